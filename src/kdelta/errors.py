@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Errors by who must act, each with the exit code that scripts see.
+
+Only ``cli`` prints them. A message names what, where and the remedy, in one line.
+"""
+
+
+class KdeltaError(Exception):
+    """Base of all errors that reach a user as one line."""
+
+    exit_code = 2
+
+
+class UserError(KdeltaError):
+    """Refused input: a typo, an unknown kernel, a knob out of range. Nothing was changed."""
+
+    exit_code = 1
+
+
+class HostError(KdeltaError):
+    """This machine or a build failed: no QEMU, disk full, compiler error."""
+
+    exit_code = 2
+
+
+class GuestError(KdeltaError):
+    """A guest was lost, panicked or hung where the result depended on it."""
+
+    exit_code = 3
+
+
+class RegressionFound(KdeltaError):
+    """``--fail-on`` matched: the result stands, the gate is closed."""
+
+    exit_code = 4

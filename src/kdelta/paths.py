@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where things are: the user's cache and store, and the files that ship with kdelta."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from kdelta.errors import HostError
+
+
+def cache_dir() -> Path:
+    """``$KDELTA_CACHE``, else ``$XDG_CACHE_HOME/kdelta``: kernels, guest binaries, snapshots; all rebuildable."""
+    root = os.environ.get("KDELTA_CACHE")
+    if root:
+        return Path(root)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kdelta"
+
+
+def state_dir() -> Path:
+    """``$KDELTA_STATE``, else ``$XDG_STATE_HOME/kdelta``: results and consoles; not rebuildable."""
+    root = os.environ.get("KDELTA_STATE")
+    if root:
+        return Path(root)
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kdelta"
+
+
+def store_url() -> str:
+    """``$KDELTA_STORE`` (an SQLAlchemy URL), else SQLite in the state folder."""
+    return os.environ.get("KDELTA_STORE") or f"sqlite:///{state_dir() / 'kdelta.sqlite'}"
+
+
+def shipped(name: str) -> Path:
+    """The folder ``guest``, ``plugin`` or ``recipes``, from the checkout or from the installed package.
+
+    Raises:
+        HostError: the installation lacks it.
+    """
+    package = Path(__file__).resolve().parent
+    for candidate in (package / "_data" / name, package.parents[1] / name):
+        if candidate.is_dir():
+            return candidate
+    raise HostError(f"kdelta's own folder {name!r} is missing beside {package}: reinstall kdelta")

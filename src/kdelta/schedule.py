@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""(Experiment, seed) -> blocks of planned boots. Pure and replayable: a resumed experiment gets the same plan.
+
+Randomised multiple interleaved trials: every block boots every kernel once in random order
+(Abedi & Brecht, "Conducting repeatable experiments in highly variable cloud computing environments", ICPE 2017).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from kdelta.model import Experiment, Mitigations, PlannedBoot
+
+
+def _cells(experiment: Experiment) -> list[tuple[int, Mitigations]]:
+    return [(k, m) for m in experiment.mitigations for k in range(len(experiment.kernels))]
+
+
+def block(experiment: Experiment, index: int, cases: tuple[int, ...] = ()) -> list[PlannedBoot]:
+    """The boots of block ``index`` in the order in which they run.
+
+    Two kernels alternate AB/BA in pairs of blocks, the first of each pair decided by a coin; more are shuffled.
+    Exact experiments are not shuffled: order cannot matter there, and a block is one seed.
+    ``cases`` restricts the boots to the cases that are still undecided; () means all.
+    """
+    order = _cells(experiment)
+    if experiment.mode == "timed":
+        pair, second = divmod(index, 2)
+        rng = random.Random(f"{experiment.seed}/{pair if len(order) == 2 else index}")
+        rng.shuffle(order)
+        if len(order) == 2 and second:
+            order.reverse()
+    return [
+        PlannedBoot(block=index, slot=slot, kernel=kernel, mitigations=mitigations, cases=cases)
+        for slot, (kernel, mitigations) in enumerate(order)
+    ]
+
+
+def blocks(experiment: Experiment) -> Iterator[list[PlannedBoot]]:
+    """All planned blocks in order."""
+    for index in range(experiment.blocks):
+        yield block(experiment, index)
