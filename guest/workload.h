@@ -58,6 +58,13 @@ struct workload {
 	/* Optional: figures that are not timed (memory per object, leaks): wl_value(). */
 	int (*figures)(struct wl *wl);
 	void (*teardown)(struct wl *wl);
+	/*
+	 * Optional, instead of op: never returns, and adds 1 to *iterations for each
+	 * operation (the will-it-scale ABI). The harness samples the counters and
+	 * ends the task by ending its process. Timed only: there is no end of an
+	 * operation to count up to.
+	 */
+	void (*free_run)(struct wl_task *t, volatile uint64_t *iterations);
 };
 
 /* A tight loop around an op that the compiler can inline. */
