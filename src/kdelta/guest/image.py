@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The initramfs: an uncompressed newc cpio archive made from memory, identical for identical input.
+
+Source: Documentation/driver-api/early-userspace/buffer-format.rst of the kernel. Uncompressed, because the guest's
+emulated decompression costs more than reading a few MiB from RAM.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+_MAGIC = b"070701"
+
+
+def _entry(inode: int, name: str, mode: int, data: bytes = b"", rdev: tuple[int, int] = (0, 0)) -> bytes:
+    encoded = name.encode("utf-8") + b"\0"
+    fields = (inode, mode, 0, 0, 1, 0, len(data), 0, 0, rdev[0], rdev[1], len(encoded), 0)
+    header = _MAGIC + b"".join(b"%08x" % value for value in fields)
+    return _padded(header + encoded) + _padded(data)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + b"\0" * (-len(data) % 4)
+
+
+def _folders(names: Iterable[str]) -> list[str]:
+    found: set[str] = set()
+    for name in names:
+        parts = name.split("/")[:-1]
+        found.update("/".join(parts[: i + 1]) for i in range(len(parts)))
+    return sorted(found)
+
+
+def initramfs(files: Mapping[str, bytes], executable: frozenset[str] = frozenset({"init"})) -> bytes:
+    """Pack ``files`` (path without a leading slash -> content) into a cpio archive with /dev/console.
+
+    /dev/console must exist before init mounts devtmpfs, or PID 1 starts without standard streams.
+    """
+    parts = []
+    inode = 1
+    for folder in sorted({"dev", "proc", "sys", "tmp", "data", *_folders(files)}):
+        parts.append(_entry(inode, folder, stat.S_IFDIR | 0o755))
+        inode += 1
+    parts.append(_entry(inode, "dev/console", stat.S_IFCHR | 0o600, rdev=(5, 1)))
+    for name in sorted(files):
+        inode += 1
+        mode = stat.S_IFREG | (0o755 if name in executable else 0o644)
+        parts.append(_entry(inode, name, mode, files[name]))
+    parts.append(_entry(0, "TRAILER!!!", 0))
+    return b"".join(parts)
+
+
+def payload(binary: Path, data: Mapping[str, Path], jobs: str) -> bytes:
+    """The initramfs of a boot: the guest binary as /init, the workloads' data files, the job list."""
+    files = {"init": binary.read_bytes(), "jobs": jobs.encode("ascii")}
+    for name, path in data.items():
+        files[f"data/{name}"] = path.read_bytes()
+    return initramfs(files)

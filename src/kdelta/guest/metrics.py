@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Records -> runs with series. Pure: the one place where windows and histograms become metrics."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
+from hdrh.histogram import HdrHistogram
+
+from kdelta.errors import GuestError
+from kdelta.guest.protocol import Done, Hist, Record, Repetition, Task, Value, Window
+from kdelta.model import Metric, RunResult, Series, State
+
+_NS_PER_S = 1e9
+_V2_PAYLOAD = 0x1C849313
+
+_WINDOW: dict[str, Callable[[Window], float]] = {
+    "ns_per_op": lambda w: w.ns / w.ops,
+    "ops_per_s": lambda w: w.ops * _NS_PER_S / w.ns,
+    "mb_per_s": lambda w: w.bytes * 1e3 / w.ns,
+}
+
+
+def histogram(payload: bytes) -> HdrHistogram:
+    """An HdrHistogram from the V2 payload that the guest wrote, uncompressed.
+
+    The library reads only the compressed form, so the payload is packed again.
+    Source: HdrHistogram's V2 encoding (AbstractHistogram.java).
+
+    Raises:
+        GuestError: the payload is no histogram.
+    """
+    packed = zlib.compress(struct.pack(">I", _V2_PAYLOAD) + payload[4:], 1)
+    try:
+        return HdrHistogram.decode(packed, b64_wrap=False)
+    except (HdrCookieException, HdrLengthException, HdrHistogramSettingsException, ValueError, IndexError) as error:
+        raise GuestError(f"a latency histogram from the guest is damaged: {error}") from None
+
+
+def _of_histogram(payload: bytes, what: str) -> float:
+    hist = histogram(payload)
+    if what == "mean":
+        return float(hist.get_mean_value())
+    if what == "max":
+        return float(hist.get_max_value())
+    return float(hist.get_value_at_percentile(float(what.removeprefix("p"))))
+
+
+def _series(
+    metric: Metric, windows: Sequence[Window], hists: Mapping[str, Hist], values: Mapping[str, float]
+) -> Series:
+    kind, _, rest = metric.source.partition(":")
+    numbers: list[float] = []
+    warm: list[bool] = []
+    if kind == "window":
+        usable = [w for w in windows if w.ops > 0 and w.ns > 0]
+        numbers = [_WINDOW[rest](w) for w in usable]
+        warm = [bool(w.warm) for w in usable]
+    elif kind == "hist":
+        name, _, what = rest.partition(":")
+        if name in hists and hists[name].count:
+            numbers = [_of_histogram(hists[name].payload(), what)]
+    elif kind == "value" and rest in values and np.isfinite(values[rest]):
+        numbers = [values[rest]]
+    return Series(
+        metric=metric.name, unit=metric.unit, better=metric.better, values=tuple(numbers), warm=tuple(warm) or ()
+    )
+
+
+def _timed_run(index: int, done: Done, mine: Sequence[Record], metrics: Sequence[Metric]) -> RunResult:
+    windows = [r for r in mine if isinstance(r, Window)]
+    hists = {r.name: r for r in mine if isinstance(r, Hist)}
+    values = {r.name: r.v for r in mine if isinstance(r, Value)}
+    facts = dict(values)
+    for task in (r for r in mine if isinstance(r, Task) and r.ns > 0):
+        facts[f"task{task.k}_ops_per_s"] = task.ops * _NS_PER_S / task.ns
+    state: State = done.state
+    why = done.why
+    try:
+        series = tuple(s for s in (_series(m, windows, hists, values) for m in metrics) if s.values)
+    except GuestError as error:
+        return RunResult(case=index, state="failed", why=str(error))
+    if state == "ok" and not any(s.metric == m.name for m in metrics if m.primary for s in series):
+        state, why = "failed", "the run ended without a sample of its primary metric"
+    return RunResult(
+        case=index,
+        state=state,
+        why=why,
+        series=series if state == "ok" else (),
+        histograms={name: hist.payload() for name, hist in hists.items()},
+        facts=facts,
+    )
+
+
+def _of_job(records: Sequence[Record], job: int) -> list[Record]:
+    return [r for r in records if getattr(r, "j", None) == job]
+
+
+def timed_runs(
+    records: Sequence[Record], cases: Sequence[int], metrics: Mapping[int, Sequence[Metric]], boot: tuple[State, str]
+) -> tuple[RunResult, ...]:
+    """One RunResult per case; a case without its done record takes the boot's state, never a number."""
+    runs = []
+    for case in cases:
+        mine = _of_job(records, case)
+        done = next((r for r in mine if isinstance(r, Done)), None)
+        if done is None:
+            state, why = boot if boot[0] != "ok" else ("lost", "the guest never finished this run")
+            runs.append(RunResult(case=case, state=state, why=why))
+        else:
+            runs.append(_timed_run(case, done, mine, metrics[case]))
+    return tuple(runs)
+
+
+def repetitions(records: Sequence[Record], job: int) -> list[Repetition]:
+    """The exact intervals that the guest says it marked for ``job``, in order."""
+    return [r for r in records if isinstance(r, Repetition) and r.j == job]

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The record stream, parsed: bytes in, records and a state out. Pure; see ARCHITECTURE.md, Contract: records.
+
+The state starts as lost and becomes ok only when an end record accounts for every record before it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import zlib
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from kdelta.model import State
+
+_LINE = re.compile(rb"^kd1 (\d+) ([0-9a-f]{8}) (\{.*\})$")
+_PANIC = re.compile(rb"Kernel panic - not syncing[^\r\n]*|Attempted to kill init![^\r\n]*")
+_OOM = re.compile(rb"Out of memory: Killed process[^\r\n]*")
+
+
+class Hello(Struct, tag_field="t", tag="hello", frozen=True):
+    proto: int
+    release: str
+    machine: str
+    nproc: int = 1
+    mem_kib: int = 0
+    cmdline: str = ""
+    clock: str = ""
+    clock_read_ns: float = 0.0
+    clock_step_ns: float = 0.0
+    port: str = ""
+    uptime_ns: int = 0
+
+
+class Job(Struct, tag_field="t", tag="job", frozen=True):
+    j: int
+    case: str = ""
+
+
+class Window(Struct, tag_field="t", tag="win", frozen=True):
+    j: int
+    i: int
+    ops: int
+    ns: int
+    warm: int = 0
+    bytes: int = 0
+
+
+class Task(Struct, tag_field="t", tag="task", frozen=True):
+    j: int
+    k: int
+    ops: int
+    ns: int
+
+
+class Hist(Struct, tag_field="t", tag="hist", frozen=True):
+    j: int
+    name: str
+    count: int
+    b64: str
+    unit: str = "ns"
+
+    def payload(self) -> bytes:
+        return base64.b64decode(self.b64, validate=True)
+
+
+class Value(Struct, tag_field="t", tag="val", frozen=True):
+    j: int
+    name: str
+    v: float
+
+
+class Repetition(Struct, tag_field="t", tag="rep", frozen=True):
+    j: int
+    r: int
+    id: int
+    ops: int
+
+
+class Done(Struct, tag_field="t", tag="done", frozen=True):
+    j: int
+    state: Literal["ok", "unsupported", "failed", "hung"]
+    why: str = ""
+
+
+class Note(Struct, tag_field="t", tag="note", frozen=True):
+    text: str
+
+
+class End(Struct, tag_field="t", tag="end", frozen=True):
+    records: int
+
+
+Record = Hello | Job | Window | Task | Hist | Value | Repetition | Done | Note | End
+_DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
+
+
+class Stream(Struct, frozen=True):
+    """What a stream said: its records in order, ``state`` ok or lost with ``why``, and lines that were no record."""
+
+    records: tuple[Record, ...]
+    state: State
+    why: str = ""
+    noise: tuple[bytes, ...] = ()
+
+
+def _record(line: bytes, expected: int) -> Record | str:
+    """One line as a record, or what is wrong with it."""
+    match = _LINE.match(line)
+    if match is None:
+        return f"record {expected} is malformed"
+    seq, crc, body = match.groups()
+    if zlib.crc32(seq + b" " + body) != int(crc, 16):
+        return f"record {expected} has a bad checksum"
+    if int(seq) != expected:
+        return f"record {expected} is missing (got {int(seq)})"
+    try:
+        record = _DECODER.decode(body)
+        if isinstance(record, Hist):
+            record.payload()
+    except (msgspec.MsgspecError, UnicodeDecodeError, binascii.Error) as error:
+        return f"record {expected} does not fit the protocol: {error}"
+    return record
+
+
+def parse(stream: bytes) -> Stream:
+    """Read a whole stream; stops believing at the first damaged record."""
+    records: list[Record] = []
+    noise: list[bytes] = []
+    for line in stream.replace(b"\r\n", b"\n").split(b"\n"):
+        if not line.startswith(b"kd1 "):
+            if line.strip():
+                noise.append(line)
+            continue
+        if records and isinstance(records[-1], End):
+            noise.append(line)
+            continue
+        got = _record(line, len(records))
+        if isinstance(got, str):
+            return Stream(tuple(records), "lost", got, tuple(noise))
+        records.append(got)
+    if not records:
+        return Stream((), "lost", "the guest wrote no record", tuple(noise))
+    last = records[-1]
+    if not isinstance(last, End):
+        return Stream(tuple(records), "lost", f"no end record after {len(records)} records", tuple(noise))
+    if last.records != len(records) - 1:
+        why = f"the end record counts {last.records} records, {len(records) - 1} arrived"
+        return Stream(tuple(records), "lost", why, tuple(noise))
+    return Stream(tuple(records), "ok", "", tuple(noise))
+
+
+def diagnose(stream: Stream, console: bytes, timed_out: bool, exit_status: int | None) -> tuple[State, str]:
+    """The state of a whole boot, from its stream, its console and how its machine ended."""
+    if stream.state == "ok":
+        return "ok", ""
+    if panic := _PANIC.search(console):
+        return "panicked", panic.group(0).decode("utf-8", "replace")
+    if timed_out:
+        return "hung", f"no end of the boot within its time limit ({stream.why})"
+    why = stream.why
+    if oom := _OOM.search(console):
+        why += "; " + oom.group(0).decode("utf-8", "replace")
+    if exit_status:
+        why += f"; the machine ended with status {exit_status}"
+    return "lost", why

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One guest, from files to raw output: write the payload, start QEMU, wait, read back what it said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from kdelta.errors import HostError
+from kdelta.guest import protocol
+from kdelta.machine import process, qemu
+from kdelta.machine.options import GuestSpec
+from kdelta.model import State
+
+
+class RawBoot(Struct, frozen=True, kw_only=True):
+    """What a guest left behind, and the state that follows from it."""
+
+    argv: tuple[str, ...]
+    state: State
+    why: str
+    records: tuple[protocol.Record, ...]
+    console: bytes
+    stream: bytes
+    counts: bytes
+    elapsed_s: float
+    first_sample_s: float | None
+    qemu_log: str
+
+
+def read_output(path: Path) -> bytes:
+    """A guest's output file, clipped to the limit; empty when it was never made."""
+    try:
+        with path.open("rb") as file:
+            return file.read(process.OUTPUT_LIMIT)
+    except FileNotFoundError:
+        return b""
+
+
+def _qemu_refused(status: int | None, log: str, console: bytes, stream: bytes) -> str:
+    """QEMU's own complaint when it never started the guest."""
+    if status and not console and not stream and log.strip():
+        return log.strip().splitlines()[-1]
+    return ""
+
+
+def collect(guest: GuestSpec, argv: tuple[str, ...], ended: process.Ended) -> RawBoot:
+    """Read the boot's files and say what became of it.
+
+    Raises:
+        HostError: QEMU itself refused to run.
+    """
+    console, stream = read_output(guest.path("console")), read_output(guest.path("stream"))
+    log = read_output(guest.path("qemu.log")).decode("utf-8", "replace")
+    if refused := _qemu_refused(ended.status, log, console, stream):
+        raise HostError(f"QEMU refused to run: {refused}")
+    parsed = protocol.parse(stream)
+    state, why = protocol.diagnose(parsed, console, ended.timed_out, ended.status)
+    if ended.flooded:
+        state, why = "failed", f"the guest wrote more than {process.OUTPUT_LIMIT >> 20} MiB and was stopped"
+    return RawBoot(
+        argv=argv,
+        state=state,
+        why=why,
+        records=parsed.records,
+        console=console,
+        stream=stream,
+        counts=read_output(guest.path("counts")),
+        elapsed_s=ended.elapsed_s,
+        first_sample_s=ended.first_sample_s,
+        qemu_log=log,
+    )
+
+
+def run(guest: GuestSpec, payload: bytes, limit_s: float, cpu: int | None = None) -> RawBoot:
+    """Boot ``guest`` with the initramfs ``payload`` and wait for its end."""
+    write_file(guest.path("initramfs"), payload)
+    argv = tuple(qemu.argv(guest))
+    with process.started(argv, guest.path("qemu.log"), cpu=cpu) as running:
+        ended = process.wait(running, stream=guest.path("stream"), console=guest.path("console"), limit_s=limit_s)
+    return collect(guest, argv, ended)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write one of the boot's files.
+
+    Raises:
+        HostError: the disk is full or the folder is gone.
+    """
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise HostError(f"cannot write {path}: {error.strerror}; free some space or set TMPDIR") from None

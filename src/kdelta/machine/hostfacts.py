@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Facts of the host that can disturb a timing, read before and after each boot; absent facts are left out."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def identity() -> dict[str, str]:
+    """What stays the same while the host does: CPU model, cores, kernel, machine id hashed by the store's user."""
+    model = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in _read("/proc/cpuinfo").splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    return {"cpu": model, "cpus": str(os.cpu_count() or 1), "kernel": platform.release(), "arch": platform.machine()}
+
+
+def _stat_ticks() -> tuple[float, float]:
+    """(all ticks, stolen ticks) since boot, from the first line of /proc/stat (proc(5))."""
+    fields = [float(f) for f in _read("/proc/stat").split("\n", 1)[0].split()[1:]]
+    return (sum(fields[:8]), fields[7]) if len(fields) >= 8 else (0.0, 0.0)
+
+
+def snapshot() -> dict[str, float]:
+    """Counters and gauges at one instant: ticks, steal, load, temperature (C), frequency (MHz)."""
+    total, steal = _stat_ticks()
+    facts = {"ticks": total, "steal_ticks": steal}
+    if load := _read("/proc/loadavg"):
+        facts["load1"] = float(load.split()[0])
+    for key, path, scale in (
+        ("temperature_c", "/sys/class/thermal/thermal_zone0/temp", 1e-3),
+        ("cpu_mhz", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", 1e-3),
+        ("throttled", "/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count", 1.0),
+    ):
+        value = _read(path)
+        if value.lstrip("-").isdigit():
+            facts[key] = float(value) * scale
+    return facts
+
+
+def during(before: dict[str, float], after: dict[str, float]) -> dict[str, float | str]:
+    """What one boot saw: share of stolen time, load, temperature, frequency, throttling events."""
+    facts: dict[str, float | str] = {}
+    ticks = after.get("ticks", 0.0) - before.get("ticks", 0.0)
+    if ticks > 0:
+        facts["steal_percent"] = 100.0 * (after["steal_ticks"] - before["steal_ticks"]) / ticks
+    for key in ("load1", "temperature_c", "cpu_mhz"):
+        if key in after:
+            facts[key] = after[key]
+    if "throttled" in after and "throttled" in before:
+        facts["throttle_events"] = after["throttled"] - before["throttled"]
+    return facts

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The running machine as a place to measure: no guest, no root. One start of the harness counts as one boot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kdelta.guest import protocol
+from kdelta.machine import boot, process
+
+
+def run(binary: Path, data: Path, jobs: str, folder: Path, limit_s: float) -> boot.RawBoot:
+    """Run the job list on this machine; ``folder`` is private to this run."""
+    jobs_path, stream = folder / "jobs", folder / "stream"
+    boot.write_file(jobs_path, jobs.encode("ascii"))
+    with stream.open("wb") as output:
+        fd = output.fileno()
+        argv = (str(binary), "--native", "--jobs", str(jobs_path), "--data", str(data), "--fd", str(fd))
+        with process.started(argv, folder / "console", pass_fds=(fd,)) as running:
+            ended = process.wait(running, stream=stream, console=folder / "console", limit_s=limit_s)
+    raw, console = boot.read_output(stream), boot.read_output(folder / "console")
+    parsed = protocol.parse(raw)
+    state, why = protocol.diagnose(parsed, b"", ended.timed_out, ended.status)
+    return boot.RawBoot(
+        argv=argv,
+        state=state,
+        why=why,
+        records=parsed.records,
+        console=console,
+        stream=raw,
+        counts=b"",
+        elapsed_s=ended.elapsed_s,
+        first_sample_s=ended.first_sample_s,
+        qemu_log="",
+    )

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What one guest is started with, as data: everything that the argv is made from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from kdelta.model import Arch, Kernel, MachineOptions, Mitigations, Mode
+
+Port = Literal["virtio", "uart"]
+Accel = Literal["kvm", "tcg"]
+
+
+class GuestSpec(Struct, frozen=True, kw_only=True):
+    """A guest to start. Paths are the host's; ``folder`` is private to this boot."""
+
+    kernel: Kernel
+    mode: Mode
+    accel: Accel
+    options: MachineOptions
+    mitigations: Mitigations
+    qemu: Path
+    qemu_version: tuple[int, int]
+    folder: Path
+    port: Port = "uart"
+    seed: int = 1
+    # exact mode
+    plugin: Path | None = None
+    snapshot_save: bool = False
+    incoming_fd: int | None = None
+    jobs_in_fw_cfg: bool = False
+
+    @property
+    def arch(self) -> Arch:
+        return self.kernel.arch
+
+    def path(self, name: str) -> Path:
+        """A file of this boot: console, stream, initramfs, jobs, counts, qmp.sock, qemu.log."""
+        return self.folder / name
+
+
+def common_port(kernels: tuple[Kernel, ...]) -> Port:
+    """The record port that every kernel of an experiment has built in, so that all guests are the same machine."""
+    virtio = all(k.config.get("VIRTIO_CONSOLE") == "y" and k.config.get("VIRTIO_PCI") == "y" for k in kernels)
+    return "virtio" if virtio else "uart"

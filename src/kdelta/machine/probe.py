@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What this machine can do: QEMU and its version, and whether KVM really runs a stock guest.
+
+/dev/kvm that opens proves nothing: under some nested hypervisors a guest hangs at its first instruction. So the
+decision is made by booting the kernel at hand once, and remembered until the host reboots or QEMU changes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from kdelta.errors import HostError
+from kdelta.machine.options import Accel
+from kdelta.machine.process import find_program
+
+KVM_TRIAL_LIMIT_S = 20.0
+_PACKAGES = {"x86_64": "qemu-system-x86", "arm64": "qemu-system-arm"}
+
+
+class Qemu(msgspec.Struct, frozen=True, kw_only=True):
+    """A QEMU on this machine."""
+
+    path: Path
+    version: tuple[int, int]
+    text: str  # "7.2.22 (Debian ...)"
+
+
+def find_qemu(name: str, arch: str, chosen: str = "") -> Qemu:
+    """QEMU for ``arch``, from PATH or as ``chosen`` by the user.
+
+    Raises:
+        HostError: not installed, or it does not say its version.
+    """
+    path = find_program(chosen or name, _PACKAGES[arch])
+    try:
+        done = subprocess.run([str(path), "--version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HostError(f"{path} does not run: {error}") from None
+    match = re.search(r"version ((\d+)\.(\d+)[^\n]*)", done.stdout)
+    if match is None:
+        raise HostError(f"{path} is no QEMU: {(done.stdout + done.stderr).strip()[:200]}")
+    return Qemu(path=path, version=(int(match.group(2)), int(match.group(3))), text=match.group(1))
+
+
+def _key(qemu: Qemu) -> str:
+    boot_id = Path("/proc/sys/kernel/random/boot_id")
+    return f"{boot_id.read_text().strip() if boot_id.exists() else 'unknown'} {qemu.text}"
+
+
+def kvm_opens() -> bool:
+    """Whether /dev/kvm is there and ours to open."""
+    return os.access("/dev/kvm", os.R_OK | os.W_OK)
+
+
+def decide_accel(
+    wanted: str, qemu: Qemu, arch: str, cache: Path, trial: Callable[[], tuple[bool, str]]
+) -> tuple[Accel, str]:
+    """KVM or emulation, and the one line that says why.
+
+    ``trial`` boots a stock guest under KVM and says whether it came up; it runs at most once per host boot.
+
+    Raises:
+        HostError: the user demanded KVM and it does not work.
+    """
+    if wanted == "off":
+        return "tcg", "emulation, as asked for"
+    host = os.uname().machine
+    if arch != {"aarch64": "arm64"}.get(host, host):
+        return "tcg", f"emulation: the guest is {arch}, the host {host}"
+    if not kvm_opens():
+        if wanted == "on":
+            raise HostError("KVM was asked for, but /dev/kvm cannot be opened: add your user to the group kvm")
+        return "tcg", "emulation: there is no usable /dev/kvm"
+    memory = cache / "kvm.json"
+    known: dict[str, str] = msgspec.json.decode(memory.read_bytes()) if memory.exists() else {}
+    if known.get("key") != _key(qemu):
+        works, why = trial()
+        known = {"key": _key(qemu), "works": "yes" if works else "no", "why": why}
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        memory.write_bytes(msgspec.json.encode(known))
+    if known["works"] == "yes":
+        return "kvm", "KVM"
+    if wanted == "on":
+        raise HostError(f"KVM was asked for, but it cannot run a stock guest here: {known['why']}")
+    return "tcg", f"emulation: /dev/kvm opens but cannot run a stock guest ({known['why']})"

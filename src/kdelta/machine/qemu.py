@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""QEMU's command line. Pure: GuestSpec -> argv, so that the same guest always gets the same words.
+
+Guests get no network, no host files, no default devices, and QEMU's own seccomp sandbox.
+"""
+
+from __future__ import annotations
+
+from kdelta.machine.options import GuestSpec
+
+_SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+# REP features change what a copy costs: with ERMS/FSRM the kernel patches its copies to "rep movsb", which the
+# emulator executes one byte at a time (FEASIBILITY.md). fsrs and fzrm are unknown to QEMU 7.2.
+_REP_OFF_OLD = ",-erms,-fsrm"
+_REP_OFF_NEW = ",-erms,-fsrm,-fsrs,-fzrm"
+_NAMES = {"x86_64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
+
+# Boot options shared by all guests: a panic ends the guest at once (-no-reboot), crypto self-tests cost millions of
+# instructions, and an emulated TSC must not be declared unstable by a watchdog that the host delayed.
+_APPEND = "panic=-1 quiet loglevel=4 cryptomgr.notests=1 random.trust_cpu=on"
+_APPEND_X86 = "console=ttyS0 8250.nr_uarts=4 tsc=reliable no_timer_check"
+_APPEND_ARM = "console=ttyAMA0"
+_APPEND_EXACT = "nokaslr norandmaps randomize_kstack_offset=off"
+
+
+def binary_name(arch: str) -> str:
+    """The program that emulates ``arch``."""
+    return _NAMES[arch]
+
+
+def _escape(path: object) -> str:
+    """A path inside a QEMU option list: commas are doubled."""
+    return str(path).replace(",", ",,")
+
+
+def append_line(guest: GuestSpec) -> str:
+    """The kernel command line: ours first, so that the user's own words win."""
+    words = [_APPEND, _APPEND_X86 if guest.arch == "x86_64" else _APPEND_ARM]
+    if guest.mode == "exact":
+        words.append(_APPEND_EXACT)
+    if guest.mitigations == "off":
+        words.append("mitigations=off")
+    if guest.kernel.cmdline:
+        words.append(guest.kernel.cmdline)
+    return " ".join(words)
+
+
+def _cpu(guest: GuestSpec) -> str:
+    if guest.accel == "kvm":
+        return "host"
+    if guest.arch == "arm64":
+        return "max,pauth-impdef=on"
+    if guest.mode == "exact" and not guest.options.rep_features:
+        return "max" + (_REP_OFF_NEW if guest.qemu_version >= (9, 0) else _REP_OFF_OLD)
+    return "max"
+
+
+def _machine(guest: GuestSpec) -> list[str]:
+    board = "pc" if guest.arch == "x86_64" else "virt,gic-version=3"
+    accel = "kvm" if guest.accel == "kvm" else "tcg"
+    if guest.mode == "timed" and guest.accel == "tcg":
+        accel += ",thread=multi" if guest.options.smp > 1 else ",thread=single"
+    smp = 1 if guest.mode == "exact" else guest.options.smp
+    return ["-M", board, "-accel", accel, "-cpu", _cpu(guest), "-smp", str(smp), "-m", f"{guest.options.memory_mib}M"]
+
+
+def _exact(guest: GuestSpec) -> list[str]:
+    words = ["-icount", "shift=0,sleep=off", "-seed", str(guest.seed), "-rtc", "base=2026-01-01T00:00:00,clock=vm"]
+    if guest.plugin is not None:
+        words += ["-plugin", f"{_escape(guest.plugin)},out={_escape(guest.path('counts'))}"]
+    if guest.arch == "x86_64":
+        words += ["-device", "pvpanic", "-action", "panic=pause"]
+    if guest.snapshot_save or guest.incoming_fd is not None:
+        words += ["-qmp", f"unix:{_escape(guest.path('qmp.sock'))},server=on,wait=off"]
+    if guest.incoming_fd is not None:
+        words += ["-incoming", f"fd:{guest.incoming_fd}"]
+    if guest.jobs_in_fw_cfg:
+        words += ["-fw_cfg", f"name=opt/kdelta/jobs,file={_escape(guest.path('jobs'))}"]
+    return words
+
+
+def _ports(guest: GuestSpec) -> list[str]:
+    words = ["-chardev", f"file,id=console,path={_escape(guest.path('console'))}", "-serial", "chardev:console"]
+    words += ["-chardev", f"file,id=records,path={_escape(guest.path('stream'))}"]
+    if guest.port == "virtio":
+        words += ["-device", "virtio-serial-pci", "-device", "virtserialport,chardev=records,name=kdelta"]
+    elif guest.arch == "x86_64":
+        words += ["-serial", "chardev:records"]
+    else:  # the virt board has one UART; PCI's 8250 becomes ttyS0
+        words += ["-device", "pci-serial,chardev=records"]
+    return words
+
+
+def argv(guest: GuestSpec) -> list[str]:
+    """The whole command line for ``guest``."""
+    image = guest.kernel.image_path
+    # The uncompressed image enters through PVH and saves the emulated decompression (CONFIG_PVH, Linux 4.21).
+    if guest.arch == "x86_64" and guest.kernel.vmlinux_path and guest.kernel.config.get("PVH") == "y":
+        image = guest.kernel.vmlinux_path
+    words = [str(guest.qemu), "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-nic", "none"]
+    words += ["-sandbox", _SANDBOX, *_machine(guest)]
+    if guest.mode == "exact":
+        words += _exact(guest)
+    words += ["-kernel", image, "-initrd", str(guest.path("initramfs")), "-append", append_line(guest)]
+    return words + _ports(guest)
