@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Model <-> bytes and texts that any database takes. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct, structs
+
+from kdelta.errors import HostError, UserError
+from kdelta.model import BootResult, Experiment, Mode, PlannedBoot, RunResult, State
+from kdelta.samples import number_of, spread_percent
+from kdelta.units import Better
+
+T = TypeVar("T")
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@+-]{0,63}")
+_UNFIT = re.compile("[\0\ud800-\udfff]")  # PostgreSQL refuses NUL in text, UTF-8 has no surrogates
+_NOTE_LIMIT = 65_536
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+
+
+class Figure(Struct, frozen=True, array_like=True, gc=False):
+    """One number of a run as kept in ``run.figures``."""
+
+    metric: str
+    unit: str
+    better: Better
+    value: float | None
+    samples: int
+    spread_percent: float | None
+
+
+class RunRow(Struct, frozen=True):
+    """A row of ``run``: a case's figures, or why it has none."""
+
+    case: int
+    state: State
+    why: str
+    figures: tuple[Figure, ...] = ()
+
+
+def column_text(text: str) -> str:
+    """``text`` with what a database's text cannot hold replaced; the document beside it keeps the original."""
+    return _UNFIT.sub("\ufffd", text)
+
+
+def key_of(*names: str) -> str:
+    """A digest by which names of any length are indexed; 32 hex digits."""
+    joined = "\0".join(name.replace("\\", "\\\\").replace("\0", "\\0") for name in names)
+    return hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def check_id(text: str) -> str:
+    """An experiment's id, which becomes file names and arguments.
+
+    Raises:
+        UserError: other characters than letters, digits, ``_.-``, over 64 of them, or the reserved word ``last``.
+    """
+    if not _ID.fullmatch(text) or text == "last":
+        raise UserError(
+            f"experiment id {text[:80]!r}: 1 to 64 letters, digits, dots, dashes or underscores, and not 'last'"
+        )
+    return text
+
+
+def check_tag(text: str) -> str:
+    """A tag.
+
+    Raises:
+        UserError: it is not one short word.
+    """
+    if not _TAG.fullmatch(text):
+        raise UserError(f"tag {text[:80]!r}: 1 to 64 letters, digits or _.:/@+- , beginning with a letter or digit")
+    return text
+
+
+def check_note(text: str) -> str:
+    """A note: any text up to 64 KiB characters.
+
+    Raises:
+        UserError: too long, or control characters other than tab and newline.
+    """
+    if len(text) > _NOTE_LIMIT:
+        raise UserError(
+            f"the note has {len(text)} characters, at most {_NOTE_LIMIT} fit: attach the rest elsewhere and name it"
+        )
+    if match := _CONTROL.search(text):
+        raise UserError(
+            f"the note holds the control character {match.group()!r}: only text, tabs and newlines are kept"
+        )
+    return text
+
+
+def squeeze(value: Any) -> bytes:
+    """msgpack, zlib-compressed.
+
+    Raises:
+        UserError: a text in it is not valid UTF-8.
+    """
+    return zlib.compress(pack(value), 6)
+
+
+def pack(value: Any) -> bytes:
+    """msgpack (NaN and infinities survive, unlike JSON).
+
+    Raises:
+        UserError: a text in it is not valid UTF-8.
+    """
+    try:
+        return msgspec.msgpack.encode(value)
+    except UnicodeEncodeError:
+        raise UserError("a name holds bytes that are not UTF-8: rename the file or label and try again") from None
+
+
+def unpack(data: bytes, kind: type[T]) -> T:
+    """Inverse of ``pack``.
+
+    Raises:
+        HostError: the stored bytes are damaged.
+    """
+    try:
+        return msgspec.msgpack.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HostError(f"the store holds a damaged {kind}: {error}; restore it from a backup") from None
+
+
+def inflate(data: bytes) -> bytes:
+    """Inverse of ``zlib.compress``.
+
+    Raises:
+        HostError: the stored bytes are damaged.
+    """
+    try:
+        return zlib.decompress(data)
+    except zlib.error as error:
+        raise HostError(f"the store holds damaged data: {error}; restore it from a backup") from None
+
+
+def expand(data: bytes, kind: type[T]) -> T:
+    """Inverse of ``squeeze``."""
+    return unpack(inflate(data), kind)
+
+
+def experiment_document(experiment: Experiment) -> bytes:
+    """zlib(JSON), readable by anybody without kdelta.
+
+    Raises:
+        UserError: a text in it is not valid UTF-8.
+    """
+    try:
+        return zlib.compress(msgspec.json.encode(experiment), 6)
+    except UnicodeEncodeError:
+        raise UserError(
+            f"experiment {experiment.id}: a name or path holds bytes that are not UTF-8: rename it"
+        ) from None
+
+
+def experiment_of(document: bytes) -> Experiment:
+    """Inverse of ``experiment_document``.
+
+    Raises:
+        HostError: the stored bytes are damaged.
+    """
+    try:
+        return msgspec.json.decode(inflate(document), type=Experiment)
+    except msgspec.DecodeError as error:
+        raise HostError(f"the store holds a damaged experiment: {error}; restore it from a backup") from None
+
+
+def boot_document(boot: BootResult) -> bytes:
+    """A boot without console, stream and runs."""
+    return pack(structs.replace(boot, console=b"", stream=b"", runs=()))
+
+
+def boots_planned(experiment: Experiment) -> int:
+    """Boots of the whole schedule."""
+    return experiment.blocks * len(experiment.kernels) * len(experiment.mitigations)
+
+
+def figures_of(run: RunResult, mode: Mode) -> tuple[Figure, ...]:
+    """One figure per series; a run that is not ok has none."""
+    if run.state != "ok":
+        return ()
+    return tuple(
+        Figure(s.metric, s.unit, s.better, number_of(s, mode), len(s.kept()), spread_percent(s)) for s in run.series
+    )
+
+
+def run_rows(boot: BootResult, mode: Mode, case_count: int) -> list[RunRow]:
+    """One row per planned case: as measured, else with the boot's own state, so that no cell is silently missing."""
+    rows = {run.case: RunRow(run.case, run.state, run.why, figures_of(run, mode)) for run in boot.runs}
+    state: State = "lost" if boot.state == "ok" else boot.state
+    why = boot.why or ("the guest sent no result of this case" if boot.state == "ok" else f"the boot {boot.state}")
+    for case in boot.plan.cases or range(case_count):
+        rows.setdefault(case, RunRow(case, state, why))
+    return [rows[case] for case in sorted(rows)]
+
+
+def misfit(boot: BootResult, kernel_count: int, case_count: int) -> str:
+    """What in ``boot`` cannot belong to an experiment of so many kernels and cases; "" if nothing."""
+    plan: PlannedBoot = boot.plan
+    cases = [run.case for run in boot.runs]
+    if plan.block < 0 or plan.slot < 0 or max(plan.block, plan.slot) >= 2**31:
+        return f"block {plan.block}, slot {plan.slot} is no place in a schedule"
+    if not 0 <= plan.kernel < kernel_count:
+        return f"kernel {plan.kernel} of {kernel_count}"
+    if not all(0 <= case < case_count for case in (*plan.cases, *cases)):
+        return f"a case beyond the {case_count} of the experiment"
+    if len(set(cases)) != len(cases):
+        return "two results of one case"
+    return next(
+        (
+            f"series {s.metric[:80]!r} with {len(s.values)} values and {len(s.warm)} warm-up marks"
+            for run in boot.runs
+            for s in run.series
+            if s.warm and len(s.warm) != len(s.values)
+        ),
+        "",
+    )

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rows that are read for reports: figures, samples, histograms, profiles, history."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select
+
+from kdelta.errors import UserError
+from kdelta.model import BootResult, Profile, RunResult, Series
+from kdelta.store import codec, tables
+from kdelta.store.codec import Figure
+from kdelta.store.rows import BootRow, FactRow, HistogramRow, HistoryRow, Look, Number, ProfileRow, SampleRow
+
+_figures = msgspec.msgpack.Decoder(tuple[Figure, ...])
+_RUN_ORDER = (tables.boot.c.block, tables.boot.c.slot)
+
+
+def numbers(connection: Connection, no: int, case: int | None, metric: str | None) -> list[Number]:
+    """See ``Store.numbers``. One decode per run: 10,000 boots of five cases are 50,000 rows, not half a million."""
+    b, r = tables.boot.c, tables.run.c
+    query = (
+        select(b.block, b.slot, b.kernel, b.mitigations, b.state, r.case_idx, r.state, r.why, r.figures)
+        .join_from(tables.boot, tables.run, r.boot_no == b.no)
+        .where(b.experiment_no == no)
+        .order_by(*_RUN_ORDER, r.case_idx)
+    )
+    if case is not None:
+        query = query.where(r.case_idx == case)
+    found: list[Number] = []
+    add, decode, known = found.append, _figures.decode, {}.setdefault  # type: ignore[var-annotated]
+    for block, slot, kernel, mitigations, boot_state, index, state, why, packed in connection.execute(query):
+        if state != "ok":
+            add(Number(block, slot, kernel, mitigations, boot_state, index, state, why, "", "", "lower", None, 0, None))
+            continue
+        for f in decode(packed):
+            if metric is None or f.metric == metric:
+                name, unit = known(f.metric, f.metric), known(f.unit, f.unit)  # one object per name, not per row
+                add(
+                    Number(
+                        block, slot, kernel, mitigations, boot_state, index, state, why,
+                        name, unit, f.better, f.value, f.samples, f.spread_percent,
+                    )
+                )  # fmt: skip
+    return found
+
+
+def _details(no: int, case: int | None, *columns: ColumnElement[Any]) -> Select[Any]:
+    """(block, slot, kernel, mitigations, *columns) of every run that left something, in order."""
+    b, d = tables.boot.c, tables.run_detail.c
+    query = (
+        select(b.block, b.slot, b.kernel, b.mitigations, *columns)
+        .join_from(tables.boot, tables.run_detail, d.boot_no == b.no)
+        .where(b.experiment_no == no)
+        .order_by(*_RUN_ORDER, d.seq)
+    )
+    return query if case is None else query.where(d.case_idx == case)
+
+
+def samples(connection: Connection, no: int, case: int, metric: str) -> list[SampleRow]:
+    """See ``Store.samples``."""
+    rows = connection.execute(_details(no, case, tables.run_detail.c.series))
+    return [
+        SampleRow(block, slot, kernel, mitigations, s.unit, s.better, s.values, s.warm or (False,) * len(s.values))
+        for block, slot, kernel, mitigations, packed in rows
+        for s in codec.expand(packed, tuple[Series, ...])
+        if s.metric == metric
+    ]
+
+
+def histograms(connection: Connection, no: int, case: int) -> list[HistogramRow]:
+    """See ``Store.histograms``."""
+    rows = connection.execute(_details(no, case, tables.run_detail.c.histograms))
+    unpacked = (
+        HistogramRow(block, slot, kernel, mitigations, codec.expand(packed, dict[str, bytes]))
+        for block, slot, kernel, mitigations, packed in rows
+    )
+    return [row for row in unpacked if row.histograms]
+
+
+def profiles(connection: Connection, no: int, case: int) -> list[ProfileRow]:
+    """See ``Store.profiles``."""
+    packed_column = tables.run_detail.c.profile
+    rows = connection.execute(_details(no, case, packed_column).where(packed_column.is_not(None)))
+    return [
+        ProfileRow(block, slot, kernel, mitigations, codec.expand(packed, Profile))
+        for block, slot, kernel, mitigations, packed in rows
+    ]
+
+
+def facts(connection: Connection, no: int, case: int | None) -> list[FactRow]:
+    """See ``Store.facts``."""
+    d = tables.run_detail.c
+    rows = connection.execute(_details(no, case, d.case_idx, d.facts))
+    return [
+        FactRow(block, slot, kernel, mitigations, index, codec.unpack(packed, dict[str, float]))
+        for block, slot, kernel, mitigations, index, packed in rows
+    ]
+
+
+def boot_rows(connection: Connection, no: int) -> list[BootRow]:
+    """See ``Store.boots``."""
+    b = tables.boot.c
+    rows = connection.execute(select(b.document).where(b.experiment_no == no).order_by(*_RUN_ORDER))
+    return [_light(codec.unpack(document, BootResult)) for (document,) in rows]
+
+
+def _light(boot: BootResult) -> BootRow:
+    plan = boot.plan
+    return BootRow(
+        block=plan.block,
+        slot=plan.slot,
+        kernel=plan.kernel,
+        mitigations=plan.mitigations,
+        cases=plan.cases,
+        state=boot.state,
+        why=boot.why,
+        started_at=boot.started_at,
+        elapsed_s=boot.elapsed_s,
+        first_sample_s=boot.first_sample_s,
+        machine=boot.machine,
+        facts=boot.facts,
+    )
+
+
+def whole_boots(connection: Connection, no: int, place: tuple[int, int] | None = None) -> Iterator[BootResult]:
+    """Every boot as it was saved, in order, one in memory at a time; ``place``: only this block and slot."""
+    b, g = tables.boot.c, tables.boot_log.c
+    places = select(b.no).where(b.experiment_no == no).order_by(*_RUN_ORDER)
+    if place is not None:
+        places = places.where(b.block == place[0], b.slot == place[1])
+    for boot_no in connection.execute(places).scalars().all():
+        row = connection.execute(
+            select(b.document, g.console, g.stream).join_from(tables.boot, tables.boot_log).where(b.no == boot_no)
+        ).one()
+        yield msgspec.structs.replace(
+            codec.unpack(row.document, BootResult),
+            console=codec.inflate(row.console),
+            stream=codec.inflate(row.stream),
+            runs=_runs(connection, boot_no),
+        )
+
+
+def _runs(connection: Connection, boot_no: int) -> tuple[RunResult, ...]:
+    d = tables.run_detail
+    rows = connection.execute(select(d).where(d.c.boot_no == boot_no).order_by(d.c.seq))
+    return tuple(
+        RunResult(
+            case=row.case_idx,
+            state=row.state,
+            why=codec.unpack(row.why, str),
+            series=codec.expand(row.series, tuple[Series, ...]),
+            histograms=codec.expand(row.histograms, dict[str, bytes]),
+            facts=codec.unpack(row.facts, dict[str, float]),
+            profile=None if row.profile is None else codec.expand(row.profile, Profile),
+        )
+        for row in rows
+    )
+
+
+def history(connection: Connection, name: str, metric: str | None) -> list[HistoryRow]:
+    """See ``Store.history``."""
+    e, k, c, b, r = (t.c for t in (tables.experiment, tables.kernel, tables.case, tables.boot, tables.run))
+    key = codec.key_of(name)
+    query = (
+        select(
+            e.no, e.id, e.created_at, e.mode, k.label, k.release, k.image_sha256, b.mitigations, c.name, b.kernel,
+            c.idx, r.figures,
+        )
+        .join_from(tables.case, tables.experiment, e.no == c.experiment_no)
+        .join(tables.boot, b.experiment_no == e.no)
+        .join(tables.kernel, and_(k.experiment_no == e.no, k.idx == b.kernel))
+        .join(tables.run, and_(r.boot_no == b.no, r.case_idx == c.idx))
+        .where(or_(c.name_key == key, c.workload_key == key), b.state == "ok", r.state == "ok")
+        .order_by(e.created_at, e.no, c.idx, b.mitigations, b.kernel, *_RUN_ORDER)
+    )  # fmt: skip
+    tags = _tags(connection)
+    cells = groupby(connection.execute(query), key=lambda row: (row.no, row.idx, row.mitigations, row.kernel))
+    return [line for _, rows in cells for line in _history_cell(list(rows), metric, tags)]
+
+
+def _tags(connection: Connection) -> dict[int, tuple[str, ...]]:
+    t = tables.tag.c
+    found: dict[int, tuple[str, ...]] = defaultdict(tuple)
+    for no, name in connection.execute(select(t.experiment_no, t.name).order_by(t.name)):
+        found[no] += (name,)
+    return found
+
+
+def _history_cell(rows: list[Any], metric: str | None, tags: dict[int, tuple[str, ...]]) -> Iterator[HistoryRow]:
+    """One line per metric of the boots of one kernel in one experiment."""
+    values: dict[str, list[float]] = defaultdict(list)
+    units: dict[str, Figure] = {}
+    for row in rows:
+        for figure in _figures.decode(row.figures):
+            if figure.value is not None and metric in (None, figure.metric):
+                values[figure.metric].append(figure.value)
+                units.setdefault(figure.metric, figure)
+    first = rows[0]
+    for name, figure in units.items():
+        yield HistoryRow(
+            experiment=first.id,
+            created_at=first.created_at,
+            mode=first.mode,
+            tags=tags.get(first.no, ()),
+            kernel=first.label,
+            release=first.release,
+            image_sha256=first.image_sha256,
+            mitigations=first.mitigations,
+            case=first.name,
+            metric=name,
+            unit=figure.unit,
+            better=figure.better,
+            value=statistics.median(values[name]),
+            values=tuple(values[name]),
+        )
+
+
+def log(connection: Connection, no: int, place: tuple[int, int]) -> Any:
+    """The compressed (console, stream) of one boot.
+
+    Raises:
+        UserError: it is not stored.
+    """
+    b, g = tables.boot.c, tables.boot_log.c
+    row = connection.execute(
+        select(g.console, g.stream)
+        .join_from(tables.boot, tables.boot_log)
+        .where(b.experiment_no == no, b.block == place[0], b.slot == place[1])
+    ).first()
+    if row is None:
+        raise UserError(f"block {place[0]} slot {place[1]} is not stored: no such boot, or it has not run yet")
+    return row
+
+
+def looks(connection: Connection, no: int) -> list[Look]:
+    """See ``Store.looks``."""
+    k = tables.look.c
+    documents = connection.execute(select(k.document).where(k.experiment_no == no).order_by(k.blocks)).scalars()
+    return [codec.unpack(document, Look) for document in documents]

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The store: every experiment with every sample, in SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from sqlalchemy import Connection, delete, exists, func, insert, select, update
+
+from kdelta import paths
+from kdelta.errors import UserError
+from kdelta.model import BootResult, Experiment
+from kdelta.store import codec, connect, reads, tables, transfer, writes
+from kdelta.store.rows import (
+    BootRow,
+    ExperimentRow,
+    FactRow,
+    Floor,
+    HistogramRow,
+    HistoryRow,
+    Look,
+    Number,
+    ProfileRow,
+    SampleRow,
+)
+
+
+class Store:
+    """A context manager over one database; threads may share it.
+
+    ``name`` is an experiment's id, a prefix of it that fits no other, or ``last``. Every method raises UserError for a
+    name that fits no experiment or several, and HostError where the database fails.
+    """
+
+    def __init__(self, url: str | None = None) -> None:
+        """Open ``url`` (``paths.store_url()`` by default), made or migrated as needed.
+
+        Raises:
+            UserError: no URL, another program's file, or a store made by a newer kdelta.
+            HostError: the database cannot be opened.
+        """
+        self._engine = connect.open_engine(url or paths.store_url())
+        self._writer = self._engine.execution_options(kdelta_writes=True)
+        try:
+            connect.prepare(self._engine)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with connect.translated(self._engine.url), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """One transaction: whole, or not at all."""
+        with connect.translated(self._engine.url), self._writer.begin() as connection:
+            yield connection
+
+    # Experiments
+
+    def create(self, experiment: Experiment) -> None:
+        """Store a new experiment.
+
+        Raises:
+            UserError: its id is taken or not allowed.
+        """
+        with self._writing() as connection:
+            writes.insert_experiment(connection, experiment)
+
+    def experiment(self, name: str) -> Experiment:
+        """The experiment as it was created."""
+        with self._reading() as connection:
+            no = writes.find(connection, name).no
+            e = tables.experiment.c
+            document = connection.execute(select(e.document).where(e.no == no)).scalar_one()
+        return codec.experiment_of(document)
+
+    def experiments(
+        self, kind: str | None = None, limit: int | None = None, tag: str | None = None
+    ) -> list[ExperimentRow]:
+        """All experiments, the newest first; only of one ``kind`` or with one ``tag``."""
+        e, b, k, t = (table.c for table in (tables.experiment, tables.boot, tables.look, tables.tag))
+        done = select(func.count()).where(b.experiment_no == e.no).scalar_subquery()
+        final = exists().where(k.experiment_no == e.no, k.final)
+        query = select(
+            e.no, e.id, e.created_at, e.kind, e.mode, e.command, e.note, e.boots_planned,
+            done.label("done"), final.label("final"),
+        ).order_by(e.created_at.desc(), e.no.desc()).limit(limit)  # fmt: skip
+        if kind is not None:
+            query = query.where(e.kind == codec.column_text(kind))
+        if tag is not None:
+            query = query.where(exists().where(t.experiment_no == e.no, t.name == codec.column_text(tag)))
+        with self._reading() as connection:
+            rows = connection.execute(query).all()
+            labels = _grouped(connection, tables.kernel.c.experiment_no, tables.kernel.c.label, tables.kernel.c.idx)
+            tags = _grouped(connection, t.experiment_no, t.name, t.name)
+        return [
+            ExperimentRow(
+                id=row.id,
+                created_at=row.created_at,
+                kind=row.kind,
+                mode=row.mode,
+                kernels=labels.get(row.no, ()),
+                boots_done=row.done,
+                boots_planned=row.boots_planned,
+                status="complete" if row.final or row.done >= row.boots_planned else "running",
+                command=row.command,
+                tags=tags.get(row.no, ()),
+                note=row.note,
+            )
+            for row in rows
+        ]
+
+    def delete(self, name: str) -> str:
+        """Forget an experiment with all its boots, looks and tags; returns its id. ``last`` is not taken: name it."""
+        if name == "last":
+            raise UserError("deleting needs the experiment's id; kdelta history lists them")
+        with self._writing() as connection:
+            found = writes.find(connection, name)
+            connection.execute(delete(tables.experiment).where(tables.experiment.c.no == found.no))
+        return found.id
+
+    def tag(self, name: str, tag: str, *, remove: bool = False) -> str:
+        """Put a tag on an experiment, or take it off; returns the experiment's id.
+
+        Raises:
+            UserError: the tag is not one short word, or there is none of that name to take off.
+        """
+        t = tables.tag
+        tag = codec.check_tag(tag)
+        with self._writing() as connection:
+            found = writes.find(connection, name)
+            here = (t.c.experiment_no == found.no) & (t.c.name == tag)
+            present = connection.execute(select(t.c.name).where(here)).first() is not None
+            if remove and not present:
+                raise UserError(f"experiment {found.id} has no tag {tag!r}")
+            if remove:
+                connection.execute(delete(t).where(here))
+            elif not present:
+                connection.execute(insert(t).values(experiment_no=found.no, name=tag))
+        return found.id
+
+    def note(self, name: str, text: str) -> str:
+        """Set an experiment's note ("" removes it); returns the experiment's id.
+
+        Raises:
+            UserError: control characters, or over 64 Ki characters.
+        """
+        e = tables.experiment
+        text = codec.check_note(text)
+        with self._writing() as connection:
+            found = writes.find(connection, name)
+            connection.execute(update(e).where(e.c.no == found.no).values(note=text))
+        return found.id
+
+    # Boots
+
+    def save_boot(self, name: str, boot: BootResult) -> None:
+        """Store a finished boot, whole or not at all.
+
+        Raises:
+            HostError: its block and slot is stored already, it does not fit the experiment, or the disk is full.
+        """
+        with self._writing() as connection:
+            writes.insert_boot(connection, writes.find(connection, name), boot)
+
+    def done(self, name: str) -> set[tuple[int, int]]:
+        """(block, slot) of every stored boot, whatever its state."""
+        b = tables.boot.c
+        with self._reading() as connection:
+            no = writes.find(connection, name).no
+            rows = connection.execute(select(b.block, b.slot).where(b.experiment_no == no))
+            return {(row.block, row.slot) for row in rows}
+
+    def boots(self, name: str) -> list[BootRow]:
+        """All boots in order of block and slot, without console, stream and samples."""
+        with self._reading() as connection:
+            return reads.boot_rows(connection, writes.find(connection, name).no)
+
+    def boot(self, name: str, block: int, slot: int) -> BootResult:
+        """One boot as it was saved.
+
+        Raises:
+            UserError: it is not stored.
+        """
+        with self._reading() as connection:
+            no = writes.find(connection, name).no
+            reads.log(connection, no, (block, slot))
+            return next(reads.whole_boots(connection, no, (block, slot)))
+
+    def console(self, name: str, block: int, slot: int) -> bytes:
+        """The console of one boot as the guest wrote it: not text, not trusted.
+
+        Raises:
+            UserError: it is not stored.
+        """
+        with self._reading() as connection:
+            return codec.inflate(reads.log(connection, writes.find(connection, name).no, (block, slot)).console)
+
+    # Figures
+
+    def numbers(self, name: str, case: int | None = None, metric: str | None = None) -> list[Number]:
+        """One number per boot, case and metric, in order of block, slot and case; see ``rows.Number``."""
+        with self._reading() as connection:
+            return reads.numbers(connection, writes.find(connection, name).no, case, metric)
+
+    def samples(self, name: str, case: int, metric: str) -> list[SampleRow]:
+        """All samples of one case and metric, a row per boot, warm-up included and marked."""
+        with self._reading() as connection:
+            return reads.samples(connection, writes.find(connection, name).no, case, metric)
+
+    def histograms(self, name: str, case: int) -> list[HistogramRow]:
+        """HdrHistogram V2 payloads of one case by name, a row per boot that has any."""
+        with self._reading() as connection:
+            return reads.histograms(connection, writes.find(connection, name).no, case)
+
+    def profiles(self, name: str, case: int) -> list[ProfileRow]:
+        """Exact counts by function of one case, a row per boot that has them."""
+        with self._reading() as connection:
+            return reads.profiles(connection, writes.find(connection, name).no, case)
+
+    def facts(self, name: str, case: int | None = None) -> list[FactRow]:
+        """Facts of the runs of one case, or of all, a row per run."""
+        with self._reading() as connection:
+            return reads.facts(connection, writes.find(connection, name).no, case)
+
+    def history(self, case_name: str, metric: str | None = None) -> list[HistoryRow]:
+        """A case (by its name, or its workload's) over all experiments, oldest first; boots and runs that were ok."""
+        with self._reading() as connection:
+            return reads.history(connection, case_name, metric)
+
+    def case_names(self) -> list[str]:
+        """Names of all cases of all experiments, sorted."""
+        with self._reading() as connection:
+            return sorted(connection.execute(select(tables.case.c.name).distinct()).scalars())
+
+    # Looks and floors
+
+    def save_look(
+        self,
+        name: str,
+        blocks: int,
+        decided: dict[str, str],
+        spent_alpha: float,
+        payload: dict[str, Any] | None = None,
+        *,
+        final: bool = False,
+    ) -> None:
+        """Store a sequential look for good; ``final``: nothing is left to decide, the experiment is complete.
+
+        Raises:
+            HostError: a different look is stored after so many blocks.
+        """
+        look = Look(blocks=blocks, decided=decided, spent_alpha=spent_alpha, payload=payload or {}, final=final)
+        with self._writing() as connection:
+            writes.insert_look(connection, writes.find(connection, name), look)
+
+    def looks(self, name: str) -> list[Look]:
+        """All looks, by blocks."""
+        with self._reading() as connection:
+            return reads.looks(connection, writes.find(connection, name).no)
+
+    def save_floor(self, floor: Floor) -> None:
+        """Store a calibration; older ones of the same host, machine kind and case stay, the newest counts."""
+        with self._writing() as connection:
+            connection.execute(
+                insert(tables.floor).values(
+                    scope_key=codec.key_of(floor.host, floor.machine_kind),
+                    created_at=codec.column_text(floor.created_at),
+                    floor_percent=floor.floor_percent,
+                    document=codec.pack(floor),
+                )
+            )
+
+    def floors(self, host: str, machine_kind: str) -> dict[str, Floor]:
+        """Case -> its newest floor on this host and kind of machine."""
+        f = tables.floor.c
+        query = select(f.document).where(f.scope_key == codec.key_of(host, machine_kind)).order_by(f.created_at, f.no)
+        with self._reading() as connection:
+            found = [codec.unpack(document, Floor) for document in connection.execute(query).scalars()]
+        return {floor.case: floor for floor in found}
+
+    # Transfer
+
+    def export(self, name: str, path: Path) -> str:
+        """Write an experiment as one file; returns its id. See ``transfer``.
+
+        Raises:
+            UserError: the file exists or cannot be made.
+            HostError: it cannot be written whole; nothing is left of it.
+        """
+        with self._reading() as connection:
+            return transfer.write(connection, writes.find(connection, name), path)
+
+    def import_(self, path: Path) -> transfer.Imported:
+        """Take in an exported file, whole or not at all; boots that are stored already stay as they are.
+
+        Raises:
+            UserError: not such a file, damaged, too large, of a newer kdelta, or another experiment with the same id.
+        """
+        with self._writing() as connection:
+            return transfer.read(connection, path)
+
+
+def _grouped(connection: Connection, key: Any, value: Any, order: Any) -> dict[int, tuple[str, ...]]:
+    """{key: values in order} of one small table."""
+    found: dict[int, tuple[str, ...]] = {}
+    for no, text in connection.execute(select(key, value).order_by(key, order)):
+        found[no] = (*found.get(no, ()), text)
+    return found

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rows that are written: experiments, boots, looks. Each takes the connection of the caller's transaction."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, func, insert, select
+
+from kdelta.errors import HostError, UserError
+from kdelta.model import BootResult, Experiment, Mode
+from kdelta.store import codec, tables
+from kdelta.store.rows import Look
+
+_SHOWN = 8
+
+
+class Found(NamedTuple):
+    """An experiment's row without its document."""
+
+    no: int
+    id: str
+    mode: Mode
+    kernel_count: int
+    case_count: int
+
+
+def find(connection: Connection, name: str) -> Found:
+    """The experiment with this id, the only one whose id begins so, or the newest for ``last``.
+
+    Raises:
+        UserError: none, or several.
+    """
+    row = _match(connection, name)
+    cases = connection.execute(
+        select(func.count()).select_from(tables.case).where(tables.case.c.experiment_no == row.no)
+    ).scalar_one()
+    return Found(row.no, row.id, row.mode, row.kernel_count, cases)
+
+
+def _match(connection: Connection, name: str) -> Any:
+    e = tables.experiment.c
+    wanted = select(e.no, e.id, e.mode, e.kernel_count)
+    if name == "last":
+        row = connection.execute(wanted.order_by(e.created_at.desc(), e.no.desc()).limit(1)).first()
+        if row is None:
+            raise UserError("no experiment is stored yet: start with kdelta compare or kdelta run")
+        return row
+    text = codec.column_text(name)
+    exact = connection.execute(wanted.where(e.id == text)).first()
+    if exact is not None:
+        return exact
+    begins = func.substr(e.id, 1, len(text)) == text
+    rows = connection.execute(wanted.where(begins).order_by(e.id).limit(_SHOWN)).all() if text else []
+    if len(rows) != 1:
+        several = f"begins several: {', '.join(row.id for row in rows)}; give more of it" if rows else ""
+        raise UserError(f"experiment {name[:80]!r} {several or 'is not in the store; kdelta history lists what is'}")
+    return rows[0]
+
+
+def insert_experiment(connection: Connection, experiment: Experiment) -> None:
+    """Add an experiment with its kernels and cases.
+
+    Raises:
+        UserError: its id is taken or not allowed, or a text in it is not UTF-8.
+    """
+    e = tables.experiment
+    codec.check_id(experiment.id)
+    if connection.execute(select(e.c.no).where(e.c.id == experiment.id)).first():
+        raise UserError(f"experiment {experiment.id} is already in the store; kdelta report {experiment.id} shows it")
+    no = connection.execute(
+        insert(e)
+        .values(
+            id=experiment.id,
+            created_at=codec.column_text(experiment.created_at),
+            kind=codec.column_text(experiment.kind),
+            mode=experiment.mode,
+            command=codec.column_text(experiment.command),
+            kernel_count=len(experiment.kernels),
+            boots_planned=codec.boots_planned(experiment),
+            document=codec.experiment_document(experiment),
+        )
+        .returning(e.c.no)
+    ).scalar_one()
+    _insert_names(connection, no, experiment)
+
+
+def _insert_names(connection: Connection, no: int, experiment: Experiment) -> None:
+    kernels = [
+        {
+            "experiment_no": no,
+            "idx": index,
+            "label": codec.column_text(kernel.label),
+            "release": codec.column_text(kernel.release),
+            "image_sha256": codec.column_text(kernel.image_sha256),
+        }
+        for index, kernel in enumerate(experiment.kernels)
+    ]
+    cases = [
+        {
+            "experiment_no": no,
+            "idx": index,
+            "name": codec.column_text(case.name),
+            "name_key": codec.key_of(case.name),
+            "workload_key": codec.key_of(case.workload),
+        }
+        for index, case in enumerate(experiment.cases)
+    ]
+    if kernels:
+        connection.execute(insert(tables.kernel), kernels)
+    if cases:
+        connection.execute(insert(tables.case), cases)
+
+
+def insert_boot(connection: Connection, owner: Found, boot: BootResult) -> None:
+    """Add a finished boot with everything it gave.
+
+    Raises:
+        HostError: this block and slot is stored already, or the boot does not fit the experiment.
+    """
+    plan = boot.plan
+    if wrong := codec.misfit(boot, owner.kernel_count, owner.case_count):
+        raise HostError(
+            f"experiment {owner.id}: block {plan.block} slot {plan.slot} cannot be stored: it holds {wrong}"
+        )
+    b = tables.boot
+    same_place = (b.c.experiment_no == owner.no) & (b.c.block == plan.block) & (b.c.slot == plan.slot)
+    if connection.execute(select(b.c.no).where(same_place)).first():
+        raise HostError(
+            f"experiment {owner.id}: block {plan.block} slot {plan.slot} is stored already; nothing was changed"
+        )
+    no = connection.execute(
+        insert(b)
+        .values(
+            experiment_no=owner.no,
+            block=plan.block,
+            slot=plan.slot,
+            kernel=plan.kernel,
+            mitigations=plan.mitigations,
+            state=boot.state,
+            document=codec.boot_document(boot),
+        )
+        .returning(b.c.no)
+    ).scalar_one()
+    _insert_runs(connection, no, owner, boot)
+    logs = {"boot_no": no, "console": zlib.compress(boot.console), "stream": zlib.compress(boot.stream)}
+    connection.execute(insert(tables.boot_log), logs)
+
+
+def _insert_runs(connection: Connection, no: int, owner: Found, boot: BootResult) -> None:
+    light = [
+        {
+            "boot_no": no,
+            "case_idx": row.case,
+            "state": row.state,
+            "why": codec.column_text(row.why),
+            "figures": codec.pack(row.figures),
+        }
+        for row in codec.run_rows(boot, owner.mode, owner.case_count)
+    ]
+    heavy = [
+        {
+            "boot_no": no,
+            "seq": seq,
+            "case_idx": run.case,
+            "state": run.state,
+            "why": codec.pack(run.why),
+            "series": codec.squeeze(run.series),
+            "histograms": codec.squeeze(run.histograms),
+            "facts": codec.pack(run.facts),
+            "profile": None if run.profile is None else codec.squeeze(run.profile),
+        }
+        for seq, run in enumerate(boot.runs)
+    ]
+    if light:
+        connection.execute(insert(tables.run), light)
+    if heavy:
+        connection.execute(insert(tables.run_detail), heavy)
+
+
+def insert_look(connection: Connection, owner: Found, look: Look) -> None:
+    """Add a sequential look. The same look again changes nothing: a resumed runner may compute it twice.
+
+    Raises:
+        HostError: another look is stored at this number of blocks: alpha that is spent stays spent.
+    """
+    k = tables.look
+    document = codec.pack(look)
+    here = (k.c.experiment_no == owner.no) & (k.c.blocks == look.blocks)
+    stored = connection.execute(select(k.c.document).where(here)).scalar()
+    if stored is None:
+        values = {"experiment_no": owner.no, "blocks": look.blocks, "final": look.final, "document": document}
+        connection.execute(insert(k), values)
+    elif codec.unpack(stored, Look) != codec.unpack(document, Look):
+        raise HostError(
+            f"experiment {owner.id}: another look after {look.blocks} blocks is stored and cannot change; "
+            "nothing was changed: report it as it is, or start a new experiment"
+        )
