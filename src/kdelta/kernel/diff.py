@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The text of a unified diff to changes of files, as hostile input: paths stay inside the tree. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from kdelta.errors import UserError
+from kdelta.kernel.hunk import Hunk
+from kdelta.kernel.mail import PatchMail
+
+_HUNK = re.compile(r"^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)$")
+_GIT = re.compile(r'^diff --git ("?a/.+"?) ("?b/.+"?)$')
+_MODE = re.compile(r"^(?:new file mode|new mode|deleted file mode) (\d{6})$")
+_ESCAPE = re.compile(r'\\([0-7]{3}|[\\"tn])')
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """What a patch does to one file; a path is None where the file is made or removed."""
+
+    old: str | None
+    new: str | None
+    executable: bool | None = None  # None: as it was
+    hunks: tuple[Hunk, ...] = ()
+
+    @property
+    def path(self) -> str:
+        return self.new or self.old or ""
+
+
+def _unescaped(quoted: str) -> str:
+    """A name as git quotes it: ``"a/\\303\\244"``."""
+    table = {"\\": b"\\", '"': b'"', "t": b"\t", "n": b"\n"}
+    raw = bytearray()
+    position = 0
+    body = quoted[1:-1]
+    for match in _ESCAPE.finditer(body):
+        raw += body[position : match.start()].encode("utf-8", "surrogateescape")
+        code = match.group(1)
+        raw += table[code] if code in table else bytes([int(code, 8) & 255])
+        position = match.end()
+    raw += body[position:].encode("utf-8", "surrogateescape")
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _path(field: str, name: str) -> str | None:
+    """A path of a header line without its ``a/`` or ``b/``.
+
+    Raises:
+        UserError: it would leave the tree, or touch git's own folder.
+    """
+    text = _unescaped(field) if field.startswith('"') and field.endswith('"') else field
+    if text == "/dev/null":
+        return None
+    stripped = text[2:] if text[:2] in ("a/", "b/") else text
+    parts = stripped.split("/")
+    unsafe = any(part in ("", ".", "..") or part.lower() == ".git" for part in parts)
+    if unsafe or "\\" in stripped or any(ord(char) < 32 for char in stripped):
+        raise UserError(f"patch {name}: refused, it names the path {text!r}, which is not inside a kernel tree")
+    return stripped
+
+
+class _Parser:
+    """Collects changes while lines go by."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.changes: list[Change] = []
+        self._reset(None, None)
+
+    def _reset(self, old: str | None, new: str | None) -> None:
+        self.old, self.new = old, new
+        self.executable: bool | None = None
+        self.hunks: list[Hunk] = []
+        self.body: list[str] = []
+        self.match: re.Match[str] | None = None
+        self.renames = False
+
+    def _close_hunk(self) -> None:
+        if self.match is None:
+            return
+        old_start, old_count, new_start, new_count, section = self.match.groups()
+        self.hunks.append(
+            Hunk(
+                number=len(self.hunks) + 1,
+                old_start=int(old_start),
+                old_count=1 if old_count is None else int(old_count),
+                new_start=int(new_start),
+                new_count=1 if new_count is None else int(new_count),
+                section=section,
+                lines=tuple(self.body),
+            )
+        )
+        self.match, self.body = None, []
+
+    def close(self) -> None:
+        self._close_hunk()
+        if (self.old or self.new) and (self.hunks or self.executable is not None or self.old != self.new):
+            self.changes.append(Change(old=self.old, new=self.new, executable=self.executable, hunks=tuple(self.hunks)))
+        self._reset(None, None)
+
+    def _mode(self, line: str) -> None:
+        match = _MODE.match(line)
+        if match is None:
+            return
+        if match.group(1) not in ("100644", "100755"):
+            raise UserError(f"patch {self.name}: refused, {self.new or self.old} would become a link or a submodule")
+        if line.startswith("new file"):
+            self.old = None
+        if line.startswith("deleted"):
+            self.new = None
+        else:
+            self.executable = match.group(1) == "100755"
+
+    def header(self, line: str) -> None:
+        """A line outside of hunks, after ``diff --git``."""
+        self._mode(line)
+        if line.startswith(("GIT binary patch", "Binary files ")):
+            raise UserError(
+                f"patch {self.name}: {self.new or self.old} is changed as a binary; only text can be applied"
+            )
+        for kind in ("rename", "copy"):
+            if line.startswith(f"{kind} from "):
+                self.old = _path("a/" + line.split(" ", 2)[2].strip('"'), self.name)
+                if kind == "copy":
+                    raise UserError(f"patch {self.name}: copies {self.old}; make it with git format-patch --no-copies")
+            elif line.startswith(f"{kind} to "):
+                self.new = _path("b/" + line.split(" ", 2)[2].strip('"'), self.name)
+
+    def line(self, line: str, following: str) -> None:
+        git = _GIT.match(line)
+        if git:
+            self.close()
+            self._reset(_path(git.group(1), self.name), _path(git.group(2), self.name))
+        elif line.startswith("--- ") and following.startswith("+++ "):
+            old, new = (_path((text[4:].split() or [""])[0], self.name) for text in (line, following))
+            if self.match is not None or not (self.old or self.new):
+                self.close()
+                self._reset(old, new)
+            else:
+                self.old, self.new = old, new
+        elif match := _HUNK.match(line):
+            if not (self.old or self.new):
+                raise UserError(
+                    f"patch {self.name}: a hunk {line[:40]!r} stands before any file name (--- a/..., +++ b/...)"
+                )
+            self._close_hunk()
+            self.match = match
+        elif self.match is not None:
+            self.body.append(line)
+        elif self.old or self.new:
+            self.header(line)
+
+
+def parse(mail: PatchMail) -> tuple[Change, ...]:
+    """The changes of one patch, hunks still as the mail left them.
+
+    Raises:
+        UserError: paths outside the tree, links, submodules, binary changes, a hunk without a file.
+    """
+    parser = _Parser(mail.name)
+    lines = [*mail.lines, ""]
+    for line, following in itertools.pairwise(lines):
+        parser.line(line, following)
+    parser.close()
+    if not parser.changes:
+        raise UserError(f"patch {mail.name}: no change of a file found in it")
+    return tuple(parser.changes)
+
+
+def reverse(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """The changes that take ``changes`` back, in the order in which they must be applied."""
+    return tuple(
+        Change(old=c.new, new=c.old, executable=None, hunks=tuple(hunk.reversed() for hunk in c.hunks))
+        for c in reversed(tuple(changes))
+    )

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Patch mails to single patches, in order: mbox series, saved mails, quotes, transfer encodings. Pure, over bytes.
+
+What the mail did to the lines of the diff is left in place here; ``patch.fit`` repairs them against the tree.
+Subjects follow the kernel's Documentation/process/submitting-patches.rst: ``[PATCH v2 03/12] fs: title``.
+"""
+
+from __future__ import annotations
+
+import email
+import email.header
+import email.message
+import re
+
+from msgspec import Struct
+
+from kdelta.errors import UserError
+
+MAX_BYTES = 32 << 20
+_SEPARATOR = re.compile(rb"(?:\A|(?<=\n))From [^\n]*\n(?=[A-Za-z][A-Za-z0-9-]*:)")
+_HEADER = re.compile(rb"\A\s*(?:>?From [^\n]*\n)?[A-Za-z][A-Za-z0-9-]*:[ \t]")
+_TAG = re.compile(r"\[([^\]]*)\]")
+_COUNTER = re.compile(r"(?<!\d)(\d{1,4})/(\d{1,4})(?!\d)")
+_VERSION = re.compile(r"\bv(\d{1,3})\b", re.IGNORECASE)
+_QUOTED_DIFF = re.compile(r"^((?:[>|] ?)+)(?:diff --git |--- \S|\+\+\+ \S|@@ -\d)")
+_PLAIN_DIFF = re.compile(r"^(?:diff --git |@@ -\d)", re.MULTILINE)
+_HUNK = re.compile(r"^(?:[>|] ?)*@@ -\d", re.MULTILINE)
+
+
+class PatchMail(Struct, frozen=True, kw_only=True):
+    """One patch of a series as text: ``lines`` hold at least one hunk, without quotes and carriage returns."""
+
+    name: str  # the file it came from, with [n/m] where it is one of several
+    subject: str
+    number: int = 1
+    total: int = 1
+    version: int = 1
+    reply: bool = False
+    lines: tuple[str, ...] = ()
+
+
+def _decode(payload: bytes, charset: str | None) -> str:
+    """Text whose bytes that are not UTF-8 survive as surrogates, unless the mail names another character set."""
+    if charset and charset.lower() not in ("utf-8", "utf8", "us-ascii", "ascii", "unknown-8bit"):
+        try:
+            return payload.decode(charset)
+        except (LookupError, UnicodeDecodeError):
+            pass  # a wrong label: the kernel's files are UTF-8
+    return payload.decode("utf-8", "surrogateescape")
+
+
+def _unflow(text: str, delete_space: bool) -> str:
+    """Join the soft line breaks of ``format=flowed`` and take out its space-stuffing (RFC 3676)."""
+    lines: list[str] = []
+    open_line = False
+    for line in text.split("\n"):
+        body = line.removeprefix(" ")
+        if open_line:
+            lines[-1] += body
+        else:
+            lines.append(body)
+        # a lone context blank is " " + "" stuffed; only a line with text in it flows on
+        open_line = body.endswith(" ") and body != "-- " and bool(body.strip())
+        if open_line and delete_space:
+            lines[-1] = lines[-1][:-1]
+    return "\n".join(lines)
+
+
+def _texts(message: email.message.Message) -> list[str]:
+    texts = []
+    for part in message.walk():
+        if part.is_multipart() or part.get_content_type() == "text/html":
+            continue
+        payload = part.get_payload(decode=True)
+        if not isinstance(payload, bytes) or b"\0" in payload:
+            continue
+        text = _decode(payload, part.get_content_charset()).replace("\r\n", "\n").replace("\r", "\n")
+        if str(part.get_param("format", "")).lower() == "flowed":
+            text = _unflow(text, str(part.get_param("delsp", "no")).lower() == "yes")
+        texts.append(text)
+    return texts
+
+
+def _unquote(text: str) -> list[str]:
+    """Lines without the reply's quote marks; a reviewer's own lines between the quoted ones are dropped."""
+    lines = text.split("\n")
+    if _PLAIN_DIFF.search(text):
+        return lines
+    prefixes = [match.group(1) for line in lines if (match := _QUOTED_DIFF.match(line))]
+    if not prefixes:
+        return lines
+    prefix = min(prefixes, key=len)
+    bare = prefix.rstrip()
+    cut = [(line, prefix if line.startswith(prefix) else bare) for line in lines if line.startswith(bare)]
+    return [line[len(mark) :] for line, mark in cut]
+
+
+def _subject(message: email.message.Message) -> str:
+    raw = str(message.get("Subject", ""))
+    try:
+        text = str(email.header.make_header(email.header.decode_header(raw)))
+    except (LookupError, UnicodeDecodeError):
+        text = raw
+    return " ".join(text.split())
+
+
+def _messages(data: bytes) -> list[bytes]:
+    starts = [match.start() for match in _SEPARATOR.finditer(data)]
+    if not starts or data[: starts[0]].strip():
+        starts.insert(0, 0)
+    pieces = [data[start:end] for start, end in zip(starts, [*starts[1:], len(data)], strict=True)]
+    return [re.sub(rb"(?m)^>(>*From )", rb"\1", piece) for piece in pieces]
+
+
+def _mail(piece: bytes, name: str) -> PatchMail | None:
+    """The patch in one message, None where it has no hunk (a cover letter, a discussion)."""
+    if _HEADER.match(piece):
+        message = email.message_from_bytes(re.sub(rb"\A\s*>?From [^\n]*\n", b"", piece.lstrip()))
+        texts, subject = _texts(message), _subject(message)
+    else:
+        texts, subject = [_decode(piece, None).replace("\r\n", "\n")], ""
+    with_hunks = [text for text in texts if _HUNK.search(text)]
+    if not with_hunks:
+        return None
+    lines = [line for text in with_hunks for line in _unquote(text)]
+    tag = next((tag for tag in _TAG.findall(subject) if "PATCH" in tag.upper() or _COUNTER.search(tag)), "")
+    counter, version = _COUNTER.search(tag), _VERSION.search(tag)
+    return PatchMail(
+        name=name,
+        subject=re.sub(r"^(?:(?:re|aw|fwd?):\s*|\[[^\]]*\]\s*)+", "", subject, flags=re.IGNORECASE),
+        number=int(counter.group(1)) if counter else 1,
+        total=int(counter.group(2)) if counter else 1,
+        version=int(version.group(1)) if version else 1,
+        reply=bool(re.match(r"(?i)(re|aw|fwd?):", subject)),
+        lines=tuple(lines),
+    )
+
+
+def _complete(mails: list[PatchMail], name: str) -> list[PatchMail]:
+    """The series in order.
+
+    Raises:
+        UserError: mixed versions, a number twice, or a patch missing.
+    """
+    versions = sorted({mail.version for mail in mails})
+    if len(versions) > 1:
+        found = ", ".join(f"v{version}" for version in versions)
+        raise UserError(f"patch {name}: holds versions {found} of a series; keep one of them in the file")
+    total = max(mail.total for mail in mails)
+    numbers = [mail.number for mail in mails]
+    if twice := sorted({number for number in numbers if numbers.count(number) > 1}):
+        raise UserError(f"patch {name}: [{twice[0]}/{total}] is in it {numbers.count(twice[0])} times; keep one")
+    if missing := sorted(set(range(1, total + 1)) - set(numbers)):
+        lacking = ", ".join(f"[{number}/{total}]" for number in missing)
+        raise UserError(f"patch {name}: {lacking} of the series is missing; save the whole thread as one mbox")
+    return sorted(mails, key=lambda mail: mail.number)
+
+
+def steps(data: bytes, name: str) -> tuple[PatchMail, ...]:
+    """Split a patch file, a saved mail or an mbox into its patches, in the order of their [n/m].
+
+    Cover letters and discussion are skipped; quoted replies count only where no original is in the file.
+    Patches without a number keep the order of the file.
+
+    Raises:
+        UserError: no diff in it, an incomplete or mixed series, or a file too large to be a patch.
+    """
+    if len(data) > MAX_BYTES:
+        raise UserError(
+            f"patch {name}: {len(data) >> 20} MiB is more than the {MAX_BYTES >> 20} MiB allowed for a patch"
+        )
+    data = data.replace(b"\r\n", b"\n")
+    mails = [mail for piece in _messages(data) if (mail := _mail(piece, name)) is not None]
+    mails = [mail for mail in mails if not mail.reply] or mails
+    if not mails:
+        raise UserError(
+            f"patch {name}: no diff found in it (no line such as '@@ -1,7 +1,8 @@'); save the mail as plain text"
+        )
+    if len(mails) == 1:  # also one of a series, saved alone as `git format-patch` does: the user orders those
+        return (mails[0],)
+    if any(mail.total > 1 for mail in mails):
+        mails = _complete(mails, name)
+    total = len(mails)
+    return tuple(
+        PatchMail(
+            name=f"{name} [{number}/{total}]",
+            subject=mail.subject,
+            number=number,
+            total=total,
+            version=mail.version,
+            reply=mail.reply,
+            lines=mail.lines,
+        )
+        for number, mail in enumerate(mails, 1)
+    )

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A patch against a tree: parsed, repaired, applied in memory, and emitted again as a clean diff. Pure.
+
+The tree is a function from a path to a file's text; nothing is written here, and no patch(1) or git-am guesses.
+A patch fits as a whole or is refused with the file and hunk named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct
+
+from kdelta.errors import UserError
+from kdelta.kernel.diff import Change, parse, reverse
+from kdelta.kernel.hunk import Hunk, Misfit, Placed, place, squeeze
+from kdelta.kernel.mail import PatchMail
+
+Read = Callable[[str], str | None]  # text of a file of the tree, None where there is none
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{4,}")
+
+
+class File(Struct, frozen=True):
+    """A file's new text; None removes it. ``executable`` None leaves the mode alone."""
+
+    text: str | None
+    executable: bool | None = None
+
+
+class Applied(Struct, frozen=True, kw_only=True):
+    """The outcome: files to write, the clean diff, and what was repaired, in sentences."""
+
+    files: Mapping[str, File]
+    diff: str
+    notes: tuple[str, ...] = ()
+
+
+def _lines(text: str) -> tuple[list[str], bool]:
+    """Lines without their ends, and whether the last one had an end."""
+    if not text:
+        return [], True
+    lines = text.split("\n")
+    return (lines[:-1], True) if lines[-1] == "" else (lines, False)
+
+
+def _emit(placed: list[Placed], hunks: Iterable[Hunk]) -> list[str]:
+    out: list[str] = []
+    grown = 0
+    for at_hunk, hunk in zip(placed, hunks, strict=True):
+        old = sum(sign != "+" for sign, _ in at_hunk.ops)
+        new = sum(sign != "-" for sign, _ in at_hunk.ops)
+        start_old = at_hunk.at + (1 if old else 0)
+        start_new = at_hunk.at + grown + (1 if new else 0)
+        section = f" {hunk.section}" if hunk.section else ""
+        out.append(f"@@ -{start_old},{old} +{start_new},{new} @@{section}")
+        out += [sign + text for sign, text in at_hunk.ops]
+        if at_hunk.newline_at_end is False:
+            out.append("\\ No newline at end of file")
+        grown += new - old
+    return out
+
+
+def _place_all(change: Change, text: str, name: str) -> list[Placed]:
+    real, _ = _lines(text)
+    squeezed = [squeeze(line) for line in real]
+    placed: list[Placed] = []
+    shift = lowest = 0
+    for hunk in change.hunks:
+        try:
+            found = place(hunk, real, squeezed, shift, lowest)
+        except Misfit as why:
+            raise UserError(f"patch {name}: {change.path} hunk {hunk.number} ({hunk.header}) {why}") from None
+        placed.append(found)
+        shift, lowest = found.offset, found.at + sum(sign != "+" for sign, _ in found.ops)
+    return placed
+
+
+def _result(text: str, placed: list[Placed]) -> str:
+    real, newline = _lines(text)
+    out: list[str] = []
+    position = 0
+    for hunk in placed:
+        out += real[position : hunk.at]
+        out += [line for sign, line in hunk.ops if sign != "-"]
+        position = hunk.at + sum(sign != "+" for sign, _ in hunk.ops)
+    if placed and position == len(real):
+        newline = placed[-1].newline_at_end is not False
+    out += real[position:]
+    return "\n".join(out) + ("\n" if newline and out else "")
+
+
+def _notes(change: Change, placed: list[Placed], name: str) -> list[str]:
+    notes = []
+    for hunk, found in zip(change.hunks, placed, strict=True):
+        where = f"patch {name}: {change.path} hunk {hunk.number}"
+        if found.fuzz:
+            notes.append(f"{where} fits only without its outermost context line (fuzz 1), at line {found.at + 1}")
+        elif found.offset:
+            notes.append(f"{where} fits {found.offset:+d} lines from where it says")
+        if found.guessed:
+            notes.append(
+                f"{where}: the mail lost white space; the indentation of {found.guessed} added lines is rebuilt"
+            )
+        elif found.repaired:
+            notes.append(f"{where}: the mail lost white space; taken from the tree")
+    return notes
+
+
+def _one(change: Change, read: Read, name: str) -> tuple[dict[str, File], list[str], list[str]]:
+    """Files, diff lines and notes of one change."""
+    before = read(change.old) if change.old else ""
+    if before is None:
+        raise UserError(f"patch {name}: {change.old} is not in this tree")
+    if change.new and change.new != change.old and read(change.new) is not None:
+        raise UserError(f"patch {name}: {change.new} would be new, but is in this tree already")
+    placed = _place_all(change, before, name)
+    after = _result(before, placed)
+    if change.new is None and after:
+        raise UserError(f"patch {name}: {change.old} would be removed, but has lines that the patch does not know")
+    old, new = change.old or change.new, change.new or change.old
+    diff = [f"diff --git a/{old} b/{new}"]
+    if change.old is None:
+        diff.append(f"new file mode {'100755' if change.executable else '100644'}")
+    elif change.new is None:
+        diff.append("deleted file mode 100644")
+    elif change.old != change.new:
+        diff += [f"rename from {old}", f"rename to {new}"]
+    if change.hunks:
+        diff += [
+            f"--- a/{change.old}" if change.old else "--- /dev/null",
+            f"+++ b/{change.new}" if change.new else "+++ /dev/null",
+        ]
+    diff += _emit(placed, change.hunks)
+    files: dict[str, File] = {}
+    if change.old and change.old != change.new:
+        files[change.old] = File(None)
+    if change.new:
+        files[change.new] = File(after, change.executable)
+    return files, diff, _notes(change, placed, name)
+
+
+def _apply(changes: tuple[Change, ...], read: Read, name: str) -> Applied:
+    files: dict[str, File] = {}
+    diff: list[str] = []
+    notes: list[str] = []
+
+    def current(path: str) -> str | None:
+        return files[path].text if path in files else read(path)
+
+    for change in changes:
+        changed, lines, said = _one(change, current, name)
+        files.update(changed)
+        diff += lines
+        notes += said
+    return Applied(files=files, diff="\n".join([*diff, ""]), notes=tuple(notes))
+
+
+def added_identifiers(changes: Iterable[Change]) -> frozenset[str]:
+    """Names that a patch brings: in its added lines, in none of its other lines."""
+    added: set[str] = set()
+    other: set[str] = set()
+    for change in changes:
+        for hunk in change.hunks:
+            for line in hunk.lines:
+                (added if line.startswith("+") else other).update(_WORD.findall(line))
+    return frozenset(added - other)
+
+
+def _fits(changes: tuple[Change, ...], read: Read, name: str) -> bool:
+    try:
+        _apply(changes, read, name)
+    except UserError:
+        return False
+    return True
+
+
+def _already_there(changes: tuple[Change, ...], read: Read, name: str) -> str:
+    """Why the patch seems to be in the tree already, or ""."""
+    if _fits(reverse(changes), read, name):
+        return "it can be taken out exactly"
+    names = added_identifiers(c for c in changes if c.new)
+    text = "\n".join(read(c.new) or "" for c in changes if c.new)
+    present = sorted(names & set(_WORD.findall(text)))
+    if names and len(present) == len(names):
+        return f"the names it adds are there ({', '.join(present[:4])}{', ...' if len(present) > 4 else ''})"
+    return ""
+
+
+def apply(mail: PatchMail, read: Read, *, take_out: bool = False) -> Applied:
+    """Apply one patch, or take it out, in memory.
+
+    ``read`` gives the text of the tree's files (bytes that are not UTF-8 as surrogates).
+
+    Raises:
+        UserError: it does not fit (file and hunk named), is merged already, or is not there to be taken out.
+    """
+    changes = parse(mail)
+    wanted = reverse(changes) if take_out else changes
+    try:
+        return _apply(wanted, read, mail.name)
+    except UserError as error:
+        if take_out:
+            if _fits(changes, read, mail.name):
+                raise UserError(
+                    f"patch {mail.name}: cannot be taken out, it is not in this tree (it would apply)"
+                ) from None
+            raise UserError(f"{error}; so it cannot be taken out") from None
+        if why := _already_there(changes, read, mail.name):
+            hint = f"measure it the other way round, with -{mail.name} as the baseline"
+            raise UserError(f"patch {mail.name}: already merged in this tree: {why}; {hint}") from None
+        raise
+
+
+def apply_series(patches: Iterable[tuple[PatchMail, bool]], read: Read) -> Applied:
+    """Apply patches one after the other; the flag takes a patch out. All fit, or none is applied.
+
+    Raises:
+        UserError: as ``apply``.
+    """
+    files: dict[str, File] = {}
+    diffs: list[str] = []
+    notes: list[str] = []
+
+    def current(path: str) -> str | None:
+        return files[path].text if path in files else read(path)
+
+    for mail, take_out in patches:
+        applied = apply(mail, current, take_out=take_out)
+        files.update(applied.files)
+        diffs.append(applied.diff)
+        notes += applied.notes
+    return Applied(files=files, diff="".join(diffs), notes=tuple(notes))
