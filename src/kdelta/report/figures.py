@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How a figure is written: a value with its unit, an effect, an interval. No figure is longer than a column."""
+
+from __future__ import annotations
+
+import math
+
+from kdelta.units import human, percent
+
+
+def finite(value: float | None) -> float | None:
+    """``value``, or None where there is no number to show."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def absolute(value: float | None, unit: str, metric: str = "") -> str:
+    """A value for a person. A unit that only repeats the metric's name is left out."""
+    if finite(value) is None or value is None:
+        return "-"
+    unit = "" if unit == metric else unit
+    if value and not 1e-6 <= abs(value) < 1e15:
+        return f"{value:.3e} {unit}".rstrip()
+    if not unit and float(value).is_integer():
+        return str(int(value))
+    return human(value, unit)
+
+
+def effect(value: float | None) -> str:
+    """A signed percentage; absurdly large ones with an exponent."""
+    if value is not None and math.isfinite(value) and abs(value) >= 1e5:
+        return f"{value:+.2e} %"
+    return percent(value)
+
+
+def interval(bounds: tuple[float, float] | None, exact: bool) -> str:
+    """``[low, high]`` in percent; "exact" where a count that repeats leaves no width; "" where there is none."""
+    if bounds is None or not all(map(math.isfinite, bounds)):
+        return ""
+    if exact and bounds[0] == bounds[1]:
+        return "exact"
+    low, high = (effect(bound).removesuffix(" %") for bound in bounds)
+    return f"[{low}, {high}]"

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The JSON result, schema ``kdelta/1``: what scripts depend on. Documented in docs/reference/json.md.
+
+Keys come in one fixed order; a value that was not measured is null with a state; what differs between two runs of
+the same exact experiment (id, times, consoles, host) stands under ``experiment`` and ``host`` only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from kdelta.model import CellResult, ExperimentResult, FunctionDelta, Warn
+from kdelta.report.detail import CellName, Sweep
+from kdelta.report.registry import Format
+from kdelta.report.view import View
+
+VOLATILE = ("experiment", "host")
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _warnings(warnings: Iterable[Warn]) -> list[dict[str, str]]:
+    return [{"code": warning.code, "text": warning.text} for warning in warnings]
+
+
+def _because(functions: Iterable[FunctionDelta]) -> list[dict[str, Any]]:
+    return [
+        {
+            "function": item.function,
+            "baseline": _number(item.baseline),
+            "patched": _number(item.patched),
+            "delta": _number(item.delta),
+            "note": item.note,
+        }
+        for item in functions
+    ]
+
+
+def _cell(cell: CellResult) -> dict[str, Any]:
+    measured = cell.state == "ok"
+    bounds = cell.interval_percent if measured else None
+    whole = bounds is not None and all(map(math.isfinite, bounds))
+    return {
+        "case": cell.case,
+        "params": dict(sorted(cell.params.items())),
+        "cgroup": cell.cgroup,
+        "mitigations": cell.mitigations,
+        "metric": cell.metric,
+        "unit": cell.unit,
+        "better": cell.better,
+        "primary": cell.primary,
+        "baseline_kernel": cell.baseline_label,
+        "patched_kernel": cell.patched_label or None,
+        "baseline": _number(cell.baseline),
+        "patched": _number(cell.patched),
+        "effect_percent": _number(cell.effect_percent),
+        "interval_percent": list(bounds) if bounds is not None and whole else None,
+        "verdict": cell.verdict,
+        "state": cell.state,
+        "why": cell.why,
+        "boots": list(cell.boots),
+        "floor_percent": _number(cell.floor_percent),
+        "p_value": _number(cell.p_value),
+        "detectable_percent": _number(cell.detectable_percent),
+        "boots_needed": cell.boots_needed,
+        "because": _because(cell.because),
+        "because_text": cell.because_text,
+        "warnings": _warnings(cell.warnings),
+        "extra": {key: _number(value) for key, value in sorted(cell.extra.items())},
+    }
+
+
+def _name(cell: CellName, sweep: Sweep) -> dict[str, Any]:
+    return {
+        "case": cell.case,
+        "cgroup": cell.cgroup,
+        "mitigations": cell.mitigations,
+        "metric": cell.metric,
+        "unit": sweep.unit,
+        "better": sweep.better,
+    }
+
+
+def _points(sweeps: Iterable[Sweep]) -> list[dict[str, Any]]:
+    points = []
+    for sweep in sweeps:
+        for point in sweep.points:
+            value = _number(point.value)
+            state = "failed" if point.state == "ok" and value is None else point.state
+            name = _name(sweep.cell, sweep)
+            points.append(name | {"kernel": point.kernel, "value": value, "state": state, "why": point.why})
+    return points
+
+
+def _steps(sweeps: Iterable[Sweep]) -> list[dict[str, Any]]:
+    return [
+        _name(sweep.cell, sweep)
+        | {
+            "last": step.last,
+            "first": step.first,
+            "baseline": _number(step.baseline),
+            "patched": _number(step.patched),
+            "effect_percent": _number(step.effect_percent),
+            "verdict": step.verdict,
+            "p_value": _number(step.p_value),
+            "because": _because(step.because),
+            "because_text": step.because_text,
+        }
+        for sweep in sweeps
+        for step in sweep.steps
+    ]
+
+
+def _experiment(result: ExperimentResult) -> dict[str, Any]:
+    experiment = result.experiment
+    return {
+        "id": experiment.id,
+        "kind": experiment.kind,
+        "mode": experiment.mode,
+        "seed": experiment.seed,
+        "blocks": experiment.blocks,
+        "looks": list(experiment.looks),
+        "boots_done": result.boots_done,
+        "boots_planned": result.boots_planned,
+        "boots_faulty": list(result.boots_faulty),
+        "created_at": experiment.created_at,
+        "tool_version": experiment.tool_version,
+        "command": experiment.command,
+    }
+
+
+def as_dict(view: View) -> dict[str, Any]:
+    """The JSON result as one object; ``points`` and ``steps`` are there for sweeps."""
+    result = view.result
+    document: dict[str, Any] = {
+        "schema": result.schema,
+        "experiment": _experiment(result),
+        "host": dict(sorted(result.experiment.host.items())),
+        "kernels": [
+            {
+                "label": kernel.label,
+                "spec": kernel.spec,
+                "release": kernel.release,
+                "arch": kernel.arch,
+                "image_sha256": kernel.image_sha256,
+                "cmdline": kernel.cmdline,
+            }
+            for kernel in result.experiment.kernels
+        ],
+        "gate": result.gate or None,
+        "results": [_cell(cell) for cell in result.results],
+        "warnings": _warnings(result.warnings),
+    }
+    if view.detail.sweeps or result.experiment.kind == "sweep":
+        document["points"] = _points(view.detail.sweeps)
+        document["steps"] = _steps(view.detail.sweeps)
+    return document
+
+
+def _dump(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def render(view: View) -> str:
+    """The JSON result as text: ASCII only, two spaces of indent, one newline at the end."""
+    return _dump(as_dict(view))
+
+
+def result_part(document: bytes) -> bytes:
+    """The part that two runs of the same exact experiment must repeat byte for byte: all but id, times and host."""
+    parsed = json.loads(document)
+    return _dump({key: value for key, value in parsed.items() if key not in VOLATILE}).encode("ascii")
+
+
+FORMAT = Format(name="json", suffix=".json", render=render, help="the JSON result, schema kdelta/1")

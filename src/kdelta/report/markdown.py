@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report as GitHub-flavoured Markdown. Texts from outside are escaped: no HTML, links or markup of theirs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from kdelta.report.registry import Format
+from kdelta.report.view import Cell, SweepTable, Table, View
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~$@&])")
+
+
+def escape(text: str) -> str:
+    """``text`` as literal Markdown. Schemes and mentions do not become links."""
+    escaped = _SPECIAL.sub(r"\\\1", text)
+    escaped = re.sub(r"^(\s*)([-=]|\d+[.])", r"\1\\\2", escaped) if not escaped[:1].isdigit() else escaped
+    return re.sub(r"(?i)(https?|ftp|www)([:.])", r"\1&#8203;\2", escaped)
+
+
+def code(text: str) -> str:
+    """``text`` in a code span whose fence is longer than any run of backticks inside."""
+    fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
+    space = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{space}{text}{space}{fence}"
+
+
+def _block(lines: Iterable[str]) -> list[str]:
+    """A fenced block that nothing inside can close."""
+    body = list(lines)
+    longest = max((len(run) for line in body for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [fence, *body, fence]
+
+
+def _grid(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
+    rule = ["---:" if index in right else "---" for index in range(len(header))]
+    return [f"| {' | '.join(row)} |" for row in [header, rule, *rows]]
+
+
+def _cell(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    notes = "".join(f"<sup>{number}</sup>" for number in cell.notes)
+    mark = f" **{cell.mark}**" if cell.mark else ""
+    return f"{escape(cell.figure)}{mark}{notes}"
+
+
+def _table(table: Table) -> list[str]:
+    rows: list[Sequence[str]] = []
+    sentences: list[str] = []
+    for group in table.groups:
+        for row in group.rows:
+            by_kernel = {cell.kernel: cell for cell in row.cells}
+            cells = [_cell(by_kernel.get(kernel)) for kernel in table.kernels]
+            rows.append([escape(group.title), escape(row.metric), escape(row.baseline), *cells])
+            name = f"{escape(group.title)} {escape(row.metric)}"
+            sentences += [f"- {name}: {escape(text)}" for text in row.aside]
+            for cell in row.cells:
+                if cell.sentence:
+                    kernel = f" on {escape(cell.kernel)}" if cell.kernel else ""
+                    sentences.append(f"- {name}{kernel}: {escape(cell.sentence)}")
+    header = ["Case", "Metric", f"{escape(table.baseline)} (baseline)", *map(escape, table.kernels)]
+    lines = _grid(header, rows, right=range(2, len(header)))
+    return [*lines, "", *sentences, ""] if sentences else [*lines, ""]
+
+
+def _sweep(sweep: SweepTable) -> list[str]:
+    rows = [
+        [
+            escape(row.kernel),
+            escape(row.value),
+            escape(row.change) + (f" **{row.mark}**" if row.mark else ""),
+            escape(row.sentence),
+        ]
+        for row in sweep.rows
+    ]
+    return [f"### {escape(sweep.title)}", "", *_grid(["Kernel", "Value", "Step", "Because"], rows, right=(1, 2)), ""]
+
+
+def _list(heading: str, texts: Sequence[str]) -> list[str]:
+    return [f"## {heading}", "", *(f"- {escape(text)}" for text in texts), ""] if texts else []
+
+
+def render(view: View) -> str:
+    """Tables, then everything a reader must know beside them."""
+    lines = [f"> **Gate:** {escape(view.gate)}", ""] if view.gate else []
+    notes = "".join(f"<sup>{number}</sup>" for number in view.general_notes)
+    lines += [f"# {escape(view.title)}", "", escape(view.summary) + notes, ""]
+    for table in view.tables:
+        lines += _table(table)
+    for sweep in view.sweeps:
+        lines += _sweep(sweep)
+    lines += [escape(text) + "  " for text in view.legend] + [""]
+    if view.footnotes:
+        lines += ["## Notes", "", *(f"{n}. {escape(text)}" for n, text in enumerate(view.footnotes, 1)), ""]
+    lines += _list("Kernels", [f"{label}: {text}" for label, text in view.kernels])
+    lines += _list("How it was measured", view.measured)
+    lines += ["## How to reproduce", ""] + ([*_block([view.command]), ""] if view.command else [])
+    lines += [*(f"- {escape(text)}" for text in view.reproduce), ""]
+    lines += _list("What was not measured", view.not_measured)
+    lines += _list("Faulty boots", view.faulty)
+    for item in view.detail.legacy:
+        lines += [f"## Legacy view {escape(item.name)} (does not decide)", "", *_block(item.lines), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+FORMAT = Format(name="markdown", suffix=".md", render=render, help="GitHub-flavoured Markdown")

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The sentences around the figures: how it was measured, how to repeat it, what was left out. Counts, no statistics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from kdelta.model import CellResult, Experiment, ExperimentResult, Kernel
+from kdelta.report.detail import Sweep
+from kdelta.report.figures import absolute, finite
+
+_TASK_PARAMS = ("tasks", "threads", "processes", "procs", "writers", "readers")
+_WORDS = (
+    *("regressed", "improved", "same", "inconclusive", "descriptive"),
+    *("unsupported", "lost", "panicked", "hung", "failed"),
+)
+
+
+def title(result: ExperimentResult) -> str:
+    """``compare: 6.12 (baseline) against 7.0, exact``"""
+    experiment = result.experiment
+    labels = [kernel.label for kernel in experiment.kernels]
+    if experiment.kind == "sweep" and len(labels) > 2:
+        subject = f"{len(labels)} kernels, {labels[0]} to {labels[-1]}"
+    elif len(labels) > 1:
+        subject = f"{labels[0]} (baseline) against {', '.join(labels[1:])}"
+    else:
+        subject = "".join(labels)
+    return f"{experiment.kind}: {subject}, {experiment.mode}"
+
+
+def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Sequence[Sweep]) -> str:
+    """How many cells got which word, in a fixed order; for sweeps, how many steps."""
+    words = Counter(str(cell.verdict or ("descriptive" if cell.state == "ok" else cell.state)) for cell in shown)
+    counts = ", ".join(f"{words[word]} {word}" for word in _WORDS if words[word])
+    if sweeps:
+        steps = sum(len(sweep.steps) for sweep in sweeps)
+        counts = f"{steps} {'step' if steps == 1 else 'steps'} in {len(sweeps)} figures" + (counts and f"; {counts}")
+    boots = f"{result.boots_done} of {result.boots_planned} boots done"
+    return f"{counts}; {boots}" if counts else boots
+
+
+def kernel(item: Kernel) -> str:
+    """What a label stands for: release, the name it was asked by, command line, image."""
+    parts = [item.release or "release not known", item.arch]
+    if item.spec and item.spec != item.label:
+        parts.append(item.spec)
+    if item.cmdline:
+        parts.append(f"cmdline {item.cmdline}")
+    if item.image_sha256:
+        parts.append(f"image sha256 {item.image_sha256[:12]}")
+    return ", ".join(parts)
+
+
+def legend(sweeps: bool, notes: bool) -> tuple[str, ...]:
+    """What the marks mean."""
+    lines = ["(I) improved  (R) regressed  = same within the noise floor  ? inconclusive"]
+    lines.append("The baseline is absolute; the others are relative to it.")
+    if sweeps:
+        lines.append("In a sweep, a step is relative to the version before it.")
+    if notes:
+        lines.append("[n] refers to the notes.")
+    return tuple(lines)
+
+
+def _task_count(cell: CellResult) -> int:
+    """Tasks that ran at once: as the analysis says, else what the case's parameters ask for."""
+    if "tasks" in cell.extra and finite(cell.extra["tasks"]) is not None:
+        return int(cell.extra["tasks"])
+    return sum(int(cell.params[name]) for name in _TASK_PARAMS if cell.params.get(name, "").isdecimal())
+
+
+def asides(cells: list[CellResult], exact: bool) -> tuple[str, ...]:
+    """Lines that must stand beside an exact row: REP bytes, and that several tasks met no contention."""
+    if not exact:
+        return ()
+    lines = []
+    first = cells[0]
+    if first.metric.endswith("instructions"):
+        figures = [(first.baseline_label, next((c.extra.get("rep_bytes_baseline") for c in cells), None))]
+        figures += [(c.patched_label, c.extra.get("rep_bytes_patched")) for c in cells]
+        known = [(label, value) for label, value in figures if label and value is not None]
+        if any(value for _, value in known):
+            lines.append("REP bytes: " + ", ".join(f"{label} {absolute(value, 'B')}" for label, value in known))
+    if _task_count(first) > 1:
+        lines.append("uncontended path length (several tasks, one CPU)")
+    return tuple(lines)
+
+
+def _floors(cells: Iterable[CellResult]) -> str:
+    floors: dict[float, list[str]] = {}
+    for cell in cells:
+        if cell.floor_percent is not None and finite(cell.floor_percent) is not None:
+            names = floors.setdefault(cell.floor_percent, [])
+            if cell.case not in names:
+                names.append(cell.case)
+    if not floors:
+        return "Noise floor: not calibrated on this host; see the notes for what was used."
+    if len(floors) == 1:
+        return f"Noise floor: {next(iter(floors)):.2f} %."
+    return "Noise floor: " + "; ".join(f"{floor:.2f} % ({', '.join(names)})" for floor, names in floors.items()) + "."
+
+
+def _method(experiment: Experiment) -> list[str]:
+    if experiment.mode == "exact":
+        lines = [
+            "Exact: QEMU's emulator counts what the guest executes between two marks, per operation; "
+            f"{experiment.blocks} seeds, {experiment.effort.repetitions} repetitions each.",
+            "KASLR is off and seeds are fixed: this speaks of the path, not of the time a user waits.",
+        ]
+        if experiment.machine.rep_features:
+            lines.append("The guest CPU offers ERMS/FSRM.")
+        return lines
+    lines = [
+        f"Timed: {experiment.blocks} blocks planned; each block runs every kernel once in random order, and one boot "
+        "counts as one observation (the median of its samples).",
+        "Effect: Hodges-Lehmann estimate over blocks; interval: exact signed-rank.",
+    ]
+    if experiment.looks:
+        lines.append(f"Looks planned at {', '.join(map(str, experiment.looks))} blocks; the interval pays for them.")
+    if experiment.host.get("accel") == "tcg":
+        lines.append("The guests were emulated, so their time resolves large effects only.")
+    return lines
+
+
+def measured(result: ExperimentResult) -> tuple[str, ...]:
+    """How it was measured: method, noise floor, machine, host, versions."""
+    experiment = result.experiment
+    machine = experiment.machine
+    where = (
+        "the running machine itself, no guest"
+        if machine.native
+        else f"QEMU guests with {machine.smp} CPU{'s' if machine.smp != 1 else ''} and {machine.memory_mib} MiB"
+    )
+    lines = [*_method(experiment), _floors(result.results), f"Machine: {where}."]
+    if experiment.host:
+        lines.append("Host: " + "; ".join(f"{key} {value}" for key, value in sorted(experiment.host.items())) + ".")
+    if experiment.tool_version:
+        made = f", started {experiment.created_at}" if experiment.created_at else ""
+        lines.append(f"kdelta {experiment.tool_version}, experiment {experiment.id}{made}.")
+    return tuple(lines)
+
+
+def reproduce(result: ExperimentResult) -> tuple[str, ...]:
+    """What stands beside the command that repeats the experiment."""
+    experiment = result.experiment
+    lines = [f"Seed {experiment.seed}; the order of all boots follows from it."]
+    if not experiment.command:
+        lines.append("The command was not recorded; the experiment is stored as " + experiment.id + ".")
+    return tuple(lines)
+
+
+def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str, ...]:
+    """What a reader might believe was covered and was not."""
+    gaps: dict[str, list[str]] = {}
+    for cell in result.results:
+        if cell.state != "ok":
+            reason = f"{cell.state}: {cell.why}" if cell.why else cell.state
+            name = f"{cell.case} on {cell.patched_label or cell.baseline_label}"
+            names = gaps.setdefault(reason, [])
+            if name not in names:
+                names.append(name)
+    lines = [f"{', '.join(names)} ({reason})." for reason, names in gaps.items()]
+    visible = set(map(id, shown))
+    hidden = [cell for cell in result.results if id(cell) not in visible and cell.state == "ok"]
+    swept = result.experiment.kind == "sweep"
+    if hidden and not swept:
+        changed = sum(cell.verdict in ("improved", "regressed") for cell in hidden)
+        lines.append(f"Measured but not shown here: other metrics ({len(hidden)} figures, {changed} of them changed).")
+    if result.experiment.mode == "exact":
+        lines.append("Time, cache misses and contention between CPUs: exact counts do not see them.")
+    else:
+        lines.append("Other hardware, other configurations, and loads beside the cases.")
+    if result.boots_done < result.boots_planned:
+        lines.append(f"Planned boots that were not done: {result.boots_planned - result.boots_done}.")
+    return tuple(lines)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Report formats, found by wildcard: a module of this package that has ``FORMAT`` is one."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct
+
+from kdelta.errors import UserError
+from kdelta.report.view import View
+
+
+class Format(Struct, frozen=True, kw_only=True):
+    """A way to write a report. ``suffix`` starts with a dot; ``render`` returns text, bytes when ``binary``."""
+
+    name: str
+    suffix: str
+    render: Callable[[View], str | bytes]
+    binary: bool = False
+    help: str = ""
+
+
+@cache
+def formats() -> dict[str, Format]:
+    """All formats by name, sorted."""
+    found = {}
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        candidate = getattr(importlib.import_module(f"kdelta.report.{module.name}"), "FORMAT", None)
+        if isinstance(candidate, Format):
+            found[candidate.name] = candidate
+    return dict(sorted(found.items()))
+
+
+def find(name: str) -> Format:
+    """The format of this name.
+
+    Raises:
+        UserError: there is none.
+    """
+    try:
+        return formats()[name]
+    except KeyError:
+        raise UserError(f"report format {name!r} is not known; one of {', '.join(formats())}") from None

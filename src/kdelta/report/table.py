@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The verdict table as plain text. A row is one line where that fits; what does not fit goes beneath, never beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from kdelta.report.text import WIDTH, fit, pad, wrap
+from kdelta.report.view import Cell, Row, SweepTable, Table
+
+_GAP = 2
+_LABEL_MIN = 14
+_BASE_MAX = 22
+_HEAD_MAX = 18
+
+
+def _tail(cell: Cell) -> str:
+    """Mark and references: ``(R) [1,2]``."""
+    return " ".join(filter(None, [cell.mark, f"[{','.join(map(str, cell.notes))}]" if cell.notes else ""]))
+
+
+def _widest(texts: Sequence[str], least: int = 0) -> int:
+    return max([least, *map(cell_len, texts)])
+
+
+def _beneath(row: Row, kernels: Sequence[str], several: bool, width: int) -> list[str]:
+    lines = []
+    for cell in row.cells:
+        if cell.kernel in kernels and cell.sentence:
+            text = f"{cell.kernel} {cell.sentence}" if several else cell.sentence
+            lines += wrap(text, width, first="      ", then="        ")
+    return lines
+
+
+def _labelled(label: str, rest: str, label_width: int, width: int) -> list[str]:
+    """``label`` and the columns on one line, or on two where the label is too long."""
+    if cell_len(label) <= label_width:
+        return [pad(label, label_width) + rest.rstrip()]
+    return [*wrap(label, width, then="    "), (" " * label_width + rest).rstrip()]
+
+
+def _line(label: str, base: str, columns: Sequence[str], widths: Sequence[int], width: int) -> list[str]:
+    label_width, base_width, *column_widths = widths
+    rest = " " * _GAP + pad(fit(base, base_width), base_width, right=True)
+    for text, column_width in zip(columns, column_widths, strict=True):
+        rest += " " * _GAP + pad(fit(text, column_width), column_width)
+    return _labelled(label, rest, label_width, width)
+
+
+def _panel(table: Table, kernels: Sequence[str], first: bool, width: int) -> list[str]:
+    """The table for some of its kernels; lines about the row itself only in the ``first`` panel."""
+    several = len(table.kernels) > 1
+    rows = [(g.title, row) for g in table.groups for row in g.rows]
+    base_width = _widest([fit(table.baseline, _HEAD_MAX), *(row.baseline for _, row in rows)], 8)
+    base_width = min(base_width, _BASE_MAX)
+    cells = [c for _, row in rows for c in row.cells if c.kernel in kernels]
+    split = any(c.interval for c in cells) and several  # the interval on a line of its own
+    figures = {k: _widest([c.effect if split else c.figure for c in cells if c.kernel == k]) for k in kernels}
+    texts = {id(c): f"{pad(c.effect if split else c.figure, figures[c.kernel])}  {_tail(c)}".rstrip() for c in cells}
+    longest = width - _LABEL_MIN - base_width - 2 * _GAP
+    column = {
+        k: min(
+            longest,
+            _widest(
+                [fit(k, _HEAD_MAX)]
+                + [texts[id(c)] for c in cells if c.kernel == k]
+                + [c.interval for c in cells if c.kernel == k and split]
+            ),
+        )
+        for k in kernels
+    }
+    used = base_width + _GAP + sum(column[k] + _GAP for k in kernels)
+    widths = [width - used, base_width, *(column[k] for k in kernels)]
+    header = _line("", fit(table.baseline, base_width), [fit(k, column[k]) for k in kernels], widths, width)
+    lines = [*header, "-" * width]
+    for group in table.groups:
+        lines += wrap(group.title, width, then="  ")
+        for row in group.rows:
+            by_kernel = {c.kernel: c for c in row.cells}
+            present = [by_kernel.get(k) for k in kernels]
+            columns = [texts[id(c)] if c else "" for c in present]
+            lines += _line(f"  {row.metric}", row.baseline, columns, widths, width)
+            if split and any(c and c.interval for c in present):
+                lines += _line("", "", [c.interval if c else "" for c in present], widths, width)
+            if first:
+                for text in row.aside:
+                    lines += wrap(text, width, first="      ", then="        ")
+            lines += _beneath(row, kernels, several, width)
+    return lines
+
+
+def _panels(table: Table, width: int) -> list[Sequence[str]]:
+    """Kernels that share a panel: as many as leave room for the labels."""
+    if len(table.kernels) <= 1:
+        return [table.kernels]
+    cells = [c for g in table.groups for row in g.rows for c in row.cells]
+    rows = [row for g in table.groups for row in g.rows]
+    base = min(_BASE_MAX, _widest([fit(table.baseline, _HEAD_MAX), *(r.baseline for r in rows)], 8))
+    label = min(24, _widest([f"  {r.metric}" for r in rows], _LABEL_MIN))
+    column = _widest([*(fit(k, _HEAD_MAX) for k in table.kernels), *(c.interval for c in cells)])
+    column = max(column, _widest([c.effect for c in cells]) + 2 + _widest([_tail(c) for c in cells]))
+    each = max(1, (width - label - base - _GAP) // (column + _GAP))
+    return [table.kernels[start : start + each] for start in range(0, len(table.kernels), each)]
+
+
+def table_lines(table: Table, width: int = WIDTH) -> list[str]:
+    """One table of the view, at most ``width`` cells wide; many kernels wrap into panels."""
+    lines: list[str] = []
+    for index, kernels in enumerate(_panels(table, width)):
+        lines += [""] if index else []
+        lines += _panel(table, kernels, index == 0, width)
+    return lines
+
+
+def sweep_lines(sweep: SweepTable, width: int = WIDTH) -> list[str]:
+    """One sweep: a version a line, the step's size and reason where one arrives."""
+    lines = [*wrap(sweep.title, width, then="  "), "-" * width]
+    value = min(_BASE_MAX, _widest([row.value for row in sweep.rows]))
+    change = min(14, _widest([row.change for row in sweep.rows]))
+    label = width - value - change - 4 - 3 * _GAP
+    label = min(label, _widest([f"  {row.kernel}" for row in sweep.rows], _LABEL_MIN))
+    for row in sweep.rows:
+        rest = " " * _GAP + pad(fit(row.value, value), value, right=True)
+        rest += " " * _GAP + pad(fit(row.change, change), change, right=True) + " " * _GAP + row.mark
+        lines += _labelled(f"  {row.kernel}", rest, label, width)
+        if row.sentence:
+            lines += wrap(row.sentence, width, first="      ", then="        ")
+    return lines

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report on a terminal: 72 columns of plain text, coloured only when asked."""
+
+from __future__ import annotations
+
+import re
+
+from kdelta.report.registry import Format
+from kdelta.report.sections import opening, parts, tables
+from kdelta.report.text import WIDTH, wrap
+from kdelta.report.view import View
+
+_GREEN, _RED, _YELLOW, _BOLD, _DIM, _RESET = "\033[32m", "\033[1;31m", "\033[33m", "\033[1m", "\033[2m", "\033[0m"
+_PAINT = (
+    (re.compile(r"\(I\)"), _GREEN),
+    (re.compile(r"\(R\)"), _RED),
+    (re.compile(r"(?<=  )\?(?= |$)"), _YELLOW),
+    (re.compile(r"^-{72}$"), _DIM),
+)
+
+
+def _paint(line: str) -> str:
+    for pattern, colour in _PAINT:
+        line = pattern.sub(f"{colour}\\g<0>{_RESET}", line)
+    return line
+
+
+def render(view: View, colour: bool = False) -> str:
+    """The verdicts, the legend, and what a reader must know beside them; the rest is in the other formats."""
+    lines = [*opening(view), *tables(view)]
+    if colour:
+        lines = [_paint(line) for line in lines]
+        if view.gate:
+            gate = len(wrap(f"GATE: {view.gate}", WIDTH))
+            lines[:gate] = [f"{_RED}{line}{_RESET}" for line in lines[:gate]]
+    for heading, text in parts(view):
+        lines += [f"{_BOLD}{heading}{_RESET}" if colour else heading, *text, ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+FORMAT = Format(name="terminal", suffix=".txt", render=render, help="72 columns of plain text")

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The one view model: what every format shows, already in words. Formats only lay it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kdelta.model import CellResult, ExperimentResult, FunctionDelta, State, Warn, Word
+from kdelta.report import prose
+from kdelta.report.detail import CellName, Detail, Sweep, SweepPoint, SweepStep
+from kdelta.report.figures import absolute, effect, finite, interval
+from kdelta.report.scrub import Scrubber
+
+MARKS: dict[Word, str] = {"improved": "(I)", "regressed": "(R)", "same": "=", "inconclusive": "?"}
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What the reader asked for."""
+
+    all_metrics: bool = False
+
+
+class Cell(Struct, frozen=True, kw_only=True):
+    """One patched kernel against the baseline, in words."""
+
+    kernel: str
+    effect: str  # "+4.20 %", or the state's name where there is no figure
+    interval: str
+    mark: str
+    sentence: str  # stands beneath the row: because, what was missing, what would decide
+    notes: tuple[int, ...]
+    source: CellResult
+
+    @property
+    def verdict(self) -> str:
+        """The verdict's word, the state where there is none, or "descriptive"."""
+        return self.source.verdict or ("descriptive" if self.source.state == "ok" else self.source.state)
+
+    @property
+    def figure(self) -> str:
+        """Effect and interval as one text."""
+        return f"{self.effect} {self.interval}".rstrip()
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One metric: the baseline's figure and one cell per patched kernel."""
+
+    metric: str
+    baseline: str
+    cells: tuple[Cell, ...]
+    aside: tuple[str, ...] = ()
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """One case with its rows."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
+class Table(Struct, frozen=True, kw_only=True):
+    """All cases against one baseline. ``kernels`` is ("",) when only one kernel was measured."""
+
+    baseline: str
+    kernels: tuple[str, ...]
+    groups: tuple[Group, ...]
+
+
+class SweepRow(Struct, frozen=True, kw_only=True):
+    """One version; ``change`` is set where a step arrives."""
+
+    kernel: str
+    value: str
+    change: str = ""
+    mark: str = ""
+    sentence: str = ""
+
+
+class SweepTable(Struct, frozen=True, kw_only=True):
+    """One case and metric over versions, oldest first as given."""
+
+    title: str
+    rows: tuple[SweepRow, ...]
+    source: Sweep
+
+
+class View(Struct, frozen=True, kw_only=True):
+    """Everything a report shows. Every text in it is clean (see scrub.py)."""
+
+    title: str
+    gate: str
+    summary: str
+    tables: tuple[Table, ...]
+    sweeps: tuple[SweepTable, ...]
+    kernels: tuple[tuple[str, str], ...]  # label, what it is
+    legend: tuple[str, ...]
+    measured: tuple[str, ...]
+    command: str
+    reproduce: tuple[str, ...]
+    not_measured: tuple[str, ...]
+    faulty: tuple[str, ...]
+    footnotes: tuple[str, ...]  # number 1 first
+    general_notes: tuple[int, ...]
+    result: ExperimentResult
+    detail: Detail
+    options: Options
+
+    def cells(self) -> Iterable[tuple[Group, Row, Cell]]:
+        """All cells shown, in the order of the tables."""
+        for table in self.tables:
+            for group in table.groups:
+                for row in group.rows:
+                    for cell in row.cells:
+                        yield group, row, cell
+
+
+class _Notes:
+    """Numbers footnotes in order of appearance, one per distinct text."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def refer(self, warnings: Iterable[Warn]) -> tuple[int, ...]:
+        numbers = {self.numbers.setdefault(warning.text, len(self.numbers) + 1) for warning in warnings}
+        return tuple(sorted(numbers))
+
+
+def functions_text(functions: tuple[FunctionDelta, ...], limit: int = 4) -> str:
+    """``+264 __call_rcu_common, -270 step_into (gone)``, and how many more there are."""
+    parts = [
+        f"{f.delta:+.4g} {f.function}" + (f" ({f.note})" if f.note else "")
+        for f in functions[:limit]
+        if finite(f.delta) is not None
+    ]
+    more = len(functions) - limit
+    return ", ".join(parts) + (f", {more} more" if parts and more > 0 else "")
+
+
+def _because(item: CellResult | SweepStep) -> str:
+    text = item.because_text or functions_text(item.because)
+    return f"because {text}" if text and not text.startswith("because") else text
+
+
+def _sentence(cell: CellResult) -> str:
+    if cell.state != "ok":
+        return f"{cell.state}: {cell.why}" if cell.why else cell.state
+    if cell.verdict is None:
+        reason = f": {cell.why}" if cell.why else ""
+        return f"descriptive only, no verdict{reason}" if cell.patched_label else cell.why
+    if cell.verdict == "inconclusive":
+        seen, boots = finite(cell.detectable_percent), cell.boots_needed
+        parts = [f"the data could have seen {seen:.2f} %" if seen is not None else "what could be seen is not known"]
+        parts.append(f"{boots} more boots per kernel would decide" if boots else "boots still needed: not known")
+        return "inconclusive: " + "; ".join([*parts, *filter(None, [cell.why, _because(cell)])])
+    text = "; ".join(filter(None, [cell.why, _because(cell)]))
+    return f"{cell.verdict}: {text}" if text else ""
+
+
+def _checked(cell: CellResult) -> CellResult:
+    """A cell that claims to be measured but holds no number is a failed one: null with a state, never a figure."""
+    figures = [cell.baseline, cell.patched, cell.effect_percent, *(cell.interval_percent or ())]
+    if cell.state == "ok" and any(value is not None and finite(value) is None for value in figures):
+        return replace(cell, state="failed", verdict=None, why=cell.why or "the figure is not a finite number")
+    return cell
+
+
+def _cell(cell: CellResult, exact: bool, notes: _Notes) -> Cell:
+    measured = cell.state == "ok"
+    alone = "" if measured and not cell.patched_label else None  # nothing to compare with
+    return Cell(
+        kernel=cell.patched_label,
+        effect=alone if alone is not None else effect(cell.effect_percent) if measured else cell.state,
+        interval=interval(cell.interval_percent, exact) if measured else "",
+        mark=MARKS[cell.verdict] if cell.verdict and measured else "",
+        sentence=_sentence(cell),
+        notes=notes.refer(cell.warnings),
+        source=cell,
+    )
+
+
+def cell_title(cell: CellResult | CellName) -> str:
+    """The case with its cgroup and mitigations, where they are not the usual ones."""
+    memcg = " (memcg)" if cell.cgroup == "child" and "(memcg)" not in cell.case else ""
+    return cell.case + memcg + (" (mitigations=off)" if cell.mitigations == "off" else "")
+
+
+def _titles(results: Iterable[CellResult]) -> dict[tuple[object, ...], str]:
+    """One title per case; parameters tell apart the cases that would share one."""
+    params: dict[str, list[dict[str, str]]] = {}
+    for cell in results:
+        seen = params.setdefault(cell_title(cell), [])
+        if cell.params not in seen:
+            seen.append(cell.params)
+    titles = {}
+    for cell in results:
+        title = cell_title(cell)
+        others = params[title]
+        differing = sorted(k for k in cell.params if any(p.get(k) != cell.params[k] for p in others))
+        suffix = "".join(f" {key}={cell.params[key]}" for key in differing)
+        titles[_case_key(cell)] = title + suffix
+    return titles
+
+
+def _case_key(cell: CellResult) -> tuple[object, ...]:
+    return (cell.case, cell.cgroup, cell.mitigations, tuple(sorted(cell.params.items())))
+
+
+def _row(cells: list[CellResult], exact: bool, notes: _Notes) -> Row:
+    first = cells[0]
+    baseline = next((c.baseline for c in cells if finite(c.baseline) is not None), None)
+    return Row(
+        metric=first.metric,
+        baseline=absolute(baseline, first.unit, first.metric),
+        cells=tuple(_cell(cell, exact, notes) for cell in cells),
+        aside=prose.asides(cells, exact),
+    )
+
+
+def _tables(results: list[CellResult], exact: bool, notes: _Notes) -> tuple[Table, ...]:
+    titles = _titles(results)
+    tree: dict[str, dict[str, dict[str, list[CellResult]]]] = {}
+    for cell in results:
+        metrics = tree.setdefault(cell.baseline_label, {}).setdefault(titles[_case_key(cell)], {})
+        metrics.setdefault(cell.metric, []).append(cell)
+    tables = []
+    for baseline, cases in tree.items():
+        groups = [
+            Group(title=title, rows=tuple(_row(cells, exact, notes) for cells in metrics.values()))
+            for title, metrics in cases.items()
+        ]
+        seen = {c.kernel: None for g in groups for r in g.rows for c in r.cells}
+        tables.append(Table(baseline=baseline, kernels=tuple(seen), groups=tuple(groups)))
+    return tuple(tables)
+
+
+def _sweep_row(point: SweepPoint, step: SweepStep | None, sweep: Sweep) -> SweepRow:
+    state: State = "failed" if point.state == "ok" and finite(point.value) is None else point.state
+    if state != "ok":
+        return SweepRow(kernel=point.kernel, value=state, sentence=point.why)
+    text = absolute(point.value, sweep.unit, sweep.cell.metric)
+    if step is None:
+        return SweepRow(kernel=point.kernel, value=text)
+    return SweepRow(
+        kernel=point.kernel,
+        value=text,
+        change=effect(step.effect_percent),
+        mark=MARKS[step.verdict] if step.verdict else "step",
+        sentence=_because(step),
+    )
+
+
+def _sweep(sweep: Sweep) -> SweepTable:
+    steps = {step.first: step for step in sweep.steps}
+    return SweepTable(
+        title=f"{cell_title(sweep.cell)}: {sweep.cell.metric}",
+        rows=tuple(_sweep_row(point, steps.get(point.kernel), sweep) for point in sweep.points),
+        source=sweep,
+    )
+
+
+def _shown(result: ExperimentResult, detail: Detail, options: Options) -> list[CellResult]:
+    """The cells that the tables show: primary metrics (all where a case has none), and no sweep twice."""
+    swept = {(s.cell.case, s.cell.cgroup, s.cell.mitigations, s.cell.metric) for s in detail.sweeps}
+    if result.experiment.kind != "sweep":
+        swept = set()
+    with_primary = {_case_key(cell) for cell in result.results if cell.primary}
+    return [
+        cell
+        for cell in result.results
+        if (options.all_metrics or cell.primary or _case_key(cell) not in with_primary)
+        and (cell.case, cell.cgroup, cell.mitigations, cell.metric) not in swept
+    ]
+
+
+def build(result: ExperimentResult, detail: Detail | None = None, options: Options | None = None) -> View:
+    """Turn a result, and what may be drawn beside it, into the view that all formats render. Pure.
+
+    Texts are made harmless here, once; a cell whose figures are not finite becomes a failed one.
+    """
+    scrubber = Scrubber()
+    result = scrubber.struct(result)
+    result = replace(result, results=tuple(map(_checked, result.results)))
+    detail = scrubber.struct(detail or Detail())
+    options = options or Options()
+    exact = result.experiment.mode == "exact"
+    notes = _Notes()
+    shown = _shown(result, detail, options)
+    tables = _tables(shown, exact, notes)
+    general = notes.refer(result.warnings)
+    sweeps = tuple(map(_sweep, detail.sweeps))
+    return View(
+        title=prose.title(result),
+        gate=result.gate,
+        summary=prose.summary(result, shown, detail.sweeps),
+        tables=tables,
+        sweeps=sweeps,
+        kernels=tuple((kernel.label, prose.kernel(kernel)) for kernel in result.experiment.kernels),
+        legend=prose.legend(sweeps=bool(sweeps), notes=bool(notes.numbers)),
+        measured=prose.measured(result),
+        command=result.experiment.command,
+        reproduce=prose.reproduce(result),
+        not_measured=prose.not_measured(result, shown),
+        faulty=result.boots_faulty,
+        footnotes=tuple(notes.numbers),
+        general_notes=general,
+        result=result,
+        detail=detail,
+        options=options,
+    )
