@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# make demo: all set-up on a bare Debian 12 machine, then the main job.  make test: all set-up, then the tests.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+PY := .venv/bin/python
+TOOLS := .venv/.tools-installed
+
+.PHONY: all setup system demo test test-full check bench trial clean docs
+all: setup
+
+system:
+	@tools/system-packages.sh
+
+$(TOOLS): pyproject.toml | system
+	@test -x $(PY) || python3 -m venv .venv
+	@echo "installing Python packages into .venv"
+	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[dev,serve]'
+	@touch $@
+
+setup: system $(TOOLS)
+
+demo: setup
+	@tools/demo.sh
+
+check: setup
+	@tools/check.sh
+
+test: setup
+	@tools/check.sh
+	$(PY) -m pytest -m 'not full' --durations=8
+
+test-full: setup
+	$(PY) -m pytest --durations=20
+
+bench: setup
+	@tools/bench.sh
+
+trial: setup
+	$(PY) tools/trial.py
+
+clean:
+	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache

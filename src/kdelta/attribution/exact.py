@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Plugin intervals + the guest's repetition records -> exact runs: counts per operation, and one profile per run.
+
+A run is only ok when every repetition that the guest marked was counted, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kdelta.attribution import profiles
+from kdelta.errors import GuestError
+from kdelta.guest.metrics import repetitions
+from kdelta.guest.protocol import Done, Record, Repetition, Value
+from kdelta.model import EXACT_COUNTERS, Metric, RunResult, Series, State
+
+_KERNEL_HALF = np.uint64(1 << 63)
+
+
+def exact_metrics() -> tuple[Metric, ...]:
+    """The metrics of every exact run: the kernel's cost vector and the user part's instructions."""
+    kernel = tuple(
+        Metric(
+            name=name,
+            unit="B/op" if name == "rep_bytes" else f"{name.replace('_', ' ')}/op",
+            better="lower",
+            source=f"exact:{name}",
+            primary=name == "instructions",
+            help=f"kernel {name.replace('_', ' ')} per operation",
+        )
+        for name in EXACT_COUNTERS
+    )
+    user = Metric(
+        name="user_instructions",
+        unit="instructions/op",
+        better="lower",
+        source="exact:user",
+        help="user-space instructions per operation (the workload's own, and libc's)",
+    )
+    return (*kernel, user)
+
+
+def _vectors(interval: profiles.Interval) -> tuple[np.ndarray, np.ndarray]:
+    kernel = interval.pcs >= _KERNEL_HALF
+    return interval.counts[kernel].sum(axis=0), interval.counts[~kernel].sum(axis=0)
+
+
+def _series(found: Sequence[tuple[Repetition, profiles.Interval]], metrics: Sequence[Metric]) -> tuple[Series, ...]:
+    columns: dict[str, list[float]] = {metric.name: [] for metric in metrics}
+    for repetition, interval in found:
+        kernel, user = _vectors(interval)
+        for column, name in enumerate(EXACT_COUNTERS):
+            columns[name].append(int(kernel[column]) / repetition.ops)
+        columns["user_instructions"].append(int(user[0]) / repetition.ops)
+    return tuple(Series(metric=m.name, unit=m.unit, better=m.better, values=tuple(columns[m.name])) for m in metrics)
+
+
+def _pair(
+    wanted: Sequence[Repetition], intervals: Mapping[int, profiles.Interval]
+) -> list[tuple[Repetition, profiles.Interval]] | str:
+    missing = [r.id for r in wanted if r.id not in intervals]
+    if not wanted:
+        return "the guest marked no repetition"
+    if missing:
+        return f"{len(missing)} of {len(wanted)} marked repetitions were not counted"
+    if any(r.ops <= 0 for r in wanted):
+        return "a repetition counts no operation"
+    return [(r, intervals[r.id]) for r in wanted]
+
+
+def _run(
+    case: int,
+    records: Sequence[Record],
+    intervals: Mapping[int, profiles.Interval],
+    metrics: Sequence[Metric],
+    symbols: profiles.Symbols | None,
+    boot: tuple[State, str],
+) -> RunResult:
+    done = next((r for r in records if isinstance(r, Done) and r.j == case), None)
+    if done is None:
+        state, why = boot if boot[0] != "ok" else ("lost", "the guest never finished this run")
+        return RunResult(case=case, state=state, why=why)
+    facts = {r.name: r.v for r in records if isinstance(r, Value) and r.j == case}
+    if done.state != "ok":
+        return RunResult(case=case, state=done.state, why=done.why, facts=facts)
+    found = _pair(repetitions(records, case), intervals)
+    if isinstance(found, str):
+        return RunResult(case=case, state="failed", why=found, facts=facts)
+    chosen = profiles.pick([int(_vectors(interval)[0][0]) for _, interval in found])
+    repetition, interval = found[chosen]
+    profile = profiles.fold(interval, symbols, ops=repetition.ops)
+    return RunResult(case=case, state="ok", series=_series(found, metrics), facts=facts, profile=profile)
+
+
+def runs(
+    records: Sequence[Record],
+    counts: bytes,
+    cases: Sequence[int],
+    metrics: Mapping[int, Sequence[Metric]],
+    symbols: profiles.Symbols | None,
+    boot: tuple[State, str],
+) -> tuple[RunResult, ...]:
+    """One RunResult per case; damaged plugin output makes every run of the boot failed, never a number."""
+    try:
+        intervals = {interval.id: interval for interval in profiles.read(counts)} if boot[0] == "ok" else {}
+    except GuestError as error:
+        return tuple(RunResult(case=case, state="failed", why=f"plugin output: {error}") for case in cases)
+    return tuple(_run(case, records, intervals, metrics[case], symbols, boot) for case in cases)

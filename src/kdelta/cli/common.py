@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What several subcommands share: options, parsing of quantities, running an experiment, printing a result."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import click
+
+from kdelta.errors import GuestError, HostError, UserError
+
+if TYPE_CHECKING:
+    from kdelta.cli.progress import Reporter
+    from kdelta.model import Case, Experiment, ExperimentResult
+    from kdelta.store.store import Store
+    from kdelta.workloads import Workload
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DURATION = re.compile(r"^(\d+(?:\.\d+)?)\s*(s|m|min|h|)$")
+_SCALE = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+VIEWS = ("kbest", "lkp", "fastpath", "benchstat")
+
+
+def seconds(text: str | None, option: str) -> float | None:
+    """``20m`` -> 1200.0 s.
+
+    Raises:
+        UserError: not a duration.
+    """
+    if text is None:
+        return None
+    match = _DURATION.match(text.strip())
+    if match is None or float(match.group(1)) <= 0:
+        raise UserError(f"{option} {text!r} is not a duration such as 90s, 20m or 1h")
+    return float(match.group(1)) * _SCALE[match.group(2)]
+
+
+def percentage(text: str | None, option: str) -> float | None:
+    """``1%`` or ``1`` -> 1.0.
+
+    Raises:
+        UserError: not a positive percentage.
+    """
+    if text is None:
+        return None
+    try:
+        value = float(text.strip().removesuffix("%"))
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1000:
+        raise UserError(f"{option} {text!r} is not a percentage such as 1%")
+    return value
+
+
+def decorate(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several click options as one decorator, shown in the order given."""
+
+    def apply(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return apply
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseArgs:
+    """Values of ``case_options``."""
+
+    cases: tuple[str, ...]
+    folders: tuple[Path, ...]
+    memcg: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineArgs:
+    """Values of ``machine_options``."""
+
+    smp: int
+    memory: int
+    kvm: Literal["auto", "on", "off"]
+    qemu: str
+    seed: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputArgs:
+    """Values of ``output_options``."""
+
+    as_json: bool
+    fmt: str
+    output: Path | None
+    all_metrics: bool
+    view: str | None
+    quiet: bool
+
+    @property
+    def format(self) -> str:
+        """The chosen format's name; refuses an unknown one early."""
+        from kdelta.report import registry
+
+        name = "json" if self.as_json else self.fmt
+        registry.find(name)
+        return name
+
+
+case_options = decorate(
+    click.option(
+        "--case",
+        "-c",
+        "cases",
+        multiple=True,
+        metavar="CASE",
+        help="A case such as pipe:writers=1|2,message=64K; repeatable. Default: the five cases.",
+    ),
+    click.option(
+        "--workloads",
+        "folders",
+        multiple=True,
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        help="A folder of will-it-scale testcases; they become the cases wis/NAME.",
+    ),
+    click.option("--memcg", is_flag=True, help="Run every case in the root cgroup and in a child memcg."),
+)
+machine_options = decorate(
+    click.option(
+        "--smp", type=click.IntRange(1, 512), default=1, show_default=True, help="CPUs of a guest (timed mode)."
+    ),
+    click.option(
+        "--memory", type=click.IntRange(256, 1 << 20), default=1024, show_default=True, help="Memory of a guest in MiB."
+    ),
+    click.option(
+        "--kvm",
+        type=click.Choice(["auto", "on", "off"]),
+        default="auto",
+        show_default=True,
+        help="KVM for timed guests.",
+    ),
+    click.option("--qemu", default="", metavar="PATH", help="An own QEMU instead of the one on PATH."),
+    click.option(
+        "--seed",
+        type=click.IntRange(0, 2**31 - 1),
+        default=None,
+        help="Seed of the schedule (timed) or of the perturbations (exact).",
+    ),
+)
+output_options = decorate(
+    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON (schema kdelta/1)."),
+    click.option("--format", "-f", "fmt", default="terminal", show_default=True, metavar="FORMAT", help="terminal, mail, markdown, html, json, csv, ktap, junit or benchfmt."),
+    click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to a file."),
+    click.option("--all-metrics", is_flag=True, help="Show every metric, not only the deciding ones."),
+    click.option("--view", type=click.Choice(VIEWS), help="Add another tool's reading of the same samples; it never decides."),
+    click.option("--quiet", "-q", is_flag=True, help="No progress on standard error."),
+)  # fmt: skip
+
+
+def load_workloads(folders: Sequence[Path]) -> dict[str, Workload]:
+    """The catalogue, with a user's will-it-scale folder when one is named."""
+    from kdelta.workloads import catalogue
+
+    if len(folders) > 1:
+        raise UserError("--workloads takes one folder at a time")
+    return catalogue(extra_dirs=tuple(folders))
+
+
+def parse_cases(texts: Sequence[str], workloads: dict[str, Workload], memcg: bool) -> tuple[Case, ...]:
+    """The cases asked for, the five by default; with ``memcg`` each one twice."""
+    import msgspec
+
+    from kdelta.workloads import five_cases, parse_case
+
+    cases = [case for text in texts for case in parse_case(text, workloads)] if texts else list(five_cases(workloads))
+    if memcg:
+        cases = [msgspec.structs.replace(case, cgroup=group) for case in cases for group in ("root", "child")]
+    names = [case.name for case in cases]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"case {name} is given twice")
+    return tuple(cases)
+
+
+def command_line() -> str:
+    """What was typed, as a line that can be pasted."""
+    import shlex
+
+    return shlex.join(["kdelta", *sys.argv[1:]])
+
+
+def now() -> datetime:
+    """The wall clock, in UTC."""
+    return datetime.now(UTC)
+
+
+def run_experiment(
+    store: Store, experiment: Experiment, reporter: Reporter, folders: Sequence[Path], budget_s: float | None = None
+) -> None:
+    """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on."""
+    from kdelta import runner, session
+
+    workloads = load_workloads(folders)
+    job = session.prepare(experiment, workloads, store, reporter, extra=tuple(folders), time_budget_s=budget_s)
+    try:
+        runner.execute(job, store, reporter)
+    except KeyboardInterrupt:
+        done = len(store.done(experiment.id))
+        reporter.note(f"interrupted: {done} boots are kept; go on with: kdelta resume {experiment.id}")
+        raise
+    except HostError as error:
+        raise HostError(f"{error}; finished boots are kept, go on with: kdelta resume {experiment.id}") from None
+
+
+def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult:
+    """Print or write the report of one experiment, rebuilt from the store."""
+    from kdelta import analysis
+    from kdelta.report import registry
+
+    chosen = registry.find(args.format)
+    result, detail = analysis.result(store, experiment_id, views=(args.view,) if args.view else ())
+    colour = args.output is None and sys.stdout.isatty()
+    text = registry.render(chosen, result, detail, all_metrics=args.all_metrics, colour=colour)
+    write(text, args.output)
+    return result
+
+
+def write(text: str | bytes, output: Path | None) -> None:
+    """Print a report, or write it to a file.
+
+    Raises:
+        HostError: the file cannot be written.
+    """
+    if output is not None:
+        try:
+            output.write_bytes(text if isinstance(text, bytes) else text.encode())
+        except OSError as error:
+            raise HostError(f"cannot write {output}: {error.strerror}") from None
+    elif isinstance(text, bytes):
+        click.get_binary_stream("stdout").write(text)
+    else:
+        click.echo(text, nl=not text.endswith("\n"))
+
+
+def raise_if_lost(result: ExperimentResult) -> None:
+    """Exit code 3 where nothing at all could be measured because guests were lost."""
+    states = {row.state for row in result.results}
+    if states and states <= {"lost", "panicked", "hung"}:
+        first = next(row for row in result.results)
+        raise GuestError(f"no kernel could be measured: {first.case}: {first.state}: {first.why}")

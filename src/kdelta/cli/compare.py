@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta compare: which kernel is faster, by how much, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from kdelta.cli import common
+from kdelta.errors import RegressionFound, UserError
+
+if TYPE_CHECKING:
+    from kdelta.model import Experiment, Kernel, Mode
+    from kdelta.store.store import Store
+
+EPILOG = """\b
+Examples:
+  kdelta compare debian:6.12 debian:7.0
+  kdelta compare debian:6.1 debian:6.12 --case pidfd_open --timed
+  kdelta compare debian:6.12 src:./linux@mybranch --case 'pipe:writers=1|2|5,readers=1|5|10'
+  kdelta compare debian:6.12 'debian:6.12,cmdline="init_on_alloc=1"' --memcg
+  kdelta compare src:debian:6.12 src:debian:6.12+my.patch --fail-on regressed:2%
+
+The first kernel is the baseline. Without KVM the answer is exact: instructions that the kernel executes, the same every
+time. --timed asks for time instead; it stops each case as soon as it is decided.
+"""
+_PLANS = {20: (8, 12, 16, 20), 40: (8, 12, 16, 24, 40)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args(common.CaseArgs, common.MachineArgs, common.OutputArgs):
+    """The options of ``kdelta compare``."""
+
+    timed: bool
+    exact: bool
+    mitigations: Literal["default", "off", "both"]
+    blocks: int | None
+    max_blocks: int | None
+    precision: str | None
+    time_budget: str | None
+    seeds: int
+    repetitions: int
+    rep_features: bool
+    fail_on: str | None
+
+
+def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
+    """What was asked for, else time where KVM runs these kernels and exact counts where it does not."""
+    if args.timed or args.exact or args.kvm == "off":
+        return "timed" if args.timed else "exact"
+    from kdelta import session
+
+    ground = session.survey(kernels, args.kvm, args.qemu, session.programs_for(kernels, args.folders))
+    return "timed" if ground.accel == "kvm" else "exact"
+
+
+def _plan(blocks: int | None, max_blocks: int | None) -> tuple[int, tuple[int, ...]]:
+    """(blocks, looks): a fixed plan for --blocks, else a group-sequential one."""
+    if blocks is not None and max_blocks is not None:
+        raise UserError("--blocks (a fixed plan) and --max-blocks (a sequential one) exclude each other")
+    if blocks is not None:
+        return blocks, ()
+    most = max_blocks or 20
+    looks = _PLANS[20] if most <= 20 else _PLANS[40]
+    looks = tuple(look for look in looks if look < most)
+    return most, (*looks, most)
+
+
+@click.command(epilog=EPILOG)
+@click.argument("kernels", nargs=-1, required=True, metavar="BASELINE PATCHED...")
+@common.case_options
+@click.option("--timed", is_flag=True, help="Measure wall time in the guests.")
+@click.option("--exact", is_flag=True, help="Count executed instructions (default without KVM).")
+@click.option(
+    "--mitigations",
+    type=click.Choice(["default", "off", "both"]),
+    default="default",
+    show_default=True,
+    help="CPU mitigations as booted by default, off, or both as separate cells.",
+)
+@click.option("--blocks", type=click.IntRange(1, 1000), help="Timed: a fixed number of blocks (boots per kernel).")
+@click.option(
+    "--max-blocks", type=click.IntRange(8, 40), help="Timed: the most blocks of the sequential plan.  [default: 20]"
+)
+@click.option("--precision", metavar="PERCENT", help="Timed: go on until the interval is this narrow, as in 1%.")
+@click.option("--time-budget", metavar="TIME", help="Timed: start no block that would end after, as in 20m.")
+@click.option(
+    "--seeds", type=click.IntRange(1, 99), default=3, show_default=True, help="Exact: perturbations per kernel."
+)
+@click.option(
+    "--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed."
+)
+@click.option("--rep-features", is_flag=True, help="Exact: leave ERMS/FSRM on in the guest CPU.")
+@click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")
+@common.machine_options
+@common.output_options
+def command(kernels: tuple[str, ...], **options: Any) -> int:
+    """Compare kernels: boot them, run the cases, say which is faster and why."""
+    return run(kernels, Args(**options))
+
+
+def run(kernels: tuple[str, ...], args: Args) -> int:
+    """The command on typed arguments."""
+    from kdelta import gates
+    from kdelta.cli.progress import Reporter
+    from kdelta.kernel.resolve import resolve_all
+    from kdelta.spec import parse_kernel
+    from kdelta.store.store import Store
+
+    gate = gates.parse(args.fail_on) if args.fail_on else None
+    specs = [parse_kernel(text) for text in kernels]
+    if len(specs) < 2 and specs[0].kind != "range":
+        raise UserError("compare needs two kernels or more, the baseline first (kdelta run measures the running one)")
+    budget_s = common.seconds(args.time_budget, "--time-budget")
+    _template(args, "timed")  # refuses bad input before any kernel is fetched
+    with Store() as store:
+        with Reporter(args.quiet) as reporter:
+            experiment = _create(store, resolve_all(specs, reporter), args)
+            common.run_experiment(store, experiment, reporter, args.folders, budget_s)
+        result = common.show(store, experiment.id, args)
+    common.raise_if_lost(result)
+    if gate is not None and (hits := gates.hits(result, gate)):
+        raise RegressionFound(f"--fail-on {args.fail_on}: " + "; ".join(hits))
+    return 0
+
+
+def _template(args: Args, mode: Mode) -> Experiment:
+    """Everything of the experiment but its kernels."""
+    from kdelta.model import Effort, Experiment, MachineOptions
+
+    if args.timed and args.exact:
+        raise UserError("--timed and --exact exclude each other")
+    args.format  # noqa: B018 - an unknown format is refused here
+    precision = common.percentage(args.precision, "--precision")
+    blocks, looks = (args.seeds, ()) if mode == "exact" else _plan(args.blocks, args.max_blocks)
+    extra = {"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {}
+    if precision is not None:
+        extra["precision_percent"] = str(precision)
+    return Experiment(
+        id="",
+        mode=mode,
+        kernels=(),
+        cases=common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg),
+        mitigations=("default", "off") if args.mitigations == "both" else (args.mitigations,),
+        blocks=blocks,
+        looks=looks,
+        machine=MachineOptions(
+            smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu, rep_features=args.rep_features
+        ),
+        effort=Effort(seeds=args.seeds, repetitions=args.repetitions),
+        command=common.command_line(),
+        extra=extra,
+    )
+
+
+def _create(store: Store, kernels: tuple[Kernel, ...], args: Args) -> Experiment:
+    import msgspec
+
+    from kdelta import session
+
+    if any(not kernel.image_path for kernel in kernels):
+        raise UserError("the running kernel cannot be booted in a guest without its image: use kdelta run")
+    whole = msgspec.structs.replace(_template(args, _mode(args, kernels)), kernels=kernels)
+    experiment = session.new_experiment(whole, args.seed, common.now)
+    store.create(experiment)
+    return experiment

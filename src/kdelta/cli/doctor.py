@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta doctor: what this machine can do, and the remedy for what it cannot."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import click
+
+EPILOG = """\b
+Examples:
+  kdelta doctor
+  kdelta doctor --json
+"""
+Level = Literal["ok", "limited", "missing"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One ability of this machine: ``remedy`` is empty when there is nothing to do."""
+
+    name: str
+    level: Level
+    text: str
+    remedy: str = ""
+
+
+def _program(name: str, program: str, package: str, purpose: str) -> Finding:
+    path = shutil.which(program)
+    if path is None:
+        return Finding(name, "missing", f"{program} is not installed: {purpose}", f"apt-get install {package}")
+    return Finding(name, "ok", f"{program} is installed: {purpose}")
+
+
+def _qemu(name: str, arch: str, package: str) -> Finding:
+    from kdelta.errors import HostError
+    from kdelta.machine import plugin, probe
+    from kdelta.machine.qemu import binary_name
+
+    try:
+        found = probe.find_qemu(binary_name(arch), arch)
+    except HostError as error:
+        return Finding(name, "missing", str(error), f"apt-get install {package}")
+    if not plugin.supports_plugins(found.path):
+        return Finding(name, "limited", f"QEMU {found.text} has no plugins: no exact mode", "use Debian's QEMU")
+    return Finding(name, "ok", f"QEMU {found.text}, with plugins: exact mode works")
+
+
+def _kvm() -> Finding:
+    import os
+
+    import msgspec
+
+    from kdelta import paths
+    from kdelta.machine import probe
+
+    if not os.path.exists("/dev/kvm"):
+        return Finding("kvm", "limited", "no /dev/kvm: exact counts, and emulated time", "enable virtualisation")
+    if not probe.kvm_opens():
+        return Finding("kvm", "limited", "/dev/kvm is not yours to open", "add your user to the group kvm")
+    memory = paths.cache_dir() / "kvm.json"
+    if not memory.exists():
+        return Finding("kvm", "limited", "/dev/kvm opens; not tried yet (the first compare boots a guest under it)")
+    known: dict[str, str] = msgspec.json.decode(memory.read_bytes())
+    if known["works"] == "yes":
+        return Finding("kvm", "ok", "a stock guest ran under KVM: timed mode is real")
+    return Finding("kvm", "limited", f"/dev/kvm opens but ran no stock guest ({known['why']})", "exact mode needs none")
+
+
+def _noise() -> Finding:
+    """Spread of a short fixed computation on this machine, now: a rough word, not a calibration."""
+    import time
+
+    from kdelta.machine import hostfacts
+
+    spans = []
+    for _ in range(60):
+        start = time.perf_counter_ns()
+        sum(range(40_000))
+        spans.append(time.perf_counter_ns() - start)
+    spans.sort()
+    spread = 100.0 * (spans[int(len(spans) * 0.9)] - spans[len(spans) // 2]) / spans[len(spans) // 2]
+    load = hostfacts.snapshot().get("load1", 0.0)
+    level: Level = "ok" if spread < 5 and load < 0.5 else "limited"
+    remedy = "" if level == "ok" else "stop other work before --timed; kdelta calibrate measures the noise floor"
+    return Finding("noise", level, f"a fixed computation varies by {spread:.1f} % (p90), load {load:.2f}", remedy)
+
+
+def _governor() -> Finding:
+    from pathlib import Path
+
+    path = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    if not path.exists():
+        return Finding("frequency", "ok", "no frequency scaling is visible to this system")
+    governor = path.read_text().strip()
+    if governor == "performance":
+        return Finding("frequency", "ok", "governor: performance")
+    return Finding("frequency", "limited", f"governor: {governor}", "cpupower frequency-set -g performance")
+
+
+def _perf() -> Finding:
+    program = shutil.which("perf")
+    if program is None:
+        return Finding("pmu", "limited", "perf is not installed (optional)", "apt-get install linux-perf")
+    done = subprocess.run(
+        [program, "stat", "-x,", "-e", "instructions:u", "true"], capture_output=True, text=True, check=False
+    )
+    if done.returncode or "not supported" in done.stderr or "not counted" in done.stderr:
+        return Finding("pmu", "limited", "no hardware counters here: exact mode counts by emulation")
+    return Finding("pmu", "ok", "hardware counters work")
+
+
+CHECKS: tuple[Callable[[], Finding], ...] = (
+    lambda: _qemu("qemu x86-64", "x86_64", "qemu-system-x86"),
+    lambda: _qemu("qemu arm64", "arm64", "qemu-system-arm"),
+    _kvm,
+    lambda: _program("compiler", "gcc", "gcc libc6-dev", "compiles the guest's programs and the plugin"),
+    lambda: _program("cross compiler", "aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu libc6-dev-arm64-cross", "arm64 guests"),
+    lambda: _program("kernel builds", "flex", "flex bison bc libelf-dev libssl-dev make", "src: kernels"),
+    lambda: _program("ccache", "ccache", "ccache", "faster rebuilds of src: kernels"),
+    lambda: _program("archive", "apt-get", "apt", "debian: kernels"),
+    lambda: _program("memory pressure", "stress-ng", "stress-ng", "cases under memory pressure"),
+    _perf,
+    _governor,
+    _noise,
+)  # fmt: skip
+
+
+@click.command(epilog=EPILOG)
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def command(as_json: bool) -> int:
+    """Say what this machine can do, with a remedy for each thing that it cannot."""
+    findings = [check() for check in CHECKS]
+    if as_json:
+        import json
+
+        click.echo(json.dumps({"findings": [asdict(finding) for finding in findings]}, indent=2))
+        return 0
+    for finding in findings:
+        click.echo(f"{finding.level:8} {finding.name:16} {finding.text}")
+        if finding.remedy:
+            click.echo(f"{'':25} -> {finding.remedy}")
+    return 0

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The program: finds its subcommands by file name, prints errors as one line, turns them into exit codes.
+
+A subcommand is a module of this package with a ``command``; its heavy imports belong inside its functions, so that
+``kdelta --help`` stays fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+
+import click
+
+from kdelta import __version__, cli
+from kdelta.errors import KdeltaError
+
+_NOT_COMMANDS = {"main", "common", "progress"}
+EPILOG = """\b
+Examples:
+  kdelta compare debian:6.12 debian:7.0          which kernel is faster, and why
+  kdelta compare a=debian:6.12 'b=debian:6.12,cmdline="init_on_alloc=1"'
+  kdelta run --case pidfd_open                   the running kernel, right now
+  kdelta report last --format mail               the table for a cover letter
+  kdelta doctor                                  what this machine can do
+
+Exit codes: 0 done, 1 refused input, 2 host or build failed, 3 guest lost, 4 --fail-on matched.
+"""
+
+
+class _Commands(click.Group):
+    """Subcommands loaded when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        names = (m.name for m in pkgutil.iter_modules(cli.__path__) if m.name not in _NOT_COMMANDS)
+        return sorted(name.strip("_").replace("_", "-") for name in names if not name.startswith("_"))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        name = cmd_name.replace("-", "_")
+        known = {m.name for m in pkgutil.iter_modules(cli.__path__)}
+        module = importlib.import_module(f"kdelta.cli.{name if name in known else name + '_'}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if close:
+                error.message += f" Did you mean {close[0]!r}?"
+            raise
+
+
+@click.command(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kdelta")
+def program() -> None:
+    """Which Linux kernel is faster, by how much, and why.
+
+    Boots kernels in interleaved guests, runs workloads in them, and answers with verdicts that hold up: an interval
+    instead of a lucky run, and the functions that account for the difference.
+    """
+
+
+def run(args: list[str]) -> int:
+    """The program as a function of its arguments: prints, and returns the exit code."""
+    try:
+        result = program.main(args=args, prog_name="kdelta", standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("kdelta: interrupted", err=True)
+        return 130
+    except click.UsageError as error:
+        where = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
+        click.echo(f"kdelta: {error.format_message()}{where}", err=True)
+        return 1
+    except click.ClickException as error:
+        click.echo(f"kdelta: {error.format_message()}", err=True)
+        return 1
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except KdeltaError as error:
+        click.echo("kdelta: " + " ".join(str(error).split("\n")), err=True)
+        return error.exit_code
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    except OSError as error:
+        click.echo(f"kdelta: {error.filename or 'this machine'}: {error.strerror or error}", err=True)
+        return 2
+    return result if isinstance(result, int) else 0
+
+
+def main() -> None:
+    """Entry point of the installed program."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta run: measure one kernel, by default the one that is running, here and now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdelta.cli import common
+from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from kdelta.model import Experiment, Kernel
+
+EPILOG = """\b
+Examples:
+  kdelta run                                     the five cases on the running kernel
+  kdelta run --case pidfd_open:held=0|1 --json
+  kdelta run --kernel debian:7.0 --exact         one kernel in a guest, counted exactly
+  kdelta run --workloads ./will-it-scale/tests --case wis/getppid1:tasks=2
+
+One kernel has nothing to be compared with: the figures are descriptive, with their spread, and carry no verdict.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args(common.CaseArgs, common.MachineArgs, common.OutputArgs):
+    """The options of ``kdelta run``."""
+
+    kernel: str
+    exact: bool
+    boots: int
+
+
+@click.command(epilog=EPILOG)
+@click.option("--kernel", "-k", default="running", show_default=True, help="Measure this kernel in guests instead.")
+@click.option("--exact", is_flag=True, help="Count executed instructions (needs --kernel).")
+@click.option("--boots", type=click.IntRange(1, 1000), default=3, show_default=True, help="Boots, or starts of the harness on the running kernel.")  # fmt: skip
+@common.case_options
+@common.machine_options
+@common.output_options
+def command(**options: Any) -> int:
+    """Measure one kernel: the running one, without a guest or root, or --kernel in guests."""
+    from kdelta.cli.progress import Reporter
+    from kdelta.kernel.resolve import resolve_all
+    from kdelta.spec import parse_kernel
+    from kdelta.store.store import Store
+
+    args = Args(**options)
+    args.format  # noqa: B018 - an unknown format is refused here
+    spec = parse_kernel(args.kernel)
+    if spec.kind == "range":
+        raise UserError("run takes one kernel; a range is for kdelta sweep")
+    if args.exact and spec.kind == "running":
+        raise UserError("--exact counts inside a guest: name a kernel, as in --kernel debian:6.12")
+    with Store() as store:
+        with Reporter(args.quiet) as reporter:
+            experiment = _experiment(args, resolve_all([spec], reporter), spec.kind == "running")
+            store.create(experiment)
+            common.run_experiment(store, experiment, reporter, args.folders)
+        common.raise_if_lost(common.show(store, experiment.id, args))
+    return 0
+
+
+def _experiment(args: Args, kernels: tuple[Kernel, ...], native: bool) -> Experiment:
+    from kdelta import session
+    from kdelta.model import Experiment, MachineOptions
+
+    template = Experiment(
+        id="",
+        kind="run",
+        mode="exact" if args.exact else "timed",
+        kernels=kernels,
+        cases=common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg),
+        blocks=args.boots,
+        machine=MachineOptions(native=native, smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
+        command=common.command_line(),
+        extra={"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {},
+    )
+    return session.new_experiment(template, args.seed, common.now)

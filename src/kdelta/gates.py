@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--fail-on for CI: which results close the gate. Pure; Holm's correction guards the whole family of cells."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kdelta import verdict
+from kdelta.errors import UserError
+from kdelta.model import CellResult, ExperimentResult
+
+
+class Gate(Struct, frozen=True):
+    """Fail on regressions of at least ``percent``."""
+
+    percent: float = 0.0
+
+
+def parse(text: str) -> Gate:
+    """``regressed`` or ``regressed:2%``.
+
+    Raises:
+        UserError: neither.
+    """
+    word, colon, amount = text.partition(":")
+    if word != "regressed":
+        raise UserError(f"--fail-on {text!r}: only regressed or regressed:PERCENT, as in regressed:2%")
+    if not colon:
+        return Gate()
+    try:
+        percent = float(amount.removesuffix("%"))
+    except ValueError:
+        percent = -1.0
+    if percent < 0:
+        raise UserError(f"--fail-on {text!r}: {amount!r} is not a percentage such as 2%")
+    return Gate(percent)
+
+
+def _hit(row: CellResult, gate: Gate) -> bool:
+    return row.primary and row.verdict == "regressed" and abs(row.effect_percent or 0.0) >= gate.percent
+
+
+def hits(result: ExperimentResult, gate: Gate) -> list[str]:
+    """One phrase for each cell that closes the gate: regressed, large enough, and kept by Holm's correction."""
+    kept = verdict.gate_holm(result.results, alpha=0.05)
+    found = [row for row in kept if _hit(row, gate)]
+    lines = [f"{row.case} {row.patched_label} {row.effect_percent:+.1f} %" for row in found]
+    return ([result.gate] if result.gate else []) + lines

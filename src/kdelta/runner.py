@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Drives schedule -> machine -> store. Every finished boot is stored before the next one starts.
+
+Resuming is running again: the plan is a function of the stored experiment, finished boots are skipped, and what a
+sequential look decided is read back, never decided twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from datetime import UTC, datetime
+from typing import Protocol
+
+from msgspec import Struct
+
+from kdelta import schedule
+from kdelta.attribution.profiles import Symbols
+from kdelta.errors import HostError
+from kdelta.harvest import boot_result
+from kdelta.machine import guests, hostfacts
+from kdelta.machine.boot import RawBoot
+from kdelta.model import BootResult, Experiment, Kernel, Metric, PlannedBoot
+
+_STRIKES = 2  # boots of one kernel that may fail before the experiment gives it up
+
+
+class Events(Protocol):
+    """What a front end wants to hear."""
+
+    def boots(self, done: int, planned: int, what: str) -> None:
+        """``done`` of ``planned`` boots are stored; ``what`` runs now."""
+
+    def note(self, text: str) -> None:
+        """One line worth telling."""
+
+
+class BootStore(Protocol):
+    """The part of the store that running needs."""
+
+    def done(self, experiment_id: str) -> set[tuple[int, int]]: ...
+    def save_boot(self, experiment_id: str, boot: BootResult) -> None: ...
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """An experiment made ready to run."""
+
+    experiment: Experiment
+    site: guests.Site
+    metrics: Mapping[int, Sequence[Metric]]
+    symbols: Callable[[Kernel], Symbols | None]
+    machine: Mapping[str, str]
+    # undecided cases after ``blocks`` complete blocks; () = none left, stop
+    undecided: Callable[[int], tuple[int, ...]]
+    time_budget_s: float | None = None
+    workers: int = 1
+
+
+def _place(experiment: Experiment) -> Callable[[guests.Site, PlannedBoot], RawBoot]:
+    if experiment.machine.native:
+        return guests.run_native
+    return guests.run_exact if experiment.mode == "exact" else guests.run_timed
+
+
+def _boot(job: Job, plan: PlannedBoot) -> BootResult:
+    started_at = datetime.now(UTC).isoformat(timespec="seconds")
+    before = hostfacts.snapshot()
+    raw = _place(job.experiment)(job.site, plan)
+    kernel = job.experiment.kernels[plan.kernel]
+    return boot_result(
+        job.experiment,
+        plan,
+        raw,
+        metrics=job.metrics,
+        symbols=job.symbols(kernel) if job.experiment.mode == "exact" else None,
+        machine=job.machine,
+        facts=hostfacts.during(before, hostfacts.snapshot()),
+        started_at=started_at,
+    )
+
+
+def _what(job: Job, plan: PlannedBoot) -> str:
+    kernel = job.experiment.kernels[plan.kernel]
+    off = " mitigations=off" if plan.mitigations == "off" else ""
+    part = "seed" if job.experiment.mode == "exact" else "block"
+    return f"{kernel.label}{off}, {part} {plan.block + 1}"
+
+
+def _exact(job: Job, store: BootStore, events: Events) -> None:
+    """All boots at once on the spare cores: exact counts do not depend on what else runs."""
+    finished = store.done(job.experiment.id)
+    plans = [plan for block in schedule.blocks(job.experiment) for plan in block]
+    todo = [plan for plan in plans if (plan.block, plan.slot) not in finished]
+    done = len(plans) - len(todo)
+    with ThreadPoolExecutor(max_workers=max(1, job.workers)) as pool:
+        running: dict[Future[BootResult], PlannedBoot] = {}
+        try:
+            while todo or running:
+                while todo and len(running) < max(1, job.workers):
+                    plan = todo.pop(0)
+                    running[pool.submit(_boot, job, plan)] = plan
+                events.boots(done, len(plans), ", ".join(_what(job, plan) for plan in running.values()))
+                ready, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in ready:
+                    del running[future]
+                    store.save_boot(job.experiment.id, future.result())
+                    done += 1
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    events.boots(done, len(plans), "done")
+
+
+class _Strikes:
+    """Counts failed boots per kernel, to stop early where a kernel plainly does not boot."""
+
+    def __init__(self) -> None:
+        self._failed: dict[int, int] = {}
+        self._worked: set[int] = set()
+
+    def note(self, boot: BootResult) -> bool:
+        """Whether this boot's kernel is now given up."""
+        if boot.state == "ok":
+            self._worked.add(boot.plan.kernel)
+        else:
+            self._failed[boot.plan.kernel] = self._failed.get(boot.plan.kernel, 0) + 1
+        kernel = boot.plan.kernel
+        return kernel not in self._worked and self._failed.get(kernel, 0) >= _STRIKES
+
+
+def _timed(job: Job, store: BootStore, events: Events, clock: Callable[[], float]) -> None:
+    experiment = job.experiment
+    finished = store.done(experiment.id)
+    strikes, start, measured = _Strikes(), clock(), 0
+    cases: tuple[int, ...] = ()
+    per_block = len(schedule.block(experiment, 0))
+    for index in range(experiment.blocks):
+        if index in experiment.looks:
+            cases = job.undecided(index)
+            if not cases:
+                events.note(f"every case is decided after {index} blocks")
+                return
+        spent = clock() - start
+        if job.time_budget_s is not None and measured and spent + spent / measured > job.time_budget_s:
+            events.note(f"the time budget ends after {index} of {experiment.blocks} blocks")
+            return
+        for plan in schedule.block(experiment, index, cases):
+            if (plan.block, plan.slot) in finished:
+                continue
+            events.boots(index * per_block + plan.slot, experiment.blocks * per_block, _what(job, plan))
+            boot = _boot(job, plan)
+            store.save_boot(experiment.id, boot)
+            if strikes.note(boot):
+                events.note(f"{_what(job, plan)}: {boot.state}: {boot.why}; given up")
+                return
+        measured += 1
+    events.boots(experiment.blocks * per_block, experiment.blocks * per_block, "done")
+
+
+def execute(job: Job, store: BootStore, events: Events, clock: Callable[[], float] = time.monotonic) -> None:
+    """Run every boot of the plan that is not stored yet.
+
+    Raises:
+        HostError: QEMU, the compiler or the disk failed; stored boots stay.
+    """
+    if not job.experiment.cases or not job.experiment.kernels:
+        raise HostError("the experiment has no case or no kernel")
+    if job.experiment.mode == "exact":
+        _exact(job, store, events)
+    else:
+        _timed(job, store, events, clock)

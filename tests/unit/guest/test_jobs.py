@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The job list."""
+
+import pytest
+
+from kdelta.errors import UserError
+from kdelta.guest.jobs import jobs_text
+from kdelta.model import Case, Effort
+
+
+def text(mode: str, **params: str) -> str:
+    case = Case(workload="pidfd_open", params=params)
+    return jobs_text({3: case}, mode=mode, efforts={3: Effort()}, exact_ops={3: 16}, seed=5)  # type: ignore[arg-type]
+
+
+def test_a_timed_job_carries_its_effort_and_parameters() -> None:
+    lines = text("timed", target="self").splitlines()
+    assert lines[0] == "kdelta-jobs 1"
+    assert lines[-1] == "end"
+    job = lines[-2].split()
+    assert job[:3] == ["job", "3", "pidfd_open"]
+    assert {"windows=12", "cgroup=root", "target=self"} <= set(job)
+
+
+def test_an_exact_job_carries_repetitions_and_operations() -> None:
+    job = text("exact", target="self").splitlines()[-2].split()
+    assert {"reps=7", "ops=16"} <= set(job)
+    assert not any(word.startswith("window") for word in job)
+
+
+@pytest.mark.parametrize("params", [{"a": "b c"}, {"a": "x\ny"}, {"reps": "9"}, {"a": ""}, {"a": "\x1b"}])
+def test_a_parameter_that_could_break_the_list_is_refused(params: dict[str, str]) -> None:
+    with pytest.raises(UserError, match="cannot be handed to a guest"):
+        text("timed", **params)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""QEMU's command line."""
+
+from pathlib import Path
+
+import msgspec
+
+from kdelta.machine import snapshot
+from kdelta.machine.options import GuestSpec, common_port
+from kdelta.machine.qemu import append_line, argv
+from kdelta.model import Kernel, MachineOptions
+
+
+def kernel(**changes: object) -> Kernel:
+    base = Kernel(label="k", spec="s", release="6.12", image_path="/i", image_sha256="ab", vmlinux_path="/v")
+    return msgspec.structs.replace(base, **changes)
+
+
+def guest(folder: Path = Path("/boot-x"), **changes: object) -> GuestSpec:
+    base = GuestSpec(
+        kernel=kernel(config={"PVH": "y"}),
+        mode="timed",
+        accel="tcg",
+        options=MachineOptions(),
+        mitigations="default",
+        qemu=Path("/bin/sh"),
+        qemu_version=(7, 2),
+        folder=folder,
+    )
+    return msgspec.structs.replace(base, **changes)
+
+
+def test_no_guest_has_a_network_host_files_or_default_devices() -> None:
+    for spec in (guest(), guest(mode="exact"), guest(accel="kvm"), guest(kernel=kernel(arch="arm64"))):
+        words = argv(spec)
+        assert words[words.index("-nic") + 1] == "none"
+        assert "-nodefaults" in words
+        assert words[words.index("-sandbox") + 1].startswith("on,")
+        assert not any("virtfs" in word or "netdev" in word or "drive" in word for word in words)
+
+
+def test_pvh_is_used_only_where_the_kernel_has_it() -> None:
+    assert "/v" in argv(guest())
+    assert "/i" in argv(guest(kernel=kernel()))
+
+
+def test_commas_in_paths_are_doubled() -> None:
+    words = argv(guest(folder=Path("/a,b")))
+    assert any("path=/a,,b/console" in word for word in words)
+
+
+def test_exact_guests_are_pinned_and_deterministic() -> None:
+    words = argv(guest(mode="exact"))
+    assert words[words.index("-icount") + 1] == "shift=0,sleep=off"
+    assert words[words.index("-smp") + 1] == "1"
+    assert words[words.index("-cpu") + 1] == "max,-erms,-fsrm"
+    assert "nokaslr" in append_line(guest(mode="exact"))
+    assert "nokaslr" not in append_line(guest())
+
+
+def test_the_users_words_come_last_on_the_command_line() -> None:
+    line = append_line(guest(kernel=kernel(cmdline="loglevel=7 mitigations=auto"), mitigations="off"))
+    assert line.endswith("mitigations=off loglevel=7 mitigations=auto")
+
+
+def test_the_record_port_is_one_that_every_kernel_has() -> None:
+    new = kernel(config={"VIRTIO_CONSOLE": "y", "VIRTIO_PCI": "y"})
+    old = kernel(config={"VIRTIO_CONSOLE": "m", "VIRTIO_PCI": "m"})
+    assert common_port((new, new)) == "virtio"
+    assert common_port((new, old)) == "uart"
+    assert common_port((kernel(),)) == "uart"
+
+
+def test_a_snapshot_is_named_by_all_that_made_it() -> None:
+    base = guest(mode="exact", snapshot_save=True)
+    same = snapshot.key(msgspec.structs.replace(base, folder=Path("/elsewhere")), b"payload")
+    assert snapshot.key(base, b"payload") == same
+    others = [
+        snapshot.key(base, b"other payload"),
+        snapshot.key(msgspec.structs.replace(base, kernel=kernel(image_sha256="cd", config={"PVH": "y"})), b"payload"),
+        snapshot.key(msgspec.structs.replace(base, mitigations="off"), b"payload"),
+        snapshot.key(msgspec.structs.replace(base, qemu_version=(10, 0)), b"payload"),
+        snapshot.key(msgspec.structs.replace(base, options=MachineOptions(memory_mib=2048)), b"payload"),
+    ]
+    assert len({same, *others}) == 6
+
+
+def test_a_damaged_or_unfinished_snapshot_is_not_valid(tmp_path: Path) -> None:
+    state = tmp_path / "x.state"
+    assert not snapshot.valid(state)
+    state.write_bytes(b"state")
+    assert not snapshot.valid(state)
+    state.with_suffix(".sum").write_bytes(b"KDSNAP01" + snapshot._checksum(state))
+    assert snapshot.valid(state)
+    state.write_bytes(b"stale")
+    assert not snapshot.valid(state)

@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# make check: every gate, each with its own message; the last line says how it went.
+set -u
+cd "$(dirname "$0")/.."
+bin=.venv/bin
+failed=()
+
+gate() { # NAME COMMAND...
+	local name=$1 out
+	shift
+	if out=$("$@" 2>&1); then
+		printf 'ok      %s\n' "$name"
+	else
+		printf 'FAILED  %s\n%s\n' "$name" "$out"
+		failed+=("$name")
+	fi
+}
+
+c_files() { git ls-files -co --exclude-standard -- 'guest/*.c' 'guest/*.h' 'plugin/*.c' 'plugin/*.h'; }
+
+gate "ruff: lint" $bin/ruff check src tests tools
+gate "ruff: format" $bin/ruff format --check src tests tools
+gate "mypy --strict" $bin/mypy
+gate "import rules" $bin/python tools/check_imports.py
+gate "file rules" $bin/python tools/check_files.py
+gate "C style (clang-format)" clang-format --dry-run --Werror $(c_files)
+gate "C: -Wall -Wextra -Werror" tools/compile-c.sh
+gate "docs" $bin/python tools/check_docs.py
+if [ ${#failed[@]} -gt 0 ]; then
+	printf 'check: %d gates failed: %s\n' "${#failed[@]}" "${failed[*]}"
+	exit 1
+fi
+echo "check: all gates passed"

@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Installs the Debian packages that kdelta needs, when it may; else prints the exact line to run.
+set -euo pipefail
+
+packages=(qemu-system-x86 qemu-system-arm gcc libc6-dev make python3 python3-venv git ca-certificates
+	clang-format util-linux xz-utils binutils debian-archive-keyring)
+optional=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross flex bison bc libelf-dev libssl-dev ccache cpio strace stress-ng)
+
+missing=()
+for package in "${packages[@]}" "${optional[@]}"; do
+	dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+line="apt-get install --no-install-recommends ${missing[*]}"
+if ! command -v apt-get >/dev/null; then
+	echo "this is not a Debian system: install the equivalents of: ${missing[*]}" >&2
+	exit 2
+fi
+if [ "$(id -u)" -eq 0 ]; then
+	sudo=()
+elif sudo -n true 2>/dev/null; then
+	sudo=(sudo -n)
+else
+	echo "system packages are missing; please run:  sudo $line" >&2
+	exit 2
+fi
+echo "installing system packages: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! { "${sudo[@]}" apt-get update -qq && "${sudo[@]}" $line -y -qq; } >"$log" 2>&1; then
+	tail -n 20 "$log" >&2
+	echo "installing system packages failed; please run:  sudo $line" >&2
+	exit 2
+fi
