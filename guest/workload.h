@@ -20,22 +20,22 @@ struct wl;
 
 struct wl_task {
 	struct wl *wl;
-	unsigned int nr;	/* 0 .. wl->tasks - 1 */
-	bool counted;		/* its operations are the case's (writers, not readers); preset true */
-	bool done;		/* set by a task that has nothing left to do (EOF) */
-	uint64_t bytes;		/* payload moved so far by this task, for MB/s */
+	unsigned int nr; /* 0 .. wl->tasks - 1 */
+	bool counted;	 /* its operations are the case's (writers, not readers); preset true */
+	bool done;	 /* set by a task that has nothing left to do (EOF) */
+	uint64_t bytes;	 /* payload moved so far by this task, for MB/s */
 	void *priv;
 };
 
 struct wl {
 	const struct workload *def;
-	unsigned int tasks;	/* set by setup; preset 1 */
-	bool processes;		/* tasks are processes, not threads; set by setup */
-	bool exact;		/* exact mode: be deterministic, no time-based choices */
+	unsigned int tasks; /* set by setup; preset 1 */
+	bool processes;	    /* tasks are processes, not threads; set by setup */
+	bool exact;	    /* exact mode: be deterministic, no time-based choices */
 	uint64_t seed;
-	void *shared;		/* def->shared_size zeroed bytes, shared by all tasks, also processes */
+	void *shared; /* def->shared_size zeroed bytes, shared by all tasks, also processes */
 	void *priv;
-	void *harness;		/* not for workloads */
+	void *harness; /* not for workloads */
 };
 
 struct workload {
@@ -65,19 +65,28 @@ struct workload {
 	 * operation to count up to.
 	 */
 	void (*free_run)(struct wl_task *t, volatile uint64_t *iterations);
+	/*
+	 * Optional: in the case's own process, once all tasks are set up and before
+	 * they run. With processes, close here what only tasks may hold (a pipe's
+	 * write end). Not called where the one task runs in the case's own process,
+	 * which it does when tasks is 1 and processes is false.
+	 */
+	void (*started)(struct wl *wl);
+	/* Optional: names of all parameters, NULL at the end; any other is refused. */
+	const char *const *params;
 };
 
 /* A tight loop around an op that the compiler can inline. */
-#define WORKLOAD_BATCH(fn, one_op)                                             \
-	static void fn(struct wl_task *t, uint64_t n)                          \
-	{                                                                      \
-		for (; n; n--)                                                 \
-			one_op(t);                                             \
+#define WORKLOAD_BATCH(fn, one_op)                    \
+	static void fn(struct wl_task *t, uint64_t n) \
+	{                                             \
+		for (; n; n--)                        \
+			one_op(t);                    \
 	}
 
 /* Registers a workload; no list to edit. */
-#define WORKLOAD(def)                                                          \
-	static const struct workload *const wl_entry_##def                     \
+#define WORKLOAD(def)                                      \
+	static const struct workload *const wl_entry_##def \
 		__attribute__((used, section("kdelta_workloads"))) = &(def)
 
 /* Parameters arrive complete: the host fills defaults in from the TOML file. */
@@ -97,7 +106,7 @@ void wl_value(struct wl *wl, const char *name, double value);
 
 /* System-wide object counts, for figures(); settled first (sync, drop caches, wait). */
 struct wl_kstat {
-	int64_t dentries, inodes, files, pids;	/* -1: the kernel does not say */
+	int64_t dentries, inodes, files, pids; /* -1: the kernel does not say */
 	int64_t slab_bytes;
 	int64_t page_table_bytes;
 	int64_t free_bytes;

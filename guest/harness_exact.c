@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Marked intervals of a fixed number of operations, for the counting plugin.
+ * Between BEGIN and END there is the workload and, with several tasks, opening
+ * the gate and waiting for them; no clock is read and nothing is written.
+ */
+#include "harness.h"
+#include "mark.h"
+
+#define WARM_ROUNDS 4
+
+/* `marked` is a constant in each caller, so that marks cost no branch. */
+static inline __attribute__((always_inline)) void
+ops_with_after(const struct workload *def, struct wl_task *t, uint64_t n, bool marked)
+{
+	void (*op)(struct wl_task *) = def->op, (*after)(struct wl_task *) = def->after;
+
+	for (; n; n--) {
+		op(t);
+		if (marked)
+			MARK(MARK_OP_PAUSE, 0);
+		after(t);
+		if (marked)
+			MARK(MARK_OP_RESUME, 0);
+	}
+}
+
+static void put_rep(struct harness *h, uint32_t r, uint64_t ops)
+{
+	text_put(&h->out, "{\"t\":\"rep\",\"j\":%u,\"r\":%u,\"id\":%u,\"ops\":%llu}\n", h->job->nr,
+		 r, h->job->nr << 8 | r, (unsigned long long)ops);
+}
+
+static __attribute__((noinline)) void interval_after(const struct workload *def, struct wl_task *t,
+						     uint64_t n)
+{
+	MARK(MARK_OP_BEGIN, 0);
+	ops_with_after(def, t, n, true);
+	MARK(MARK_OP_END, 0);
+}
+
+static __attribute__((noinline)) void interval_batch(const struct workload *def, struct wl_task *t,
+						     uint64_t n)
+{
+	void (*batch)(struct wl_task *, uint64_t) = def->batch;
+
+	MARK(MARK_OP_BEGIN, 0);
+	if (batch)
+		batch(t, n);
+	else
+		for (; n; n--)
+			def->op(t);
+	MARK(MARK_OP_END, 0);
+}
+
+void exact_inline(struct harness *h)
+{
+	const struct workload *def = h->wl.def;
+	struct wl_task *t = &h->slots[0].t;
+	uint64_t n = h->job->ops;
+	uint32_t r;
+
+	tasks_pin(h, 0);
+	if (def->task_setup && def->task_setup(t)) {
+		case_blame(h, STATE_FAILED, "task_setup failed");
+		return;
+	}
+	run_ops(def, t, n * WARM_ROUNDS);
+	for (r = 0; r < h->job->reps && !case_failed(h); r++) {
+		mark_id(h->job->nr << 8 | r);
+		if (def->after)
+			interval_after(def, t, n);
+		else
+			interval_batch(def, t, n);
+		if (t->done)
+			case_blame(h, STATE_FAILED,
+				   "the task had nothing left to do in interval %u", r);
+		put_rep(h, r, n);
+	}
+	if (def->finish)
+		def->finish(t);
+	if (def->task_teardown)
+		def->task_teardown(t);
+}
+
+/* Several tasks. */
+
+static void background(struct harness *h, struct slot *s)
+{
+	while (!s->t.done &&
+	       (atomic_load(&h->phase) != PHASE_STOP || atomic_load(&h->counted_left) < h->counted))
+		run_ops(h->wl.def, &s->t, 1);
+}
+
+void exact_loop(struct harness *h, struct slot *s)
+{
+	const struct workload *def = h->wl.def;
+	uint32_t seen = 0;
+
+	if (!s->t.counted) {
+		background(h, s);
+		return;
+	}
+	for (;;) {
+		while (atomic_load(&h->rep) == seen)
+			futex_wait(&h->rep, seen);
+		seen = atomic_load(&h->rep);
+		if (atomic_load(&h->phase) == PHASE_STOP)
+			return;
+		if (!def->after)
+			run_ops(def, &s->t, h->job->ops);
+		else if (seen <= WARM_ROUNDS)
+			ops_with_after(def, &s->t, h->job->ops, false);
+		else
+			ops_with_after(def, &s->t, h->job->ops, true);
+		if (s->t.done)
+			case_blame(h, STATE_FAILED, "task %u had nothing left to do", s->t.nr);
+		if (atomic_fetch_sub(&h->pending, 1) == 1)
+			tasks_event(h);
+	}
+}
+
+static bool none_pending(struct harness *h)
+{
+	return !atomic_load(&h->pending);
+}
+
+static void round_of_all(struct harness *h)
+{
+	atomic_fetch_add(&h->rep, 1);
+	futex_wake(&h->rep);
+	tasks_wait(h, none_pending);
+}
+
+static void quiesce(struct harness *h)
+{
+	if (h->wl.def->quiesce && !case_failed(h))
+		h->wl.def->quiesce(&h->wl);
+}
+
+void exact_tasks(struct harness *h)
+{
+	uint32_t r;
+
+	if (tasks_start(h))
+		return;
+	tasks_phase(h, PHASE_RUN);
+	for (r = 0; r < WARM_ROUNDS + h->job->reps && !case_failed(h); r++) {
+		atomic_store(&h->pending, h->counted);
+		if (r < WARM_ROUNDS) {
+			round_of_all(h);
+			quiesce(h);
+			continue;
+		}
+		mark_id(h->job->nr << 8 | (r - WARM_ROUNDS));
+		MARK(MARK_OP_BEGIN, 0);
+		round_of_all(h);
+		MARK(MARK_OP_END, 0);
+		quiesce(h);
+		put_rep(h, r - WARM_ROUNDS, h->job->ops * h->counted);
+	}
+	if (!case_failed(h))
+		tasks_stop(h);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * PID 1 of a guest: no root file system, no shell, no modules. It never ends
+ * silently: what goes wrong becomes a note, then an end record, then the end of
+ * the machine.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/serial.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "harness.h"
+#include "init.h"
+#include "readfile.h"
+
+#define VIRTIO_CONSOLE 3
+#define PORT_NAME "kdelta"
+
+static void mount_all(void)
+{
+	static const struct {
+		const char *type, *at, *options;
+	} all[] = {
+		{"proc", "/proc", NULL},
+		{"sysfs", "/sys", NULL},
+		{"devtmpfs", "/dev", NULL},
+		{"tmpfs", "/tmp", NULL},
+		{"tracefs", "/sys/kernel/tracing", NULL},
+		{"cgroup2", "/sys/fs/cgroup", NULL},
+	};
+	size_t i;
+
+	/* A kernel may lack any of them; whoever needs one says so. */
+	for (i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		mkdir(all[i].at, 0755);
+		mount(all[i].type, all[i].at, all[i].type, 0, all[i].options);
+	}
+}
+
+/* Without devtmpfs there is only what the archive brought. */
+static void make_nodes(void)
+{
+	static const struct {
+		const char *path;
+		unsigned int major, minor;
+	} nodes[] = {
+		{"/dev/null", 1, 3},	{"/dev/zero", 1, 5},	{"/dev/random", 1, 8},
+		{"/dev/urandom", 1, 9}, {"/dev/kmsg", 1, 11},	{"/dev/ttyS0", 4, 64},
+		{"/dev/ttyS1", 4, 65},	{"/dev/console", 5, 1},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(nodes) / sizeof(*nodes); i++)
+		mknod(nodes[i].path, S_IFCHR | 0600, makedev(nodes[i].major, nodes[i].minor));
+	mkdir("/dev/shm", 01777);
+	mount("tmpfs", "/dev/shm", "tmpfs", 0, NULL);
+}
+
+/* Standard streams must exist, or the first files opened take their numbers. */
+static void standard_streams(void)
+{
+	int fd = open("/dev/console", O_RDWR);
+
+	if (fd < 0)
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd < 2)
+		fd = dup(fd);
+	if (fd > 2)
+		close(fd);
+}
+
+static void raise_limits(void)
+{
+	static const struct {
+		int what;
+		rlim_t most;
+	} limits[] = {
+		{RLIMIT_NOFILE, 1048576},
+		{RLIMIT_NPROC, RLIM_INFINITY},
+		{RLIMIT_MEMLOCK, RLIM_INFINITY},
+		{RLIMIT_SIGPENDING, RLIM_INFINITY},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(limits) / sizeof(*limits); i++)
+		setrlimit(limits[i].what, &(struct rlimit){limits[i].most, limits[i].most});
+	write_string("/proc/sys/vm/max_map_count", "16777216");
+	/* Errors still reach the console; a panic always does. */
+	write_string("/proc/sys/kernel/printk", "4");
+}
+
+static bool is_console(const char *tty)
+{
+	struct text t = {0};
+	bool found;
+
+	read_whole("/proc/consoles", &t);
+	found = t.s && strstr(t.s, tty);
+	text_free(&t);
+	return found;
+}
+
+/* Nothing may be added, dropped or changed on the way. */
+static void make_raw(int fd)
+{
+	struct termios t;
+
+	if (tcgetattr(fd, &t))
+		return;
+	cfmakeraw(&t);
+	t.c_cflag |= CLOCAL | CREAD;
+	t.c_cflag &= ~(tcflag_t)CRTSCTS;
+	cfsetspeed(&t, B115200);
+	tcsetattr(fd, TCSANOW, &t);
+}
+
+/* The UART that is not the console: the second of a PC, the only one of an arm64 guest. */
+static int open_uart(void)
+{
+	static const char *const ttys[] = {"ttyS1", "ttyS0"};
+	size_t i;
+
+	for (i = 0; i < sizeof(ttys) / sizeof(*ttys); i++) {
+		struct serial_struct info;
+		char path[32];
+		int fd;
+
+		if (is_console(ttys[i]))
+			continue;
+		snprintf(path, sizeof(path), "/dev/%s", ttys[i]);
+		fd = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0)
+			continue;
+		if (!ioctl(fd, TIOCGSERIAL, &info) && info.type != PORT_UNKNOWN) {
+			fcntl(fd, F_SETFL, 0);
+			make_raw(fd);
+			return fd;
+		}
+		close(fd);
+	}
+	return -1;
+}
+
+static int open_virtio_once(void)
+{
+	DIR *dir = opendir("/sys/class/virtio-ports");
+	struct dirent *e;
+	int fd = -1;
+
+	while (dir && fd < 0 && (e = readdir(dir))) {
+		unsigned int major, minor;
+		char path[320], line[64];
+
+		snprintf(path, sizeof(path), "/sys/class/virtio-ports/%s/name", e->d_name);
+		if (!read_line(path, line, sizeof(line)) || strcmp(line, PORT_NAME))
+			continue;
+		snprintf(path, sizeof(path), "/sys/class/virtio-ports/%s/dev", e->d_name);
+		if (!read_line(path, line, sizeof(line)) ||
+		    sscanf(line, "%u:%u", &major, &minor) != 2)
+			continue;
+		snprintf(path, sizeof(path), "/dev/%s", e->d_name);
+		mknod(path, S_IFCHR | 0600, makedev(major, minor));
+		fd = open(path, O_RDWR | O_CLOEXEC);
+	}
+	if (dir)
+		closedir(dir);
+	return fd;
+}
+
+/* Whether a virtio console waits for its driver to say which ports it has. */
+static bool virtio_console_there(void)
+{
+	DIR *dir = opendir("/sys/bus/virtio/devices");
+	bool found = false;
+	struct dirent *e;
+
+	while (dir && !found && (e = readdir(dir))) {
+		char path[320], line[32];
+
+		snprintf(path, sizeof(path), "/sys/bus/virtio/devices/%s/device", e->d_name);
+		if (read_line(path, line, sizeof(line)))
+			found = strtoul(line, NULL, 16) == VIRTIO_CONSOLE;
+	}
+	if (dir)
+		closedir(dir);
+	return found && !access("/sys/class/virtio-ports", F_OK);
+}
+
+static int open_port(const char **name)
+{
+	int tries = virtio_console_there() ? 200 : 1, fd = open_virtio_once();
+
+	*name = "virtio";
+	while (fd < 0 && --tries) {
+		usleep(5000);
+		fd = open_virtio_once();
+	}
+	if (fd >= 0)
+		return fd;
+	*name = "uart";
+	fd = open_uart();
+	if (fd >= 0)
+		return fd;
+	*name = "console";
+	return dup(1); /* its reader will find no valid stream there, but a reason */
+}
+
+/*
+ * QEMU runs with -no-reboot, so a reset ends it, on kernels with and without a
+ * way to switch the power off (RB_POWER_OFF without one halts for good).
+ */
+static __attribute__((noreturn)) void end_machine(struct stream *s)
+{
+	stream_end(s);
+	tcdrain(s->fd);
+	close(s->fd);
+	reboot(RB_AUTOBOOT);
+	reboot(RB_POWER_OFF);
+	for (;;)
+		pause();
+}
+
+static int load_jobs(struct jobs *js, char *why, size_t size)
+{
+	struct text t = {0};
+	int error = read_whole("/jobs", &t);
+
+	if (error) {
+		snprintf(why, size, "/jobs cannot be read: %s", strerror(error));
+		return -1;
+	}
+	error = jobs_parse(js, t.s ? t.s : "", t.len, why, size);
+	text_free(&t);
+	return error;
+}
+
+/* The jobs that a restored snapshot is to run, in place of those it booted with. */
+static int resumed_jobs(struct jobs *js, char *why, size_t size)
+{
+	struct text t = {0};
+	int error = snapshot_pause(&t, why, size);
+
+	if (!error) {
+		jobs_free(js);
+		error = jobs_parse(js, t.s ? t.s : "", t.len, why, size);
+	}
+	text_free(&t);
+	return error;
+}
+
+static void settle(uint64_t ms)
+{
+	struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+
+	if (ms)
+		nanosleep(&t, NULL);
+}
+
+void init_main(void)
+{
+	struct stream s = {0};
+	struct boss b = {.stream = &s, .data_dir = "/data", .init = true};
+	struct jobs js = {0};
+	const char *port;
+	char why[256];
+	int error;
+
+	mount_all();
+	make_nodes();
+	standard_streams();
+	raise_limits();
+	error = load_jobs(&js, why, sizeof(why));
+	crng_seed(js.seed);
+	if (!error) {
+		settle(js.settle_ms);
+		if (js.snapshot)
+			error = resumed_jobs(&js, why, sizeof(why));
+	}
+	s.fd = open_port(&port);
+	boss_hello(&b, port);
+	if (error)
+		stream_note(&s, "%s", why);
+	else
+		boss_run(&b, &js);
+	end_machine(&s);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef KDELTA_INIT_H
+#define KDELTA_INIT_H
+
+#include <stddef.h>
+
+struct text;
+
+/* PID 1: never returns, always ends the machine. */
+void init_main(void) __attribute__((noreturn));
+
+/*
+ * Pauses the machine (pvpanic), and once it runs again reads the jobs from
+ * fw_cfg. Returns 0, or -1 with a sentence in why.
+ */
+int snapshot_pause(struct text *jobs, char *why, size_t size);
+
+#endif

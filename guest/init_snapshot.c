@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A snapshot is taken while this process stands at an outb to the pvpanic
+ * device (QEMU docs/specs/pvpanic: port 0x505, bit 0). Jobs come through fw_cfg
+ * (docs/specs/fw_cfg: selector 0x510, data 0x511), which is read synchronously:
+ * input that arrives on a port of its own would come when the host likes.
+ */
+#include <stdio.h>
+
+#include "init.h"
+#include "stream.h"
+
+#if defined(__x86_64__)
+#include <errno.h>
+#include <string.h>
+#include <sys/io.h>
+
+#define PVPANIC_PORT 0x505
+#define PVPANIC_PANICKED 1
+#define FW_CFG_SELECTOR 0x510
+#define FW_CFG_DATA 0x511
+#define FW_CFG_FILE_DIR 0x19
+#define FW_CFG_NAME_BYTES 56
+#define JOBS_NAME "opt/kdelta/jobs"
+#define JOBS_MAX (1u << 20)
+
+static void fw_cfg_read(void *buf, size_t n)
+{
+	uint8_t *p = buf;
+
+	while (n--)
+		*p++ = inb(FW_CFG_DATA);
+}
+
+static uint32_t fw_cfg_be(unsigned int bytes)
+{
+	uint8_t b[4];
+	uint32_t v = 0;
+	unsigned int i;
+
+	fw_cfg_read(b, bytes);
+	for (i = 0; i < bytes; i++)
+		v = v << 8 | b[i];
+	return v;
+}
+
+static int fw_cfg_jobs(struct text *jobs, char *why, size_t size)
+{
+	uint32_t files, bytes;
+
+	outw(FW_CFG_FILE_DIR, FW_CFG_SELECTOR);
+	for (files = fw_cfg_be(4); files && files < 4096; files--) {
+		char name[FW_CFG_NAME_BYTES] = "";
+		uint16_t selector;
+
+		bytes = fw_cfg_be(4);
+		selector = (uint16_t)fw_cfg_be(2);
+		fw_cfg_be(2); /* reserved */
+		fw_cfg_read(name, sizeof(name));
+		if (strncmp(name, JOBS_NAME, sizeof(name)))
+			continue;
+		if (bytes > JOBS_MAX)
+			break;
+		outw(selector, FW_CFG_SELECTOR);
+		while (bytes) {
+			char buf[512];
+			size_t n = bytes < sizeof(buf) ? bytes : sizeof(buf);
+
+			fw_cfg_read(buf, n);
+			text_bytes(jobs, buf, n);
+			bytes -= (uint32_t)n;
+		}
+		return 0;
+	}
+	snprintf(why, size, "snapshot: fw_cfg has no file " JOBS_NAME " of at most 1 MiB");
+	return -1;
+}
+
+int snapshot_pause(struct text *jobs, char *why, size_t size)
+{
+	int result;
+
+	if (ioperm(PVPANIC_PORT, 1, 1) || ioperm(FW_CFG_SELECTOR, 2, 1)) {
+		snprintf(why, size, "snapshot: no access to I/O ports (CONFIG_X86_IOPL_IOPERM): %s",
+			 strerror(errno));
+		return -1;
+	}
+	outb(PVPANIC_PANICKED, PVPANIC_PORT);
+	result = fw_cfg_jobs(jobs, why, size);
+	/* Children would inherit the bitmap, at 51 instructions a system call. */
+	ioperm(PVPANIC_PORT, 1, 0);
+	ioperm(FW_CFG_SELECTOR, 2, 0);
+	return result;
+}
+#else
+int snapshot_pause(struct text *jobs, char *why, size_t size)
+{
+	(void)jobs;
+	snprintf(why, size, "snapshot: only guests of x86-64 can be paused");
+	return -1;
+}
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One binary: PID 1 of a guest, or a measurement of the machine it is started on. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness.h"
+#include "init.h"
+#include "readfile.h"
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: kdelta-guest --native --jobs FILE --data DIR --fd N\n");
+	return 2;
+}
+
+static int native(const char *jobs_path, const char *data_dir, int fd)
+{
+	struct stream s = {.fd = fd};
+	struct boss b = {.stream = &s, .data_dir = data_dir};
+	struct jobs js = {0};
+	struct text t = {0};
+	char why[256];
+	int error = read_whole(jobs_path, &t);
+
+	boss_hello(&b, "fd");
+	if (error)
+		stream_note(&s, "%s cannot be read: %s", jobs_path, strerror(error));
+	else if (jobs_parse(&js, t.s ? t.s : "", t.len, why, sizeof(why)))
+		stream_note(&s, "%s", why);
+	else
+		boss_run(&b, &js);
+	stream_end(&s);
+	jobs_free(&js);
+	text_free(&t);
+	if (!s.error)
+		return 0;
+	fprintf(stderr, "kdelta-guest: records could not be written: %s\n", strerror(s.error));
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	const char *jobs = NULL, *data = "";
+	bool native_mode = false;
+	int i, fd = -1;
+
+	if (getpid() == 1 && argc < 3)
+		init_main();
+	for (i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--native"))
+			native_mode = true;
+		else if (i + 1 < argc && !strcmp(argv[i], "--jobs"))
+			jobs = argv[++i];
+		else if (i + 1 < argc && !strcmp(argv[i], "--data"))
+			data = argv[++i];
+		else if (i + 1 < argc && !strcmp(argv[i], "--fd"))
+			fd = atoi(argv[++i]);
+		else
+			return usage();
+	}
+	if (!native_mode || !jobs || fd < 0)
+		return usage();
+	return native(jobs, data, fd);
+}
