@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Image bytes to a cache entry: recognised, unpacked, its config found, stored. One way in for all kinds of kernels."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+
+from kdelta.kernel import cache, elf, image, kconfig, symbols
+
+
+def _config(unpacked: image.Unpacked, text: str) -> tuple[str, dict[str, str], str]:
+    """(.config text, facts, where they come from)."""
+    if text and (facts := kconfig.facts(text)):
+        return text, facts, "package"
+    embedded = unpacked.config or ""
+    if embedded and (facts := kconfig.facts(embedded)):
+        return embedded, facts, "image"
+    if unpacked.plain is None:
+        return "", {}, ""
+    table = symbols.from_image(unpacked.plain)
+    if isinstance(table, symbols.NoSymbols):
+        return "", {}, ""
+    return "", kconfig.facts_from_symbols(table.all_names), "symbols"
+
+
+def store(
+    name: str, data: bytes, config: str | bytes = "", *, origin: str, package: str = "", version: str = ""
+) -> cache.Stored:
+    """Store the kernel image ``data``; ``name`` is for messages, ``config`` its .config where it is known.
+
+    Raises:
+        UserError: not a kernel that can be booted.
+        HostError: the cache cannot be written.
+    """
+    unpacked = image.unpack(name, data)
+    text = config.decode("utf-8", "replace") if isinstance(config, bytes) else config
+    text, facts, source = _config(unpacked, text)
+    # An arm64 Image is its own uncompressed form, and so is a vmlinux: nothing is stored twice.
+    plain = unpacked.plain if unpacked.plain is not None and unpacked.plain is not unpacked.boot else None
+    build_id = elf.build_id(elf.parse(plain)) if plain else None
+    if unpacked.form == "vmlinux":
+        build_id = elf.build_id(elf.parse(unpacked.boot))
+    sha256 = hashlib.sha256(unpacked.boot).hexdigest()
+    entry = cache.Entry(
+        sha256=sha256,
+        vmlinux_sha256=hashlib.sha256(plain).hexdigest() if plain else "",
+        release=unpacked.release,
+        arch=unpacked.arch,
+        form=unpacked.form,
+        build_id=build_id,
+        origin=origin,
+        package=package,
+        package_version=version,
+        source_sha256=hashlib.sha256(data).hexdigest() if unpacked.boot is not data else "",
+        config=facts,
+        config_source=source,
+        added_s=time.time(),
+    )
+    return cache.put(entry, unpacked.boot, plain, text)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernel configuration: read a .config, keep the facts that cases and machines need, say what each one is for. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+_SET = re.compile(r'^CONFIG_([A-Za-z0-9_]+)=(?:"(.*)"|(\S+))\s*$')
+_UNSET = re.compile(r"^# CONFIG_([A-Za-z0-9_]+) is not set\s*$")
+_NAME = re.compile(r"^[A-Z0-9_]+$")
+
+
+class Fact(Struct, frozen=True):
+    """An option that something depends on. ``symbol`` is a function that only a kernel with the option has."""
+
+    option: str
+    needed_for: str
+    symbol: str = ""
+
+
+# In the order in which people read them: booting, measuring, explaining, and what changes the figures themselves.
+FACTS: tuple[Fact, ...] = (
+    Fact("BLK_DEV_INITRD", "booting any guest", "populate_rootfs"),
+    Fact("DEVTMPFS", "booting any guest", "devtmpfs_init"),
+    Fact("SERIAL_8250", "records (second UART)", "serial8250_init"),
+    Fact("SERIAL_8250_CONSOLE", "the console log", "univ8250_console_init"),
+    Fact("SERIAL_AMBA_PL011", "the console log on arm64", "pl011_init"),
+    Fact("VIRTIO_PCI", "records (virtio port)", "virtio_pci_probe"),
+    Fact("VIRTIO_MMIO", "microvm machines", "virtio_mmio_probe"),
+    Fact("VIRTIO_CONSOLE", "records (virtio port)", "virtcons_probe"),
+    Fact("PVH", "booting vmlinux directly", "xen_prepare_pvh"),
+    Fact("PVPANIC", "snapshots", "pvpanic_probe"),
+    Fact("DEVMEM", "snapshots on arm64", "mmap_mem"),
+    Fact("X86_IOPL_IOPERM", "snapshots on x86-64", "ksys_ioperm"),
+    Fact("KALLSYMS", "names of functions (because)", "kallsyms_lookup"),
+    Fact("KALLSYMS_ALL", "names of data"),
+    Fact("ANON_VMA_NAME", "case fork_vmas, named", "anon_vma_name_alloc"),
+    Fact("MEMCG", "runs in a memory cgroup", "mem_cgroup_css_alloc"),
+    Fact("CGROUP_PIDS", "leak check with pids.max", "pids_css_alloc"),
+    Fact("SLUB_DEBUG", "kernel memory per object", "slab_debugfs_init"),
+    Fact("FTRACE", "traces", "ftrace_init"),
+    Fact("FUNCTION_TRACER", "traces", "function_trace_call"),
+    Fact("KPROBE_EVENTS", "traces: write sizes", "kprobe_dispatcher"),
+    Fact("FPROBE_EVENTS", "traces: write sizes", "fentry_dispatcher"),
+    Fact("HIST_TRIGGERS", "traces: histograms", "event_hist_trigger"),
+    Fact("SYNTH_EVENTS", "traces: lock wait", "synth_event_create"),
+    Fact("LOCK_STAT", "lock statistics", "lock_stat_open"),
+    Fact("DEBUG_INFO_BTF", "traces: arguments by name", "btf_vmlinux_read"),
+    Fact("DEBUG_FS", "traces", "debugfs_init"),
+    Fact("PREEMPT_NONE", "figures: preemption"),
+    Fact("PREEMPT_VOLUNTARY", "figures: preemption"),
+    Fact("PREEMPT_LAZY", "figures: preemption"),
+    Fact("PREEMPT", "figures: preemption"),
+    Fact("PREEMPT_DYNAMIC", "figures: preemption", "preempt_dynamic_init"),
+    Fact("PREEMPT_RT", "figures: preemption"),
+    Fact("HZ", "figures: timer ticks"),
+    Fact("NO_HZ_FULL", "figures: timer ticks"),
+    Fact("KFENCE", "figures: sampled allocations", "kfence_init"),
+    Fact("KASAN", "figures: a debug kernel", "kasan_report"),
+    Fact("LOCKDEP", "figures: a debug kernel", "lockdep_init"),
+    Fact("PROVE_LOCKING", "figures: a debug kernel"),
+    Fact("DEBUG_VM", "figures: a debug kernel"),
+    Fact("INIT_ON_ALLOC_DEFAULT_ON", "figures: zeroed allocations"),
+    Fact("SLUB_TINY", "figures: slab without caches"),
+    Fact("RANDOM_KMALLOC_CACHES", "figures: slab placement"),
+    Fact("RANDOMIZE_KSTACK_OFFSET_DEFAULT", "figures: stack placement"),
+    Fact("CC_OPTIMIZE_FOR_SIZE", "figures: the compiler's aim"),
+    Fact("LTO_CLANG", "figures: the compiler's aim"),
+    Fact("CC_VERSION_TEXT", "figures: the compiler"),
+)
+_OPTIONS = frozenset(fact.option for fact in FACTS)
+
+
+def parse(text: str) -> dict[str, str]:
+    """Options of a .config, without ``CONFIG_``: ``y``, ``m``, ``n`` ("is not set"), or the value; no other lines."""
+    options: dict[str, str] = {}
+    for line in text.splitlines():
+        if match := _SET.match(line):
+            options[match[1]] = match[2] if match[2] is not None else match[3]
+        elif match := _UNSET.match(line):
+            options[match[1]] = "n"
+    return options
+
+
+def facts(text: str) -> dict[str, str]:
+    """The facts of a complete .config: what it does not mention cannot be set there, so it is ``n``."""
+    options = parse(text)
+    if not options:
+        return {}
+    return {fact.option: options.get(fact.option, "n") for fact in FACTS}
+
+
+def facts_from_symbols(names: Iterable[str]) -> dict[str, str]:
+    """What the functions of an image prove when its config is not to be had: only ``y``; the rest stays unknown."""
+    present = {fact.symbol: fact.option for fact in FACTS if fact.symbol}
+    found = {present[name] for name in names if name in present}
+    return {fact.option: "y" for fact in FACTS if fact.option in found}
+
+
+def valid_option(name: str) -> bool:
+    """Whether ``name`` can be an option's name, with or without ``CONFIG_``."""
+    return bool(_NAME.match(name.removeprefix("CONFIG_")))
