@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fill a store with many boots and time what reports read: ``python tools/bench_store.py [--boots 10000] [--store URL]``.
+"""Fill a store with many boots and time what reports read: ``tools/bench_store.py [--boots 10000] [--store URL]``.
 
 Bounds (issue 6): numbers() of a whole experiment leaves a report within 2 s, history() of one case a chart within 1 s.
 Exits 1 where a bound is missed.
@@ -77,9 +77,7 @@ def measure(url: str, boots: int) -> bool:
         start = time.perf_counter()
         fill(store, boots)
         rate = boots / (time.perf_counter() - start)
-        print(
-            f"save_boot                  {rate:9.0f} boots/s  ({boots} boots, {len(CASES)} cases, {len(METRICS)} metrics)"
-        )
+        print(f"{'save_boot':26} {rate:9.0f} boots/s  ({boots} boots, {len(CASES)} cases, {len(METRICS)} metrics)")
         rows = (
             ("numbers, all metrics", lambda: store.numbers("bench"), NUMBERS_LIMIT_S),
             ("numbers, one case, metric", lambda: store.numbers("bench", 0, METRICS[0]), NUMBERS_LIMIT_S),

@@ -32,8 +32,8 @@ from kdelta.store.rows import (
 class Store:
     """A context manager over one database; threads may share it.
 
-    ``name`` is an experiment's id, a prefix of it that fits no other, or ``last``. Every method raises UserError for a
-    name that fits no experiment or several, and HostError where the database fails.
+    ``experiment_id`` is an id, a beginning of one that fits no other, or ``last``. Every method raises UserError where
+    it fits no experiment or several, and HostError where the database fails.
     """
 
     def __init__(self, url: str | None = None) -> None:
@@ -85,10 +85,10 @@ class Store:
         with self._writing() as connection:
             writes.insert_experiment(connection, experiment)
 
-    def experiment(self, name: str) -> Experiment:
+    def experiment(self, experiment_id: str) -> Experiment:
         """The experiment as it was created."""
         with self._reading() as connection:
-            no = writes.find(connection, name).no
+            no = writes.find(connection, experiment_id).no
             e = tables.experiment.c
             document = connection.execute(select(e.document).where(e.no == no)).scalar_one()
         return codec.experiment_of(document)
@@ -129,16 +129,14 @@ class Store:
             for row in rows
         ]
 
-    def delete(self, name: str) -> str:
-        """Forget an experiment with all its boots, looks and tags; returns its id. ``last`` is not taken: name it."""
-        if name == "last":
-            raise UserError("deleting needs the experiment's id; kdelta history lists them")
+    def delete(self, experiment_id: str) -> str:
+        """Forget an experiment with all its boots, looks and tags; returns its id."""
         with self._writing() as connection:
-            found = writes.find(connection, name)
+            found = writes.find(connection, experiment_id)
             connection.execute(delete(tables.experiment).where(tables.experiment.c.no == found.no))
         return found.id
 
-    def tag(self, name: str, tag: str, *, remove: bool = False) -> str:
+    def tag(self, experiment_id: str, tag: str, *, remove: bool = False) -> str:
         """Put a tag on an experiment, or take it off; returns the experiment's id.
 
         Raises:
@@ -147,7 +145,7 @@ class Store:
         t = tables.tag
         tag = codec.check_tag(tag)
         with self._writing() as connection:
-            found = writes.find(connection, name)
+            found = writes.find(connection, experiment_id)
             here = (t.c.experiment_no == found.no) & (t.c.name == tag)
             present = connection.execute(select(t.c.name).where(here)).first() is not None
             if remove and not present:
@@ -158,7 +156,7 @@ class Store:
                 connection.execute(insert(t).values(experiment_no=found.no, name=tag))
         return found.id
 
-    def note(self, name: str, text: str) -> str:
+    def note(self, experiment_id: str, text: str) -> str:
         """Set an experiment's note ("" removes it); returns the experiment's id.
 
         Raises:
@@ -167,80 +165,81 @@ class Store:
         e = tables.experiment
         text = codec.check_note(text)
         with self._writing() as connection:
-            found = writes.find(connection, name)
+            found = writes.find(connection, experiment_id)
             connection.execute(update(e).where(e.c.no == found.no).values(note=text))
         return found.id
 
     # Boots
 
-    def save_boot(self, name: str, boot: BootResult) -> None:
+    def save_boot(self, experiment_id: str, boot: BootResult) -> None:
         """Store a finished boot, whole or not at all.
 
         Raises:
             HostError: its block and slot is stored already, it does not fit the experiment, or the disk is full.
         """
         with self._writing() as connection:
-            writes.insert_boot(connection, writes.find(connection, name), boot)
+            writes.insert_boot(connection, writes.find(connection, experiment_id), boot)
 
-    def done(self, name: str) -> set[tuple[int, int]]:
+    def done(self, experiment_id: str) -> set[tuple[int, int]]:
         """(block, slot) of every stored boot, whatever its state."""
         b = tables.boot.c
         with self._reading() as connection:
-            no = writes.find(connection, name).no
+            no = writes.find(connection, experiment_id).no
             rows = connection.execute(select(b.block, b.slot).where(b.experiment_no == no))
             return {(row.block, row.slot) for row in rows}
 
-    def boots(self, name: str) -> list[BootRow]:
+    def boots(self, experiment_id: str) -> list[BootRow]:
         """All boots in order of block and slot, without console, stream and samples."""
         with self._reading() as connection:
-            return reads.boot_rows(connection, writes.find(connection, name).no)
+            return reads.boot_rows(connection, writes.find(connection, experiment_id).no)
 
-    def boot(self, name: str, block: int, slot: int) -> BootResult:
+    def boot(self, experiment_id: str, block: int, slot: int) -> BootResult:
         """One boot as it was saved.
 
         Raises:
             UserError: it is not stored.
         """
         with self._reading() as connection:
-            no = writes.find(connection, name).no
+            no = writes.find(connection, experiment_id).no
             reads.log(connection, no, (block, slot))
             return next(reads.whole_boots(connection, no, (block, slot)))
 
-    def console(self, name: str, block: int, slot: int) -> bytes:
+    def console(self, experiment_id: str, block: int, slot: int) -> bytes:
         """The console of one boot as the guest wrote it: not text, not trusted.
 
         Raises:
             UserError: it is not stored.
         """
         with self._reading() as connection:
-            return codec.inflate(reads.log(connection, writes.find(connection, name).no, (block, slot)).console)
+            no = writes.find(connection, experiment_id).no
+            return codec.inflate(reads.log(connection, no, (block, slot)).console)
 
     # Figures
 
-    def numbers(self, name: str, case: int | None = None, metric: str | None = None) -> list[Number]:
+    def numbers(self, experiment_id: str, case: int | None = None, metric: str | None = None) -> list[Number]:
         """One number per boot, case and metric, in order of block, slot and case; see ``rows.Number``."""
         with self._reading() as connection:
-            return reads.numbers(connection, writes.find(connection, name).no, case, metric)
+            return reads.numbers(connection, writes.find(connection, experiment_id).no, case, metric)
 
-    def samples(self, name: str, case: int, metric: str) -> list[SampleRow]:
+    def samples(self, experiment_id: str, case: int, metric: str) -> list[SampleRow]:
         """All samples of one case and metric, a row per boot, warm-up included and marked."""
         with self._reading() as connection:
-            return reads.samples(connection, writes.find(connection, name).no, case, metric)
+            return reads.samples(connection, writes.find(connection, experiment_id).no, case, metric)
 
-    def histograms(self, name: str, case: int) -> list[HistogramRow]:
+    def histograms(self, experiment_id: str, case: int) -> list[HistogramRow]:
         """HdrHistogram V2 payloads of one case by name, a row per boot that has any."""
         with self._reading() as connection:
-            return reads.histograms(connection, writes.find(connection, name).no, case)
+            return reads.histograms(connection, writes.find(connection, experiment_id).no, case)
 
-    def profiles(self, name: str, case: int) -> list[ProfileRow]:
+    def profiles(self, experiment_id: str, case: int) -> list[ProfileRow]:
         """Exact counts by function of one case, a row per boot that has them."""
         with self._reading() as connection:
-            return reads.profiles(connection, writes.find(connection, name).no, case)
+            return reads.profiles(connection, writes.find(connection, experiment_id).no, case)
 
-    def facts(self, name: str, case: int | None = None) -> list[FactRow]:
+    def facts(self, experiment_id: str, case: int | None = None) -> list[FactRow]:
         """Facts of the runs of one case, or of all, a row per run."""
         with self._reading() as connection:
-            return reads.facts(connection, writes.find(connection, name).no, case)
+            return reads.facts(connection, writes.find(connection, experiment_id).no, case)
 
     def history(self, case_name: str, metric: str | None = None) -> list[HistoryRow]:
         """A case (by its name, or its workload's) over all experiments, oldest first; boots and runs that were ok."""
@@ -256,7 +255,7 @@ class Store:
 
     def save_look(
         self,
-        name: str,
+        experiment_id: str,
         blocks: int,
         decided: dict[str, str],
         spent_alpha: float,
@@ -271,12 +270,12 @@ class Store:
         """
         look = Look(blocks=blocks, decided=decided, spent_alpha=spent_alpha, payload=payload or {}, final=final)
         with self._writing() as connection:
-            writes.insert_look(connection, writes.find(connection, name), look)
+            writes.insert_look(connection, writes.find(connection, experiment_id), look)
 
-    def looks(self, name: str) -> list[Look]:
+    def looks(self, experiment_id: str) -> list[Look]:
         """All looks, by blocks."""
         with self._reading() as connection:
-            return reads.looks(connection, writes.find(connection, name).no)
+            return reads.looks(connection, writes.find(connection, experiment_id).no)
 
     def save_floor(self, floor: Floor) -> None:
         """Store a calibration; older ones of the same host, machine kind and case stay, the newest counts."""
@@ -300,7 +299,7 @@ class Store:
 
     # Transfer
 
-    def export(self, name: str, path: Path) -> str:
+    def export(self, experiment_id: str, path: Path) -> str:
         """Write an experiment as one file; returns its id. See ``transfer``.
 
         Raises:
@@ -308,7 +307,7 @@ class Store:
             HostError: it cannot be written whole; nothing is left of it.
         """
         with self._reading() as connection:
-            return transfer.write(connection, writes.find(connection, name), path)
+            return transfer.write(connection, writes.find(connection, experiment_id), path)
 
     def import_(self, path: Path) -> transfer.Imported:
         """Take in an exported file, whole or not at all; boots that are stored already stay as they are.

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``kdelta export``: one experiment as one file, for another person to report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+_EPILOG = """\b
+Examples:
+  kdelta export last                        writes ID.kdelta here
+  kdelta export 7c1f -o pidfd.kdelta
+  kdelta import pidfd.kdelta                on the other machine
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("experiment")
+@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="The file. Default: ID.kdelta")
+def command(experiment: str, output: Path | None) -> None:
+    """Write an EXPERIMENT (its id, the beginning of it, or last) as one file.
+
+    The file holds everything that was kept: samples, histograms, profiles, consoles, facts about the host, paths of the
+    kernels. Look at it as you would at a log before you send it.
+    """
+    from kdelta.store.store import Store
+
+    with Store() as store:
+        found = store.experiment(experiment).id
+        path = output or Path(f"{found}.kdelta")
+        store.export(found, path)
+        boots = len(store.done(found))
+    size_mb = path.stat().st_size / 1e6
+    click.echo(
+        f"{path}: {found}, {boots} boot{'s'[: boots != 1]}, {size_mb:.2f} MB; read it with: kdelta import {path}"
+    )

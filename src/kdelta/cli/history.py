@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``kdelta history``: what the store holds, and one case over all experiments; tags, notes, deletion."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from kdelta.store.rows import ExperimentRow, HistoryRow
+
+_EPILOG = """\b
+Examples:
+  kdelta history                            the newest experiments
+  kdelta history --tag nightly              those with a tag
+  kdelta history pidfd_open                 a case over all experiments
+  kdelta history pidfd_open --metric instructions --json
+  kdelta history tag last nightly           tag the newest experiment
+  kdelta history note 7c1f "after the BIOS update"
+  kdelta history delete 7c1f
+"""
+
+
+class _CaseOrCommand(click.Group):
+    """``history CASE`` is ``history show CASE``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage(ctx.command_path, "[CASE] [--metric M] [--tag T] [--json] | COMMAND ...")
+
+
+def plain(text: str, width: int) -> str:
+    """``text`` on one line of at most ``width`` characters, without anything that a terminal obeys."""
+    shown = "".join(c if c.isprintable() else "?" for c in text[: width + 1])
+    return shown if len(shown) <= width else shown[: width - 1] + "…"
+
+
+@click.group(cls=_CaseOrCommand, epilog=_EPILOG)
+def command() -> None:
+    """The experiments in the store, or one case over all of them."""
+
+
+@command.command()
+@click.argument("case", required=False)
+@click.option("--metric", "-m", help="Only this metric, such as instructions.")
+@click.option("--tag", "-t", help="Only experiments with this tag.")
+@click.option("--kind", help="Only experiments of this kind: compare, run, sweep, bisect or calibrate.")
+@click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="Experiments to list.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema kdelta-history/1).")
+def show(case: str | None, metric: str | None, tag: str | None, kind: str | None, limit: int, as_json: bool) -> None:
+    """List experiments, or figures of a CASE.
+
+    Experiments come newest first, figures of a case oldest first.
+    """
+    from kdelta.store.store import Store
+
+    if case is None and metric is not None:
+        raise UserError("--metric needs a case: kdelta history CASE --metric M")
+    if case is not None and kind is not None:
+        raise UserError("--kind filters the list of experiments: leave the case out, or filter it by --tag")
+    with Store() as store:
+        if case is None:
+            listed = store.experiments(kind=kind, limit=None if as_json else limit, tag=tag)
+            _print_json("experiments", listed) if as_json else _print_experiments(listed)
+            return
+        rows = [row for row in store.history(case, metric) if tag is None or tag in row.tags]
+        if not rows:
+            raise UserError(_nothing(case, metric, tag, store.case_names()))
+    _print_json("history", rows) if as_json else _print_history(rows)
+
+
+@command.command("tag")
+@click.argument("experiment")
+@click.argument("name")
+@click.option("--remove", is_flag=True, help="Take the tag off.")
+def tag_(experiment: str, name: str, remove: bool) -> None:
+    """Tag an EXPERIMENT.
+
+    EXPERIMENT is its id, the beginning of it, or last; NAME is one word.
+    """
+    from kdelta.store.store import Store
+
+    with Store() as store:
+        found = store.tag(experiment, name, remove=remove)
+    click.echo(f"{found}: {'no longer ' if remove else ''}tagged {name}")
+
+
+@command.command()
+@click.argument("experiment")
+@click.argument("text")
+def note(experiment: str, text: str) -> None:
+    """Set the note of an EXPERIMENT.
+
+    An empty TEXT removes it.
+    """
+    from kdelta.store.store import Store
+
+    with Store() as store:
+        found = store.note(experiment, text)
+    click.echo(f"{found}: note {'set' if text else 'removed'}")
+
+
+@command.command()
+@click.argument("experiment")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+def delete(experiment: str, yes: bool) -> None:
+    """Forget an EXPERIMENT.
+
+    All its boots, samples and consoles go; kdelta export makes a copy first.
+    """
+    from kdelta.store.store import Store
+
+    with Store() as store:
+        found = store.experiment(experiment).id
+        if not yes:
+            click.confirm(f"Delete {found} and its {len(store.done(found))} boots?", abort=True)
+        store.delete(found)
+    click.echo(f"{found}: deleted")
+
+
+def _nothing(case: str, metric: str | None, tag: str | None, known: list[str]) -> str:
+    import difflib
+
+    wanted = f"no figure of case {plain(case, 60)!r}"
+    wanted += f", metric {plain(metric, 40)!r}" if metric else ""
+    wanted += f", tag {plain(tag, 40)!r}" if tag else ""
+    close = difflib.get_close_matches(case, known, n=1)
+    if close and close[0] != case:
+        return f"{wanted}; did you mean {plain(close[0], 60)!r}?"
+    cases = ", ".join(plain(name, 40) for name in known[:10])
+    return f"{wanted}; cases in the store: {cases or 'none yet, start with kdelta compare'}"
+
+
+def _print_json(name: str, rows: list[Any]) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.encode({"schema": "kdelta-history/1", name: rows}).decode())
+
+
+def _print_experiments(rows: list[ExperimentRow]) -> None:
+    if not rows:
+        click.echo("No experiment yet. Start with: kdelta compare debian:6.12 debian:7.0")
+        return
+    click.echo(f"{'experiment':20} {'when':16} {'kind':9} {'mode':5} {'boots':>9} state")
+    for row in rows:
+        boots = f"{row.boots_done}/{row.boots_planned}"
+        when = plain(row.created_at, 16).replace("T", " ")
+        click.echo(f"{row.id:20} {when:16} {plain(row.kind, 9):9} {row.mode:5} {boots:>9} {row.status}")
+        tags = f"  [{' '.join(row.tags)}]" if row.tags else ""
+        click.echo("  " + plain(" ".join(row.kernels) + tags, 70))
+        if row.note:
+            click.echo("  " + plain(row.note, 70))
+
+
+def _print_history(rows: list[HistoryRow]) -> None:
+    from kdelta.units import human
+
+    ordered = sorted(rows, key=lambda row: (row.case, row.metric))  # stable: oldest first within
+    for (case, metric), group in groupby(ordered, key=lambda row: (row.case, row.metric)):
+        lines = list(group)
+        click.echo(plain(f"{case}, {metric} ({lines[0].unit or 'no unit'}, {lines[0].better} is better)", 72))
+        click.echo(f"  {'when':10} {'kernel':20} {'mode':5} {'value':>14} {'boots':>5} experiment")
+        for row in lines:
+            kernel = row.kernel + (" mitigations=off" if row.mitigations == "off" else "")
+            value = f"{human(row.value, row.unit):>14} {len(row.values):5}"
+            click.echo(
+                f"  {plain(row.created_at, 10):10} {plain(kernel, 20):20} {row.mode:5} {value} {row.experiment[:12]}"
+            )
+        click.echo("")
+    click.echo("Median over boots. Rows of different experiments shared no blocks:")
+    click.echo("a trend, not a verdict; for a verdict, kdelta compare or kdelta sweep.")

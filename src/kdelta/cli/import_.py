@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``kdelta import``: take in an experiment that another person exported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+_EPILOG = """\b
+Examples:
+  kdelta import pidfd.kdelta
+  KDELTA_STORE=sqlite:///theirs.sqlite kdelta import pidfd.kdelta
+"""
+
+
+@click.command(name="import", epilog=_EPILOG)
+@click.argument("file", type=click.Path(path_type=Path))
+def command(file: Path) -> None:
+    """Store the experiment in FILE, as kdelta export wrote it.
+
+    The checksum is verified first; all of it is stored or nothing. Again, it adds only boots that are not there yet.
+    """
+    from kdelta.store.store import Store
+
+    with Store() as store:
+        done = store.import_(file)
+    if not done.created and not done.added:
+        click.echo(f"{done.id}: in the store already with all its boots; nothing was changed")
+        return
+    here = f", {done.present} were there" if done.present else ""
+    click.echo(
+        f"{done.id}: {done.added} boot{'s'[: done.added != 1]} added{here}; show it with: kdelta report {done.id}"
+    )

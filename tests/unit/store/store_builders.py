@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Experiments and boots to store, and a PostgreSQL server of the test's own."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series
+
+VECTOR = (7, 6, 5, 4, 3, 2, 1)
+
+
+def kernel(label: str = "6.12", **more: Any) -> Kernel:
+    return Kernel(
+        **{"label": label, "spec": label, "release": label, "image_path": "/i", "image_sha256": "ab" * 32, **more}
+    )
+
+
+def experiment(name: str = "first", **more: Any) -> Experiment:
+    """Two kernels, two cases, two blocks: four boots."""
+    return Experiment(
+        **{
+            "id": name,
+            "mode": "timed",
+            "kernels": (kernel("6.12"), kernel("7.0")),
+            "cases": (Case(workload="pidfd_open"), Case(workload="pipe", label="pipe:writers=2", cgroup="child")),
+            "blocks": 2,
+            "created_at": "2026-05-01T10:00:00+00:00",
+            "command": "kdelta compare debian:6.12 debian:7.0",
+            "tool_version": "0.1.0",
+            **more,
+        }
+    )
+
+
+def run(case: int = 0, base: float = 500.0, **more: Any) -> RunResult:
+    series = Series(
+        metric="ns_per_op", unit="ns", better="lower", values=(base * 9, base, base + 2, base + 4),
+        warm=(True, False, False, False),
+    )  # fmt: skip
+    profile = Profile(ops=16, functions={"pidfd_create": VECTOR}, total=VECTOR)
+    fields: dict[str, Any] = {
+        "case": case,
+        "state": "ok",
+        "series": (series,),
+        "histograms": {"latency": b"\x1c\x84\x93\x03\0"},
+        "facts": {"inodes": 3.0},
+        "profile": profile,
+    }
+    return RunResult(**{**fields, **more})
+
+
+def boot(
+    block: int = 0, slot: int = 0, kernel_index: int | None = None, base: float = 500.0, **more: Any
+) -> BootResult:
+    plan = PlannedBoot(block=block, slot=slot, kernel=slot if kernel_index is None else kernel_index)
+    fields: dict[str, Any] = {
+        "plan": plan,
+        "state": "ok",
+        "started_at": "2026-05-01T10:00:05+00:00",
+        "elapsed_s": 3.5,
+        "first_sample_s": 1.25,
+        "argv": ("qemu-system-x86_64", "-nodefaults"),
+        "machine": {"accel": "tcg"},
+        "facts": {"steal_percent": 0.5, "governor": "performance"},
+        "console": b"Linux version 6.12\r\n\xff\xfe\0",
+        "stream": b'kd1 0 00000000 {"t":"hello"}\n',
+        "runs": (run(0, base), run(1, base * 2)),
+    }
+    return BootResult(**{**fields, **more})
+
+
+def postgres_binaries() -> Path | None:
+    """The folder of Debian's PostgreSQL server, or None."""
+    found = shutil.which("initdb")
+    folders = [Path(found).parent] if found else sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    return next((f for f in reversed(folders) if (f / "initdb").exists() and (f / "postgres").exists()), None)
+
+
+@contextmanager
+def postgres_server(binaries: Path) -> Iterator[str]:
+    """A server on a socket in a folder of its own, without network; yields the URL of its first database.
+
+    PostgreSQL refuses to run as root: then it runs as ``nobody``.
+    """
+    user = "nobody" if os.geteuid() == 0 else None
+    folder = Path(tempfile.mkdtemp(prefix="kdelta-pg-", dir="/tmp"))  # a short path: a socket's may have 107 bytes
+    try:
+        if user:
+            os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
+        as_user: dict[str, Any] = {"user": user, "cwd": folder, "stdin": subprocess.DEVNULL}
+        data = folder / "data"
+        initdb = [binaries / "initdb", "-D", data, "-U", "kdelta", "--auth=trust", "--encoding=UTF8", "--no-sync"]
+        made = subprocess.run([*initdb, "--locale=C"], capture_output=True, text=True, timeout=120, **as_user)
+        assert made.returncode == 0, made.stderr
+        options = [
+            f"unix_socket_directories={folder}",
+            "listen_addresses=",
+            "fsync=off",
+            "unix_socket_permissions=0700",
+        ]
+        server = [binaries / "postgres", "-D", data, *(part for option in options for part in ("-c", option))]
+        with (folder / "log").open("wb") as log, subprocess.Popen(server, stdout=log, stderr=log, **as_user) as process:
+            try:
+                _wait_ready(process, folder)
+                yield f"postgresql://kdelta@/postgres?host={folder}"
+            finally:
+                process.terminate()
+                process.wait(timeout=30)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_ready(process: subprocess.Popen[bytes], folder: Path) -> None:
+    import psycopg
+
+    for _ in range(300):
+        assert process.poll() is None, (folder / "log").read_text()
+        try:
+            psycopg.connect(host=str(folder), user="kdelta", dbname="postgres").close()
+            return
+        except psycopg.OperationalError:
+            time.sleep(0.1)
+    raise AssertionError(f"PostgreSQL did not come up: {(folder / 'log').read_text()}")
