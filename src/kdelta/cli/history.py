@@ -152,7 +152,7 @@ def _print_experiments(rows: list[ExperimentRow]) -> None:
     click.echo(f"{'experiment':20} {'when':16} {'kind':9} {'mode':5} {'boots':>9} state")
     for row in rows:
         boots = f"{row.boots_done}/{row.boots_planned}"
-        when = plain(row.created_at, 16).replace("T", " ")
+        when = plain(row.created_at[:16].replace("T", " "), 16)
         click.echo(f"{row.id:20} {when:16} {plain(row.kind, 9):9} {row.mode:5} {boots:>9} {row.status}")
         tags = f"  [{' '.join(row.tags)}]" if row.tags else ""
         click.echo("  " + plain(" ".join(row.kernels) + tags, 70))
@@ -170,9 +170,9 @@ def _print_history(rows: list[HistoryRow]) -> None:
         click.echo(f"  {'when':10} {'kernel':20} {'mode':5} {'value':>14} {'boots':>5} experiment")
         for row in lines:
             kernel = row.kernel + (" mitigations=off" if row.mitigations == "off" else "")
-            value = f"{human(row.value, row.unit):>14} {len(row.values):5}"
+            when, value = plain(row.created_at[:10], 10), human(row.value, row.unit)
             click.echo(
-                f"  {plain(row.created_at, 10):10} {plain(kernel, 20):20} {row.mode:5} {value} {row.experiment[:12]}"
+                f"  {when:10} {plain(kernel, 20):20} {row.mode:5} {value:>14} {len(row.values):5} {row.experiment[:12]}"
             )
         click.echo("")
     click.echo("Median over boots. Rows of different experiments shared no blocks:")

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeVar, cast
 
 import msgspec
 import zstandard
@@ -178,11 +178,25 @@ def _verify(file: IO[bytes], path: Path) -> None:
         raise _bad(path, "damaged or cut short: its checksum is wrong")
 
 
+class _Body:
+    """The bytes of ``file`` from here to its checksum, for the decompressor to read."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        start = file.tell()
+        self._file, self._left = file, file.seek(0, os.SEEK_END) - _CHECKSUM - start
+        file.seek(start)
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self._file.read(min(size, self._left) if size >= 0 else self._left)
+        self._left -= len(piece)
+        return piece
+
+
 class _Frames:
     """Frames of a decompressed stream, bounded one by one and in all."""
 
     def __init__(self, file: IO[bytes], path: Path) -> None:
-        self._stream = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(file, closefd=False)
+        self._stream = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(cast(IO[bytes], _Body(file)))
         self._path, self._left = path, TOTAL_LIMIT
 
     def _exactly(self, size: int) -> bytes:

@@ -99,7 +99,16 @@ def postgres_server(binaries: Path) -> Iterator[str]:
             os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
         as_user: dict[str, Any] = {"user": user, "cwd": folder, "stdin": subprocess.DEVNULL}
         data = folder / "data"
-        initdb = [binaries / "initdb", "-D", data, "-U", "kdelta", "--auth=trust", "--encoding=UTF8", "--no-sync"]
+        initdb: list[str | Path] = [
+            binaries / "initdb",
+            "-D",
+            data,
+            "-U",
+            "kdelta",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--no-sync",
+        ]
         made = subprocess.run([*initdb, "--locale=C"], capture_output=True, text=True, timeout=120, **as_user)
         assert made.returncode == 0, made.stderr
         options = [
@@ -108,7 +117,12 @@ def postgres_server(binaries: Path) -> Iterator[str]:
             "fsync=off",
             "unix_socket_permissions=0700",
         ]
-        server = [binaries / "postgres", "-D", data, *(part for option in options for part in ("-c", option))]
+        server: list[str | Path] = [
+            binaries / "postgres",
+            "-D",
+            data,
+            *(part for option in options for part in ("-c", option)),
+        ]
         with (folder / "log").open("wb") as log, subprocess.Popen(server, stdout=log, stderr=log, **as_user) as process:
             try:
                 _wait_ready(process, folder)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta history, export and import as a user types them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from store_builders import boot, experiment, kernel
+
+from kdelta.cli.main import run
+from kdelta.store.store import Store
+
+
+@pytest.fixture
+def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    url = f"sqlite:///{tmp_path / 'cli.sqlite'}"
+    monkeypatch.setenv("KDELTA_STORE", url)
+    monkeypatch.chdir(tmp_path)
+    with Store(url) as store:
+        store.create(experiment())
+        store.save_boot("first", boot(0, 0))
+        store.save_boot("first", boot(0, 1, base=400.0))
+        yield store
+
+
+def test_history_lists_experiments_with_tags_and_notes(filled: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["history", "tag", "last", "nightly"]) == 0
+    assert run(["history", "note", "fir", "a note"]) == 0
+    assert run(["history", "--tag", "nightly"]) == 0
+    out = capsys.readouterr().out
+    assert "2026-05-01 10:00" in out
+    assert "2/4 running" in out
+    assert "6.12 7.0  [nightly]" in out
+    assert "a note" in out
+    assert all(len(line) <= 72 for line in out.splitlines())
+
+
+def test_history_of_a_case_shows_figures_and_says_that_they_are_no_verdict(
+    filled: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["history", "pidfd_open", "--metric", "ns_per_op"]) == 0
+    out = capsys.readouterr().out
+    assert "502.0 ns" in out
+    assert "402.0 ns" in out
+    assert "a trend, not a verdict" in out
+    assert all(len(line) <= 72 for line in out.splitlines())
+
+
+def test_history_as_json(filled: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["history", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["experiments"][0]["id"] == "first"
+    assert run(["history", "--json", "pipe"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["schema"] == "kdelta-history/1"
+    assert [row["value"] for row in found["history"]] == [1002.0, 802.0]
+
+
+def test_an_empty_store_says_how_to_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'empty.sqlite'}")
+    assert run(["history"]) == 0
+    assert "kdelta compare" in capsys.readouterr().out
+    assert run(["export", "last"]) == 1
+    assert "no experiment is stored yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["history", "pidfd_opn"], "did you mean 'pidfd_open'?"),
+        (["history", "pidfd_open", "--metric", "none"], "no figure"),
+        (["history", "--metric", "ns_per_op"], "needs a case"),
+        (["history", "pipe", "--kind", "sweep"], "--kind"),
+        (["history", "tag", "first", "two words"], "tag"),
+        (["history", "tag", "nothing", "x"], "not in the store"),
+        (["history", "delete", "nothing", "--yes"], "not in the store"),
+        (["export", "nothing"], "not in the store"),
+        (["import", "nothing"], "cannot read"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_1(
+    filled: Store, capsys: pytest.CaptureFixture[str], args: list[str], said: str
+) -> None:
+    assert run(args) == 1
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.startswith("kdelta: ")
+    assert err.count("\n") == 1
+
+
+def test_an_experiment_goes_out_and_comes_in(
+    filled: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["export", "last"]) == 0
+    assert "first.kdelta: first, 2 boots" in capsys.readouterr().out
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'theirs.sqlite'}")
+    assert run(["import", "first.kdelta"]) == 0
+    assert "first: 2 boots added; show it with: kdelta report first" in capsys.readouterr().out
+    assert run(["import", "first.kdelta"]) == 0
+    assert "nothing was changed" in capsys.readouterr().out
+    assert run(["history", "delete", "last", "--yes"]) == 0
+    with Store() as theirs:
+        assert theirs.experiments() == []
+    assert filled.done("first") == {(0, 0), (0, 1)}
+
+
+def test_hostile_names_reach_no_terminal(filled: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    nasty = "\x1b[31mred\n\u202e" + "x" * 10_000
+    filled.create(experiment("second", kernels=(kernel(nasty),), created_at="2027", kind=nasty))
+    filled.save_boot("second", boot())
+    assert run(["history"]) == 0
+    assert run(["history", "pidfd_open"]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert all(len(line) <= 72 for line in out.splitlines())
+
+
+@pytest.mark.parametrize("args", [["history"], ["history", "show"], ["history", "tag"], ["export"], ["import"]])
+def test_help_is_there(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*args, "--help"]) == 0
+    assert capsys.readouterr().out.startswith("Usage: kdelta ")
