@@ -174,7 +174,7 @@ def get(sha256: str) -> Stored | None:
 
 
 def touch(stored: Stored, now_s: float) -> None:
-    """Record that an entry was used; a cache that is not writable stays as it is."""
+    """Record when an entry was used; a cache that is not writable stays as it is."""
     if os.access(stored.folder / "meta.json", os.W_OK):
         os.utime(stored.folder / "meta.json", (now_s, now_s))
 

@@ -126,13 +126,17 @@ def _entries(notes: bytes) -> list[tuple[bytes, int, bytes]]:
     return entries
 
 
+def build_id_of(notes: bytes) -> str | None:
+    """The GNU build id (in hex) among the notes of a file or of /sys/kernel/notes, or None."""
+    for owner, kind, value in _entries(notes):
+        if owner == b"GNU" and kind == 3 and value:
+            return value.hex()
+    return None
+
+
 def build_id(elf: Elf) -> str | None:
     """The GNU build id in hex, or None."""
-    for notes in _notes(elf):
-        for owner, kind, value in _entries(notes):
-            if owner == b"GNU" and kind == 3 and value:
-                return value.hex()
-    return None
+    return next((found for notes in _notes(elf) if (found := build_id_of(notes))), None)
 
 
 def has_pvh(elf: Elf) -> bool:

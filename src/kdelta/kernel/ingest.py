@@ -36,6 +36,8 @@ def store(
     unpacked = image.unpack(name, data)
     text = config.decode("utf-8", "replace") if isinstance(config, bytes) else config
     text, facts, source = _config(unpacked, text)
+    if unpacked.plain is not None and unpacked.arch == "x86_64" and elf.has_pvh(elf.parse(unpacked.plain)):
+        facts = {**facts, "PVH": "y"}
     # An arm64 Image is its own uncompressed form, and so is a vmlinux: nothing is stored twice.
     plain = unpacked.plain if unpacked.plain is not None and unpacked.plain is not unpacked.boot else None
     build_id = elf.build_id(elf.parse(plain)) if plain else None

@@ -169,6 +169,12 @@ def _cached(path: Path) -> SymbolTable | None:
     return table if table.format == FORMAT and table.text.count("\n") + 1 == len(table) else None
 
 
+def symbols_of(kernel: Kernel) -> SymbolTable | None:
+    """``load`` for callers to whom the reason does not matter: None without symbols."""
+    table = load(kernel)
+    return table if isinstance(table, SymbolTable) else None
+
+
 def load(kernel: Kernel) -> SymbolTable | NoSymbols:
     """The symbol table of a kernel, from the cache where it is there.
 
