@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -128,7 +129,7 @@ def postgres_server(binaries: Path) -> Iterator[str]:
                 _wait_ready(process, folder)
                 yield f"postgresql://kdelta@/postgres?host={folder}"
             finally:
-                process.terminate()
+                process.send_signal(signal.SIGQUIT)  # at once: its data is not wanted
                 process.wait(timeout=30)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
