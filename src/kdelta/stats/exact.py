@@ -42,15 +42,16 @@ def spread_percent(values: Floats) -> float:
     return 100.0 * width / middle if middle > 0 else math.inf
 
 
-def _percent(patched: float, baseline: float) -> float | None:
+def percent(patched: float, baseline: float) -> float | None:
+    """Change in percent; null where the baseline is 0 and the patched figure is not."""
     if baseline == 0:
         return 0.0 if patched == 0 else None
     return 100.0 * (patched / baseline - 1.0)
 
 
-def _outside(log_effect: float, percent: float) -> bool:
-    """Whether a log ratio exceeds a percentage, measured alike in both directions."""
-    return abs(log_effect) > math.log1p(percent / 100.0)
+def _outside(log_effect: float, limit: float) -> bool:
+    """Whether a log ratio exceeds a limit in percent, measured alike in both directions."""
+    return abs(log_effect) > math.log1p(limit / 100.0)
 
 
 def _log_ratio(patched: float, baseline: float) -> float:
@@ -83,9 +84,9 @@ def look(baseline: Floats, patched: Floats, delta: float, floor: float) -> Exact
         repeats=repeats,
         baseline=middle_a,
         patched=middle_b,
-        effect=_percent(middle_b, middle_a),
-        low=_percent(float(b.min()), float(a.max())),
-        high=_percent(float(b.max()), float(a.min())),
+        effect=percent(middle_b, middle_a),
+        low=percent(float(b.min()), float(a.max())),
+        high=percent(float(b.max()), float(a.min())),
         spread=spread,
     )
 

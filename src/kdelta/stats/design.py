@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Checks of how the data was collected. Each returns a warning or nothing; none changes an estimate.
+
+The tests work at 1 %, so a sound experiment shows a spurious warning rarely.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from kdelta.model import Warn
+
+Floats = NDArray[np.float64]
+ALPHA = 0.01
+STEAL_PERCENT = 1.0
+FREQUENCY_PERCENT = 2.0
+TEMPERATURE_C = 15.0
+# 1 % quantile of the share of the sum of squares within the best two clusters, by number of normal values
+_SIMULATED_N = (8, 10, 12, 16, 20, 24, 30, 40, 60)
+_SIMULATED_WITHIN = (0.064, 0.099, 0.111, 0.147, 0.171, 0.187, 0.203, 0.224, 0.251)
+
+
+def too_few(pairs: int, needed: int) -> Warn | None:
+    """Fewer complete blocks than any verdict needs."""
+    if pairs >= needed:
+        return None
+    return Warn("descriptive", f"{pairs} complete blocks of at least {needed}: descriptive only, no verdict")
+
+
+def unblocked(pairs: int, boots_a: int, boots_b: int) -> Warn | None:
+    """Boots on both sides, but no block that holds both."""
+    if pairs or not boots_a or not boots_b:
+        return None
+    return Warn("unblocked", "the kernels were not booted in common blocks: unblocked, drift-confounded, no verdict")
+
+
+def drift(levels: Floats) -> Warn | None:
+    """Trend of the block levels (log, in order of time, shape (blocks,)) by Spearman's rank correlation."""
+    if levels.size < 8 or np.ptp(levels) == 0:
+        return None
+    rho, p = stats.spearmanr(np.arange(levels.size), levels)
+    if p >= ALPHA:
+        return None
+    way = "rose" if rho > 0 else "fell"
+    thirds = max(1, levels.size // 3)
+    size = 100.0 * abs(np.expm1(np.median(levels[-thirds:]) - np.median(levels[:thirds])))
+    return Warn("drift", f"both kernels {way} together by {size:.1f} % over the experiment; blocks cancel it")
+
+
+def slot_effect(differences: Floats, baseline_first: NDArray[np.bool_]) -> Warn | None:
+    """Whether the block differences depend on which kernel was booted first (shapes (blocks,))."""
+    first, second = differences[baseline_first], differences[~baseline_first]
+    if differences.size >= 8 and min(first.size, second.size) == 0:
+        return Warn("order", "one kernel was always booted first: the order was not randomised, it may be the effect")
+    if min(first.size, second.size) < 4 or np.ptp(differences) == 0:
+        return None
+    p = float(stats.mannwhitneyu(first, second, alternative="two-sided").pvalue)
+    if p >= ALPHA:
+        return None
+    size = 50.0 * (float(np.median(second)) - float(np.median(first)))
+    return Warn("slot", f"the boot that came first in its block differs by {size:+.1f} %; balanced order cancels it")
+
+
+def steal(percents: Floats, limit: float = STEAL_PERCENT) -> Warn | None:
+    """CPU time that the host's other guests took, percent per boot."""
+    if percents.size == 0 or float(percents.max()) <= limit:
+        return None
+    count = int((percents > limit).sum())
+    return Warn("steal", f"{count} of {percents.size} boots lost over {limit:g} % of CPU time to steal")
+
+
+def frequency(mhz: Floats, limit: float = FREQUENCY_PERCENT) -> Warn | None:
+    """CPU frequency per boot."""
+    if mhz.size == 0 or float(mhz.min()) <= 0:
+        return None
+    change = 100.0 * (float(mhz.max()) / float(mhz.min()) - 1.0)
+    if change <= limit:
+        return None
+    return Warn("frequency", f"the CPU frequency differed by {change:.1f} % between boots; fix the governor and turbo")
+
+
+def temperature(celsius: Floats, limit: float = TEMPERATURE_C) -> Warn | None:
+    """Host temperature per boot."""
+    if celsius.size == 0 or float(np.ptp(celsius)) <= limit:
+        return None
+    return Warn("thermal", f"the host's temperature moved by {float(np.ptp(celsius)):.0f} degrees C between boots")
+
+
+def _two_means(ordered: Floats, smallest: int) -> tuple[float, int]:
+    """Share of the sum of squares that remains within the best two clusters of sorted values, and the split."""
+    n = ordered.size
+    total = float(((ordered - ordered.mean()) ** 2).sum())
+    best, at = 1.0, 0
+    for cut in range(smallest, n - smallest + 1):
+        left, right = ordered[:cut], ordered[cut:]
+        within = float(((left - left.mean()) ** 2).sum() + ((right - right.mean()) ** 2).sum())
+        if within < best * total:
+            best, at = within / total, cut
+    return best, at
+
+
+def bistable(values: Floats) -> Warn | None:
+    """Boots that fall into two clusters (log boot medians of one kernel, block levels removed, shape (boots,)).
+
+    Two clusters of at least a fifth of the boots each that explain more of the spread than the best two clusters
+    of normal noise do in all but 1 % of experiments (simulated, n = 8..60).
+    """
+    if values.size < 8 or np.ptp(values) == 0:
+        return None
+    ordered = np.sort(values)
+    smallest = max(2, -(-values.size // 5))
+    within, cut = _two_means(ordered, smallest)
+    if within > within_limit(values.size):
+        return None
+    low, high = float(np.median(ordered[:cut])), float(np.median(ordered[cut:]))
+    size = 100.0 * float(np.expm1(high - low))
+    return Warn("bistable", f"boots fall into two clusters {size:.1f} % apart ({cut} and {values.size - cut} boots)")
+
+
+def within_limit(n: int) -> float:
+    """The 1 % quantile of the share within two clusters under normal noise, n >= 8 values."""
+    return float(np.interp(n, _SIMULATED_N, _SIMULATED_WITHIN))

@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Statistics and noise floor -> one CellResult per case, metric and patched kernel. Pure; never reads attribution.
+
+docs/methodology.md says why each rule is what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from kdelta.model import CellResult, Experiment, Metric, Mitigations, State, Warn, Word
+from kdelta.pairing import (
+    CellData,
+    Observation,
+    Pairs,
+    at_look,
+    dropped,
+    measured,
+    no_verdict,
+    paired_blocks,
+    values_of,
+)
+from kdelta.stats import design, exact, multiplicity, paired, sequential, signed_rank
+
+__all__ = ["CellData", "Observation", "floor_of", "gate_holm", "judge", "still_undecided"]
+
+ALPHA = 0.05
+DELTA_PERCENT = 1.0
+_GRID_PAIRS = 12  # 8 pairs cannot go below p = 0.0078
+
+Floats = NDArray[np.float64]
+
+
+def floor_of(floors: Mapping[str, float], case: str, metric: str) -> float | None:
+    """The calibrated floor in percent: of ``CASE/METRIC``, else of ``CASE``."""
+    return floors.get(f"{case}/{metric}", floors.get(case))
+
+
+def judge(
+    experiment: Experiment,
+    data: Sequence[CellData],
+    floors: Mapping[str, float],
+    metrics: Mapping[str, tuple[Metric, ...]],
+) -> tuple[CellResult, ...]:
+    """Judge every cell that has data, in the order of cases, mitigations, metrics, kernels.
+
+    Args:
+        experiment: kernel 0 is the baseline; its looks are the only ones at which a timed cell is judged.
+        data: the boots of all kernels, in any order.
+        floors: noise floors in percent by ``CASE/METRIC`` or ``CASE``.
+        metrics: the metrics of each workload by its name.
+
+    With a single kernel the rows are descriptive: its figure stands as baseline, and nothing is compared.
+    """
+    table = {(d.case, d.mitigations, d.metric, d.kernel): d.boots for d in data}
+    results: list[CellResult] = []
+    others = range(1, len(experiment.kernels)) if len(experiment.kernels) > 1 else (0,)
+    for case, mitigations in product(range(len(experiment.cases)), experiment.mitigations):
+        for metric, kernel in product(metrics.get(experiment.cases[case].workload, ()), others):
+            a = table.get((case, mitigations, metric.name, 0), ())
+            b = table.get((case, mitigations, metric.name, kernel), ())
+            if a or b:
+                floor = floor_of(floors, experiment.cases[case].name, metric.name)
+                results.append(_cell(experiment, case, mitigations, metric, kernel, a, b, floor))
+    return _corrected(results)
+
+
+def _cell(
+    experiment: Experiment,
+    case: int,
+    mitigations: Mitigations,
+    metric: Metric,
+    kernel: int,
+    a: tuple[Observation, ...],
+    b: tuple[Observation, ...],
+    floor: float | None,
+) -> CellResult:
+    """One cell, before correction for multiplicity."""
+    c = experiment.cases[case]
+    alone = kernel == 0
+    blank = CellResult(
+        case=c.name,
+        params=c.params,
+        cgroup=c.cgroup,
+        mitigations=mitigations,
+        metric=metric.name,
+        unit=metric.unit,
+        better=metric.better,
+        primary=metric.primary,
+        baseline_label=experiment.kernels[0].label,
+        patched_label="" if alone else experiment.kernels[kernel].label,
+        baseline=None,
+        patched=None,
+        effect_percent=None,
+        interval_percent=None,
+        verdict=None,
+        state="ok",
+        floor_percent=floor,
+        boots=(measured(a), 0 if alone else measured(b)),
+    )
+    bad = _unmeasured(blank, a, () if alone else b, alone)
+    if bad is not None:
+        return bad
+    if alone:
+        return _alone(blank, a)
+    if experiment.mode == "exact":
+        return _exact(blank, a, b, metric)
+    return _timed(blank, a, b, metric, experiment)
+
+
+_GRAVEST: tuple[State, ...] = ("panicked", "hung", "lost", "failed", "unsupported")
+
+
+def _unmeasured(
+    blank: CellResult, a: Sequence[Observation], b: Sequence[Observation], alone: bool
+) -> CellResult | None:
+    """The cell as a state, where a side has no figure at all: never a number."""
+    sides = [(blank.baseline_label, a)] if alone else [(blank.baseline_label, a), (blank.patched_label, b)]
+    missing: list[tuple[State, str]] = []
+    for label, boots in sides:
+        if measured(boots):
+            continue
+        states = {boot.state for boot in boots}
+        state: State = next((s for s in _GRAVEST if s in states), "lost")
+        why = next((boot.why for boot in boots if boot.state == state and boot.why), "" if boots else "no boot")
+        missing.append((state, f"{label}: {state}" + (f": {why}" if why else "")))
+    if not missing:
+        return None
+    gravest = min((state for state, _ in missing), key=_GRAVEST.index)
+    return replace(blank, state=gravest, why="; ".join(dict.fromkeys(text for _, text in missing)))
+
+
+def _word(call: int, better: str) -> Word:
+    if call in (paired.UNDECIDED, paired.SAME):
+        return "same" if call == paired.SAME else "inconclusive"
+    return "improved" if (call == paired.HIGHER) == (better == "higher") else "regressed"
+
+
+def _alone(blank: CellResult, a: Sequence[Observation]) -> CellResult:
+    """A single kernel: its figure and spread, compared with nothing."""
+    values = values_of(a)
+    return replace(blank, baseline=float(np.median(values)), extra={"spread_percent": exact.spread_percent(values)})
+
+
+def _differences(a: Floats, b: Floats) -> tuple[Floats, bool]:
+    """Log ratios; with values of 0 or less, differences relative to the mean level (False)."""
+    if min(a.min(), b.min()) > 0:
+        return np.log(b) - np.log(a), True
+    level = float(np.abs(np.concatenate([a, b])).mean())
+    return (b - a) / (level or 1.0), False
+
+
+def _timed(
+    blank: CellResult, a: Sequence[Observation], b: Sequence[Observation], metric: Metric, experiment: Experiment
+) -> CellResult:
+    pairs = paired_blocks(
+        (blank.baseline_label, blank.patched_label), a, b, float(experiment.extra.get("steal_limit_percent", "inf"))
+    )
+    looks = experiment.looks or (max(experiment.blocks, 1),)
+    index, used = at_look(pairs, looks)
+    n = len(used.a)
+    if n == 0:
+        ratio = exact.percent(float(np.median(values_of(b))), float(np.median(values_of(a))))
+        unblocked = design.unblocked(len(pairs.a), measured(a), measured(b))
+        warnings = (*((unblocked,) if unblocked else ()), *no_verdict(metric, used, index, looks), *dropped(pairs))
+        figures = replace(blank, baseline=float(np.median(values_of(a))), patched=float(np.median(values_of(b))))
+        return replace(figures, effect_percent=ratio, warnings=warnings)
+    values_a, values_b = values_of(used.a), values_of(used.b)
+    d, logs = _differences(values_a, values_b)
+
+    def percent(x: float) -> float:
+        return 100.0 * (float(np.expm1(x)) if logs else x)
+
+    shown = replace(blank, boots=(n, n), baseline=float(np.median(values_a)), patched=float(np.median(values_b)))
+    refused = no_verdict(metric, used, index, looks)
+    if refused:
+        effect = float(np.median(signed_rank.walsh(d)))
+        return replace(shown, effect_percent=percent(effect), warnings=(*refused, *dropped(pairs)))
+    delta = max(DELTA_PERCENT, blank.floor_percent or 0.0)
+    limit = float(np.log1p(delta / 100.0)) if logs else delta / 100.0
+    plan = sequential.plan(looks, ALPHA)
+    look = paired.look(d, plan.two_sided[index], plan.one_sided[index], limit)
+    word = _word(int(look.call), metric.better)
+    warnings = (
+        *_cell_warnings(look, word, delta, limit, logs),
+        *dropped(pairs),
+        *_design(used, d, values_a, values_b),
+    )
+    result = replace(
+        shown,
+        effect_percent=percent(float(look.effect)),
+        interval_percent=(percent(float(look.low)), percent(float(look.high))),
+        verdict=word,
+        p_value=float(sequential.sequential_p(float(look.p), looks, index)),
+        warnings=warnings,
+        extra={
+            "look": float(index + 1),
+            "pairs": float(n),
+            "nominal_p": plan.two_sided[index],
+            "spent_alpha": plan.spent[index],
+            "sd_pair_percent": 100.0 * float(look.sd),
+            "delta_percent": delta,
+        },
+    )
+    return _with_need(result) if word == "inconclusive" else result
+
+
+def _with_need(result: CellResult) -> CellResult:
+    """An inconclusive cell with what it could have seen, and the further boots per kernel that would decide."""
+    sd, n, delta = (result.extra[key] for key in ("sd_pair_percent", "pairs", "delta_percent"))
+    return replace(
+        result,
+        detectable_percent=paired.detectable(sd, int(n)),
+        boots_needed=paired.pairs_needed(sd, result.effect_percent or 0.0, delta, int(n)),
+    )
+
+
+def _below(effect_percent: float | None, delta: float) -> bool:
+    if effect_percent is None or effect_percent <= -100.0:
+        return False
+    return abs(float(np.log1p(effect_percent / 100.0))) < float(np.log1p(delta / 100.0))
+
+
+def _below_delta(delta: float) -> Warn:
+    return Warn("below-delta", f"significant, but below delta ({delta:g} %)")
+
+
+def _cell_warnings(look: paired.Look, word: Word, delta: float, limit: float, logs: bool) -> tuple[Warn, ...]:
+    found: list[Warn] = []
+    if word in ("improved", "regressed") and abs(float(look.effect)) < limit:
+        found.append(_below_delta(delta))
+    if not bool(look.agrees):
+        found.append(Warn("cross-check", "a paired t interval disagrees: the differences are skewed or hold outliers"))
+    if not logs:
+        found.append(Warn("zeros", "figures of 0 or less: percentages are relative to the mean level"))
+    return tuple(found)
+
+
+def _design(used: Pairs, d: Floats, values_a: Floats, values_b: Floats) -> tuple[Warn, ...]:
+    def facts(key: str) -> Floats:
+        return np.array([boot.facts[key] for boot in (*used.a, *used.b) if key in boot.facts])
+
+    found = [
+        design.slot_effect(d, np.array([x.slot < y.slot for x, y in zip(used.a, used.b, strict=True)])),
+        design.steal(facts("steal_percent")),
+        design.frequency(facts("cpu_mhz")),
+        design.temperature(facts("temperature_c")),
+    ]
+    if min(values_a.min(), values_b.min()) > 0:
+        logs = np.log(values_a), np.log(values_b)
+        found += [design.drift((logs[0] + logs[1]) / 2.0), *map(design.bistable, logs)]
+    unique = {warning.code: warning for warning in found if warning is not None}
+    return tuple(unique.values())
+
+
+def _exact(blank: CellResult, a: Sequence[Observation], b: Sequence[Observation], metric: Metric) -> CellResult:
+    values_a, values_b = values_of(a), values_of(b)
+    shown = replace(blank, baseline=float(np.median(values_a)), patched=float(np.median(values_b)))
+    shown = replace(shown, effect_percent=exact.percent(shown.patched or 0.0, shown.baseline or 0.0))
+    seeds = min(values_a.size, values_b.size)
+    faults = tuple(f"block {boot.block}: {boot.state}" for boot in (*a, *b) if boot.state != "ok")
+    warnings = [Warn("dropped", f"{len(faults)} boots dropped: {'; '.join(faults[:4])}")] if faults else []
+    if metric.legacy:
+        return replace(shown, warnings=(Warn("legacy", f"{metric.name} is a legacy view: shown, never judged"),))
+    if seeds < exact.MIN_SEEDS:
+        few = design.too_few(seeds, exact.MIN_SEEDS)
+        return replace(shown, warnings=(*((few,) if few else ()), *warnings))
+    floor = blank.floor_percent or 0.0
+    delta = max(DELTA_PERCENT, floor)
+    look = exact.look(values_a, values_b, delta, floor)
+    call = {"higher": paired.HIGHER, "lower": paired.LOWER, "same": paired.SAME}.get(look.call, paired.UNDECIDED)
+    word = _word(call, metric.better)
+    if not look.repeats:
+        why = "allocator order, random numbers or timer ticks"
+        warnings.append(Warn("noisy", f"counts differ by {look.spread:.2f} % between seeds ({why}): that is the floor"))
+    if word in ("improved", "regressed") and _below(look.effect, delta):
+        warnings.append(_below_delta(delta))
+    if look.effect is None:
+        warnings.append(Warn("from-zero", f"the baseline counts 0, so there is no percentage; now {look.patched:g}"))
+    spread = look.spread if np.isfinite(look.spread) else 0.0
+    result = replace(
+        shown,
+        interval_percent=None if look.low is None or look.high is None else (look.low, look.high),
+        verdict=word,
+        warnings=tuple(warnings),
+        extra={"spread_percent": spread, "delta_percent": delta, "seeds": float(seeds)},
+    )
+    if word != "inconclusive":
+        return result
+    sd = 100.0 * float(np.hypot(values_a.std(ddof=1), values_b.std(ddof=1))) / (look.baseline or look.patched or 1.0)
+    needed = paired.pairs_needed(sd, look.effect or 0.0, delta, seeds)
+    return replace(result, detectable_percent=max(spread, floor), boots_needed=needed)
+
+
+def _withdrawn(result: CellResult, adjusted: float, cells: int) -> CellResult:
+    """A significant cell that the correction does not keep."""
+    text = f"significant alone, not among {cells} cells (Benjamini-Hochberg p = {adjusted:.3f})"
+    if result.extra["pairs"] < _GRID_PAIRS:
+        text += f"; a grid needs {_GRID_PAIRS} blocks or more"
+    warnings = (*(w for w in result.warnings if w.code != "below-delta"), Warn("multiplicity", text))
+    return _with_need(replace(result, verdict="inconclusive", warnings=warnings))
+
+
+def _corrected(results: list[CellResult]) -> tuple[CellResult, ...]:
+    """Benjamini-Hochberg over the primary cells, and over the others, each a family of its own."""
+    out = list(results)
+    for primary in (True, False):
+        family = [i for i, r in enumerate(results) if r.primary == primary and r.p_value is not None]
+        adjusted = multiplicity.benjamini_hochberg([results[i].p_value or 0.0 for i in family])
+        for index, q in zip(family, adjusted, strict=True):
+            if results[index].verdict in ("improved", "regressed") and q > ALPHA:
+                out[index] = _withdrawn(results[index], float(q), len(family))
+    return tuple(out)
+
+
+def gate_holm(
+    results: Sequence[CellResult], alpha: float = ALPHA, delta_percent: float = 0.0
+) -> tuple[CellResult, ...]:
+    """The regressions that close a gate: primary cells that Holm keeps at ``alpha``, worse by over ``delta_percent``.
+
+    Exact verdicts without noise are facts and need no correction.
+    """
+    family = [r for r in results if r.primary and r.p_value is not None]
+    adjusted = dict(zip(map(id, family), multiplicity.holm([r.p_value or 0.0 for r in family]), strict=True))
+    return tuple(
+        r
+        for r in results
+        if r.primary
+        and r.verdict == "regressed"
+        and adjusted.get(id(r), 0.0) <= alpha
+        and (r.effect_percent is None or abs(r.effect_percent) > delta_percent)
+    )
+
+
+def still_undecided(
+    experiment: Experiment,
+    data: Sequence[CellData],
+    floors: Mapping[str, float],
+    metrics: Mapping[str, tuple[Metric, ...]],
+) -> set[int]:
+    """The cases, by index, that need further blocks.
+
+    A case is decided when each of its primary cells has a verdict other than inconclusive, or can have none
+    (its state is not ok). With ``extra["precision_percent"]`` it is decided when each interval's half-width is
+    below that instead. A case without data is undecided.
+    """
+    precision = experiment.extra.get("precision_percent")
+    limit = float(precision) if precision else None
+    results = judge(experiment, data, floors, metrics)
+    undecided: set[int] = set()
+    for index, case in enumerate(experiment.cases):
+        known = metrics.get(case.workload, ())
+        names = {m.name for m in known if m.primary} or {m.name for m in known[:1]}
+        identity = (case.name, case.params, case.cgroup)
+        mine = [r for r in results if (r.case, r.params, r.cgroup) == identity and r.metric in names]
+        if not mine or not all(_decided(r, limit) for r in mine):
+            undecided.add(index)
+    return undecided
+
+
+def _decided(result: CellResult, precision: float | None) -> bool:
+    if result.state != "ok" or any(warning.code in ("tail", "legacy") for warning in result.warnings):
+        return True  # more blocks cannot give it a verdict
+    if precision is not None:
+        interval = result.interval_percent
+        return interval is not None and (interval[1] - interval[0]) / 2.0 < precision
+    return result.verdict not in (None, "inconclusive")
