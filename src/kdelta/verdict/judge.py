@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kdelta.model import CellResult, Experiment, Metric, Mitigations, State, Warn, Word
-from kdelta.pairing import (
+from kdelta.stats import design, exact, multiplicity, paired, sequential, signed_rank
+from kdelta.verdict.pairing import (
     CellData,
     Observation,
     Pairs,
@@ -25,9 +26,6 @@ from kdelta.pairing import (
     paired_blocks,
     values_of,
 )
-from kdelta.stats import design, exact, multiplicity, paired, sequential, signed_rank
-
-__all__ = ["CellData", "Observation", "floor_of", "gate_holm", "judge", "still_undecided"]
 
 ALPHA = 0.05
 DELTA_PERCENT = 1.0

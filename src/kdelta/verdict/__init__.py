@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Statistics and noise floor -> verdicts. Pure; never reads attribution."""
+
+from kdelta.verdict.judge import floor_of, gate_holm, judge, still_undecided
+from kdelta.verdict.pairing import CellData, Observation
+
+__all__ = ["CellData", "Observation", "floor_of", "gate_holm", "judge", "still_undecided"]
