@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What an instruction is, as far as counting cares. */
+#include <string.h>
+
+#include "kdelta.h"
+
+#define MARK_MAGIC 0x4b4d
+
+static uint16_t valid_mark(uint16_t mark)
+{
+	unsigned int op = mark >> 12;
+
+	return op >= MARK_BEGIN && op <= MARK_EPOCH ? mark : 0;
+}
+
+/* The relative operand that ends the instruction: 1, 2 or 4 bytes, sign extended. */
+static uint64_t relative(const uint8_t *operand, size_t width)
+{
+	int8_t rel8;
+	int16_t rel16;
+	int32_t rel32;
+
+	switch (width) {
+	case 1:
+		memcpy(&rel8, operand, 1);
+		return (uint64_t)(int64_t)rel8;
+	case 2:
+		memcpy(&rel16, operand, 2);
+		return (uint64_t)(int64_t)rel16;
+	case 4:
+		memcpy(&rel32, operand, 4);
+		return (uint64_t)(int64_t)rel32;
+	}
+	return 0;
+}
+
+struct prefixes {
+	bool rep, lock, wide, opsize;
+	size_t size;
+};
+
+static struct prefixes x86_prefixes(const uint8_t *b, size_t size)
+{
+	struct prefixes p = {0};
+
+	for (; p.size < size; p.size++) {
+		switch (b[p.size]) {
+		case 0xf2:
+		case 0xf3:
+			p.rep = true;
+			continue;
+		case 0xf0:
+			p.lock = true;
+			continue;
+		case 0x66:
+			p.opsize = true;
+			continue;
+		case 0x26:
+		case 0x2e:
+		case 0x36:
+		case 0x3e:
+		case 0x64:
+		case 0x65:
+		case 0x67:
+			continue;
+		}
+		break;
+	}
+	if (p.size < size && (b[p.size] & 0xf0) == 0x40)
+		p.wide = b[p.size++] & 8;
+	return p;
+}
+
+static bool x86_string(uint8_t op)
+{
+	return (op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf) ||
+	       (op >= 0x6c && op <= 0x6f);
+}
+
+static void x86_rep(struct decoded *d, const struct prefixes *p, uint8_t op)
+{
+	bool moves = op <= 0x6d || (op & 0xfe) == 0xa4 || (op & 0xfe) == 0xaa; /* ins, movs, stos */
+	bool twice = op <= 0x6d ||
+		     (op & 0xfe) == 0xa6; /* QEMU's ins probes with a store; cmps has two loads */
+
+	d->kind = KIND_REP;
+	d->rep_stores = moves;
+	d->rep_accesses = twice ? 2 : 1;
+	if (!(op & 1))
+		d->rep_width = 1;
+	else if (op < 0x70) /* ins, outs have no 64-bit form */
+		d->rep_width = p->opsize ? 2 : 4;
+	else
+		d->rep_width = p->wide ? 8 : p->opsize ? 2 : 4;
+}
+
+/* Instructions whose accesses QEMU 7.2 makes in helpers; there the memory filter works the other way round. */
+static bool x86_helper(const uint8_t *op, size_t left)
+{
+	unsigned int reg = left > 1 ? (op[1] >> 3) & 7 : 0;
+
+	switch (op[0]) {
+	case 0xcf: /* iret */
+	case 0xca: /* far return */
+	case 0xcb:
+	case 0xc8: /* enter */
+	case 0x8e: /* mov to segment register */
+		return true;
+	case 0xff: /* far call and jump */
+		return reg == 3 || reg == 5;
+	case 0x0f:
+		if (left < 2)
+			return false;
+		switch (op[1]) {
+		case 0x00: /* ltr, lldt, verr */
+		case 0x02: /* lar */
+		case 0x03: /* lsl */
+		case 0xae: /* fxsave, xsave and kin */
+		case 0xb2: /* lss, lfs, lgs */
+		case 0xb4:
+		case 0xb5:
+		case 0xa1: /* pop fs, gs */
+		case 0xa9:
+		case 0xc7: /* cmpxchg8b/16b, xsavec */
+			return true;
+		}
+		return false;
+	}
+	return op[0] >= 0xd8 && op[0] <= 0xdf; /* x87 */
+}
+
+struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
+{
+	static const uint8_t nop[] = {0x0f, 0x1f, 0x84, 0x00};
+	struct decoded d = {.kind = KIND_PLAIN};
+	struct prefixes p = x86_prefixes(bytes, size);
+	const uint8_t *op = bytes + p.size;
+	size_t left = size - p.size;
+
+	if (size == 8 && !memcmp(bytes, nop, sizeof(nop)) &&
+	    (bytes[6] | bytes[7] << 8) == MARK_MAGIC) {
+		d.mark = valid_mark((uint16_t)(bytes[4] | bytes[5] << 8));
+		d.kind = d.mark ? KIND_MARK : KIND_PLAIN;
+		return d;
+	}
+	if (!left)
+		return d;
+	d.locked = p.lock || ((op[0] & 0xfe) == 0x86 && left > 1 && op[1] >> 6 != 3);
+	d.helper = x86_helper(op, left);
+	if (p.rep && x86_string(op[0])) {
+		x86_rep(&d, &p, op[0]);
+	} else if ((op[0] & 0xf0) == 0x70 || (op[0] & 0xfc) == 0xe0) {
+		d.kind = KIND_COND;
+		d.target = pc + size + relative(op + 1, left - 1);
+	} else if (op[0] == 0x0f && left > 1 && (op[1] & 0xf0) == 0x80) {
+		d.kind = KIND_COND;
+		d.target = pc + size + relative(op + 2, left - 2);
+	} else if (op[0] == 0xcf) {
+		d.kind = KIND_IRET;
+	}
+	return d;
+}
+
+static uint64_t arm64_offset(uint32_t word, unsigned int shift, unsigned int bits)
+{
+	int64_t value = (int64_t)((uint64_t)(word >> shift) << (64 - bits)) >> (64 - bits);
+
+	return (uint64_t)value * 4;
+}
+
+/* STXR, STXP. QEMU compares and swaps, so it loads where the guest does not. */
+static bool arm64_store_exclusive(uint32_t w)
+{
+	bool pair = (w & 0x80200000) == 0x80200000, single = !(w & 0x00200000);
+
+	return (w & 0x3fc00000) == 0x08000000 && (pair || single);
+}
+
+/* Compare-and-swap, LSE atomics and store-exclusives; a load-exclusive is half an operation and not counted. */
+static bool arm64_locked(uint32_t w)
+{
+	if ((w & 0x3f000000) == 0x08000000) {
+		bool o2 = w >> 23 & 1, o1 = w >> 21 & 1;
+
+		if (o1 && (o2 || !(w >> 31)))
+			return true; /* CAS, CASP */
+		return arm64_store_exclusive(w);
+	}
+	if ((w & 0x3f200c00) == 0x38200000)
+		return !(w >> 15 & 1) || !(w >> 12 & 7); /* LDADD and kin, SWP; not LDAPR */
+	return false;
+}
+
+struct decoded decode_arm64(const uint8_t *bytes, size_t size, uint64_t pc)
+{
+	struct decoded d = {.kind = KIND_PLAIN};
+	uint32_t w;
+
+	if (size != sizeof(w))
+		return d;
+	memcpy(&w, bytes, sizeof(w));
+	d.locked = arm64_locked(w);
+	d.no_loads = arm64_store_exclusive(w);
+	if ((w & 0xffe0001f) == 0xd280001f) { /* movz xzr, #imm16 */
+		d.mark = valid_mark((uint16_t)(w >> 5));
+		d.kind = d.mark ? KIND_MARK : KIND_PLAIN;
+	} else if ((w & 0xff000000) == 0x54000000 ||
+		   (w & 0x7e000000) == 0x34000000) { /* b.cond, cbz, cbnz */
+		d.kind = KIND_COND;
+		d.target = pc + arm64_offset(w, 5, 19);
+	} else if ((w & 0x7e000000) == 0x36000000) { /* tbz, tbnz */
+		d.kind = KIND_COND;
+		d.target = pc + arm64_offset(w, 5, 14);
+	} else if ((w & 0xfffff3ff) == 0xd69f03e0) { /* eret, eretaa, eretab */
+		d.kind = KIND_IRET;
+	}
+	return d;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From one block to the next. A conditional branch ends its block and leads to
+ * its target or to the address after it. A REP instruction ends its block too,
+ * and QEMU re-enters it once per iteration: it leads to itself until it is
+ * finished. If neither comes next, an interrupt or a fault came between: the
+ * block is put aside until a return from interrupt leads to one of the two.
+ */
+#include <string.h>
+
+#include "kdelta.h"
+#include "qemu_api.h"
+
+#define ASIDE_MAX 32
+
+struct passage {
+	struct block *from;
+	bool rep_started; /* the REP at the block's end was reached */
+};
+
+static struct block nowhere = {.kind = KIND_PLAIN};
+static struct passage now = {.from = &nowhere};
+static struct passage aside[ASIDE_MAX];
+static unsigned int n_aside;
+static unsigned int rep_step; /* accesses of the iteration under way */
+
+static bool inside(const struct block *b, uint64_t pc)
+{
+	return pc > b->pc && pc < b->fall;
+}
+
+static bool leads_to(const struct passage *p, uint64_t pc)
+{
+	return pc == p->from->fall || pc == p->from->target;
+}
+
+/* Control went from the end of p to pc. True: a REP goes on there. */
+static bool settle(const struct passage *p, uint64_t pc)
+{
+	struct block *b = p->from;
+
+	if (pc != b->target || pc == b->fall)
+		return false;
+	if (b->kind == KIND_REP)
+		return p->rep_started;
+	b->count[b->n - 1][SLOT_ONE]++;
+	block_touch(b);
+	return false;
+}
+
+static void put_aside(const struct passage *p)
+{
+	if (n_aside == ASIDE_MAX) /* the oldest belongs to a task that never came back */
+		memmove(aside, aside + 1, --n_aside * sizeof(*aside));
+	aside[n_aside++] = *p;
+}
+
+/* After a return from interrupt to pc: who was interrupted there? */
+static bool take_up(uint64_t pc)
+{
+	for (unsigned int i = n_aside; i-- > 0;) {
+		struct passage p = aside[i];
+		bool leads = leads_to(&p, pc);
+
+		if (!leads && !inside(p.from, pc))
+			continue;
+		memmove(aside + i, aside + i + 1, (--n_aside - i) * sizeof(*aside));
+		return leads && settle(&p, pc);
+	}
+	return false;
+}
+
+static bool arrive(const struct passage *p, uint64_t pc)
+{
+	if (p->from->kind == KIND_IRET)
+		return take_up(pc);
+	if (leads_to(p, pc))
+		return settle(p, pc);
+	if (!inside(p->from, pc)) /* else QEMU only cut the block short */
+		put_aside(p);
+	return false;
+}
+
+static void count_rep(struct block *b)
+{
+	b->count[b->n - 1][SLOT_ONE]++;
+	now.rep_started = true;
+}
+
+void flow_enter(unsigned int vcpu, void *block)
+{
+	struct block *b = block;
+	struct passage left = now;
+	bool goes_on = false;
+
+	(void)vcpu;
+	block_touch(b);
+	now.from = b;
+	if (left.from->kind != KIND_PLAIN)
+		goes_on = arrive(&left, b->pc);
+	if (b->kind == KIND_REP) {
+		now.rep_started = goes_on;
+		rep_step = 0;
+		if (b->n == 1 && !goes_on)
+			count_rep(b);
+	}
+}
+
+void flow_rep_starts(unsigned int vcpu, void *block)
+{
+	(void)vcpu;
+	count_rep(block);
+}
+
+void flow_rep_access(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *block)
+{
+	struct block *b = block;
+	const struct insn *rep = block_last(b);
+
+	(void)vcpu;
+	(void)vaddr;
+	if (qemu_plugin_mem_is_store(info) != rep->rep_stores || ++rep_step < rep->rep_accesses)
+		return;
+	rep_step = 0;
+	b->count[b->n - 1][SLOT_TWO] += rep->rep_width;
+}
+
+struct block *flow_current(void)
+{
+	return now.from;
+}

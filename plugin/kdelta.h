@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Parts of the counting plugin and how they fit:
+ *
+ *   decode.c    bytes of an instruction -> what kind it is
+ *   blocks.c    blocks of translated code with their counters; which ran since the last mark
+ *   flow.c      from block to block: taken branches, executions of REP instructions
+ *   interval.c  counters of the blocks that ran -> one record per address
+ *   output.c    header, intervals, trailer
+ *   plugin.c    QEMU's side: install, translate, marks
+ */
+#ifndef KDELTA_PLUGIN_H
+#define KDELTA_PLUGIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum mark_op { MARK_BEGIN = 1, MARK_END, MARK_PAUSE, MARK_RESUME, MARK_NIBBLE, MARK_EPOCH };
+
+enum insn_kind {
+	KIND_PLAIN,
+	KIND_COND, /* conditional branch with a static target */
+	KIND_REP,  /* x86 string instruction with a REP prefix */
+	KIND_IRET, /* return from an interrupt or exception */
+	KIND_MARK,
+};
+
+struct decoded {
+	enum insn_kind kind;
+	bool no_loads;	      /* what QEMU loads for it the guest does not (store-exclusive) */
+	bool locked;	      /* atomic read-modify-write */
+	bool helper;	      /* QEMU executes its accesses in a helper, not in generated code */
+	bool rep_stores;      /* KIND_REP: its iterations show as stores, else as loads */
+	uint8_t rep_accesses; /* KIND_REP: such accesses in one iteration */
+	uint8_t rep_width;    /* KIND_REP: bytes that one iteration moves or compares */
+	uint16_t mark;	      /* KIND_MARK: op << 12 | arg */
+	uint64_t target;      /* KIND_COND */
+};
+
+struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc);
+struct decoded decode_arm64(const uint8_t *bytes, size_t size, uint64_t pc);
+
+/*
+ * Counters of one instruction in one block. What slots one and two mean depends on the kind:
+ *   KIND_COND  taken, unused
+ *   KIND_REP   executions, bytes
+ *   others     loads, stores (QEMU before 9: all accesses, stores; see interval.c)
+ */
+enum slot { SLOT_STARTS, SLOT_ONE, SLOT_TWO, SLOTS };
+
+struct insn {
+	uint64_t pc;
+	uint8_t size;
+	uint8_t kind;
+	uint16_t mark;
+	bool locked;
+	bool no_loads;
+	bool split; /* slot one holds loads alone */
+	bool rep_stores;
+	uint8_t rep_accesses;
+	uint8_t rep_width;
+};
+
+struct block {
+	struct block *next; /* in its hash bucket */
+	uint64_t pc;
+	uint64_t hash;
+	uint64_t target; /* of the last instruction: branch target; REP: itself */
+	uint64_t fall;	 /* address after the last instruction */
+	uint32_t n;
+	uint8_t kind; /* of the last instruction */
+	bool touched; /* ran since the counters were cleared: in the list `ran` */
+	bool summed;  /* in the list `in_interval` */
+	struct insn *insns;
+	uint64_t (*count)[SLOTS]; /* QEMU adds here */
+	uint64_t (*sum)[SLOTS];	  /* of the open interval, NULL until first needed */
+};
+
+static inline struct insn *block_last(const struct block *b)
+{
+	return &b->insns[b->n - 1];
+}
+
+/* blocks.c: NULL on failure is impossible, running out of memory ends QEMU with a message. */
+struct block *block_get(uint64_t pc, const struct insn *insns, uint32_t n, uint64_t hash,
+			uint64_t target);
+void block_touch_slow(struct block *b);
+static inline void block_touch(struct block *b)
+{
+	if (!b->touched)
+		block_touch_slow(b);
+}
+void blocks_clear(void);  /* counters to zero, nothing has run */
+void blocks_absorb(void); /* add the counters to the interval's sums, then clear */
+void blocks_drop_sums(void);
+void blocks_each_summed(void (*fn)(const struct block *b, void *arg), void *arg);
+void *xalloc(size_t n, size_t size);
+
+/* flow.c */
+void flow_enter(unsigned int vcpu, void *block); /* callback: a block starts */
+void flow_rep_starts(unsigned int vcpu,
+		     void *block); /* callback: a REP that is not first in its block starts */
+void flow_rep_access(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *block);
+struct block *flow_current(void);
+
+/* interval.c, output.c */
+enum { COUNTERS = 7 };
+struct record {
+	uint64_t pc;
+	uint64_t c[COUNTERS];
+};
+size_t interval_records(struct record **records); /* sorted by pc; valid until the next call */
+bool output_open(const char *path, const char *target, int qemu_api);
+void output_interval(uint32_t id, const struct record *records, size_t n);
+void output_close(bool open_begin, bool abandoned);
+
+#endif

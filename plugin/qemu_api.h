@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The part of QEMU's plugin interface that is used here, declared by hand so
+ * that one shared object loads in QEMU 7.2 (interface 1) and in every QEMU from
+ * 9.0 on (interface 2 and later, where inline operations act on scoreboards).
+ * What only some versions have is weak: absent functions have address NULL.
+ * Documented in QEMU's docs/devel/tcg-plugins.rst and include/qemu/qemu-plugin.h.
+ */
+#ifndef KDELTA_QEMU_API_H
+#define KDELTA_QEMU_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define WEAK __attribute__((weak))
+
+typedef uint64_t qemu_plugin_id_t;
+typedef uint32_t qemu_plugin_meminfo_t;
+
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+struct qemu_plugin_scoreboard;
+
+typedef struct {
+	struct qemu_plugin_scoreboard *score;
+	size_t offset;
+} qemu_plugin_u64;
+
+typedef struct qemu_info_t {
+	const char *target_name;
+	struct {
+		int min;
+		int cur;
+	} version;
+	bool system_emulation;
+	struct {
+		int smp_vcpus;
+		int max_vcpus;
+	} system;
+} qemu_info_t;
+
+enum { CB_NO_REGS = 0 };
+enum { MEM_R = 1, MEM_W = 2, MEM_RW = 3 };
+enum { INLINE_ADD_U64 = 0 };
+
+typedef void (*udata_cb)(qemu_plugin_id_t id, void *udata);
+typedef void (*vcpu_udata_cb)(unsigned int vcpu, void *udata);
+typedef void (*vcpu_mem_cb)(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr,
+			    void *udata);
+typedef void (*tb_trans_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, tb_trans_cb cb);
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, udata_cb cb, void *udata);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, vcpu_udata_cb cb, int flags,
+					  void *udata);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, vcpu_udata_cb cb,
+					    int flags, void *udata);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, vcpu_mem_cb cb, int flags,
+				      int rw, void *udata);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
+unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
+
+/* Up to interface 2 it takes one argument and returns a pointer; from 3 on it copies. See insn_bytes(). */
+size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *dest, size_t size);
+
+/* Interface 0 and 1. */
+WEAK void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *insn, int op,
+						     void *ptr, uint64_t imm);
+WEAK void qemu_plugin_register_vcpu_mem_inline(struct qemu_plugin_insn *insn, int rw, int op,
+					       void *ptr, uint64_t imm);
+
+/* Interface 2. */
+WEAK struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t element_size);
+WEAK void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *score, unsigned int vcpu);
+WEAK uint64_t qemu_plugin_u64_get(qemu_plugin_u64 entry, unsigned int vcpu);
+WEAK void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct qemu_plugin_insn *insn, int op,
+							      qemu_plugin_u64 entry, uint64_t imm);
+WEAK void qemu_plugin_register_vcpu_mem_inline_per_vcpu(struct qemu_plugin_insn *insn, int rw,
+							int op, qemu_plugin_u64 entry,
+							uint64_t imm);
+
+/* Only looked for: first in interface 3 and in interface 4. */
+WEAK void qemu_plugin_register_vcpu_tb_exec_cond_cb(void);
+WEAK void qemu_plugin_read_memory_vaddr(void);
+
+#endif

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the counting plugin wrote -> intervals -> profiles by function. Pure; the format is in ARCHITECTURE.md.
+
+Nothing is lost on the way: every address lands in some function, and the sum is checked on every fold.
+"""
+
+from __future__ import annotations
+
+import statistics
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from kdelta.errors import GuestError
+from kdelta.model import EXACT_COUNTERS, Profile
+
+USER = "[user]"
+_MAGIC = b"KDPLUG01"
+_HEADER = struct.Struct("<8s4I16s24x")
+_SECTION = struct.Struct("<4s3I")
+_COLUMNS = len(EXACT_COUNTERS)
+_RECORD_BYTES = 8 * (1 + _COLUMNS)
+_OPEN_BEGIN = 1
+_KERNEL_HALF = np.uint64(1 << 63)
+_PAGE = np.uint64(4095)
+
+
+class Symbols(Protocol):
+    """What folding needs of a symbol table."""
+
+    def names(self, addresses: NDArray[np.uint64], /) -> Sequence[str | None]:
+        """One name per address, None where no function is known."""
+
+
+class Interval(Struct, frozen=True, eq=False):
+    """What ran between BEGIN and END.
+
+    ``pcs`` (n,) uint64, ascending and unique; ``counts`` (n, 7) uint64 in EXACT_COUNTERS order.
+    """
+
+    id: int
+    pcs: NDArray[np.uint64]
+    counts: NDArray[np.uint64]
+
+
+def _header(data: bytes) -> int:
+    if len(data) < _HEADER.size:
+        raise GuestError(f"counts: {len(data)} bytes are no header; QEMU ended before the plugin began")
+    magic, size, columns, _api, _flags, _target = _HEADER.unpack_from(data)
+    if magic != _MAGIC:
+        raise GuestError(f"counts: starts with {magic!r}, not with {_MAGIC.decode()}: not the counting plugin's output")
+    if size != _HEADER.size or columns != _COLUMNS:
+        raise GuestError(f"counts: a header of {size} bytes and {columns} counters; {_COLUMNS} counters were expected")
+    return int(size)
+
+
+def _interval(data: bytes, offset: int, number: int, section: tuple[int, int, int]) -> tuple[Interval, int]:
+    ident, records, crc = section
+    end = offset + records * _RECORD_BYTES
+    if end > len(data):
+        raise GuestError(f"counts: cut off inside interval {number}; QEMU was killed or the disk is full")
+    body = data[offset:end]
+    if zlib.crc32(body) != crc:
+        raise GuestError(f"counts: interval {number} has a wrong checksum")
+    table = np.frombuffer(body, dtype="<u8").reshape(records, 1 + _COLUMNS).astype(np.uint64)
+    pcs = table[:, 0].copy()
+    if records > 1 and not bool(np.all(pcs[1:] > pcs[:-1])):
+        raise GuestError(f"counts: the addresses of interval {number} are not in order")
+    return Interval(id=ident, pcs=pcs, counts=table[:, 1:].copy()), end
+
+
+def _trailer(section: tuple[int, int, int], found: Sequence[Interval], rest: int) -> None:
+    written, flags, _ = section
+    if written != len(found):
+        raise GuestError(f"counts: the trailer tells of {written} intervals, {len(found)} are there")
+    if rest:
+        raise GuestError(f"counts: {rest} bytes follow the trailer")
+    if flags & _OPEN_BEGIN:
+        raise GuestError("counts: the guest ended inside an interval (a BEGIN mark without its END)")
+
+
+def read(data: bytes) -> tuple[Interval, ...]:
+    """Parse a whole output file.
+
+    Raises:
+        GuestError: no header, a wrong checksum, cut off, no trailer, an id twice, or a BEGIN left open at the end.
+            (An interval that a later BEGIN abandoned is simply not there; who marked it will miss it.)
+    """
+    offset = _header(data)
+    found: list[Interval] = []
+    while True:
+        if offset + _SECTION.size > len(data):
+            raise GuestError(
+                f"counts: cut off after {len(found)} intervals, no trailer; QEMU was killed or the disk is full"
+            )
+        tag, *fields = _SECTION.unpack_from(data, offset)
+        offset += _SECTION.size
+        section = (fields[0], fields[1], fields[2])
+        if tag == b"KDEN":
+            _trailer(section, found, len(data) - offset)
+            break
+        if tag != b"KDIV":
+            raise GuestError(f"counts: {tag!r} at byte {offset - _SECTION.size} starts no interval")
+        interval, offset = _interval(data, offset, len(found), section)
+        found.append(interval)
+    twice = [ident for ident, times in Counter(interval.id for interval in found).items() if times > 1]
+    if twice:
+        raise GuestError(f"counts: interval id {twice[0]:#x} occurs twice")
+    return tuple(found)
+
+
+def _function_names(pcs: NDArray[np.uint64], symbols: Symbols | None) -> list[str]:
+    """One name for each address of ``pcs`` (n,); unknown kernel addresses by page."""
+    names = [USER] * len(pcs)
+    kernel = np.flatnonzero(pcs >= _KERNEL_HALF)
+    found = symbols.names(pcs[kernel]) if symbols is not None else [None] * len(kernel)
+    for index, name in zip(kernel.tolist(), found, strict=True):
+        names[index] = name or f"[unknown {int(pcs[index] & ~_PAGE):#x}]"
+    return names
+
+
+def fold(interval: Interval, symbols: Symbols | None, ops: int = 1) -> Profile:
+    """Add up an interval by function. Without ``symbols`` every kernel address is unknown, never dropped.
+
+    Raises:
+        GuestError: the functions do not add up to the interval's total (it cannot be trusted).
+    """
+    names = _function_names(interval.pcs, symbols)
+    order = sorted(set(names))
+    index = {name: row for row, name in enumerate(order)}
+    sums = np.zeros((len(order), _COLUMNS), dtype=np.uint64)
+    if names:
+        np.add.at(sums, [index[name] for name in names], interval.counts)
+    functions = {name: tuple(int(v) for v in sums[row]) for name, row in index.items()}
+    total = tuple(int(v) for v in interval.counts.sum(axis=0, dtype=np.uint64))
+    profile = Profile(ops=ops, functions=functions, total=total)
+    check(profile)
+    return profile
+
+
+def _sum(vectors: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(sum(column) for column in zip(*vectors, strict=True)) if vectors else (0,) * _COLUMNS
+
+
+def check(profile: Profile) -> None:
+    """Raise GuestError unless the functions add up to the total."""
+    added = _sum(list(profile.functions.values()))
+    if added != profile.total:
+        raise GuestError(f"counts: functions add up to {added}, the total is {profile.total}")
+
+
+def user_vector(profile: Profile) -> tuple[int, ...]:
+    """The part of user space, in EXACT_COUNTERS order, of all of the profile's operations."""
+    return profile.functions.get(USER, (0,) * _COLUMNS)
+
+
+def kernel_vector(profile: Profile) -> tuple[int, ...]:
+    """Everything but user space, in EXACT_COUNTERS order, of all of the profile's operations."""
+    return tuple(t - u for t, u in zip(profile.total, user_vector(profile), strict=True))
+
+
+def pick(totals: Sequence[int]) -> int:
+    """Index of the repetition that stands for all: the first with the most frequent total, ties by the lower median.
+
+    A minimum would report the luckiest repetition, which no user sees twice (FEASIBILITY: mode or median).
+
+    Raises:
+        ValueError: there is no repetition.
+    """
+    if not totals:
+        raise ValueError("no repetition to pick from")
+    times = Counter(totals)
+    most = max(times.values())
+    modes = [total for total, n in times.items() if n == most]
+    return list(totals).index(statistics.median_low(modes))
+
+
+def median_profile(by_seed: Sequence[Profile]) -> Profile:
+    """The profile of the seed whose kernel instructions per operation are the lower median over the seeds.
+
+    Raises:
+        ValueError: there is no profile.
+    """
+    if not by_seed:
+        raise ValueError("no profile to choose from")
+    ranked = sorted(range(len(by_seed)), key=lambda i: (kernel_vector(by_seed[i])[0] / by_seed[i].ops, i))
+    return by_seed[ranked[(len(ranked) - 1) // 2]]

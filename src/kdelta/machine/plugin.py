@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The counting plugin, compiled where it will run and kept in the cache under the hash of what it was made from."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache as memoise
+from pathlib import Path
+
+from kdelta.errors import HostError
+from kdelta.paths import shipped
+
+_FLAGS = ("-std=c11", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror")
+_COMPILE_LIMIT_S = 120
+_HELP_LIMIT_S = 20
+
+
+def _compiler() -> tuple[str, str]:
+    gcc = shutil.which("gcc")
+    if gcc is None:
+        raise HostError("plugin: no gcc on this machine to compile it; install it with: sudo apt install gcc libc6-dev")
+    said = subprocess.run([gcc, "--version"], capture_output=True, text=True, check=False)
+    return gcc, said.stdout.partition("\n")[0]
+
+
+def _digest(files: list[Path], compiler: str) -> str:
+    digest = hashlib.sha256("\0".join((compiler, *_FLAGS)).encode())
+    for path in files:
+        content = path.read_bytes()
+        digest.update(f"\0{path.name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+def build(cache: Path) -> Path:
+    """The plugin as a shared object below ``cache``, compiled unless the same sources were compiled there before.
+
+    Raises:
+        HostError: no compiler, the compiler refuses, or the cache cannot be written.
+    """
+    folder = shipped("plugin")
+    files = sorted([*folder.glob("*.c"), *folder.glob("*.h")])
+    sources = [str(path) for path in files if path.suffix == ".c"]
+    gcc, compiler = _compiler()
+    target = cache / "plugin" / f"kdelta-{_digest(files, compiler)}.so"
+    if target.is_file():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as scratch:
+            made = Path(scratch) / target.name
+            done = subprocess.run(
+                [gcc, *_FLAGS, "-o", str(made), *sources],
+                capture_output=True,
+                text=True,
+                timeout=_COMPILE_LIMIT_S,
+                check=False,
+            )
+            if done.returncode:
+                lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+                first = next((line for line in lines if "error" in line), lines[0])
+                raise HostError(f"plugin: {gcc} cannot compile {folder}: {first}")
+            os.replace(made, target)
+    except OSError as error:
+        raise HostError(f"plugin: cannot write below {cache}: {error.strerror or error}") from None
+    except subprocess.TimeoutExpired:
+        raise HostError(f"plugin: {gcc} needed more than {_COMPILE_LIMIT_S} s to compile {folder}") from None
+    return target
+
+
+@memoise
+def supports_plugins(qemu: Path) -> bool:
+    """Whether this QEMU was built with plugins: its own help names the option.
+
+    Raises:
+        HostError: it cannot be run at all.
+    """
+    try:
+        said = subprocess.run([str(qemu), "-h"], capture_output=True, text=True, timeout=_HELP_LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HostError(f"QEMU {qemu}: cannot be run ({error}); install it or name another with --qemu") from None
+    return any(line.startswith("-plugin ") for line in said.stdout.splitlines())
