@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
-#include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,9 +135,17 @@ void wl_op_failed(struct wl_task *t, const char *what)
 void wl_value(struct wl *wl, const char *name, double value)
 {
 	struct harness *h = harness_of(wl);
+	char why[128];
 
 	if (getpid() != h->owner) { /* another process' memory would not reach the records */
 		case_blame(h, STATE_FAILED, "value %s was not set by the case's own process", name);
+		return;
+	}
+	if (!isfinite(value)) { /* not measured: no value, but said */
+		snprintf(why, sizeof(why), "job %u: %s was not measured", h->job->nr, name);
+		text_put(&h->out, "{\"t\":\"note\",\"text\":");
+		text_json(&h->out, why);
+		text_put(&h->out, "}\n");
 		return;
 	}
 	text_put(&h->out, "{\"t\":\"val\",\"j\":%u,\"name\":", h->job->nr);

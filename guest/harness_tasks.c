@@ -124,12 +124,14 @@ static void on_child(int sig)
 
 static void start_process(struct harness *h, struct slot *s, const sigset_t *mask)
 {
-	pid_t parent = getpid();
+	pid_t parent = getpid(), pid = fork();
 
-	s->pid = fork();
-	if (s->pid < 0) {
-		case_blame(h, STATE_FAILED, "fork of task %u: %s", s->t.nr, strerror(errno));
-	} else if (!s->pid) {
+	if (pid) {
+		s->pid = pid; /* by the parent alone: the slot is shared */
+		if (pid < 0)
+			case_blame(h, STATE_FAILED, "fork of task %u: %s", s->t.nr,
+				   strerror(errno));
+	} else {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		signal(SIGCHLD, SIG_DFL);
 		sigprocmask(SIG_SETMASK, mask, NULL);

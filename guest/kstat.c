@@ -10,7 +10,7 @@
 #include "workload.h"
 
 #define SETTLE_US 20000 /* longer than an RCU grace period on an idle system */
-#define SETTLE_TRIES 50
+#define SETTLE_TRIES 25
 
 /* "Slab:   1234 kB" in /proc/meminfo, in bytes. */
 static int64_t meminfo(const struct text *t, const char *name)
