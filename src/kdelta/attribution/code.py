@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Machine code of two kernels: which functions differ, by how much, and what was inlined. Pure over bytes.
+
+Functions are equal when their instructions are, with addresses replaced by what they point at; so a function that
+only moved is equal. The size summary follows the kernel's scripts/bloat-o-meter.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from kdelta.attribution.disassembly import Function, Image, Instruction
+from kdelta.errors import UserError
+
+_REP = re.compile(r"^rep\w* (?:stos|movs)[bwlq]")
+
+
+class FunctionCode(Struct, frozen=True, kw_only=True):
+    """One function that differs. Sizes in bytes, None where the kernel lacks it; ``rep`` are string instructions."""
+
+    name: str
+    size_before: int | None
+    size_after: int | None
+    instructions_before: int = 0
+    instructions_after: int = 0
+    rep_before: tuple[str, ...] = ()
+    rep_after: tuple[str, ...] = ()
+    calls_gone: tuple[str, ...] = ()
+    calls_new: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def delta(self) -> int:
+        return (self.size_after or 0) - (self.size_before or 0)
+
+
+class CodeDiff(Struct, frozen=True, kw_only=True):
+    """All functions that differ, the largest change of size first. Totals are bytes of all functions."""
+
+    functions: tuple[FunctionCode, ...]
+    total_before: int
+    total_after: int
+    alternatives_differ: bool = False
+
+    @property
+    def identical(self) -> bool:
+        """No instruction of any function differs, nor of what the kernel patches in at boot."""
+        return not self.functions and not self.alternatives_differ
+
+
+def _signed32(data: bytes) -> int:
+    return int.from_bytes(data, "little", signed=True)
+
+
+def _explained(before: Image, after: Image, old: Function, new: Function, at: int) -> int:
+    """Length from ``at`` on of an x86 operand that differs only because things moved; 0 if it is a real change.
+
+    The four bytes may start up to three before the first that differs, and an immediate may follow them.
+    """
+    for start in range(at, max(-1, at - 4), -1):
+        old_value, new_value = _signed32(old.code[start : start + 4]), _signed32(new.code[start : start + 4])
+        if start + 4 > old.size:
+            continue
+        for behind in (0, 1, 4, 2):
+            end = start + 4 + behind
+            name = before.name_of(old.address + end + old_value)
+            if name and not name.startswith("[") and name == after.name_of(new.address + end + new_value):
+                return start + 4 - at
+        high = 0xFFFFFFFF00000000
+        if old_value < 0 and new_value < 0:
+            name = before.name_of(old_value & 0xFFFFFFFF | high)
+            if name and not name.startswith("[") and name == after.name_of(new_value & 0xFFFFFFFF | high):
+                return start + 4 - at
+    return 0
+
+
+def _only_moved(before: Image, after: Image, old: Function, new: Function) -> bool:
+    """Whether all bytes that differ are addresses of the same things; cheap, and never true for a real change."""
+    if old.size != new.size:
+        return False
+    if old.code == new.code:
+        return True
+    if before.arch != "x86_64":
+        return False
+    at = 0
+    while at < old.size:
+        if old.code[at] == new.code[at]:
+            at += 1
+            continue
+        length = _explained(before, after, old, new, at)
+        if not length:
+            return False
+        at += length
+    return True
+
+
+def _same(before: Image, after: Image, old: Function, new: Function) -> bool:
+    return _only_moved(before, after, old, new) or (old.size == new.size and before.listing(old) == after.listing(new))
+
+
+def _reps(code: Iterable[Instruction]) -> tuple[str, ...]:
+    return tuple(match[0] for one in code if (match := _REP.match(one.text)))
+
+
+def _calls(code: Iterable[Instruction]) -> set[str]:
+    return {one.target for one in code if one.calls}
+
+
+def _changed(before: Image, after: Image, name: str) -> FunctionCode:
+    old, new = before.functions.get(name), after.functions.get(name)
+    was = before.instructions(old) if old else []
+    now = after.instructions(new) if new else []
+    return FunctionCode(
+        name=name,
+        size_before=old.size if old else None,
+        size_after=new.size if new else None,
+        instructions_before=len(was),
+        instructions_after=len(now),
+        rep_before=_reps(was),
+        rep_after=_reps(now),
+        calls_gone=tuple(sorted(_calls(was) - _calls(now))) if old and new else (),
+        calls_new=tuple(sorted(_calls(now) - _calls(was))) if old and new else (),
+    )
+
+
+def _note(one: FunctionCode, others: list[FunctionCode]) -> str:
+    """What became of a function, as far as the calls around it show."""
+    if one.size_after is None:
+        into = [other.name for other in others if one.name in other.calls_gone]
+        return f"gone; inlined into {', '.join(into[:3])}?" if into else "gone"
+    if one.size_before is None:
+        out_of = [other.name for other in others if one.name in other.calls_new]
+        return f"new; called by {', '.join(out_of[:3])}" if out_of else "new"
+    if len(one.rep_after) > len(one.rep_before):
+        added = list(one.rep_after)
+        for rep in one.rep_before:
+            if rep in added:
+                added.remove(rep)
+        return f"{', '.join(sorted(set(added)))} introduced"
+    return ""
+
+
+def _alternatives(image: Image) -> list[str]:
+    """What is patched in at boot, without its targets: those count from the place that is patched."""
+    code = image.section_bytes(".altinstr_replacement")
+    whole = Function(name=".altinstr_replacement", address=0, code=code, section=".altinstr_replacement")
+    return [one.text.split(" ")[0] for one in image.instructions(whole)]
+
+
+def compare(before: Image, after: Image) -> CodeDiff:
+    """Functions whose instructions differ between two images.
+
+    Raises:
+        UserError: images of two architectures.
+    """
+    if before.arch != after.arch:
+        raise UserError(f"machine code of {before.arch} and {after.arch} cannot be compared")
+    names = before.functions.keys() | after.functions.keys()
+    differing = [
+        _changed(before, after, name)
+        for name in sorted(names)
+        if not (
+            (old := before.functions.get(name))
+            and (new := after.functions.get(name))
+            and _same(before, after, old, new)
+        )
+    ]
+    noted = [
+        FunctionCode(**{**{f: getattr(one, f) for f in one.__struct_fields__}, "note": _note(one, differing)})
+        for one in differing
+    ]
+    return CodeDiff(
+        functions=tuple(sorted(noted, key=lambda one: (-abs(one.delta), one.name))),
+        total_before=sum(function.size for function in before.functions.values()),
+        total_after=sum(function.size for function in after.functions.values()),
+        alternatives_differ=_alternatives(before) != _alternatives(after),
+    )
+
+
+def identical_code(baseline: bytes, patched: bytes) -> bool:
+    """Whether two vmlinux files run the same instructions: build ids, versions, line numbers and layout are ignored.
+
+    Raises:
+        UserError: no vmlinux with symbols.
+    """
+    return compare(Image(baseline, "baseline"), Image(patched, "patched")).identical
+
+
+def summary(diff: CodeDiff, limit: int = 40) -> str:
+    """Text in the style of bloat-o-meter: counts, one line a function, the totals."""
+    if diff.identical:
+        return "machine code: identical\n"
+    both = [one for one in diff.functions if one.size_before is not None and one.size_after is not None]
+    added = sum(one.size_before is None for one in diff.functions)
+    removed = sum(one.size_after is None for one in diff.functions)
+    grown = [one.delta for one in diff.functions if one.delta > 0]
+    shrunk = [one.delta for one in diff.functions if one.delta < 0]
+    same_size = sum(one.delta == 0 for one in both)
+    lines = [
+        f"add/remove: {added}/{removed} grow/shrink: {sum(o.delta > 0 for o in both)}/{sum(o.delta < 0 for o in both)}"
+        f" same size: {same_size} up/down: {sum(grown)}/{sum(shrunk)} ({sum(grown) + sum(shrunk):+d})",
+        f"{'Function':<40} {'old':>7} {'new':>7} {'delta':>7}",
+    ]
+    for one in diff.functions[:limit]:
+        old, new = ("-" if size is None else str(size) for size in (one.size_before, one.size_after))
+        lines.append(f"{one.name:<40} {old:>7} {new:>7} {one.delta:>+7}  {one.note}".rstrip())
+    if len(diff.functions) > limit:
+        lines.append(f"... and {len(diff.functions) - limit} more")
+    if diff.alternatives_differ:
+        lines.append("the instructions that are patched in at boot (alternatives) differ too")
+    change = (diff.total_after - diff.total_before) / diff.total_before * 100 if diff.total_before else 0.0
+    lines.append(f"Total: Before={diff.total_before}, After={diff.total_after}, chg {change:+.2f}%")
+    return "\n".join(lines) + "\n"
+
+
+def function_diff(before: Image, after: Image, name: str, context: int = 4) -> str:
+    """Disassembly of one function before and after as a unified diff, addresses as names; "" where it is equal.
+
+    Raises:
+        UserError: neither kernel has such a function.
+    """
+    old, new = before.functions.get(name), after.functions.get(name)
+    if old is None and new is None:
+        near = difflib.get_close_matches(name, [*before.functions, *after.functions], 3)
+        raise UserError(f"function {name!r}: in neither kernel; nearest: {', '.join(near) or 'none'}")
+    lines = difflib.unified_diff(
+        before.listing(old) if old else [],
+        after.listing(new) if new else [],
+        f"{name} ({old.size if old else 0} bytes)",
+        f"{name} ({new.size if new else 0} bytes)",
+        n=context,
+        lineterm="",
+    )
+    return "".join(f"{line}\n" for line in lines)

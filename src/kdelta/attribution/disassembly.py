@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Functions of a kernel's ELF image, and their instructions with names instead of addresses. Pure over bytes.
+
+A final vmlinux has no relocations, so a reference is named by what it points at: a symbol that covers it, the string
+that stands there, or its section. Two builds of one source then read the same wherever the linker put things.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cached_property
+
+import capstone
+import numpy as np
+from msgspec import Struct
+
+from kdelta.errors import UserError
+from kdelta.kernel import elf
+
+_SYMBOL = np.dtype(
+    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
+)
+_NUMBERED = re.compile(r"\.\d+$")  # CSWTCH.12, __already_done.5: counted by the compiler, anew in each build
+_HEX = re.compile(r"(?<![\w.])(-?)0x([0-9a-f]+)(\(%rip\))?")
+_ADD = re.compile(r"^(\w+), (\w+), #0x([0-9a-f]+)$")
+_OFFSET = re.compile(r"\[(\w+)(?:, #0x([0-9a-f]+))?\]")
+_STRING_BYTES = 48
+_BRANCHES = {
+    "x86_64": re.compile(r"^(?:j\w+|loop\w*|call\w*)$"),
+    "arm64": re.compile(r"^(?:b(?:\.\w+)?|bl|cbn?z|tbn?z)$"),
+}
+_CALLS = ("call", "callq", "bl")
+
+
+class Function(Struct, frozen=True, kw_only=True):
+    """A function: where it is linked, its size and code in bytes, and its section's name."""
+
+    name: str
+    address: int
+    code: bytes
+    section: str
+
+    @property
+    def size(self) -> int:
+        return len(self.code)
+
+
+class Instruction(Struct, frozen=True, kw_only=True):
+    """One instruction; ``text`` has names for addresses, ``target`` is what it calls or jumps to outside, or ""."""
+
+    offset: int
+    text: str
+    label: str = ""  # set where a jump of the function lands
+    target: str = ""
+    calls: bool = False
+
+
+class Image:
+    """A kernel's functions and the names of its addresses."""
+
+    def __init__(self, data: bytes, name: str = "kernel") -> None:
+        """Parse ``data``, the bytes of a vmlinux with its symbols.
+
+        Raises:
+            UserError: no ELF file, stripped, or for another architecture.
+        """
+        try:
+            self._file = elf.parse(data)
+        except elf.ElfError as error:
+            raise UserError(f"{name}: {error}; machine code needs a vmlinux with symbols") from None
+        self.arch = self._file.machine
+        if self.arch not in _BRANCHES:
+            raise UserError(f"{name}: machine code of {self.arch} is not supported; x86_64 and arm64 are")
+        self._read_symbols(name)
+
+    def _read_symbols(self, name: str) -> None:
+        file = self._file
+        table = next((section for section in file.sections if section.kind == 2), None)
+        if table is None or table.link >= len(file.sections) or table.offset + table.size > len(file.data):
+            raise UserError(f"{name}: stripped; machine code needs a vmlinux with symbols")
+        raw = np.frombuffer(file.data, _SYMBOL, table.size // _SYMBOL.itemsize, table.offset)
+        strings = file.sections[table.link]
+        pool = file.data[strings.offset : strings.offset + strings.size]
+        in_section = (raw["shndx"] > 0) & (raw["shndx"] < len(file.sections))
+        kept = raw[in_section & np.isin(raw["info"] & 15, (0, 1, 2, 10))]
+        kept = kept[np.lexsort((kept["name"], kept["value"]))]
+        self._addresses: list[int] = []
+        self._symbols: list[tuple[str, int]] = []
+        self.functions: dict[str, Function] = {}
+        seen: dict[str, int] = {}
+        for text, info, shndx, value, size in zip(
+            *(kept[field].tolist() for field in ("name", "info", "shndx", "value", "size")), strict=True
+        ):
+            end = pool.find(b"\0", text)
+            label = pool[text:end].decode("latin-1")
+            if not label or label.startswith((".L", "$")):
+                continue
+            self._addresses.append(value)
+            self._symbols.append((_NUMBERED.sub("", label), size))
+            section = file.sections[shndx]
+            if info & 15 == 2 and size and "text" in section.name:
+                seen[label] = seen.get(label, 0) + 1
+                key = label if seen[label] == 1 else f"{label}#{seen[label]}"
+                start = section.offset + value - section.address
+                code = file.data[start : start + size]
+                self.functions[key] = Function(name=key, address=value, code=code, section=section.name)
+
+    @cached_property
+    def _loaded(self) -> list[elf.Section]:
+        return sorted((s for s in self._file.sections if s.address and s.size), key=lambda s: s.address)
+
+    def section_bytes(self, name: str) -> bytes:
+        """Content of a section, b"" where there is none."""
+        section = self._file.section(name)
+        return self._file.data[section.offset : section.offset + section.size] if section else b""
+
+    def name_of(self, address: int) -> str:
+        """What ``address`` is: ``symbol+0x10``, ``"a string"``, a section; "" outside of the image."""
+        index = bisect_right(self._addresses, address) - 1
+        if index >= 0:
+            start = self._addresses[index]
+            names = []
+            while index >= 0 and self._addresses[index] == start:
+                name, size = self._symbols[index]
+                if address == start or address < start + size:
+                    names.append(name)
+                index -= 1
+            if names:
+                offset = address - start
+                return min(names) + (f"+{offset:#x}" if offset else "")
+        return self._unnamed(address)
+
+    def _unnamed(self, address: int) -> str:
+        section = next((s for s in self._loaded if s.address <= address < s.address + s.size), None)
+        if section is None:
+            return ""
+        if section.kind != 8:  # SHT_NOBITS has no content
+            at = section.offset + address - section.address
+            text = self._file.data[at : at + _STRING_BYTES].split(b"\0")[0]
+            if len(text) > 1 and all(32 <= byte < 127 or byte in b"\n\t\x01" for byte in text):
+                return repr(text.decode("ascii"))
+        return f"[{section.name}]"
+
+    @cached_property
+    def _engine(self) -> capstone.Cs:
+        if self.arch == "x86_64":
+            engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+            engine.syntax = capstone.CS_OPT_SYNTAX_ATT
+        else:
+            engine = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_ARM)
+        return engine
+
+    def _raw(self, function: Function) -> Iterator[tuple[int, int, str, str]]:
+        """(offset, length, mnemonic, operands); what is no instruction comes as bytes."""
+        at = 0
+        while at < function.size:
+            for address, length, mnemonic, operands in self._engine.disasm_lite(
+                function.code[at:], function.address + at
+            ):
+                yield address - function.address, length, mnemonic, operands
+                at = address - function.address + length
+            if at < function.size:
+                step = 1 if self.arch == "x86_64" else 4
+                yield at, step, ".byte", function.code[at : at + step].hex()
+                at += step
+
+    def instructions(self, function: Function) -> list[Instruction]:
+        """The instructions of ``function``; jumps inside it go to labels that are numbered in order."""
+        raw = list(self._raw(function))
+        inside = self._landings(function, raw)
+        pages: dict[str, int] = {}
+        out = []
+        for offset, length, mnemonic, operands in raw:
+            branch = bool(_BRANCHES[self.arch].match(mnemonic))
+            text, target = self._named(function, offset + length, operands, branch, inside)
+            if self.arch == "arm64":
+                text = self._paged(mnemonic, operands, text, pages)
+            out.append(
+                Instruction(
+                    offset=offset,
+                    text=f"{mnemonic} {text}".rstrip(),
+                    label=inside.get(offset, ""),
+                    target=target,
+                    calls=mnemonic in _CALLS and bool(target),
+                )
+            )
+        return out
+
+    def _landings(self, function: Function, raw: list[tuple[int, int, str, str]]) -> dict[int, str]:
+        targets = set()
+        for _, _, mnemonic, operands in raw:
+            if _BRANCHES[self.arch].match(mnemonic) and (match := re.search(r"0x([0-9a-f]+)$", operands)):
+                offset = int(match[1], 16) - function.address
+                if 0 < offset < function.size:
+                    targets.add(offset)
+        return {offset: f"L{number}" for number, offset in enumerate(sorted(targets), 1)}
+
+    def _named(
+        self, function: Function, end: int, operands: str, branch: bool, inside: dict[int, str]
+    ) -> tuple[str, str]:
+        """Operands with names, and the outside target of a branch."""
+        target = ""
+
+        def name(match: re.Match[str]) -> str:
+            nonlocal target
+            value = int(match[2], 16) * (-1 if match[1] else 1)
+            if match[3]:
+                place = self.name_of(function.address + end + value)
+                return f"{place}(%rip)" if place else match[0]
+            address = value & 0xFFFFFFFFFFFFFFFF
+            offset = address - function.address
+            if branch and match.end() == len(operands):
+                if 0 < offset < function.size:
+                    return inside.get(offset, f"+{offset:#x}")
+                target = "itself" if offset == 0 else self.name_of(address)
+                return target or match[0]
+            # an immediate or a displacement: 32 bits, sign-extended on x86
+            if address < 1 << 32 and address >= 1 << 31 and self.arch == "x86_64":
+                address |= 0xFFFFFFFF00000000
+            place = self.name_of(address) if address >= 1 << 47 else ""
+            return place or match[0]
+
+        return _HEX.sub(name, operands), target
+
+    def _paged(self, mnemonic: str, operands: str, text: str, pages: dict[str, int]) -> str:
+        """arm64 builds addresses from a page (adrp) and an offset: name the sum, not the parts."""
+        if mnemonic == "adrp":
+            register, _, page = operands.partition(", #")
+            pages[register] = int(page, 16)
+            return f"{register}, [page]"
+        if mnemonic == "add" and (match := _ADD.match(operands)) and match[2] in pages:
+            place = self.name_of(pages[match[2]] + int(match[3], 16))
+            return f"{match[1]}, {match[2]}, {place}" if place else text
+        if (match := _OFFSET.search(operands)) and match[1] in pages:
+            place = self.name_of(pages[match[1]] + int(match[2] or "0", 16))
+            return operands[: match.start()] + f"[{match[1]}, {place}]" + operands[match.end() :] if place else text
+        return text
+
+    def listing(self, function: Function) -> list[str]:
+        """Lines of a disassembly without addresses: labels at the margin, instructions behind a tab."""
+        lines = []
+        for one in self.instructions(function):
+            if one.label:
+                lines.append(f"{one.label}:")
+            lines.append(f"\t{one.text}")
+        return lines

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run the kernel's own build: configured, incremental, reproducible, its log kept. make is started only here.
+
+Reproducible as in the kernel's Documentation/kbuild/reproducible-builds.rst: fixed time stamp, user, host and version.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from msgspec import Struct
+
+from kdelta.errors import HostError
+from kdelta.kernel import config_fragment
+from kdelta.kernel.config_fragment import Request
+from kdelta.kernel.progress import Progress
+from kdelta.kernel.toolchain import Toolchain
+from kdelta.model import Arch
+
+TARGETS: dict[Arch, str] = {"x86_64": "vmlinux", "arm64": "Image"}
+IMAGES: dict[Arch, str] = {"x86_64": "vmlinux", "arm64": "arch/arm64/boot/Image"}
+# Steps that make prints for the guest config of 6.12, until a build in the same folder has been counted.
+FIRST_STEPS: dict[Arch, int] = {"x86_64": 1740, "arm64": 1700}
+_STEP = re.compile(r"^  ([A-Z][A-Z0-9_]+)(?: \[M\])? +(\S+)")
+_ERROR = re.compile(
+    r"^(\S+?:\d+(?::\d+)?: (?:fatal )?error: .*|.*undefined reference to .*|.*multiple definition of .*)$"
+)
+_MAKE_ERROR = re.compile(r"^(?:make\S*: \*\*\* .*|\*\*\* .*|.*\berror: .*|.*: not found)$", re.IGNORECASE)
+
+
+class BuildError(HostError):
+    """make failed. ``line`` is the compiler's line, ``log`` where all of it is."""
+
+    def __init__(self, line: str, log: Path) -> None:
+        super().__init__(f"{line}; log: {log}")
+        self.line, self.log = line, log
+
+
+class Products(Struct, frozen=True, kw_only=True):
+    """What came out: paths in the build folder. ``steps`` counts what make did."""
+
+    image: Path
+    vmlinux: Path
+    config: str
+    release: str
+    unmet: tuple[str, ...]
+    steps: int
+    elapsed_s: float
+
+
+def environment(cache: Path) -> dict[str, str]:
+    """Nothing of the caller's environment but where programs are: a KCFLAGS or ARCH set there must not leak in."""
+    kept = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ}
+    return kept | {
+        "LC_ALL": "C",
+        "TZ": "UTC",
+        "KBUILD_BUILD_TIMESTAMP": "@0",
+        "KBUILD_BUILD_USER": "kdelta",
+        "KBUILD_BUILD_HOST": "kdelta",
+        "KBUILD_BUILD_VERSION": "1",
+        "SOURCE_DATE_EPOCH": "0",
+        "CCACHE_DIR": str(cache / "ccache"),
+        "CCACHE_BASEDIR": str(cache / "build"),
+        "CCACHE_NOHASHDIR": "1",
+        "CCACHE_COMPILERCHECK": "content",
+    }
+
+
+def error_line(lines: Iterable[str]) -> str:
+    """The line of a log that says what failed: the compiler's first error, else make's first."""
+    kept = [line.strip() for line in lines]
+    for pattern in (_ERROR, _MAKE_ERROR):
+        for line in kept:
+            if pattern.match(line):
+                return line
+    return next((line for line in reversed(kept) if line), "make failed without a word")
+
+
+def time_left(elapsed_s: float, done: int, total: int) -> str:
+    """``, about 3 min left``; "" while nothing can be said."""
+    if done < 20 or done >= total:
+        return ""
+    left_s = elapsed_s / done * (total - done)
+    return f", about {left_s / 60:.0f} min left" if left_s >= 90 else f", about {left_s:.0f} s left"
+
+
+class Builder:
+    """One build folder of one source: ``obj`` belongs to a config, a compiler and an architecture."""
+
+    def __init__(
+        self,
+        src: Path,
+        obj: Path,
+        tools: Toolchain,
+        *,
+        cache: Path,
+        jobs: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.src, self.obj, self.tools, self.cache, self.jobs, self._clock = src, obj, tools, cache, jobs, clock
+
+    def argv(self, *words: str) -> list[str]:
+        """The make line, which can be pasted."""
+        compiler = f"{self.tools.prefix}gcc"
+        return [
+            "make",
+            "-C",
+            str(self.src),
+            f"O={self.obj}",
+            f"ARCH={self.tools.arch}",
+            f"CROSS_COMPILE={self.tools.prefix}",
+            f"CC=ccache {compiler}" if self.tools.ccache else f"CC={compiler}",
+            *words,
+        ]
+
+    def _make(self, words: list[str], log: Path, on_line: Callable[[str], None]) -> None:
+        """Run make to its end; a Ctrl-C takes all its children along.
+
+        Raises:
+            BuildError: it failed.
+        """
+        recent: deque[str] = deque(maxlen=4000)
+        argv = self.argv(*words)
+        with open(log, "a", encoding="utf-8", errors="replace") as out:
+            out.write(" ".join(argv) + "\n")
+            make = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=environment(self.cache),
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,
+            )
+            try:
+                assert make.stdout is not None
+                for line in make.stdout:
+                    out.write(line)
+                    recent.append(line)
+                    on_line(line)
+                code = make.wait()
+            except BaseException:
+                os.killpg(make.pid, signal.SIGKILL)
+                make.wait()
+                raise
+        if code:
+            raise BuildError(error_line(recent), log)
+
+    def configure(self, request: Request, log: Path) -> tuple[str, ...]:
+        """Make ``.config`` what ``request`` asks for; untouched where it is that already, so that nothing rebuilds.
+
+        Returns:
+            what could not be had, a sentence each.
+        """
+        self.obj.mkdir(parents=True, exist_ok=True)
+        fresh = self.obj / ".config.kdelta"
+        fresh.unlink(missing_ok=True)
+        words = [f"KCONFIG_CONFIG={fresh}"]
+        if request.base:
+            fresh.write_text(request.base)
+        else:
+            self._make([*words, "tinyconfig"], log, _ignore)
+        with open(fresh, "a") as file:
+            file.write("\n" + request.text)
+        self._make([*words, "olddefconfig"], log, _ignore)
+        text = fresh.read_text()
+        config = self.obj / ".config"
+        if not config.exists() or config.read_text() != text:
+            config.write_text(text)
+        for leftover in (fresh, fresh.with_name(".config.kdelta.old")):
+            leftover.unlink(missing_ok=True)
+        return config_fragment.unmet(request, text)
+
+    def compile(self, title: str, log: Path, progress: Progress) -> tuple[int, float]:
+        """Build the image; returns the steps made and the seconds taken.
+
+        Raises:
+            BuildError: it does not build.
+        """
+        counted = self.obj / "kdelta-steps"
+        total = 0 if (self.obj / "vmlinux").exists() else FIRST_STEPS[self.tools.arch]
+        if total and counted.exists():
+            total = int(counted.read_text())
+        started, done = self._clock(), 0
+
+        def on_line(line: str) -> None:
+            nonlocal done
+            if match := _STEP.match(line):
+                done += 1
+                elapsed = self._clock() - started
+                if total:
+                    shown = max(total, done)
+                    progress.step(f"building {title}{time_left(elapsed, done, total)}", done, shown)
+                else:
+                    progress.step(f"building {title}: {match[1]} {match[2]}, {elapsed:.0f} s", done)
+
+        progress.step(f"building {title}", 0, total or None)
+        self._make([f"-j{self.jobs}", "LOCALVERSION=", TARGETS[self.tools.arch]], log, on_line)
+        if total:
+            counted.write_text(str(done))
+        return done, self._clock() - started
+
+    def build(self, request: Request, title: str, log: Path, progress: Progress) -> Products:
+        """Configure and compile; ``log`` is begun anew.
+
+        Raises:
+            BuildError: it does not configure or does not build.
+        """
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("")
+        progress.step(f"configuring {title}")
+        unmet = self.configure(request, log)
+        steps, elapsed_s = self.compile(title, log, progress)
+        return Products(
+            image=self.obj / IMAGES[self.tools.arch],
+            vmlinux=self.obj / "vmlinux",
+            config=(self.obj / ".config").read_text(),
+            release=(self.obj / "include/config/kernel.release").read_text().strip(),
+            unmet=unmet,
+            steps=steps,
+            elapsed_s=elapsed_s,
+        )
+
+    def not_built(self, paths: Iterable[str]) -> list[str]:
+        """Of the source files ``paths``, those from which this config makes no object."""
+        sources = (
+            path for path in paths if path.endswith((".c", ".S")) and not path.startswith(("tools/", "samples/"))
+        )
+        return [path for path in sources if not (self.obj / path).with_suffix(".o").exists()]
+
+
+def _ignore(_: str) -> None:
+    """Lines of the configuration steps are only logged."""
+
+
+def default_jobs() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def discard(obj: Path) -> None:
+    """Delete a build folder."""
+    shutil.rmtree(obj, ignore_errors=True)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a build asks of Kconfig, and what it got. Pure but for reading the shipped fragments.
+
+Three kinds of request: kdelta's own small guest (over tinyconfig), that with a user's fragment over it, or a whole
+.config as a user or a distribution has it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from kdelta.errors import UserError
+from kdelta.kernel import kconfig
+from kdelta.model import Arch
+from kdelta.paths import shipped
+
+_LINE = re.compile(r'^CONFIG_([A-Za-z0-9_]+)=("(?:[^"\\]|\\.)*"|[A-Za-z0-9_.+-]+|)\s*(?:#.*)?$')
+_UNSET = re.compile(r"^# CONFIG_([A-Za-z0-9_]+) is not set\s*$")
+_WHOLE_LINES = 600  # even tinyconfig writes more
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """Options by name (without CONFIG_) with their values as Kconfig writes them; ``base`` is a whole .config or ""."""
+
+    options: dict[str, str]
+    base: str = ""
+    title: str = "guest"
+
+    @property
+    def text(self) -> str:
+        """The fragment to lay over the base."""
+        return "".join(
+            f"# CONFIG_{name} is not set\n" if value == "n" else f"CONFIG_{name}={value}\n"
+            for name, value in sorted(self.options.items())
+        )
+
+
+def parse(text: str, name: str) -> dict[str, str]:
+    """The options of a fragment.
+
+    Raises:
+        UserError: a line that is neither an option nor a comment.
+    """
+    options: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := _LINE.match(line):
+            options[match[1]] = match[2] or "n"
+        elif match := _UNSET.match(line):
+            options[match[1]] = "n"
+        elif line.strip() and not line.lstrip().startswith("#"):
+            raise UserError(f"config {name} line {number}: {line.strip()[:60]!r} is not like CONFIG_FOO=y")
+    return options
+
+
+def _version(text: str) -> tuple[int, int]:
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
+
+
+def adjusted(
+    options: Mapping[str, str], table: str, version: tuple[int, int], arch: Arch, *, force: frozenset[str] = frozenset()
+) -> dict[str, str]:
+    """``options`` with the adjustments of ``table`` (TOML, see recipes/kconfig/versions.toml) for a version.
+
+    ``force`` are options that stay as they are: the user asked for them by that name.
+    """
+    result = dict(options)
+    for entry in tomllib.loads(table)["adjust"]:
+        if "before" in entry and version >= _version(entry["before"]):
+            continue
+        if "since" in entry and version < _version(entry["since"]):
+            continue
+        if entry.get("arch", arch) != arch:
+            continue
+        for name, value in entry["set"].items():
+            if name in force:
+                continue
+            if value:
+                result[name] = value
+            else:
+                result.pop(name, None)
+    return result
+
+
+def is_whole(text: str) -> bool:
+    """Whether ``text`` is a complete .config, not a fragment."""
+    return "Automatically generated file; DO NOT EDIT" in text or text.count("CONFIG_") > _WHOLE_LINES
+
+
+def request(config: str, version: tuple[int, int], arch: Arch) -> Request:
+    """What to ask for: ``config`` is a fragment's or .config's path, or "".
+
+    Raises:
+        UserError: no such file, or not a config.
+    """
+    folder = shipped("recipes") / "kconfig"
+    user: dict[str, str] = {}
+    if config:
+        path = Path(config).expanduser()
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"config {config}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+        if is_whole(text):
+            parse(text, config)
+            own = parse((folder / "whole.config").read_text(), "whole.config")
+            return Request(options=own, base=text, title=path.name)
+        user = parse(text, config)
+    options = parse((folder / "guest.config").read_text(), "guest.config")
+    options |= parse((folder / f"guest-{arch}.config").read_text(), f"guest-{arch}.config")
+    options = adjusted(options | user, (folder / "versions.toml").read_text(), version, arch, force=frozenset(user))
+    return Request(options=options, title=f"guest + {Path(config).name}" if config else "guest")
+
+
+def unmet(wanted: Request, result: str) -> tuple[str, ...]:
+    """One line for each option that did not come out as asked; options that do not exist count as ``n``."""
+    got = kconfig.parse(result)
+    return tuple(
+        f"CONFIG_{name}: asked for {value}, got {got.get(name, 'n (does not exist, or something it needs is off)')}"
+        for name, value in sorted(wanted.options.items())
+        if value.strip('"') != got.get(name, "" if value == '""' else "n")
+    )
+
+
+def differences(baseline: str, patched: str) -> tuple[str, ...]:
+    """Options that differ between two .config files, as ``CONFIG_FOO: y -> n``."""
+    before, after = kconfig.parse(baseline), kconfig.parse(patched)
+    return tuple(
+        f"CONFIG_{name}: {before.get(name, 'n')} -> {after.get(name, 'n')}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name, "n") != after.get(name, "n")
+    )

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where kernel source comes from: a git repository, an unpacked folder, or a tarball; each fills a work tree.
+
+git is run with an index of our own and without hooks: the user's repository, index and files are only read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from kdelta.errors import HostError, UserError
+from kdelta.kernel.patch import File
+from kdelta.kernel.progress import Progress
+from kdelta.kernel.worktree import Worktree, decode, require_space
+
+TREE_BYTES = 3 << 30
+_UNTRACKED_BYTES = 16 << 20
+_BUILT_FOLDERS = frozenset({"include/config", "include/generated", ".git", "debian/build"})
+_BUILT_SUFFIXES = (".o", ".a", ".ko", ".cmd", ".o.d", ".mod", ".order")
+_BUILT_FILES = frozenset({".config", ".config.old", "vmlinux", "System.map", "Module.symvers", "vmlinux.o"})
+_GIT_OPTIONS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.autocrlf=false",
+    "core.sparseCheckout=false",
+    "core.splitIndex=false",
+    "core.untrackedCache=false",
+)
+
+
+class _Source(Struct, frozen=True, kw_only=True):
+    """``key`` names the work tree, ``base`` what fills it, ``id`` the whole content: the base and ``files`` over it."""
+
+    key: str
+    base: str
+    id: str
+    title: str
+    files: dict[str, File] = {}  # uncommitted changes
+    notes: tuple[str, ...] = ()
+
+
+class Tarball(_Source, frozen=True, kw_only=True):
+    """A packed source tree (Debian's linux-source)."""
+
+    path: str
+
+    def fill(self, tree: Worktree, progress: Progress) -> None:
+        """Make the base of ``tree`` this source's; unchanged files keep their times where they can."""
+        require_space(tree.home, TREE_BYTES)
+        progress.step(f"unpacking {Path(self.path).name}")
+        with tree.changing_base(self.base):
+            shutil.rmtree(tree.src, ignore_errors=True)
+            tree.src.mkdir(parents=True)
+            argv = ["tar", "--extract", f"--file={self.path}", f"--directory={tree.src}", "--strip-components=1"]
+            run([*argv, "--no-same-owner", "--no-same-permissions"], f"unpacking {self.path}")
+
+
+def tarball(path: Path, key: str, title: str) -> Tarball:
+    """The origin for a source tarball."""
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Tarball(path=str(path), key=key, base=f"tar:{digest}", id=f"tar:{digest}", title=title)
+
+
+def run(argv: list[str], doing: str, env: dict[str, str] | None = None) -> bytes:
+    """Run a program to its end and return its output.
+
+    Raises:
+        HostError: it is missing or fails; its last words are in the message.
+    """
+    try:
+        done = subprocess.run(argv, check=False, capture_output=True, stdin=subprocess.DEVNULL, env=env)
+    except FileNotFoundError:
+        raise HostError(f"{doing}: {argv[0]} is missing; apt install {argv[0]}") from None
+    if done.returncode:
+        words = decode(done.stderr).strip().splitlines() or [f"exit code {done.returncode}"]
+        raise HostError(f"{doing}: {argv[0]} failed: {words[-1]}")
+    return done.stdout
+
+
+class Git(_Source, frozen=True, kw_only=True):
+    """A commit's tree of a repository, with the work tree's uncommitted changes where no ref was named."""
+
+    git_dir: str
+    tree_id: str
+
+    def fill(self, tree: Worktree, progress: Progress) -> None:
+        """Make the base of ``tree`` this source's; unchanged files keep their times where they can."""
+        first = not tree.src.exists()
+        if first:
+            require_space(tree.home, TREE_BYTES)
+        progress.step(f"checking out {self.title}")
+        with tree.changing_base(self.base):
+            tree.src.mkdir(parents=True, exist_ok=True)
+            env = _git_env(GIT_INDEX_FILE=str(tree.home / "index"))
+            base = [*_git(), f"--git-dir={self.git_dir}", f"--work-tree={tree.src}"]
+            if not first:
+                # times of files that were patched and restored: not a change
+                subprocess.run([*base, "update-index", "-q", "--refresh"], check=False, capture_output=True, env=env)
+            run([*base, "read-tree", "--reset", "-u", self.tree_id], f"checking out {self.title}", env)
+
+
+def _git() -> list[str]:
+    return ["git", *(word for option in _GIT_OPTIONS for word in ("-c", option))]
+
+
+def _git_env(**extra: str) -> dict[str, str]:
+    env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    return {**env, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **extra}
+
+
+def _uncommitted(root: Path) -> tuple[dict[str, File], list[str]]:
+    """Changes of a git work tree against HEAD, untracked files with them; and notes on what is left out."""
+    base = [*_git(), "-C", str(root)]
+    changed = run([*base, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", "HEAD"], f"{root}", _git_env())
+    untracked = run([*base, "ls-files", "--others", "--exclude-standard", "-z"], f"{root}", _git_env())
+    files: dict[str, File] = {}
+    notes = []
+    new = set(untracked.split(b"\0"))
+    for name in sorted({*changed.split(b"\0"), *new} - {b""}):
+        path, at = decode(name), root / os.fsdecode(name)
+        if at.is_symlink() or at.is_dir():
+            raise UserError(f"{root}: the uncommitted {path} is a link or a folder: commit it, and name the ref (@REF)")
+        if not at.exists():
+            files[path] = File(None)
+        elif name in new and at.stat().st_size > _UNTRACKED_BYTES:
+            notes.append(f"{root}: untracked {path} ({at.stat().st_size >> 20} MiB) is left out")
+        else:
+            files[path] = File(decode(at.read_bytes()), bool(at.stat().st_mode & 0o100))
+    return files, notes
+
+
+def _digest(files: dict[str, File]) -> str:
+    facts = [(path, file.text, file.executable) for path, file in sorted(files.items())]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16] if files else ""
+
+
+def _git_dir(path: Path) -> Path | None:
+    """The git folder if ``path`` is the top of a work tree or a bare repository."""
+    if not ((path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())):
+        return None
+    return Path(
+        os.fsdecode(run([*_git(), "-C", str(path), "rev-parse", "--absolute-git-dir"], str(path), _git_env())).strip()
+    )
+
+
+def _resolve_ref(path: Path, ref: str) -> tuple[str, str]:
+    base = [*_git(), "-C", str(path), "rev-parse", "--verify", "--quiet", "--end-of-options"]
+    try:
+        found = [
+            decode(run([*base, f"{ref}^{{{kind}}}"], str(path), _git_env())).strip() for kind in ("commit", "tree")
+        ]
+    except HostError:
+        raise UserError(f"src:{path}: no commit {ref!r} in this repository") from None
+    return found[0].splitlines()[-1], found[1].splitlines()[-1]
+
+
+class Folder(_Source, frozen=True, kw_only=True):
+    """An unpacked source without git, copied; products of a build inside it stay behind."""
+
+    path: str
+
+    def fill(self, tree: Worktree, progress: Progress) -> None:
+        """Make the base of ``tree`` this source's; unchanged files keep their times where they can."""
+        require_space(tree.home, 0 if tree.src.exists() else TREE_BYTES)
+        progress.step(f"copying {self.path}")
+        manifest = tree.home / "manifest.json"
+        before: dict[str, list[int]] = json.loads(manifest.read_text()) if manifest.exists() else {}
+        root = Path(self.path)
+        after = {name: list(facts) for name, facts in _listing(root)}
+        with tree.changing_base(self.base):
+            manifest.unlink(missing_ok=True)
+            for name in before.keys() - after.keys():
+                (tree.src / name).unlink(missing_ok=True)
+            for name, facts in after.items():
+                if before.get(name) != facts or not os.path.lexists(tree.src / name):
+                    _copy(root / name, tree.src / name)
+            manifest.write_text(json.dumps(after))
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy content and mode, with the time of now: make must see a replaced file as newer than its object."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    if source.is_symlink():
+        target.symlink_to(os.readlink(source))
+    else:
+        shutil.copyfile(source, target)
+        shutil.copymode(source, target)
+
+
+def _listing(root: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """(path, (size, mtime_ns, mode)) of all source files and links, sorted."""
+    for folder, folders, files in os.walk(root):
+        below = os.path.relpath(folder, root)
+        prefix = "" if below == "." else f"{below}/"
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name not in links
+            and f"{prefix}{name}" not in _BUILT_FOLDERS
+            and not (prefix.startswith("arch/") and name == "generated")
+        )
+        for name in sorted([*files, *links]):
+            built = name.endswith(_BUILT_SUFFIXES) or (not prefix and name in _BUILT_FILES)
+            facts = os.lstat(os.path.join(folder, name))
+            if not built:
+                yield f"{prefix}{name}", (facts.st_size, facts.st_mtime_ns, facts.st_mode)
+
+
+Origin = Tarball | Git | Folder
+
+
+def from_path(target: str, ref: str) -> Origin:
+    """The origin that ``src:TARGET[@REF]`` names.
+
+    Raises:
+        UserError: no such folder, not a kernel, an unknown ref.
+    """
+    path = Path(target).expanduser()
+    if not path.is_dir():
+        raise UserError(f"src:{target}: no such folder")
+    path = path.resolve()
+    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+    git_dir = _git_dir(path)
+    if git_dir is None:
+        if ref:
+            raise UserError(f"src:{target}@{ref}: {path} is no git repository, so it has no refs")
+        if not (path / "Kconfig").is_file():
+            raise UserError(f"src:{target}: not a kernel source (no Kconfig in it)")
+        digest = hashlib.sha256(json.dumps(list(_listing(path))).encode()).hexdigest()
+        content = f"folder:{digest}"
+        return Folder(path=str(path), key=f"tree-{name}", base=content, id=content, title=str(path))
+    commit, tree_id = _resolve_ref(path, ref or "HEAD")
+    bare = git_dir == path
+    files, notes = ({}, []) if ref or bare else _uncommitted(path)
+    title = f"{path}@{ref or 'HEAD'} ({commit[:12]})" + (f" with {len(files)} uncommitted files" if files else "")
+    common = os.fsdecode(
+        run([*_git(), "-C", str(path), "rev-parse", "--git-common-dir"], str(path), _git_env())
+    ).strip()
+    name = hashlib.sha256(os.fsencode((path / common).resolve())).hexdigest()[:12]
+    return Git(
+        git_dir=str(git_dir),
+        tree_id=tree_id,
+        key=f"git-{name}",
+        base=f"git:{tree_id}",
+        id=f"git:{tree_id}{_digest(files)}",
+        title=title,
+        files=files,
+        notes=tuple(notes),
+    )

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``src:TREE[@REF][+PATCH...]`` and ``src:debian:VERSION[+PATCH...]`` to a built kernel.
+
+Baseline and patched are built in one folder at one path, with one config and compiler, so only the patch differs.
+What was built is remembered by source, patches, config, compiler and architecture, and never built twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from kdelta.errors import HostError, UserError
+from kdelta.kernel import build, cache, config_fragment, debian, ingest, mail, patch, toolchain
+from kdelta.kernel.build import Builder, BuildError
+from kdelta.kernel.origin import Origin, from_path, tarball
+from kdelta.kernel.progress import Progress, Quiet
+from kdelta.kernel.toolchain import Toolchain
+from kdelta.kernel.worktree import Worktree, encode, version_of
+from kdelta.model import Arch, Kernel
+from kdelta.paths import cache_dir, shipped
+from kdelta.spec import KernelSpec, PatchRef
+
+FORMAT = 1  # of what is remembered: raised when the build's own rules change
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """One single patch to apply, or to take out."""
+
+    mail: mail.PatchMail
+    take_out: bool = False
+
+    @property
+    def id(self) -> str:
+        text = "\n".join(["-" if self.take_out else "+", *self.mail.lines])
+        return hashlib.sha256(encode(text)).hexdigest()
+
+    @property
+    def title(self) -> str:
+        return ("-" if self.take_out else "+") + Path(self.mail.name).name
+
+
+class Built(Struct, frozen=True, kw_only=True):
+    """What is remembered of a build; ``diff`` is the clean patch that was applied, ``notes`` sentences for people."""
+
+    image_sha256: str
+    origin: str
+    diff: str = ""
+    notes: tuple[str, ...] = ()
+    log: str = ""
+    vmlinux: str = ""  # where the image itself has no symbols
+    steps: int = 0
+    elapsed_s: float = 0.0
+
+
+def root() -> Path:
+    """The folder of work trees, build folders and what is remembered."""
+    return cache_dir() / "build"
+
+
+def load_patches(refs: tuple[PatchRef, ...]) -> tuple[Step, ...]:
+    """The single patches of ``refs`` in the order in which they are applied; a series taken out goes backwards.
+
+    Raises:
+        UserError: a file that cannot be read or holds no whole patch or series.
+    """
+    found: list[Step] = []
+    for ref in refs:
+        try:
+            data = Path(ref.path).expanduser().read_bytes()
+        except OSError as error:
+            raise UserError(f"patch {ref.path}: cannot be read ({error.strerror})") from None
+        steps = [Step(mail=one, take_out=ref.reverse) for one in mail.steps(data, ref.path)]
+        found += reversed(steps) if ref.reverse else steps
+    return tuple(found)
+
+
+def _origin(spec: KernelSpec, progress: Progress) -> Origin:
+    if spec.kind == "src":
+        return from_path(spec.target, spec.ref)
+    if spec.kind != "src-debian":
+        raise UserError(f"kernel {spec.text!r}: not a source; write src:TREE or src:debian:VERSION")
+    path = debian.fetch_source(spec.target, progress)
+    name = path.name.split(".tar")[0].removeprefix("linux-source-")
+    return tarball(path, key=f"debian-{name}", title=f"Debian linux-source {name}")
+
+
+def _config_digest(config: str, arch: Arch) -> str:
+    """Identifies what a build may ask of Kconfig: the user's file and the shipped fragments."""
+    digest = hashlib.sha256()
+    names = ("guest.config", f"guest-{arch}.config", "whole.config", "versions.toml")
+    files = [shipped("recipes") / "kconfig" / name for name in names]
+    if config:
+        files.append(Path(config).expanduser())
+    for file in files:
+        try:
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
+        except OSError as error:
+            raise UserError(f"config {file}: cannot be read ({error.strerror})") from None
+    return digest.hexdigest()[:12]
+
+
+def _key(origin: Origin, steps: tuple[Step, ...], config: str, tools: Toolchain) -> str:
+    facts = [FORMAT, origin.id, [step.id for step in steps], config, tools.id, tools.arch]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
+
+
+def _recall(key: str) -> tuple[Built, cache.Stored] | None:
+    """The build of ``key`` if its image is still there, intact."""
+    path = root() / "products" / key / "built.json"
+    try:
+        built = msgspec.json.decode(path.read_bytes(), type=Built)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    stored = cache.get(built.image_sha256)
+    if stored is None or (built.vmlinux and not Path(built.vmlinux).is_file()):
+        return None
+    return built, stored
+
+
+def _kernel(spec: KernelSpec, built: Built, stored: cache.Stored) -> Kernel:
+    cache.touch(stored, time.time())
+    entry = stored.entry
+    vmlinux = built.vmlinux or str(stored.vmlinux or stored.image)
+    return Kernel(
+        label=spec.label or spec.text,
+        spec=spec.text,
+        release=entry.release,
+        arch=entry.arch,
+        image_path=str(stored.image),
+        image_sha256=entry.sha256,
+        vmlinux_path=vmlinux,
+        build_id=entry.build_id,
+        cmdline=spec.cmdline,
+        config=entry.config,
+        origin=built.origin,
+    )
+
+
+def _explained(error: BuildError, applied: patch.Applied, builder: Builder, origin: Origin, title: str) -> HostError:
+    """Who is to blame, as far as it can be told."""
+    if not applied.files:
+        return HostError(f"{title} does not build: {error}")
+    if any(path in error.line for path in applied.files):
+        return HostError(f"{title}: the patch does not compile: {error}")
+    if (builder.obj / "kdelta-built").exists() and origin.base in (builder.obj / "kdelta-built").read_text():
+        return HostError(f"{title}: builds without the patch, but not with it: {error}")
+    return HostError(f"{title} does not build (not tried without the patch): {error}")
+
+
+def _notes(origin: Origin, applied: patch.Applied, unmet: tuple[str, ...], not_built: list[str]) -> tuple[str, ...]:
+    unseen = tuple(f"{path} is changed by the patch, but this config does not build it" for path in not_built)
+    return (*origin.notes, *applied.notes, *unseen, *unmet)
+
+
+def _build(spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], tools: Toolchain, config: str, key: str,
+           tree: Worktree, progress: Progress) -> Built:  # fmt: skip
+    """Build in the locked ``tree`` and remember the product."""
+    if tree.base_id != origin.base:
+        origin.fill(tree, progress)
+    version = version_of(tree.src)
+
+    def read(path: str) -> str | None:
+        return origin.files[path].text if path in origin.files else tree.read_base(path)
+
+    applied = patch.apply_series(((step.mail, step.take_out) for step in steps), read)
+    for note in applied.notes:
+        progress.step(note)
+    folder = root() / "products" / key
+    folder.mkdir(parents=True, exist_ok=True)
+    cache.write_atomically(folder / "applied.diff", encode(applied.diff))
+    title = " ".join([origin.title, *(step.title for step in steps)])
+    request = config_fragment.request(spec.config, version, tools.arch)
+    name = hashlib.sha256(f"{tools.id}{config}".encode()).hexdigest()[:12]
+    builder = Builder(tree.src, tree.home / f"obj-{name}", tools, cache=cache_dir(), jobs=build.default_jobs())
+    tree.lay({**origin.files, **applied.files})
+    try:
+        made = builder.build(request, title, folder / "build.log", progress)
+    except BuildError as error:
+        raise _explained(error, applied, builder, origin, title) from None
+    if not applied.files:
+        (builder.obj / "kdelta-built").write_text(origin.base)
+    about = f"{title}; {request.title} config; {tools.title}"
+    stored = ingest.store(spec.text, made.image.read_bytes(), made.config, origin=about)
+    vmlinux = ""
+    if made.image != made.vmlinux:
+        vmlinux = str(folder / "vmlinux")
+        cache.write_atomically(folder / "vmlinux", made.vmlinux.read_bytes())
+    return Built(
+        image_sha256=stored.entry.sha256,
+        origin=about,
+        diff=str(folder / "applied.diff"),
+        notes=_notes(origin, applied, made.unmet, builder.not_built(applied.files)),
+        log=str(folder / "build.log"),
+        vmlinux=vmlinux,
+        steps=made.steps,
+        elapsed_s=made.elapsed_s,
+    )
+
+
+def _resolve(spec: KernelSpec, steps: tuple[Step, ...], origin: Origin, progress: Progress) -> tuple[Kernel, Built]:
+    tools = toolchain.probe(spec.arch)
+    config = _config_digest(spec.config, spec.arch)
+    key = _key(origin, steps, config, tools)
+    known = _recall(key)
+    if known is None:
+        tree = Worktree(root() / origin.key)
+        with tree.locked(progress):
+            known = _recall(key)
+            if known is None:
+                built = _build(spec, origin, steps, tools, config, key, tree, progress)
+                cache.write_atomically(root() / "products" / key / "built.json", msgspec.json.encode(built))
+                known = _recall(key)
+    if known is None:
+        raise HostError(
+            f"{spec.text}: the image vanished after it was built; is another program cleaning {cache.root()}?"
+        )
+    built, stored = known
+    for note in built.notes:
+        progress.step(note)
+    return _kernel(spec, built, stored), built
+
+
+def resolve_source(spec: KernelSpec, progress: Progress | None = None) -> Kernel:
+    """Build the kernel that ``spec`` (kind ``src`` or ``src-debian``) names, or find it built.
+
+    Raises:
+        UserError: no such tree, ref or patch; a patch that does not fit, is hostile, or is merged already.
+        HostError: missing programs, a full disk, or a build that fails (its log named, the compiler's line shown).
+    """
+    said = progress or Quiet()
+    return _resolve(spec, load_patches(spec.patches), _origin(spec, said), said)[0]
+
+
+def resolve_each(spec: KernelSpec, progress: Progress | None = None) -> list[Kernel]:
+    """The kernels along a series: without the patches, then with one more each; labels count from 0.
+
+    Raises:
+        UserError, HostError: as ``resolve_source``.
+    """
+    said = progress or Quiet()
+    steps, origin = load_patches(spec.patches), _origin(spec, said)
+    kernels = []
+    for count in range(len(steps) + 1):
+        kernel, _ = _resolve(spec, steps[:count], origin, said)
+        subject = steps[count - 1].mail.subject if count else "before the series"
+        label = f"{count}/{len(steps)} {subject}".strip()
+        kernels.append(msgspec.structs.replace(kernel, label=label, spec=f"{spec.text}#{count}"))
+    return kernels
+
+
+def built_facts(spec: KernelSpec, progress: Progress | None = None) -> Built:
+    """What is remembered of ``spec``'s build (built now if it was not): the clean diff, notes, log, times."""
+    said = progress or Quiet()
+    return _resolve(spec, load_patches(spec.patches), _origin(spec, said), said)[1]
+
+
+def config_differences(baseline: Kernel, patched: Kernel) -> tuple[str, ...]:
+    """Options in which two stored kernels differ, as ``CONFIG_FOO: y -> n``; () where a config is unknown."""
+    texts = []
+    for kernel in (baseline, patched):
+        stored = cache.get(kernel.image_sha256)
+        if stored is None or stored.config_text is None:
+            return ()
+        texts.append(stored.config_text.read_text("utf-8", "replace"))
+    return config_fragment.differences(texts[0], texts[1])

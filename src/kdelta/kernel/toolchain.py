@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The programs that a kernel build needs on this machine, and what identifies their output."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shutil
+from pathlib import Path
+
+from msgspec import Struct
+
+from kdelta.errors import HostError
+from kdelta.kernel.origin import run
+from kdelta.kernel.worktree import decode
+from kdelta.model import Arch
+
+_MACHINES: dict[str, Arch] = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
+_PREFIXES: dict[Arch, str] = {"x86_64": "x86_64-linux-gnu-", "arm64": "aarch64-linux-gnu-"}
+_CROSS_PACKAGES: dict[Arch, str] = {"x86_64": "gcc-x86-64-linux-gnu", "arm64": "gcc-aarch64-linux-gnu"}
+_TOOLS = {"make": "make", "gcc": "gcc", "ld": "binutils", "flex": "flex", "bison": "bison", "bc": "bc", "perl": "perl",
+          "python3": "python3", "tar": "tar", "xz": "xz-utils", "git": "git"}  # fmt: skip
+_LIBELF = ("/usr/include/libelf.h", "/usr/include/libelf/libelf.h", "/usr/local/include/libelf.h")
+
+
+class Toolchain(Struct, frozen=True, kw_only=True):
+    """Compiler and linker for one architecture. ``id`` changes when their versions do."""
+
+    arch: Arch
+    prefix: str  # "" when native
+    ccache: bool
+    title: str  # first line of the compiler's version
+    id: str
+
+
+def missing(arch: Arch) -> list[str]:
+    """Debian packages whose programs or headers are not here."""
+    packages = {package for tool, package in _TOOLS.items() if shutil.which(tool) is None}
+    prefix = prefix_for(arch)
+    if prefix and any(shutil.which(prefix + tool) is None for tool in ("gcc", "ld")):
+        packages.add(_CROSS_PACKAGES[arch])
+    if arch == "x86_64" and not any(Path(header).is_file() for header in _LIBELF):
+        packages.add("libelf-dev")
+    return sorted(packages)
+
+
+def prefix_for(arch: Arch) -> str:
+    """CROSS_COMPILE for ``arch`` on this machine."""
+    return "" if _MACHINES.get(platform.machine()) == arch else _PREFIXES[arch]
+
+
+def probe(arch: Arch) -> Toolchain:
+    """The toolchain for ``arch``.
+
+    Raises:
+        HostError: something is missing; the line that installs it is named.
+    """
+    if packages := missing(arch):
+        raise HostError(
+            f"building a kernel for {arch} needs programs that are missing: apt install {' '.join(packages)}"
+        )
+    prefix = prefix_for(arch)
+    versions = [
+        decode(run([prefix + tool, "--version"], "asking for versions")).splitlines()[0] for tool in ("gcc", "ld")
+    ]
+    return Toolchain(
+        arch=arch,
+        prefix=prefix,
+        ccache=shutil.which("ccache") is not None,
+        title=versions[0],
+        id=hashlib.sha256("\n".join([arch, prefix, *versions]).encode()).hexdigest()[:12],
+    )
