@@ -18,6 +18,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kdelta.errors import GuestError
+from kdelta.kernel.symbols import fold as source_name
 from kdelta.model import EXACT_COUNTERS, Profile
 
 USER = "[user]"
@@ -120,13 +121,16 @@ def _function_names(pcs: NDArray[np.uint64], symbols: Symbols | None) -> list[st
     names = [USER] * len(pcs)
     kernel = np.flatnonzero(pcs >= _KERNEL_HALF)
     found = symbols.names(pcs[kernel]) if symbols is not None else [None] * len(kernel)
+    folded = {name: source_name(name) for name in set(found) if name}
     for index, name in zip(kernel.tolist(), found, strict=True):
-        names[index] = name or f"[unknown {int(pcs[index] & ~_PAGE):#x}]"
+        names[index] = folded[name] if name else f"[unknown {int(pcs[index] & ~_PAGE):#x}]"
     return names
 
 
 def fold(interval: Interval, symbols: Symbols | None, ops: int = 1) -> Profile:
-    """Add up an interval by function. Without ``symbols`` every kernel address is unknown, never dropped.
+    """Add up an interval by function, as the source names it (``.isra``, ``.cold`` and such are parts of one).
+
+    Without ``symbols`` every kernel address is unknown, never dropped.
 
     Raises:
         GuestError: the functions do not add up to the interval's total (it cannot be trusted).

@@ -61,7 +61,7 @@ def build(cache: Path) -> Path:
             )
             if done.returncode:
                 lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-                first = next((line for line in lines if "error" in line), lines[0])
+                first = next((line for line in lines if " error: " in line), lines[0])
                 raise HostError(f"plugin: {gcc} cannot compile {folder}: {first}")
             os.replace(made, target)
     except OSError as error:

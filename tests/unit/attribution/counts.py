@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Builders of plugin output and profiles for the tests of attribution."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+
+from kdelta.attribution.profiles import USER
+from kdelta.model import EXACT_COUNTERS, Profile
+
+HEADER = struct.pack("<8s4I16s24x", b"KDPLUG01", 64, 7, 4, 0, b"x86_64")
+Record = tuple[int, Sequence[int]]
+
+
+def interval(ident: int, records: Sequence[Record]) -> bytes:
+    """One interval as the plugin writes it."""
+    body = b"".join(struct.pack("<8Q", pc, *counts) for pc, counts in records)
+    return struct.pack("<4s3I", b"KDIV", ident, len(records), zlib.crc32(body)) + body
+
+
+def trailer(intervals: int, flags: int = 0) -> bytes:
+    """The end of a file."""
+    return struct.pack("<4s3I", b"KDEN", intervals, flags, 0)
+
+
+def output(*intervals: bytes, flags: int = 0) -> bytes:
+    """A whole file."""
+    return HEADER + b"".join(intervals) + trailer(len(intervals), flags)
+
+
+def profile(instructions: Mapping[str, int], ops: int = 1, user: int = 0) -> Profile:
+    """A profile whose functions have instructions only."""
+    rest = (0,) * (len(EXACT_COUNTERS) - 1)
+    functions = {name: (count, *rest) for name, count in instructions.items()}
+    if user:
+        functions[USER] = (user, *rest)
+    return Profile(ops=ops, functions=functions, total=(sum(instructions.values()) + user, *rest))

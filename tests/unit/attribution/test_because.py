@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The functions behind a difference, and the line that names them."""
+
+from __future__ import annotations
+
+import math
+
+import counts
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdelta.attribution.because import because_text, cumulative_shares, differences
+from kdelta.attribution.profiles import kernel_vector
+
+# access(2) from 6.18 to 7.0, FEASIBILITY.md
+OLD = counts.profile({"step_into": 270, "walk_component": 143, "memset_orig": 723, "link_path_walk": 400, "same": 9})
+NEW = counts.profile({"memset_orig": 52, "link_path_walk": 533, "same": 9})
+
+
+def test_functions_are_sorted_by_the_size_of_their_difference() -> None:
+    found = [(d.function, d.baseline, d.patched, d.delta) for d in differences(OLD, NEW)]
+    assert found == [
+        ("memset_orig", 723, 52, -671),
+        ("step_into", 270, 0, -270),
+        ("walk_component", 143, 0, -143),
+        ("link_path_walk", 400, 533, 133),
+    ]
+
+
+def test_a_vanished_function_names_the_one_that_grew_accordingly() -> None:
+    notes = {d.function: d.note for d in differences(OLD, NEW)}
+    assert notes["step_into"] == "gone, maybe inlined into link_path_walk"
+    assert notes["walk_component"] == "gone, maybe inlined into link_path_walk"
+    assert notes["memset_orig"] == ""
+    assert {d.function: d.note for d in differences(NEW, OLD)}["step_into"] == "new"
+
+
+@pytest.mark.parametrize("growth", [0, 24, 111])
+def test_no_host_is_named_where_none_grew_accordingly(growth: int) -> None:
+    before, after = counts.profile({"f": 100, "g": 50}), counts.profile({"g": 50 + growth})
+    assert differences(before, after)[0 if growth <= 100 else 1].note == "gone"
+
+
+def test_counts_are_per_operation_and_user_space_is_left_out() -> None:
+    before, after = counts.profile({"f": 30}, ops=10, user=500), counts.profile({"f": 15}, ops=2, user=100)
+    (delta,) = differences(before, after)
+    assert (delta.baseline, delta.patched, delta.delta) == (3.0, 7.5, 4.5)
+
+
+functions = st.dictionaries(st.sampled_from("abcdefghij"), st.integers(0, 10**6), max_size=10)
+
+
+@given(functions, functions, st.integers(1, 64), st.integers(1, 64))
+def test_swapping_the_kernels_negates_every_difference(
+    before: dict[str, int], after: dict[str, int], ops: int, other_ops: int
+) -> None:
+    a, b = counts.profile(before, ops=ops), counts.profile(after, ops=other_ops)
+    there, back = differences(a, b), differences(b, a)
+    assert [(d.function, d.baseline, d.patched, d.delta) for d in there] == [
+        (d.function, d.patched, d.baseline, -d.delta) for d in back
+    ]
+
+
+@given(functions, functions)
+def test_the_differences_add_up_to_the_whole(before: dict[str, int], after: dict[str, int]) -> None:
+    a, b = counts.profile(before, user=3), counts.profile(after, user=99)
+    deltas = differences(a, b)
+    net = kernel_vector(b)[0] - kernel_vector(a)[0]
+    assert math.fsum(d.delta for d in deltas) == net
+    shares = cumulative_shares(deltas)
+    if net and deltas:
+        assert shares[-1] == pytest.approx(1.0)
+    else:
+        assert all(share is None for share in shares)
+
+
+def test_equal_profiles_have_no_differences_and_no_text() -> None:
+    assert differences(OLD, OLD) == ()
+    assert because_text((), -5.0) == ""
+
+
+def test_the_line_names_what_is_gone_first_then_what_changed() -> None:
+    assert because_text(differences(OLD, NEW), -33.1, 3) == (
+        "-33 %: step_into and walk_component gone (-413), memset_orig -671"
+    )
+
+
+def test_the_line_names_what_is_new() -> None:
+    before = counts.profile({"close": 100})
+    after = counts.profile({"close": 104, "path_from_stashed": 101, "call_rcu": 264, "tiny": 1})
+    assert because_text(differences(before, after), 370.0, 9) == "+370 %: call_rcu and path_from_stashed new (+365)"
+
+
+def test_small_effects_and_missing_ones_are_written_plainly() -> None:
+    deltas = differences(counts.profile({"f": 1001}, ops=10), counts.profile({"f": 998}, ops=10))
+    assert because_text(deltas, -0.3) == "-0.3 %: f -0.3"
+    assert because_text(deltas, None) == "f -0.3"
+    assert because_text(deltas, math.nan) == "f -0.3"

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Plugin output is read whole or refused; profiles add up."""
+
+from __future__ import annotations
+
+import counts
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from kdelta.attribution import profiles
+from kdelta.errors import GuestError
+from kdelta.model import Profile
+
+KERNEL = 0xFFFFFFFF81000000
+ONE = (1, 2, 3, 4, 5, 6, 7)
+
+
+class ByPage:
+    """Names an address by its page; the first page of the kernel has no name."""
+
+    def names(self, addresses: NDArray[np.uint64], /) -> list[str | None]:
+        return [None if a >> 12 == KERNEL >> 12 else f"f{(a >> 12) & 0xFF}.isra.0" for a in addresses.tolist()]
+
+
+def test_intervals_come_back_as_they_were_written() -> None:
+    data = counts.output(counts.interval(7, [(0x400000, ONE), (KERNEL, ONE)]), counts.interval(0xDEADBEEF, []))
+    first, second = profiles.read(data)
+    assert (first.id, first.pcs.tolist(), first.counts.tolist()) == (7, [0x400000, KERNEL], [list(ONE), list(ONE)])
+    assert (second.id, second.pcs.shape, second.counts.shape) == (0xDEADBEEF, (0,), (0, 7))
+
+
+@pytest.mark.parametrize("kept", range(0, 64 + 16 + 64 + 16, 5))
+def test_output_cut_off_anywhere_is_refused(kept: int) -> None:
+    data = counts.output(counts.interval(1, [(KERNEL, ONE)]))
+    assert kept < len(data)
+    with pytest.raises(GuestError, match=r"cut off|no header"):
+        profiles.read(data[:kept])
+
+
+@given(st.integers(64 + 12, 64 + 16 + 2 * 64 - 1), st.integers(1, 255))
+def test_a_changed_byte_in_an_interval_is_refused(position: int, flip: int) -> None:
+    data = bytearray(counts.output(counts.interval(1, [(KERNEL, ONE), (KERNEL + 4, ONE)])))
+    data[position] ^= flip
+    with pytest.raises(GuestError, match="checksum"):
+        profiles.read(bytes(data))
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (b"", "no header"),
+        (b"ELF" + counts.HEADER[3:] + counts.trailer(0), "not the counting plugin"),
+        (counts.HEADER[:12] + b"\x08" + counts.HEADER[13:] + counts.trailer(0), "8 counters"),
+        (counts.HEADER + b"KDXX" + bytes(12), "starts no interval"),
+        (counts.HEADER + counts.interval(1, []) + counts.trailer(2), "trailer tells of 2 intervals, 1 are there"),
+        (counts.output() + b"more", "4 bytes follow"),
+        (counts.output(flags=1), "BEGIN mark without its END"),
+        (counts.output(counts.interval(5, []), counts.interval(5, [])), "0x5 occurs twice"),
+        (counts.output(counts.interval(5, [(2, ONE), (1, ONE)])), "not in order"),
+        (counts.output(counts.interval(5, [(2, ONE), (2, ONE)])), "not in order"),
+    ],
+)
+def test_damaged_output_is_refused_with_a_reason(data: bytes, complaint: str) -> None:
+    with pytest.raises(GuestError, match=complaint):
+        profiles.read(data)
+
+
+def test_an_abandoned_interval_is_no_damage() -> None:
+    assert profiles.read(counts.output(counts.interval(1, []), flags=2))[0].id == 1
+
+
+def test_addresses_become_functions_user_space_and_unknown_pages() -> None:
+    records = [(0x400000, ONE), (KERNEL, ONE), (KERNEL + 8, ONE), (KERNEL + 0x1000, ONE), (KERNEL + 0x2000, ONE)]
+    (interval,) = profiles.read(counts.output(counts.interval(1, records)))
+    folded = profiles.fold(interval, ByPage(), ops=16)
+    assert folded.functions == {
+        "[user]": ONE,
+        f"[unknown {KERNEL:#x}]": tuple(2 * v for v in ONE),
+        "f1": ONE,
+        "f2": ONE,
+    }
+    assert folded.ops == 16
+    assert profiles.user_vector(folded) == ONE
+    assert profiles.kernel_vector(folded) == tuple(4 * v for v in ONE)
+
+
+def test_without_symbols_no_address_is_dropped() -> None:
+    (interval,) = profiles.read(counts.output(counts.interval(1, [(0x1000, ONE), (KERNEL, ONE)])))
+    assert profiles.fold(interval, None).functions == {"[user]": ONE, f"[unknown {KERNEL:#x}]": ONE}
+
+
+def test_an_empty_interval_folds_to_nothing() -> None:
+    (interval,) = profiles.read(counts.output(counts.interval(1, [])))
+    assert profiles.fold(interval, ByPage()) == Profile(ops=1, functions={}, total=(0,) * 7)
+
+
+vectors = st.tuples(*[st.integers(0, 2**50)] * 7)
+
+
+@given(st.dictionaries(st.one_of(st.integers(0, 2**47), st.integers(KERNEL, KERNEL + 2**20)), vectors, max_size=40))
+def test_the_functions_of_a_fold_add_up_to_the_interval(records: dict[int, tuple[int, ...]]) -> None:
+    (interval,) = profiles.read(counts.output(counts.interval(1, sorted(records.items()))))
+    folded = profiles.fold(interval, ByPage())
+    expected = tuple(sum(v[column] for v in records.values()) for column in range(7))
+    assert folded.total == expected
+    assert tuple(sum(v[column] for v in folded.functions.values()) for column in range(7)) == expected
+    both = zip(profiles.kernel_vector(folded), profiles.user_vector(folded), strict=True)
+    assert tuple(kernel + user for kernel, user in both) == expected
+
+
+def test_a_profile_that_does_not_add_up_is_refused() -> None:
+    with pytest.raises(GuestError, match="add up to"):
+        profiles.check(Profile(ops=1, functions={"f": ONE}, total=(2, *ONE[1:])))
+
+
+@pytest.mark.parametrize(
+    ("totals", "index"),
+    [
+        ([5], 0),
+        ([9, 7, 7, 7, 1], 1),  # the mode, not the minimum
+        ([4, 3, 2, 1, 5, 6, 7], 0),  # all differ: the median
+        ([8, 2, 6, 4], 3),  # an even number: the lower median
+        ([9, 9, 1, 1, 5], 2),  # two modes: the lower
+        ([3, 3, 2, 2, 1, 1], 2),  # three modes: the middle one
+    ],
+)
+def test_the_repetition_that_stands_for_all_is_the_mode_or_the_lower_median(totals: list[int], index: int) -> None:
+    assert profiles.pick(totals) == index
+
+
+def test_nothing_can_be_picked_from_nothing() -> None:
+    with pytest.raises(ValueError, match="no repetition"):
+        profiles.pick([])
+    with pytest.raises(ValueError, match="no profile"):
+        profiles.median_profile([])
+
+
+def test_the_median_seed_is_chosen_by_kernel_instructions_per_operation() -> None:
+    low = counts.profile({"f": 10}, ops=1, user=1000)
+    middle = counts.profile({"f": 44}, ops=4)
+    high = counts.profile({"f": 24}, ops=2)
+    assert profiles.median_profile([high, low, middle]) is middle
+    assert profiles.median_profile([high, low]) is low

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The plugin is compiled once per content; a machine that cannot compile or run it is told so."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kdelta.errors import HostError
+from kdelta.machine import plugin
+
+
+@pytest.fixture
+def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "plugin"
+    folder.mkdir()
+    (folder / "one.c").write_text("int one(void);\nint one(void) { return 1; }\n")
+    (folder / "two.h").write_text("")
+    monkeypatch.setattr(plugin, "shipped", lambda name: tmp_path / name)
+    return folder
+
+
+def test_equal_sources_are_compiled_once(sources: Path, tmp_path: Path) -> None:
+    made = plugin.build(tmp_path / "cache")
+    stamp = made.stat().st_mtime_ns
+    assert made.read_bytes()[:4] == b"\x7fELF"
+    assert plugin.build(tmp_path / "cache") == made
+    assert made.stat().st_mtime_ns == stamp
+    assert [path.name for path in made.parent.iterdir()] == [made.name]
+
+
+@pytest.mark.parametrize("changed", ["one.c", "two.h", "three.c"])
+def test_changed_sources_are_compiled_again(sources: Path, tmp_path: Path, changed: str) -> None:
+    before = plugin.build(tmp_path / "cache")
+    (sources / changed).write_text("int three(void);\nint three(void) { return 3; }\n")
+    after = plugin.build(tmp_path / "cache")
+    assert after != before
+    assert after.is_file()
+
+
+def test_the_compilers_first_error_is_named(sources: Path, tmp_path: Path) -> None:
+    (sources / "one.c").write_text("int one(void) { return undeclared; }\n")
+    with pytest.raises(HostError, match="undeclared") as caught:
+        plugin.build(tmp_path / "cache")
+    assert "\n" not in str(caught.value)
+    assert not list((tmp_path / "cache" / "plugin").iterdir())
+
+
+def test_a_machine_without_gcc_is_told_what_to_install(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(HostError, match="apt install gcc"):
+        plugin.build(tmp_path / "cache")
+
+
+def test_a_cache_that_cannot_be_written_is_named(sources: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(HostError, match="cannot write below"):
+        plugin.build(tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    ("help_text", "supported"),
+    [("-plugin [file=]<file>[,<argname>=<argvalue>]\n", True), ("-device driver\n  no -plugin here\n", False)],
+)
+def test_plugins_are_supported_where_the_help_names_the_option(tmp_path: Path, help_text: str, supported: bool) -> None:
+    (tmp_path / "help").write_text(help_text)
+    qemu = tmp_path / "qemu"
+    qemu.write_text(f"#!/bin/sh\ncat '{tmp_path / 'help'}'\n")
+    qemu.chmod(0o755)
+    assert plugin.supports_plugins(qemu) is supported
+
+
+def test_a_qemu_that_cannot_run_is_named(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="cannot be run"):
+        plugin.supports_plugins(tmp_path / "missing")
