@@ -179,14 +179,16 @@ def show(kernel: str, as_json: bool, quiet: bool) -> None:
     """Describe one kernel: where it comes from, and what its config means for the cases."""
     import msgspec
 
-    found = _resolve((kernel,), quiet or as_json)
-    if len(found) != 1:
-        raise UserError(f"kernel {kernel!r}: a range is {len(found)} kernels; show takes one")
-    facts = _describe(found[0])
+    from kdelta.spec import parse_kernel
+
+    if parse_kernel(kernel).kind == "range":
+        raise UserError(f"kernel {kernel!r}: a range is several kernels; show takes one")
+    (found,) = _resolve((kernel,), quiet or as_json)
+    facts = _describe(found)
     if as_json:
-        _print_json({**msgspec.to_builtins(found[0]), **facts})
+        _print_json({**msgspec.to_builtins(found), **facts})
         return
-    _print_kernel(found[0], facts)
+    _print_kernel(found, facts)
 
 
 def _describe(kernel: Kernel) -> dict[str, Any]:

@@ -25,6 +25,7 @@ _IMAGE = re.compile(r"^(boot/vmlinu[xz]-[^/]+|(usr/)?lib/modules/[^/]+/vmlinuz|(
 _CONFIG = re.compile(r"^(boot/config-[^/]+|(usr/)?lib/modules/[^/]+/config)$")
 _IMAGE_LIMIT_BYTES = 512 << 20
 _CONFIG_LIMIT_BYTES = 4 << 20
+_TOTAL_LIMIT_BYTES = 16 << 30
 
 
 class DebFiles(Struct, frozen=True, kw_only=True):
@@ -65,8 +66,13 @@ def fields(path: Path) -> dict[str, str]:
 
 
 @contextmanager
-def _stream(path: Path) -> Iterator[tarfile.TarFile]:
-    """The package's data as a tar stream; a reader that stops early ends dpkg-deb."""
+def contents(path: Path) -> Iterator[tarfile.TarFile]:
+    """The package's data as a tar stream, to be read with ``members``; a reader that stops early ends dpkg-deb.
+
+    Raises:
+        UserError: the data is damaged or cut short, also where that shows only while a member is read.
+        HostError: dpkg-deb is missing.
+    """
     process = subprocess.Popen(
         [_program(), "--fsys-tarfile", str(path.absolute())], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
@@ -88,25 +94,28 @@ def _name(member: tarfile.TarInfo) -> str | None:
     return None if name.startswith("/") or ".." in name.split("/") else name
 
 
-def walk(path: Path, want: Callable[[str], int | None]) -> Iterator[tuple[str, IO[bytes], int]]:
-    """(name, open file, size) of each regular member for which ``want(name)`` gives a size limit in bytes.
+def members(tar: tarfile.TarFile, want: Callable[[str], int | None]) -> Iterator[tuple[str, IO[bytes]]]:
+    """(name, open file) of each regular member for which ``want(name)`` gives a size limit in bytes.
 
-    Each file must be read before the next is asked for.
+    Each file must be read before the next is asked for, inside the ``contents`` that gave ``tar``.
 
     Raises:
-        UserError: not a package, damaged, or a wanted member is over its limit.
+        UserError: a wanted member is over its limit, or all of them together are implausible.
     """
-    with _stream(path) as tar:
-        for member in tar:
-            name = _name(member)
-            limit = want(name) if name is not None and member.isreg() else None
-            if name is None or limit is None:
-                continue
-            if member.size > limit:
-                raise UserError(f"{path}: {name} has {member.size} bytes, more than the {limit} that are plausible")
-            opened = tar.extractfile(member)
-            if opened is not None:
-                yield name, opened, member.size
+    total_bytes = 0
+    for member in tar:
+        total_bytes += member.size
+        if total_bytes > _TOTAL_LIMIT_BYTES:
+            raise UserError(f"{member.name}: the package unpacks to more than {_TOTAL_LIMIT_BYTES >> 30} GiB")
+        name = _name(member)
+        limit = want(name) if name is not None and member.isreg() else None
+        if name is None or limit is None:
+            continue
+        if member.size > limit:
+            raise UserError(f"{name}: {member.size} bytes in a package, more than the {limit} that are plausible")
+        opened = tar.extractfile(member)
+        if opened is not None:
+            yield name, opened
 
 
 def read_kernel(path: Path) -> DebFiles:
@@ -123,10 +132,11 @@ def read_kernel(path: Path) -> DebFiles:
             return _IMAGE_LIMIT_BYTES
         return _CONFIG_LIMIT_BYTES if _CONFIG.match(name) else None
 
-    for name, opened, _ in walk(path, want):
-        files.setdefault("image" if _IMAGE.match(name) else "config", opened.read())
-        if len(files) == 2:  # the modules that follow are most of the package
-            break
+    with contents(path) as tar:
+        for name, opened in members(tar, want):
+            files.setdefault("image" if _IMAGE.match(name) else "config", opened.read())
+            if len(files) == 2:  # the modules that follow are most of the package
+                break
     return DebFiles(
         package=control.get("Package", ""),
         version=control.get("Version", ""),

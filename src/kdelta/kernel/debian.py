@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import msgspec
 from msgspec import Struct
@@ -269,18 +270,23 @@ def extract(package: Path, pattern: re.Pattern[str], target: Path, limit_bytes: 
         UserError: the package is damaged or has no such file.
         HostError: disk full.
     """
-    for name, opened, _ in deb.walk(package, lambda member: limit_bytes if pattern.match(member) else None):
-        final = target.with_name(target.name + name[name.find(".tar") :]) if ".tar" in name else target
-        try:
-            final.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=final.parent, prefix=".", delete=False) as file:
-                try:
-                    shutil.copyfileobj(opened, file, 1 << 20)
-                    os.replace(file.name, final)
-                except BaseException:
-                    Path(file.name).unlink(missing_ok=True)
-                    raise
-        except OSError as error:
-            raise cache.disk_error(error, final) from None
-        return final
+    with deb.contents(package) as tar:
+        for name, opened in deb.members(tar, lambda member: limit_bytes if pattern.match(member) else None):
+            final = target.with_name(target.name + name[name.find(".tar") :]) if ".tar" in name else target
+            _copy(opened, final)
+            return final
     raise UserError(f"{package.name}: the package holds no {pattern.pattern}")
+
+
+def _copy(opened: IO[bytes], final: Path) -> None:
+    try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=final.parent, prefix=".", delete=False) as file:
+            try:
+                shutil.copyfileobj(opened, file, 1 << 20)
+                os.replace(file.name, final)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise cache.disk_error(error, final) from None
