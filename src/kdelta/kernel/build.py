@@ -129,7 +129,7 @@ class Builder:
         """
         recent: deque[str] = deque(maxlen=4000)
         argv = self.argv(*words)
-        with open(log, "a", encoding="utf-8", errors="replace") as out:
+        with open(log, "a", buffering=1, encoding="utf-8", errors="replace") as out:
             out.write(" ".join(argv) + "\n")
             make = subprocess.Popen(
                 argv,

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Patch mails to single patches."""
+
+from __future__ import annotations
+
+import base64
+import quopri
+from pathlib import Path
+
+import pytest
+
+from kdelta.errors import UserError
+from kdelta.kernel.mail import MAX_BYTES, steps
+
+DATA = Path(__file__).parents[2] / "data" / "mail"
+DIFF = "diff --git a/a.c b/a.c\n--- a/a.c\n+++ b/a.c\n@@ -1,3 +1,4 @@\n one\n+\tnew = é;\n two\n three\n"
+
+
+def message(subject: str, body: str, headers: str = "") -> bytes:
+    return f"From 1 Mon Sep 17 00:00:00 2001\nFrom: a@b.c\nSubject: {subject}\n{headers}\n{body}\n".encode()
+
+
+def body_of(data: bytes) -> str:
+    (mail,) = steps(data, "p")
+    text = "\n".join(mail.lines)
+    return text[text.index("diff --git") :].rstrip("\n") + "\n"
+
+
+def test_a_series_is_put_in_the_order_of_its_numbers_without_its_cover_letter() -> None:
+    mails = steps((DATA / "pipe-series.mbox").read_bytes(), "pipe-series.mbox")
+    assert [mail.subject for mail in mails] == ["pipe: step 1", "pipe: step 2", "pipe: step 3"]
+    assert [mail.name for mail in mails] == [f"pipe-series.mbox [{n}/3]" for n in (1, 2, 3)]
+
+
+def test_a_missing_patch_of_a_series_is_named() -> None:
+    data = message("[PATCH 1/3] a", DIFF) + message("[PATCH 3/3] c", DIFF)
+    with pytest.raises(UserError, match=r"\[2/3\] of the series is missing"):
+        steps(data, "series.mbox")
+
+
+def test_a_patch_of_a_series_alone_in_its_file_is_taken() -> None:
+    assert len(steps(message("[PATCH 2/3] b", DIFF), "0002.patch")) == 1
+
+
+def test_two_versions_of_a_series_in_one_file_are_refused() -> None:
+    data = message("[PATCH 1/2] a", DIFF) + message("[PATCH v2 2/2] b", DIFF)
+    with pytest.raises(UserError, match="versions v1, v2"):
+        steps(data, "series.mbox")
+
+
+def test_a_patch_that_is_there_twice_is_refused() -> None:
+    data = message("[PATCH 1/2] a", DIFF) * 2 + message("[PATCH 2/2] b", DIFF)
+    with pytest.raises(UserError, match=r"\[1/2\] is in it 2 times"):
+        steps(data, "series.mbox")
+
+
+def test_replies_beside_the_patch_are_discussion() -> None:
+    quoted = "".join(f"> {line}\n" for line in DIFF.splitlines())
+    data = message("[PATCH] a", DIFF) + message("Re: [PATCH] a", quoted)
+    (mail,) = steps(data, "thread.mbox")
+    assert not mail.reply
+
+
+@pytest.mark.parametrize("prefix", ["> ", ">", "> > ", ">> ", "| "])
+def test_quotes_are_taken_off(prefix: str) -> None:
+    quoted = "".join(f"{prefix}{line}".rstrip() + "\n" for line in DIFF.splitlines())
+    assert body_of(message("Re: [PATCH] a", "On Monday A wrote:\n" + quoted)) == DIFF
+
+
+def test_a_reviewers_lines_between_the_quotes_are_dropped() -> None:
+    quoted = "".join(f"> {line}\n" for line in DIFF.splitlines()).replace("> +", "\nWhy this?\n\n> +", 1)
+    assert "Why this?" not in body_of(message("Re: [PATCH] a", quoted))
+
+
+def test_quoted_printable_is_decoded() -> None:
+    headers = (
+        "MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\n"
+    )
+    assert body_of(message("[PATCH] a", quopri.encodestring(DIFF.encode()).decode(), headers)) == DIFF
+
+
+def test_base64_is_decoded() -> None:
+    headers = "MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64\n"
+    assert body_of(message("[PATCH] a", base64.encodebytes(DIFF.encode()).decode(), headers)) == DIFF
+
+
+def test_another_character_set_becomes_the_same_text() -> None:
+    headers = "MIME-Version: 1.0\nContent-Type: text/plain; charset=iso-8859-1\nContent-Transfer-Encoding: base64\n"
+    data = message("[PATCH] a", base64.encodebytes(DIFF.encode("latin-1")).decode(), headers)
+    assert body_of(data) == DIFF
+
+
+def test_flowed_text_is_joined_and_unstuffed() -> None:
+    stuffed = "".join(
+        f" {line}\n" if line.startswith((" ", ">", "From ")) else f"{line}\n" for line in DIFF.splitlines()
+    )
+    flowed = stuffed.replace("+\tnew = é;", "+\tnew = \né;")
+    headers = "MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8; format=flowed\n"
+    assert body_of(message("[PATCH] a", flowed, headers)) == DIFF
+
+
+def test_carriage_returns_are_dropped() -> None:
+    assert body_of(message("[PATCH] a", DIFF).replace(b"\n", b"\r\n")) == DIFF
+
+
+def test_an_attached_patch_is_found() -> None:
+    body = (
+        "--x\nContent-Type: text/plain\n\nsee the attachment\n"
+        f'--x\nContent-Type: text/x-patch; name="a.patch"\nContent-Disposition: attachment\n\n{DIFF}--x--\n'
+    )
+    headers = 'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="x"\n'
+    assert body_of(message("[PATCH] a", body, headers)) == DIFF
+
+
+def test_a_bare_diff_needs_no_mail() -> None:
+    assert body_of(DIFF.encode()) == DIFF
+
+
+def test_a_mail_without_a_diff_says_so() -> None:
+    with pytest.raises(UserError, match="no diff found"):
+        steps(message("hello", "no patch here"), "mail.eml")
+
+
+def test_a_huge_file_is_refused() -> None:
+    with pytest.raises(UserError, match="more than the"):
+        steps(b" " * (MAX_BYTES + 1), "big.mbox")
+
+
+def test_a_line_that_an_mbox_had_to_escape_is_restored() -> None:
+    body = DIFF.replace(" three\n", " three\n").replace("+\tnew = é;", "+new\n>From here")
+    assert "\nFrom here" in body_of(message("[PATCH] a", body))
