@@ -38,6 +38,9 @@ _ABSENT = re.compile(
 _ONE_LINE = re.compile(r"^deb\s+(?:\[([^]]*)\]\s+)?(\S+)\s+(\S+)\s+(.+)$")
 _UPDATE_LIMIT_S = 900
 _DOWNLOAD_LIMIT_S = 3600
+# Index files of all suites, as they arrive and as they are kept. apt 2.6 does not return when they do not fit.
+_INDEX_BYTES = 256 << 20
+_UNPACKED_BYTES = 128 << 20
 
 
 class Source(Struct, frozen=True, kw_only=True):
@@ -262,6 +265,7 @@ class Apt:
         Raises:
             HostError: apt failed, with its own line.
         """
+        cache.require_space(self.folder, _INDEX_BYTES, "the index of Debian's archive")
         without: frozenset[str] = frozenset()
         for _ in range(3):
             self._configure(without)
@@ -290,12 +294,13 @@ class Apt:
         return text
 
     @contextmanager
-    def download(self, package: str, version: str) -> Iterator[Path]:
+    def download(self, package: str, version: str, size_bytes: int = 0) -> Iterator[Path]:
         """The verified .deb of one version, in a folder that is deleted afterwards.
 
         Raises:
             HostError: apt failed, with its own line, or the disk is full.
         """
+        cache.require_space(self.folder, size_bytes + _UNPACKED_BYTES, f"downloading {package}")
         try:
             folder = Path(tempfile.mkdtemp(prefix="deb-", dir=self.folder))
         except OSError as error:

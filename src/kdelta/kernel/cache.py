@@ -25,6 +25,9 @@ from kdelta.model import Arch
 from kdelta.paths import cache_dir
 
 
+_REMEDY = "free space, 'kdelta kernels prune', or set KDELTA_CACHE"
+
+
 class Entry(Struct, frozen=True, kw_only=True):
     """What is known of a stored image. Times are seconds since the epoch."""
 
@@ -71,17 +74,31 @@ def root() -> Path:
     return cache_dir() / "kernels"
 
 
+def _free_bytes(path: Path) -> int:
+    place = path.absolute()
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    return shutil.disk_usage(place).free
+
+
 def disk_error(error: OSError, path: Path) -> HostError:
     """An error of the disk as one line with the path, and the free space where that is the matter."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return HostError(f"{error.filename or path}: {error.strerror or error}; is the cache folder writable?")
-    place = path
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    free_mib = shutil.disk_usage(place).free >> 20
-    return HostError(
-        f"{path}: disk full ({free_mib} MiB free); free space, 'kdelta kernels prune', or set KDELTA_CACHE"
-    )
+    return HostError(f"{path}: disk full ({_free_bytes(path) >> 20} MiB free); {_REMEDY}")
+
+
+def require_space(path: Path, needed_bytes: int, purpose: str) -> None:
+    """Refuse early what cannot fit under ``path``.
+
+    Raises:
+        HostError: less than ``needed_bytes`` are free.
+    """
+    free_bytes = _free_bytes(path)
+    if free_bytes < needed_bytes:
+        raise HostError(
+            f"{path}: {purpose} needs {needed_bytes >> 20} MiB, there are {free_bytes >> 20} MiB free; {_REMEDY}"
+        )
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -212,10 +212,10 @@ def fetch(kernel: DebianKernel, progress: Progress | None = None) -> cache.Store
     archive = Archive(kernel.arch, said)
     said.step(f"downloading {kernel.release} ({kernel.size_bytes >> 20} MiB)")
     try:
-        files = _download(archive, kernel.package, kernel.package_version)
+        files = _download(archive, kernel.package, kernel.package_version, kernel.size_bytes)
     except HostError:
         archive.update()  # the mirror may have replaced it since the index was read
-        files = _download(archive, kernel.package, kernel.package_version)
+        files = _download(archive, kernel.package, kernel.package_version, kernel.size_bytes)
     config = files.config
     if not config and kernel.config_package:
         config = _download(archive, kernel.config_package, kernel.package_version).config
@@ -225,8 +225,8 @@ def fetch(kernel: DebianKernel, progress: Progress | None = None) -> cache.Store
     return ingest.store(origin, files.image, config, origin=origin, package=files.package, version=files.version)
 
 
-def _download(archive: Archive, package: str, version: str) -> deb.DebFiles:
-    with archive.apt.download(package, version) as path:
+def _download(archive: Archive, package: str, version: str, size_bytes: int = 0) -> deb.DebFiles:
+    with archive.apt.download(package, version, size_bytes) as path:
         return deb.read_kernel(path)
 
 
@@ -254,7 +254,7 @@ def fetch_source(version: str, progress: Progress | None = None) -> Path:
         if kept:
             return kept[0]
         said.step(f"downloading {found.package} {found.package_version} ({found.size_bytes >> 20} MiB)")
-        with archive.apt.download(found.package, found.package_version) as path:
+        with archive.apt.download(found.package, found.package_version, 2 * found.size_bytes) as path:
             return extract(path, _TARBALL, folder / f"linux-source-{found.package_version}", _TARBALL_LIMIT_BYTES)
 
 
