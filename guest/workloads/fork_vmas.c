@@ -270,7 +270,8 @@ static int figures(struct wl *wl)
 	error = cost_of_child(wl, &rest);
 	if (error)
 		return error;
-	wl_value(wl, "kernel_bytes_per_vma", (all - rest) / half);
+	if (all > rest) /* else something else on this machine gave memory back meanwhile */
+		wl_value(wl, "kernel_bytes_per_vma", (all - rest) / half);
 	if (s->naming == NONE)
 		return 0;
 

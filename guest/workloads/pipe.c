@@ -45,7 +45,8 @@ struct end {
 	struct slot *slot;
 	char *buf;
 	size_t size;
-	uint64_t random, sent;
+	uint64_t random, sent, writes;
+	bool exact;
 	int fd;
 };
 
@@ -65,6 +66,7 @@ static const struct {
 };
 #define MIX_TOTAL 297002u
 #define MIX_LARGEST 131072u
+#define EXACT_PERIOD 128u /* exact_ops in pipe.toml */
 
 static inline uint64_t next_random(uint64_t *state)
 {
@@ -75,15 +77,28 @@ static inline uint64_t next_random(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-static inline size_t mixed_size(uint64_t *state)
+static inline size_t size_in(uint64_t pick, uint64_t within)
 {
-	uint64_t r = next_random(state);
-	uint32_t pick = (uint32_t)(((r & 0xffffffffu) * MIX_TOTAL) >> 32);
 	unsigned int i = 0;
 
 	while (pick >= mix[i].upto)
 		i++;
-	return mix[i].from + (size_t)(((r >> 32) * mix[i].span) >> 32);
+	return mix[i].from + (size_t)((within * mix[i].span) >> 32);
+}
+
+/* In exact mode the sizes repeat with the period of an interval and take each class in its share. */
+static inline size_t mixed_size(struct end *e)
+{
+	uint64_t step, r;
+
+	if (e->exact) {
+		step = e->writes++ % EXACT_PERIOD;
+		r = step;
+		return size_in((2 * step + 1) * MIX_TOTAL / (2 * EXACT_PERIOD),
+			       next_random(&r) >> 32);
+	}
+	r = next_random(&e->random);
+	return size_in(((r & 0xffffffffu) * MIX_TOTAL) >> 32, r >> 32);
 }
 
 static int resize(struct wl *wl, int fd)
@@ -159,6 +174,7 @@ static int task_setup(struct wl_task *t)
 	t->counted = writer;
 	e->slot = writer ? &shared->writer[t->nr] : &shared->reader[t->nr - s->writers];
 	e->size = writer ? s->message : s->read_size;
+	e->exact = t->wl->exact;
 	e->random = t->wl->seed ^ ((uint64_t)t->nr << 32);
 	e->buf = malloc(e->size);
 	if (!e->buf)
@@ -227,7 +243,7 @@ static inline void op_mix(struct wl_task *t)
 	struct end *e = t->priv;
 
 	if (t->counted)
-		write_op(t, e, mixed_size(&e->random));
+		write_op(t, e, mixed_size(e));
 	else
 		read_op(t);
 }

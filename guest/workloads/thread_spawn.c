@@ -19,6 +19,11 @@
 
 #define MAX_TASKS 1024
 #define WARM_UP 64 /* threads before /proc/self/maps is looked at */
+/* A detached thread is still on its stack when the next one is made: so many may be. */
+#define DETACHED_STACKS 4
+/* What libc keeps of free stacks; beyond it unmaps them, which is not what is measured here. */
+#define STACK_CACHE (40u << 20)
+#define DEFAULT_STACK (8u << 20)
 
 struct shared {
 	_Atomic uint64_t maps_changed;
@@ -26,7 +31,7 @@ struct shared {
 
 struct spawner {
 	pthread_attr_t attr;
-	sem_t ran;
+	sem_t ran, go;
 	uint64_t maps; /* after warm-up */
 };
 
@@ -63,6 +68,15 @@ static void *says_it_ran(void *arg)
 	return NULL;
 }
 
+static void *waits_for_go(void *arg)
+{
+	struct spawner *s = arg;
+
+	while (sem_wait(&s->go) && errno == EINTR)
+		;
+	return says_it_ran(s);
+}
+
 static void op_join(struct wl_task *t)
 {
 	struct spawner *s = t->priv;
@@ -87,6 +101,24 @@ static void op_detached(struct wl_task *t)
 		;
 }
 
+/* Has libc map as many stacks as can be in use at a time. */
+static void map_stacks(struct wl_task *t)
+{
+	struct spawner *s = t->priv;
+	pthread_t thread;
+	int i, made = 0;
+
+	for (i = 0; i < DETACHED_STACKS; i++)
+		made += !pthread_create(&thread, &s->attr, waits_for_go, s);
+	for (i = 0; i < made; i++)
+		sem_post(&s->go);
+	for (i = 0; i < made; i++)
+		while (sem_wait(&s->ran) && errno == EINTR)
+			;
+	if (made < DETACHED_STACKS)
+		wl_op_failed(t, "pthread_create");
+}
+
 static void op_fork(struct wl_task *t)
 {
 	pid_t pid = fork();
@@ -105,17 +137,36 @@ WORKLOAD_BATCH(batch_fork, op_fork)
 
 static const struct workload spawn_detached, spawn_fork;
 
+/* Only stacks that libc keeps are reused. */
+static int check_stacks(struct wl *wl)
+{
+	uint64_t stack = wl_param_u64(wl, "stack");
+	uint64_t count = wl->processes ? 1 : wl->tasks;
+
+	if (wl_param_u64(wl, "detached"))
+		count *= DETACHED_STACKS;
+	errno = 0;
+	if (count * (stack ? stack : DEFAULT_STACK) > STACK_CACHE)
+		return wl_fail(wl,
+			       "%llu stacks at a time do not fit into the 40 MiB that libc keeps: "
+			       "set stack=64K",
+			       (unsigned long long)count);
+	return 0;
+}
+
 static int setup(struct wl *wl)
 {
 	wl->tasks = (unsigned int)wl_param_u64(wl, "tasks");
 	wl->processes = wl->tasks > 1 && wl_param_is(wl, "mode", "processes");
 	if (wl->tasks > MAX_TASKS)
 		return wl_fail(wl, "at most %d tasks", MAX_TASKS);
-	if (wl_param_is(wl, "instead", "fork"))
+	if (wl_param_is(wl, "instead", "fork")) {
 		wl->def = &spawn_fork;
-	else if (wl_param_u64(wl, "detached"))
+		return 0;
+	}
+	if (wl_param_u64(wl, "detached"))
 		wl->def = &spawn_detached;
-	return 0;
+	return check_stacks(wl);
 }
 
 static int task_setup(struct wl_task *t)
@@ -129,11 +180,14 @@ static int task_setup(struct wl_task *t)
 		return wl_fail(t->wl, "memory for a task");
 	t->priv = s;
 	sem_init(&s->ran, 0, 0);
+	sem_init(&s->go, 0, 0);
 	pthread_attr_init(&s->attr);
 	if (stack && (errno = pthread_attr_setstacksize(&s->attr, stack)))
 		return wl_fail(t->wl, "stack=%llu", (unsigned long long)stack);
 	pthread_attr_setdetachstate(&s->attr,
 				    detached ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
+	if (t->wl->def == &spawn_detached)
+		map_stacks(t);
 	for (i = 0; i < WARM_UP; i++)
 		t->wl->def->op(t);
 	s->maps = hash_maps();

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every shipped workload and the will-it-scale adapter on this machine: states, counts and figures, never times."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from kdelta.guest import binary
+from kdelta.guest.jobs import jobs_text
+from kdelta.guest.metrics import repetitions, timed_runs
+from kdelta.guest.protocol import Done, Record, Task, parse
+from kdelta.model import Case, Effort, Mode, RunResult
+from kdelta.paths import shipped
+from kdelta.workloads import Workload, catalogue, parse_case
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
+
+GUEST = shipped("guest")
+WIS = Path(__file__).parents[2] / "data" / "wis"
+SHORT = Effort(warmup_windows=1, windows=2, window_ms=10, latency_ops=100, repetitions=3, limit_ms=30_000)
+
+EVERY_KNOB = (
+    "pidfd_open:held=0|1",
+    "pidfd_open:target=child,targets=8,held=0|1",
+    "path_lookup:paths=recorded|hits|misses",
+    "path_lookup:paths=depth,depth=1|16",
+    "path_lookup:paths=symlinks,hops=0|8",
+    "path_lookup:syscall=access|stat|openat,tasks=2,mode=threads|processes,directory=shared|own",
+    "pipe:writers=2,readers=3,mode=threads|processes,pattern=stream|mix|herd|small_after_big",
+    "pipe:message=1|1M,pipe_bytes=4096",
+    "fork_vmas:vmas=64,pages=0|10,fill=zero|random",
+    "thread_spawn:tasks=1|2,mode=threads|processes",
+    "thread_spawn:detached=1,stack=0|64K",
+    "thread_spawn:instead=fork",
+)
+
+Outcome = tuple[dict[str, RunResult], list[Record], dict[str, int]]
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="session")
+def known() -> dict[str, Workload]:
+    return catalogue([WIS])
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return binary.build("x86_64", cache=tmp_path_factory.mktemp("cache"), wis_dir=WIS)
+
+
+@pytest.fixture(scope="session")
+def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same sources under the address and undefined-behaviour sanitizers."""
+    target = tmp_path_factory.mktemp("sanitized") / "kdelta-guest"
+    sources = [*GUEST.glob("*.c"), *GUEST.glob("workloads/*.c")]
+    flags = ["-g", "-O1", "-std=gnu11", "-D_GNU_SOURCE", "-pthread"]
+    flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    subprocess.run(["gcc", *flags, *map(str, sources), "-lm", "-o", str(target)], check=True)
+    return target
+
+
+def _cases(texts: Sequence[str], known: dict[str, Workload]) -> list[Case]:
+    return [case for text in texts for case in parse_case(text, known)]
+
+
+@pytest.fixture
+def run(known: dict[str, Workload], tmp_path: Path) -> Run:
+    """Run cases; the results by name, all records, and the index of each case."""
+
+    def call(program: Path, *texts: str, mode: Mode = "timed", wrapper: Sequence[str] = ()) -> Outcome:
+        cases = _cases(texts, known)
+        indexes = range(len(cases))
+        exact_ops = {i: max(1, known[cases[i].workload].exact_ops) for i in indexes}
+        text = jobs_text(dict(enumerate(cases)), mode=mode, efforts=dict.fromkeys(indexes, SHORT), exact_ops=exact_ops)
+        (tmp_path / "jobs").write_text(text)
+        with (tmp_path / "stream").open("wb") as file:
+            argv = [*wrapper, program, "--native", "--jobs", tmp_path / "jobs", "--data", GUEST / "data"]
+            subprocess.run([*argv, "--fd", str(file.fileno())], pass_fds=[file.fileno()], check=True, timeout=300)
+        stream = parse((tmp_path / "stream").read_bytes())
+        assert (stream.state, stream.noise) == ("ok", ())
+        metrics = {i: known[cases[i].workload].metrics if mode == "timed" else () for i in indexes}
+        runs = timed_runs(stream.records, list(indexes), metrics, ("ok", ""))
+        return (
+            {case.label: result for case, result in zip(cases, runs, strict=True)},
+            list(stream.records),
+            {case.label: i for i, case in enumerate(cases)},
+        )
+
+    return call
+
+
+def _bad(runs: dict[str, RunResult]) -> dict[str, str]:
+    return {name: f"{r.state}: {r.why}" for name, r in runs.items() if r.state != "ok"}
+
+
+def test_every_knob_runs_on_this_kernel(program: Path, run: Run) -> None:
+    runs, _, _ = run(program, *EVERY_KNOB)
+    assert _bad(runs) == {}
+    assert all(series.values for r in runs.values() for series in r.series)
+
+
+def test_every_metric_of_a_default_case_has_a_value(program: Path, run: Run, known: dict[str, Workload]) -> None:
+    runs, _, _ = run(program, "pidfd_open", "path_lookup", "pipe", "fork_vmas", "thread_spawn")
+    assert _bad(runs) == {}
+    for name, result in runs.items():
+        conditional = {"slab_per_name", "kernel_per_vma"}  # only with names; only where nobody else gives memory back
+        assert {m.name for m in known[name].metrics} - conditional == {s.metric for s in result.series} - conditional
+
+
+def test_no_workload_breaks_a_rule_that_the_sanitizers_check(sanitized: Path, run: Run) -> None:
+    runs, _, _ = run(sanitized, *(text.replace("pages=0|10,fill=zero|random", "pages=10") for text in EVERY_KNOB))
+    assert _bad(runs) == {}
+
+
+def test_the_sources_compile_for_arm64(tmp_path: Path) -> None:
+    if shutil.which("aarch64-linux-gnu-gcc") is None:
+        pytest.skip("no aarch64-linux-gnu-gcc: kdelta doctor names the package")
+    program = binary.build("arm64", cache=tmp_path, wis_dir=WIS)
+    assert program.read_bytes()[18:20] == b"\xb7\x00"  # EM_AARCH64
+
+
+def test_all_but_will_it_scale_mark_the_intervals_that_they_were_asked_for(
+    program: Path, run: Run, known: dict[str, Workload]
+) -> None:
+    texts = ["pidfd_open", "path_lookup", "path_lookup:tasks=2", "pipe", "fork_vmas:vmas=64", "thread_spawn:tasks=2"]
+    texts += [f"pipe:writers=2,readers=2,mode=processes,pattern={p}" for p in ("mix", "herd", "small_after_big")]
+    _, records, index = run(program, *texts, mode="exact")
+    assert [(r.state, r.why) for r in records if isinstance(r, Done)] == [("ok", "")] * len(index)
+    for name, i in index.items():
+        assert len(repetitions(records, i)) == SHORT.repetitions, name
+    counted = {name: repetitions(records, i)[0].ops for name, i in index.items()}
+    ops = known["pipe"].exact_ops
+    assert (counted["pipe"], counted["pipe:writers=2,readers=2,mode=processes,pattern=mix"]) == (ops, 2 * ops)
+
+
+# path_lookup
+
+
+def test_a_sweep_is_205_lookups_of_which_118_fail_and_symlinks_are_crossed(program: Path, run: Run) -> None:
+    runs, _, _ = run(program, "path_lookup:paths=recorded|hits|misses", "path_lookup:paths=symlinks,hops=0|3")
+    facts = {name: (r.facts["lookups"], r.facts["enoent"], r.facts["links_crossed"]) for name, r in runs.items()}
+    assert facts["path_lookup"] == (205, 118, 21)
+    assert facts["path_lookup:paths=hits"][:2] == (205, 0)
+    assert facts["path_lookup:paths=misses"][:2] == (205, 205)
+    assert facts["path_lookup:paths=symlinks,hops=0"] == (205, 0, 0)
+    assert facts["path_lookup:paths=symlinks,hops=3"] == (205, 0, 3 * 205)
+
+
+def test_names_keep_their_results_where_chroot_is_refused(program: Path, run: Run) -> None:
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("needs root and setpriv to give up CAP_SYS_CHROOT")
+    drop = ["setpriv", "--bounding-set=-sys_chroot"]
+    runs, _, _ = run(program, "path_lookup", "path_lookup:tasks=2,directory=own", wrapper=drop)
+    assert _bad(runs) == {}
+    assert {r.facts["chroot"] for r in runs.values()} == {0}
+
+
+def test_the_recorded_set_is_what_it_says(known: dict[str, Workload]) -> None:
+    folder = GUEST / "data" / "path_lookup"
+    lines = [line.split(" ", 2) for line in (folder / "paths.txt").read_text().splitlines()]
+    assert [len(lines), len({p for _, _, p in lines})] == [205, 205]
+    assert sum(kind == "miss" for kind, _, _ in lines) == 118
+    assert sum(int(links) for _, links, _ in lines) == 21
+    components = [len([c for c in path.split("/") if c]) for _, _, path in lines]
+    assert sum(components) / len(components) > 4
+    made = {line.split(" ")[1] for line in (folder / "tree.txt").read_text().splitlines()}
+    assert {os.path.dirname(p) for p in made} <= made | {"/"}
+    assert known["path_lookup"].parts_per_op == 205
+
+
+def test_a_tree_that_differs_from_the_data_fails_the_case(
+    program: Path, known: dict[str, Workload], tmp_path: Path
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("the tree is verified under chroot, which needs root")
+    shutil.copytree(GUEST / "data", tmp_path / "data")
+    tree = tmp_path / "data" / "path_lookup" / "tree.txt"
+    tree.write_text(tree.read_text().replace("f /usr/include/stdlib.h\n", ""))
+    paths = tmp_path / "data" / "path_lookup" / "paths.txt"
+    assert "hit 0 /usr/include/stdlib.h" in paths.read_text() or "f /usr/include/stdlib.h" not in tree.read_text()
+    paths.write_text(paths.read_text().replace("hit 0 ", "hit 1 ", 1))
+    (case,) = parse_case("path_lookup", known)
+    text = jobs_text({0: case}, mode="timed", efforts={0: SHORT}, exact_ops={0: 1})
+    (tmp_path / "jobs").write_text(text)
+    with (tmp_path / "stream").open("wb") as file:
+        argv = [program, "--native", "--jobs", tmp_path / "jobs", "--data", tmp_path / "data"]
+        subprocess.run([*argv, "--fd", str(file.fileno())], pass_fds=[file.fileno()], check=True, timeout=60)
+    stream = parse((tmp_path / "stream").read_bytes())
+    (result,) = timed_runs(stream.records, [0], {0: known["path_lookup"].metrics}, ("ok", ""))
+    assert result.state == "failed"
+    assert "the data says" in result.why
+
+
+# pidfd_open, pipe, fork_vmas
+
+
+def test_nothing_is_left_of_targets_that_have_exited(program: Path, run: Run) -> None:
+    runs, _, _ = run(program, "pidfd_open:target=child,targets=4")
+    (result,) = runs.values()
+    assert result.facts["objects_left"] < 256  # a leak leaves one or more for each; others use this machine too
+
+
+def test_only_writers_are_counted(program: Path, run: Run) -> None:
+    _, records, _ = run(program, "pipe:writers=2,readers=3")
+    assert [r.k for r in records if isinstance(r, Task)] == [0, 1]
+
+
+def test_a_pipe_that_the_kernel_refuses_fails_with_the_remedy(program: Path, run: Run) -> None:
+    if os.geteuid() == 0 and shutil.which("setpriv") is None:
+        pytest.skip("needs setpriv to give up CAP_SYS_RESOURCE")
+    drop = ["setpriv", "--bounding-set=-sys_resource"] if os.geteuid() == 0 else []
+    runs, _, _ = run(program, "pipe:pipe_bytes=1G", wrapper=drop)
+    (result,) = runs.values()
+    assert result.state == "failed"
+    assert "/proc/sys/fs/pipe-max-size" in result.why
+
+
+def test_mappings_do_not_merge_and_are_counted(program: Path, run: Run) -> None:
+    runs, _, _ = run(program, "fork_vmas:vmas=1|600|4000")
+    assert _bad(runs) == {}
+    assert sorted(r.facts["mappings"] for r in runs.values()) == [1, 600, 4000]
+
+
+def test_names_are_set_or_the_missing_config_is_named(program: Path, run: Run) -> None:
+    runs, _, _ = run(program, "fork_vmas:vmas=64,names=same|distinct|longest")
+    for result in runs.values():
+        assert result.state in ("ok", "unsupported")
+        assert result.state == "ok" or "CONFIG_ANON_VMA_NAME" in result.why
+
+
+def test_more_mappings_than_the_sysctl_allows_fail_with_the_remedy(program: Path, run: Run) -> None:
+    if int(Path("/proc/sys/vm/max_map_count").read_text()) > 65536:
+        pytest.skip("vm.max_map_count allows the largest case here")
+    runs, _, _ = run(program, "fork_vmas:vmas=65536")
+    (result,) = runs.values()
+    assert result.state == "failed"
+    assert "vm.max_map_count" in result.why
+
+
+# thread_spawn
+
+
+def test_a_loop_that_maps_nothing_says_so(program: Path, run: Run) -> None:
+    runs, _, _ = run(program, "thread_spawn:tasks=1|2,mode=processes,detached=0|1,stack=0|64K")
+    assert _bad(runs) == {}
+    assert {r.facts["maps_changed"] for r in runs.values()} == {0}
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
+@pytest.mark.parametrize("case", ["thread_spawn", "thread_spawn:detached=1"])
+def test_no_thread_costs_an_mmap_or_munmap_after_warm_up(program: Path, run: Run, tmp_path: Path, case: str) -> None:
+    log = tmp_path / "strace"
+    calls = "trace=clone3,clone,mmap,munmap,mremap"
+    run(program, case, wrapper=["strace", "-f", "-e", calls, "-o", str(log)])
+    lines = log.read_text().splitlines()
+    threads = [i for i, line in enumerate(lines) if "CLONE_THREAD" in line]
+    assert len(threads) > 164  # 64 of warm-up, 100 latencies
+    loop = lines[threads[70] : threads[-1]]
+    assert [line for line in loop if re.search(r"\b(mmap|munmap|mremap)\(", line)] == []
+
+
+def test_stacks_that_libc_would_unmap_are_refused(program: Path, run: Run) -> None:
+    runs, _, _ = run(program, "thread_spawn:tasks=8,mode=threads", "thread_spawn:tasks=8,mode=threads,stack=64K")
+    refused, accepted = runs.values()
+    assert (refused.state, accepted.state) == ("failed", "ok")
+    assert "set stack=64K" in refused.why
+
+
+# will-it-scale
+
+
+def test_unmodified_testcases_run_as_threads_and_processes(program: Path, run: Run) -> None:
+    runs, records, index = run(
+        program, "wis/tick:tasks=1|2,mode=threads|processes", "wis/ping-pong:tasks=2,mode=threads|processes"
+    )
+    assert _bad(runs) == {}
+    for name, i in index.items():
+        tasks = [r for r in records if isinstance(r, Task) and r.j == i]
+        assert len(tasks) == (2 if "tasks=2" in name else 1)
+        assert all(task.ops > 0 for task in tasks)
+
+
+def test_a_testcase_that_returns_fails_and_leaves_no_process(program: Path, run: Run) -> None:
+    runs, _, _ = run(program, "wis/clash:tasks=2,mode=threads|processes")
+    assert {r.state for r in runs.values()} == {"failed"}
+    assert all("the testcase returned" in r.why for r in runs.values())
+
+
+def test_a_testcase_cannot_be_counted(program: Path, run: Run) -> None:
+    _, records, _ = run(program, "wis/tick", mode="exact")
+    assert [r.state for r in records if isinstance(r, Done)] == ["unsupported"]
