@@ -13,6 +13,12 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+def drawable(value: float | None) -> float | None:
+    """``value`` where an axis can hold it: finite and of a size that arithmetic survives."""
+    value = finite(value)
+    return value if value is not None and (value == 0 or 1e-100 < abs(value) < 1e100) else None
+
+
 def absolute(value: float | None, unit: str, metric: str = "") -> str:
     """A value for a person. A unit that only repeats the metric's name is left out."""
     if finite(value) is None or value is None:

@@ -9,21 +9,15 @@ from collections.abc import Iterable, Sequence
 from kdelta.report.registry import Format
 from kdelta.report.view import Cell, SweepTable, Table, View
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~$@&])")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~$&])")
 
 
 def escape(text: str) -> str:
-    """``text`` as literal Markdown. Schemes and mentions do not become links."""
-    escaped = _SPECIAL.sub(r"\\\1", text)
-    escaped = re.sub(r"^(\s*)([-=]|\d+[.])", r"\1\\\2", escaped) if not escaped[:1].isdigit() else escaped
+    """``text`` as literal Markdown, also at the start of a line. Addresses and mentions do not become links."""
+    escaped = re.sub(r"^(\s*)(\d+)([.)])", r"\1\2\\\3", _SPECIAL.sub(r"\\\1", text))
+    escaped = re.sub(r"^(\s*)([-+=:])", r"\1\\\2", escaped)
+    escaped = re.sub(r"(?<!\w)@", "@&#8203;", escaped)
     return re.sub(r"(?i)(https?|ftp|www)([:.])", r"\1&#8203;\2", escaped)
-
-
-def code(text: str) -> str:
-    """``text`` in a code span whose fence is longer than any run of backticks inside."""
-    fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
-    space = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{space}{text}{space}{fence}"
 
 
 def _block(lines: Iterable[str]) -> list[str]:

@@ -36,7 +36,7 @@ def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Seque
     counts = ", ".join(f"{words[word]} {word}" for word in _WORDS if words[word])
     if sweeps:
         steps = sum(len(sweep.steps) for sweep in sweeps)
-        counts = f"{steps} {'step' if steps == 1 else 'steps'} in {len(sweeps)} figures" + (counts and f"; {counts}")
+        counts = f"{steps} {'step' if steps == 1 else 'steps'} found" + (counts and f"; {counts}")
     boots = f"{result.boots_done} of {result.boots_planned} boots done"
     return f"{counts}; {boots}" if counts else boots
 
@@ -55,7 +55,7 @@ def kernel(item: Kernel) -> str:
 
 def legend(sweeps: bool, notes: bool) -> tuple[str, ...]:
     """What the marks mean."""
-    lines = ["(I) improved  (R) regressed  = same within the noise floor  ? inconclusive"]
+    lines = ["(I) improved   (R) regressed   = same   ? inconclusive"]
     lines.append("The baseline is absolute; the others are relative to it.")
     if sweeps:
         lines.append("In a sweep, a step is relative to the version before it.")

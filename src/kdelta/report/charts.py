@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Figures of effects and boots for the HTML page; each with a sentence and with its data as a table. No statistics."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from kdelta.report import svg
+from kdelta.report.detail import CellName, CellPoints, Point
+from kdelta.report.figures import absolute, drawable
+from kdelta.report.scrub import clip
+from kdelta.report.view import Cell, View, cell_title
+
+# More rows than this are a table's business; the table shows all of them.
+MAX_ROWS = 80
+
+
+class Figure(Struct, frozen=True, kw_only=True):
+    """One drawing: ``markup`` is SVG, ``header`` and ``rows`` the same data for readers who do not see it."""
+
+    name: str
+    title: str
+    caption: str
+    markup: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    series: tuple[str, ...] = ()  # legend: kernels in the order of their colours
+    blocks: tuple[int, int] | None = None  # legend: first and last block of the colour ramp
+
+
+def full_name(cell: CellName) -> str:
+    """Case and metric."""
+    return f"{cell_title(cell)}, {cell.metric}"
+
+
+def _tick(value: float, unit: str) -> str:
+    """A tick's text: no needless zeros; without its unit where that would be long."""
+    text = re.sub(r"(\.\d*?)0+(?=\D|$)", r"\1", absolute(value, unit)).replace(". ", " ").removesuffix(".")
+    return text if len(text) <= 13 else absolute(value, "")
+
+
+def value_axis(area: svg.Canvas, values: Sequence[float], unit: str, zero: bool = False) -> svg.Scale:
+    """Draw the vertical axis for ``values``; logarithmic where they span more than a factor of 20."""
+    log = not zero and min(values) > 0 and max(values) / min(values) > 20
+    low, high = (min(values) / 1.1, max(values) * 1.1) if log else svg.span(values, zero=zero)
+    scale = svg.Scale(low, high, area.bottom, area.top, log)
+    texts = [(tick, _tick(tick, unit)) for tick in scale.ticks()]
+    bare = bool(texts) and not any(" " in text for _, text in texts)
+    svg.axis_y(area, scale, unit if bare else "", texts)
+    return scale
+
+
+def intervals(view: View) -> Figure | None:
+    """Effects with their intervals around zero, and the noise floor behind each."""
+    rows = [(g.title if len(g.rows) == 1 else f"{g.title}, {row.metric}", cell) for g, row, cell in view.cells()]
+    rows = [(name, cell) for name, cell in rows if cell.source.state == "ok" and _bounds(cell)][:MAX_ROWS]
+    if not rows:
+        return None
+    several = len({cell.kernel for _, cell in rows}) > 1
+    names = [f"{name}, {cell.kernel}" if several else name for name, cell in rows]
+    title = "Effects with their intervals"
+    text = "; ".join(f"{name}: {cell.figure}, {cell.verdict}" for name, (_, cell) in zip(names, rows, strict=True))
+    area = svg.canvas("effects", title, text, 26 * len(rows) + 72, left=230, right=24)
+    ends = [bound for _, cell in rows for bound in _bounds(cell)]
+    floors = [sign * (drawable(cell.source.floor_percent) or 0.0) for _, cell in rows for sign in (-1, 1)]
+    scale = svg.Scale(*svg.span([*ends, *floors], zero=True), area.left, area.right)
+    ticks = [(scale(tick), f"{tick:+g}" if tick else "0") for tick in scale.ticks(6)]
+    svg.axis_x(area, ticks, "change relative to the baseline, %", grid=True)
+    for index, (name, (_, cell)) in enumerate(zip(names, rows, strict=True)):
+        y = area.top + 26 * index + 15.0
+        _interval(area, scale, y, cell)
+        label = svg.add(area.root, "text", clip(name, 31), class_="label", x=area.left - 10, y=y + 4, text_anchor="end")
+        svg.add(label, "title", name)
+    svg.add(area.root, "line", class_="zero", x1=scale(0), x2=scale(0), y1=area.top, y2=area.bottom)
+    table = tuple(
+        (name, cell.effect, cell.interval or "-", cell.verdict) for name, (_, cell) in zip(names, rows, strict=True)
+    )
+    return Figure(
+        name="effects",
+        title=title,
+        caption="Each bar is the interval, the dot the estimate. The shaded band is the noise floor.",
+        markup=area.markup(),
+        header=("Case", "Effect", "Interval", "Verdict"),
+        rows=table,
+    )
+
+
+def _bounds(cell: Cell) -> tuple[float, ...]:
+    """Everything that the plot of a cell must hold: interval and estimate; () where there is none."""
+    estimate = drawable(cell.source.effect_percent)
+    if estimate is None:
+        return ()
+    bounds = [bound for bound in cell.source.interval_percent or () if drawable(bound) is not None]
+    return (*bounds, estimate)
+
+
+def _interval(area: svg.Canvas, scale: svg.Scale, y: float, cell: Cell) -> None:
+    floor = drawable(cell.source.floor_percent)
+    if floor:
+        width = scale(floor) - scale(-floor)
+        svg.add(area.root, "rect", class_="floor", x=scale(-floor), y=y - 9, width=width, height=18)
+    bounds = _bounds(cell)
+    word = cell.verdict
+    svg.add(area.root, "line", class_=f"bar v-{word}", x1=scale(min(bounds)), x2=scale(max(bounds)), y1=y, y2=y)
+    dot = svg.add(area.root, "circle", class_=f"mark v-{word}", cx=scale(bounds[-1]), cy=y, r=4.5)
+    svg.add(dot, "title", f"{cell.figure}, {word}")
+
+
+def boots(item: CellPoints, labels: Sequence[str], number: int, budget: int) -> Figure | None:
+    """One dot per boot, a column per kernel, blocks from left to right and coloured from first to last."""
+    points = [point for point in item.points if drawable(point.value) is not None and point.kernel < len(labels)]
+    if not points:
+        return None
+    blocks = sorted({point.block for point in points})
+    stride = max(1, math.ceil(len(points) / max(1, budget)))
+    kept = frozenset(blocks[::stride])
+    points = [point for point in points if point.block in kept]
+    kernels = sorted({point.kernel for point in points})
+    title = f"Boots: {full_name(item.cell)}"
+    thinned = f" Every {stride}th block is shown." if stride > 1 else ""
+    text = f"{len(points)} boots in {len(kept)} blocks for {', '.join(labels[k] for k in kernels)}.{thinned}"
+    area = svg.canvas(f"boots{number}", title, text, 280)
+    scale = value_axis(area, [point.value for point in points], item.unit)
+    column = (area.right - area.left) / len(kernels)
+    svg.axis_x(area, [(area.left + column * (i + 0.5), labels[k]) for i, k in enumerate(kernels)], "kernel")
+    place = {kernel: index for index, kernel in enumerate(kernels)}
+    rank = {block: index for index, block in enumerate(sorted(kept))}
+    paths: dict[int, list[str]] = {}
+    for point in points:
+        x = area.left + column * (place[point.kernel] + 0.15 + 0.7 * (rank[point.block] + 0.5) / len(rank))
+        paths.setdefault(point.block, []).append(f"M{x:.1f} {scale(point.value):.1f}h0")
+    for block, path in sorted(paths.items()):
+        hue = 215 + 150 * rank[block] / max(1, len(rank) - 1)  # blue (first) over violet to red (last)
+        svg.add(area.root, "path", class_="boot", d="".join(path), style=f"stroke:hsl({hue:.0f} 65% 55%)")
+    return Figure(
+        name=f"boots{number}",
+        title=title,
+        caption=f"One dot is one boot. Within a kernel, blocks run from left to right.{thinned}",
+        markup=area.markup(),
+        header=("Block", *(labels[k] for k in kernels)),
+        rows=_block_rows(points, kernels, sorted(kept), item.unit),
+        blocks=(min(kept), max(kept)),
+    )
+
+
+def _block_rows(
+    points: Iterable[Point], kernels: Sequence[int], blocks: Sequence[int], unit: str
+) -> tuple[tuple[str, ...], ...]:
+    cells = {(point.block, point.kernel): absolute(point.value, unit) for point in points}
+    return tuple((str(b), *(cells.get((b, k), "-") for k in kernels)) for b in blocks)

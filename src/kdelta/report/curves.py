@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Figures of curves, sweeps and functions for the HTML page; each with its data as a table. No statistics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from kdelta.report import svg
+from kdelta.report.charts import Figure, full_name, value_axis
+from kdelta.report.detail import Distribution, FunctionDiff, Scaling
+from kdelta.report.figures import absolute, drawable
+from kdelta.report.text import fit
+from kdelta.report.view import SweepTable
+
+_PERCENTILES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
+_MAX_FUNCTIONS = 20
+
+
+def distribution(item: Distribution, number: int) -> Figure | None:
+    """Latency by percentile, each further nine as wide as the one before (as HdrHistogram's plots)."""
+    curves = [
+        (c.kernel, [(p, v) for p, v in c.points if drawable(v) is not None and 0 <= p <= 100]) for c in item.curves
+    ]
+    curves = [(kernel, points) for kernel, points in curves if points]
+    if not curves:
+        return None
+    title = f"Distribution: {full_name(item.cell)}"
+    worst = ", ".join(f"{kernel} at most {absolute(points[-1][1], item.unit)}" for kernel, points in curves)
+    area = svg.canvas(f"dist{number}", title, f"Percentile curves: {worst}.", 280)
+    scale = value_axis(area, [value for _, points in curves for _, value in points], item.unit)
+    finest = max(p for _, points in curves for p, _ in points if p < 100) if _has_body(curves) else 99.0
+    across = svg.Scale(0.0, _nines(finest) + 0.3, area.left, area.right)
+    ticks = [(across(_nines(p)), f"{p:g} %") for p in _PERCENTILES if p <= finest]
+    svg.axis_x(area, ticks, "operations at or below the value (percentile)", grid=True)
+    for index, (_, points) in enumerate(curves):
+        svg.polyline(area, [(across(min(_nines(p), across.high)), scale(v)) for p, v in points], index)
+    percentiles = sorted({p for _, points in curves for p, _ in points})
+    figures = [dict(points) for _, points in curves]
+    rows = tuple((f"{p:g} %", *(absolute(k.get(p), item.unit) for k in figures)) for p in percentiles)
+    labels = tuple(kernel for kernel, _ in curves)
+    return Figure(
+        name=f"dist{number}",
+        title=title,
+        caption="How slow the slower operations are: each step to the right is ten times rarer.",
+        markup=area.markup(),
+        header=("Percentile", *labels),
+        rows=rows,
+        series=labels,
+    )
+
+
+def _has_body(curves: Sequence[tuple[str, Sequence[tuple[float, float]]]]) -> bool:
+    return any(p < 100 for _, points in curves for p, _ in points)
+
+
+def _nines(percentile: float) -> float:
+    """0 at 0 %, 1 at 90 %, 2 at 99 % ...; 100 % lies beyond every axis."""
+    return math.inf if percentile >= 100 else -math.log10(1 - percentile / 100)
+
+
+def sweep(table: SweepTable, number: int) -> Figure | None:
+    """A figure per version; steps are marked where they arrive, versions without a figure are gaps."""
+    source = table.source
+    values = [drawable(point.value) if point.state == "ok" else None for point in source.points]
+    present = [value for value in values if value is not None]
+    if not present:
+        return None
+    steps = [row for row in table.rows if row.change]
+    text = "; ".join(f"{row.kernel}: {row.change} {row.mark}" for row in steps) or "no steps"
+    title = f"Sweep: {table.title}"
+    area = svg.canvas(f"sweep{number}", title, f"Steps: {text}.", 310, top=36)
+    scale = value_axis(area, present, source.unit)
+    column = (area.right - area.left) / len(values)
+    x = [area.left + column * (index + 0.5) for index in range(len(values))]
+    svg.axis_x(area, [(x[i], row.kernel) for i, row in enumerate(table.rows)], "kernel")
+    runs: list[list[tuple[float, float]]] = [[]]
+    for index, (row, value) in enumerate(zip(table.rows, values, strict=True)):
+        if row.change:
+            _step(area, x[index] - column / 2, row.change, row.mark)
+        if value is None:
+            gap = svg.add(area.root, "text", "no figure", class_="tick", x=x[index], y=area.bottom - 6)
+            gap.set("text-anchor", "middle")
+            svg.add(gap, "title", row.value)
+            continue
+        if row.change:
+            runs.append([])
+        runs[-1].append((x[index], scale(value)))
+    for run in filter(None, runs):
+        svg.polyline(area, run, 0)
+    return Figure(
+        name=f"sweep{number}",
+        title=title,
+        caption="A dashed line marks a step; its size is relative to the version before it.",
+        markup=area.markup(),
+        header=("Kernel", "Value", "Step", "Because"),
+        rows=tuple((r.kernel, r.value, f"{r.change} {r.mark}".strip() or "-", r.sentence or "-") for r in table.rows),
+    )
+
+
+def _step(area: svg.Canvas, x: float, change: str, mark: str) -> None:
+    word = {"(I)": "improved", "(R)": "regressed"}.get(mark, "same")
+    svg.add(area.root, "line", class_=f"step v-{word}", x1=x, x2=x, y1=area.top, y2=area.bottom)
+    svg.add(area.root, "text", f"{change} {mark}", class_="label", x=x, y=area.top - 6, text_anchor="middle")
+
+
+def functions(item: FunctionDiff, number: int) -> Figure | None:
+    """Which functions cost more (right) and less (left), in kernel instructions per operation."""
+    known = [f for f in item.functions if all(drawable(v) is not None for v in (f.baseline, f.patched, f.delta))]
+    shown = known[:_MAX_FUNCTIONS]
+    if not shown:
+        return None
+    title = f"Functions: {full_name(item.cell)}, {item.baseline_label} to {item.patched_label}"
+    text = "; ".join(f"{f.function} {f.delta:+.4g}" for f in shown)
+    area = svg.canvas(f"func{number}", title, text, 24 * len(shown) + 72, left=220, right=70)
+    scale = svg.Scale(*svg.span([f.delta for f in shown], zero=True), area.left, area.right)
+    ticks = [(scale(tick), f"{tick:+g}" if tick else "0") for tick in scale.ticks(5)]
+    svg.axis_x(area, ticks, "instructions per operation, change", grid=True)
+    for index, f in enumerate(shown):
+        y = area.top + 24 * index + 5.0
+        low, high = sorted((scale(0), scale(f.delta)))
+        word = "regressed" if f.delta > 0 else "improved"
+        svg.add(area.root, "rect", class_=f"fill v-{word}", x=low, y=y, width=max(1.0, high - low), height=14)
+        name = svg.add(area.root, "text", fit(f.function, 30), class_="label", x=area.left - 8, y=y + 11)
+        name.set("text-anchor", "end")
+        svg.add(name, "title", f.function)
+        figure = svg.add(area.root, "text", f"{f.delta:+.4g}", class_="tick", x=high + 5, y=y + 11)
+        svg.add(figure, "title", f.note or f.function)
+    svg.add(area.root, "line", class_="zero", x1=scale(0), x2=scale(0), y1=area.top, y2=area.bottom)
+    left_out = len(known) - len(shown)
+    return Figure(
+        name=f"func{number}",
+        title=title,
+        caption="Kernel functions with the largest change."
+        + (f" {left_out} smaller ones: see data." if left_out else ""),
+        markup=area.markup(),
+        header=("Function", item.baseline_label, item.patched_label, "Change", "Note"),
+        rows=tuple(
+            (f.function, f"{f.baseline:.5g}", f"{f.patched:.5g}", f"{f.delta:+.5g}", f.note or "-") for f in known
+        ),
+    )
+
+
+def scaling(item: Scaling, number: int) -> Figure | None:
+    """The metric against the number of tasks, a line per kernel."""
+    lines = [(line.kernel, [(n, v) for n, v in line.points if drawable(v) is not None]) for line in item.lines]
+    lines = [(kernel, points) for kernel, points in lines if points]
+    if not lines:
+        return None
+    counts = sorted({n for _, points in lines for n, _ in points})
+    title = f"Scaling: {full_name(item.cell)}"
+    text = f"{counts[0]} to {counts[-1]} tasks for {', '.join(kernel for kernel, _ in lines)}."
+    area = svg.canvas(f"scale{number}", title, text, 280)
+    scale = value_axis(area, [value for _, points in lines for _, value in points], item.unit, zero=True)
+    log = counts[0] > 0 and counts[-1] > 8 * counts[0]
+    across = svg.Scale(
+        counts[0], counts[-1] + (0 if counts[-1] > counts[0] else 1), area.left + 14, area.right - 14, log
+    )
+    svg.axis_x(area, [(across(n), str(n)) for n in counts], "tasks")
+    for index, (_, points) in enumerate(lines):
+        svg.polyline(area, [(across(n), scale(v)) for n, v in points], index)
+    known = [dict(points) for _, points in lines]
+    labels = tuple(kernel for kernel, _ in lines)
+    return Figure(
+        name=f"scale{number}",
+        title=title,
+        caption="Several tasks at once, all together.",
+        markup=area.markup(),
+        header=("Tasks", *labels),
+        rows=tuple((str(n), *(absolute(k.get(n), item.unit) for k in known)) for n in counts),
+        series=labels,
+    )

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What each format promises beyond its looks."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from lxml import html
+from msgspec.structs import replace
+from report_samples import SAMPLES, cell, exact, experiment, gaps, sweep, timed
+
+from kdelta.errors import UserError
+from kdelta.model import ExperimentResult
+from kdelta.report import benchfmt, json_, junit, ktap
+from kdelta.report import html as page
+from kdelta.report.detail import CellName, CellPoints, Detail, Point
+from kdelta.report.registry import find, formats
+from kdelta.report.view import build
+
+NAMES = ["benchfmt", "csv", "html", "json", "junit", "ktap", "mail", "markdown", "terminal"]
+
+
+def test_formats_are_found_by_their_files() -> None:
+    assert list(formats()) == NAMES
+    suffixes = [item.suffix for item in formats().values()]
+    assert len(set(suffixes)) == len(suffixes)
+
+
+def test_an_unknown_format_is_one_clear_line() -> None:
+    with pytest.raises(UserError, match="report format 'pdf' is not known; one of benchfmt, csv"):
+        find("pdf")
+
+
+def test_json_has_the_documented_keys_in_a_fixed_order() -> None:
+    document = json.loads(json_.render(build(*timed())))
+    assert list(document) == ["schema", "experiment", "host", "kernels", "gate", "results", "warnings"]
+    assert document["schema"] == "kdelta/1"
+    promised = "case params cgroup metric unit better baseline patched effect_percent interval_percent verdict state"
+    promised += " boots floor_percent because warnings"
+    for item in document["results"]:
+        assert set(promised.split()) <= set(item)
+    assert document["results"][2]["because"][0]["function"] == "__call_rcu_common"
+
+
+def test_json_holds_every_metric_shown_or_not() -> None:
+    result, detail = timed()
+    assert len(json.loads(json_.render(build(result, detail)))["results"]) == len(result.results)
+
+
+def test_json_of_a_sweep_has_points_and_steps_and_gaps_are_null() -> None:
+    document = json.loads(json_.render(build(*sweep())))
+    values = {point["kernel"]: (point["value"], point["state"]) for point in document["points"]}
+    assert values["6.1"] == (3314.0, "ok")
+    assert values["6.16"] == (None, "unsupported")
+    assert [(step["last"], step["first"]) for step in document["steps"]] == [("6.1", "6.12"), ("6.18", "7.0")]
+
+
+def test_json_of_a_figure_that_is_not_finite_is_null_with_a_state() -> None:
+    broken = json.loads(json_.render(build(*gaps())))["results"][-1]
+    assert (broken["patched"], broken["state"], broken["verdict"]) == (None, "failed", None)
+
+
+def test_the_result_part_of_the_same_exact_experiment_repeats_byte_for_byte() -> None:
+    result, detail = exact()
+    again = replace(
+        result,
+        experiment=replace(result.experiment, id="other", created_at="2027-01-01T00:00:00", host={"cpu": "other"}),
+        boots_faulty=("console other",),
+    )
+    first, second = (json_.render(build(item, detail)).encode() for item in (result, again))
+    assert first != second
+    assert json_.result_part(first) == json_.result_part(second)
+    changed = replace(result, results=(replace(result.results[0], patched=5570.0), *result.results[1:]))
+    assert json_.result_part(json_.render(build(changed, detail)).encode()) != json_.result_part(first)
+
+
+def test_ktap_never_passes_what_is_not_known() -> None:
+    lines = ktap.render(build(*gaps())).splitlines()
+    results = [line for line in lines if re.match(r"(not )?ok ", line)]
+    assert [line.split(" # ")[-1].split(":")[0] for line in results if "SKIP" in line] == [
+        "SKIP unsupported",
+        "SKIP inconclusive",
+        "SKIP descriptive only, no verdict",
+    ]
+    assert [line.split(" ")[0] for line in results] == ["ok", "not", "not", "ok", "ok", "not"]
+
+
+def test_a_closed_gate_fails_in_ktap_and_junit_above_any_speed() -> None:
+    view = build(*exact())
+    assert "not ok 1 gate" in ktap.render(view)
+    assert '<testcase name="gate"' in junit.render(view)
+
+
+def test_junit_counts_what_it_holds() -> None:
+    text = junit.render(build(*gaps()))
+    assert sum(map(int, re.findall(r' skipped="(\d+)"', text))) == text.count("<skipped ") == 3
+    assert sum(map(int, re.findall(r' errors="(\d+)"', text))) == text.count("<error ") == 3
+
+
+def test_benchmark_names_and_units_follow_the_format() -> None:
+    name = benchfmt.bench_name
+    assert name(CellName(case="pidfd_open", metric="x")) == "BenchmarkPidfd_open"
+    assert name(CellName(case="pipe writers=2 size=a/b (memcg)", metric="x", mitigations="off")) == (
+        "BenchmarkPipe/writers=2/size=a_b/cgroup=child/mitigations=off"
+    )
+    assert name(CellName(case="threads-8", metric="x")) == "BenchmarkThreads_8"
+    units = [("ns", "x"), ("MB/s", "x"), ("ops/s", "x"), ("instructions", "instructions"), ("", "objects left")]
+    made = [benchfmt.bench_unit(unit, metric, shared=False) for unit, metric in units]
+    assert made == ["ns/op", "MB/s", "ops/s", "instructions/op", "objects_left/op"]
+    assert benchfmt.bench_unit("ns", "p99", shared=True) == "p99-ns/op"
+
+
+def test_benchfmt_has_one_line_per_boot() -> None:
+    lines = benchfmt.render(build(*timed())).splitlines()
+    assert len([line for line in lines if line.startswith("Benchmark")]) == 2 * 24
+    assert "Unit ns/op better=lower" in lines
+
+
+@pytest.mark.skipif(not shutil.which("benchstat"), reason="benchstat is not installed")
+def test_the_real_benchstat_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "boots.bench"
+    path.write_text(benchfmt.render(build(*timed())))
+    done = subprocess.run(["benchstat", "-col", "kernel", str(path)], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert re.search(r"Pidfd_open +\d+\.\dn .* -2\d\.\d+% \(p=0\.000 n=12\)", done.stdout)
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_page_loads_nothing_and_runs_nothing(sample: str) -> None:
+    text = page.render(build(*SAMPLES[sample]()))
+    assert "default-src 'none'" in text
+    assert "<script" not in text
+    assert not re.search(r"""(src|href)=["']?(https?:|//)""", text)
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_page_is_readable_without_eyes(sample: str) -> None:
+    root = html.document_fromstring(page.render(build(*SAMPLES[sample]())))
+    assert root.get("lang") == "en"
+    ids = root.xpath("//@id")
+    assert len(ids) == len(set(ids))
+    assert set(root.xpath("//a[starts-with(@href, '#')]/@href")) <= {f"#{name}" for name in ids}
+    for table in root.xpath("//table"):
+        assert table.xpath("./caption")
+        assert table.xpath(".//th[@scope='col']")
+    for drawing in root.xpath("//*[local-name()='svg']"):
+        assert drawing.get("role") == "img"
+        for name in drawing.get("aria-labelledby").split():
+            assert root.xpath(f"//*[@id='{name}']")[0].text
+        assert drawing.xpath("ancestor::figure//table")
+    for label in root.xpath("//@aria-labelledby"):
+        assert set(label.split()) <= set(ids)
+    levels = [int(item.tag[1]) for item in root.xpath("//h1|//h2|//h3")]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_the_page_draws_everything_that_detail_holds() -> None:
+    text = page.render(build(*timed())) + page.render(build(*sweep()))
+    for name in ("effects", "boots0", "boots1", "dist0", "scale0", "sweep0", "func0"):
+        assert f'<figure id="{name}">' in text
+    assert "Legacy view kbest" in text
+
+
+def test_ten_thousand_boots_stay_a_small_page_and_say_that_they_are_thinned() -> None:
+    cases = [f"case{index}" for index in range(5)]
+    results = tuple(cell(case) for case in cases)
+    points = tuple(Point(block, k, k, 400.0 + block % 7) for block in range(5_000) for k in (0, 1))
+    detail = Detail(
+        points=tuple(
+            CellPoints(cell=CellName(case=case, metric="latency_p50"), unit="ns", better="lower", points=points)
+            for case in cases
+        )
+    )
+    text = page.render(build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=results), detail))
+    assert len(text.encode()) < 3_000_000
+    assert "Every 5th block is shown." in text

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every format on every sample against tests/golden/report. ``pytest --snapshot-update`` rewrites them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from report_samples import SAMPLES
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from syrupy.location import PyTestLocation
+
+from kdelta.report.registry import formats
+from kdelta.report.view import build
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "report"
+
+
+class GoldenFile(SingleFileSnapshotExtension):
+    """One readable file per snapshot, in tests/golden/report."""
+
+    _write_mode = WriteMode.TEXT
+    file_extension = "golden"
+
+    @classmethod
+    def dirname(cls, *, test_location: PyTestLocation) -> str:
+        return str(GOLDEN / Path(test_location.filepath).stem)
+
+    @classmethod
+    def matches_test_location(cls, *, test_location: PyTestLocation, snapshot_location: str) -> bool:
+        return Path(snapshot_location).parent.name == Path(test_location.filepath).stem
+
+
+@pytest.mark.parametrize("format_name", formats())
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_report_looks_as_it_did(sample: str, format_name: str, snapshot: SnapshotAssertion) -> None:
+    form = formats()[format_name]
+    text = form.render(build(*SAMPLES[sample]()))
+    assert isinstance(text, str)
+    assert text.replace("\r\n", "\n") == snapshot.use_extension(GoldenFile)

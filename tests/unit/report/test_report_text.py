@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Widths, wrapping and cleaning."""
+
+from __future__ import annotations
+
+import shlex
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report_samples import kernel
+from rich.cells import cell_len
+
+from kdelta.report.detail import CellName
+from kdelta.report.figures import absolute, effect, interval
+from kdelta.report.scrub import TEXT_LIMIT, Scrubber, clean
+from kdelta.report.text import wrap, wrap_command
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.text(max_size=300), st.integers(20, 80))
+def test_wrapped_lines_fit_and_lose_no_word(text: str, width: int) -> None:
+    text = clean(text)
+    lines = wrap(text, width, first="- ")
+    assert all(cell_len(line) <= width for line in lines)
+    joined = "".join(line[2:] for line in lines)
+    assert joined.replace(" ", "") == text.replace(" ", "")
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=120), min_size=1))
+def test_a_wrapped_command_can_still_be_pasted(words: list[str]) -> None:
+    lines = wrap_command(shlex.join(words))
+    assert all(cell_len(line) <= 72 for line in lines)
+    assert shlex.split("\n".join(lines).replace("\\\n", "")) == words
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.text())
+def test_clean_text_is_one_printable_line(text: str) -> None:
+    result = clean(text)
+    assert len(result) <= TEXT_LIMIT
+    assert len(result.splitlines()) <= 1
+    assert not any(ord(char) < 32 or 0x7F <= ord(char) < 0xA0 or char in "\u202e\u200f\u2028" for char in result)
+    assert clean(result) == result
+
+
+def test_control_characters_become_visible() -> None:
+    assert clean("a\x1b[31m\nb\u202ec\ud800") == "a\\x1b[31m\\nb\\u202ec\\ud800"
+
+
+def test_long_labels_that_differ_stay_different() -> None:
+    scrubber = Scrubber()
+    first, second = (scrubber.struct(kernel("x" * 40 + middle + "y" * 40)).label for middle in "ab")
+    assert first != second
+    assert max(len(first), len(second)) <= 64
+    assert scrubber.struct(kernel("x" * 40 + "a" + "y" * 40)).label == first
+
+
+def test_a_struct_without_hostile_text_is_unchanged() -> None:
+    name = CellName(case="pipe (memcg)", metric="latency_p50")
+    assert Scrubber().struct(name) == name
+
+
+def test_figures_are_short_whatever_the_value() -> None:
+    for value in (0.0, 1e-300, 1e300, -1e300, 123456.0, 0.1):
+        for unit in ("ns", "B", "ops/s", "instructions", ""):
+            assert len(absolute(value, unit)) <= 25
+    assert absolute(float("nan"), "ns") == "-"
+    assert absolute(5569.0, "instructions", "instructions") == "5569"
+    assert effect(1e300) == "+1.00e+300 %"
+    assert interval((1.0, 1.0), exact=True) == "exact"
+    assert interval((1.0, float("inf")), exact=False) == ""

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the view says, whatever the format."""
+
+from __future__ import annotations
+
+import math
+
+from msgspec.structs import replace
+from report_samples import cell, exact, experiment, gaps, several, sweep, timed
+
+from kdelta.model import ExperimentResult, Warn
+from kdelta.report.terminal import render
+from kdelta.report.view import Options, View, build
+
+
+def only(**fields: object) -> View:
+    result = ExperimentResult(experiment=experiment("6.12", "7.0"), results=(cell("pipe", **fields),))
+    return build(result)
+
+
+def test_one_footnote_per_distinct_text() -> None:
+    view = build(*timed())
+    assert len(view.footnotes) == 3
+    notes = {group.title: cell.notes for group, _, cell in view.cells()}
+    assert notes["path_lookup syscall=stat"] == (1, 2)
+    assert notes["thread_spawn"] == (1,)
+    assert view.general_notes == (3,)
+
+
+def test_only_primary_metrics_unless_asked_and_the_rest_is_counted() -> None:
+    result, detail = timed()
+    few, many = build(result, detail), build(result, detail, Options(all_metrics=True))
+    assert len(list(many.cells())) == len(list(few.cells())) + 1
+    assert any("other metrics (1 figures, 0 of them changed)" in text for text in few.not_measured)
+    assert not any("other metrics" in text for text in many.not_measured)
+
+
+def test_a_case_without_a_primary_metric_shows_what_it_has() -> None:
+    assert len(list(only(primary=False).cells())) == 1
+
+
+def test_inconclusive_says_what_it_could_have_seen_and_what_would_decide() -> None:
+    view = only(verdict="inconclusive", detectable_percent=3.1, boots_needed=6)
+    sentence = next(iter(view.cells()))[2].sentence
+    assert sentence == "inconclusive: the data could have seen 3.10 %; 6 more boots per kernel would decide"
+    unknown = next(iter(only(verdict="inconclusive").cells()))[2].sentence
+    assert "not known" in unknown
+
+
+def test_a_state_is_a_word_and_never_a_number() -> None:
+    cells = [item for _, _, item in build(*gaps()).cells()]
+    for item in cells:
+        if item.source.state != "ok":
+            assert item.effect == item.source.state
+            assert item.interval == item.mark == ""
+    assert "unsupported: needs CONFIG_ANON_VMA_NAME" in render(build(*gaps()))
+
+
+def test_a_figure_that_is_not_finite_is_a_failure_not_a_verdict() -> None:
+    item = next(iter(only(patched=math.nan, verdict="same").cells()))[2]
+    assert (item.verdict, item.mark, item.effect) == ("failed", "", "failed")
+
+
+def test_exact_rows_show_rep_bytes_and_say_when_tasks_did_not_contend() -> None:
+    rows = {group.title: row for group, row, _ in build(*exact()).cells()}
+    assert rows["pidfd_open"].aside == ("REP bytes: 6.12 0 B, 7.0 512.0 B",)
+    assert rows["path_lookup"].aside == ()
+    assert rows["pipe (memcg)"].aside == ("uncontended path length (several tasks, one CPU)",)
+    timed_result = replace(exact()[0], experiment=experiment("6.12", "7.0"))
+    assert not any(row.aside for _, row, _ in build(timed_result).cells())
+
+
+def test_cases_that_share_a_name_are_told_apart_by_their_parameters() -> None:
+    cells = tuple(cell("pipe", params={"writers": n, "bytes": "64"}) for n in ("1", "5"))
+    view = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=cells))
+    assert [group.title for group, _, _ in view.cells()] == ["pipe writers=1", "pipe writers=5"]
+
+
+def test_a_sweep_shows_versions_and_steps_instead_of_a_wide_table() -> None:
+    view = build(*sweep())
+    assert view.tables == ()
+    rows = {row.kernel: row for row in view.sweeps[0].rows}
+    assert (rows["6.12"].change, rows["6.12"].mark) == ("+68.04 %", "(R)")
+    assert rows["6.16"].value == "unsupported"
+    assert rows["7.3"].change == ""
+    assert "2 steps" in view.summary
+
+
+def test_one_kernel_alone_has_figures_and_no_verdict() -> None:
+    fields = {"patched": None, "effect_percent": None, "interval_percent": None, "verdict": None}
+    lonely = cell("pipe", patched_label="", warnings=(Warn("few", "few boots"),), **fields)
+    text = render(build(ExperimentResult(experiment=experiment("6.12", kind="run"), results=(lonely,))))
+    assert "489.0 ns" in text
+    assert "[1] few boots" in text
+    assert "descriptive only" not in text
+
+
+def test_many_kernels_keep_the_base_column_absolute_in_each_panel() -> None:
+    text = render(build(*several()))
+    assert text.count("489.0 ns") == 4
+    assert "7.0 unsupported: syscall missing" in text
+
+
+def test_the_gate_stands_on_top() -> None:
+    assert render(build(*exact())).startswith("GATE: failed the gate")
+
+
+def test_nothing_measured_is_said() -> None:
+    assert "Nothing was measured." in render(build(ExperimentResult(experiment=experiment("6.12"), results=())))
+
+
+def test_colour_is_only_there_when_asked() -> None:
+    view = build(*timed())
+    assert "\x1b" not in render(view)
+    assert "\x1b[32m(I)" in render(view, colour=True)
