@@ -18,10 +18,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("stats", "schedule", "kernel", "machine", "store"),
     ("verdict", "attribution"),
     ("report",),
-    ("harvest", "steps", "claims"),
+    ("harvest", "calibration", "drawing", "gates"),
     ("runner", "analysis"),
-    ("session", "trace", "sweeping", "bisecting", "gate", "checking", "leaks"),
-    ("serve",),
+    ("session",),
     ("cli",),
 )
 # Extra rules: (part, forbidden part) where the layer alone would allow it.

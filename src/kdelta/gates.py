@@ -36,13 +36,12 @@ def parse(text: str) -> Gate:
     return Gate(percent)
 
 
-def _hit(row: CellResult, gate: Gate) -> bool:
-    return row.primary and row.verdict == "regressed" and abs(row.effect_percent or 0.0) >= gate.percent
-
-
 def hits(result: ExperimentResult, gate: Gate) -> list[str]:
     """One phrase for each cell that closes the gate: regressed, large enough, and kept by Holm's correction."""
-    kept = verdict.gate_holm(result.results, alpha=0.05)
-    found = [row for row in kept if _hit(row, gate)]
-    lines = [f"{row.case} {row.patched_label} {row.effect_percent:+.1f} %" for row in found]
+    found = verdict.gate_holm(result.results, delta_percent=gate.percent)
+    lines = [f"{row.case} {row.patched_label} {_effect(row)}" for row in found]
     return ([result.gate] if result.gate else []) + lines
+
+
+def _effect(row: CellResult) -> str:
+    return "from zero" if row.effect_percent is None else f"{row.effect_percent:+.1f} %"

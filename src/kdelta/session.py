@@ -17,15 +17,15 @@ from msgspec import Struct
 from kdelta import __version__, analysis, paths
 from kdelta.attribution.exact import exact_metrics
 from kdelta.attribution.profiles import Symbols
-from kdelta.errors import UserError
+from kdelta.errors import HostError, UserError
 from kdelta.guest import binary, image
 from kdelta.guest.jobs import jobs_text
+from kdelta.kernel import symbols
 from kdelta.kernel.progress import Progress
-from kdelta.kernel.symbols import symbols_of
 from kdelta.machine import boot, guests, hostfacts, plugin, probe
-from kdelta.machine.options import GuestSpec, common_port
+from kdelta.machine.options import Accel, GuestSpec, common_port
 from kdelta.machine.qemu import binary_name
-from kdelta.model import Arch, Case, Effort, Experiment, Kernel, Metric
+from kdelta.model import Arch, Experiment, Kernel, Metric
 from kdelta.runner import Events, Job
 from kdelta.store.store import Store
 from kdelta.workloads import Workload
@@ -38,7 +38,7 @@ class Voice(Progress, Events, Protocol):
 class Ground(Struct, frozen=True, kw_only=True):
     """What was found out about this machine for an experiment."""
 
-    accel: guests.Accel
+    accel: Accel
     why: str
     qemus: dict[Arch, probe.Qemu]
 
@@ -65,7 +65,7 @@ def _trial(qemu: probe.Qemu, kernel: Kernel, program: Path) -> tuple[bool, str]:
         payload = image.payload(program, {}, jobs_text({}, mode="timed", efforts={}, exact_ops={}))
         try:
             raw = boot.run(guest, payload, probe.KVM_TRIAL_LIMIT_S)
-        except probe.HostError as error:
+        except HostError as error:
             return False, str(error)
         return raw.state == "ok", "" if raw.state == "ok" else f"{raw.state}: {raw.why}"
 
@@ -85,16 +85,12 @@ def survey(kernels: Sequence[Kernel], kvm: str, chosen_qemu: str, programs: Mapp
     return Ground(accel=accel, why=why, qemus=qemus)
 
 
-def effort_for(base: Effort, workload: Workload) -> Effort:
-    """The experiment's effort with the workload's own needs put in."""
-    return msgspec.structs.replace(base, **workload.effort) if workload.effort else base
-
-
 def case_metrics(experiment: Experiment, workloads: Mapping[str, Workload]) -> dict[int, tuple[Metric, ...]]:
     """The metrics of every case, by case index."""
+    found = {index: workloads[case.workload] for index, case in enumerate(experiment.cases)}
     if experiment.mode == "exact":
-        return {index: exact_metrics() for index in range(len(experiment.cases))}
-    return {index: workloads[case.workload].metrics for index, case in enumerate(experiment.cases)}
+        return {index: exact_metrics(workload.part, workload.parts_per_op) for index, workload in found.items()}
+    return {index: workload.metrics for index, workload in found.items()}
 
 
 def programs_for(kernels: Sequence[Kernel], extra: Sequence[Path]) -> dict[Arch, Path]:
@@ -120,23 +116,29 @@ def new_experiment(template: Experiment, rng_seed: int | None, now: Callable[[],
     )
 
 
-def _symbols() -> Callable[[Kernel], Symbols | None]:
+def _symbols(voice: Voice) -> Callable[[Kernel], Symbols | None]:
     tables: dict[str, Symbols | None] = {}
 
     def of(kernel: Kernel) -> Symbols | None:
         if kernel.image_sha256 not in tables:
-            tables[kernel.image_sha256] = symbols_of(kernel)
+            found = symbols.load(kernel)
+            if isinstance(found, symbols.NoSymbols):
+                voice.note(f"{kernel.label}: no function names: {found.why}")
+            tables[kernel.image_sha256] = None if isinstance(found, symbols.NoSymbols) else found
         return tables[kernel.image_sha256]
 
     return of
 
 
-def _check_cases(cases: Sequence[Case], workloads: Mapping[str, Workload]) -> None:
-    for case in cases:
-        if case.workload not in workloads:
+def _check_cases(experiment: Experiment, workloads: Mapping[str, Workload]) -> None:
+    for case in experiment.cases:
+        workload = workloads.get(case.workload)
+        if workload is None:
             raise UserError(
                 f"case {case.name}: its workload {case.workload!r} is not here; name its folder with --workloads"
             )
+        if experiment.mode == "exact" and workload.exact_ops == 0:
+            raise UserError(f"case {case.name}: its loop never returns, so it has no exact mode; add --timed")
 
 
 def prepare(
@@ -154,7 +156,7 @@ def prepare(
     Raises:
         UserError: a case whose workload is missing. HostError: no QEMU, no compiler.
     """
-    _check_cases(experiment.cases, workloads)
+    _check_cases(experiment, workloads)
     programs = programs_for(experiment.kernels, extra)
     native = experiment.machine.native
     if ground is None and not native:
@@ -169,12 +171,13 @@ def prepare(
             voice.note(f"machine: {ground.why}; QEMU {text}")
     metrics = case_metrics(experiment, workloads)
     cores = os.cpu_count() or 1
+    folder = paths.shipped("guest") / "data"
     site = guests.Site(
         experiment=experiment,
-        efforts={i: effort_for(experiment.effort, workloads[c.workload]) for i, c in enumerate(experiment.cases)},
+        efforts={i: workloads[c.workload].effort(experiment.effort) for i, c in enumerate(experiment.cases)},
         exact_ops={i: workloads[c.workload].exact_ops for i, c in enumerate(experiment.cases)},
-        data={name: path for workload in workloads.values() for name, path in workload.data.items()},
-        data_folder=paths.shipped("guest") / "data",
+        data={name: folder / name for workload in workloads.values() for name in workload.data},
+        data_folder=folder,
         binaries=programs,
         qemus={} if ground is None else ground.qemus,
         accel="tcg" if ground is None else ground.accel,
@@ -188,9 +191,9 @@ def prepare(
         experiment=experiment,
         site=site,
         metrics=metrics,
-        symbols=_symbols(),
+        symbols=_symbols(voice),
         machine=machine,
-        undecided=lambda blocks: analysis.undecided(store, experiment, metrics, blocks),
+        undecided=lambda blocks: analysis.undecided(store, experiment, blocks),
         time_budget_s=time_budget_s,
         workers=cores if experiment.mode == "exact" else 1,
     )

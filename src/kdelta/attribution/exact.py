@@ -19,27 +19,33 @@ from kdelta.model import EXACT_COUNTERS, Metric, RunResult, Series, State
 _KERNEL_HALF = np.uint64(1 << 63)
 
 
-def exact_metrics() -> tuple[Metric, ...]:
-    """The metrics of every exact run: the kernel's cost vector and the user part's instructions."""
-    kernel = tuple(
-        Metric(
+def exact_metrics(part: str = "", parts_per_op: int = 1) -> tuple[Metric, ...]:
+    """The metrics of every exact run: the kernel's cost vector and the user part's instructions.
+
+    Per operation, or per ``part`` where an operation consists of ``parts_per_op`` (a sweep of 205 lookups).
+    """
+    per = part or "op"
+
+    def metric(name: str, unit: str, help_text: str) -> Metric:
+        return Metric(
             name=name,
-            unit="B/op" if name == "rep_bytes" else f"{name.replace('_', ' ')}/op",
+            unit=f"{unit}/{per}",
             better="lower",
-            source=f"exact:{name}",
+            source=f"exact:{name}/{parts_per_op}",
             primary=name == "instructions",
-            help=f"kernel {name.replace('_', ' ')} per operation",
+            help=help_text,
         )
+
+    kernel = tuple(
+        metric(name, "B" if name == "rep_bytes" else name.replace("_", " "), f"kernel {name.replace('_', ' ')}")
         for name in EXACT_COUNTERS
     )
-    user = Metric(
-        name="user_instructions",
-        unit="instructions/op",
-        better="lower",
-        source="exact:user",
-        help="user-space instructions per operation (the workload's own, and libc's)",
-    )
-    return (*kernel, user)
+    return (*kernel, metric("user_instructions", "instructions", "user-space instructions: the workload's and libc's"))
+
+
+def parts_of(metrics: Sequence[Metric]) -> int:
+    """Into how many parts the metrics divide one operation."""
+    return int(metrics[0].source.rpartition("/")[2])
 
 
 def _vectors(interval: profiles.Interval) -> tuple[np.ndarray, np.ndarray]:
@@ -49,11 +55,12 @@ def _vectors(interval: profiles.Interval) -> tuple[np.ndarray, np.ndarray]:
 
 def _series(found: Sequence[tuple[Repetition, profiles.Interval]], metrics: Sequence[Metric]) -> tuple[Series, ...]:
     columns: dict[str, list[float]] = {metric.name: [] for metric in metrics}
+    parts = parts_of(metrics)
     for repetition, interval in found:
         kernel, user = _vectors(interval)
         for column, name in enumerate(EXACT_COUNTERS):
-            columns[name].append(int(kernel[column]) / repetition.ops)
-        columns["user_instructions"].append(int(user[0]) / repetition.ops)
+            columns[name].append(int(kernel[column]) / (repetition.ops * parts))
+        columns["user_instructions"].append(int(user[0]) / (repetition.ops * parts))
     return tuple(Series(metric=m.name, unit=m.unit, better=m.better, values=tuple(columns[m.name])) for m in metrics)
 
 
@@ -90,7 +97,7 @@ def _run(
         return RunResult(case=case, state="failed", why=found, facts=facts)
     chosen = profiles.pick([int(_vectors(interval)[0][0]) for _, interval in found])
     repetition, interval = found[chosen]
-    profile = profiles.fold(interval, symbols, ops=repetition.ops)
+    profile = profiles.fold(interval, symbols, ops=repetition.ops * parts_of(metrics))
     return RunResult(case=case, state="ok", series=_series(found, metrics), facts=facts, profile=profile)
 
 

@@ -219,12 +219,16 @@ def run_experiment(
 def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult:
     """Print or write the report of one experiment, rebuilt from the store."""
     from kdelta import analysis
-    from kdelta.report import registry
+    from kdelta.report import registry, terminal
+    from kdelta.report.view import Options, build
 
     chosen = registry.find(args.format)
     result, detail = analysis.result(store, experiment_id, views=(args.view,) if args.view else ())
-    colour = args.output is None and sys.stdout.isatty()
-    text = registry.render(chosen, result, detail, all_metrics=args.all_metrics, colour=colour)
+    view = build(result, detail, Options(all_metrics=args.all_metrics))
+    if chosen.name == "terminal" and args.output is None and sys.stdout.isatty():
+        text: str | bytes = terminal.render(view, colour=True)
+    else:
+        text = chosen.render(view)
     write(text, args.output)
     return result
 

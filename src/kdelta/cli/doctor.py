@@ -114,12 +114,13 @@ def _perf() -> Finding:
     return Finding("pmu", "ok", "hardware counters work")
 
 
+CROSS = "gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 CHECKS: tuple[Callable[[], Finding], ...] = (
     lambda: _qemu("qemu x86-64", "x86_64", "qemu-system-x86"),
     lambda: _qemu("qemu arm64", "arm64", "qemu-system-arm"),
     _kvm,
     lambda: _program("compiler", "gcc", "gcc libc6-dev", "compiles the guest's programs and the plugin"),
-    lambda: _program("cross compiler", "aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu libc6-dev-arm64-cross", "arm64 guests"),
+    lambda: _program("cross compiler", "aarch64-linux-gnu-gcc", CROSS, "arm64 guests"),
     lambda: _program("kernel builds", "flex", "flex bison bc libelf-dev libssl-dev make", "src: kernels"),
     lambda: _program("ccache", "ccache", "ccache", "faster rebuilds of src: kernels"),
     lambda: _program("archive", "apt-get", "apt", "debian: kernels"),

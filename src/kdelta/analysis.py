@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The store's answer to a question: numbers -> verdicts, profiles -> because, joined for the report.
+
+Verdicts are made first and from numbers alone; the functions behind them are added to finished rows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from kdelta import verdict, workloads
+from kdelta.attribution import because, profiles
+from kdelta.attribution.exact import exact_metrics
+from kdelta.calibration import current_floors
+from kdelta.drawing import details
+from kdelta.model import CellResult, Experiment, ExperimentResult, Metric, Mitigations, Profile, Warn
+from kdelta.report.detail import Detail
+from kdelta.stats import sequential
+from kdelta.store.rows import BootRow, Number
+from kdelta.store.store import Store
+
+_BECAUSE_KEPT = 12  # functions in the JSON result; `kdelta why` has all
+_SIDE_FIGURES = ("rep_bytes", "rep_executions")
+Chosen = dict[tuple[int, str], dict[int, Profile]]  # [case, mitigations][kernel] -> the profile that speaks for it
+
+
+def _folders(experiment: Experiment) -> tuple[Path, ...]:
+    paths = [Path(line) for line in experiment.extra.get("folders", "").splitlines() if line]
+    return tuple(path for path in paths if path.is_dir())
+
+
+def workloads_of(experiment: Experiment) -> dict[str, workloads.Workload]:
+    """The workloads that a stored experiment names and that are still here."""
+    known = workloads.catalogue(_folders(experiment))
+    return {case.workload: known[case.workload] for case in experiment.cases if case.workload in known}
+
+
+def metrics_of(experiment: Experiment) -> dict[str, tuple[Metric, ...]]:
+    """The metrics of each workload of ``experiment``, by its name."""
+    found = workloads_of(experiment)
+    if experiment.mode == "exact":
+        return {name: exact_metrics(w.part, w.parts_per_op) for name, w in found.items()}
+    return {name: w.metrics for name, w in found.items()}
+
+
+def _facts(boots: Sequence[BootRow]) -> dict[tuple[int, int], dict[str, float]]:
+    return {(b.block, b.slot): {k: v for k, v in b.facts.items() if isinstance(v, float)} for b in boots}
+
+
+def _states(number: Number) -> tuple[str, str]:
+    """A run in a boot that failed later counts as the boot does."""
+    if number.boot_state != "ok" and number.state == "ok":
+        return number.boot_state, "the boot failed after this run"
+    return number.state, number.why
+
+
+def cell_data(
+    experiment: Experiment,
+    numbers: Sequence[Number],
+    boots: Sequence[BootRow],
+    metrics: Mapping[str, tuple[Metric, ...]],
+    counts: Mapping[tuple[int, int, int], Mapping[str, float]],
+) -> list[verdict.CellData]:
+    """The store's rows as the verdict engine takes them; a run without figures stands in every metric of its case.
+
+    ``counts[block, slot, case]`` has the facts of a run; ``latency_count`` is the size of its latency histogram.
+    """
+    facts = _facts(boots)
+    cells: dict[tuple[int, Mitigations, str, int], list[verdict.Observation]] = defaultdict(list)
+    for number in numbers:
+        declared = metrics.get(experiment.cases[number.case].workload, ())
+        state, why = _states(number)
+        wanted = [m for m in declared if m.name == number.metric] if number.metric else list(declared)
+        for metric in wanted:
+            samples = number.samples
+            if metric.source.startswith("hist:"):
+                hist = metric.source.split(":")[1]
+                samples = int(counts.get((number.block, number.slot, number.case), {}).get(f"{hist}_count", samples))
+            cells[number.case, number.mitigations, metric.name, number.kernel].append(
+                verdict.Observation(
+                    block=number.block,
+                    slot=number.slot,
+                    value=number.value if state == "ok" else None,
+                    samples=samples,
+                    state=state,  # type: ignore[arg-type]
+                    why=why,
+                    facts=facts.get((number.block, number.slot), {}),
+                )
+            )
+    return [
+        verdict.CellData(case=case, mitigations=mitigations, metric=metric, kernel=kernel, boots=tuple(found))
+        for (case, mitigations, metric, kernel), found in cells.items()
+    ]
+
+
+def floors_of(experiment: Experiment, store: Store) -> dict[str, float]:
+    """Noise floors by case: the workload's own in exact mode, the calibrated ones of this host in timed mode."""
+    if experiment.mode == "exact":
+        found = workloads_of(experiment)
+        return {c.name: found[c.workload].floor_percent for c in experiment.cases if c.workload in found}
+    return current_floors(experiment, store)
+
+
+def _chosen(experiment: Experiment, store: Store) -> Chosen:
+    """For every cell and kernel the profile of its median seed."""
+    found: Chosen = {}
+    for case in range(len(experiment.cases)):
+        by_cell: dict[tuple[str, int], list[Profile]] = defaultdict(list)
+        for row in store.profiles(experiment.id, case):
+            by_cell[row.mitigations, row.kernel].append(row.profile)
+        for (mitigations, kernel), seeds in by_cell.items():
+            found.setdefault((case, mitigations), {})[kernel] = profiles.median_profile(seeds)
+    return found
+
+
+def _has_names(profile: Profile) -> bool:
+    return any(not name.startswith("[") for name in profile.functions)
+
+
+def _explain(experiment: Experiment, row: CellResult, chosen: Chosen) -> CellResult:
+    """The finished ``row`` with the functions that account for it."""
+    case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
+    labels = [kernel.label for kernel in experiment.kernels]
+    by_kernel = chosen.get((case, row.mitigations), {})
+    if row.patched_label not in labels or row.metric != "instructions":
+        return row
+    before, after = by_kernel.get(0), by_kernel.get(labels.index(row.patched_label))
+    if before is None or after is None:
+        return row
+    if not all(_has_names(profile) for profile in (before, after)):
+        missing = Warn("no-symbols", "no function names: the kernel has no kallsyms; totals only")
+        return replace(row, warnings=(*row.warnings, missing))
+    deltas = tuple(d for d in because.differences(before, after) if d.delta)
+    text = because.because_text(deltas, row.effect_percent) if row.effect_percent else ""
+    return replace(row, because=deltas[:_BECAUSE_KEPT], because_text=text)
+
+
+def _side_figures(rows: Sequence[CellResult]) -> list[CellResult]:
+    """REP bytes and executions beside the instructions that hide them."""
+    by_key = {(r.case, r.mitigations, r.patched_label, r.metric): r for r in rows}
+    found = []
+    for row in rows:
+        extra = dict(row.extra)
+        if row.metric == "instructions":
+            for name in _SIDE_FIGURES:
+                side = by_key.get((row.case, row.mitigations, row.patched_label, name))
+                if side is not None and side.baseline is not None and (side.baseline or side.patched):
+                    extra[f"{name}_baseline"] = side.baseline
+                    extra[f"{name}_patched"] = side.patched or 0.0
+        found.append(replace(row, extra=extra))
+    return found
+
+
+def _labels(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResult]:
+    """What an exact figure means where that is not plain, as a warning on the row."""
+    if experiment.mode != "exact":
+        return list(rows)
+    found = workloads_of(experiment)
+    by_name = {case.name: found[case.workload] for case in experiment.cases if case.workload in found}
+    return [
+        replace(row, warnings=(*row.warnings, Warn("exact-label", by_name[row.case].exact_label)))
+        if row.primary and row.case in by_name and by_name[row.case].exact_label
+        else row
+        for row in rows
+    ]
+
+
+def judged(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> tuple[CellResult, ...]:
+    """The verdicts of one experiment, from numbers alone."""
+    metrics = metrics_of(experiment)
+    counts = (
+        {(f.block, f.slot, f.case): f.facts for f in store.facts(experiment.id)} if experiment.mode == "timed" else {}
+    )
+    data = cell_data(experiment, numbers, store.boots(experiment.id), metrics, counts)
+    return verdict.judge(experiment, data, floors_of(experiment, store), metrics)
+
+
+def _faulty(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[str, ...]:
+    return tuple(
+        f"{experiment.kernels[b.kernel].label}, block {b.block}, slot {b.slot}: {b.state}: {b.why} "
+        f"(kdelta report {experiment.id} --console {b.block}.{b.slot})"
+        for b in boots
+        if b.state != "ok"
+    )
+
+
+def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[ExperimentResult, Detail]:
+    """Everything that a report shows of the experiment ``name``, rebuilt from the store.
+
+    Raises:
+        UserError: no such experiment.
+    """
+    experiment = store.experiment(name)
+    numbers = store.numbers(experiment.id)
+    boots = store.boots(experiment.id)
+    rows = judged(experiment, store, numbers)
+    chosen = _chosen(experiment, store) if experiment.mode == "exact" else {}
+    explained = [_explain(experiment, row, chosen) for row in _labels(experiment, _side_figures(rows))]
+    planned = experiment.blocks * len(experiment.kernels) * len(experiment.mitigations)
+    answer = ExperimentResult(
+        experiment=experiment,
+        results=tuple(explained),
+        boots_done=len(boots),
+        boots_planned=planned,
+        boots_faulty=_faulty(experiment, boots),
+        gate=experiment.extra.get("gate", ""),
+    )
+    return answer, details(experiment, store, numbers, rows, chosen, views)
+
+
+def undecided(store: Store, experiment: Experiment, blocks: int) -> tuple[int, ...]:
+    """The cases that are still open after ``blocks`` blocks; decided once, stored, and read back ever after."""
+    for look in store.looks(experiment.id):
+        if look.blocks == blocks:
+            return tuple(int(index) for index in look.payload["open"])
+    metrics = metrics_of(experiment)
+    numbers = [n for n in store.numbers(experiment.id) if n.block < blocks]
+    counts = {(f.block, f.slot, f.case): f.facts for f in store.facts(experiment.id)}
+    data = cell_data(experiment, numbers, store.boots(experiment.id), metrics, counts)
+    floors = floors_of(experiment, store)
+    still = tuple(sorted(verdict.still_undecided(experiment, data, floors, metrics)))
+    rows = verdict.judge(experiment, data, floors, metrics)
+    decided = {
+        f"{r.case}/{r.metric}/{r.mitigations}/{r.patched_label}": str(r.verdict or r.state) for r in rows if r.primary
+    }
+    store.save_look(
+        experiment.id,
+        blocks,
+        decided,
+        sequential.plan(experiment.looks).spent[experiment.looks.index(blocks)],
+        {"open": list(still)},
+        final=not still,
+    )
+    return still
