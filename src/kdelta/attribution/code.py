@@ -2,7 +2,8 @@
 """Machine code of two kernels: which functions differ, by how much, and what was inlined. Pure over bytes.
 
 Functions are equal when their instructions are, with addresses replaced by what they point at; so a function that
-only moved is equal. The size summary follows the kernel's scripts/bloat-o-meter.
+only moved is equal. Data is not code: a text or table with new content changes no function. The size summary follows
+the kernel's scripts/bloat-o-meter.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from msgspec import Struct
 from kdelta.attribution.disassembly import Function, Image, Instruction
 from kdelta.errors import UserError
 
+_CODE = ("[.text", "[.init.text", "[.exit.text")  # padding between functions is no name
 _REP = re.compile(r"^rep\w* (?:stos|movs)[bwlq]")
 
 
@@ -68,12 +70,12 @@ def _explained(before: Image, after: Image, old: Function, new: Function, at: in
         for behind in (0, 1, 4, 2):
             end = start + 4 + behind
             name = before.name_of(old.address + end + old_value)
-            if name and not name.startswith("[") and name == after.name_of(new.address + end + new_value):
+            if name and not name.startswith(_CODE) and name == after.name_of(new.address + end + new_value):
                 return start + 4 - at
         high = 0xFFFFFFFF00000000
         if old_value < 0 and new_value < 0:
             name = before.name_of(old_value & 0xFFFFFFFF | high)
-            if name and not name.startswith("[") and name == after.name_of(new_value & 0xFFFFFFFF | high):
+            if name and not name.startswith(_CODE) and name == after.name_of(new_value & 0xFFFFFFFF | high):
                 return start + 4 - at
     return 0
 
@@ -99,7 +101,9 @@ def _only_moved(before: Image, after: Image, old: Function, new: Function) -> bo
 
 
 def _same(before: Image, after: Image, old: Function, new: Function) -> bool:
-    return _only_moved(before, after, old, new) or (old.size == new.size and before.listing(old) == after.listing(new))
+    return _only_moved(before, after, old, new) or (
+        old.size == new.size and before.listing(old, strings=False) == after.listing(new, strings=False)
+    )
 
 
 def _reps(code: Iterable[Instruction]) -> tuple[str, ...]:

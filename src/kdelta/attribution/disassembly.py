@@ -23,9 +23,10 @@ _SYMBOL = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )
 _NUMBERED = re.compile(r"\.\d+$")  # CSWTCH.12, __already_done.5: counted by the compiler, anew in each build
-_HEX = re.compile(r"(?<![\w.])(-?)0x([0-9a-f]+)(\(%rip\))?")
-_ADD = re.compile(r"^(\w+), (\w+), #0x([0-9a-f]+)$")
-_OFFSET = re.compile(r"\[(\w+)(?:, #0x([0-9a-f]+))?\]")
+# capstone writes large immediates of x86 in decimal
+_NUMBER = re.compile(r"(?<![\w.])(-?)(?:0x([0-9a-f]+)|(\d{12,}))(\(%rip\))?")
+_ADD = re.compile(r"^(\w+), (\w+), #(0x[0-9a-f]+|\d)$")
+_OFFSET = re.compile(r"\[(\w+)(?:, #(0x[0-9a-f]+|\d))?\]")
 _STRING_BYTES = 48
 _BRANCHES = {
     "x86_64": re.compile(r"^(?:j\w+|loop\w*|call\w*)$"),
@@ -116,27 +117,27 @@ class Image:
         section = self._file.section(name)
         return self._file.data[section.offset : section.offset + section.size] if section else b""
 
-    def name_of(self, address: int) -> str:
-        """What ``address`` is: ``symbol+0x10``, ``"a string"``, a section; "" outside of the image."""
+    def name_of(self, address: int, strings: bool = False) -> str:
+        """What ``address`` is: ``symbol+0x10``, a section (with ``strings`` its text), or "" outside of the image."""
         index = bisect_right(self._addresses, address) - 1
         if index >= 0:
             start = self._addresses[index]
-            names = []
+            names = []  # sized ones first: labels such as __bss_start stand wherever a section happens to begin
             while index >= 0 and self._addresses[index] == start:
                 name, size = self._symbols[index]
                 if address == start or address < start + size:
-                    names.append(name)
+                    names.append((not size, name))
                 index -= 1
             if names:
                 offset = address - start
-                return min(names) + (f"+{offset:#x}" if offset else "")
-        return self._unnamed(address)
+                return min(names)[1] + (f"+{offset:#x}" if offset else "")
+        return self._unnamed(address, strings)
 
-    def _unnamed(self, address: int) -> str:
+    def _unnamed(self, address: int, strings: bool) -> str:
         section = next((s for s in self._loaded if s.address <= address < s.address + s.size), None)
         if section is None:
             return ""
-        if section.kind != 8:  # SHT_NOBITS has no content
+        if strings and section.kind != 8:  # SHT_NOBITS has no content
             at = section.offset + address - section.address
             text = self._file.data[at : at + _STRING_BYTES].split(b"\0")[0]
             if len(text) > 1 and all(32 <= byte < 127 or byte in b"\n\t\x01" for byte in text):
@@ -166,17 +167,20 @@ class Image:
                 yield at, step, ".byte", function.code[at : at + step].hex()
                 at += step
 
-    def instructions(self, function: Function) -> list[Instruction]:
-        """The instructions of ``function``; jumps inside it go to labels that are numbered in order."""
+    def instructions(self, function: Function, strings: bool = False) -> list[Instruction]:
+        """The instructions of ``function``; jumps inside it go to labels that are numbered in order.
+
+        ``strings`` shows texts that have no symbol; without, they are their section: data, not code.
+        """
         raw = list(self._raw(function))
         inside = self._landings(function, raw)
         pages: dict[str, int] = {}
         out = []
         for offset, length, mnemonic, operands in raw:
             branch = bool(_BRANCHES[self.arch].match(mnemonic))
-            text, target = self._named(function, offset + length, operands, branch, inside)
+            text, target = self._named(function, offset + length, operands, branch, inside, strings)
             if self.arch == "arm64":
-                text = self._paged(mnemonic, operands, text, pages)
+                text = self._paged(mnemonic, operands, text, pages, strings)
             out.append(
                 Instruction(
                     offset=offset,
@@ -198,16 +202,16 @@ class Image:
         return {offset: f"L{number}" for number, offset in enumerate(sorted(targets), 1)}
 
     def _named(
-        self, function: Function, end: int, operands: str, branch: bool, inside: dict[int, str]
+        self, function: Function, end: int, operands: str, branch: bool, inside: dict[int, str], strings: bool
     ) -> tuple[str, str]:
         """Operands with names, and the outside target of a branch."""
         target = ""
 
         def name(match: re.Match[str]) -> str:
             nonlocal target
-            value = int(match[2], 16) * (-1 if match[1] else 1)
-            if match[3]:
-                place = self.name_of(function.address + end + value)
+            value = (int(match[2], 16) if match[2] else int(match[3])) * (-1 if match[1] else 1)
+            if match[4]:
+                place = self.name_of(function.address + end + value, strings)
                 return f"{place}(%rip)" if place else match[0]
             address = value & 0xFFFFFFFFFFFFFFFF
             offset = address - function.address
@@ -219,29 +223,29 @@ class Image:
             # an immediate or a displacement: 32 bits, sign-extended on x86
             if address < 1 << 32 and address >= 1 << 31 and self.arch == "x86_64":
                 address |= 0xFFFFFFFF00000000
-            place = self.name_of(address) if address >= 1 << 47 else ""
+            place = self.name_of(address, strings) if address >= 1 << 47 else ""
             return place or match[0]
 
-        return _HEX.sub(name, operands), target
+        return _NUMBER.sub(name, operands), target
 
-    def _paged(self, mnemonic: str, operands: str, text: str, pages: dict[str, int]) -> str:
+    def _paged(self, mnemonic: str, operands: str, text: str, pages: dict[str, int], strings: bool) -> str:
         """arm64 builds addresses from a page (adrp) and an offset: name the sum, not the parts."""
         if mnemonic == "adrp":
             register, _, page = operands.partition(", #")
             pages[register] = int(page, 16)
             return f"{register}, [page]"
         if mnemonic == "add" and (match := _ADD.match(operands)) and match[2] in pages:
-            place = self.name_of(pages[match[2]] + int(match[3], 16))
+            place = self.name_of(pages[match[2]] + int(match[3], 0), strings)
             return f"{match[1]}, {match[2]}, {place}" if place else text
         if (match := _OFFSET.search(operands)) and match[1] in pages:
-            place = self.name_of(pages[match[1]] + int(match[2] or "0", 16))
+            place = self.name_of(pages[match[1]] + int(match[2] or "0", 0), strings)
             return operands[: match.start()] + f"[{match[1]}, {place}]" + operands[match.end() :] if place else text
         return text
 
-    def listing(self, function: Function) -> list[str]:
+    def listing(self, function: Function, strings: bool = True) -> list[str]:
         """Lines of a disassembly without addresses: labels at the margin, instructions behind a tab."""
         lines = []
-        for one in self.instructions(function):
+        for one in self.instructions(function, strings):
             if one.label:
                 lines.append(f"{one.label}:")
             lines.append(f"\t{one.text}")

@@ -28,7 +28,7 @@ from kdelta.model import Arch
 TARGETS: dict[Arch, str] = {"x86_64": "vmlinux", "arm64": "Image"}
 IMAGES: dict[Arch, str] = {"x86_64": "vmlinux", "arm64": "arch/arm64/boot/Image"}
 # Steps that make prints for the guest config of 6.12, until a build in the same folder has been counted.
-FIRST_STEPS: dict[Arch, int] = {"x86_64": 1740, "arm64": 1700}
+FIRST_STEPS: dict[Arch, int] = {"x86_64": 1790, "arm64": 1790}
 _STEP = re.compile(r"^  ([A-Z][A-Z0-9_]+)(?: \[M\])? +(\S+)")
 _ERROR = re.compile(
     r"^(\S+?:\d+(?::\d+)?: (?:fatal )?error: .*|.*undefined reference to .*|.*multiple definition of .*)$"

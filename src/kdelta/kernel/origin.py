@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,11 +118,19 @@ def _git_env(**extra: str) -> dict[str, str]:
     return {**env, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **extra}
 
 
-def _uncommitted(root: Path) -> tuple[dict[str, File], list[str]]:
+def _uncommitted(root: Path, git_dir: Path) -> tuple[dict[str, File], list[str]]:
     """Changes of a git work tree against HEAD, untracked files with them; and notes on what is left out."""
+    with tempfile.TemporaryDirectory(prefix="kdelta-") as folder:
+        index = Path(folder) / "index"  # a copy: git-diff would refresh the user's own
+        if (git_dir / "index").exists():
+            shutil.copyfile(git_dir / "index", index)
+        return _changes(root, _git_env(GIT_INDEX_FILE=str(index)))
+
+
+def _changes(root: Path, env: dict[str, str]) -> tuple[dict[str, File], list[str]]:
     base = [*_git(), "-C", str(root)]
-    changed = run([*base, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", "HEAD"], f"{root}", _git_env())
-    untracked = run([*base, "ls-files", "--others", "--exclude-standard", "-z"], f"{root}", _git_env())
+    changed = run([*base, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", "HEAD"], str(root), env)
+    untracked = run([*base, "ls-files", "--others", "--exclude-standard", "-z"], str(root), env)
     files: dict[str, File] = {}
     notes = []
     new = set(untracked.split(b"\0"))
@@ -242,7 +251,7 @@ def from_path(target: str, ref: str) -> Origin:
         return Folder(path=str(path), key=f"tree-{name}", base=content, id=content, title=str(path))
     commit, tree_id = _resolve_ref(path, ref or "HEAD")
     bare = git_dir == path
-    files, notes = ({}, []) if ref or bare else _uncommitted(path)
+    files, notes = ({}, []) if ref or bare else _uncommitted(path, git_dir)
     title = f"{path}@{ref or 'HEAD'} ({commit[:12]})" + (f" with {len(files)} uncommitted files" if files else "")
     common = os.fsdecode(
         run([*_git(), "-C", str(path), "rev-parse", "--git-common-dir"], str(path), _git_env())

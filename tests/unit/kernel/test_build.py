@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Config requests and the reading of build logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kdelta.errors import UserError
+from kdelta.kernel import build, config_fragment
+from kdelta.kernel.config_fragment import Request
+
+
+def test_the_first_error_of_the_compiler_is_the_line_shown() -> None:
+    log = [
+        "  CC      fs/error.o\n",
+        "../fs/pipe.c: In function 'pipe_write':\n",
+        "../fs/pipe.c:452:13: error: 'totl_len' undeclared\n",
+        "../fs/pipe.c:460:13: error: something later\n",
+        "make[3]: *** [../scripts/Makefile.build:229: fs/pipe.o] Error 1\n",
+    ]
+    assert build.error_line(log) == "../fs/pipe.c:452:13: error: 'totl_len' undeclared"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ld: fs/pipe.o: in function `f': pipe.c:(.text+0x4): undefined reference to `nothing'",
+        "make: *** No rule to make target 'vmlinux'.  Stop.",
+        "*** Compiler is too old.",
+    ],
+)
+def test_other_failures_have_their_line_too(line: str) -> None:
+    assert build.error_line(["  LD      vmlinux\n", line + "\n", "last words\n"]) == line
+
+
+def test_a_log_without_an_error_shows_its_last_line() -> None:
+    assert build.error_line(["one\n", "Killed\n", "\n"]) == "Killed"
+
+
+def test_the_time_left_comes_from_the_steps_done() -> None:
+    assert build.time_left(60.0, 100, 500) == ", about 4 min left"
+    assert build.time_left(60.0, 400, 500) == ", about 15 s left"
+    assert build.time_left(1.0, 5, 500) == ""
+    assert build.time_left(99.0, 600, 500) == ""
+
+
+def test_the_environment_of_the_caller_does_not_leak_into_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("KCFLAGS", "ARCH", "MAKEFLAGS", "CROSS_COMPILE", "LOCALVERSION"):
+        monkeypatch.setenv(name, "x")
+    environment = build.environment(Path("/c"))
+    assert not {"KCFLAGS", "ARCH", "MAKEFLAGS", "CROSS_COMPILE", "LOCALVERSION"} & environment.keys()
+    assert environment["KBUILD_BUILD_TIMESTAMP"] == "@0"
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "arm64"])
+@pytest.mark.parametrize("version", [(6, 1), (6, 12), (7, 3)])
+def test_the_shipped_fragments_ask_for_what_guests_need(version: tuple[int, int], arch: str) -> None:
+    options = config_fragment.request("", version, arch).options  # type: ignore[arg-type]
+    needed = {"ANON_VMA_NAME", "MEMCG", "KALLSYMS", "BLK_DEV_INITRD", "VIRTIO_CONSOLE", "HIST_TRIGGERS", "FTRACE"}
+    assert {name for name in needed if options.get(name) == "y"} == needed
+    assert options["RANDOMIZE_BASE"] == "n"
+
+
+def test_options_have_the_name_that_their_version_knows() -> None:
+    old = config_fragment.request("", (6, 1), "x86_64").options
+    new = config_fragment.request("", (6, 12), "x86_64").options
+    assert ("RETPOLINE" in old, "MITIGATION_RETPOLINE" in old) == (True, False)
+    assert ("RETPOLINE" in new, "MITIGATION_RETPOLINE" in new) == (False, True)
+
+
+def test_a_users_fragment_wins_over_ours_and_over_the_adjustments(tmp_path: Path) -> None:
+    (tmp_path / "my.config").write_text("CONFIG_MEMCG=n\nCONFIG_RETPOLINE=n\n# CONFIG_KSM is not set\n")
+    request = config_fragment.request(str(tmp_path / "my.config"), (6, 1), "x86_64")
+    assert [request.options[name] for name in ("MEMCG", "RETPOLINE", "KSM")] == ["n", "n", "n"]
+    assert request.title == "guest + my.config"
+
+
+def test_a_whole_config_is_taken_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "config-6.12").write_text("# Automatically generated file; DO NOT EDIT.\nCONFIG_MODULES=y\n")
+    request = config_fragment.request(str(tmp_path / "config-6.12"), (6, 12), "x86_64")
+    assert "CONFIG_MODULES=y" in request.base
+    assert "MODULES" not in request.options
+
+
+@pytest.mark.parametrize("text", ["CONFIG_A = y\n", "A=y\n", "rm -rf /\n", 'CONFIG_A="open\n'])
+def test_a_line_that_is_no_option_is_refused_with_its_number(tmp_path: Path, text: str) -> None:
+    (tmp_path / "my.config").write_text("# fine\n" + text)
+    with pytest.raises(UserError, match=r"my\.config line 2"):
+        config_fragment.request(str(tmp_path / "my.config"), (6, 12), "x86_64")
+
+
+def test_what_came_out_otherwise_is_listed() -> None:
+    wanted = Request(options={"A": "y", "B": "n", "C": "64", "D": '""', "E": "n", "F": "y", "G": '"x"'})
+    got = 'CONFIG_A=y\nCONFIG_B=y\nCONFIG_C=8\nCONFIG_D=""\nCONFIG_G="x"\n'
+    assert config_fragment.unmet(wanted, got) == (
+        "CONFIG_B: asked for n, got y",
+        "CONFIG_C: asked for 64, got 8",
+        "CONFIG_F: asked for y, got n (does not exist, or something it needs is off)",
+    )
+
+
+def test_differences_of_two_configs_are_named_both_ways() -> None:
+    before = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_SAME=y\nCONFIG_N=8\n"
+    after = "# CONFIG_A is not set\nCONFIG_B=y\nCONFIG_SAME=y\nCONFIG_N=16\n"
+    assert config_fragment.differences(before, after) == (
+        "CONFIG_A: y -> n",
+        "CONFIG_B: n -> y",
+        "CONFIG_N: 8 -> 16",
+    )
