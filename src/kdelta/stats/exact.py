@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Direction = Literal["higher", "lower", "same", "undecided"]
 MIN_SEEDS = 2
+_ROUNDING = 1e-12
 
 
 class ExactLook(Struct, frozen=True):
@@ -51,7 +52,7 @@ def percent(patched: float, baseline: float) -> float | None:
 
 def _outside(log_effect: float, limit: float) -> bool:
     """Whether a log ratio exceeds a limit in percent, measured alike in both directions."""
-    return abs(log_effect) > math.log1p(limit / 100.0)
+    return abs(log_effect) > math.log1p(limit / 100.0) + _ROUNDING
 
 
 def _log_ratio(patched: float, baseline: float) -> float:

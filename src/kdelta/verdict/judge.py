@@ -275,11 +275,14 @@ def _exact(blank: CellResult, a: Sequence[Observation], b: Sequence[Observation]
     word = _word(call, metric.better)
     if not look.repeats:
         why = "allocator order, random numbers or timer ticks"
-        warnings.append(Warn("noisy", f"counts differ by {look.spread:.2f} % between seeds ({why}): that is the floor"))
+        text = f"counts differ by {look.spread:.2f} % between seeds ({why}): that is the floor"
+        warnings.append(Warn("noisy", text))
     if word in ("improved", "regressed") and _below(look.effect, delta):
         warnings.append(_below_delta(delta))
     if look.effect is None:
         warnings.append(Warn("from-zero", f"the baseline counts 0, so there is no percentage; now {look.patched:g}"))
+    if word == "same" and look.spread > delta:
+        warnings.append(Warn("wide-same", f"same within {look.spread:.2f} %, the spread of the seeds, not {delta:g} %"))
     spread = look.spread if np.isfinite(look.spread) else 0.0
     result = replace(
         shown,

@@ -49,7 +49,7 @@ def test_sequential_p_crosses_alpha_exactly_at_the_boundary() -> None:
         assert float(sequential.sequential_p(nominal, looks, index)) <= 0.05
         assert float(sequential.sequential_p(nominal * 1.001, looks, index)) > 0.05
         values = sequential.sequential_p(np.geomspace(1e-30, 1.0, 200), looks, index)
-        assert (np.diff(values) >= 0).all() and 0 < values[0] and values[-1] <= 1
+        assert (np.diff(values) >= 0).all() and values[0] > 0 and values[-1] <= 1
     assert float(sequential.sequential_p(0.03, (8,), 0)) == 0.03
 
 

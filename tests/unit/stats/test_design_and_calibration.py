@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kdelta.stats import calibration, design, multiplicity, paired, tail
+
+
+def test_sound_data_raises_a_design_warning_rarely() -> None:
+    raised = np.zeros(3)
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        d, first = rng.normal(0, 0.01, 20), np.tile([True, False], 10)
+        raised += [
+            design.drift(d) is not None, design.slot_effect(d, first) is not None, design.bistable(d) is not None
+        ]  # fmt: skip
+    assert (raised / 400 <= 0.01 + 3 * np.sqrt(0.01 * 0.99 / 400)).all()
+
+
+def test_each_fault_of_the_design_is_named() -> None:
+    rng = np.random.default_rng(1)
+    noise, first = rng.normal(0, 0.002, 20), np.tile([True, False], 10)
+    found = [
+        design.too_few(7, 8),
+        design.unblocked(0, 10, 10),
+        design.drift(noise + np.linspace(0, 0.05, 20)),
+        design.slot_effect(noise + np.where(first, 0.01, -0.01), first),
+        design.slot_effect(noise, np.ones(20, dtype=bool)),
+        design.steal(np.array([0.0, 3.0])),
+        design.frequency(np.array([2400.0, 2600.0])),
+        design.temperature(np.array([45.0, 70.0])),
+        design.bistable(noise + np.where(np.arange(20) % 3 == 0, 0.05, 0.0)),
+    ]
+    codes = [w.code for w in found if w is not None]
+    assert codes == [
+        "descriptive", "unblocked", "drift", "slot", "order", "steal", "frequency", "thermal", "bistable"
+    ]  # fmt: skip
+
+
+def test_constant_and_missing_data_raise_nothing() -> None:
+    none = np.zeros(0)
+    assert design.drift(np.ones(20)) is None and design.bistable(np.ones(20)) is None
+    assert design.steal(none) is None and design.frequency(none) is None and design.temperature(none) is None
+    assert design.unblocked(3, 5, 5) is None and design.too_few(8, 8) is None
+
+
+def test_a_quiet_host_is_blessed_and_its_figures_are_those_planted() -> None:
+    rng = np.random.default_rng(2)
+    first = np.tile([True, False], 20)
+    levels = rng.normal(0, 0.01, 80)
+    boots = [level + rng.normal(0, 0.02, 100) for level in levels]
+    result = calibration.calibrate(rng.normal(0, 0.014, 40), first, boots, rng)
+    assert result.blessed and not result.why and result.blocks == 40
+    assert result.sd_pair_percent == pytest.approx(1.4, abs=0.4)
+    assert result.floor_percent == pytest.approx(2.9 * result.sd_pair_percent / np.sqrt(40), rel=0.02)
+    assert result.intra_boot_correlation == pytest.approx(0.2, abs=0.07)
+    assert result.false_alarm_band[0] < 0.05 < result.false_alarm_band[1]
+
+
+def test_a_host_is_refused_with_the_reason() -> None:
+    rng = np.random.default_rng(3)
+    first, noise = np.tile([True, False], 12), rng.normal(0, 0.01, 24)
+    assert "12 blocks" in calibration.calibrate(noise[:12], first[:12], [], rng).why
+    assert "identical kernels differ" in calibration.calibrate(noise + 0.03, first, [], rng).why
+    slotted = calibration.calibrate(noise + np.where(first, 0.03, -0.03), first, [], rng)
+    assert "second boot" in slotted.why and slotted.slot_effect_percent == pytest.approx(3.0, abs=1.0)
+    with pytest.raises(ValueError, match="two blocks"):
+        calibration.calibrate(noise[:1], first[:1], [], rng)
+
+
+def test_holm_and_benjamini_hochberg_on_known_values() -> None:
+    p = [0.01, 0.04, 0.03, 0.005]
+    assert multiplicity.holm(p) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert multiplicity.benjamini_hochberg(p) == pytest.approx([0.02, 0.04, 0.04, 0.02])
+    assert multiplicity.holm([]).size == multiplicity.benjamini_hochberg([]).size == 0
+
+
+def test_samples_needed_for_a_percentile() -> None:
+    assert [tail.samples_needed(p) for p in (50, 90, 99, 99.9)] == [40, 200, 2000, 20000]
+    with pytest.raises(ValueError, match="no number of samples"):
+        tail.samples_needed(100)
+
+
+def test_boots_needed_shrink_with_the_distance_to_resolve() -> None:
+    assert paired.pairs_needed(0.0141, 0.01, 0.01, 8) == 17 - 8
+    assert paired.pairs_needed(0.0141, 0.005, 0.01, 8) > paired.pairs_needed(0.0141, 0.0, 0.01, 8)
+    assert paired.pairs_needed(0.001, 0.03, 0.01, 8) == 4
+    assert paired.detectable(0.0141, 20) == pytest.approx(0.00914, abs=1e-4)

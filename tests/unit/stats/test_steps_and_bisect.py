@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kdelta.stats import bisect, steps
+
+
+def sweep(rng: np.random.Generator, effect: float, blocks: int = 10, versions: int = 8, at: int = 5) -> np.ndarray:
+    levels = rng.normal(0, 0.01, (blocks, versions)) + rng.normal(0, 0.03, (blocks, 1))
+    levels[:, at:] += effect
+    return levels
+
+
+def test_steps_are_rarely_seen_where_there_are_none() -> None:
+    found = 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        found += bool(steps.find_steps(sweep(rng, 0.0), rng, permutations=199))
+    assert found / 400 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_a_step_of_three_percent_is_found_always_and_one_of_one_percent_mostly() -> None:
+    exact, present, runs = 0, 0, 150
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        exact += 5 in [s.index for s in steps.find_steps(sweep(rng, 0.01), rng, permutations=199)]
+        present += 5 in [s.index for s in steps.find_steps(sweep(rng, 0.03), rng, permutations=199)]
+    assert exact / runs >= 0.70 and present == runs
+
+
+def test_several_steps_come_with_their_sizes_and_missing_boots_do_no_harm() -> None:
+    rng = np.random.default_rng(1)
+    levels = sweep(rng, 0.10, versions=9, at=6)
+    levels[:, 2:] -= 0.05
+    levels[3, 4] = levels[0, 0] = np.nan
+    found = steps.find_steps(levels, rng)
+    assert [s.index for s in found] == [2, 6]
+    assert [s.effect for s in found] == pytest.approx([-0.05, 0.10], abs=0.01)
+
+
+def test_a_sweep_without_numbers_has_no_steps() -> None:
+    rng = np.random.default_rng(0)
+    assert steps.find_steps(np.full((4, 5), np.nan), rng) == ()
+    assert steps.find_steps(np.ones((4, 5)), rng) == ()
+    with pytest.raises(ValueError, match="blocks by versions"):
+        steps.find_steps(np.ones(5), rng)
+
+
+def search(seed: int, commits: int, step: float, bad_boots: float = 0.0) -> tuple[bool, int]:
+    rng = np.random.default_rng(seed)
+    culprit = int(rng.integers(1, commits))
+
+    def boot(commit: int) -> float:
+        slow = 0.08 if rng.random() < bad_boots else 0.0
+        return float(rng.normal(0, 0.01)) + (step if commit >= culprit else 0.0) + slow
+
+    tested = [0, commits - 1] * 10
+    values = [boot(commit) for commit in tested]
+    while len(tested) < 300:
+        state = bisect.posterior(commits, tested, values)
+        if state.next_test is None:
+            return state.found == culprit, len(tested)
+        tested.append(state.next_test)
+        values.append(boot(state.next_test))
+    return False, len(tested)
+
+
+def test_bisection_names_the_commit_in_spite_of_bad_boots() -> None:
+    runs = [search(seed, 64, 0.02, bad_boots=0.05) for seed in range(40)]
+    assert np.mean([right for right, _ in runs]) >= 0.90
+    assert np.mean([boots for _, boots in runs]) <= 60
+
+
+def test_bisection_of_neighbours_is_over_at_once() -> None:
+    state = bisect.posterior(2, [0, 1] * 3, [0.0, 1.0, 0.1, 1.1, 0.05, 1.05])
+    assert (state.found, state.most_likely, state.next_test) == (1, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("commits", "tested", "values"),
+    [(1, [0], [1.0]), (4, [0, 3], [1.0, 2.0]), (4, [0, 9] * 3, [1.0] * 6), (4, [0, 3] * 3, [1.0] * 6)],
+)
+def test_bisection_refuses_what_it_cannot_search(commits: int, tested: list[int], values: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"bisect|commit"):
+        bisect.posterior(commits, tested, values)
