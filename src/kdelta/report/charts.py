@@ -40,7 +40,7 @@ def full_name(cell: CellName) -> str:
 def _tick(value: float, unit: str) -> str:
     """A tick's text: no needless zeros; without its unit where that would be long."""
     text = re.sub(r"(\.\d*?)0+(?=\D|$)", r"\1", absolute(value, unit)).replace(". ", " ").removesuffix(".")
-    return text if len(text) <= 13 else absolute(value, "")
+    return text if len(text) <= 11 else absolute(value, "")
 
 
 def value_axis(area: svg.Canvas, values: Sequence[float], unit: str, zero: bool = False) -> svg.Scale:
@@ -64,7 +64,7 @@ def intervals(view: View) -> Figure | None:
     names = [f"{name}, {cell.kernel}" if several else name for name, cell in rows]
     title = "Effects with their intervals"
     text = "; ".join(f"{name}: {cell.figure}, {cell.verdict}" for name, (_, cell) in zip(names, rows, strict=True))
-    area = svg.canvas("effects", title, text, 26 * len(rows) + 72, left=230, right=24)
+    area = svg.canvas("effects", title, text, 26 * len(rows) + 72, left=175, right=20)
     ends = [bound for _, cell in rows for bound in _bounds(cell)]
     floors = [sign * (drawable(cell.source.floor_percent) or 0.0) for _, cell in rows for sign in (-1, 1)]
     scale = svg.Scale(*svg.span([*ends, *floors], zero=True), area.left, area.right)
@@ -73,7 +73,7 @@ def intervals(view: View) -> Figure | None:
     for index, (name, (_, cell)) in enumerate(zip(names, rows, strict=True)):
         y = area.top + 26 * index + 15.0
         _interval(area, scale, y, cell)
-        label = svg.add(area.root, "text", clip(name, 31), class_="label", x=area.left - 10, y=y + 4, text_anchor="end")
+        label = svg.add(area.root, "text", clip(name, 24), class_="label", x=area.left - 10, y=y + 4, text_anchor="end")
         svg.add(label, "title", name)
     svg.add(area.root, "line", class_="zero", x1=scale(0), x2=scale(0), y1=area.top, y2=area.bottom)
     table = tuple(

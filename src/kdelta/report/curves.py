@@ -10,7 +10,7 @@ from kdelta.report import svg
 from kdelta.report.charts import Figure, full_name, value_axis
 from kdelta.report.detail import Distribution, FunctionDiff, Scaling
 from kdelta.report.figures import absolute, drawable
-from kdelta.report.text import fit
+from kdelta.report.scrub import clip
 from kdelta.report.view import SweepTable
 
 _PERCENTILES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
@@ -112,7 +112,7 @@ def functions(item: FunctionDiff, number: int) -> Figure | None:
         return None
     title = f"Functions: {full_name(item.cell)}, {item.baseline_label} to {item.patched_label}"
     text = "; ".join(f"{f.function} {f.delta:+.4g}" for f in shown)
-    area = svg.canvas(f"func{number}", title, text, 24 * len(shown) + 72, left=220, right=70)
+    area = svg.canvas(f"func{number}", title, text, 24 * len(shown) + 72, left=172, right=52)
     scale = svg.Scale(*svg.span([f.delta for f in shown], zero=True), area.left, area.right)
     ticks = [(scale(tick), f"{tick:+g}" if tick else "0") for tick in scale.ticks(5)]
     svg.axis_x(area, ticks, "instructions per operation, change", grid=True)
@@ -121,7 +121,7 @@ def functions(item: FunctionDiff, number: int) -> Figure | None:
         low, high = sorted((scale(0), scale(f.delta)))
         word = "regressed" if f.delta > 0 else "improved"
         svg.add(area.root, "rect", class_=f"fill v-{word}", x=low, y=y, width=max(1.0, high - low), height=14)
-        name = svg.add(area.root, "text", fit(f.function, 30), class_="label", x=area.left - 8, y=y + 11)
+        name = svg.add(area.root, "text", clip(f.function, 24), class_="label", x=area.left - 8, y=y + 11)
         name.set("text-anchor", "end")
         svg.add(name, "title", f.function)
         figure = svg.add(area.root, "text", f"{f.delta:+.4g}", class_="tick", x=high + 5, y=y + 11)

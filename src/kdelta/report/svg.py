@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 from kdelta.report.text import fit
 
-WIDTH = 640
+WIDTH = 500
 SERIES = 6  # CSS classes s0..s5
 
 
@@ -94,7 +94,7 @@ class Canvas:
 
 
 def canvas(
-    name: str, title: str, description: str, height: float, left: float = 92, right: float = 16, top: float = 24
+    name: str, title: str, description: str, height: float, left: float = 78, right: float = 16, top: float = 24
 ) -> Canvas:
     """An empty chart. ``name`` must be unique in the page: it becomes the ids of title and description."""
     root = ET.Element("svg", viewBox=f"0 0 {WIDTH} {height:g}", role="img")
@@ -112,7 +112,7 @@ def axis_y(area: Canvas, scale: Scale, label: str, texts: Sequence[tuple[float, 
         add(area.root, "line", class_="grid", x1=area.left, x2=area.right, y1=y, y2=y)
         add(area.root, "text", text, class_="tick", x=area.left - 8, y=y + 4, text_anchor="end")
     if label:
-        add(area.root, "text", label, class_="axis", x=area.left - 8, y=area.top - 8, text_anchor="end")
+        add(area.root, "text", label, class_="axis", x=2, y=area.top - 8)
 
 
 def axis_x(area: Canvas, texts: Sequence[tuple[float, str]], label: str, grid: bool = False) -> None:
