@@ -17,6 +17,7 @@ from kdelta.attribution import because, profiles
 from kdelta.attribution.exact import exact_metrics
 from kdelta.calibration import current_floors
 from kdelta.drawing import details
+from kdelta.errors import UserError
 from kdelta.model import CellResult, Experiment, ExperimentResult, Metric, Mitigations, Profile, Warn
 from kdelta.report.detail import Detail
 from kdelta.stats import sequential
@@ -115,6 +116,21 @@ def _chosen(experiment: Experiment, store: Store) -> Chosen:
         for (mitigations, kernel), seeds in by_cell.items():
             found.setdefault((case, mitigations), {})[kernel] = profiles.median_profile(seeds)
     return found
+
+
+def profiles_of(experiment: Experiment, store: Store, row: CellResult) -> tuple[Profile, Profile]:
+    """The two profiles behind one row: baseline and patched, of their median seeds.
+
+    Raises:
+        UserError: one of them is not there.
+    """
+    labels = [kernel.label for kernel in experiment.kernels]
+    case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
+    by_kernel = _chosen(experiment, store).get((case, row.mitigations), {})
+    found = by_kernel.get(0), by_kernel.get(labels.index(row.patched_label) if row.patched_label else 0)
+    if found[0] is None or found[1] is None:
+        raise UserError(f"{row.case}: no profile is stored for {row.baseline_label} or {row.patched_label}")
+    return found[0], found[1]
 
 
 def _has_names(profile: Profile) -> bool:

@@ -245,7 +245,7 @@ def write(text: str | bytes, output: Path | None) -> None:
         except OSError as error:
             raise HostError(f"cannot write {output}: {error.strerror}") from None
     elif isinstance(text, bytes):
-        click.get_binary_stream("stdout").write(text)
+        sys.stdout.buffer.write(text)
     else:
         click.echo(text, nl=not text.endswith("\n"))
 

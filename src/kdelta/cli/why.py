@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta why: the functions behind one row of a result, and exports for flame graphs and profilers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kdelta.cli import common
+from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from kdelta.model import CellResult, Experiment, Profile
+
+EPILOG = """\b
+Examples:
+  kdelta why last path_lookup
+  kdelta why last pidfd_open --all
+  kdelta why last path_lookup --export speedscope -o path_lookup.json
+  kdelta why last path_lookup --export collapsed --side baseline | flamegraph.pl
+
+The figures are kernel instructions per operation, of the median seed.
+"""
+EXPORTS = ("collapsed", "speedscope", "pprof", "json")
+
+
+@click.command(epilog=EPILOG)
+@click.argument("experiment")
+@click.argument("case")
+@click.option("--patched", metavar="LABEL", help="Which kernel against the baseline.  [default: the last one]")
+@click.option(
+    "--mitigations", type=click.Choice(["default", "off"]), default=None, help="Which cell, where there are both."
+)
+@click.option("--all", "everything", is_flag=True, help="Every function, with its whole cost vector.")
+@click.option("--export", "export_format", type=click.Choice(EXPORTS), help="Write a profile for another tool.")
+@click.option(
+    "--side",
+    type=click.Choice(["baseline", "patched"]),
+    default="patched",
+    show_default=True,
+    help="Which kernel's profile is exported.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
+def command(
+    experiment: str,
+    case: str,
+    patched: str | None,
+    mitigations: str | None,
+    everything: bool,
+    export_format: str | None,
+    side: str,
+    as_json: bool,
+    output: Path | None,
+) -> int:
+    """Say which functions account for the difference in CASE of EXPERIMENT."""
+    from kdelta import analysis
+    from kdelta.store.store import Store
+
+    with Store() as store:
+        found = store.experiment(experiment)
+        if found.mode != "exact":
+            raise UserError(f"experiment {found.id} measured time: functions come from exact mode")
+        rows = analysis.result(store, found.id)[0].results
+        row = _row(found, rows, case, patched, mitigations)
+        before, after = analysis.profiles_of(found, store, row)
+    if export_format or as_json:
+        both = {f"{row.case} {row.baseline_label}": before, f"{row.case} {row.patched_label}": after}
+        text = _export(export_format or "json", both, side)
+    else:
+        text = _table(row, before, after, everything)
+    common.write(text, output)
+    return 0
+
+
+def _row(
+    experiment: Experiment, rows: tuple[CellResult, ...], case: str, patched: str | None, mitigations: str | None
+) -> CellResult:
+    label = patched or experiment.kernels[-1].label
+    of_case = [r for r in rows if r.case == case and r.metric == "instructions"]
+    if not of_case:
+        names = ", ".join(dict.fromkeys(r.case for r in rows))
+        raise UserError(f"experiment {experiment.id} has no case {case!r}; it has {names}")
+    mine = [r for r in of_case if r.patched_label == label and mitigations in (None, r.mitigations)]
+    if not mine:
+        raise UserError(f"experiment {experiment.id} has no kernel {label!r} beside its baseline")
+    if mine[0].state != "ok":
+        raise UserError(f"{case} was not measured: {mine[0].state}: {mine[0].why}")
+    return mine[0]
+
+
+def _export(name: str, both: dict[str, Profile], side: str) -> str | bytes:
+    """JSON and speedscope hold both kernels; a flame graph or a pprof file holds one."""
+    from kdelta.attribution import export
+
+    if name == "json":
+        return export.vectors_json(both)
+    if name == "speedscope":
+        return export.speedscope(both)
+    title, profile = list(both.items())[0 if side == "baseline" else 1]
+    return export.collapsed({title: profile}) if name == "collapsed" else export.pprof({title: profile})
+
+
+def _table(row: CellResult, before: Profile, after: Profile, everything: bool) -> str:
+    from kdelta.attribution import because
+    from kdelta.model import EXACT_COUNTERS
+
+    deltas = because.differences(before, after)
+    shares = because.cumulative_shares(deltas)
+    shown = list(zip(deltas, shares, strict=True))
+    shown = shown if everything else [pair for pair in shown if pair[0].delta][:30]
+    lines = [
+        f"{row.case}: {row.baseline_label} -> {row.patched_label}: {row.because_text or 'no function changed'}",
+        "",
+    ]
+    lines.append(f"{'function':34}{'before':>9}{'after':>9}{'delta':>9}{'cum.':>7}  note")
+    for delta, share in shown:
+        part = "-" if share is None else f"{100 * share:.0f}%"
+        lines.append(
+            f"{delta.function[:33]:34}{delta.baseline:9.1f}{delta.patched:9.1f}{delta.delta:+9.1f}{part:>7}  {delta.note}".rstrip()
+        )
+    if everything:
+        lines += ["", f"cost vectors per operation: {', '.join(EXACT_COUNTERS)}"]
+        for name in sorted(set(before.functions) | set(after.functions)):
+            pair = [_vector(profile, name) for profile in (before, after)]
+            lines.append(f"{name}: {pair[0]} -> {pair[1]}")
+    return "\n".join(lines) + "\n"
+
+
+def _vector(profile: Profile, name: str) -> str:
+    counts = profile.functions.get(name)
+    return "-" if counts is None else " ".join(f"{value / profile.ops:g}" for value in counts)
