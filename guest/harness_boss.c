@@ -100,6 +100,7 @@ struct child {
 	int fd; /* its records */
 	int status;
 	bool ended, late;
+	bool stays; /* closed the pipe, but lives on */
 	struct text said;
 };
 
@@ -160,8 +161,9 @@ static void wait_ended(struct child *c, int grace_ms)
 /* Ends the child and all that it left behind. */
 static void finish_child(const struct boss *b, struct child *c, const char *cgroup)
 {
-	if (has_outcome(&c->said) && !c->late)
+	if (!c->late)
 		wait_ended(c, GRACE_MS);
+	c->stays = !c->ended;
 	cgroup_kill(cgroup);
 	kill(-c->pid, SIGKILL);
 	if (b->init)
@@ -178,7 +180,7 @@ static void describe_death(const struct child *c, const struct job *job, char *w
 	if (c->late)
 		snprintf(why, size, "no end within the time limit of %" PRIu64 " ms",
 			 job->limit_ms);
-	else if (!c->ended)
+	else if (c->stays)
 		snprintf(why, size, "the case closed its record pipe without a result");
 	else if (WIFSIGNALED(c->status))
 		snprintf(why, size, "the case was killed by SIG%s%s",
