@@ -24,7 +24,6 @@ from kdelta.errors import HostError
 from kdelta.model import Arch
 from kdelta.paths import cache_dir
 
-
 _REMEDY = "free space, 'kdelta kernels prune', or set KDELTA_CACHE"
 
 

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 _SET = re.compile(r'^CONFIG_([A-Za-z0-9_]+)=(?:"(.*)"|(\S+))\s*$')
 _UNSET = re.compile(r"^# CONFIG_([A-Za-z0-9_]+) is not set\s*$")
-_NAME = re.compile(r"^[A-Z0-9_]+$")
 
 
 class Fact(Struct, frozen=True):
@@ -98,8 +97,3 @@ def facts_from_symbols(names: Iterable[str]) -> dict[str, str]:
     present = {fact.symbol: fact.option for fact in FACTS if fact.symbol}
     found = {present[name] for name in names if name in present}
     return {fact.option: "y" for fact in FACTS if fact.option in found}
-
-
-def valid_option(name: str) -> bool:
-    """Whether ``name`` can be an option's name, with or without ``CONFIG_``."""
-    return bool(_NAME.match(name.removeprefix("CONFIG_")))

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.errors import UserError
-from kdelta.kernel import cache, deb, debian, debver, image, ingest
+from kdelta.kernel import cache, deb, debian, image, ingest
 from kdelta.kernel.debver import DebianKernel
 from kdelta.kernel.progress import Progress, Quiet
 from kdelta.kernel.running import resolve_running
@@ -155,26 +155,26 @@ def _differing(kernel: Kernel, others: Sequence[Kernel]) -> str:
     return " ".join(word for word in kernel.cmdline.split() if not all(word in each for each in words))
 
 
-def unique(kernels: Sequence[Kernel], named: frozenset[str] = frozenset()) -> tuple[Kernel, ...]:
+def unique(kernels: Sequence[Kernel], chosen: frozenset[int] = frozenset()) -> tuple[Kernel, ...]:
     """Kernels with labels made unique: by the words of the command line that differ, by architecture, else by ``#2``.
 
-    Labels in ``named`` were chosen by the user and stay. Pure.
+    The labels of the kernels at the indexes ``chosen`` were given by the user and stay. Pure.
     """
+    taken = {kernels[index].label for index in chosen}
     result: list[Kernel] = []
-    taken = set(named)
-    for kernel in kernels:
-        alike = [other for other in kernels if other.label == kernel.label]
+    for index, kernel in enumerate(kernels):
         label = kernel.label
-        if len(alike) > 1 and label not in named:
+        if index not in chosen:
+            alike = [other for other in kernels if other.label == label]
             if len({other.arch for other in alike}) > 1:
                 label += f"-{kernel.arch}"
             if words := _differing(kernel, alike):
                 label += f" {words}"
-        base, number = label, 1
-        while label in taken and not (label == kernel.label and label in named):
-            number += 1
-            label = f"{base}#{number}"
-        taken.add(label)
+            base, number = label, 1
+            while label in taken:
+                number += 1
+                label = f"{base}#{number}"
+            taken.add(label)
         result.append(msgspec.structs.replace(kernel, label=label))
     return tuple(result)
 
@@ -187,14 +187,14 @@ def resolve_all(specs: Sequence[KernelSpec], progress: Progress | None = None) -
         HostError: see ``resolve``.
     """
     said = progress or Quiet()
-    named = [spec.label for spec in specs if spec.label and spec.kind != "range"]
+    named = [spec.label for spec in specs if spec.label]
     for label in named:
         if named.count(label) > 1:
             raise UserError(f"the label {label}= is given to {named.count(label)} kernels; labels must differ")
-    kernels = [kernel for spec in specs for kernel in _expanded(spec, said)]
-    return unique(kernels, frozenset(named))
-
-
-def oldest_first(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
-    """Kernels in the order of their releases, as a sweep shows them."""
-    return tuple(sorted(kernels, key=lambda kernel: debver.version_key(kernel.release)))
+    kernels: list[Kernel] = []
+    chosen: set[int] = set()
+    for spec in specs:
+        if spec.label and spec.kind != "range":
+            chosen.add(len(kernels))
+        kernels += _expanded(spec, said)
+    return unique(kernels, frozenset(chosen))

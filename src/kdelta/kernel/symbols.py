@@ -118,13 +118,13 @@ def _from_symtab(file: elf.Elf) -> SymbolTable | None:
     if not names:
         return None
 
-    def rank(
-        i: int,
-    ) -> tuple[int, bool, int, str]:  # as scripts/kallsyms.c orders aliases: weak last, few underscores first
+    def rank(i: int) -> tuple[int, bool, bool, int, str]:
+        """The order of aliases in scripts/kallsyms.c: weak ones and the linker script's last, few underscores first."""
         name = names[i]
-        return int(addresses[i]), bindings[i] == 2, len(name) - len(name.lstrip("_")), name
+        linker = name in elf.BOUNDS or (name.startswith("__") and name.endswith(("_start", "_end")))
+        return int(addresses[i]), bool(bindings[i] == 2), linker, len(name) - len(name.lstrip("_")), name
 
-    order = sorted(range(len(names)), key=rank)
+    order = [i for i in sorted(range(len(names)), key=rank) if names[i] not in elf.BOUNDS]
     return _table("symtab", addresses[order], [names[i] for i in order], marks)
 
 

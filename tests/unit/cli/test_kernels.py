@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kdelta.cli.kernels import command
+from kdelta.errors import UserError
+from kdelta.kernel import cache, debian, debver
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path))
+    for release in ("6.1.0-56-amd64", "6.12.117+deb13-amd64"):
+        image = release.encode()
+        entry = cache.Entry(
+            sha256=hashlib.sha256(image).hexdigest(), release=release, arch="x86_64", form="bzImage", origin="Debian x"
+        )
+        cache.put(entry, image, None, "")
+
+
+def _run(*args: str) -> str:
+    result = CliRunner().invoke(command, list(args), catch_exceptions=False, standalone_mode=True)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_cached_kernels_are_listed_as_text_and_json() -> None:
+    text = _run("list")
+    assert "6.12.117+deb13-amd64" in text and "2 kernels" in text
+    assert all(len(line) <= 80 for line in text.splitlines()[:-1])
+    found = json.loads(_run("list", "--json"))["kernels"]
+    assert [kernel["release"] for kernel in found] == ["6.1.0-56-amd64", "6.12.117+deb13-amd64"]
+
+
+def test_available_kernels_are_the_newest_of_each_series(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = "\n\n".join(
+        f"Package: linux-image-{release}-amd64\nVersion: {version}\nSize: 9999999"
+        for release, version in (
+            ("6.12.90+deb13", "6.12.90-1"),
+            ("6.12.117+deb13", "6.12.117-1"),
+            ("6.18.5+deb13", "6.18.5-1"),
+        )
+    )
+    monkeypatch.setattr(debian, "available", lambda arch, progress: debver.kernels(index, arch))
+    assert [k["spec"] for k in json.loads(_run("list", "--available", "--json"))["kernels"]] == [
+        "debian:6.12.117",
+        "debian:6.18.5",
+    ]
+    text = _run("list", "--available", "--all")
+    assert "debian:6.12.90" in text and all(len(line) <= 80 for line in text.splitlines())
+    with pytest.raises(UserError, match="no such flavour"):
+        _run("list", "--available", "--flavour", "rt")
+
+
+def test_prune_removes_what_it_says_and_keeps_what_is_kept() -> None:
+    assert "would remove 6.1.0-56-amd64" in _run("prune", "--all", "--keep", "6.12", "--dry-run")
+    assert len(cache.entries()) == 2
+    assert "removed 6.1.0-56-amd64" in _run("prune", "--all", "--keep", "6.12")
+    assert [stored.entry.release for stored in cache.entries()] == ["6.12.117+deb13-amd64"]
+    assert json.loads(_run("prune", "--older-than", "1d", "--json"))["removed"] == []
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [((), "say what"), (("--older-than", "soon"), "not an age"), (("--size", "big"), "not a size")],
+)
+def test_prune_refuses_what_it_does_not_understand(args: tuple[str, ...], why: str) -> None:
+    with pytest.raises(UserError, match=why):
+        _run("prune", *args)
+    assert len(cache.entries()) == 2
+
+
+@pytest.mark.parametrize("name", ["list", "fetch", "show", "prune"])
+def test_every_subcommand_has_examples(name: str) -> None:
+    assert "Examples:" in _run(name, "--help")

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import random
+import struct
+import zlib
+
+import lz4.block
+import pytest
+import synthetic
+import zstandard
+
+from kdelta.errors import UserError
+from kdelta.kernel import image
+
+
+def _repacked(payload: bytes, plain: bytes) -> bytes:
+    """The synthetic bzImage with another payload."""
+    whole = bytearray(synthetic.bzimage(plain)[:1024])
+    body = payload + b"\0" * (-len(payload) % 16)
+    struct.pack_into("<I", whole, 0x1F4, len(body) // 16)
+    struct.pack_into("<II", whole, 0x248, 0, len(payload))
+    return bytes(whole) + body
+
+
+def test_a_bzimage_unpacks_to_its_vmlinux() -> None:
+    plain = synthetic.vmlinux()
+    found = image.unpack("x", synthetic.bzimage(plain))
+    assert (found.arch, found.form, found.release, found.plain) == ("x86_64", "bzImage", synthetic.RELEASE, plain)
+
+
+@pytest.mark.parametrize("packer", ["gzip", "xz", "lzma", "bzip2", "zstd", "lz4"])
+def test_every_packing_of_the_kernel_is_unpacked(packer: str) -> None:
+    plain = synthetic.vmlinux()
+    size = struct.pack("<I", len(plain))
+    block = lz4.block.compress(plain, store_size=False)
+    payloads = {
+        "gzip": gzip.compress(plain),
+        "xz": lzma.compress(plain) + size,
+        "lzma": lzma.compress(plain, lzma.FORMAT_ALONE) + size,
+        "bzip2": bz2.compress(plain) + size,
+        "zstd": zstandard.ZstdCompressor(level=3).compress(plain) + size,
+        "lz4": b"\x02\x21\x4c\x18" + struct.pack("<I", len(block)) + block + size,
+    }
+    assert image.unpack("x", _repacked(payloads[packer], plain)).plain == plain
+
+
+def test_lzo_boots_without_a_vmlinux_and_says_why() -> None:
+    found = image.unpack("x", _repacked(b"\x89LZO" + b"\0" * 60, b""))
+    assert found.plain is None
+    assert "LZO" in found.why_packed
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_bytes_are_refused_in_one_line(seed: int) -> None:
+    with pytest.raises(UserError, match="not a kernel image") as error:
+        image.unpack("noise", random.Random(seed).randbytes(70_000))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.9, 0.999])
+def test_a_truncated_bzimage_is_refused(keep: float) -> None:
+    whole = synthetic.bzimage()
+    with pytest.raises(UserError, match="truncated"):
+        image.unpack("cut", whole[: int(len(whole) * keep)])
+
+
+def test_a_damaged_payload_is_refused() -> None:
+    whole = bytearray(synthetic.bzimage())
+    middle = 1024 + (len(whole) - 1024) // 2
+    whole[middle : middle + 8] = b"\xff" * 8
+    with pytest.raises(UserError, match=r"damaged|truncated"):
+        image.unpack("bent", bytes(whole))
+
+
+def test_a_size_that_does_not_fit_the_payload_is_refused() -> None:
+    plain = synthetic.vmlinux()
+    with pytest.raises(UserError, match="damaged"):
+        image.unpack("bent", _repacked(lzma.compress(plain) + struct.pack("<I", len(plain) + 1), plain))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, zstandard.ZstdCompressor().compress])
+def test_a_bomb_is_refused_before_it_fills_memory(pack: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "LIMIT_BYTES", 1 << 20)
+    assert callable(pack)
+    with pytest.raises(UserError, match="more than 1 MiB"):
+        image.unpack("bomb", pack(b"\0" * (4 << 20)))
+
+
+def test_a_package_is_told_to_be_named_as_one() -> None:
+    with pytest.raises(UserError, match=r"deb:x\.deb"):
+        image.unpack("x.deb", b"!<arch>\ndebian-binary")
+
+
+def test_a_vmlinux_without_pvh_cannot_be_booted() -> None:
+    with pytest.raises(UserError, match="PVH"):
+        image.unpack("vmlinux", synthetic.vmlinux().replace(b"Xen\0", b"Xin\0"))
+
+
+def test_an_elf_program_is_no_kernel() -> None:
+    with pytest.raises(UserError, match="no kernel"):
+        image.unpack("ls", synthetic.vmlinux().replace(b"Linux version", b"Minix version"))
+
+
+def _arm64() -> bytes:
+    return b"MZ\0\0" + b"\0" * 52 + b"ARM\x64" + b"\0" * 4 + synthetic.BANNER + b"\0" * 4096
+
+
+def test_an_arm64_image_is_recognised_plain_packed_and_in_zboot() -> None:
+    plain = _arm64()
+    packed = zlib.compressobj(9, zlib.DEFLATED, 31)
+    payload = packed.compress(plain) + packed.flush()
+    zboot = b"MZ\0\0zimg" + struct.pack("<II", 64, len(payload)) + b"\0" * 8 + b"gzip".ljust(40, b"\0") + payload
+    for data, form in ((plain, "Image"), (gzip.compress(plain), "Image"), (zboot, "zboot")):
+        found = image.unpack("Image", data)
+        assert (found.arch, found.form, found.release, found.boot) == ("arm64", form, synthetic.RELEASE, plain)
+
+
+def test_an_arm64_header_alone_is_no_kernel() -> None:
+    with pytest.raises(UserError, match="no version banner"):
+        image.unpack("Image", _arm64().replace(b"Linux version", b"Minix version"))
+
+
+def test_a_config_inside_an_image_is_found() -> None:
+    text = "CONFIG_IKCONFIG=y\nCONFIG_HZ=250\n"
+    plain = synthetic.vmlinux(extra=b"IKCFG_ST" + gzip.compress(text.encode()) + b"IKCFG_ED")
+    assert image.unpack("x", synthetic.bzimage(plain)).config == text
+    assert image.unpack("x", synthetic.bzimage()).config is None
