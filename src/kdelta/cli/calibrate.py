@@ -83,6 +83,7 @@ def _experiment(args: Args, kernel: Kernel) -> Experiment:
         kernels=tuple(labels),
         cases=common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg),
         blocks=args.blocks,
+        effort=args.effort(),
         machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
         command=common.command_line(),
     )

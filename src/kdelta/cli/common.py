@@ -17,7 +17,7 @@ from kdelta.errors import GuestError, HostError, UserError
 
 if TYPE_CHECKING:
     from kdelta.cli.progress import Reporter
-    from kdelta.model import Case, Experiment, ExperimentResult
+    from kdelta.model import Case, Effort, Experiment, ExperimentResult
     from kdelta.store.store import Store
     from kdelta.workloads import Workload
 
@@ -77,6 +77,14 @@ class CaseArgs:
     cases: tuple[str, ...]
     folders: tuple[Path, ...]
     memcg: bool
+    limit: str | None
+
+    def effort(self, **changes: int) -> Effort:
+        """How much is sampled, with the run's time limit where one is given."""
+        from kdelta.model import Effort
+
+        limit_s = seconds(self.limit, "--limit")
+        return Effort(**changes, **({} if limit_s is None else {"limit_ms": int(1000 * limit_s)}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +136,7 @@ case_options = decorate(
         help="A folder of will-it-scale testcases; they become the cases wis/NAME.",
     ),
     click.option("--memcg", is_flag=True, help="Run every case in the root cgroup and in a child memcg."),
+    click.option("--limit", metavar="TIME", help="Time limit of one run of a case.  [default: 60s]"),
 )
 machine_options = decorate(
     click.option(

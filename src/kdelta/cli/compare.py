@@ -128,7 +128,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
 
 def _template(args: Args, mode: Mode) -> Experiment:
     """Everything of the experiment but its kernels."""
-    from kdelta.model import Effort, Experiment, MachineOptions
+    from kdelta.model import Experiment, MachineOptions
 
     if args.timed and args.exact:
         raise UserError("--timed and --exact exclude each other")
@@ -149,7 +149,7 @@ def _template(args: Args, mode: Mode) -> Experiment:
         machine=MachineOptions(
             smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu, rep_features=args.rep_features
         ),
-        effort=Effort(seeds=args.seeds, repetitions=args.repetitions),
+        effort=args.effort(seeds=args.seeds, repetitions=args.repetitions),
         command=common.command_line(),
         extra=extra,
     )

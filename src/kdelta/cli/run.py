@@ -75,6 +75,7 @@ def _experiment(args: Args, kernels: tuple[Kernel, ...], native: bool) -> Experi
         kernels=kernels,
         cases=common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg),
         blocks=args.boots,
+        effort=args.effort(),
         machine=MachineOptions(native=native, smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
         command=common.command_line(),
         extra={"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {},

@@ -128,10 +128,14 @@ def _record(line: bytes, expected: int) -> Record | str:
 
 
 def parse(stream: bytes) -> Stream:
-    """Read a whole stream; stops believing at the first damaged record."""
+    """Read a whole stream; stops believing at the first damaged record.
+
+    A stream that merely ends too early is lost; one with garbage in it is failed: something else wrote to the port.
+    """
     records: list[Record] = []
     noise: list[bytes] = []
-    for line in stream.replace(b"\r\n", b"\n").split(b"\n"):
+    lines = stream.replace(b"\r\n", b"\n").split(b"\n")
+    for number, line in enumerate(lines):
         if not line.startswith(b"kd1 "):
             if line.strip():
                 noise.append(line)
@@ -141,13 +145,16 @@ def parse(stream: bytes) -> Stream:
             continue
         got = _record(line, len(records))
         if isinstance(got, str):
-            return Stream(tuple(records), "lost", got, tuple(noise))
+            cut = number == len(lines) - 1  # the guest stopped in the middle of a record
+            return Stream(tuple(records), "lost" if cut else "failed", got, tuple(noise))
         records.append(got)
-    if not records:
-        return Stream((), "lost", "the guest wrote no record", tuple(noise))
+    if not records or not isinstance(records[-1], End):
+        why = f"no end record after {len(records)} records" if records else "the guest wrote no record"
+        garbage = next((line for line in noise if not line.isascii()), None)
+        if garbage is not None:
+            return Stream(tuple(records), "failed", f"{why}, but bytes that are no text", tuple(noise))
+        return Stream(tuple(records), "lost", why, tuple(noise))
     last = records[-1]
-    if not isinstance(last, End):
-        return Stream(tuple(records), "lost", f"no end record after {len(records)} records", tuple(noise))
     if last.records != len(records) - 1:
         why = f"the end record counts {last.records} records, {len(records) - 1} arrived"
         return Stream(tuple(records), "lost", why, tuple(noise))
@@ -160,6 +167,8 @@ def diagnose(stream: Stream, console: bytes, timed_out: bool, exit_status: int |
         return "ok", ""
     if panic := _PANIC.search(console):
         return "panicked", panic.group(0).decode("utf-8", "replace")
+    if stream.state == "failed":
+        return "failed", f"garbage in the record stream: {stream.why}"
     if timed_out:
         return "hung", f"no end of the boot within its time limit ({stream.why})"
     why = stream.why

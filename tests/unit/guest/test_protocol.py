@@ -36,28 +36,28 @@ def test_carriage_returns_and_foreign_lines_do_not_harm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "why"),
+    ("damage", "state", "why"),
     [
-        (lambda s: s[: s.index(b"kd1 2")], "no end record"),
-        (lambda s: s[:-20], "malformed"),
-        (lambda s: s.replace(b'"ok"', b'"OK"'), "bad checksum"),
-        (lambda s: s.replace(line(1, DONE), b""), "is missing"),
-        (lambda s: s.replace(line(0, HELLO), line(0, '{"t":"what"}')), "does not fit the protocol"),
-        (lambda s: b"", "no record"),
-        (lambda s: b"\x00\xff garbage \n" * 5, "no record"),
-        (lambda s: line(0, HELLO) + line(1, '{"t":"end","records":7}'), "counts 7"),
+        (lambda s: s[: s.index(b"kd1 2")], "lost", "no end record"),
+        (lambda s: s[:-20], "lost", "malformed"),
+        (lambda s: s.replace(b'"ok"', b'"OK"'), "failed", "bad checksum"),
+        (lambda s: s.replace(line(1, DONE), b""), "failed", "is missing"),
+        (lambda s: s.replace(line(0, HELLO), line(0, '{"t":"what"}')), "failed", "does not fit the protocol"),
+        (lambda s: b"", "lost", "no record"),
+        (lambda s: b"\x00\xff garbage \n" * 5, "failed", "no text"),
+        (lambda s: line(0, HELLO) + line(1, '{"t":"end","records":7}'), "lost", "counts 7"),
     ],
 )
-def test_a_damaged_stream_is_lost_and_says_why(damage, why: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_stream_cut_short_is_lost_and_one_with_garbage_is_failed(damage, state: str, why: str) -> None:  # type: ignore[no-untyped-def]
     got = protocol.parse(damage(stream(HELLO, DONE)))
-    assert got.state == "lost"
+    assert got.state == state
     assert why in got.why
 
 
 @given(st.binary(max_size=300), st.integers(0, 200))
 def test_any_bytes_are_parsed_without_a_crash(noise: bytes, cut: int) -> None:
     whole = stream(HELLO, DONE)
-    assert protocol.parse(whole[:cut] + noise + whole[cut:]).state in ("ok", "lost")
+    assert protocol.parse(whole[:cut] + noise + whole[cut:]).state in ("ok", "lost", "failed")
 
 
 @given(st.integers(0, 150))
@@ -66,11 +66,13 @@ def test_a_cut_stream_is_never_ok(cut: int) -> None:
     assert protocol.parse(whole[: min(cut, len(whole) - 2)]).state == "lost"
 
 
-def test_the_four_ends_of_a_boot_are_told_apart() -> None:
+def test_the_ends_of_a_boot_are_told_apart() -> None:
     good, lost = protocol.parse(stream(HELLO)), protocol.parse(b"")
     panic = b"x\n[    1.0] Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000009\n"
     assert protocol.diagnose(good, panic, False, 0) == ("ok", "")
     assert protocol.diagnose(lost, panic, False, 0)[0] == "panicked"
     assert protocol.diagnose(lost, b"booting", True, None)[0] == "hung"
     assert protocol.diagnose(lost, b"\xff\xfe", False, 0)[0] == "lost"
+    garbage = protocol.parse(b"\xff\xfe\x00\n")
+    assert protocol.diagnose(garbage, b"", True, None)[0] == "failed"
     assert "status 1" in protocol.diagnose(lost, b"", False, 1)[1]

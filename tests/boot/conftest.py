@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Real guests for tests: kernels from Debian's archive, kept in the user's cache between runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kdelta import paths
+
+BOOT = Path(__file__).parent
+WORKLOADS = BOOT.parent / "data" / "workloads"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if BOOT in item.path.parents:
+            item.add_marker(pytest.mark.boot)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache() -> Path:
+    """The user's own cache: kernels are large, and content-addressed."""
+    folder = paths.cache_dir()
+    os.environ["KDELTA_CACHE"] = str(folder)
+    return folder
+
+
+Program = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def kdelta(tmp_path: Path, cache: Path) -> Program:
+    """The program as a user runs it, with a store of this test's own."""
+    environment = {**os.environ, "KDELTA_STATE": str(tmp_path / "state"), "KDELTA_CACHE": str(cache)}
+
+    def run(*args: str, timeout: float = 400, check: int | None = 0) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-c", "from kdelta.cli.main import main; main()", *args]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, env=environment, check=False)
+        if check is not None:
+            assert done.returncode == check, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def answer(kdelta: Program) -> Callable[..., dict]:  # type: ignore[type-arg]
+    """The JSON result of a command."""
+
+    def run(*args: str, **options: object) -> dict:  # type: ignore[type-arg]
+        return json.loads(kdelta(*args, "--json", "-q", **options).stdout)  # type: ignore[no-any-return]
+
+    return run

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests that go wrong are reported as what they are, each with its console saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+WORKLOADS = Path(__file__).parents[1] / "data" / "workloads"
+KERNEL = "debian:6.1/cloud"
+
+
+@pytest.mark.parametrize(
+    ("how", "state", "why"),
+    [
+        ("panic", "panicked", "Kernel panic"),
+        ("garbage", "failed", "garbage in the record stream"),
+        ("half", "lost", ""),
+    ],
+)
+def test_a_guest_that_goes_wrong_has_its_own_state_and_console(kdelta, answer, how: str, state: str, why: str) -> None:  # type: ignore[no-untyped-def]
+    got = answer(
+        "run", "--kernel", KERNEL, "--boots", "1", "--workloads", str(WORKLOADS), "--case", f"misbehave:how={how}",
+        check=None,
+    )  # fmt: skip
+    (row,) = [r for r in got["results"] if r["metric"] == "ns_per_op"]
+    assert (row["state"], row["verdict"], row["baseline"]) == (state, None, None)
+    assert why in row["why"]
+    console = kdelta("report", "last", "--console", "0.0").stdout
+    assert console.strip()
+
+
+def test_a_run_that_hangs_is_hung_and_the_boot_goes_on(answer) -> None:  # type: ignore[no-untyped-def]
+    got = answer(
+        "run", "--kernel", KERNEL, "--boots", "1", "--workloads", str(WORKLOADS), "--limit", "3s",
+        "--case", "misbehave:how=hang", "--case", "getppid",
+    )  # fmt: skip
+    states = {row["case"]: row["state"] for row in got["results"]}
+    assert states["misbehave:how=hang"] == "hung"
+    assert states["getppid"] == "ok"
