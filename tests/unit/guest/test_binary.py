@@ -11,6 +11,7 @@ import pytest
 
 from kdelta.errors import HostError, UserError
 from kdelta.guest import binary, protocol
+from kdelta.model import Arch
 from kdelta.paths import shipped
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
@@ -90,7 +91,16 @@ def _states(program: Path, folder: Path, *jobs: str) -> dict[int, tuple[str, str
     lines = [f"job {i} {job} limit_ms=20000 warmup=1 windows=2 window_ms=5" for i, job in enumerate(jobs)]
     (folder / "jobs.txt").write_text("\n".join(["kdelta-jobs 1", *lines, "end", ""]))
     with (folder / "stream").open("wb") as file:
-        argv = [program, "--native", "--jobs", folder / "jobs.txt", "--data", folder, "--fd", str(file.fileno())]
+        argv = [
+            str(program),
+            "--native",
+            "--jobs",
+            str(folder / "jobs.txt"),
+            "--data",
+            str(folder),
+            "--fd",
+            str(file.fileno()),
+        ]
         subprocess.run(argv, pass_fds=[file.fileno()], check=True, timeout=60)
     records = protocol.parse((folder / "stream").read_bytes()).records
     ops = {i: sum(r.ops for r in records if isinstance(r, protocol.Window) and r.j == i) for i in range(len(jobs))}
@@ -98,7 +108,7 @@ def _states(program: Path, folder: Path, *jobs: str) -> dict[int, tuple[str, str
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "arm64"])
-def test_a_static_program_is_made_for_each_architecture(cache: Path, arch: binary.Arch) -> None:
+def test_a_static_program_is_made_for_each_architecture(cache: Path, arch: Arch) -> None:
     try:
         program = binary.build(arch, cache=cache)
     except HostError as error:
@@ -172,7 +182,7 @@ def test_a_folder_that_is_not_there_is_the_users_error(cache: Path, tmp_path: Pa
 
 
 def test_a_missing_compiler_names_its_package(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binary.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
     with pytest.raises(HostError, match="apt install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"):
         binary.build("arm64", cache=cache)
 

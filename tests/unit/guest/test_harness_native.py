@@ -55,7 +55,16 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 def _stream(program: Path, folder: Path, text: str) -> bytes:
     (folder / "jobs").write_text(text, encoding="ascii")
     with (folder / "stream").open("wb") as file:
-        argv = [program, "--native", "--jobs", folder / "jobs", "--data", folder, "--fd", str(file.fileno())]
+        argv = [
+            str(program),
+            "--native",
+            "--jobs",
+            str(folder / "jobs"),
+            "--data",
+            str(folder),
+            "--fd",
+            str(file.fileno()),
+        ]
         subprocess.run(argv, pass_fds=[file.fileno()], check=True, timeout=120)
     return (folder / "stream").read_bytes()
 
@@ -372,7 +381,16 @@ def test_a_job_list_cut_off_is_a_note_and_an_end(program: Path, tmp_path: Path) 
 def test_a_full_disk_under_the_stream_is_an_error(program: Path, tmp_path: Path) -> None:
     (tmp_path / "jobs").write_text("kdelta-jobs 1\nend\n")
     with open("/dev/full", "wb") as full:
-        argv = [program, "--native", "--jobs", tmp_path / "jobs", "--data", tmp_path, "--fd", str(full.fileno())]
+        argv = [
+            str(program),
+            "--native",
+            "--jobs",
+            str(tmp_path / "jobs"),
+            "--data",
+            str(tmp_path),
+            "--fd",
+            str(full.fileno()),
+        ]
         done = subprocess.run(argv, pass_fds=[full.fileno()], capture_output=True, check=False)
     assert done.returncode == 1
     assert b"No space left on device" in done.stderr
