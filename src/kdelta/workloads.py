@@ -29,7 +29,7 @@ WIS_PREFIX = "wis/"
 RESERVED = frozenset({"limit_ms", "warmup", "windows", "window_ms", "latency_ops", "reps", "ops", "cgroup"})
 
 _SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
-_SIZE = re.compile(r"^(\d+)([KMG]?)(?:i?B)?$", re.IGNORECASE)
+_SIZE = re.compile(r"^([0-9]+)([KMG]?)(?:i?B)?$", re.IGNORECASE)
 _BOOLS = {"0": "0", "off": "0", "no": "0", "false": "0", "1": "1", "on": "1", "yes": "1", "true": "1"}
 _SOURCE = r"^(window:(ns_per_op|ops_per_s|mb_per_s)|hist:[a-z_]+:(p50|p90|p99|p99\.9|mean|max)|value:[a-z0-9_]+)$"
 _TESTCASE = re.compile(r"char\s*\*\s*testcase_description\s*=\s*\"((?:[^\"\\]|\\.)*)\"")
@@ -200,6 +200,14 @@ class Workload(Struct, frozen=True, kw_only=True):
         return Case(workload=self.name, params=params, label=f"{self.name}:{knobs}" if knobs else self.name)
 
 
+def _takes(param: Param, values: Iterable[str]) -> bool:
+    """Whether ``values`` are canonical values of ``param``."""
+    try:
+        return all(param.canonical(value) == value for value in values)
+    except ValueError:
+        return False
+
+
 def _complaint(entry: Entry) -> str:
     """What is wrong with ``entry`` beyond its types, or ""."""
     for name, param in entry.params.items():
@@ -207,16 +215,19 @@ def _complaint(entry: Entry) -> str:
             return f"params.{name}: the name belongs to the harness; choose another"
         if (param.type == "choice") != bool(param.choices):
             return f"params.{name}: choices are needed for type choice, and only there"
+        if param.type in ("int", "size") and (param.min is None or param.max is None):
+            return f"params.{name}: type {param.type} needs min and max"
         try:
             param.default_text  # noqa: B018
         except ValueError as error:
             return f"params.{name}: the default {param.default!r} is not {error}"
         for other, values in param.only_with.items():
-            if other not in entry.params or not values:
+            if other not in entry.params or not values or not _takes(entry.params[other], values):
                 return f"params.{name}: only_with names {other}, which is no parameter, or no value of it"
     for need in entry.needs:
-        if unknown := set(need.when) - set(entry.params):
-            return f"needs: when names {min(unknown)}, which is no parameter"
+        for other, values in need.when.items():
+            if other not in entry.params or not _takes(entry.params[other], values):
+                return f"needs: when names {other}, which is no parameter, or a value that it does not take"
     names = [m.name for m in entry.metrics]
     if len(set(names)) != len(names):
         return "metrics: two have the same name"
@@ -249,7 +260,7 @@ def load_entry(path: Path) -> Entry:
         entry = msgspec.toml.decode(path.read_bytes(), type=Entry)
     except OSError as error:
         raise UserError(f"workload {path}: cannot be read: {error.strerror}") from None
-    except msgspec.DecodeError as error:  # ValidationError is one
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # ValidationError is a DecodeError
         raise UserError(f"workload {path}: {error}; see docs/how-to/add-a-workload.md") from None
     if complaint := _complaint(entry):
         raise UserError(f"workload {path}: {complaint}")

@@ -131,6 +131,7 @@ def test_a_case_that_cannot_be_is_refused_with_the_remedy(
         ('better = "lower"', 'better = "faster"', "$.metrics[0].better"),
         ("window:ns_per_op", "window:ns", "$.metrics[0].source"),
         ("default = 2", "default = 9", "between 1 and 8"),
+        ("max = 8", "", "needs min and max"),
         ("[params.count]", "[params.windows]", "belongs to the harness"),
         ('type = "int"', 'type = "choice"', "choices are needed"),
         ('help = "how many"', 'help = "x"\nonly_with = { shape = ["round"] }', "only_with names shape"),
@@ -190,6 +191,21 @@ def test_needs_depend_on_the_parameters(shipped: dict[str, Workload]) -> None:
 def test_a_workload_changes_only_the_effort_that_it_names(shipped: dict[str, Workload]) -> None:
     effort = shipped["fork_vmas"].effort(Effort(windows=5))
     assert (effort.window_ms, effort.windows) == (200, 5)
+
+
+def test_the_example_of_the_how_to_is_a_valid_workload(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "how-to" / "add-a-workload.md").read_text()
+    (tmp_path / "mine.c").write_text(text.split("```c\n")[1].split("```")[0])
+    (tmp_path / "mine.toml").write_text(text.split("```toml\n")[1].split("```")[0])
+    (case,) = parse_case("mine:size=64K", catalogue([tmp_path]))
+    assert case.params == {"how": "copy", "size": "65536"}
+
+
+def test_an_entry_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match=r"mine\.toml"):
+        load(path)
 
 
 def test_the_reserved_names_are_those_of_the_job_line() -> None:

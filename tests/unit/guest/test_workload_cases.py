@@ -181,10 +181,7 @@ def test_a_tree_that_differs_from_the_data_fails_the_case(
     if os.geteuid() != 0:
         pytest.skip("the tree is verified under chroot, which needs root")
     shutil.copytree(GUEST / "data", tmp_path / "data")
-    tree = tmp_path / "data" / "path_lookup" / "tree.txt"
-    tree.write_text(tree.read_text().replace("f /usr/include/stdlib.h\n", ""))
     paths = tmp_path / "data" / "path_lookup" / "paths.txt"
-    assert "hit 0 /usr/include/stdlib.h" in paths.read_text() or "f /usr/include/stdlib.h" not in tree.read_text()
     paths.write_text(paths.read_text().replace("hit 0 ", "hit 1 ", 1))
     (case,) = parse_case("path_lookup", known)
     text = jobs_text({0: case}, mode="timed", efforts={0: SHORT}, exact_ops={0: 1})
