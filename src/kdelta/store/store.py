@@ -85,6 +85,15 @@ class Store:
         with self._writing() as connection:
             writes.insert_experiment(connection, experiment)
 
+    def extend(self, experiment: Experiment) -> None:
+        """Store a growing experiment (a bisection) anew: with more kernels, or with other extra facts.
+
+        Raises:
+            UserError: it differs in anything else.
+        """
+        with self._writing() as connection:
+            writes.extend_experiment(connection, writes.find(connection, experiment.id), experiment)
+
     def experiment(self, experiment_id: str) -> Experiment:
         """The experiment as it was created."""
         with self._reading() as connection:
@@ -203,6 +212,16 @@ class Store:
             no = writes.find(connection, experiment_id).no
             reads.log(connection, no, (block, slot))
             return next(reads.whole_boots(connection, no, (block, slot)))
+
+    def identical(self, identity: str) -> tuple[str, BootResult] | None:
+        """The first stored exact boot that was measured here with this identity, and its experiment's id; else None."""
+        b, e = tables.boot.c, tables.experiment.c
+        query = select(e.no, e.id, b.block, b.slot).join_from(tables.boot, tables.experiment, b.experiment_no == e.no)
+        with self._reading() as connection:
+            row = connection.execute(query.where(b.identity == identity).order_by(b.no).limit(1)).first()
+            if row is None:
+                return None
+            return row.id, next(reads.whole_boots(connection, row.no, (row.block, row.slot)))
 
     def console(self, experiment_id: str, block: int, slot: int) -> bytes:
         """The console of one boot as the guest wrote it: not text, not trusted.

@@ -80,7 +80,9 @@ boot = Table(
     Column("mitigations", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("document", LargeBinary, nullable=False),  # msgpack of the BootResult without console, stream and runs
+    Column("identity", String(64)),  # of an exact boot measured here: see machine.guests.identity
     UniqueConstraint("experiment_no", "block", "slot", name="boot_once"),
+    Index("boot_identity", "identity"),
 )
 
 boot_log = Table(

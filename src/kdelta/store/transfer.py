@@ -289,7 +289,7 @@ def _boots(connection: Connection, owner: writes.Found, frames: _Frames, count: 
             continue
         if wrong := codec.misfit(boot, owner.kernel_count, owner.case_count):
             raise _bad(path, f"block {place[0]} slot {place[1]} holds {wrong}")
-        writes.insert_boot(connection, owner, boot)
+        writes.insert_boot(connection, owner, boot, foreign=True)
         present.add(place)
         added += 1
     return added

@@ -6,7 +6,8 @@ from __future__ import annotations
 import zlib
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, func, insert, select
+from msgspec import structs
+from sqlalchemy import Connection, func, insert, select, update
 
 from kdelta.errors import HostError, UserError
 from kdelta.model import BootResult, Experiment, Mode
@@ -86,8 +87,33 @@ def insert_experiment(connection: Connection, experiment: Experiment) -> None:
     _insert_names(connection, no, experiment)
 
 
-def _insert_names(connection: Connection, no: int, experiment: Experiment) -> None:
-    kernels = [
+def extend_experiment(connection: Connection, owner: Found, experiment: Experiment) -> None:
+    """Replace the document of a growing experiment: its kernels may only be added to, its extra facts change.
+
+    Raises:
+        UserError: anything else differs from what is stored.
+    """
+    e, k = tables.experiment, tables.kernel
+    stored = codec.experiment_of(connection.execute(select(e.c.document).where(e.c.no == owner.no)).scalar_one())
+    kept = experiment.kernels[: len(stored.kernels)]
+    if structs.replace(stored, kernels=kept, extra={}) != structs.replace(experiment, kernels=stored.kernels, extra={}):
+        raise UserError(f"experiment {owner.id}: only kernels can be added to it; nothing was changed")
+    connection.execute(
+        update(e)
+        .where(e.c.no == owner.no)
+        .values(
+            document=codec.experiment_document(experiment),
+            kernel_count=len(experiment.kernels),
+            boots_planned=codec.boots_planned(experiment),
+        )
+    )
+    added = _kernel_rows(owner.no, experiment)[len(stored.kernels) :]
+    if added:
+        connection.execute(insert(k), added)
+
+
+def _kernel_rows(no: int, experiment: Experiment) -> list[dict[str, Any]]:
+    return [
         {
             "experiment_no": no,
             "idx": index,
@@ -97,6 +123,10 @@ def _insert_names(connection: Connection, no: int, experiment: Experiment) -> No
         }
         for index, kernel in enumerate(experiment.kernels)
     ]
+
+
+def _insert_names(connection: Connection, no: int, experiment: Experiment) -> None:
+    kernels = _kernel_rows(no, experiment)
     cases = [
         {
             "experiment_no": no,
@@ -113,8 +143,14 @@ def _insert_names(connection: Connection, no: int, experiment: Experiment) -> No
         connection.execute(insert(tables.case), cases)
 
 
-def insert_boot(connection: Connection, owner: Found, boot: BootResult) -> None:
-    """Add a finished boot with everything it gave.
+def _identity(boot: BootResult) -> str | None:
+    """By what the boot can be found again: only a whole one, measured and not itself taken over."""
+    whole = boot.state == "ok" and "taken_from" not in boot.machine
+    return boot.machine.get("identity") if whole else None
+
+
+def insert_boot(connection: Connection, owner: Found, boot: BootResult, *, foreign: bool = False) -> None:
+    """Add a finished boot with everything it gave; a ``foreign`` one (imported) is never taken over by a sweep.
 
     Raises:
         HostError: this block and slot is stored already, or the boot does not fit the experiment.
@@ -140,6 +176,7 @@ def insert_boot(connection: Connection, owner: Found, boot: BootResult) -> None:
             mitigations=plan.mitigations,
             state=boot.state,
             document=codec.boot_document(boot),
+            identity=None if foreign else _identity(boot),
         )
         .returning(b.c.no)
     ).scalar_one()
