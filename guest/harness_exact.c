@@ -4,10 +4,32 @@
  * Between BEGIN and END there is the workload and, with several tasks, opening
  * the gate and waiting for them; no clock is read and nothing is written.
  */
+#include <sched.h>
+#include <time.h>
+
 #include "harness.h"
 #include "mark.h"
 
 #define WARM_ROUNDS 4
+/*
+ * Before each interval the task sleeps, so that RCU hands back what the last
+ * one freed and timers and work queues run: else an interval counts how full
+ * the slabs happened to be. Emulated idle time passes at once (sleep=off).
+ */
+#define REST_NS 60000000L
+
+static void rest(void)
+{
+	struct timespec span = {.tv_nsec = REST_NS};
+
+	nanosleep(&span, NULL);
+}
+
+/* Operations that follow the rest unmarked: they take the path back into the caches of the CPU. */
+static uint64_t first_few(uint64_t n)
+{
+	return n / 4 + 1;
+}
 
 /* `marked` is a constant in each caller, so that marks cost no branch. */
 static inline __attribute__((always_inline)) void
@@ -53,6 +75,18 @@ static __attribute__((noinline)) void interval_batch(const struct workload *def,
 	MARK(MARK_OP_END, 0);
 }
 
+/*
+ * An operation with an `after` may start others (fork): whether they run inside
+ * the interval must not hang on when a timer tick comes. So the task cannot be
+ * preempted by them; they are ordinary tasks and run once it waits for them.
+ */
+static void run_first(void)
+{
+	struct sched_param first = {.sched_priority = 1};
+
+	sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first);
+}
+
 void exact_inline(struct harness *h)
 {
 	const struct workload *def = h->wl.def;
@@ -65,8 +99,12 @@ void exact_inline(struct harness *h)
 		case_blame(h, STATE_FAILED, "task_setup failed");
 		return;
 	}
+	if (def->after)
+		run_first();
 	run_ops(def, t, n * WARM_ROUNDS);
 	for (r = 0; r < h->job->reps && !case_failed(h); r++) {
+		rest();
+		run_ops(def, t, first_few(n));
 		mark_id(h->job->nr << 8 | r);
 		if (def->after)
 			interval_after(def, t, n);
@@ -152,11 +190,12 @@ void exact_tasks(struct harness *h)
 			quiesce(h);
 			continue;
 		}
+		rest();
 		mark_id(h->job->nr << 8 | (r - WARM_ROUNDS));
 		MARK(MARK_OP_BEGIN, 0);
 		round_of_all(h);
+		quiesce(h); /* counted: else work moved to the other side would vanish */
 		MARK(MARK_OP_END, 0);
-		quiesce(h);
 		put_rep(h, r - WARM_ROUNDS, h->job->ops * h->counted);
 	}
 	if (!case_failed(h))

@@ -42,7 +42,9 @@ def kdelta(tmp_path: Path, cache: Path) -> Program:
 
     def run(*args: str, timeout: float = 400, check: int | None = 0) -> subprocess.CompletedProcess[str]:
         argv = [sys.executable, "-c", "from kdelta.cli.main import main; main()", *args]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, env=environment, check=False)
+        done = subprocess.run(
+            argv, capture_output=True, text=True, errors="replace", timeout=timeout, env=environment, check=False
+        )
         if check is not None:
             assert done.returncode == check, done.stdout + done.stderr
         assert "Traceback" not in done.stderr, done.stderr

@@ -253,8 +253,11 @@ def write(text: str | bytes, output: Path | None) -> None:
             output.write_bytes(text if isinstance(text, bytes) else text.encode())
         except OSError as error:
             raise HostError(f"cannot write {output}: {error.strerror}") from None
-    elif isinstance(text, bytes):
+    elif isinstance(text, bytes) and not sys.stdout.isatty():
         sys.stdout.buffer.write(text)
+    elif isinstance(text, bytes):  # a guest's own words must not steer the terminal
+        shown = text.decode("utf-8", "replace").replace("\r\n", "\n")
+        click.echo("".join(c if c in "\n\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown))
     else:
         click.echo(text, nl=not text.endswith("\n"))
 
