@@ -18,6 +18,8 @@ from kdelta.attribution.disassembly import Function, Image, Instruction
 from kdelta.errors import UserError
 
 _CODE = ("[.text", "[.init.text", "[.exit.text")  # padding between functions is no name
+_MASK = 0xFFFFFFFFFFFFFFFF
+_LABEL = re.compile(r"\bL\d+\b")
 _REP = re.compile(r"^rep\w* (?:stos|movs)[bwlq]")
 
 
@@ -69,8 +71,8 @@ def _explained(before: Image, after: Image, old: Function, new: Function, at: in
             continue
         for behind in (0, 1, 4, 2):
             end = start + 4 + behind
-            name = before.name_of(old.address + end + old_value)
-            if name and not name.startswith(_CODE) and name == after.name_of(new.address + end + new_value):
+            name = before.name_of(old.address + end + old_value & _MASK)
+            if name and not name.startswith(_CODE) and name == after.name_of(new.address + end + new_value & _MASK):
                 return start + 4 - at
         high = 0xFFFFFFFF00000000
         if old_value < 0 and new_value < 0:
@@ -231,12 +233,23 @@ def function_diff(before: Image, after: Image, name: str, context: int = 4) -> s
     if old is None and new is None:
         near = difflib.get_close_matches(name, [*before.functions, *after.functions], 3)
         raise UserError(f"function {name!r}: in neither kernel; nearest: {', '.join(near) or 'none'}")
-    lines = difflib.unified_diff(
-        before.listing(old) if old else [],
-        after.listing(new) if new else [],
-        f"{name} ({old.size if old else 0} bytes)",
-        f"{name} ({new.size if new else 0} bytes)",
-        n=context,
-        lineterm="",
-    )
-    return "".join(f"{line}\n" for line in lines)
+    lines = [f"--- {name} ({old.size if old else 0} bytes)", f"+++ {name} ({new.size if new else 0} bytes)"]
+    hunks = _unified(before.listing(old) if old else [], after.listing(new) if new else [], context)
+    return "".join(f"{line}\n" for line in [*lines, *hunks]) if hunks else ""
+
+
+def _unified(old: list[str], new: list[str], context: int) -> list[str]:
+    """Hunks of a unified diff; a jump is no difference where only the numbers of the labels shifted."""
+    masked = [[_LABEL.sub("L", line) for line in lines] for lines in (old, new)]
+    out = []
+    for group in difflib.SequenceMatcher(None, *masked, autojunk=False).get_grouped_opcodes(context):
+        _, i1, _, j1, _ = group[0]
+        _, _, i2, _, j2 = group[-1]
+        out.append(f"@@ -{i1 + 1},{i2 - i1} +{j1 + 1},{j2 - j1} @@")
+        for tag, from_old, to_old, from_new, to_new in group:
+            if tag == "equal":
+                out += [f" {line}" for line in new[from_new:to_new]]
+            else:
+                out += [f"-{line}" for line in old[from_old:to_old]]
+                out += [f"+{line}" for line in new[from_new:to_new]]
+    return out

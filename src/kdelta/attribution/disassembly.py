@@ -23,11 +23,13 @@ _SYMBOL = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )
 _NUMBERED = re.compile(r"\.\d+$")  # CSWTCH.12, __already_done.5: counted by the compiler, anew in each build
+_BOUND = re.compile(r"^(__start_|__stop_|_[se](?=[a-z]))|_(start|end|stop|begin)$")
 # capstone writes large immediates of x86 in decimal
 _NUMBER = re.compile(r"(?<![\w.])(-?)(?:0x([0-9a-f]+)|(\d{12,}))(\(%rip\))?")
 _ADD = re.compile(r"^(\w+), (\w+), #(0x[0-9a-f]+|\d)$")
 _OFFSET = re.compile(r"\[(\w+)(?:, #(0x[0-9a-f]+|\d))?\]")
 _STRING_BYTES = 48
+_MASK = 0xFFFFFFFFFFFFFFFF  # of addresses
 _BRANCHES = {
     "x86_64": re.compile(r"^(?:j\w+|loop\w*|call\w*)$"),
     "arm64": re.compile(r"^(?:b(?:\.\w+)?|bl|cbn?z|tbn?z)$"),
@@ -122,15 +124,15 @@ class Image:
         index = bisect_right(self._addresses, address) - 1
         if index >= 0:
             start = self._addresses[index]
-            names = []  # sized ones first: labels such as __bss_start stand wherever a section happens to begin
+            names = []  # things before the labels that stand where a section happens to begin or end
             while index >= 0 and self._addresses[index] == start:
                 name, size = self._symbols[index]
                 if address == start or address < start + size:
-                    names.append((not size, name))
+                    names.append((not size, bool(_BOUND.search(name)), name))
                 index -= 1
             if names:
                 offset = address - start
-                return min(names)[1] + (f"+{offset:#x}" if offset else "")
+                return min(names)[2] + (f"+{offset:#x}" if offset else "")
         return self._unnamed(address, strings)
 
     def _unnamed(self, address: int, strings: bool) -> str:
@@ -211,9 +213,9 @@ class Image:
             nonlocal target
             value = (int(match[2], 16) if match[2] else int(match[3])) * (-1 if match[1] else 1)
             if match[4]:
-                place = self.name_of(function.address + end + value, strings)
+                place = self.name_of(function.address + end + value & _MASK, strings)
                 return f"{place}(%rip)" if place else match[0]
-            address = value & 0xFFFFFFFFFFFFFFFF
+            address = value & _MASK
             offset = address - function.address
             if branch and match.end() == len(operands):
                 if 0 < offset < function.size:

@@ -6,6 +6,7 @@ Reproducible as in the kernel's Documentation/kbuild/reproducible-builds.rst: fi
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -33,6 +34,7 @@ _STEP = re.compile(r"^  ([A-Z][A-Z0-9_]+)(?: \[M\])? +(\S+)")
 _ERROR = re.compile(
     r"^(\S+?:\d+(?::\d+)?: (?:fatal )?error: .*|.*undefined reference to .*|.*multiple definition of .*)$"
 )
+_PLACED = re.compile(r"^\S+?:\d+: (?!.*(?:warning|note|In function|[Ii]n file|from))")
 _MAKE_ERROR = re.compile(r"^(?:make\S*: \*\*\* .*|\*\*\* .*|.*\berror: .*|.*: not found)$", re.IGNORECASE)
 
 
@@ -77,7 +79,7 @@ def environment(cache: Path) -> dict[str, str]:
 def error_line(lines: Iterable[str]) -> str:
     """The line of a log that says what failed: the compiler's first error, else make's first."""
     kept = [line.strip() for line in lines]
-    for pattern in (_ERROR, _MAKE_ERROR):
+    for pattern in (_ERROR, _PLACED, _MAKE_ERROR):
         for line in kept:
             if pattern.match(line):
                 return line
@@ -155,12 +157,19 @@ class Builder:
         if code:
             raise BuildError(error_line(recent), log)
 
-    def configure(self, request: Request, log: Path) -> tuple[str, ...]:
+    def configure(self, request: Request, log: Path, basis: str = "") -> tuple[str, ...]:
         """Make ``.config`` what ``request`` asks for; untouched where it is that already, so that nothing rebuilds.
+
+        ``basis`` identifies all in the source that sways Kconfig; Kconfig is not even asked while it stays.
 
         Returns:
             what could not be had, a sentence each.
         """
+        config, mark = self.obj / ".config", self.obj / "kdelta-config"
+        stamp = hashlib.sha256("\0".join([basis, request.base, request.text]).encode()).hexdigest()
+        if basis and config.exists() and mark.exists() and mark.read_text() == stamp:
+            return config_fragment.unmet(request, config.read_text())
+        mark.unlink(missing_ok=True)
         self.obj.mkdir(parents=True, exist_ok=True)
         fresh = self.obj / ".config.kdelta"
         fresh.unlink(missing_ok=True)
@@ -173,11 +182,11 @@ class Builder:
             file.write("\n" + request.text)
         self._make([*words, "olddefconfig"], log, _ignore)
         text = fresh.read_text()
-        config = self.obj / ".config"
         if not config.exists() or config.read_text() != text:
             config.write_text(text)
         for leftover in (fresh, fresh.with_name(".config.kdelta.old")):
             leftover.unlink(missing_ok=True)
+        mark.write_text(stamp)
         return config_fragment.unmet(request, text)
 
     def compile(self, title: str, log: Path, progress: Progress) -> tuple[int, float]:
@@ -209,7 +218,7 @@ class Builder:
             counted.write_text(str(done))
         return done, self._clock() - started
 
-    def build(self, request: Request, title: str, log: Path, progress: Progress) -> Products:
+    def build(self, request: Request, title: str, log: Path, progress: Progress, basis: str = "") -> Products:
         """Configure and compile; ``log`` is begun anew.
 
         Raises:
@@ -218,7 +227,7 @@ class Builder:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("")
         progress.step(f"configuring {title}")
-        unmet = self.configure(request, log)
+        unmet = self.configure(request, log, basis)
         steps, elapsed_s = self.compile(title, log, progress)
         return Products(
             image=self.obj / IMAGES[self.tools.arch],

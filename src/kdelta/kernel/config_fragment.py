@@ -25,7 +25,10 @@ _WHOLE_LINES = 600  # even tinyconfig writes more
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """Options by name (without CONFIG_) with their values as Kconfig writes them; ``base`` is a whole .config or ""."""
+    """Options by name (without CONFIG_) with their values as Kconfig writes them; ``base`` is a whole .config or "".
+
+    A value that begins with "?" is asked for, but not missed.
+    """
 
     options: dict[str, str]
     base: str = ""
@@ -35,7 +38,7 @@ class Request(Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The fragment to lay over the base."""
         return "".join(
-            f"# CONFIG_{name} is not set\n" if value == "n" else f"CONFIG_{name}={value}\n"
+            f"# CONFIG_{name} is not set\n" if value == "n" else f"CONFIG_{name}={value.removeprefix('?')}\n"
             for name, value in sorted(self.options.items())
         )
 
@@ -123,7 +126,7 @@ def unmet(wanted: Request, result: str) -> tuple[str, ...]:
     return tuple(
         f"CONFIG_{name}: asked for {value}, got {got.get(name, 'n (does not exist, or something it needs is off)')}"
         for name, value in sorted(wanted.options.items())
-        if value.strip('"') != got.get(name, "" if value == '""' else "n")
+        if not value.startswith("?") and value.strip('"') != got.get(name, "" if value == '""' else "n")
     )
 
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 from kdelta.errors import HostError, UserError
 from kdelta.kernel.patch import File
 from kdelta.kernel.progress import Progress
-from kdelta.kernel.worktree import Worktree, decode, require_space
+from kdelta.kernel.worktree import Worktree, decode, require_space, version_of
 
 TREE_BYTES = 3 << 30
 _UNTRACKED_BYTES = 16 << 20
@@ -44,6 +44,7 @@ class _Source(Struct, frozen=True, kw_only=True):
     base: str
     id: str
     title: str
+    version: tuple[int, int]
     files: dict[str, File] = {}  # uncommitted changes
     notes: tuple[str, ...] = ()
 
@@ -64,11 +65,11 @@ class Tarball(_Source, frozen=True, kw_only=True):
             run([*argv, "--no-same-owner", "--no-same-permissions"], f"unpacking {self.path}")
 
 
-def tarball(path: Path, key: str, title: str) -> Tarball:
-    """The origin for a source tarball."""
+def tarball(path: Path, key: str, title: str, version: tuple[int, int]) -> Tarball:
+    """The origin for a source tarball of a kernel ``version`` (major, minor)."""
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Tarball(path=str(path), key=key, base=f"tar:{digest}", id=f"tar:{digest}", title=title)
+    return Tarball(path=str(path), key=key, base=f"tar:{digest}", id=f"tar:{digest}", title=title, version=version)
 
 
 def run(argv: list[str], doing: str, env: dict[str, str] | None = None) -> bytes:
@@ -172,6 +173,14 @@ def _resolve_ref(path: Path, ref: str) -> tuple[str, str]:
     return found[0].splitlines()[-1], found[1].splitlines()[-1]
 
 
+def _git_version(path: Path, tree_id: str, title: str) -> tuple[int, int]:
+    try:
+        makefile = run([*_git(), "-C", str(path), "cat-file", "blob", f"{tree_id}:Makefile"], str(path), _git_env())
+    except HostError:
+        makefile = b""
+    return version_of(decode(makefile), title)
+
+
 class Folder(_Source, frozen=True, kw_only=True):
     """An unpacked source without git, copied; products of a build inside it stay behind."""
 
@@ -244,11 +253,11 @@ def from_path(target: str, ref: str) -> Origin:
     if git_dir is None:
         if ref:
             raise UserError(f"src:{target}@{ref}: {path} is no git repository, so it has no refs")
-        if not (path / "Kconfig").is_file():
-            raise UserError(f"src:{target}: not a kernel source (no Kconfig in it)")
+        makefile = path / "Makefile"
+        version = version_of(makefile.read_text("utf-8", "replace") if makefile.is_file() else "", f"src:{target}")
         digest = hashlib.sha256(json.dumps(list(_listing(path))).encode()).hexdigest()
         content = f"folder:{digest}"
-        return Folder(path=str(path), key=f"tree-{name}", base=content, id=content, title=str(path))
+        return Folder(path=str(path), key=f"tree-{name}", base=content, id=content, title=str(path), version=version)
     commit, tree_id = _resolve_ref(path, ref or "HEAD")
     bare = git_dir == path
     files, notes = ({}, []) if ref or bare else _uncommitted(path, git_dir)
@@ -264,6 +273,7 @@ def from_path(target: str, ref: str) -> Origin:
         base=f"git:{tree_id}",
         id=f"git:{tree_id}{_digest(files)}",
         title=title,
+        version=_git_version(path, tree_id, title),
         files=files,
         notes=tuple(notes),
     )

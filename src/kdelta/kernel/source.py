@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -18,14 +20,16 @@ from msgspec import Struct
 from kdelta.errors import HostError, UserError
 from kdelta.kernel import build, cache, config_fragment, debian, ingest, mail, patch, toolchain
 from kdelta.kernel.build import Builder, BuildError
+from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.origin import Origin, from_path, tarball
 from kdelta.kernel.progress import Progress, Quiet
 from kdelta.kernel.toolchain import Toolchain
-from kdelta.kernel.worktree import Worktree, encode, version_of
-from kdelta.model import Arch, Kernel
-from kdelta.paths import cache_dir, shipped
+from kdelta.kernel.worktree import Worktree, encode
+from kdelta.model import Kernel
+from kdelta.paths import cache_dir
 from kdelta.spec import KernelSpec, PatchRef
 
+_SWAYS_CONFIG = re.compile(r"(^|/)(Kconfig[^/]*|Makefile[^/]*)$|^scripts/|/configs/")
 FORMAT = 1  # of what is remembered: raised when the build's own rules change
 
 
@@ -87,22 +91,15 @@ def _origin(spec: KernelSpec, progress: Progress) -> Origin:
         raise UserError(f"kernel {spec.text!r}: not a source; write src:TREE or src:debian:VERSION")
     path = debian.fetch_source(spec.target, progress)
     name = path.name.split(".tar")[0].removeprefix("linux-source-")
-    return tarball(path, key=f"debian-{name}", title=f"Debian linux-source {name}")
+    major, minor = name.split(".")[:2]
+    version = (int(major), int(re.split(r"\D", minor)[0]))
+    return tarball(
+        path, version=version, key=f"debian-{re.sub(r'[^A-Za-z0-9.-]', '_', name)}", title=f"Debian linux-source {name}"
+    )
 
 
-def _config_digest(config: str, arch: Arch) -> str:
-    """Identifies what a build may ask of Kconfig: the user's file and the shipped fragments."""
-    digest = hashlib.sha256()
-    names = ("guest.config", f"guest-{arch}.config", "whole.config", "versions.toml")
-    files = [shipped("recipes") / "kconfig" / name for name in names]
-    if config:
-        files.append(Path(config).expanduser())
-    for file in files:
-        try:
-            digest.update(hashlib.sha256(file.read_bytes()).digest())
-        except OSError as error:
-            raise UserError(f"config {file}: cannot be read ({error.strerror})") from None
-    return digest.hexdigest()[:12]
+def _config_digest(request: Request) -> str:
+    return hashlib.sha256(encode(f"{request.base}\0{request.text}")).hexdigest()[:12]
 
 
 def _key(origin: Origin, steps: tuple[Step, ...], config: str, tools: Toolchain) -> str:
@@ -153,17 +150,22 @@ def _explained(error: BuildError, applied: patch.Applied, builder: Builder, orig
     return HostError(f"{title} does not build (not tried without the patch): {error}")
 
 
+def _config_basis(origin: Origin, files: Mapping[str, patch.File]) -> str:
+    """Identifies what of a patched source can sway its .config."""
+    swaying = [(path, file.text or "") for path, file in sorted(files.items()) if _SWAYS_CONFIG.search(path)]
+    return hashlib.sha256(encode(json.dumps([origin.base, swaying]))).hexdigest()
+
+
 def _notes(origin: Origin, applied: patch.Applied, unmet: tuple[str, ...], not_built: list[str]) -> tuple[str, ...]:
     unseen = tuple(f"{path} is changed by the patch, but this config does not build it" for path in not_built)
     return (*origin.notes, *applied.notes, *unseen, *unmet)
 
 
-def _build(spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], tools: Toolchain, config: str, key: str,
+def _build(spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], tools: Toolchain, request: Request, key: str,
            tree: Worktree, progress: Progress) -> Built:  # fmt: skip
     """Build in the locked ``tree`` and remember the product."""
     if tree.base_id != origin.base:
         origin.fill(tree, progress)
-    version = version_of(tree.src)
 
     def read(path: str) -> str | None:
         return origin.files[path].text if path in origin.files else tree.read_base(path)
@@ -175,46 +177,53 @@ def _build(spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], tools: Too
     folder.mkdir(parents=True, exist_ok=True)
     cache.write_atomically(folder / "applied.diff", encode(applied.diff))
     title = " ".join([origin.title, *(step.title for step in steps)])
-    request = config_fragment.request(spec.config, version, tools.arch)
-    name = hashlib.sha256(f"{tools.id}{config}".encode()).hexdigest()[:12]
-    builder = Builder(tree.src, tree.home / f"obj-{name}", tools, cache=cache_dir(), jobs=build.default_jobs())
-    tree.lay({**origin.files, **applied.files})
+    obj = tree.home / f"obj-{tools.id[:6]}-{_config_digest(request)}"
+    builder = Builder(tree.src, obj, tools, cache=cache_dir(), jobs=build.default_jobs())
+    files = {**origin.files, **applied.files}
+    tree.lay(files)
     try:
-        made = builder.build(request, title, folder / "build.log", progress)
+        made = builder.build(request, title, folder / "build.log", progress, _config_basis(origin, files))
     except BuildError as error:
         raise _explained(error, applied, builder, origin, title) from None
     if not applied.files:
         (builder.obj / "kdelta-built").write_text(origin.base)
     about = f"{title}; {request.title} config; {tools.title}"
+    notes = _notes(origin, applied, made.unmet, builder.not_built(applied.files))
+    return _stored(spec, made, about, notes, folder)
+
+
+def _stored(spec: KernelSpec, made: build.Products, about: str, notes: tuple[str, ...], folder: Path) -> Built:
+    """Put the image where all kernels are; what belongs to the build stays in ``folder``."""
     stored = ingest.store(spec.text, made.image.read_bytes(), made.config, origin=about)
     vmlinux = ""
     if made.image != made.vmlinux:
         vmlinux = str(folder / "vmlinux")
         cache.write_atomically(folder / "vmlinux", made.vmlinux.read_bytes())
-    return Built(
+    built = Built(
         image_sha256=stored.entry.sha256,
         origin=about,
         diff=str(folder / "applied.diff"),
-        notes=_notes(origin, applied, made.unmet, builder.not_built(applied.files)),
+        notes=notes,
         log=str(folder / "build.log"),
         vmlinux=vmlinux,
         steps=made.steps,
         elapsed_s=made.elapsed_s,
     )
+    cache.write_atomically(folder / "built.json", msgspec.json.encode(built))
+    return built
 
 
 def _resolve(spec: KernelSpec, steps: tuple[Step, ...], origin: Origin, progress: Progress) -> tuple[Kernel, Built]:
     tools = toolchain.probe(spec.arch)
-    config = _config_digest(spec.config, spec.arch)
-    key = _key(origin, steps, config, tools)
+    request = config_fragment.request(spec.config, origin.version, spec.arch)
+    key = _key(origin, steps, _config_digest(request), tools)
     known = _recall(key)
     if known is None:
         tree = Worktree(root() / origin.key)
         with tree.locked(progress):
             known = _recall(key)
             if known is None:
-                built = _build(spec, origin, steps, tools, config, key, tree, progress)
-                cache.write_atomically(root() / "products" / key / "built.json", msgspec.json.encode(built))
+                _build(spec, origin, steps, tools, request, key, tree, progress)
                 known = _recall(key)
     if known is None:
         raise HostError(

@@ -66,6 +66,7 @@ class Worktree:
             except BlockingIOError:
                 progress.step(f"waiting for another build in {self.home}")
                 fcntl.flock(lock, fcntl.LOCK_EX)
+            os.utime(self.home / "lock")  # when it was last used
             yield
 
     def _marks(self, path: str) -> tuple[Path, Path]:
@@ -164,21 +165,19 @@ class Worktree:
         (self.home / "base").write_text(base_id)
 
 
-def version_of(src: Path) -> tuple[int, int]:
-    """(major, minor) from a kernel's top Makefile.
+def version_of(makefile: str, title: str) -> tuple[int, int]:
+    """(major, minor) from the text of a kernel's top Makefile; ``title`` is for messages.
 
     Raises:
-        UserError: not a kernel source.
+        UserError: not a kernel's.
     """
-    makefile = src / "Makefile"
     found: dict[str, int] = {}
-    if makefile.is_file() and (src / "Kconfig").is_file():
-        for line in makefile.read_text("utf-8", "replace").splitlines()[:40]:
-            key, equals, value = line.partition("=")
-            if equals and key.strip() in ("VERSION", "PATCHLEVEL") and value.strip().isdigit():
-                found[key.strip()] = int(value)
+    for line in makefile.splitlines()[:40]:
+        key, equals, value = line.partition("=")
+        if equals and key.strip() in ("VERSION", "PATCHLEVEL") and value.strip().isdigit():
+            found[key.strip()] = int(value)
     if len(found) < 2:
-        raise UserError(f"{src}: not a kernel source (no Makefile with VERSION and PATCHLEVEL beside a Kconfig)")
+        raise UserError(f"{title}: not a kernel source (no Makefile with VERSION and PATCHLEVEL)")
     return found["VERSION"], found["PATCHLEVEL"]
 
 

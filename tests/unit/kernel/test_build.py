@@ -29,6 +29,7 @@ def test_the_first_error_of_the_compiler_is_the_line_shown() -> None:
         "ld: fs/pipe.o: in function `f': pipe.c:(.text+0x4): undefined reference to `nothing'",
         "make: *** No rule to make target 'vmlinux'.  Stop.",
         "*** Compiler is too old.",
+        'lib/Kconfig.debug:2844: can\'t open file "Documentation/Kconfig"',
     ],
 )
 def test_other_failures_have_their_line_too(line: str) -> None:
@@ -99,6 +100,12 @@ def test_what_came_out_otherwise_is_listed() -> None:
         "CONFIG_C: asked for 64, got 8",
         "CONFIG_F: asked for y, got n (does not exist, or something it needs is off)",
     )
+
+
+def test_a_name_that_may_be_unknown_is_asked_for_but_not_missed() -> None:
+    wanted = Request(options={"OLD_NAME": "?y"})
+    assert wanted.text == "CONFIG_OLD_NAME=y\n"
+    assert config_fragment.unmet(wanted, "CONFIG_A=y\n") == ()
 
 
 def test_differences_of_two_configs_are_named_both_ways() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import HostError, UserError
-from kdelta.kernel import source, toolchain
+from kdelta.kernel import source, toolchain, trees
 from kdelta.kernel.origin import from_path, tarball
 from kdelta.kernel.progress import Quiet
 from kdelta.kernel.worktree import Worktree
@@ -159,6 +159,20 @@ def test_a_patch_compiles_one_file_and_is_remembered(tree: Path, tmp_path: Path)
     assert log.stat().st_mtime_ns == written
 
 
+def test_kconfig_is_asked_again_only_where_a_patch_sways_it(tree: Path, tmp_path: Path) -> None:
+    def configured() -> int:
+        (counted,) = (tmp_path / "cache").glob("build/*/obj-*/configured")
+        return len(counted.read_text().splitlines())
+
+    source.resolve_source(parse_kernel(f"src:{tree}"))
+    mine = patch(tmp_path, "my.patch", PIPE.replace("LIMIT", "LIMIT * 2"))
+    source.resolve_source(parse_kernel(f"src:{tree}+{mine}"))
+    assert configured() == 1
+    options = patch(tmp_path, "kconfig.patch", "# some\n", "# none\n", "Kconfig")
+    source.resolve_source(parse_kernel(f"src:{tree}+{options}"))
+    assert configured() == 2
+
+
 def test_a_patch_and_its_reverse_give_the_first_image_bit_for_bit(tree: Path, tmp_path: Path) -> None:
     base = source.resolve_source(parse_kernel(f"src:{tree}"))
     mine = patch(tmp_path, "my.patch", PIPE.replace("LIMIT", "LIMIT * 2"))
@@ -293,7 +307,7 @@ def test_a_bare_repository_will_do(repository: Path, tmp_path: Path) -> None:
 def test_a_tarball_is_unpacked_without_its_top_folder(tree: Path, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "s.tar.xz", "w:xz") as tar:
         tar.add(tree, "linux-source-6.12")
-    origin = tarball(tmp_path / "s.tar.xz", "debian-x", "Debian x")
+    origin = tarball(tmp_path / "s.tar.xz", "debian-x", "Debian x", (6, 12))
     work = Worktree(tmp_path / "work")
     origin.fill(work, Quiet())
     assert (work.src / "fs/pipe.c").read_text() == PIPE
@@ -324,6 +338,16 @@ def test_two_builds_in_one_tree_wait_for_each_other(tree: Path, tmp_path: Path) 
         thread.join()
     assert len(set(found.values())) == 2
     assert found[texts[0]] == source.resolve_source(parse_kernel(texts[0])).image_sha256
+
+
+def test_a_work_tree_is_listed_and_removed_unless_it_is_in_use(tree: Path) -> None:
+    source.resolve_source(parse_kernel(f"src:{tree}"))
+    (found,) = trees.trees()
+    assert found.size_bytes > 0
+    with Worktree(found.folder).locked(Quiet()):
+        assert not trees.remove(found)
+    assert trees.remove(found)
+    assert list(trees.trees()) == []
 
 
 def test_missing_programs_are_named_with_their_packages(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
