@@ -19,6 +19,7 @@ from kdelta.errors import UserError
 
 _CODE = ("[.text", "[.init.text", "[.exit.text")  # padding between functions is no name
 _MASK = 0xFFFFFFFFFFFFFFFF
+_DISTANCE = 1 << 20  # smaller constants are no distances within a kernel
 _LABEL = re.compile(r"\bL\d+\b")
 _REP = re.compile(r"^rep\w* (?:stos|movs)[bwlq]")
 
@@ -60,6 +61,12 @@ def _signed32(data: bytes) -> int:
     return int.from_bytes(data, "little", signed=True)
 
 
+def _alike(before: Image, after: Image, old: int, new: int) -> bool:
+    """Whether two addresses are the same thing by some name of theirs."""
+    shared = before.names_of(old & _MASK) & after.names_of(new & _MASK)
+    return any(name and not name.startswith(_CODE) for name in shared)
+
+
 def _explained(before: Image, after: Image, old: Function, new: Function, at: int) -> int:
     """Length from ``at`` on of an x86 operand that differs only because things moved; 0 if it is a real change.
 
@@ -71,14 +78,15 @@ def _explained(before: Image, after: Image, old: Function, new: Function, at: in
             continue
         for behind in (0, 1, 4, 2):
             end = start + 4 + behind
-            name = before.name_of(old.address + end + old_value & _MASK)
-            if name and not name.startswith(_CODE) and name == after.name_of(new.address + end + new_value & _MASK):
+            if _alike(before, after, old.address + end + old_value, new.address + end + new_value):
                 return start + 4 - at
-        high = 0xFFFFFFFF00000000
-        if old_value < 0 and new_value < 0:
-            name = before.name_of(old_value & 0xFFFFFFFF | high)
-            if name and not name.startswith(_CODE) and name == after.name_of(new_value & 0xFFFFFFFF | high):
-                return start + 4 - at
+        if old_value < 0 and new_value < 0 and _alike(before, after, old_value, new_value):
+            return start + 4 - at
+        # sizes of the image, such as _edata - _text - 1
+        if min(old_value, new_value) > _DISTANCE and any(
+            _alike(before, after, before.base + old_value + by, after.base + new_value + by) for by in (0, 1)
+        ):
+            return start + 4 - at
     return 0
 
 
@@ -240,9 +248,9 @@ def function_diff(before: Image, after: Image, name: str, context: int = 4) -> s
 
 def _unified(old: list[str], new: list[str], context: int) -> list[str]:
     """Hunks of a unified diff; a jump is no difference where only the numbers of the labels shifted."""
-    masked = [[_LABEL.sub("L", line) for line in lines] for lines in (old, new)]
+    before, after = ([_LABEL.sub("L", line) for line in lines] for lines in (old, new))
     out = []
-    for group in difflib.SequenceMatcher(None, *masked, autojunk=False).get_grouped_opcodes(context):
+    for group in difflib.SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(context):
         _, i1, _, j1, _ = group[0]
         _, _, i2, _, j2 = group[-1]
         out.append(f"@@ -{i1 + 1},{i2 - i1} +{j1 + 1},{j2 - j1} @@")

@@ -8,7 +8,7 @@ that stands there, or its section. Two builds of one source then read the same w
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -98,7 +98,7 @@ class Image:
         ):
             end = pool.find(b"\0", text)
             label = pool[text:end].decode("latin-1")
-            if not label or label.startswith((".L", "$")):
+            if not label or label.startswith((".L", "$", "__pfx_")):  # __pfx_: padding before functions
                 continue
             self._addresses.append(value)
             self._symbols.append((_NUMBERED.sub("", label), size))
@@ -114,26 +114,40 @@ class Image:
     def _loaded(self) -> list[elf.Section]:
         return sorted((s for s in self._file.sections if s.address and s.size), key=lambda s: s.address)
 
+    @cached_property
+    def base(self) -> int:
+        """Where the kernel's text begins (``_text``), 0 without that symbol."""
+        return next((a for a, (name, _) in zip(self._addresses, self._symbols, strict=True) if name == "_text"), 0)
+
     def section_bytes(self, name: str) -> bytes:
         """Content of a section, b"" where there is none."""
         section = self._file.section(name)
         return self._file.data[section.offset : section.offset + section.size] if section else b""
 
+    def _aliases(self, address: int) -> list[tuple[bool, bool, str]]:
+        """Symbols at or over ``address``, things before labels of where a section happens to begin or end."""
+        last = bisect_right(self._addresses, address)
+        if not last:
+            return []
+        start = self._addresses[last - 1]
+        offset = address - start
+        suffix = f"+{offset:#x}" if offset else ""
+        symbols = self._symbols[bisect_left(self._addresses, start) : last]
+        return sorted(
+            (not size, bool(_BOUND.search(name)), name + suffix)
+            for name, size in symbols
+            if address < start + max(size, 1)
+        )
+
     def name_of(self, address: int, strings: bool = False) -> str:
         """What ``address`` is: ``symbol+0x10``, a section (with ``strings`` its text), or "" outside of the image."""
-        index = bisect_right(self._addresses, address) - 1
-        if index >= 0:
-            start = self._addresses[index]
-            names = []  # things before the labels that stand where a section happens to begin or end
-            while index >= 0 and self._addresses[index] == start:
-                name, size = self._symbols[index]
-                if address == start or address < start + size:
-                    names.append((not size, bool(_BOUND.search(name)), name))
-                index -= 1
-            if names:
-                offset = address - start
-                return min(names)[2] + (f"+{offset:#x}" if offset else "")
-        return self._unnamed(address, strings)
+        aliases = self._aliases(address)
+        return aliases[0][2] if aliases else self._unnamed(address, strings)
+
+    def names_of(self, address: int) -> frozenset[str]:
+        """All names of what ``address`` is; two builds may share only one of them."""
+        aliases = self._aliases(address)
+        return frozenset(name for _, _, name in aliases) if aliases else frozenset({self._unnamed(address, False)})
 
     def _unnamed(self, address: int, strings: bool) -> str:
         section = next((s for s in self._loaded if s.address <= address < s.address + s.size), None)
