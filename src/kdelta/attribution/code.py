@@ -19,7 +19,8 @@ from kdelta.errors import UserError
 
 _CODE = ("[.text", "[.init.text", "[.exit.text")  # padding between functions is no name
 _MASK = 0xFFFFFFFFFFFFFFFF
-_DISTANCE = 1 << 20  # smaller constants are no distances within a kernel
+_KERNEL_MAP = 0xFFFFFFFF80000000  # where x86-64 maps physical address 0 for the kernel's image
+_PHYSICAL = 1 << 20  # no smaller constant is an address in the image
 _LABEL = re.compile(r"\bL\d+\b")
 _REP = re.compile(r"^rep\w* (?:stos|movs)[bwlq]")
 
@@ -82,9 +83,9 @@ def _explained(before: Image, after: Image, old: Function, new: Function, at: in
                 return start + 4 - at
         if old_value < 0 and new_value < 0 and _alike(before, after, old_value, new_value):
             return start + 4 - at
-        # sizes of the image, such as _edata - _text - 1
-        if min(old_value, new_value) > _DISTANCE and any(
-            _alike(before, after, before.base + old_value + by, after.base + new_value + by) for by in (0, 1)
+        # physical addresses, such as that of _edata - 1
+        if min(old_value, new_value) > _PHYSICAL and any(
+            _alike(before, after, _KERNEL_MAP + old_value + by, _KERNEL_MAP + new_value + by) for by in (0, 1)
         ):
             return start + 4 - at
     return 0

@@ -114,11 +114,6 @@ class Image:
     def _loaded(self) -> list[elf.Section]:
         return sorted((s for s in self._file.sections if s.address and s.size), key=lambda s: s.address)
 
-    @cached_property
-    def base(self) -> int:
-        """Where the kernel's text begins (``_text``), 0 without that symbol."""
-        return next((a for a, (name, _) in zip(self._addresses, self._symbols, strict=True) if name == "_text"), 0)
-
     def section_bytes(self, name: str) -> bytes:
         """Content of a section, b"" where there is none."""
         section = self._file.section(name)
