@@ -101,7 +101,13 @@ def programs_for(kernels: Sequence[Kernel], extra: Sequence[Path]) -> dict[Arch,
 
 
 def new_experiment(template: Experiment, rng_seed: int | None, now: Callable[[], datetime]) -> Experiment:
-    """``template`` with an id, a time, a seed and this host's identity."""
+    """``template`` with an id, a time, a seed and this host's identity.
+
+    Raises:
+        UserError: the kernels are of several architectures.
+    """
+    if len({kernel.arch for kernel in template.kernels}) > 1:
+        raise UserError("kernels of different architectures cannot be compared: their instructions are not the same")
     stamp = now()
     seed = secrets.randbelow(1 << 31) if rng_seed is None else rng_seed
     if template.mode == "exact" and rng_seed is None:
@@ -153,6 +159,8 @@ def prepare(
 ) -> Job:
     """Make ``experiment`` ready to run: programs compiled, machine surveyed, plugin built.
 
+    An exact experiment whose ``extra`` says ``reuse`` takes over boots of the same identity from the store.
+
     Raises:
         UserError: a case whose workload is missing. HostError: no QEMU, no compiler.
     """
@@ -196,4 +204,7 @@ def prepare(
         undecided=lambda blocks: analysis.undecided(store, experiment, blocks),
         time_budget_s=time_budget_s,
         workers=cores if experiment.mode == "exact" else 1,
+        identity=(lambda plan: guests.identity(site, plan)) if experiment.mode == "exact" else None,
+        recall=store.identical if experiment.extra.get("reuse") == "yes" else None,
+        gaps=experiment.kind == "sweep",
     )

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Exact mode on shipped kernels: the published steps, with their functions, the same every time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from kdelta.report import json_
+
+
+def rows(got: dict, metric: str = "instructions") -> dict[str, dict]:  # type: ignore[type-arg]
+    return {row["case"]: row for row in got["results"] if row["metric"] == metric}
+
+
+def functions(row: dict) -> dict[str, float]:  # type: ignore[type-arg]
+    return {item["function"]: item["delta"] for item in row["because"]}
+
+
+def test_pidfs_made_pidfd_open_dearer_and_is_named(answer) -> None:  # type: ignore[no-untyped-def]
+    row = rows(answer("compare", "debian:6.1/cloud", "debian:6.12/cloud", "--case", "pidfd_open"))["pidfd_open"]
+    assert (row["verdict"], row["state"]) == ("regressed", "ok")
+    assert 40 < row["effect_percent"] < 130
+    assert "path_from_stashed" in functions(row)
+
+
+def test_the_path_walk_lost_step_into_and_walk_component(answer) -> None:  # type: ignore[no-untyped-def]
+    row = rows(answer("compare", "debian:6.18/cloud", "debian:7.0/cloud", "--case", "path_lookup"))["path_lookup"]
+    assert row["verdict"] == "improved"
+    gone = functions(row)
+    assert gone["step_into"] < 0
+    assert gone["walk_component"] < 0
+
+
+def test_the_same_command_gives_the_same_bytes_also_with_the_other_core_busy(kdelta) -> None:  # type: ignore[no-untyped-def]
+    command = ("compare", "debian:6.1/cloud", "debian:6.12/cloud", "--case", "pidfd_open", "--case", "thread_spawn")
+    first = kdelta(*command, "--json", "-q").stdout
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        second = kdelta(*command, "--json", "-q").stdout
+    finally:
+        busy.kill()
+        busy.wait()
+    assert json_.result_part(first.encode()) == json_.result_part(second.encode())
+
+
+def test_the_same_kernel_under_two_labels_is_the_same_in_every_case(answer) -> None:  # type: ignore[no-untyped-def]
+    got = answer("compare", "a=debian:6.12/cloud", "b=debian:6.12/cloud", "--memcg")
+    called = {row["case"] + row["cgroup"]: row["verdict"] for row in got["results"] if row["primary"]}
+    assert len(called) == 10
+    assert set(called.values()) == {"same"}
+
+
+def test_unsupported_is_a_state_and_never_a_number(answer) -> None:  # type: ignore[no-untyped-def]
+    got = answer("compare", "debian:6.1/cloud", "debian:6.12/cloud", "--case", "fork_vmas:names=same,vmas=100")
+    (row,) = rows(got).values()
+    assert (row["state"], row["verdict"], row["baseline"]) == ("unsupported", None, None)
+    assert "ANON_VMA_NAME" in row["why"]
+
+
+def test_kernels_of_two_architectures_are_refused(kdelta) -> None:  # type: ignore[no-untyped-def]
+    done = kdelta("compare", "debian:6.12/cloud", "debian:6.12/cloud,arch=arm64", check=1)
+    assert "architecture" in done.stderr
+
+
+@pytest.mark.full
+def test_an_arm64_pair_gives_the_same_kind_of_result(answer) -> None:  # type: ignore[no-untyped-def]
+    command = ("compare", "debian:6.1/cloud,arch=arm64", "debian:6.12/cloud,arch=arm64", "--case", "pidfd_open")
+    row = rows(answer(*command))["pidfd_open"]
+    assert row["verdict"] == "regressed"
+    assert "path_from_stashed" in json.dumps(row["because"]) or functions(row)
