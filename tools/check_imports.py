@@ -18,9 +18,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("stats", "schedule", "kernel", "machine", "store"),
     ("verdict", "attribution"),
     ("report",),
-    ("harvest", "calibration", "drawing", "gates"),
-    ("runner", "analysis"),
+    ("harvest", "calibration", "drawing", "gates", "sweeping"),
+    ("runner", "analysis", "bisecting"),
     ("session",),
+    ("commits",),
     ("cli",),
 )
 # Extra rules: (part, forbidden part) where the layer alone would allow it.

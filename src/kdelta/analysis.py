@@ -6,20 +6,20 @@ Verdicts are made first and from numbers alone; the functions behind them are ad
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from kdelta import verdict, workloads
+from kdelta import sweeping, verdict, workloads
 from kdelta.attribution import because, profiles
 from kdelta.attribution.exact import exact_metrics
 from kdelta.calibration import current_floors
 from kdelta.drawing import details
 from kdelta.errors import UserError
 from kdelta.model import CellResult, Experiment, ExperimentResult, Metric, Mitigations, Profile, Warn
-from kdelta.report.detail import Detail
+from kdelta.report.detail import Detail, Sweep
 from kdelta.stats import sequential
 from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
@@ -185,14 +185,38 @@ def _labels(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResu
     ]
 
 
-def judged(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> tuple[CellResult, ...]:
-    """The verdicts of one experiment, from numbers alone."""
-    metrics = metrics_of(experiment)
+def cells_of(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> list[verdict.CellData]:
+    """``numbers`` as the verdict engine takes them."""
     counts = (
         {(f.block, f.slot, f.case): f.facts for f in store.facts(experiment.id)} if experiment.mode == "timed" else {}
     )
-    data = cell_data(experiment, numbers, store.boots(experiment.id), metrics, counts)
-    return verdict.judge(experiment, data, floors_of(experiment, store), metrics)
+    return cell_data(experiment, numbers, store.boots(experiment.id), metrics_of(experiment), counts)
+
+
+def judged(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> tuple[CellResult, ...]:
+    """The verdicts of one experiment, from numbers alone."""
+    data = cells_of(experiment, store, numbers)
+    return verdict.judge(experiment, data, floors_of(experiment, store), metrics_of(experiment))
+
+
+def _sweeps(experiment: Experiment, store: Store, numbers: Sequence[Number], chosen: Chosen) -> tuple[Sweep, ...]:
+    if experiment.kind != "sweep":
+        return ()
+    data = cells_of(experiment, store, numbers)
+    return sweeping.sweeps(experiment, data, floors_of(experiment, store), metrics_of(experiment), chosen)
+
+
+def _taken_over(boots: Sequence[BootRow]) -> tuple[Warn, ...]:
+    """Which boots were not made for this experiment, and where they are from."""
+    sources = Counter(boot.machine["taken_from"].split(" ")[0] for boot in boots if "taken_from" in boot.machine)
+    return tuple(
+        Warn(
+            "taken-over",
+            f"{count} of {len(boots)} boots are taken over from experiment {source}: the same image, command line, "
+            "cases, seeds, guest program, plugin and QEMU",
+        )
+        for source, count in sorted(sources.items())
+    )
 
 
 def _faulty(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[str, ...]:
@@ -224,8 +248,10 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
         boots_planned=planned,
         boots_faulty=_faulty(experiment, boots),
         gate=experiment.extra.get("gate", ""),
+        warnings=_taken_over(boots),
     )
-    return answer, details(experiment, store, numbers, rows, chosen, views)
+    detail = details(experiment, store, numbers, rows, chosen, views)
+    return answer, replace(detail, sweeps=_sweeps(experiment, store, numbers, chosen))
 
 
 def undecided(store: Store, experiment: Experiment, blocks: int) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kdelta import schedule
 from kdelta.attribution.profiles import Symbols
@@ -55,6 +56,10 @@ class Job(Struct, frozen=True, kw_only=True):
     undecided: Callable[[int], tuple[int, ...]]
     time_budget_s: float | None = None
     workers: int = 1
+    identity: Callable[[PlannedBoot], str] | None = None  # exact: see guests.identity
+    # a stored boot of this identity and the experiment it is from, where boots may be taken over
+    recall: Callable[[str], tuple[str, BootResult] | None] | None = None
+    gaps: bool = False  # timed: a kernel that does not boot is left out of the further blocks, not the end
 
 
 def _place(experiment: Experiment) -> Callable[[guests.Site, PlannedBoot], RawBoot]:
@@ -63,18 +68,21 @@ def _place(experiment: Experiment) -> Callable[[guests.Site, PlannedBoot], RawBo
     return guests.run_exact if experiment.mode == "exact" else guests.run_timed
 
 
-def _boot(job: Job, plan: PlannedBoot) -> BootResult:
+def boot(job: Job, plan: PlannedBoot) -> BootResult:
+    """One planned boot, made and read; storing it is the caller's."""
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     before = hostfacts.snapshot()
     raw = _place(job.experiment)(job.site, plan)
     kernel = job.experiment.kernels[plan.kernel]
+    exact = job.experiment.mode == "exact"
+    machine = {**job.machine, "identity": job.identity(plan)} if exact and job.identity else job.machine
     return boot_result(
         job.experiment,
         plan,
         raw,
         metrics=job.metrics,
-        symbols=job.symbols(kernel) if job.experiment.mode == "exact" else None,
-        machine=job.machine,
+        symbols=job.symbols(kernel) if exact else None,
+        machine=machine,
         facts=hostfacts.during(before, hostfacts.snapshot()),
         started_at=started_at,
     )
@@ -87,11 +95,30 @@ def _what(job: Job, plan: PlannedBoot) -> str:
     return f"{kernel.label}{off}, {part} {plan.block + 1}"
 
 
+def _taken_over(job: Job, store: BootStore, events: Events, todo: list[PlannedBoot]) -> list[PlannedBoot]:
+    """Store what was measured before under the same identity, marked with where it is from; the plans that are left."""
+    if job.recall is None or job.identity is None:
+        return todo
+    left: list[PlannedBoot] = []
+    for plan in todo:
+        found = job.recall(job.identity(plan))
+        if found is None:
+            left.append(plan)
+            continue
+        name, known = found
+        source = {"taken_from": f"{name} {known.plan.block}.{known.plan.slot}"}
+        store.save_boot(job.experiment.id, replace(known, plan=plan, machine={**known.machine, **source}))
+    if len(left) < len(todo):
+        events.note(f"{len(todo) - len(left)} of {len(todo)} boots are taken over from the store")
+    return left
+
+
 def _exact(job: Job, store: BootStore, events: Events) -> None:
     """All boots at once on the spare cores: exact counts do not depend on what else runs."""
     finished = store.done(job.experiment.id)
     plans = [plan for block in schedule.blocks(job.experiment) for plan in block]
     todo = [plan for plan in plans if (plan.block, plan.slot) not in finished]
+    todo = _taken_over(job, store, events, todo)
     done = len(plans) - len(todo)
     with ThreadPoolExecutor(max_workers=max(1, job.workers)) as pool:
         running: dict[Future[BootResult], PlannedBoot] = {}
@@ -99,7 +126,7 @@ def _exact(job: Job, store: BootStore, events: Events) -> None:
             while todo or running:
                 while todo and len(running) < max(1, job.workers):
                     plan = todo.pop(0)
-                    running[pool.submit(_boot, job, plan)] = plan
+                    running[pool.submit(boot, job, plan)] = plan
                 events.boots(done, len(plans), ", ".join(_what(job, plan) for plan in running.values()))
                 ready, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in ready:
@@ -129,6 +156,21 @@ class _Strikes:
         return kernel not in self._worked and self._failed.get(kernel, 0) >= _STRIKES
 
 
+def _give_up(
+    job: Job, store: BootStore, last: BootResult, finished: set[tuple[int, int]]
+) -> set[tuple[int, int]]:
+    """Store the further boots of a kernel that does not boot as what they are, not made: so a resumed plan knows."""
+    places = set()
+    for index in range(last.plan.block + 1, job.experiment.blocks):
+        for plan in schedule.block(job.experiment, index):
+            same = (plan.kernel, plan.mitigations) == (last.plan.kernel, last.plan.mitigations)
+            if same and (plan.block, plan.slot) not in finished:
+                why = f"not booted, given up after {_STRIKES} boots: {last.why}"
+                store.save_boot(job.experiment.id, BootResult(plan=plan, state=last.state, why=why))
+                places.add((plan.block, plan.slot))
+    return places
+
+
 def _timed(job: Job, store: BootStore, events: Events, clock: Callable[[], float]) -> None:
     experiment = job.experiment
     finished = store.done(experiment.id)
@@ -149,11 +191,13 @@ def _timed(job: Job, store: BootStore, events: Events, clock: Callable[[], float
             if (plan.block, plan.slot) in finished:
                 continue
             events.boots(index * per_block + plan.slot, experiment.blocks * per_block, _what(job, plan))
-            boot = _boot(job, plan)
-            store.save_boot(experiment.id, boot)
-            if strikes.note(boot):
-                events.note(f"{_what(job, plan)}: {boot.state}: {boot.why}; given up")
-                return
+            result = boot(job, plan)
+            store.save_boot(experiment.id, result)
+            if strikes.note(result):
+                events.note(f"{_what(job, plan)}: {result.state}: {result.why}; given up")
+                if not job.gaps:
+                    return
+                finished |= _give_up(job, store, result, finished)
         measured += 1
     events.boots(experiment.blocks * per_block, experiment.blocks * per_block, "done")
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Mapping
@@ -113,6 +114,21 @@ def run_exact(site: Site, plan: PlannedBoot) -> boot.RawBoot:
                 return _restored(site, guest, state, _jobs(site, cases, seed), limit_s)
         payload = image.payload(site.binaries[guest.arch], site.data, _jobs(site, cases, seed, SETTLE_MS))
         return boot.run(_evolve(guest, plugin=site.plugin), payload, limit_s)
+
+
+def identity(site: Site, plan: PlannedBoot) -> str:
+    """Digest of all that an exact boot's counts depend on; 64 hex digits.
+
+    Image, command line and mitigations, the guest's binary, data and jobs (cases, repetitions, seed), QEMU and its
+    arguments, the plugin. Labels, paths and the host are left out: they change no count.
+    """
+    cases = _cases(site, plan)
+    guest = _spec(site, plan, Path("/folder-of-the-boot"))
+    jobs = _jobs(site, cases, site.experiment.seed * 1000 + plan.block + 1, SETTLE_MS)
+    payload = image.payload(site.binaries[guest.arch], site.data, jobs)
+    plugin = site.plugin.read_bytes() if site.plugin is not None else b""
+    parts = (snapshot.key(guest, payload).encode(), hashlib.sha256(plugin).hexdigest().encode())
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
 def _restored(site: Site, guest: GuestSpec, state: Path, jobs: str, limit_s: float) -> boot.RawBoot:

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta bisect: the commit that made a case slower, or faster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdelta.cli import common
+from kdelta.errors import HostError, UserError
+
+if TYPE_CHECKING:
+    from kdelta.commits import Answer, Question
+    from kdelta.model import Case, Experiment, Metric
+    from kdelta.session import Voice
+    from kdelta.spec import KernelSpec
+    from kdelta.store.store import Store
+    from kdelta.workloads import Workload
+
+EPILOG = """\b
+Examples:
+  kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --case pidfd_open
+  kdelta bisect src:./linux@good src:./linux@bad --case pipe --timed
+  kdelta bisect src:.@v6.12 src:. --case path_lookup --metric locked
+  kdelta bisect --resume 20261121-1530
+
+GOOD and BAD are commits of one tree; the search goes along first parents, so a merge counts as one change. Both ends are
+measured first: where they do not differ there is nothing to find. Commits that do not build or boot are skipped. The
+commit that is found is compared with its parent once more, and the functions that changed are named.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args(common.CaseArgs, common.MachineArgs):
+    """The options of ``kdelta bisect``."""
+
+    timed: bool
+    metric: str | None
+    seeds: int
+    repetitions: int
+    max_boots: int
+    resume: str | None
+    as_json: bool
+    quiet: bool
+
+
+@click.command(epilog=EPILOG)
+@click.argument("good", required=False)
+@click.argument("bad", required=False)
+@click.option("--timed", is_flag=True, help="Bisect by wall time in the guests, with a posterior over the commits.")
+@click.option("--metric", metavar="METRIC", help="Bisect by this metric of the case instead of its deciding one.")
+@click.option("--seeds", type=click.IntRange(2, 99), default=3, show_default=True, help="Exact: perturbations per commit.")  # fmt: skip
+@click.option("--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed.")  # fmt: skip
+@click.option("--max-boots", type=click.IntRange(20, 10_000), default=200, show_default=True, help="Timed: then name the likely commits.")  # fmt: skip
+@click.option("--resume", metavar="EXPERIMENT", help="Go on with a bisection that was interrupted.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
+@common.case_options
+@common.machine_options
+def command(good: str | None, bad: str | None, **options: Any) -> int:
+    """Find the commit between GOOD and BAD (src:TREE@REF) that changed a case."""
+    return run(good, bad, Args(**options))
+
+
+def run(good: str | None, bad: str | None, args: Args) -> int:
+    """The command on typed arguments."""
+    from kdelta.cli.progress import Reporter
+    from kdelta.store.store import Store
+
+    if args.resume and (good or args.cases):
+        raise UserError("--resume takes everything from the stored bisection: leave out GOOD, BAD and --case")
+    if not args.resume and not (good and bad):
+        raise UserError("bisect takes GOOD and BAD, as in: kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --case pipe")
+    with Store() as store, Reporter(args.quiet) as reporter:
+        experiment = store.experiment(args.resume) if args.resume else _create(store, good or "", bad or "", args)
+        answer = _search(store, experiment, reporter, args)
+        _show(store, answer, args.as_json)
+    return 0
+
+
+def _search(store: Store, experiment: Experiment, voice: Voice, args: Args) -> Answer:
+    from kdelta import commits
+
+    folders = tuple(Path(text) for text in experiment.extra.get("folders", "").splitlines() if text)
+    workloads = common.load_workloads(folders)
+    lab = commits.Laboratory(store, experiment.id, workloads, voice, folders)
+    workload = workloads.get(experiment.cases[0].workload)
+    if workload is None:
+        raise UserError(f"the workload {experiment.cases[0].workload!r} of bisection {experiment.id} is not here")
+    again = f"kdelta bisect --resume {experiment.id}"
+    try:
+        return commits.bisect(
+            lab, commits.metric_of(experiment.mode, workload, lab.question.metric), common.now, *_TIMED_PLAN
+        )
+    except KeyboardInterrupt:
+        voice.note(f"interrupted: all finished boots are kept; go on with: {again}")
+        raise
+    except HostError as error:
+        raise HostError(f"{error}; finished boots are kept, go on with: {again}") from None
+
+
+_TIMED_PLAN = (20, (8, 12, 16, 20))  # of the confirmation
+
+
+def _base(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
+    """GOOD and BAD as kernels of one tree that differ in nothing but the ref; the tree's path is whole.
+
+    Raises:
+        UserError: they are no such kernels.
+    """
+    import msgspec
+
+    from kdelta.spec import parse_kernel
+
+    ends = []
+    for text in (good, bad):
+        spec = parse_kernel(text)
+        if spec.kind != "src":
+            raise UserError(f"bisect needs commits of a git tree, as src:TREE@REF; {text!r} is none")
+        target = str(Path(spec.target).expanduser().resolve())
+        ends.append(msgspec.structs.replace(spec, target=target, ref=spec.ref or "HEAD", label=""))
+    plain = [msgspec.structs.replace(spec, text="", ref="") for spec in ends]
+    if plain[0] != plain[1]:
+        raise UserError(f"{good!r} and {bad!r} must name one tree, with the same patches and options")
+    return ends[0], ends[1]
+
+
+def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
+    import msgspec
+
+    from kdelta import commits, session
+    from kdelta.kernel import history
+    from kdelta.model import Effort, Experiment, MachineOptions
+
+    first, last = _base(good, bad)
+    workloads = common.load_workloads(args.folders)
+    case = _one_case(args, workloads)
+    metric: Metric = commits.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)
+    line = history.line(first.target, first.ref, last.ref)
+    question: Question = commits.Question(
+        base=first, good=line[0], bad=line[-1], metric=metric.name, max_boots=args.max_boots
+    )
+    extra = {"question": msgspec.json.encode(question).decode(), "reuse": "yes"}
+    if args.folders:
+        extra["folders"] = "\n".join(str(folder.resolve()) for folder in args.folders)
+    template = Experiment(
+        id="",
+        kind="bisect",
+        mode="timed" if args.timed else "exact",
+        kernels=(),
+        cases=(case,),
+        blocks=0 if args.timed else args.seeds,  # timed boots follow no schedule: each decides the next
+        machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
+        effort=Effort(seeds=args.seeds, repetitions=args.repetitions),
+        command=common.command_line(),
+        extra=extra,
+    )
+    experiment = session.new_experiment(template, args.seed, common.now)
+    store.create(experiment)
+    return experiment
+
+
+def _one_case(args: Args, workloads: dict[str, Workload]) -> Case:
+    if not args.cases:
+        raise UserError("bisect needs one case, as in --case pidfd_open (kdelta cases lists them)")
+    cases = common.parse_cases(args.cases, workloads, args.memcg)
+    if len(cases) != 1:
+        raise UserError(f"bisect takes one case, not {len(cases)}: {', '.join(case.name for case in cases)}")
+    return cases[0]
+
+
+def _show(store: Store, answer: Answer, as_json: bool) -> None:
+    import json
+
+    import msgspec
+
+    from kdelta import analysis
+
+    confirmed = analysis.result(store, answer.confirmation)[0].results if answer.confirmation else ()
+    row = next((r for r in confirmed if r.metric == answer.metric), None)
+    if as_json:
+        document = {"schema": "kdelta-bisect/1"} | msgspec.to_builtins(answer)
+        document["confirmed"] = None if row is None else msgspec.to_builtins(row)
+        click.echo(json.dumps(document, indent=2))
+        return
+    change = f"{answer.good_value:g} -> {answer.bad_value:g} {answer.unit}"
+    if answer.same_why:
+        click.echo(f"GOOD and BAD do not differ in {answer.case}, {answer.metric} ({change}): {answer.same_why}.")
+        click.echo(f"There is nothing to bisect; experiment {answer.experiment}.")
+        return
+    for commit in answer.suspects:
+        click.echo(f"{commit.hash} {commit.subject}\n    {commit.author}, {commit.date}")
+    click.echo(_verdict(answer))
+    if row is not None:
+        effect = "" if row.effect_percent is None else f"{row.effect_percent:+.2f} %, "
+        click.echo(f"Against its parent {answer.parent[:12]}: {effect}{row.verdict or row.state}"
+                   f" ({row.baseline} -> {row.patched} {row.unit}; GOOD to BAD: {change})")  # fmt: skip
+        if row.because_text:
+            click.echo(f"  because {row.because_text}")
+        if row.verdict not in ("improved", "regressed"):
+            click.echo("  NOT CONFIRMED: the commit and its parent do not differ beyond the noise")
+        click.echo(f"  kdelta report {answer.confirmation}; kdelta why {answer.confirmation}")
+    for name, why in answer.skipped:
+        click.echo(f"Skipped {name[:12]}: {why}")
+    if len(answer.suspects) == 1 and len(answer.suspects[0].parents) > 1:
+        merge = answer.suspects[0]
+        click.echo(
+            f"It is a merge: to look into its branch, bisect from a commit that {merge.parents[1][:12]} descends from."
+        )
+
+
+def _verdict(answer: Answer) -> str:
+    sure = "" if answer.probability == 1.0 else f", probability {100 * answer.probability:.0f} %"
+    kernels = f"{len(answer.tested)} of {answer.commits} commits tested in {answer.boots} boots{sure}"
+    if len(answer.suspects) == 1:
+        return f"is the first commit with the change in {answer.case}, {answer.metric} ({kernels}; {answer.experiment})"
+    return (
+        f"One of these {len(answer.suspects)} commits made the change in {answer.case}, {answer.metric}; which one cannot "
+        f"be decided, because those between cannot be measured or the boots are spent ({kernels}; {answer.experiment})"
+    )

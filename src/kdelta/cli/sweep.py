@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta sweep: many versions in a row, the steps between them, and the functions behind each step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from kdelta.cli import common
+from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdelta.kernel.progress import Progress
+    from kdelta.model import Experiment, Kernel
+    from kdelta.store.store import Store
+
+EPILOG = """\b
+Examples:
+  kdelta sweep 'debian:6.1..7.3'
+  kdelta sweep 'debian:6.1..7.3' --case pidfd_open --format html -o sweep.html
+  kdelta sweep debian:6.12 debian:6.18 ./bzImage --timed --blocks 12
+  kdelta sweep --refs v6.8..v6.12 --tree ./linux --case pipe
+  kdelta sweep --add last debian:7.4             only the new version is measured
+
+Exact by default: instructions that the kernel executes; every change between neighbours beyond the floor is a step, with
+the functions that changed. Boots that were measured before, exactly so, are taken over from the store, and the report
+says from where; --fresh measures all of them. --timed boots every version in every block and finds steps in times.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args(common.CaseArgs, common.MachineArgs, common.OutputArgs):
+    """The options of ``kdelta sweep``."""
+
+    timed: bool
+    mitigations: Literal["default", "off", "both"]
+    blocks: int
+    seeds: int
+    repetitions: int
+    time_budget: str | None
+    refs: str | None
+    tree: str
+    add: str | None
+    fresh: bool
+
+
+@click.command(epilog=EPILOG)
+@click.argument("kernels", nargs=-1, metavar="[KERNEL...]")
+@common.case_options
+@click.option("--timed", is_flag=True, help="Measure wall time in the guests.")
+@click.option("--mitigations", type=click.Choice(["default", "off", "both"]), default="default", show_default=True,
+              help="CPU mitigations as booted by default, off, or both as separate sweeps.")  # fmt: skip
+@click.option("--blocks", type=click.IntRange(2, 1000), default=8, show_default=True, help="Timed: boots per version; steps need 8.")  # fmt: skip
+@click.option("--seeds", type=click.IntRange(2, 99), default=3, show_default=True, help="Exact: perturbations per version.")  # fmt: skip
+@click.option("--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed.")  # fmt: skip
+@click.option("--time-budget", metavar="TIME", help="Timed: start no block that would end after, as in 2h.")
+@click.option("--refs", metavar="FIRST..LAST", help="The release tags of a git tree between these two, both included.")
+@click.option("--tree", default=".", show_default=True, metavar="TREE", help="The git tree of --refs.")
+@click.option("--add", metavar="EXPERIMENT", help="The kernels, cases and plan of this exact sweep, with KERNEL... added.")  # fmt: skip
+@click.option("--fresh", is_flag=True, help="Exact: measure every boot anew, also those in the store.")
+@common.machine_options
+@common.output_options
+def command(kernels: tuple[str, ...], **options: Any) -> int:
+    """Measure many kernels in a row: where are the steps, and which functions made them?"""
+    return run(kernels, Args(**options))
+
+
+def run(kernels: tuple[str, ...], args: Args) -> int:
+    """The command on typed arguments."""
+    from kdelta.cli.progress import Reporter
+    from kdelta.store.store import Store
+
+    args.format  # noqa: B018 - an unknown format is refused here
+    budget_s = common.seconds(args.time_budget, "--time-budget")
+    with Store() as store:
+        template = _older(store, args) if args.add else _template(args)
+        specs = [*kernels, *_refs(args)]
+        with Reporter(args.quiet) as reporter:
+            experiment = _create(store, template, _resolved(template, specs, reporter), args)
+            common.run_experiment(store, experiment, reporter, args.folders, budget_s)
+        result = common.show(store, experiment.id, args)
+    common.raise_if_lost(result)
+    return 0
+
+
+def _refs(args: Args) -> list[str]:
+    if args.refs is None:
+        return []
+    from kdelta.kernel import history
+
+    first, dots, last = args.refs.partition("..")
+    if not (first and dots and last):
+        raise UserError(f"--refs {args.refs!r} is not a range of tags such as v6.8..v6.12")
+    return [f"{tag}=src:{args.tree}@{tag}" for tag in history.tags(args.tree, first, last)]
+
+
+def _template(args: Args) -> Experiment:
+    """Everything of the experiment but its kernels."""
+    from kdelta.model import Effort, Experiment, MachineOptions
+
+    extra = {"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {}
+    return Experiment(
+        id="",
+        kind="sweep",
+        mode="timed" if args.timed else "exact",
+        kernels=(),
+        cases=common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg),
+        mitigations=("default", "off") if args.mitigations == "both" else (args.mitigations,),
+        blocks=args.blocks if args.timed else args.seeds,
+        machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
+        effort=Effort(seeds=args.seeds, repetitions=args.repetitions),
+        extra=extra,
+    )
+
+
+def _older(store: Store, args: Args) -> Experiment:
+    """The plan of an earlier sweep; its boots are found again by what they are.
+
+    Raises:
+        UserError: no sweep, or a timed one: its blocks hold every version, so none can come later.
+    """
+    found = store.experiment(args.add or "")
+    if found.kind != "sweep":
+        raise UserError(f"--add {args.add}: experiment {found.id} is a {found.kind}, not a sweep")
+    if found.mode != "exact" or args.timed:
+        raise UserError(
+            f"--add {args.add}: the blocks of a timed sweep hold every version, so none can be added later: "
+            "sweep anew with all of them"
+        )
+    if args.cases:
+        raise UserError("--add keeps the cases of the earlier sweep: leave out --case")
+    return found
+
+
+def _oldest_first(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+    from kdelta.kernel.debver import version_key
+
+    return tuple(sorted(kernels, key=lambda kernel: version_key(kernel.release)))
+
+
+def _resolved(template: Experiment, texts: Sequence[str], progress: Progress) -> tuple[Kernel, ...]:
+    """The versions in order: as given; added ones by their release where the earlier ones are in that order."""
+    from kdelta.kernel.resolve import resolve_all, unique
+    from kdelta.spec import parse_kernel
+
+    specs = [parse_kernel(text) for text in texts]
+    if any(spec.kind == "running" for spec in specs):
+        raise UserError("the running kernel cannot be booted in a guest without its image: use kdelta run")
+    known = template.kernels
+    if not specs and known:
+        raise UserError("--add needs a kernel to add, as in: kdelta sweep --add last debian:7.4")
+    if not known and len(specs) < 2 and not any(spec.kind == "range" for spec in specs):
+        raise UserError("a sweep needs a range such as 'debian:6.1..7.3', or two kernels or more")
+    new = resolve_all(specs, progress)
+    images = {(kernel.image_sha256, kernel.cmdline) for kernel in known}
+    together = (*known, *(kernel for kernel in new if (kernel.image_sha256, kernel.cmdline) not in images))
+    if known and _oldest_first(known) == known:
+        together = _oldest_first(together)
+    if len(together) < 2:
+        raise UserError(f"a sweep needs two kernels or more; {' '.join(texts)} is {len(together)}")
+    return unique(together, frozenset(index for index, kernel in enumerate(together) if kernel in known))
+
+
+def _create(store: Store, template: Experiment, kernels: tuple[Kernel, ...], args: Args) -> Experiment:
+    import msgspec
+
+    from kdelta import session
+
+    extra = {key: value for key, value in template.extra.items() if key != "reuse"}
+    if template.mode == "exact" and not args.fresh:
+        extra["reuse"] = "yes"
+    whole = msgspec.structs.replace(template, kernels=kernels, command=common.command_line(), extra=extra)
+    seed = template.seed if args.add and args.seed is None else args.seed
+    experiment = session.new_experiment(whole, seed, common.now)
+    store.create(experiment)
+    return experiment

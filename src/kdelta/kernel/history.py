@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The history of a git tree: its commits in a line, and its release tags. The tree is only read."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from kdelta.errors import HostError, UserError
+from kdelta.kernel import debver, origin
+
+_TAG = re.compile(r"v\d+(\.\d+)+(-rc\d+)?")
+
+
+class Commit(Struct, frozen=True, kw_only=True):
+    """A commit as people name it. ``hash`` is whole; ``date`` is the committer's, ISO 8601."""
+
+    hash: str
+    parents: tuple[str, ...]
+    author: str
+    date: str
+    subject: str
+
+    @property
+    def short(self) -> str:
+        return self.hash[:12]
+
+
+def _git(tree: str, *words: str) -> str:
+    env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    env |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    argv = ["git", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "-C", tree, *words]
+    return origin.run(argv, f"src:{tree}", env).decode("utf-8", "replace")
+
+
+def commit(tree: str, ref: str) -> Commit:
+    """The commit that ``ref`` names.
+
+    Raises:
+        UserError: no git tree, or no such commit.
+    """
+    if not Path(tree).is_dir():
+        raise UserError(f"src:{tree}: there is no such tree")
+    if ref.startswith("-"):
+        raise UserError(f"src:{tree}: {ref!r} cannot be a git ref")
+    try:
+        form = "%H%x00%P%x00%an <%ae>%x00%cI%x00%s"
+        text = _git(tree, "log", "-1", "--no-show-signature", f"--format={form}", "--end-of-options", ref, "--")
+    except HostError:
+        raise UserError(f"src:{tree}: no commit {ref!r} in a git repository there") from None
+    name, parents, author, date, subject = text.rstrip("\n").split("\0")
+    return Commit(hash=name, parents=tuple(parents.split()), author=author, date=date, subject=subject)
+
+
+def line(tree: str, good: str, bad: str) -> tuple[str, ...]:
+    """Whole hashes from ``good`` to ``bad`` along first parents, both included: each is the first parent of the next.
+
+    Along first parents a merge is one change, as its maintainer pulled it (git rev-list --first-parent).
+
+    Raises:
+        UserError: no such commits, or ``good`` is not on the first-parent line of ``bad``.
+    """
+    first, last = commit(tree, good), commit(tree, bad)
+    words = ("rev-list", "--first-parent", "--reverse", last.hash, f"^{first.hash}")
+    found = _git(tree, *words).split()
+    if not found:
+        same = "are the same commit" if first.hash == last.hash else "hold nothing between them; are they swapped?"
+        raise UserError(f"src:{tree}: {good} and {bad} {same}")
+    start = commit(tree, found[0]).parents
+    if not start or start[0] != first.hash:
+        hint = f"; the line meets its history at {start[0][:12]}, which may be meant" if start else ""
+        raise UserError(f"src:{tree}: {good} is not on the first-parent line of {bad}{hint}")
+    return (first.hash, *found)
+
+
+def tags(tree: str, first: str, last: str) -> tuple[str, ...]:
+    """Release tags such as ``v6.8`` from ``first`` to ``last``, both included, oldest version first.
+
+    Only tags of the same depth as the two ends (v6.8, or v6.8.3), and release candidates only where an end is one.
+
+    Raises:
+        UserError: an end is no such tag, or they are in the wrong order.
+    """
+    present = set(_git(tree, "tag", "--list", "v[0-9]*").split()) if Path(tree).is_dir() else set()
+    for end in (first, last):
+        if not _TAG.fullmatch(end) or end not in present:
+            raise UserError(f"src:{tree}: {end!r} is not a release tag there, such as v6.8")
+    depths = {end.split("-")[0].count(".") for end in (first, last)}
+    candidates = any("-rc" in end for end in (first, last))
+
+    def order(tag: str) -> Any:
+        return debver.version_key(tag[1:].replace("-rc", "~rc"))
+
+    found = tuple(
+        sorted(
+            (
+                tag
+                for tag in present
+                if _TAG.fullmatch(tag)
+                and tag.split("-")[0].count(".") in depths
+                and ("-rc" not in tag or candidates)
+                and order(first) <= order(tag) <= order(last)
+            ),
+            key=order,
+        )
+    )
+    if len(found) < 2:
+        raise UserError(f"src:{tree}: {first}..{last} are not two releases, the older one first")
+    return found
