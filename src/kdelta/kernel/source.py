@@ -84,7 +84,7 @@ def load_patches(refs: tuple[PatchRef, ...]) -> tuple[Step, ...]:
     return tuple(found)
 
 
-def _origin(spec: KernelSpec, progress: Progress) -> Origin:
+def origin_of(spec: KernelSpec, progress: Progress) -> Origin:
     if spec.kind == "src":
         return from_path(spec.target, spec.ref)
     if spec.kind != "src-debian":
@@ -120,12 +120,18 @@ def _recall(key: str) -> tuple[Built, cache.Stored] | None:
     return built, stored
 
 
+def _label(spec: KernelSpec, release: str) -> str:
+    """Short and telling: ``6.12.117+my``, ``mybranch``, ``linux-my``."""
+    base = release if spec.kind == "src-debian" else spec.ref or Path(spec.target).expanduser().resolve().name
+    return base + "".join(("-" if ref.reverse else "+") + Path(ref.path).stem for ref in spec.patches)
+
+
 def _kernel(spec: KernelSpec, built: Built, stored: cache.Stored) -> Kernel:
     cache.touch(stored, time.time())
     entry = stored.entry
     vmlinux = built.vmlinux or str(stored.vmlinux or stored.image)
     return Kernel(
-        label=spec.label or spec.text,
+        label=spec.label or _label(spec, entry.release),
         spec=spec.text,
         release=entry.release,
         arch=entry.arch,
@@ -223,7 +229,10 @@ def _resolve(spec: KernelSpec, steps: tuple[Step, ...], origin: Origin, progress
         with tree.locked(progress):
             known = _recall(key)
             if known is None:
-                _build(spec, origin, steps, tools, request, key, tree, progress)
+                try:
+                    _build(spec, origin, steps, tools, request, key, tree, progress)
+                except OSError as error:
+                    raise cache.disk_error(error, tree.home) from None
                 known = _recall(key)
     if known is None:
         raise HostError(
@@ -243,7 +252,7 @@ def resolve_source(spec: KernelSpec, progress: Progress | None = None) -> Kernel
         HostError: missing programs, a full disk, or a build that fails (its log named, the compiler's line shown).
     """
     said = progress or Quiet()
-    return _resolve(spec, load_patches(spec.patches), _origin(spec, said), said)[0]
+    return _resolve(spec, load_patches(spec.patches), origin_of(spec, said), said)[0]
 
 
 def resolve_each(spec: KernelSpec, progress: Progress | None = None) -> list[Kernel]:
@@ -253,7 +262,7 @@ def resolve_each(spec: KernelSpec, progress: Progress | None = None) -> list[Ker
         UserError, HostError: as ``resolve_source``.
     """
     said = progress or Quiet()
-    steps, origin = load_patches(spec.patches), _origin(spec, said)
+    steps, origin = load_patches(spec.patches), origin_of(spec, said)
     kernels = []
     for count in range(len(steps) + 1):
         kernel, _ = _resolve(spec, steps[:count], origin, said)
@@ -266,7 +275,7 @@ def resolve_each(spec: KernelSpec, progress: Progress | None = None) -> list[Ker
 def built_facts(spec: KernelSpec, progress: Progress | None = None) -> Built:
     """What is remembered of ``spec``'s build (built now if it was not): the clean diff, notes, log, times."""
     said = progress or Quiet()
-    return _resolve(spec, load_patches(spec.patches), _origin(spec, said), said)[1]
+    return _resolve(spec, load_patches(spec.patches), origin_of(spec, said), said)[1]
 
 
 def config_differences(baseline: Kernel, patched: Kernel) -> tuple[str, ...]:

@@ -36,10 +36,12 @@ def checked(root: Path, path: str) -> Path:
     """``root/path`` for a patch to read or write.
 
     Raises:
-        UserError: a symbolic link stands on the way, or it is a folder.
+        UserError: a symbolic link or a file stands on the way, or it is a folder.
     """
     at = root
     for part in path.split("/"):
+        if at.is_file():
+            raise UserError(f"refused: {path} goes through {at.relative_to(root)}, which is a file in the tree")
         at = at / part
         if at.is_symlink():
             raise UserError(f"refused: {path} goes through the symbolic link {at.relative_to(root)} of the tree")
@@ -118,6 +120,8 @@ class Worktree:
         before = self.overlaid()
         if not before and not files:
             return []
+        for path in files:
+            checked(self.src, path)
         self._remember(sorted({*before, *files}))
         written = []
         for path in self.overlaid():

@@ -16,6 +16,7 @@ import pytest
 from kdelta.errors import HostError, UserError
 from kdelta.kernel import source, toolchain, trees
 from kdelta.kernel.origin import from_path, tarball
+from kdelta.kernel.patch import File
 from kdelta.kernel.progress import Quiet
 from kdelta.kernel.worktree import Worktree
 from kdelta.spec import parse_kernel
@@ -151,6 +152,7 @@ def test_a_patch_compiles_one_file_and_is_remembered(tree: Path, tmp_path: Path)
     patched = source.resolve_source(parse_kernel(f"src:{tree}+{mine}"))
     assert patched.image_sha256 != base.image_sha256
     assert "+my.patch" in patched.origin
+    assert (base.label, patched.label) == ("linux", "linux+my")
     log = Path(source.built_facts(parse_kernel(f"src:{tree}+{mine}")).log)
     assert "fs/pipe.o" in log.read_text()
     assert "fs/other.o" not in log.read_text()
@@ -271,6 +273,44 @@ def test_a_patch_through_a_link_of_the_tree_is_refused(tree: Path, tmp_path: Pat
     with pytest.raises(UserError, match="goes through the symbolic link linked"):
         source.resolve_source(parse_kernel(f"src:{tree}+{mine}"))
     assert (outside / "a.c").read_text() == "int a;\n"
+
+
+def test_a_patch_through_a_file_of_the_tree_is_refused_and_harms_nothing(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "my.patch").write_text("--- /dev/null\n+++ b/fs/pipe.c/x.c\n@@ -0,0 +1 @@\n+int a;\n")
+    with pytest.raises(UserError, match=r"goes through fs/pipe\.c, which is a file"):
+        source.resolve_source(parse_kernel(f"src:{tree}+{tmp_path / 'my.patch'}"))
+    assert source.resolve_source(parse_kernel(f"src:{tree}")).release == "6.12.1"
+
+
+def test_a_full_disk_is_one_line(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", "somewhere")
+
+    monkeypatch.setattr(Worktree, "lay", full)
+    with pytest.raises(HostError, match="disk full"):
+        source.resolve_source(parse_kernel(f"src:{tree}"))
+
+
+def test_a_crash_while_a_patch_is_laid_loses_nothing(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = source.resolve_source(parse_kernel(f"src:{tree}"))
+    two = "--- a/fs/other.c\n+++ b/fs/other.c\n@@ -2,3 +2,3 @@\n {\n-\treturn a * 3;\n+\treturn a;\n }\n"
+    mine = patch(tmp_path, "my.patch", PIPE.replace("LIMIT", "LIMIT * 2"))
+    mine.write_text(mine.read_text() + two)
+    write = Worktree._write
+
+    def crash(self: Worktree, path: str, wanted: File) -> bool:
+        if path == "fs/pipe.c" and "* 2" in (wanted.text or ""):
+            raise KeyboardInterrupt
+        return write(self, path, wanted)
+
+    monkeypatch.setattr(Worktree, "_write", crash)
+    with pytest.raises(KeyboardInterrupt):
+        source.resolve_source(parse_kernel(f"src:{tree}+{mine}"))
+    monkeypatch.setattr(Worktree, "_write", write)
+    shutil.rmtree(tmp_path / "cache/build/products")
+    assert source.resolve_source(parse_kernel(f"src:{tree}")).image_sha256 == base.image_sha256
 
 
 def test_what_is_no_kernel_tree_is_refused(tmp_path: Path, tree: Path) -> None:
