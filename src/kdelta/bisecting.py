@@ -30,7 +30,7 @@ class Reading(Struct, frozen=True):
     value: float
 
 
-class Test(Struct, frozen=True):
+class Measure(Struct, frozen=True):
     """Measure this commit next."""
 
     commit: int
@@ -56,7 +56,7 @@ class Found(Struct, frozen=True):
     probability: float = 1.0
 
 
-Step = Test | Same | Found
+Step = Measure | Same | Found
 
 
 class Untestable(Exception):
@@ -140,14 +140,14 @@ def decide_exact(
     found = _by_commit(readings)
     for end in (0, commits - 1):
         if end not in found:
-            return Test(end)
+            return Measure(end)
     ends = np.array(found[0]), np.array(found[commits - 1])
     good, bad = (float(np.median(values)) for values in ends)
     if leaves_floor(*ends, floor_percent) is None:
         return Same(good, bad, f"they differ by no more than the floor ({floor_percent:g} %) and the seeds' spread")
     sides = {commit: side(float(np.median(values)), good, bad) for commit, values in found.items()}
     low, high, between = halving(kept, {commit: sides[commit] for commit in kept if commit in sides})
-    return Found(low, low + 1, high) if between is None else Test(between)
+    return Found(low, low + 1, high) if between is None else Measure(between)
 
 
 def decide_timed(
@@ -165,7 +165,7 @@ def decide_timed(
     found = _by_commit(readings)
     good, bad = found.get(0, []), found.get(commits - 1, [])
     if min(len(good), len(bad)) < END_PAIRS:
-        return Test(_next_end(len(good), len(bad), commits))
+        return Measure(_next_end(len(good), len(bad), commits))
     ends = [np.log(np.array(values[:END_PAIRS])) for values in (good, bad)]
     look = paired.look(ends[1] - ends[0], ALPHA, ALPHA, math.log1p(delta_percent / 100.0))
     if int(look.call) not in (paired.LOWER, paired.HIGHER) or np.median(good) == np.median(bad):
@@ -180,7 +180,7 @@ def decide_timed(
     if len(readings) >= max_boots or now.next_test is None:
         first, last, chance = _credible(now.probability)
         return Found(kept[first], kept[first] + 1, kept[last + 1], chance)
-    return Test(kept[now.next_test])
+    return Measure(kept[now.next_test])
 
 
 def _percent(log_effect: object) -> str:
@@ -214,6 +214,6 @@ def search(lab: Lab, decide: Callable[[Sequence[Reading], Mapping[int, str]], St
     """
     while True:
         step = decide(lab.readings(), lab.skipped())
-        if not isinstance(step, Test):
+        if not isinstance(step, Measure):
             return step
         lab.measure(step.commit)
