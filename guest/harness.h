@@ -8,6 +8,7 @@
  *	harness_case.c	a case from setup to its outcome; what workloads call
  *	harness_tasks.c	tasks as threads or processes: gate, stop, exit
  *	harness_timed.c	windows, latencies; harness_exact.c  marked intervals
+ *	harness_batch.c	one life of a case without measuring; harness_leaks.c  what lives leave behind
  */
 #ifndef KDELTA_HARNESS_H
 #define KDELTA_HARNESS_H
@@ -122,6 +123,17 @@ void timed_loop(struct harness *h, struct slot *s);
 void exact_inline(struct harness *h);
 void exact_tasks(struct harness *h);
 void exact_loop(struct harness *h, struct slot *s);
+
+/* harness_batch.c */
+void batch_life(struct harness *h);
+void batch_loop(struct harness *h, struct slot *s);
+
+/* harness_leaks.c: one reading before the first counted life, one after each. */
+struct leaks;
+struct leaks *leaks_start(struct stream *s, unsigned int job);
+void leaks_read(struct leaks *l);
+void leaks_report(const struct leaks *l, uint64_t ops);
+void leaks_end(struct leaks *l);
 
 /* harness_clock.c */
 struct clock_cost {

@@ -23,6 +23,8 @@
 #include "cgroup.h"
 #include "harness.h"
 #include "readfile.h"
+#include "selftest.h"
+#include "trace.h"
 
 #define RECORDS_MAX (64u << 20)
 #define GRACE_MS 5000 /* for a child to end by itself after its outcome, or to die when killed */
@@ -82,6 +84,12 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 	else
 		unlink(path);
 	return 0;
+}
+
+static void empty_tmp(const char *tmp)
+{
+	nftw(tmp, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	mkdir(tmp, 0700);
 }
 
 /* A name that repeats where everything is ours, one that nobody can guess elsewhere. */
@@ -191,6 +199,13 @@ static void describe_death(const struct child *c, const struct job *job, char *w
 			 WEXITSTATUS(c->status));
 }
 
+static bool is_ok(const struct child *c)
+{
+	const char *at = has_outcome(&c->said) ? strstr(c->said.s, "{\"t\":\"done\"") : NULL;
+
+	return at && strstr(at, "\"state\":\"ok\"");
+}
+
 static void forward(const struct boss *b, const struct child *c, const struct job *job)
 {
 	char *line = c->said.s, *end, why[128];
@@ -202,6 +217,11 @@ static void forward(const struct boss *b, const struct child *c, const struct jo
 	}
 	describe_death(c, job, why, sizeof(why));
 	done(b, job, c->late ? "hung" : "failed", why);
+}
+
+static bool is_selftest(const struct job *job)
+{
+	return !strcmp(job->workload, SELFTEST_JOB);
 }
 
 static void child_main(const struct boss *b, const struct jobs *js, const struct job *job,
@@ -224,19 +244,24 @@ static void child_main(const struct boss *b, const struct jobs *js, const struct
 		write_all(fd, t.s, t.len);
 		_exit(0);
 	}
-	case_run(js, job, b->data_dir, tmp, fd);
+	if (is_selftest(job))
+		selftest_run(job, fd);
+	else
+		case_run(js, job, b->data_dir, tmp, fd);
 	_exit(0);
 }
 
-static void run_child(const struct boss *b, const struct jobs *js, const struct job *job,
+/* A life of the case; what it said goes out, but for a life of a leak check that went well. True if so. */
+static bool run_child(const struct boss *b, const struct jobs *js, const struct job *job,
 		      const char *cgroup, const char *tmp)
 {
 	struct child c = {0};
+	bool ok = false;
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC)) {
 		done(b, job, "failed", "no pipe for the records");
-		return;
+		return false;
 	}
 	c.pid = fork();
 	if (!c.pid) {
@@ -248,12 +273,36 @@ static void run_child(const struct boss *b, const struct jobs *js, const struct 
 	if (c.pid > 0) {
 		collect(&c, job->limit_ms * 1000000u);
 		finish_child(b, &c, cgroup);
-		forward(b, &c, job);
+		ok = is_ok(&c);
+		if (!ok || !job->batches)
+			forward(b, &c, job);
 	} else {
 		done(b, job, "failed", "fork of the case failed");
 	}
 	close(c.fd);
 	text_free(&c.said);
+	return ok;
+}
+
+static void run_lives(const struct boss *b, const struct jobs *js, const struct job *job,
+		      const char *cgroup, const char *tmp)
+{
+	struct leaks *l = leaks_start(b->stream, job->nr);
+	uint64_t i;
+
+	if (!l) {
+		done(b, job, "failed", "no memory for the leak check");
+		return;
+	}
+	for (i = 0; i <= job->batches && run_child(b, js, job, cgroup, tmp); i++) {
+		empty_tmp(tmp);
+		leaks_read(l);
+	}
+	if (i > job->batches) {
+		leaks_report(l, job->ops);
+		done(b, job, "ok", "");
+	}
+	leaks_end(l);
 }
 
 static void run_job(const struct boss *b, const struct jobs *js, const struct job *job)
@@ -265,7 +314,7 @@ static void run_job(const struct boss *b, const struct jobs *js, const struct jo
 		done(b, job, "failed", job->bad);
 		return;
 	}
-	if (!workload_named(job->workload)) {
+	if (!is_selftest(job) && !workload_named(job->workload)) {
 		snprintf(why, sizeof(why), "this guest has no workload %.100s", job->workload);
 		done(b, job, "failed", why);
 		return;
@@ -280,7 +329,11 @@ static void run_job(const struct boss *b, const struct jobs *js, const struct jo
 	} else {
 		if (js->exact)
 			holder = perturb_start(js->seed, job->nr);
-		run_child(b, js, job, cgroup, tmp);
+		if (job->batches)
+			run_lives(b, js, job, cgroup, tmp);
+		else
+			run_child(b, js, job, cgroup, tmp);
+		trace_undo(job);
 		if (holder > 0 && !kill(holder, SIGKILL))
 			waitpid(holder, NULL, 0);
 		nftw(tmp, remove_one, 16, FTW_DEPTH | FTW_PHYS);

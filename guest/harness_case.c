@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "trace.h"
 
 /* The linker makes these two from the name of the section that WORKLOAD() fills. */
 extern const struct workload *const __start_kdelta_workloads[];
@@ -217,7 +218,9 @@ static void measure(struct harness *h)
 {
 	const struct workload *def = h->wl.def;
 
-	if (h->wl.exact && def->free_run)
+	if (h->job->batches)
+		batch_life(h);
+	else if (h->wl.exact && def->free_run)
 		case_blame(h, STATE_UNSUPPORTED,
 			   "a loop that never returns has no end of an operation to count to: "
 			   "timed only");
@@ -240,7 +243,10 @@ static void drive(struct harness *h)
 	    case_failed(h) || !make_slots(h))
 		return;
 	def = h->wl.def; /* setup may have chosen another */
+	if (trace_prepare(h))
+		return;
 	measure(h);
+	trace_collect(h);
 	/* Figures cost time and say nothing that counting would say better. */
 	if (!case_failed(h) && def->figures && !h->wl.exact)
 		hook(h, "figures", def->figures(&h->wl));
@@ -279,7 +285,7 @@ void case_run(const struct jobs *js, const struct job *job, const char *data_dir
 	h->wl = (struct wl){
 		.def = workload_named(job->workload),
 		.tasks = 1,
-		.exact = js->exact,
+		.exact = js->exact || job->batches,
 		.seed = js->seed,
 		.harness = h,
 	};

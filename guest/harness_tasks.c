@@ -77,7 +77,9 @@ static void task_life(struct harness *h, struct slot *s)
 	tasks_event(h);
 	while (atomic_load(&h->phase) == PHASE_WAIT)
 		futex_wait(&h->phase, PHASE_WAIT);
-	if (!case_failed(h))
+	if (!case_failed(h) && h->job->batches)
+		batch_loop(h, s);
+	else if (!case_failed(h))
 		h->wl.exact ? exact_loop(h, s) : timed_loop(h, s);
 	if (def->finish)
 		def->finish(&s->t);

@@ -22,7 +22,7 @@ struct field {
 static const struct field job_fields[] = {
 	JOB(limit_ms, 1, 86400000), JOB(warmup, 0, 100000),	   JOB(windows, 0, 100000),
 	JOB(window_ms, 1, 600000),  JOB(latency_ops, 0, 10000000), JOB(reps, 0, JOB_REPS_MAX),
-	JOB(ops, 1, 1000000000),
+	JOB(ops, 1, 1000000000),    JOB(batches, 0, 64),
 };
 
 static bool number(const char *s, uint64_t least, uint64_t most, uint64_t *out)
@@ -99,6 +99,10 @@ static void job_word(struct job *j, char *word)
 			job_bad(j, "cgroup=%.40s is neither root nor child", value);
 		return;
 	}
+	if (!strcmp(word, "pressure")) {
+		j->pressure = value;
+		return;
+	}
 	if (job_param(j, word))
 		job_bad(j, "parameter %.60s is given twice", word);
 	grown = reallocarray(j->params, j->nparams + 1, sizeof(*grown));
@@ -148,6 +152,36 @@ static int job_line(struct jobs *js, char *rest, char *why, size_t size)
 	js->njobs++;
 	while ((word = strtok_r(NULL, " ", &save)))
 		job_word(j, word);
+	return 0;
+}
+
+static bool trace_name(const char *name)
+{
+	return *name && *name != '/' && !strstr(name, "..") && printable(name);
+}
+
+/* "VERB NAME [TEXT]", of the job above. */
+static int trace_line(struct jobs *js, char *rest, char *why, size_t size)
+{
+	static const char *const verbs[] = {"probe", "try", "do", "arm", "disarm", "read", "undo"};
+	struct job *j = js->njobs ? &js->jobs[js->njobs - 1] : NULL;
+	char *verb = strsep(&rest, " "), *name = strsep(&rest, " ");
+	struct trace_line *grown;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(verbs) / sizeof(*verbs) && strcmp(verb, verbs[i]); i++)
+		;
+	if (!j || i == sizeof(verbs) / sizeof(*verbs) || !name || !trace_name(name)) {
+		snprintf(why, size, "jobs: cannot follow the line \"trace %.40s\"", verb);
+		return -1;
+	}
+	grown = reallocarray(j->trace, j->ntrace + 1, sizeof(*grown));
+	if (!grown) {
+		snprintf(why, size, "jobs: out of memory");
+		return -1;
+	}
+	j->trace = grown;
+	j->trace[j->ntrace++] = (struct trace_line){(enum trace_verb)i, name, rest ? rest : ""};
 	return 0;
 }
 
@@ -206,6 +240,8 @@ int jobs_parse(struct jobs *js, const char *text, size_t n, char *why, size_t si
 			bad = set_line(js, line + 4, why, size);
 		else if (!strncmp(line, "job ", 4))
 			bad = job_line(js, line + 4, why, size);
+		else if (!strncmp(line, "trace ", 6))
+			bad = trace_line(js, line + 6, why, size);
 		else
 			bad = snprintf(why, size, "jobs: cannot follow the line \"%.60s\"", line);
 		if (bad)
@@ -219,8 +255,10 @@ void jobs_free(struct jobs *js)
 {
 	size_t i;
 
-	for (i = 0; i < js->njobs; i++)
+	for (i = 0; i < js->njobs; i++) {
 		free(js->jobs[i].params);
+		free(js->jobs[i].trace);
+	}
 	free(js->jobs);
 	free(js->text);
 	*js = (struct jobs){0};

@@ -11,13 +11,26 @@ struct param {
 	const char *key, *value;
 };
 
+/* A line of what a job collects with the kernel's tracefs (trace.h). */
+enum trace_verb { TRACE_PROBE, TRACE_TRY, TRACE_DO, TRACE_ARM, TRACE_DISARM, TRACE_READ, TRACE_UNDO };
+
+struct trace_line {
+	enum trace_verb verb;
+	const char *name; /* of a probe or a try; else a file below the tracefs */
+	const char *text; /* what is written there, "" where nothing is */
+};
+
 struct job {
 	unsigned int nr;
 	const char *workload;
 	uint64_t limit_ms, warmup, windows, window_ms, latency_ops, reps, ops;
+	uint64_t batches;     /* leak check: lives of `ops` operations each; 0: a measurement */
+	const char *pressure; /* "2x60%", NULL without */
 	bool cgroup_child;
 	struct param *params;
 	size_t nparams;
+	struct trace_line *trace;
+	size_t ntrace;
 	char bad[160]; /* why this job cannot run, "" where it can */
 };
 

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* System-wide object counts, settled: what workload.h promises to figures(). */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "kstat.h"
 #include "readfile.h"
 #include "stream.h"
 #include "workload.h"
 
 #define SETTLE_US 20000 /* longer than an RCU grace period on an idle system */
 #define SETTLE_TRIES 25
+#define SETTLE_QUIET 2 /* readings in a row that are the same as the one before */
 
 /* "Slab:   1234 kB" in /proc/meminfo, in bytes. */
 static int64_t meminfo(const struct text *t, const char *name)
@@ -27,22 +32,79 @@ static int64_t meminfo(const struct text *t, const char *name)
 	return -1;
 }
 
-static int64_t slabinfo(const char *cache)
+static bool slab_line(const char *line, struct slab *slab)
+{
+	return sscanf(line, "%63[^ #\n] %" SCNd64 " %*d %" SCNd64, slab->name, &slab->objects,
+		      &slab->size) == 3;
+}
+
+int slabs_read(struct slabs *slabs)
 {
 	struct text t = {0};
-	size_t n = strlen(cache);
-	int64_t objects = -1;
 	const char *line;
+	int error = read_whole("/proc/slabinfo", &t);
 
-	if (!read_whole("/proc/slabinfo", &t)) {
-		for (line = t.s; line && *line; line = strchr(line, '\n'), line += line ? 1 : 0) {
-			if (!strncmp(line, cache, n) && line[n] == ' ') {
-				objects = strtoll(line + n, NULL, 10);
+	slabs->n = 0;
+	for (line = t.s; !error && line && *line;
+	     line = strchr(line, '\n'), line += line ? 1 : 0) {
+		struct slab *grown;
+
+		if (slabs->n == slabs->room) {
+			grown = reallocarray(slabs->all, slabs->room + 64, sizeof(*grown));
+			if (!grown) {
+				error = ENOMEM;
 				break;
 			}
+			slabs->all = grown;
+			slabs->room += 64;
 		}
+		slabs->n += slab_line(line, &slabs->all[slabs->n]);
 	}
 	text_free(&t);
+	return error;
+}
+
+void slabs_free(struct slabs *slabs)
+{
+	free(slabs->all);
+	*slabs = (struct slabs){0};
+}
+
+const struct slab *slabs_find(const struct slabs *slabs, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < slabs->n; i++)
+		if (!strcmp(slabs->all[i].name, name))
+			return &slabs->all[i];
+	return NULL;
+}
+
+void slabs_shrink(void)
+{
+	DIR *dir = opendir("/sys/kernel/slab");
+	struct dirent *e;
+
+	/* A merged cache is there as a link to the one that it was merged with. */
+	while (dir && (e = readdir(dir))) {
+		char path[320];
+
+		if (e->d_type != DT_DIR || e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/sys/kernel/slab/%s/shrink", e->d_name);
+		write_string(path, "1");
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static int64_t slabinfo(const char *cache)
+{
+	struct slabs slabs = {0};
+	const struct slab *found = slabs_read(&slabs) ? NULL : slabs_find(&slabs, cache);
+	int64_t objects = found ? found->objects : -1;
+
+	slabs_free(&slabs);
 	return objects;
 }
 
@@ -62,16 +124,31 @@ int64_t wl_slab_objects(const char *cache)
 	return read_field(path, 0);
 }
 
-static void read_now(struct wl_kstat *k)
+static int64_t object_bytes(const struct slabs *slabs)
 {
+	int64_t bytes = 0;
+	size_t i;
+
+	for (i = 0; i < slabs->n; i++)
+		bytes += slabs->all[i].objects * slabs->all[i].size;
+	return slabs->n ? bytes : -1;
+}
+
+static void read_now(struct wl_kstat *k, struct slabs *slabs)
+{
+	const struct slab *pid;
 	struct text t = {0};
 
+	slabs_shrink();
+	slabs_read(slabs);
+	pid = slabs_find(slabs, "pid");
 	*k = (struct wl_kstat){
 		.dentries = read_field("/proc/sys/fs/dentry-state", 0),
 		.inodes = read_field("/proc/sys/fs/inode-nr", 0),
 		.files = read_field("/proc/sys/fs/file-nr", 0),
-		.pids = wl_slab_objects("pid"),
+		.pids = pid ? pid->objects : read_field("/sys/kernel/slab/pid/objects", 0),
 		.slab_bytes = -1,
+		.slab_object_bytes = object_bytes(slabs),
 		.page_table_bytes = -1,
 		.free_bytes = -1,
 	};
@@ -86,24 +163,32 @@ static void read_now(struct wl_kstat *k)
 static bool same_objects(const struct wl_kstat *a, const struct wl_kstat *b)
 {
 	return a->dentries == b->dentries && a->inodes == b->inodes && a->files == b->files &&
-	       a->pids == b->pids && a->slab_bytes == b->slab_bytes;
+	       a->pids == b->pids && a->slab_object_bytes == b->slab_object_bytes &&
+	       a->page_table_bytes == b->page_table_bytes;
 }
 
-void wl_kstat_settled(struct wl_kstat *k)
+void kstat_settled(struct wl_kstat *k, struct slabs *slabs)
 {
 	struct wl_kstat last;
-	int i;
+	int i, quiet = 0;
 
-	read_now(k);
-	for (i = 0; i < SETTLE_TRIES; i++) {
+	read_now(k, slabs);
+	for (i = 0; i < SETTLE_TRIES && quiet < SETTLE_QUIET; i++) {
 		last = *k;
 		sync();
 		/* Only root may drop caches; the counts still say what they can. */
 		write_string("/proc/sys/vm/drop_caches", "3");
 		write_string("/proc/sys/vm/drop_caches", "2");
 		usleep(SETTLE_US);
-		read_now(k);
-		if (same_objects(&last, k))
-			return;
+		read_now(k, slabs);
+		quiet = same_objects(&last, k) ? quiet + 1 : 0;
 	}
+}
+
+void wl_kstat_settled(struct wl_kstat *k)
+{
+	struct slabs slabs = {0};
+
+	kstat_settled(k, &slabs);
+	slabs_free(&slabs);
 }

@@ -62,10 +62,12 @@ class Case(Struct, frozen=True, kw_only=True):
     params: dict[str, str] = field(default_factory=dict)
     cgroup: Cgroup = "root"
     label: str = ""  # the workload and the parameters that differ from their default
+    pressure: str = ""  # memory pressure beside the case: WORKERSxPERCENT%, as in 2x60%
 
     @property
     def name(self) -> str:
         base = self.label or self.workload
+        base += f" (pressure {self.pressure})" if self.pressure else ""
         return base if self.cgroup == "root" else f"{base} (memcg)"
 
 
@@ -84,13 +86,15 @@ class MachineOptions(Struct, frozen=True, kw_only=True):
 class Effort(Struct, frozen=True, kw_only=True):
     """How much is sampled inside one boot."""
 
-    warmup_windows: int = 2
-    windows: int = 12
-    window_ms: int = 60
+    warmup_windows: int = 16
+    windows: int = 160
+    window_ms: int = 5
     latency_ops: int = 4000
     repetitions: int = 7  # exact mode
     seeds: int = 3  # exact mode
     limit_ms: int = 60_000  # per run
+    batches: int = 0  # leak check: lives of the case, of batch_ops operations each, instead of windows
+    batch_ops: int = 500
 
 
 class Experiment(Struct, frozen=True, kw_only=True):
