@@ -18,10 +18,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("stats", "schedule", "kernel", "machine", "store"),
     ("verdict", "attribution"),
     ("report",),
-    ("harvest", "calibration", "drawing", "gates", "sweeping"),
+    ("harvest", "calibration", "drawing", "gates", "claims", "ktap", "sweeping"),
     ("runner", "analysis", "bisecting"),
     ("session",),
-    ("commits",),
+    ("commits", "selftesting"),
     ("cli",),
 )
 # Extra rules: (part, forbidden part) where the layer alone would allow it.

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The answers of ``kdelta check`` as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kdelta.claims import Answer, Measured, Recipe
+    from kdelta.model import Experiment
+
+WIDTH = 100
+
+
+def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | None) -> str:
+    """Schema kdelta-check/1."""
+    import msgspec
+
+    from kdelta import claims
+
+    def side(measured: Measured | None) -> dict[str, object] | None:
+        if measured is None or measured.before is None or measured.after is None:
+            return None
+        percent = claims.measured_percent(measured)
+        return {"before": measured.before, "after": measured.after, "percent": percent, "unit": measured.unit}
+
+    document = {
+        "schema": "kdelta-check/1",
+        "recipe": recipe.name,
+        "title": recipe.title,
+        "source": recipe.source,
+        "measured_on": recipe.measured_on,
+        "experiment": experiment.id if experiment else None,
+        "mode": experiment.mode if experiment else None,
+        "kernels": [{"label": k.label, "spec": k.spec, "release": k.release} for k in experiment.kernels]
+        if experiment
+        else [],
+        "claims": [
+            {
+                "claim": answer.claim.text,
+                "case": answer.claim.case or None,
+                "function": answer.claim.function or None,
+                "answer": answer.call,
+                "why": answer.why,
+                "factor": recipe.factor(answer.claim),
+                "published": {
+                    "before": answer.claim.before,
+                    "after": answer.claim.after,
+                    "percent": claims.published_percent(answer.claim),
+                    "unit": answer.claim.unit,
+                },
+                "measured": side(answer.measured),
+            }
+            for answer in answers
+        ],
+        "summary": {call: sum(answer.call == call for answer in answers) for call in claims.CALLS},
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def text(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | None) -> str:
+    """For people: each claim with its answer, the published figures above those measured here."""
+    from kdelta import claims
+    from kdelta.report.text import wrap
+
+    lines = [f"{recipe.name}: {recipe.title}", f"source: {recipe.source}", f"measured on: {recipe.measured_on}"]
+    if experiment is not None:
+        names = " -> ".join(kernel.label for kernel in experiment.kernels)
+        lines.append(f"here: {names}; {experiment.mode}; experiment {experiment.id}")
+        if experiment.mode == "exact" and recipe.exact:
+            lines += wrap(f"exact mode says {recipe.exact}.", WIDTH)
+    if recipe.kernels.why:
+        lines += wrap(recipe.kernels.why, WIDTH)
+    for answer in answers:
+        lines += ["", f"{answer.call.upper()}: {answer.claim.text}", *_pair(answer)]
+        lines += [f"  {line}" for line in wrap(answer.why, WIDTH - 2)]
+    return "\n".join([*lines, "", claims.summary(tuple(answers)), ""])
+
+
+def _pair(answer: Answer) -> list[str]:
+    """The published figures and, below them, the measured ones."""
+    from kdelta import claims
+    from kdelta.units import percent
+
+    claim, measured = answer.claim, answer.measured
+    lines = []
+    share = claims.published_percent(claim)
+    if claim.before is not None and claim.after is not None:
+        lines.append(_line("published", claim.before, claim.after, claim.unit, share))
+    elif share is not None:
+        lines.append(f"  published  {percent(share, 1)} {claim.unit}".rstrip())
+    if measured is not None and measured.before is not None and measured.after is not None:
+        change = claims.measured_percent(measured)
+        lines.append(_line("here", measured.before, measured.after, measured.unit, change))
+    return lines
+
+
+def _line(what: str, before: float, after: float, unit: str, change: float | None) -> str:
+    from kdelta.units import percent
+
+    shown = f" ({percent(change, 1)})" if change is not None and not unit.startswith("%") else ""
+    return f"  {what:11}{before:.4g} -> {after:.4g} {unit}{shown}"

@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta check: does a published claim reproduce here?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdelta.cli import _answers, common
+from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from kdelta.claims import Claim, Measured, Recipe, Setting
+    from kdelta.cli.progress import Reporter
+    from kdelta.model import Case, CellResult, Experiment, ExperimentResult, Kernel, Mode
+    from kdelta.spec import KernelSpec
+    from kdelta.store.store import Store
+
+EPILOG = """\b
+Examples:
+  kdelta check --list
+  kdelta check pidfs
+  kdelta check path-walk --baseline debian:6.17 --patched debian:7.1
+  kdelta check pipe-prealloc --patch bulk.mbox --tree src:./linux@v6.12
+  kdelta check ./my-claim.toml --timed --json
+
+Each claim is answered: reproduced, not reproduced, opposite, or not measurable here (and why). Reproduced means the same
+sign and order of size; the factor allowed stands in the recipe. docs/reference/recipes.md describes the file.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args(common.MachineArgs):
+    """The options of ``kdelta check``."""
+
+    patches: tuple[str, ...]
+    tree: str | None
+    baseline: str | None
+    patched: str | None
+    timed: bool
+    exact: bool
+    blocks: int
+    seeds: int
+    repetitions: int
+    fresh: bool
+    as_json: bool
+    output: Path | None
+    quiet: bool
+
+
+@click.command(epilog=EPILOG)
+@click.argument("recipe", required=False)
+@click.option("--list", "listing", is_flag=True, help="The shipped recipes.")
+@click.option("--patch", "patches", multiple=True, metavar="FILE", help="A patch, mail or mbox that the recipe needs; repeatable.")  # fmt: skip
+@click.option("--tree", metavar="KERNEL", help="The source that --patch is for, as in src:./linux@v6.12.")
+@click.option("--baseline", metavar="KERNEL", help="Another baseline than the recipe's.")
+@click.option("--patched", metavar="KERNEL", help="Another patched kernel than the recipe's.")
+@click.option("--timed", is_flag=True, help="Measure wall time in the guests.")
+@click.option("--exact", is_flag=True, help="Count executed instructions (default without KVM).")
+@click.option("--blocks", type=click.IntRange(8, 1000), default=12, show_default=True, help="Timed: boots per kernel.")
+@click.option("--seeds", type=click.IntRange(2, 99), default=3, show_default=True, help="Exact: perturbations per kernel.")  # fmt: skip
+@click.option("--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed.")  # fmt: skip
+@click.option("--fresh", is_flag=True, help="Exact: measure anew, also what the store has already.")
+@common.machine_options
+@click.option("--json", "as_json", is_flag=True, help="Print the answers as JSON (schema kdelta-check/1).")
+@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write the answers to a file.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
+def command(recipe: str | None, listing: bool, **options: Any) -> int:
+    """Check the claims of a publication: RECIPE is a shipped name or a TOML file."""
+    if listing == (recipe is not None):
+        raise UserError("name one recipe, or ask for --list")
+    args = Args(**options)
+    if listing:
+        common.write(_listing(args.as_json), args.output)
+        return 0
+    return run(load(recipe or ""), args)
+
+
+def load(name: str) -> Recipe:
+    """A recipe by its shipped name or by its file.
+
+    Raises:
+        UserError: there is none, or it is damaged.
+    """
+    from kdelta import claims, paths
+
+    path = Path(name).expanduser()
+    if path.suffix != ".toml" and "/" not in name:
+        folder = paths.shipped("recipes")
+        names = sorted(found.stem for found in folder.glob("*.toml"))
+        if name not in names:
+            raise UserError(f"recipe {name!r}: not one of {', '.join(names)}, nor a file ending in .toml")
+        path = folder / f"{name}.toml"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"recipe {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return claims.parse(text, str(path))
+
+
+def _listing(as_json: bool) -> str:
+    import msgspec
+
+    from kdelta import paths
+
+    recipes = [load(path.stem) for path in sorted(paths.shipped("recipes").glob("*.toml"))]
+    if as_json:
+        rows = [{"name": r.name, "title": r.title, "claims": len(r.claims), "patch": r.kernels.patch} for r in recipes]
+        return msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n"
+    lines = []
+    for recipe in recipes:
+        count = f"{len(recipe.claims)} claim{'s' * (len(recipe.claims) > 1)}"
+        lines.append(f"{recipe.name:15}{recipe.title} ({count}{', needs a patch' if recipe.kernels.patch else ''})")
+    return "\n".join(lines) + "\n"
+
+
+def run(recipe: Recipe, args: Args) -> int:
+    """The command on typed arguments."""
+    from kdelta import claims
+    from kdelta.cli.progress import Reporter
+    from kdelta.store.store import Store
+
+    if args.timed and args.exact:
+        raise UserError("--timed and --exact exclude each other")
+    specs = _specs(recipe, args)
+    obstacles = _hopeless(recipe, args, specs)
+    experiment, measured = None, dict[int, "Measured"]()
+    if any(not why for why in obstacles):
+        with Store() as store, Reporter(args.quiet) as reporter:
+            kernels = _resolved(specs, reporter)
+            setting = _setting(args, specs, kernels)
+            obstacles = [claims.obstacle(claim, recipe, setting) for claim in recipe.claims]
+            open_ = [index for index, why in enumerate(obstacles) if not why]
+            if open_:
+                experiment, measured = _measure(recipe, args, setting, kernels, open_, store, reporter)
+    answers = tuple(
+        claims.Answer(claim=claim, call="not measurable here", why=why)
+        if why
+        else claims.judge(claim, recipe, measured[index])
+        for index, (claim, why) in enumerate(zip(recipe.claims, obstacles, strict=True))
+    )
+    render = _answers.json if args.as_json else _answers.text
+    common.write(render(recipe, answers, experiment), args.output)
+    return 0
+
+
+def _specs(recipe: Recipe, args: Args) -> dict[str, KernelSpec]:
+    """The kernels at hand by side: ``baseline``, ``patched``; a side that only a patch could make is missing."""
+    from kdelta.spec import parse_kernel
+
+    kernels = recipe.kernels
+    if not kernels.patch and (args.patches or args.tree):
+        raise UserError(f"recipe {recipe.name} takes no patch: name its kernels with --baseline and --patched")
+    tree = args.tree or kernels.tree
+    if tree and not tree.startswith("src:"):
+        raise UserError(f"--tree {tree!r}: a source is written src:TREE or src:debian:VERSION")
+    found: dict[str, str] = {}
+    baseline = args.baseline or kernels.baseline or (tree if args.patches or args.patched else "")
+    patched = args.patched or kernels.patched or (f"{tree}+{'+'.join(args.patches)}" if args.patches else "")
+    if baseline:
+        found["baseline"] = baseline
+    if patched:
+        found["patched"] = patched
+    return {side: parse_kernel(text) for side, text in found.items()}
+
+
+def _modes(args: Args) -> tuple[Mode, ...]:
+    """The modes that may come out of ``_setting``."""
+    if args.timed or args.exact:
+        return ("timed",) if args.timed else ("exact",)
+    return ("exact",) if args.kvm == "off" or not os.access("/dev/kvm", os.R_OK | os.W_OK) else ("timed", "exact")
+
+
+def _hopeless(recipe: Recipe, args: Args, specs: Mapping[str, KernelSpec]) -> list[str]:
+    """For each claim why no kernel need be fetched for it, "" where one must."""
+    from kdelta import claims
+
+    found = []
+    for claim in recipe.claims:
+        whys = []
+        for mode in _modes(args):
+            arch = next((spec.arch for spec in specs.values()), "x86_64")
+            possible = claims.Setting(
+                mode=mode,
+                cores=os.cpu_count() or 1,
+                accel="kvm" if "timed" in _modes(args) and args.kvm != "off" else "tcg",
+                arch=arch,  # type: ignore[arg-type]
+                baseline="baseline" in specs,
+                patched="patched" in specs,
+                built=_built(specs),
+            )
+            whys.append(claims.obstacle(claim, recipe, possible))
+        found.append("" if not all(whys) else whys[0])
+    return found
+
+
+def _built(specs: Mapping[str, KernelSpec]) -> bool:
+    return len(specs) == 2 and all(spec.kind in ("src", "src-debian") for spec in specs.values())
+
+
+def _resolved(specs: Mapping[str, KernelSpec], reporter: Reporter) -> tuple[Kernel, ...]:
+    from kdelta.kernel.resolve import resolve_all
+
+    kernels = resolve_all(list(specs.values()), reporter)
+    if len(kernels) != len(specs) or any(not kernel.image_path for kernel in kernels):
+        raise UserError("a recipe compares two kernels with images: no range, and not the running one")
+    return kernels
+
+
+def _setting(args: Args, specs: Mapping[str, KernelSpec], kernels: tuple[Kernel, ...]) -> Setting:
+    from kdelta import claims, session
+
+    modes, accel = _modes(args), "tcg"
+    if "timed" in modes:
+        accel = session.survey(kernels, args.kvm, args.qemu, session.programs_for(kernels, ())).accel
+    mode: Mode = modes[0] if len(modes) == 1 else ("timed" if accel == "kvm" else "exact")
+    return claims.Setting(
+        mode=mode,
+        cores=os.cpu_count() or 1,
+        accel=accel,  # type: ignore[arg-type]
+        arch=kernels[0].arch,
+        baseline="baseline" in specs,
+        patched="patched" in specs,
+        built=_built(specs),
+    )
+
+
+def _case(text: str, claim: Claim) -> Case:
+    import msgspec
+
+    from kdelta.workloads import catalogue, parse_case
+
+    cases = parse_case(text, catalogue())
+    if len(cases) != 1:
+        raise UserError(f"claim {claim.text!r}: case {text!r} is a grid; a claim is about one case")
+    return msgspec.structs.replace(cases[0], pressure=claim.pressure)
+
+
+def _measure(
+    recipe: Recipe,
+    args: Args,
+    setting: Setting,
+    kernels: tuple[Kernel, ...],
+    wanted: Sequence[int],
+    store: Store,
+    reporter: Reporter,
+) -> tuple[Experiment | None, dict[int, Measured]]:
+    """Run the cases that the claims ``wanted`` need, and read their figures."""
+    from kdelta import analysis, claims
+
+    found: dict[int, claims.Measured] = {}
+    chosen = {index: recipe.claims[index] for index in wanted}
+    for index, claim in chosen.items():
+        if claim.selftests:
+            found[index] = _selftests(claim, kernels, args, reporter)
+    cases = {c: _case(c, claim) for claim in chosen.values() for c in (claim.from_case, claim.case) if c}
+    unique = {case.name: case for claim in chosen.values() for case in _cases_of(claim)}
+    if not cases:
+        return None, found
+    experiment = _create(recipe, args, setting, kernels, tuple(unique.values()), store)
+    common.run_experiment(store, experiment, reporter, ())
+    result = analysis.result(store, experiment.id)[0]
+    for index, claim in chosen.items():
+        if claim.function:
+            found[index] = _share(claim, result, store)
+        elif claim.case:
+            found[index] = _figures(claim, result)
+    return experiment, found
+
+
+def _cases_of(claim: Claim) -> list[Case]:
+    return [_case(text, claim) for text in (claim.from_case, claim.case) if text]
+
+
+def _create(
+    recipe: Recipe, args: Args, setting: Setting, kernels: tuple[Kernel, ...], cases: tuple[Case, ...], store: Store
+) -> Experiment:
+    from kdelta import session
+    from kdelta.model import Effort, Experiment, MachineOptions
+
+    exact = setting.mode == "exact"
+    smp = max([args.smp, *(claim.cores for claim in recipe.claims if claim.cores <= setting.cores and not exact)])
+    experiment = session.new_experiment(
+        Experiment(
+            id="",
+            mode=setting.mode,
+            kernels=kernels,
+            cases=cases,
+            blocks=args.seeds if exact else args.blocks,
+            machine=MachineOptions(smp=smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
+            effort=Effort(seeds=args.seeds, repetitions=args.repetitions),
+            command=common.command_line(),
+            extra={"recipe": recipe.name} | ({"reuse": "yes"} if exact and not args.fresh else {}),
+        ),
+        args.seed,
+        common.now,
+    )
+    store.create(experiment)
+    return experiment
+
+
+def _row(result: ExperimentResult, case: Case, metric: str) -> CellResult | None:
+    exact = result.experiment.mode == "exact"
+    mine = [row for row in result.results if row.case == case.name]
+    name = "instructions" if exact else metric
+    return next((row for row in mine if (row.metric == name if name else row.primary)), None)
+
+
+def _blank(why: str) -> Measured:
+    from kdelta.claims import Measured
+
+    return Measured(before=None, after=None, unit="", state="failed", why=why)
+
+
+def _figures(claim: Claim, result: ExperimentResult) -> Measured:
+    """Two kernels in one case, or one kernel in two."""
+    from kdelta.claims import Measured
+
+    rows = [_row(result, case, claim.metric) for case in _cases_of(claim)]
+    if any(row is None for row in rows):
+        return _blank(f"{claim.metric or claim.case} was not measured")
+    found = [row for row in rows if row is not None]
+    bad = next((row for row in found if row.state != "ok"), None)
+    last = found[-1]
+    if bad is not None:
+        return Measured(before=None, after=None, unit=bad.unit, state=bad.state, why=f"{bad.state}: {bad.why}")
+    if not claim.from_case:
+        detectable = f"; only {last.detectable_percent:.1f} % could be seen" if last.detectable_percent else ""
+        why = (
+            f"inconclusive after {last.boots[0]} boots{detectable}: more --blocks"
+            if last.verdict == "inconclusive"
+            else ""
+        )
+        return Measured(
+            before=last.baseline, after=last.patched, unit=last.unit, better=last.better, verdict=last.verdict, why=why
+        )
+    alone = claim.on == "baseline"
+    before, after = ((row.baseline if alone else row.patched) for row in found)
+    return Measured(before=before, after=after, unit=last.unit, better=last.better)
+
+
+def _share(claim: Claim, result: ExperimentResult, store: Store) -> Measured:
+    """A function's share in the kernel instructions of a case, in percent."""
+    from kdelta import analysis
+    from kdelta.claims import Measured
+
+    row = _row(result, _case(claim.case, claim), "")
+    if row is None or row.state != "ok":
+        return _blank(f"{claim.case} was not measured" + (f": {row.state}: {row.why}" if row else ""))
+    shares = []
+    for profile in analysis.profiles_of(result.experiment, store, row):
+        kernel = {name: counts[0] for name, counts in profile.functions.items() if name != "[user]"}
+        if not any(not name.startswith("[") for name in kernel):
+            return _blank("the kernel has no function names (no kallsyms)")
+        shares.append(100.0 * kernel.get(claim.function, 0) / sum(kernel.values()))
+    return Measured(before=shares[0], after=shares[1], unit="% of kernel instructions")
+
+
+def _selftests(claim: Claim, kernels: tuple[Kernel, ...], args: Args, reporter: Reporter) -> Measured:
+    """Whether the suites are worse on the patched kernel: 1, else 0."""
+    from kdelta import selftesting
+    from kdelta.claims import Measured
+    from kdelta.model import MachineOptions
+
+    machine = MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu)
+    gate = selftesting.gate(kernels, selftesting.suites(claim.selftests), machine, reporter)
+    for note in gate.notes:
+        reporter.note(note)
+    return Measured(before=0.0, after=float(bool(gate.failed)), unit="gates failed", why=gate.failed)
