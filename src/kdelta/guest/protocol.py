@@ -87,6 +87,13 @@ class Done(Struct, tag_field="t", tag="done", frozen=True):
     why: str = ""
 
 
+class Output(Struct, tag_field="t", tag="out", frozen=True):
+    """A line that a packed program printed (guest/selftest.h)."""
+
+    j: int
+    text: str
+
+
 class Note(Struct, tag_field="t", tag="note", frozen=True):
     text: str
 
@@ -95,7 +102,7 @@ class End(Struct, tag_field="t", tag="end", frozen=True):
     records: int
 
 
-Record = Hello | Job | Window | Task | Hist | Value | Repetition | Done | Note | End
+Record = Hello | Job | Window | Task | Hist | Value | Repetition | Done | Output | Note | End
 _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 

@@ -123,7 +123,7 @@ class Builder:
             *words,
         ]
 
-    def _make(self, words: list[str], log: Path, on_line: Callable[[str], None]) -> None:
+    def make(self, words: list[str], log: Path, on_line: Callable[[str], None]) -> None:
         """Run make to its end; a Ctrl-C takes all its children along.
 
         Raises:
@@ -177,10 +177,10 @@ class Builder:
         if request.base:
             fresh.write_text(request.base)
         else:
-            self._make([*words, "tinyconfig"], log, _ignore)
+            self.make([*words, "tinyconfig"], log, _ignore)
         with open(fresh, "a") as file:
             file.write("\n" + request.text)
-        self._make([*words, "olddefconfig"], log, _ignore)
+        self.make([*words, "olddefconfig"], log, _ignore)
         text = fresh.read_text()
         if not config.exists() or config.read_text() != text:
             config.write_text(text)
@@ -213,7 +213,7 @@ class Builder:
                     progress.step(f"building {title}: {match[1]} {match[2]}, {elapsed:.0f} s", done)
 
         progress.step(f"building {title}", 0, total or None)
-        self._make([f"-j{self.jobs}", "LOCALVERSION=", TARGETS[self.tools.arch]], log, on_line)
+        self.make([f"-j{self.jobs}", "LOCALVERSION=", TARGETS[self.tools.arch]], log, on_line)
         if total:
             counted.write_text(str(done))
         return done, self._clock() - started

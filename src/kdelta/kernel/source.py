@@ -85,6 +85,7 @@ def load_patches(refs: tuple[PatchRef, ...]) -> tuple[Step, ...]:
 
 
 def origin_of(spec: KernelSpec, progress: Progress) -> Origin:
+    """Where the source that ``spec`` names comes from, without its patches."""
     if spec.kind == "src":
         return from_path(spec.target, spec.ref)
     if spec.kind != "src-debian":
