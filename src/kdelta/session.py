@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from kdelta import __version__, analysis, paths
+from kdelta import __version__, analysis, leaking, paths
 from kdelta.attribution.exact import exact_metrics
 from kdelta.attribution.profiles import Symbols
 from kdelta.errors import HostError, UserError
@@ -88,6 +88,8 @@ def survey(kernels: Sequence[Kernel], kvm: str, chosen_qemu: str, programs: Mapp
 def case_metrics(experiment: Experiment, workloads: Mapping[str, Workload]) -> dict[int, tuple[Metric, ...]]:
     """The metrics of every case, by case index."""
     found = {index: workloads[case.workload] for index, case in enumerate(experiment.cases)}
+    if experiment.kind == leaking.KIND:
+        return dict.fromkeys(found, leaking.METRICS)
     if experiment.mode == "exact":
         return {index: exact_metrics(workload.part, workload.parts_per_op) for index, workload in found.items()}
     return {index: workload.metrics for index, workload in found.items()}

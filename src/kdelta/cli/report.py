@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import common, leaks
 from kdelta.errors import UserError
 
 EPILOG = """\b
@@ -31,6 +31,8 @@ def command(experiment: str, console: str | None, **options: Any) -> int:
     with Store() as store:
         if console is not None:
             common.write(_console(store, experiment, console), args.output)
+        elif store.experiment(experiment).kind == "leaks":
+            leaks.show(store, experiment, as_json=args.as_json, output=args.output)
         else:
             common.show(store, experiment, args)
     return 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import common, leaks
 
 EPILOG = """\b
 Examples:
@@ -36,5 +36,7 @@ def command(experiment: str, time_budget: str | None, **options: Any) -> int:
         folders = tuple(Path(line) for line in found.extra.get("folders", "").splitlines() if line)
         with Reporter(args.quiet) as reporter:
             common.run_experiment(store, found, reporter, folders, budget_s)
+        if found.kind == "leaks":
+            return leaks.conclude(leaks.show(store, found.id, as_json=args.as_json, output=args.output), None)
         common.raise_if_lost(common.show(store, found.id, args))
     return 0
