@@ -73,8 +73,8 @@ def _save(guest: GuestSpec, target: Path, limit_s: float) -> bool:
                 _migrate(monitor, target)
                 monitor.command("quit")
         except HostError:
-            if running.poll() is not None:
-                return False  # the guest is gone: boot.collect says how
+            if running.poll() is not None or time.monotonic() >= deadline:
+                return False  # the guest is gone, or hangs: a boot without a snapshot says how
             raise
     return True
 
