@@ -206,6 +206,12 @@ def _sweeps(experiment: Experiment, store: Store, numbers: Sequence[Number], cho
     return sweeping.sweeps(experiment, data, floors_of(experiment, store), metrics_of(experiment), chosen)
 
 
+def _told(experiment: Experiment) -> tuple[Warn, ...]:
+    """What was found out around the measurement, by warning code: the machine code, the selftests."""
+    facts = ((key.removeprefix("note:"), text) for key, text in experiment.extra.items() if key.startswith("note:"))
+    return tuple(Warn(code, line) for code, text in facts for line in text.splitlines())
+
+
 def _taken_over(boots: Sequence[BootRow]) -> tuple[Warn, ...]:
     """Which boots were not made for this experiment, and where they are from."""
     sources = Counter(boot.machine["taken_from"].split(" ")[0] for boot in boots if "taken_from" in boot.machine)
@@ -248,7 +254,7 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
         boots_planned=planned,
         boots_faulty=_faulty(experiment, boots),
         gate=experiment.extra.get("gate", ""),
-        warnings=_taken_over(boots),
+        warnings=(*_told(experiment), *_taken_over(boots)),
     )
     detail = details(experiment, store, numbers, rows, chosen, views)
     return answer, replace(detail, sweeps=_sweeps(experiment, store, numbers, chosen))

@@ -21,7 +21,8 @@ Examples:
   kdelta compare debian:6.1 debian:6.12 --case pidfd_open --timed
   kdelta compare debian:6.12 src:./linux@mybranch --case 'pipe:writers=1|2|5,readers=1|5|10'
   kdelta compare debian:6.12 'debian:6.12,cmdline="init_on_alloc=1"' --memcg
-  kdelta compare src:debian:6.12 src:debian:6.12+my.patch --fail-on regressed:2%
+  kdelta compare src:debian:6.12 src:debian:6.12+my.patch --fail-on regressed:2% --selftests pidfd,clone3
+  kdelta compare src:./linux@v6.12 src:./linux@v6.12+series.mbox --each
 
 The first kernel is the baseline. Without KVM the answer is exact: instructions that the kernel executes, the same every
 time. --timed asks for time instead; it stops each case as soon as it is decided.
@@ -44,6 +45,8 @@ class Args(common.CaseArgs, common.MachineArgs, common.OutputArgs):
     repetitions: int
     rep_features: bool
     fail_on: str | None
+    selftests: str | None
+    each: bool
 
 
 def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
@@ -94,6 +97,8 @@ def _plan(blocks: int | None, max_blocks: int | None) -> tuple[int, tuple[int, .
 )
 @click.option("--rep-features", is_flag=True, help="Exact: leave ERMS/FSRM on in the guest CPU.")
 @click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")
+@click.option("--selftests", metavar="SUITE,...", help="Run the kernels' own tests first; a newly failing one closes the gate.")  # fmt: skip
+@click.option("--each", is_flag=True, help="A series in steps: which of its patches made the difference.")
 @common.machine_options
 @common.output_options
 def command(kernels: tuple[str, ...], **options: Any) -> int:
@@ -104,6 +109,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
 def run(kernels: tuple[str, ...], args: Args) -> int:
     """The command on typed arguments."""
     from kdelta import gates
+    from kdelta.cli import _patching
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
     from kdelta.spec import parse_kernel
@@ -111,13 +117,17 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
 
     gate = gates.parse(args.fail_on) if args.fail_on else None
     specs = [parse_kernel(text) for text in kernels]
-    if len(specs) < 2 and specs[0].kind != "range":
+    _patching.check(specs, args.selftests, args.each)
+    if len(specs) < 2 and specs[0].kind != "range" and not args.each:
         raise UserError("compare needs two kernels or more, the baseline first (kdelta run measures the running one)")
     budget_s = common.seconds(args.time_budget, "--time-budget")
     _template(args, "timed")  # refuses bad input before any kernel is fetched
     with Store() as store:
         with Reporter(args.quiet) as reporter:
-            experiment = _create(store, resolve_all(specs, reporter), args)
+            resolved = _patching.resolve_each(specs, reporter) if args.each else resolve_all(specs, reporter)
+            experiment = _create(store, resolved, args)
+            experiment = _patching.note_code(store, experiment, reporter)
+            experiment = _patching.run_gate(store, experiment, reporter)
             common.run_experiment(store, experiment, reporter, args.folders, budget_s)
         result = common.show(store, experiment.id, args)
     common.raise_if_lost(result)
@@ -128,6 +138,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
 
 def _template(args: Args, mode: Mode) -> Experiment:
     """Everything of the experiment but its kernels."""
+    from kdelta.cli import _patching
     from kdelta.model import Experiment, MachineOptions
 
     if args.timed and args.exact:
@@ -151,7 +162,8 @@ def _template(args: Args, mode: Mode) -> Experiment:
         ),
         effort=args.effort(seeds=args.seeds, repetitions=args.repetitions),
         command=common.command_line(),
-        extra=extra,
+        kind="sweep" if args.each else "compare",
+        extra=extra | _patching.pending(args.selftests),
     )
 
 

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta code: what differs in the machine code of two kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kdelta.cli import common
+from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from kdelta.attribution.code import CodeDiff
+    from kdelta.attribution.disassembly import Image
+    from kdelta.model import Kernel
+
+EPILOG = """\b
+Examples:
+  kdelta code src:debian:6.12 src:debian:6.12+my.patch
+  kdelta code src:debian:6.12 src:debian:6.12+my.patch pipe_write
+  kdelta code debian:6.18 debian:7.0 link_path_walk
+
+Without FUNCTION: the functions that differ, in the style of the kernel's bloat-o-meter. A distribution's kernels have no
+symbol table, so their functions reach from one kallsyms name to the next, and only sizes are compared.
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("baseline")
+@click.argument("patched")
+@click.argument("function", required=False)
+@click.option("--limit", type=click.IntRange(1, 100_000), default=40, show_default=True, help="Functions to list.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON: every function that differs.")
+@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
+def command(
+    baseline: str, patched: str, function: str | None, limit: int, as_json: bool, output: Path | None, quiet: bool
+) -> int:
+    """Compare the machine code of two kernels, or of one FUNCTION of them."""
+    from kdelta.attribution import code
+    from kdelta.cli.progress import Reporter
+    from kdelta.kernel.resolve import resolve_all
+    from kdelta.spec import parse_kernel
+
+    if function and as_json:
+        raise UserError("--json lists functions; one function is shown as a diff of its listing")
+    with Reporter(quiet) as reporter:
+        kernels = resolve_all([parse_kernel(baseline), parse_kernel(patched)], reporter)
+        if len(kernels) != 2:
+            raise UserError("machine code is compared of two kernels: a range is several")
+        reporter.step("reading the machine code")
+        before, after = (image_of(kernel) for kernel in kernels)
+    if function:
+        text = code.function_diff(before, after, function) or f"{function}: no instruction differs\n"
+    else:
+        diff, whole = compare_images(before, after)
+        text = _json(kernels, diff, whole) if as_json else _text(diff, whole, limit)
+    common.write(text, output)
+    return 0
+
+
+def image_of(kernel: Kernel) -> Image:
+    """The functions of a kernel: by its symbol table, else by its kallsyms.
+
+    Raises:
+        UserError: neither is there, or no ELF image.
+    """
+    from kdelta.attribution.disassembly import Image
+    from kdelta.attribution.stripped import NamedImage
+    from kdelta.kernel import symbols
+
+    if kernel.vmlinux_path is None:
+        raise UserError(f"{kernel.label}: machine code needs the uncompressed image, and none could be unpacked")
+    data = Path(kernel.vmlinux_path).read_bytes()
+    table = symbols.load(kernel)
+    if isinstance(table, symbols.SymbolTable) and table.source != "symtab":
+        return NamedImage(data, table, kernel.label)
+    return Image(data, kernel.label)
+
+
+def compare_images(before: Image, after: Image) -> tuple[CodeDiff, bool]:
+    """The difference, and whether every instruction was compared (else: sizes only)."""
+    from kdelta.attribution import code, stripped
+
+    if any(isinstance(image, stripped.NamedImage) for image in (before, after)):
+        return stripped.size_diff(before, after), False
+    return code.compare(before, after), True
+
+
+def _text(diff: CodeDiff, whole: bool, limit: int) -> str:
+    from kdelta.attribution import code
+
+    if whole:
+        return code.summary(diff, limit)
+    note = "sizes between the names of kallsyms; code that changed at the same size is not seen\n"
+    return (code.summary(diff, limit) if diff.functions else "no function differs in size\n") + note
+
+
+def _json(kernels: tuple[Kernel, ...], diff: CodeDiff, whole: bool) -> str:
+    import msgspec
+
+    document = {
+        "schema": "kdelta-code/1",
+        "kernels": [{"label": kernel.label, "release": kernel.release} for kernel in kernels],
+        "compared": "instructions" if whole else "sizes",
+        "identical": diff.identical if whole else None,
+        "total_before": diff.total_before,
+        "total_after": diff.total_after,
+        "functions": diff.functions,
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
