@@ -105,9 +105,12 @@ class Builder:
         *,
         cache: Path,
         jobs: int,
+        held: tuple[int, ...] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.src, self.obj, self.tools, self.cache, self.jobs, self._clock = src, obj, tools, cache, jobs, clock
+        """``held`` are locks that make inherits: should kdelta be killed, they last as long as make does."""
+        self.src, self.obj, self.tools, self.cache, self.jobs = src, obj, tools, cache, jobs
+        self._held, self._clock = held, clock
 
     def argv(self, *words: str) -> list[str]:
         """The make line, which can be pasted."""
@@ -142,6 +145,7 @@ class Builder:
                 encoding="utf-8",
                 errors="replace",
                 start_new_session=True,
+                pass_fds=self._held,
             )
             try:
                 assert make.stdout is not None

@@ -46,7 +46,8 @@ class Step(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return ("-" if self.take_out else "+") + Path(self.mail.name).name
+        path, bracket, number = self.mail.name.partition(" [")
+        return ("-" if self.take_out else "+") + Path(path).name + bracket + number
 
 
 class Built(Struct, frozen=True, kw_only=True):
@@ -185,7 +186,8 @@ def _build(spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], tools: Too
     cache.write_atomically(folder / "applied.diff", encode(applied.diff))
     title = " ".join([origin.title, *(step.title for step in steps)])
     obj = tree.home / f"obj-{tools.id[:6]}-{_config_digest(request)}"
-    builder = Builder(tree.src, obj, tools, cache=cache_dir(), jobs=build.default_jobs())
+    jobs, held = build.default_jobs(), (tree.lock_fd,)
+    builder = Builder(tree.src, obj, tools, cache=cache_dir(), jobs=jobs, held=held)
     files = {**origin.files, **applied.files}
     tree.lay(files)
     try:

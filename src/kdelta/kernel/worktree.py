@@ -57,10 +57,11 @@ class Worktree:
         self.home = home
         self.src = home / "src"
         self._originals = home / "originals"
+        self.lock_fd = -1  # while locked
 
     @contextmanager
     def locked(self, progress: Progress) -> Iterator[None]:
-        """Hold this tree; another build in it is waited for."""
+        """Hold this tree; another build in it is waited for. Who inherits ``lock_fd`` holds it too."""
         self.home.mkdir(parents=True, exist_ok=True)
         with open(self.home / "lock", "w") as lock:
             try:
@@ -69,7 +70,11 @@ class Worktree:
                 progress.step(f"waiting for another build in {self.home}")
                 fcntl.flock(lock, fcntl.LOCK_EX)
             os.utime(self.home / "lock")  # when it was last used
-            yield
+            self.lock_fd = lock.fileno()
+            try:
+                yield
+            finally:
+                self.lock_fd = -1
 
     def _marks(self, path: str) -> tuple[Path, Path]:
         name = hashlib.sha256(encode(path)).hexdigest()

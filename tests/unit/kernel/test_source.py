@@ -252,6 +252,7 @@ def test_a_series_is_built_step_by_step(tree: Path, tmp_path: Path) -> None:
     kernels = source.resolve_each(parse_kernel(f"src:{tree}+{tmp_path / 'series.mbox'}"))
     assert [kernel.label for kernel in kernels] == ["0/2 before the series", "1/2 step 1", "2/2 step 2"]
     assert len({kernel.image_sha256 for kernel in kernels}) == 3
+    assert "+series.mbox [1/2] +series.mbox [2/2];" in kernels[2].origin
     assert (
         kernels[2].image_sha256
         == source.resolve_source(parse_kernel(f"src:{tree}+{tmp_path / 'series.mbox'}")).image_sha256
