@@ -22,6 +22,7 @@
 
 #include "cgroup.h"
 #include "harness.h"
+#include "pressure.h"
 #include "readfile.h"
 #include "selftest.h"
 #include "trace.h"
@@ -251,12 +252,27 @@ static void child_main(const struct boss *b, const struct jobs *js, const struct
 	_exit(0);
 }
 
+/* What the pressure beside the case came to; a run that it did not last for counts for nothing. True if it did. */
+static bool pressure_held(const struct boss *b, const struct job *job, struct pressure *p)
+{
+	char why[200];
+
+	if (!job->pressure)
+		return true;
+	if (pressure_check(p, why, sizeof(why))) {
+		done(b, job, "failed", why);
+		return false;
+	}
+	pressure_report(p, b->stream, job->nr);
+	return true;
+}
+
 /* A life of the case; what it said goes out, but for a life of a leak check that went well. True if so. */
 static bool run_child(const struct boss *b, const struct jobs *js, const struct job *job,
-		      const char *cgroup, const char *tmp)
+		      const char *cgroup, const char *tmp, struct pressure *p)
 {
 	struct child c = {0};
-	bool ok = false;
+	bool ok = false, held;
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC)) {
@@ -272,9 +288,10 @@ static bool run_child(const struct boss *b, const struct jobs *js, const struct 
 	c.fd = ends[0];
 	if (c.pid > 0) {
 		collect(&c, job->limit_ms * 1000000u);
+		held = pressure_held(b, job, p);
 		finish_child(b, &c, cgroup);
 		ok = is_ok(&c);
-		if (!ok || !job->batches)
+		if (held && (!ok || !job->batches))
 			forward(b, &c, job);
 	} else {
 		done(b, job, "failed", "fork of the case failed");
@@ -294,7 +311,7 @@ static void run_lives(const struct boss *b, const struct jobs *js, const struct 
 		done(b, job, "failed", "no memory for the leak check");
 		return;
 	}
-	for (i = 0; i <= job->batches && run_child(b, js, job, cgroup, tmp); i++) {
+	for (i = 0; i <= job->batches && run_child(b, js, job, cgroup, tmp, NULL); i++) {
 		empty_tmp(tmp);
 		leaks_read(l);
 	}
@@ -303,6 +320,24 @@ static void run_lives(const struct boss *b, const struct jobs *js, const struct 
 		done(b, job, "ok", "");
 	}
 	leaks_end(l);
+}
+
+static void run_pressed(const struct boss *b, const struct jobs *js, const struct job *job,
+			const char *cgroup, const char *tmp)
+{
+	struct pressure p = {0};
+	char why[200];
+
+	if (!b->init || js->exact || job->batches) {
+		done(b, job, "unsupported", "memory pressure is for timed runs in a guest");
+		return;
+	}
+	if (pressure_start(&p, job->pressure, why, sizeof(why))) {
+		done(b, job, "failed", why);
+		return;
+	}
+	run_child(b, js, job, cgroup, tmp, &p);
+	pressure_stop(&p);
 }
 
 static void run_job(const struct boss *b, const struct jobs *js, const struct job *job)
@@ -329,10 +364,12 @@ static void run_job(const struct boss *b, const struct jobs *js, const struct jo
 	} else {
 		if (js->exact)
 			holder = perturb_start(js->seed, job->nr);
-		if (job->batches)
+		if (job->pressure)
+			run_pressed(b, js, job, cgroup, tmp);
+		else if (job->batches)
 			run_lives(b, js, job, cgroup, tmp);
 		else
-			run_child(b, js, job, cgroup, tmp);
+			run_child(b, js, job, cgroup, tmp, NULL);
 		trace_undo(job);
 		if (holder > 0 && !kill(holder, SIGKILL))
 			waitpid(holder, NULL, 0);

@@ -45,8 +45,7 @@ int slabs_read(struct slabs *slabs)
 	int error = read_whole("/proc/slabinfo", &t);
 
 	slabs->n = 0;
-	for (line = t.s; !error && line && *line;
-	     line = strchr(line, '\n'), line += line ? 1 : 0) {
+	for (line = t.s; !error && line && *line; line = strchr(line, '\n'), line += line ? 1 : 0) {
 		struct slab *grown;
 
 		if (slabs->n == slabs->room) {

@@ -18,7 +18,7 @@ from kdelta import __version__, analysis, leaking, paths
 from kdelta.attribution.exact import exact_metrics
 from kdelta.attribution.profiles import Symbols
 from kdelta.errors import HostError, UserError
-from kdelta.guest import binary, image
+from kdelta.guest import binary, image, pressure
 from kdelta.guest.jobs import jobs_text
 from kdelta.kernel import symbols
 from kdelta.kernel.progress import Progress
@@ -180,6 +180,7 @@ def prepare(
         if experiment.mode == "timed":
             voice.note(f"machine: {ground.why}; QEMU {text}")
     metrics = case_metrics(experiment, workloads)
+    pressed = any(case.pressure for case in experiment.cases)
     cores = os.cpu_count() or 1
     folder = paths.shipped("guest") / "data"
     site = guests.Site(
@@ -188,6 +189,7 @@ def prepare(
         exact_ops={i: workloads[c.workload].exact_ops for i, c in enumerate(experiment.cases)},
         data={name: folder / name for workload in workloads.values() for name in workload.data},
         data_folder=folder,
+        programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},
         binaries=programs,
         qemus={} if ground is None else ground.qemus,
         accel="tcg" if ground is None else ground.accel,

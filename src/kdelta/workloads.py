@@ -26,7 +26,9 @@ from kdelta.units import Better
 FIVE = ("pidfd_open", "path_lookup", "pipe", "fork_vmas", "thread_spawn")
 WIS_PREFIX = "wis/"
 # Keys of a job line that belong to the harness (ARCHITECTURE.md, Contract: jobs).
-RESERVED = frozenset({"limit_ms", "warmup", "windows", "window_ms", "latency_ops", "reps", "ops", "cgroup", "batches", "pressure"})
+RESERVED = frozenset(
+    {"limit_ms", "warmup", "windows", "window_ms", "latency_ops", "reps", "ops", "cgroup", "batches", "pressure"}
+)
 
 _SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 _SIZE = re.compile(r"^([0-9]+)([KMG]?)(?:i?B)?$", re.IGNORECASE)

@@ -138,6 +138,11 @@ case_options = decorate(
     click.option("--memcg", is_flag=True, help="Run every case in the root cgroup and in a child memcg."),
     click.option("--limit", metavar="TIME", help="Time limit of one run of a case.  [default: 60s]"),
 )
+pressure_option = click.option(
+    "--pressure",
+    metavar="NxP%",
+    help="Memory pressure beside every case: N workers of stress-ng that keep P% of the guest's memory, as in 2x60%.",
+)
 machine_options = decorate(
     click.option(
         "--smp", type=click.IntRange(1, 512), default=1, show_default=True, help="CPUs of a guest (timed mode)."
@@ -179,15 +184,20 @@ def load_workloads(folders: Sequence[Path]) -> dict[str, Workload]:
     return catalogue(extra_dirs=tuple(folders))
 
 
-def parse_cases(texts: Sequence[str], workloads: dict[str, Workload], memcg: bool) -> tuple[Case, ...]:
-    """The cases asked for, the five by default; with ``memcg`` each one twice."""
+def parse_cases(
+    texts: Sequence[str], workloads: dict[str, Workload], memcg: bool, pressure: str | None = None
+) -> tuple[Case, ...]:
+    """The cases asked for, the five by default; with ``memcg`` each one twice; all of them under ``pressure``."""
     import msgspec
 
+    from kdelta.guest import pressure as memory
     from kdelta.workloads import five_cases, parse_case
 
     cases = [case for text in texts for case in parse_case(text, workloads)] if texts else list(five_cases(workloads))
     if memcg:
         cases = [msgspec.structs.replace(case, cgroup=group) for case in cases for group in ("root", "child")]
+    if pressure is not None:
+        cases = [msgspec.structs.replace(case, pressure=memory.parse(pressure)) for case in cases]
     names = [case.name for case in cases]
     for name in names:
         if names.count(name) > 1:

@@ -32,6 +32,7 @@ class Args(common.CaseArgs, common.MachineArgs, common.OutputArgs):
     kernel: str
     exact: bool
     boots: int
+    pressure: str | None
 
 
 @click.command(epilog=EPILOG)
@@ -39,6 +40,7 @@ class Args(common.CaseArgs, common.MachineArgs, common.OutputArgs):
 @click.option("--exact", is_flag=True, help="Count executed instructions (needs --kernel).")
 @click.option("--boots", type=click.IntRange(1, 1000), default=3, show_default=True, help="Boots, or starts of the harness on the running kernel.")  # fmt: skip
 @common.case_options
+@common.pressure_option
 @common.machine_options
 @common.output_options
 def command(**options: Any) -> int:
@@ -53,6 +55,8 @@ def command(**options: Any) -> int:
     spec = parse_kernel(args.kernel)
     if spec.kind == "range":
         raise UserError("run takes one kernel; a range is for kdelta sweep")
+    if args.pressure and (args.exact or spec.kind == "running"):
+        raise UserError("--pressure needs a timed guest: name a kernel, as in --kernel debian:6.12, without --exact")
     if args.exact and spec.kind == "running":
         raise UserError("--exact counts inside a guest: name a kernel, as in --kernel debian:6.12")
     with Store() as store:
@@ -73,7 +77,7 @@ def _experiment(args: Args, kernels: tuple[Kernel, ...], native: bool) -> Experi
         kind="run",
         mode="exact" if args.exact else "timed",
         kernels=kernels,
-        cases=common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg),
+        cases=common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg, args.pressure),
         blocks=args.boots,
         effort=args.effort(),
         machine=MachineOptions(native=native, smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),

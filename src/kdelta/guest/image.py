@@ -52,9 +52,13 @@ def initramfs(files: Mapping[str, bytes], executable: frozenset[str] = frozenset
     return b"".join(parts)
 
 
-def payload(binary: Path, data: Mapping[str, Path], jobs: str) -> bytes:
-    """The initramfs of a boot: the guest binary as /init, the workloads' data files, the job list."""
+def payload(binary: Path, data: Mapping[str, Path], jobs: str, programs: Mapping[str, Path] | None = None) -> bytes:
+    """The initramfs of a boot: the guest binary as /init, the workloads' data files, the job list, other programs.
+
+    ``programs``: path in the guest without its leading slash -> file; all of them may be executed.
+    """
     files = {"init": binary.read_bytes(), "jobs": jobs.encode("ascii")}
     for name, path in data.items():
         files[f"data/{name}"] = path.read_bytes()
-    return initramfs(files)
+    others = {name: path.read_bytes() for name, path in (programs or {}).items()}
+    return initramfs(files | others, executable=frozenset({"init", *others}))

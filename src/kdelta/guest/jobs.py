@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from kdelta.errors import UserError
 from kdelta.model import Case, Effort, Mode
 
-RESERVED = frozenset({"limit_ms", "warmup", "windows", "window_ms", "latency_ops", "reps", "ops", "cgroup", "batches", "pressure"})
+RESERVED = frozenset(
+    {"limit_ms", "warmup", "windows", "window_ms", "latency_ops", "reps", "ops", "cgroup", "batches", "pressure"}
+)
 
 
 def _job(index: int, case: Case, effort: Effort, mode: Mode, exact_ops: int) -> str:

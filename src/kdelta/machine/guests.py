@@ -34,6 +34,7 @@ class Site(Struct, frozen=True, kw_only=True):
     exact_ops: Mapping[int, int]
     data: Mapping[str, Path]  # data files of all workloads
     data_folder: Path
+    programs: Mapping[str, Path] = {}  # further files of timed guests: path in the guest -> file
     binaries: Mapping[Arch, Path]
     qemus: Mapping[Arch, Qemu]
     accel: Accel = "tcg"
@@ -94,7 +95,9 @@ def run_timed(site: Site, plan: PlannedBoot) -> boot.RawBoot:
     with _folder(site) as folder:
         guest = _spec(site, plan, Path(folder))
         cases = _cases(site, plan)
-        payload = image.payload(site.binaries[guest.arch], site.data, _jobs(site, cases, seed=plan.block + 1))
+        payload = image.payload(
+            site.binaries[guest.arch], site.data, _jobs(site, cases, seed=plan.block + 1), site.programs
+        )
         return boot.run(guest, payload, _limit_s(site, cases), cpu=site.cpu)
 
 
