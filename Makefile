@@ -33,7 +33,7 @@ test-full: setup
 	$(PY) -m pytest --durations=20
 
 bench: setup
-	@tools/bench.sh
+	$(PY) tools/bench.py
 
 trial: setup
 	$(PY) tools/trial.py

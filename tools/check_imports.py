@@ -13,7 +13,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("units",),
     ("model", "paths"),
-    ("samples", "spec", "workloads"),
+    ("samples", "spec", "workloads", "collectors"),
     ("guest",),
     ("stats", "schedule", "kernel", "machine", "store"),
     ("verdict", "attribution"),
@@ -21,6 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("harvest", "calibration", "leaking", "drawing", "gates", "claims", "ktap", "sweeping"),
     ("runner", "analysis", "bisecting"),
     ("session",),
+    ("tracing",),
     ("commits", "selftesting"),
     ("cli",),
 )

@@ -19,7 +19,7 @@ def test_a_timed_job_carries_its_effort_and_parameters() -> None:
     assert lines[-1] == "end"
     job = lines[-2].split()
     assert job[:3] == ["job", "3", "pidfd_open"]
-    assert {"windows=12", "cgroup=root", "target=self"} <= set(job)
+    assert {"windows=160", "cgroup=root", "target=self"} <= set(job)
 
 
 def test_an_exact_job_carries_repetitions_and_operations() -> None:

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""make bench: how fast kdelta itself is, each figure beside its bound, all in one run on this machine.
+
+Exit 1 when a bound is missed. Ratios are taken within the run; absolute times are this machine's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PROGRAM = [sys.executable, "-c", "from kdelta.cli.main import main; main()"]
+KERNEL = "debian:6.12/cloud"
+missed: list[str] = []
+
+
+def row(name: str, value: float, unit: str, bound: float, *, at_least: bool = False) -> None:
+    """Print one figure and remember a missed bound."""
+    good = value >= bound if at_least else value <= bound
+    word = "at least" if at_least else "at most"
+    print(f"{'ok    ' if good else 'MISSED'}  {name:46} {value:8.2f} {unit:3} ({word} {bound:g})", flush=True)
+    if not good:
+        missed.append(name)
+
+
+def timed(argv: list[str], env: dict[str, str] | None = None, check: bool = True) -> float:
+    """Wall seconds of one command."""
+    start = time.perf_counter()
+    subprocess.run(argv, check=check, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def bench_help() -> None:
+    """The entry point, as installed where it is installed."""
+    script = ROOT / ".venv" / "bin" / "kdelta"
+    argv = [str(script)] if script.exists() else PROGRAM
+    row("kdelta --help", 1000 * statistics.median(timed([*argv, "--help"]) for _ in range(9)), "ms", 150)
+
+
+def bench_exact() -> None:
+    """Five cases, two kernels, attribution and report: cold, then with snapshots warm."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**os.environ, "KDELTA_STATE": folder}
+        command = [*PROGRAM, "compare", "debian:6.12", "debian:7.0", "-q", "--exact"]
+        subprocess.run(
+            [*PROGRAM, "kernels", "fetch", "debian:6.12", "debian:7.0"], check=True, stdout=subprocess.DEVNULL
+        )
+        from kdelta import paths
+
+        shutil.rmtree(paths.cache_dir() / "snapshots", ignore_errors=True)
+        row("exact: five cases, two kernels, cold", timed(command, env), "s", 60)
+        row("exact: the same, snapshots warm", timed(command, env), "s", 25)
+
+
+def bench_counting() -> None:
+    """A whole exact run with and without the plugin, interleaved, from one snapshot."""
+    import benching as bench
+
+    ratios = bench.counting_ratios(KERNEL, rounds=3)
+    row("counting over icount alone, whole run", statistics.median(ratios), "x", 1.7)
+
+
+def bench_first_sample() -> None:
+    """Boot to first sample, emulated, against virtme-ng to a command's output on the same kernel."""
+    import benching as bench
+
+    mine = bench.first_sample_s(KERNEL, rounds=3)
+    theirs = bench.virtme_ng_s(KERNEL, rounds=2)
+    if theirs is None:
+        print("skipped  virtme-ng is not installed: pip install virtme-ng")
+        return
+    print(f"         boot to first sample {mine:.2f} s, virtme-ng {theirs:.2f} s")
+    row("virtme-ng over boot to first sample", theirs / mine, "x", 3, at_least=True)
+
+
+def bench_harness() -> None:
+    """The harness on the cheapest system call against a bare loop, same run (a test marked full holds the bound)."""
+    argv = [sys.executable, "-m", "pytest", "-q", "-m", "full", "-k", "bare_loop", str(ROOT / "tests/unit/guest")]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    good = done.returncode == 0
+    print(f"{'ok    ' if good else 'MISSED'}  harness overhead on the cheapest syscall (2 % against a bare loop)")
+    if not good:
+        missed.append("harness overhead")
+
+
+def bench_store() -> None:
+    """10,000 boots in the store."""
+    done = subprocess.run([sys.executable, str(ROOT / "tools/bench_store.py")], check=False)
+    if done.returncode:
+        missed.append("store")
+
+
+SECTIONS: dict[str, Callable[[], None]] = {
+    "help": bench_help,
+    "exact": bench_exact,
+    "counting": bench_counting,
+    "first-sample": bench_first_sample,
+    "harness": bench_harness,
+    "store": bench_store,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"only these: {chr(44).join(SECTIONS)}")
+    for name in parser.parse_args().sections or SECTIONS:
+        SECTIONS[name]()
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
