@@ -133,6 +133,16 @@ static int64_t object_bytes(const struct slabs *slabs)
 	return slabs->n ? bytes : -1;
 }
 
+static int64_t objects(const struct slabs *slabs)
+{
+	int64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < slabs->n; i++)
+		sum += slabs->all[i].objects;
+	return slabs->n ? sum : -1;
+}
+
 static void read_now(struct wl_kstat *k, struct slabs *slabs)
 {
 	const struct slab *pid;
@@ -147,6 +157,7 @@ static void read_now(struct wl_kstat *k, struct slabs *slabs)
 		.files = read_field("/proc/sys/fs/file-nr", 0),
 		.pids = pid ? pid->objects : read_field("/sys/kernel/slab/pid/objects", 0),
 		.slab_bytes = -1,
+		.slab_objects = objects(slabs),
 		.slab_object_bytes = object_bytes(slabs),
 		.page_table_bytes = -1,
 		.free_bytes = -1,

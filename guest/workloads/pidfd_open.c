@@ -23,7 +23,7 @@
 #define FLAG_NONBLOCK ((unsigned int)O_NONBLOCK)
 #define FLAG_THREAD ((unsigned int)O_EXCL)
 
-/* Live processes for the memory figure: enough that a page of slab more or less is below 2 %. */
+/* Live processes for the memory figures. */
 #define FIGURE_CHILDREN 256
 #define SLEEPER_STACK 4096
 #define MAX_TARGETS 4096
@@ -145,33 +145,30 @@ static void after(struct wl_task *t)
 		s->next = 0;
 }
 
-/* Opens and closes one pidfd of each, which is all that a kernel needs to remember the process. */
-static void touch(const pid_t *pids, unsigned int count, unsigned int flags)
-{
-	unsigned int i;
-
-	for (i = 0; i < count; i++) {
-		int fd = pidfd_open_raw(pids[i], flags);
-
-		if (fd >= 0)
-			close(fd);
-	}
-}
-
 static int64_t objects(const struct wl_kstat *k)
 {
 	return k->dentries + k->inodes + k->pids;
 }
 
+/* Slab bytes for each target: while its pidfd is held, and once it was closed again. */
+struct cost {
+	double held, had;
+};
+
+static int64_t slab_bytes(const struct wl_kstat *k)
+{
+	return k->slab_object_bytes >= 0 ? k->slab_object_bytes : k->slab_bytes;
+}
+
 /*
- * One life of FIGURE_CHILDREN targets. Returns the slab bytes per process that
- * had a pidfd while all of them live, and in *left the objects that stay when
- * all have gone.
+ * One life of FIGURE_CHILDREN targets. Returns what a pidfd costs while all of
+ * them live, and in *left the objects that stay when all have gone.
  */
-static int life(struct wl *wl, unsigned int flags, double *bytes, int64_t *left)
+static int life(struct wl *wl, unsigned int flags, struct cost *cost, int64_t *left)
 {
 	pid_t pids[FIGURE_CHILDREN];
-	struct wl_kstat before, none, all, after_exit;
+	int fds[FIGURE_CHILDREN];
+	struct wl_kstat before, none, held, had, after_exit;
 	unsigned int n;
 
 	wl_kstat_settled(&before);
@@ -184,12 +181,17 @@ static int life(struct wl *wl, unsigned int flags, double *bytes, int64_t *left)
 		}
 	}
 	wl_kstat_settled(&none);
-	touch(pids, FIGURE_CHILDREN, flags);
-	wl_kstat_settled(&all);
+	for (n = 0; n < FIGURE_CHILDREN; n++)
+		fds[n] = pidfd_open_raw(pids[n], flags);
+	wl_kstat_settled(&held);
+	for (n = 0; n < FIGURE_CHILDREN; n++)
+		close(fds[n]);
+	wl_kstat_settled(&had);
 	reap(pids, FIGURE_CHILDREN);
 	wl_kstat_settled(&after_exit);
 
-	*bytes = (double)(all.slab_bytes - none.slab_bytes) / FIGURE_CHILDREN;
+	cost->held = (double)(slab_bytes(&held) - slab_bytes(&none)) / FIGURE_CHILDREN;
+	cost->had = (double)(slab_bytes(&had) - slab_bytes(&none)) / FIGURE_CHILDREN;
 	*left = objects(&after_exit) - objects(&before);
 	return 0;
 }
@@ -197,9 +199,9 @@ static int life(struct wl *wl, unsigned int flags, double *bytes, int64_t *left)
 static int figures(struct wl *wl)
 {
 	const struct state *s = wl->priv;
-	double bytes, again;
+	struct cost cost, again;
 	int64_t left, more;
-	int error = life(wl, s->flags, &bytes, &left);
+	int error = life(wl, s->flags, &cost, &left);
 
 	/* A leak grows with every life; a cache that fills, only with the first. */
 	if (!error && left > 0) {
@@ -208,7 +210,8 @@ static int figures(struct wl *wl)
 	}
 	if (error)
 		return error;
-	wl_value(wl, "slab_bytes_per_process", bytes > 0 ? bytes : 0);
+	wl_value(wl, "slab_bytes_per_process", cost.had > 0 ? cost.had : 0);
+	wl_value(wl, "slab_bytes_per_pidfd", cost.held > 0 ? cost.held : 0);
 	wl_value(wl, "objects_left", left > 0 ? (double)left : 0);
 	return 0;
 }
