@@ -254,7 +254,7 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
         boots_planned=planned,
         boots_faulty=_faulty(experiment, boots),
         gate=experiment.extra.get("gate", ""),
-        warnings=(*_told(experiment), *_taken_over(boots)),
+        warnings=(*_told(experiment), *_taken_over(boots), *sweeping.compiler_changes(experiment)),
     )
     detail = details(experiment, store, numbers, rows, chosen, views)
     return answer, replace(detail, sweeps=_sweeps(experiment, store, numbers, chosen))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kdelta import verdict
 from kdelta.attribution import because
-from kdelta.model import Experiment, FunctionDelta, Metric, Mitigations, Profile, State, Word
+from kdelta.model import Experiment, FunctionDelta, Metric, Mitigations, Profile, State, Warn, Word
 from kdelta.report.detail import CellName, Sweep, SweepPoint, SweepStep
 from kdelta.stats import exact
 from kdelta.stats.paired import MIN_PAIRS
@@ -69,6 +69,22 @@ def sweeps(
                 points = tuple(_point(kernel.label, boots.get(k, ())) for k, kernel in enumerate(experiment.kernels))
                 found.append(Sweep(cell=name, unit=metric.unit, better=metric.better, points=points, steps=steps))
     return tuple(found)
+
+
+def compiler_changes(experiment: Experiment) -> tuple[Warn, ...]:
+    """Where neighbours were built by different compilers (``extra["compilers"]``, a line per kernel): never hidden."""
+    compilers = experiment.extra.get("compilers", "").split("\n")
+    if len(compilers) != len(experiment.kernels):
+        return ()
+    known = [(k.label, built) for k, built in zip(experiment.kernels, compilers, strict=True) if built]
+    return tuple(
+        Warn(
+            "compiler",
+            f"{first} was built by {new}, {last} by {old}: a step between them may be the compiler's work",
+        )
+        for (last, old), (first, new) in pairwise(known)
+        if old != new
+    )
 
 
 def _point(label: str, boots: Sequence[Observation]) -> SweepPoint:

@@ -6,10 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kdelta import sweeping
+from kdelta.kernel import banner as banner_module
 from kdelta.model import Case, Experiment, Kernel, Metric, Mode, Profile, State
 from kdelta.report.detail import Sweep
 from kdelta.verdict import CellData, Observation
@@ -154,3 +157,30 @@ def test_a_timed_gap_shifts_no_step() -> None:
     figures.insert(2, "hung")
     (step,) = sweep(figures, metric=RATE, mode="timed").steps
     assert (step.last, step.first) == ("6.1", "6.3")
+
+
+def test_a_change_of_compiler_between_neighbours_is_said() -> None:
+    one = replace(experiment(4), extra={"compilers": "gcc 14.2.0\n\ngcc 14.2.0\ngcc 16.2.0"})
+    (warning,) = sweeping.compiler_changes(one)
+    assert warning.text.startswith("6.3 was built by gcc 16.2.0, 6.2 by gcc 14.2.0")
+    assert sweeping.compiler_changes(experiment(4)) == ()
+
+
+@pytest.mark.parametrize(
+    ("banner", "expected"),
+    [
+        (
+            b"Linux version 7.2.13 (a@b) (x86_64-linux-gnu-gcc-16 (Debian 16.2.0-4) 16.2.0, GNU ld (x)",
+            "gcc 16.2.0",
+        ),
+        (b"\0Linux version 6.1 (a@b) (gcc-12 (Debian 12.2.0-14+deb12u1) 12.2.0, GNU ld (x) 2.40) # SMP", "gcc 12.2.0"),
+        (
+            b"Linux version 6.9.0 (a@b) (clang version 18.1.3 (https://example.org abc), LLD 18) #2",
+            "clang 18.1.3",
+        ),
+        (b"Linux version 6.9.0 (me@host) (tcc, GNU ld 2.40) #2", "tcc"),
+        (b"no kernel at all", ""),
+    ],
+)
+def test_a_kernel_says_what_compiled_it(banner: bytes, expected: str) -> None:
+    assert banner_module.compiler_in(banner) == expected

@@ -169,8 +169,10 @@ def _create(store: Store, template: Experiment, kernels: tuple[Kernel, ...], arg
     import msgspec
 
     from kdelta import session
+    from kdelta.kernel.banner import compiler
 
     extra = {key: value for key, value in template.extra.items() if key != "reuse"}
+    extra["compilers"] = "\n".join(compiler(kernel) for kernel in kernels)
     if template.mode == "exact" and not args.fresh:
         extra["reuse"] = "yes"
     whole = msgspec.structs.replace(template, kernels=kernels, command=common.command_line(), extra=extra)
