@@ -89,6 +89,7 @@ static inline void run_ops(const struct workload *def, struct wl_task *t, uint64
 
 /* harness_case.c */
 const struct workload *workload_named(const char *name);
+bool case_known(const struct job *job);
 /* Runs a job to its outcome and writes its records to fd, the last one is "done". */
 void case_run(const struct jobs *js, const struct job *job, const char *data_dir,
 	      const char *tmp_dir, int fd);

@@ -349,7 +349,7 @@ static void run_job(const struct boss *b, const struct jobs *js, const struct jo
 		done(b, job, "failed", job->bad);
 		return;
 	}
-	if (!is_selftest(job) && !workload_named(job->workload)) {
+	if (!case_known(job)) {
 		snprintf(why, sizeof(why), "this guest has no workload %.100s", job->workload);
 		done(b, job, "failed", why);
 		return;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "selftest.h"
 #include "trace.h"
 
 /* The linker makes these two from the name of the section that WORKLOAD() fills. */
@@ -23,6 +24,16 @@ const struct workload *workload_named(const char *name)
 		if (!strcmp((*w)->name, name))
 			return *w;
 	return NULL;
+}
+
+static bool is_selftest(const struct job *job)
+{
+	return !strcmp(job->workload, SELFTEST_JOB);
+}
+
+bool case_known(const struct job *job)
+{
+	return is_selftest(job) || workload_named(job->workload);
 }
 
 bool case_failed(struct harness *h)
@@ -275,6 +286,10 @@ void case_run(const struct jobs *js, const struct job *job, const char *data_dir
 	struct harness *h = mmap(NULL, sizeof(*h), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
+	if (is_selftest(job)) {
+		selftest_run(job, fd);
+		return;
+	}
 	if (h == MAP_FAILED || sched_getaffinity(0, sizeof(h->cpus), &h->cpus))
 		return; /* the boss says that the case ended without a result */
 	data_root = data_dir;
