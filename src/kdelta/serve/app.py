@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The application: which address is which page, and what a failure looks like. Reads the store, writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from kdelta.errors import GuestError, KdeltaError, UserError
+from kdelta.serve import page
+from kdelta.serve.experiment_pages import ExperimentPages
+from kdelta.serve.guard import Access, Guard
+from kdelta.serve.history_pages import HistoryPages
+from kdelta.store.store import Store
+
+
+def create_app(store: Store, access: Access, complain: Callable[[str], None]) -> Starlette:
+    """The pages of ``store`` for those whom ``access`` admits.
+
+    ``complain`` gets the whole story of a failure of this host, of which the page says nothing: a reader elsewhere
+    need not know its paths.
+    """
+
+    def failed(request: Request, error: Exception) -> Response:
+        if isinstance(error, UserError):
+            return page.error(request, 404, str(error))
+        if isinstance(error, GuestError):
+            return page.error(request, 500, str(error))
+        complain(f"{request.url.path[:200]!r}: {error or type(error).__name__}")
+        return page.error(request, 500, "The page could not be made; kdelta serve has said why on its terminal.")
+
+    def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        text = "There is no such page." if error.status_code == 404 else error.detail
+        return page.error(request, error.status_code, text)
+
+    def style(_request: Request) -> Response:
+        return Response(page.style(), media_type="text/css", headers={"cache-control": "private, max-age=300"})
+
+    one, over = ExperimentPages(store), HistoryPages(store)
+    app = Starlette(
+        routes=[
+            Route("/", over.experiments),
+            Route("/style.css", style),
+            Route("/experiments", over.experiments),
+            Route("/experiments/{id}.json", one.json),
+            Route("/experiments/{id}", one.overview),
+            Route("/experiments/{id}/report", one.report),
+            Route("/experiments/{id}/report.{format}", one.report),
+            Route("/experiments/{id}/functions", one.functions),
+            Route("/experiments/{id}/boots", one.boots),
+            Route("/experiments/{id}/boots/{block:int}.{slot:int}", one.console),
+            Route("/experiments/{id}/boots/{block:int}.{slot:int}.txt", one.console_text),
+            Route("/history", over.history),
+            Route("/compare", over.compare),
+        ],
+        middleware=[Middleware(Guard, access=access, refuse=page.error)],
+        exception_handlers={HTTPException: refused, KdeltaError: failed, Exception: failed},
+    )
+    app.router.redirect_slashes = False  # a redirection would be built from the request's own words
+    return app

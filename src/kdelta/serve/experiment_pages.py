@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pages of one experiment: overview, report, functions, boots and their consoles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kdelta import analysis
+from kdelta.errors import UserError
+from kdelta.model import CellResult, Experiment, ExperimentResult
+from kdelta.report import registry
+from kdelta.report.charts import intervals
+from kdelta.report.curves import functions as functions_chart
+from kdelta.report.curves import sweep as sweep_chart
+from kdelta.report.detail import Detail
+from kdelta.report.scrub import Scrubber
+from kdelta.report.view import View, build
+from kdelta.serve import console, functions, lists, page
+from kdelta.store.rows import ExperimentRow
+from kdelta.store.store import Store
+
+BOOTS_PER_PAGE = 100
+FUNCTIONS_SHOWN = 500
+_MEDIA = {"html": "text/html", "json": "application/json"}  # everything else is shown as text
+_LARGEST = 2**31
+
+
+def number(request: Request, name: str, default: int = 0) -> int:
+    """A number of the query; the default where it is none."""
+    text = request.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else default
+
+
+class ExperimentPages:
+    """Handlers; ``id`` in their path is an experiment's id, the beginning of one, or ``last``."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def _view(self, request: Request) -> tuple[ExperimentResult, Detail, View]:
+        result, detail = analysis.result(self._store, request.path_params["id"])
+        return result, detail, build(result, detail)
+
+    def _row(self, experiment: Experiment) -> ExperimentRow:
+        return next(row for row in self._store.experiments() if row.id == experiment.id)
+
+    def overview(self, request: Request) -> Response:
+        """What an experiment found, with ways to the functions, boots and reports behind it."""
+        result, detail, view = self._view(request)
+        figures = [intervals(view), *(sweep_chart(table, i) for i, table in enumerate(view.sweeps))]
+        return page.draw(
+            "experiment.html",
+            request,
+            view=view,
+            row=self._row(result.experiment),
+            figures=[figure for figure in figures if figure is not None],
+            drill=_drill(result, view),
+            steps=_steps(result.experiment, detail),
+            cases=[case.name for case in result.experiment.cases],
+            faulty=[boot for boot in self._store.boots(result.experiment.id) if boot.state != "ok"],
+            labels=[kernel.label for kernel in result.experiment.kernels],
+            formats=[name for name in registry.formats() if name != "html"],
+        )
+
+    def report(self, request: Request) -> Response:
+        """The report in one of its formats, as ``kdelta report`` writes it."""
+        chosen = registry.find(request.path_params.get("format", "html"))
+        text = chosen.render(self._view(request)[2])
+        content = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+        headers = {"content-security-policy": page.REPORT_POLICY} if chosen.name == "html" else None
+        return Response(content, media_type=_MEDIA.get(chosen.name, "text/plain"), headers=headers)
+
+    def json(self, request: Request) -> Response:
+        """The result as JSON, schema kdelta/1."""
+        request.path_params["format"] = "json"
+        return self.report(request)
+
+    def functions(self, request: Request) -> Response:
+        """All functions of a case on two of the experiment's kernels."""
+        experiment = self._store.experiment(request.path_params["id"])
+        last = len(experiment.kernels) - 1
+        case, before, after = number(request, "case"), number(request, "from"), number(request, "to", last)
+        mitigations = "off" if request.query_params.get("mitigations") == "off" else "default"
+        if case >= len(experiment.cases) or max(before, after) > last:
+            raise UserError(f"experiment {experiment.id} has no such case or kernel")
+        if experiment.mode != "exact":
+            raise UserError(f"experiment {experiment.id} measured time: functions come from exact mode")
+        whole = functions.difference(experiment, self._store, case, (before, after), mitigations)
+        difference = Scrubber().struct(whole)
+        everything = request.query_params.get("all") == "1"
+        shown = [f for f in difference.functions if everything or f.delta]
+        return page.draw(
+            "functions.html",
+            request,
+            experiment=experiment,
+            difference=difference,
+            figure=functions_chart(difference, 0) if before != after else None,
+            shown=shown[:FUNCTIONS_SHOWN],
+            left_out=max(0, len(shown) - FUNCTIONS_SHOWN),
+            unchanged=sum(not f.delta for f in difference.functions),
+            everything=everything,
+            chosen={"case": case, "from": before, "to": after, "mitigations": mitigations},
+            totals=[sum(getattr(f, side) for f in difference.functions) for side in ("baseline", "patched")],
+        )
+
+    def boots(self, request: Request) -> Response:
+        """Every boot with its state, and its console."""
+        experiment = self._store.experiment(request.path_params["id"])
+        state = request.query_params.get("state", "")
+        boots = self._store.boots(experiment.id)
+        chosen = [boot for boot in boots if not state or boot.state == state]
+        return page.draw(
+            "boots.html",
+            request,
+            experiment=experiment,
+            found=lists.page(chosen, number(request, "page", 1), BOOTS_PER_PAGE),
+            states=Counter(boot.state for boot in boots),
+            state=state,
+        )
+
+    def _console(self, request: Request) -> tuple[Experiment, int, int, bytes]:
+        experiment = self._store.experiment(request.path_params["id"])
+        block, slot = request.path_params["block"], request.path_params["slot"]
+        if max(block, slot) >= _LARGEST:
+            raise UserError("there is no such boot")
+        return experiment, block, slot, self._store.console(experiment.id, block, slot)
+
+    def console(self, request: Request) -> Response:
+        """The console of one boot, its last MiB where it is longer."""
+        experiment, block, slot, content = self._console(request)
+        text, left_out = console.tail(content)
+        places = sorted(self._store.done(experiment.id))
+        here = places.index((block, slot))
+        return page.draw(
+            "console.html",
+            request,
+            experiment=experiment,
+            place=(block, slot),
+            boot=self._store.boots(experiment.id)[here],
+            text=text,
+            left_out=left_out,
+            before=places[here - 1] if here else None,
+            after=places[here + 1] if here + 1 < len(places) else None,
+        )
+
+    def console_text(self, request: Request) -> Response:
+        """The whole console as plain text."""
+        content = self._console(request)[3]
+        return Response(console.readable(content).encode("utf-8", "replace"), media_type="text/plain")
+
+
+def _drill(result: ExperimentResult, view: View) -> dict[int, str]:
+    """The query of the functions behind a cell of the tables, by the cell's ``id()``.
+
+    The view's texts are clipped for display, so a cell is traced by its place among the results.
+    """
+    experiment = result.experiment
+    if experiment.mode != "exact":
+        return {}
+    cases = {case.name: index for index, case in enumerate(experiment.cases)}
+    kernels = {kernel.label: index for index, kernel in enumerate(experiment.kernels)}
+    found: dict[int, str] = {}
+    for cell, source in zip(view.result.results, result.results, strict=True):
+        if _has_functions(source) and source.case in cases and source.patched_label in kernels:
+            places = {"case": cases[source.case], "from": kernels[source.baseline_label]}
+            places["to"] = kernels[source.patched_label]
+            found[id(cell)] = page.query(**places, mitigations=source.mitigations)
+    return found
+
+
+def _has_functions(cell: CellResult) -> bool:
+    return cell.metric == "instructions" and cell.state == "ok" and bool(cell.patched_label)
+
+
+def _steps(experiment: Experiment, detail: Detail) -> Sequence[tuple[str, str]]:
+    """(text, query of the functions) of every step of an exact sweep."""
+    if experiment.mode != "exact":
+        return ()
+    cases = {case.name: index for index, case in enumerate(experiment.cases)}
+    kernels = {kernel.label: index for index, kernel in enumerate(experiment.kernels)}
+    return tuple(
+        (
+            f"{sweep.cell.case}: {step.last} to {step.first}",
+            page.query(**{"case": cases[sweep.cell.case], "from": kernels[step.last], "to": kernels[step.first]}),
+        )
+        for sweep in detail.sweeps
+        for step in sweep.steps
+        if sweep.cell.metric == "instructions"
+    )

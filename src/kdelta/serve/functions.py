@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every function of a case on two kernels of one exact experiment."""
+
+from __future__ import annotations
+
+from kdelta.attribution import because, profiles
+from kdelta.errors import UserError
+from kdelta.model import Experiment, FunctionDelta, Profile
+from kdelta.report.detail import CellName, FunctionDiff
+from kdelta.store.store import Store
+
+
+def _profile(experiment: Experiment, store: Store, case: int, mitigations: str) -> dict[int, Profile]:
+    """Kernel -> the profile of its median seed."""
+    seeds: dict[int, list[Profile]] = {}
+    for row in store.profiles(experiment.id, case):
+        if row.mitigations == mitigations and row.profile.ops > 0:
+            seeds.setdefault(row.kernel, []).append(row.profile)
+    return {kernel: profiles.median_profile(found) for kernel, found in seeds.items()}
+
+
+def _unchanged(before: Profile, after: Profile, changed: set[str]) -> list[FunctionDelta]:
+    """Functions that cost the same on both, the costliest first."""
+    same = [
+        (counts[0] / before.ops, name)
+        for name, counts in before.functions.items()
+        if name in after.functions and name not in changed and name != profiles.USER
+    ]
+    return [
+        FunctionDelta(function=name, baseline=cost, patched=cost, delta=0.0)
+        for cost, name in sorted(same, key=lambda item: (-item[0], item[1]))
+    ]
+
+
+def difference(
+    experiment: Experiment, store: Store, case: int, kernels: tuple[int, int], mitigations: str
+) -> FunctionDiff:
+    """All functions of ``case``, kernel instructions per operation, those that changed most first.
+
+    Raises:
+        UserError: there is no profile of one of the two kernels.
+    """
+    found = _profile(experiment, store, case, mitigations)
+    missing = [experiment.kernels[kernel].label for kernel in kernels if kernel not in found]
+    if missing:
+        raise UserError(f"no counts by function are stored of {' and '.join(missing)}")
+    before, after = (found[kernel] for kernel in kernels)
+    changed = because.differences(before, after)
+    cell = CellName(
+        case=experiment.cases[case].name,
+        metric="instructions",
+        cgroup=experiment.cases[case].cgroup,
+        mitigations="off" if mitigations == "off" else "default",
+    )
+    return FunctionDiff(
+        cell=cell,
+        baseline_label=experiment.kernels[kernels[0]].label,
+        patched_label=experiment.kernels[kernels[1]].label,
+        functions=(*changed, *_unchanged(before, after, {item.function for item in changed})),
+    )

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pages over all experiments: the list, a case's history, any two kernels side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kdelta.model import Experiment
+from kdelta.report.charts import Figure
+from kdelta.report.scrub import clean
+from kdelta.serve import compared, lists, page, trend
+from kdelta.serve.experiment_pages import number
+from kdelta.store.rows import HistoryRow
+from kdelta.store.store import Store
+
+EXPERIMENTS_PER_PAGE = 40
+HISTORY_SHOWN = 1000
+
+
+class HistoryPages:
+    """Handlers."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def experiments(self, request: Request) -> Response:
+        """All experiments, the newest first."""
+        kind, tag, text = (request.query_params.get(name, "") for name in ("kind", "tag", "text"))
+        rows = self._store.experiments()
+        return page.draw(
+            "experiments.html",
+            request,
+            found=lists.page(lists.matching(rows, kind, tag, text), number(request, "page", 1), EXPERIMENTS_PER_PAGE),
+            kinds=sorted({row.kind for row in rows}),
+            tags=sorted({name for row in rows for name in row.tags}),
+            chosen={"kind": kind, "tag": tag, "text": text},
+            empty=not rows,
+        )
+
+    def history(self, request: Request) -> Response:
+        """One case and metric over all experiments, as a chart and as a table."""
+        cases = self._store.case_names()
+        case = lists.picked(cases, request.query_params.get("case", "")) or (cases[0] if cases else "")
+        rows = self._store.history(case) if case else []
+        tags = sorted({name for row in rows for name in row.tags})
+        tag = request.query_params.get("tag", "")
+        rows = [row for row in rows if not tag or tag in row.tags]
+        metrics = list(dict.fromkeys(row.metric for row in rows))
+        metric = lists.picked(metrics, request.query_params.get("metric", "")) or (metrics[0] if metrics else "")
+        axis: trend.Axis = "kernel" if request.query_params.get("by") == "kernel" else "time"
+        rows = [row for row in rows if row.metric == metric]
+        return page.draw(
+            "history.html",
+            request,
+            cases=cases,
+            metrics=metrics,
+            tags=tags,
+            chosen={"case": case, "metric": metric, "tag": tag, "by": axis},
+            figure=_trend(rows, axis) if rows else None,
+            rows=rows[: -HISTORY_SHOWN - 1 : -1],
+            left_out=max(0, len(rows) - HISTORY_SHOWN),
+            better=rows[-1].better if rows else "lower",
+        )
+
+    def compare(self, request: Request) -> Response:
+        """Any two kernels, whatever experiments they are from: figures and no verdict."""
+        rows = self._store.experiments()
+        homes = compared.homes(rows)
+        sides = [self._side(request, name, homes) for name in ("a", "b")]
+        found = [self._figures(*side) for side in sides if side is not None]
+        return page.draw(
+            "compare.html",
+            request,
+            homes=homes,
+            sides=sides,
+            dates={row.id: row.created_at for row in rows},
+            kernels=[experiment.kernels[index] for experiment, index, _ in found],
+            lines=compared.lines(found[0][2], found[1][2]) if len(found) == 2 else (),
+            together=len(found) == 2 and found[0][0].id == found[1][0].id and found[0][1] != found[1][1],
+        )
+
+    def _side(self, request: Request, name: str, homes: dict[str, tuple[str, ...]]) -> tuple[str, str] | None:
+        """(label, experiment) as chosen; the newest experiment where none was."""
+        label = lists.picked(list(homes), request.query_params.get(name, ""))
+        if label is None:
+            return None
+        return label, lists.picked(homes[label], request.query_params.get(f"{name}x", "")) or homes[label][0]
+
+    def _figures(self, label: str, experiment_id: str) -> tuple[Experiment, int, dict[compared.Name, compared.Figure]]:
+        experiment = self._store.experiment(experiment_id)
+        index = next(i for i, kernel in enumerate(experiment.kernels) if _same(kernel.label, label))
+        return experiment, index, compared.figures(experiment, self._store.numbers(experiment.id), index)
+
+
+def _same(label: str, column: str) -> bool:
+    """Whether a label is the one that a database's column holds: a NUL does not fit there."""
+    return label == column or label.replace("\0", "\ufffd") == column
+
+
+def _trend(rows: Sequence[HistoryRow], axis: trend.Axis) -> Figure | None:
+    title = f"{clean(rows[0].case, 120)}, {clean(rows[0].metric, 64)}, {'over time' if axis == 'time' else 'by kernel'}"
+    return trend.chart(rows, axis, title)

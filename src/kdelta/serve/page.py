@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Templates -> answers. Every text is escaped by the template; ``clean`` also makes what cannot be seen visible."""
+
+from __future__ import annotations
+
+from functools import cache
+from http import HTTPStatus
+from importlib import resources
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from kdelta import __version__
+from kdelta.report.figures import absolute
+from kdelta.report.scrub import clean
+from kdelta.units import percent
+
+REPORT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)  # the report is one page with its style inside; it runs no script either
+
+
+def _when(text: str) -> str:
+    """A stored time, to the minute."""
+    return clean(text[:16].replace("T", " "), 16)
+
+
+def query(**values: object) -> str:
+    """``?a=1&b=2`` of those that say something; a text that is not UTF-8 is sent as near to it as a URL can."""
+    kept = {name: str(value) for name, value in values.items() if value not in ("", None)}
+    return "?" + urlencode(kept, errors="replace") if kept else "."
+
+
+@cache
+def _environment() -> Environment:
+    found = Environment(
+        loader=PackageLoader("kdelta.serve", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {"clean": clean, "when": _when, "absolute": absolute, "percent": percent}
+    found.globals |= {
+        "ident": id,
+        "query": query,
+        "version": __version__,
+        "path_part": lambda text: quote(text, safe=""),
+    }
+    return found
+
+
+def draw(template: str, request: Request, status: int = 200, **values: Any) -> Response:
+    """A page from one of the templates."""
+    section = request.url.path.split("/")[1]
+    text = _environment().get_template(template).render(section=section, **values)
+    return HTMLResponse(text.encode("utf-8", "replace"), status_code=status)
+
+
+def error(request: Request, status: int, text: str) -> Response:
+    """A page that says what is wrong and where to go on."""
+    title = HTTPStatus(status).phrase
+    return draw("error.html", request, status, status_code=status, title=title, text=text)
+
+
+@cache
+def style() -> bytes:
+    """The style sheet of all pages: the report's, and what the pages add."""
+    report = resources.files("kdelta.report").joinpath("templates/report.css").read_bytes()
+    return report + resources.files("kdelta.serve").joinpath("templates/serve.css").read_bytes()

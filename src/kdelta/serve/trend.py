@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The history of a case and metric as a chart: over time, or by kernel. Pure; no statistics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from kdelta.report import svg
+from kdelta.report.charts import Figure, value_axis
+from kdelta.report.figures import absolute, drawable
+from kdelta.report.scrub import clean
+from kdelta.store.rows import HistoryRow
+
+Axis = Literal["time", "kernel"]
+MAX_COLUMNS = 120  # of the chart; the table has the rest
+_MAX_TICKS = 8
+
+
+def series_name(row: HistoryRow) -> str:
+    """The kernel with its mitigations, where they are not the usual ones."""
+    return clean(row.kernel, 64) + (" mitigations=off" if row.mitigations == "off" else "")
+
+
+def _column(row: HistoryRow, axis: Axis) -> tuple[str, str]:
+    """(key, tick): what shares a column, and what stands beneath it."""
+    return (row.experiment, clean(row.created_at[:10], 10)) if axis == "time" else (row.kernel, clean(row.kernel, 64))
+
+
+def _natural(text: str) -> list[tuple[int, int, str]]:
+    """Sorts 6.2 before 6.12."""
+    return [(0, int(p), "") if p.isdecimal() else (1, 0, p) for p in re.split(r"(\d{1,18})", text) if p]
+
+
+def _ticks(columns: Sequence[tuple[str, str]], x: Sequence[float]) -> list[tuple[float, str]]:
+    """Some columns' ticks, evenly spread; a text that repeats the one before says nothing."""
+    stride = max(1, -(-len(columns) // _MAX_TICKS))
+    found: list[tuple[float, str]] = []
+    for index in range(0, len(columns), stride):
+        if not found or found[-1][1] != columns[index][1]:
+            found.append((x[index], columns[index][1]))
+    return found
+
+
+def chart(rows: Sequence[HistoryRow], axis: Axis, title: str) -> Figure | None:
+    """One dot per kernel and experiment, its boots' range as a bar behind it; ``rows`` are of one case and metric.
+
+    Returns None where no figure can be drawn. More columns than fit leave the oldest out; the caption says so.
+    """
+    drawn = [row for row in rows if all(drawable(v) is not None for v in (row.value, *row.values))]
+    columns = list(dict.fromkeys(_column(row, axis) for row in drawn))
+    if axis == "kernel":
+        columns.sort(key=lambda column: _natural(column[0]))
+    left_out = max(0, len(columns) - MAX_COLUMNS)
+    columns = columns[left_out:]
+    place = {key: index for index, (key, _) in enumerate(columns)}
+    drawn = [row for row in drawn if _column(row, axis)[0] in place]
+    if not drawn:
+        return None
+    names = list(dict.fromkeys(series_name(row) if axis == "time" else _by_mitigations(row) for row in drawn))
+    text = f"{len(drawn)} figures of {len(columns)} {'experiments' if axis == 'time' else 'kernels'}."
+    area = svg.canvas("trend", title, text, 320)
+    scale = value_axis(area, [value for row in drawn for value in (row.value, *row.values)], drawn[0].unit)
+    width = (area.right - area.left) / len(columns)
+    x = [area.left + width * (index + 0.5) for index in range(len(columns))]
+    svg.axis_x(area, _ticks(columns, x), "experiment, oldest first" if axis == "time" else "kernel")
+    lines: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    for row in drawn:
+        name = series_name(row) if axis == "time" else _by_mitigations(row)
+        at = x[place[_column(row, axis)[0]]]
+        _range(area, scale, at, row, names.index(name))
+        lines[name].append((at, scale(row.value)))
+    for index, points in enumerate(lines.values()):
+        _dots(area, points, index) if axis == "kernel" else svg.polyline(area, points, index)
+    kept = f" The {left_out} oldest are left out; the table has them." if left_out and axis == "time" else ""
+    kept = f" The first {left_out} are left out; the table has them." if left_out and axis == "kernel" else kept
+    return Figure(
+        name="trend",
+        title=title,
+        caption=f"Each dot is the median over the boots of one experiment, the bar behind it their range.{kept}",
+        markup=area.markup(),
+        header=(),
+        rows=(),
+        series=tuple(names),
+    )
+
+
+def _by_mitigations(row: HistoryRow) -> str:
+    return f"{row.mode}, mitigations {row.mitigations}"
+
+
+def _dots(area: svg.Canvas, points: Sequence[tuple[float, float]], series: int) -> None:
+    for x, y in points:
+        svg.add(area.root, "circle", class_=f"dot s{series % svg.SERIES}", cx=x, cy=y, r=3)
+
+
+def _range(area: svg.Canvas, scale: svg.Scale, x: float, row: HistoryRow, series: int) -> None:
+    group = svg.add(area.root, "g", class_=f"s{series % svg.SERIES}")
+    when = clean(row.created_at[:16].replace("T", " "), 16)
+    svg.add(group, "title", f"{series_name(row)}, {when}: {absolute(row.value, row.unit, row.metric)}")
+    low, high = scale(min(row.values)), scale(max(row.values))
+    svg.add(group, "line", class_="range", x1=x, x2=x, y1=low + 1.0, y2=high - 1.0)
