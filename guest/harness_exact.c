@@ -9,6 +9,7 @@
 
 #include "harness.h"
 #include "mark.h"
+#include "trace.h"
 
 #define WARM_ROUNDS 4
 /*
@@ -105,6 +106,8 @@ void exact_inline(struct harness *h)
 	for (r = 0; r < h->job->reps && !case_failed(h); r++) {
 		rest();
 		run_ops(def, t, first_few(n));
+		if (!r)
+			trace_arm(h);
 		mark_id(h->job->nr << 8 | r);
 		if (def->after)
 			interval_after(def, t, n);
@@ -115,6 +118,7 @@ void exact_inline(struct harness *h)
 				   "the task had nothing left to do in interval %u", r);
 		put_rep(h, r, n);
 	}
+	trace_disarm(h);
 	if (def->finish)
 		def->finish(t);
 	if (def->task_teardown)
@@ -191,6 +195,8 @@ void exact_tasks(struct harness *h)
 			continue;
 		}
 		rest();
+		if (r == WARM_ROUNDS)
+			trace_arm(h);
 		mark_id(h->job->nr << 8 | (r - WARM_ROUNDS));
 		MARK(MARK_OP_BEGIN, 0);
 		round_of_all(h);
@@ -198,6 +204,7 @@ void exact_tasks(struct harness *h)
 		MARK(MARK_OP_END, 0);
 		put_rep(h, r - WARM_ROUNDS, h->job->ops * h->counted);
 	}
+	trace_disarm(h);
 	if (!case_failed(h))
 		tasks_stop(h);
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import common, leaks
+from kdelta.cli import common, leaks, trace
 from kdelta.errors import UserError
 
 EPILOG = """\b
@@ -33,6 +33,8 @@ def command(experiment: str, console: str | None, **options: Any) -> int:
             common.write(_console(store, experiment, console), args.output)
         elif store.experiment(experiment).kind == "leaks":
             leaks.show(store, experiment, as_json=args.as_json, output=args.output)
+        elif store.experiment(experiment).kind == "trace":
+            trace.show(store, experiment, args.format == "json", args.output)
         else:
             common.show(store, experiment, args)
     return 0

@@ -81,6 +81,19 @@ class Repetition(Struct, tag_field="t", tag="rep", frozen=True):
     ops: int
 
 
+class Trace(Struct, tag_field="t", tag="trace", frozen=True):
+    """A piece of one file of the tracefs, read after the operations; @status and @error_log are the guest's own."""
+
+    j: int
+    name: str
+    part: int
+    parts: int
+    b64: str
+
+    def payload(self) -> bytes:
+        return base64.b64decode(self.b64, validate=True)
+
+
 class Done(Struct, tag_field="t", tag="done", frozen=True):
     j: int
     state: Literal["ok", "unsupported", "failed", "hung"]
@@ -102,7 +115,7 @@ class End(Struct, tag_field="t", tag="end", frozen=True):
     records: int
 
 
-Record = Hello | Job | Window | Task | Hist | Value | Repetition | Done | Output | Note | End
+Record = Hello | Job | Window | Task | Hist | Value | Repetition | Trace | Done | Output | Note | End
 _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
@@ -127,7 +140,7 @@ def _record(line: bytes, expected: int) -> Record | str:
         return f"record {expected} is missing (got {int(seq)})"
     try:
         record = _DECODER.decode(body)
-        if isinstance(record, Hist):
+        if isinstance(record, Hist | Trace):
             record.payload()
     except (msgspec.MsgspecError, UnicodeDecodeError, binascii.Error) as error:
         return f"record {expected} does not fit the protocol: {error}"

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a guest read from the tracefs -> counts, sums and histograms by call site. Pure.
+
+The format of hist files is in the kernel's Documentation/trace/histogram.rst. A log2 bucket ``~ 2^n`` holds the values
+above 2^(n-1) up to 2^n. Figures are of all counted operations; ``SetResult.ops`` says of how many.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct, field
+
+from kdelta.collectors import Collector, Probe, Table, Way
+from kdelta.errors import GuestError
+from kdelta.guest.protocol import Done, Record, Repetition, Trace
+from kdelta.kernel.symbols import fold
+from kdelta.model import State, Warn
+
+Key = str | tuple[str, ...]  # a stack is a tuple, innermost first
+
+_INFO = re.compile(r"^# trigger info: hist:(?:name=[^:]*:)?keys=([^:]+)", re.MULTILINE)
+_VALUE = re.compile(r"([A-Za-z_][\w.]*):\s+(-?\d+)")
+_MAX = re.compile(r"^\s+max:\s+(\d+)", re.MULTILINE)
+_TOTAL = re.compile(r"^\s+(Hits|Entries|Dropped): (\d+)", re.MULTILINE)
+_SYMBOL = re.compile(r"^\[([0-9a-f]+)\]\s+(\S+)$")
+_FRAME = re.compile(r"^(?:\[<[0-9a-fx]+>\] )?([\w.$]+)\+0x[0-9a-f]+/0x[0-9a-f]+")
+_OFFSET = re.compile(r"\+0x[0-9a-f]+(/0x[0-9a-f]+)?( \[\w+\])?$")
+_MISSED = re.compile(r"^\s*(\S+)\s+(\d+)\s+(\d+)\s*$", re.MULTILINE)
+_TAKERS_SHOWN = 3
+ProbeState = Literal["ok", "missing", "absent"]
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One line of a histogram: keys by name, values by name (``hitcount`` always), the maximum where one is kept."""
+
+    keys: dict[str, Key]
+    values: dict[str, int]
+    most: int | None = None
+
+
+class Hist(Struct, frozen=True, kw_only=True):
+    """One trigger's table. ``keys`` as the kernel writes them; ``dropped`` events found no room."""
+
+    keys: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    hits: int
+    dropped: int
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One call site (``site``), kind (``label``) and lock; ``sums`` by unit; ``sites`` counts by exact call site."""
+
+    site: str = ""
+    label: str = ""
+    lock: str = ""
+    count: int
+    sums: dict[str, int] = field(default_factory=dict)
+    most: int | None = None
+    sites: dict[str, int] = field(default_factory=dict)
+
+
+class Buckets(Struct, frozen=True, kw_only=True):
+    """A log2 histogram: exponent n -> how many values in (2^(n-1), 2^n]; -1 holds what is below 1."""
+
+    site: str = ""
+    label: str = ""
+    unit: str
+    counts: dict[int, int]
+
+
+class ProbeResult(Struct, frozen=True, kw_only=True):
+    """What one probe found. ``missing``: the kernel takes no way (``why``); ``absent``: this release has it no more."""
+
+    probe: str
+    title: str
+    state: ProbeState
+    way: str = ""
+    why: str = ""
+    rows: tuple[Row, ...] = ()
+    buckets: tuple[Buckets, ...] = ()
+
+
+class SetResult(Struct, frozen=True, kw_only=True):
+    """One collector set in one case on one kernel. ``errors`` is the kernel's own trace error log."""
+
+    collector: str
+    title: str
+    kernel: str
+    case: str
+    state: State
+    why: str = ""
+    ops: int = 0
+    probes: tuple[ProbeResult, ...] = ()
+    warnings: tuple[Warn, ...] = ()
+    errors: str = ""
+
+
+def files(records: Iterable[Record], job: int) -> dict[str, str]:
+    """The files that ``job`` read, put together from their records; bytes that are no UTF-8 are replaced.
+
+    Raises:
+        GuestError: a piece is missing.
+    """
+    pieces: dict[str, list[bytes]] = defaultdict(list)
+    expected: dict[str, int] = {}
+    for record in records:
+        if not isinstance(record, Trace) or record.j != job:
+            continue
+        if record.part == 0 and len(pieces[record.name]) == expected.get(record.name):
+            del pieces[record.name], expected[record.name]  # read again by another probe
+        if record.part != len(pieces[record.name]) or expected.setdefault(record.name, record.parts) != record.parts:
+            raise GuestError(f"trace file {record.name} of job {job}: piece {record.part} of {record.parts} is astray")
+        pieces[record.name].append(record.payload())
+    for name, count in expected.items():
+        if len(pieces[name]) != count:
+            raise GuestError(f"trace file {name} of job {job}: {len(pieces[name])} of {count} pieces are there")
+    return {name: b"".join(parts).decode("utf-8", "replace") for name, parts in pieces.items()}
+
+
+def _plain(key: str) -> str:
+    """``ns.log2`` -> ``ns``; both spellings of a stack are one."""
+    name = key.split(".")[0]
+    return "stacktrace" if name == "common_stacktrace" else name
+
+
+def _split_keys(text: str) -> dict[str, Key]:
+    """``call_site: [ffff] f+0x1, order: 0`` or a stack over several lines."""
+    found: dict[str, Key] = {}
+    stack: list[str] | None = None
+    for raw in re.split(r"\n", text):
+        line = raw.strip().removeprefix(",").strip()
+        if stack is not None and _FRAME.match(line) and not re.match(r"^\w+: ", line):
+            stack.append(line)
+            found["stacktrace"] = tuple(stack)
+            continue
+        for part in re.split(r",\s+(?=\w+:)", line):
+            name, colon, value = part.partition(":")
+            if not colon:
+                continue
+            if _plain(name.strip()) == "stacktrace":
+                stack = []
+                found["stacktrace"] = ()
+            else:
+                found[name.strip()] = value.strip().rstrip(",").strip()
+    return found
+
+
+def _entries(body: str) -> tuple[Entry, ...]:
+    found = []
+    at = 0
+    for match in re.finditer(r"^\{(.*?)\}([^\n]*hitcount:[^\n]*)", body, re.MULTILINE | re.DOTALL):
+        at = match.end()
+        after = body[at : body.find("\n{", at) if "\n{" in body[at:] else body.find("\nTotals:", at)]
+        most = _MAX.search(after)
+        found.append(
+            Entry(
+                keys=_split_keys(match[1]),
+                values={name: int(value) for name, value in _VALUE.findall(match[2])},
+                most=int(most[1]) if most else None,
+            )
+        )
+    return tuple(found)
+
+
+def parse_hist(text: str) -> tuple[Hist, ...]:
+    """All tables of one ``hist`` file; a file without any is an event that had no trigger."""
+    found = []
+    for body in text.split("# event histogram\n")[1:]:
+        info = _INFO.search(body)
+        if info is None:
+            continue
+        totals = {name: int(value) for name, value in _TOTAL.findall(body)}
+        keys = tuple(key.replace("common_stacktrace", "stacktrace") for key in info[1].split(","))
+        found.append(
+            Hist(keys=keys, entries=_entries(body), hits=totals.get("Hits", 0), dropped=totals.get("Dropped", 0))
+        )
+    return tuple(found)
+
+
+class _Names:
+    """Turns keys into names: call sites by function, locks by who takes them."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    def site(self, key: Key) -> tuple[str, str]:
+        """(function as compared between kernels, exact call site)."""
+        if isinstance(key, tuple):
+            frames = [match[1] for line in key if (match := _FRAME.match(line))]
+            shown = next((name for name in frames if not self._collector.skips(name)), frames[-1] if frames else "?")
+            return self._function(shown), shown
+        symbol = _SYMBOL.match(key)
+        exact = symbol[2] if symbol else re.sub(r"\s+\[\s*\d+\]$", "", key)
+        return self._function(_OFFSET.sub("", exact)), exact
+
+    def _function(self, name: str) -> str:
+        folded = fold(name)
+        return self._collector.aliases.get(folded, folded)
+
+
+def _address(key: Key) -> tuple[str, str]:
+    """(identity, symbol or "") of a lock."""
+    text = key if isinstance(key, str) else ""
+    symbol = _SYMBOL.match(text)
+    if symbol and not symbol[2].startswith("0x"):
+        return symbol[1], symbol[2]
+    return text, ""
+
+
+def _locks(pairs: Sequence[tuple[str, str, str]]) -> dict[str, str]:
+    """(address, symbol, taker) -> a name for each address: its symbol, else its takers."""
+    group: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while group.setdefault(name, name) != name:
+            name = group[name]
+        return name
+
+    for address, symbol, taker in pairs:
+        if not symbol:
+            group[root(f"@{address}")] = root(taker)
+    takers: dict[str, set[str]] = defaultdict(set)
+    for _, symbol, taker in pairs:
+        if not symbol:
+            takers[root(taker)].add(taker)
+    named = {}
+    for address, symbol, taker in pairs:
+        who = sorted(takers[root(taker)]) if not symbol else []
+        more = f" and {len(who) - _TAKERS_SHOWN} more" if len(who) > _TAKERS_SHOWN else ""
+        named[address] = symbol or f"of {', '.join(who[:_TAKERS_SHOWN])}{more}"
+    return named
+
+
+def _number(text: Key) -> int:
+    """The exponent of ``~ 2^7``; ``0`` and negative values are in bucket -1."""
+    match = re.search(r"2\^(\d+)", text if isinstance(text, str) else "")
+    return int(match[1]) if match else -1
+
+
+def _fold(table: Table, hist: Hist, names: _Names) -> tuple[list[Row], list[Buckets]]:
+    locks = {}
+    if table.lock:
+        places = [
+            (*_address(e.keys.get(table.lock, "")), names.site(e.keys.get(table.site, ""))[0]) for e in hist.entries
+        ]
+        locks = _locks(places)
+    rows: dict[tuple[str, str, str], Row] = {}
+    counts: dict[tuple[str, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for entry in hist.entries:
+        site, exact = names.site(entry.keys[table.site]) if table.site in entry.keys else ("", "")
+        label = str(entry.keys.get(table.label, ""))
+        label = table.names.get(label, label)
+        hits = entry.values.get("hitcount", 0)
+        if table.bucket:
+            counts[site, label][_number(entry.keys.get(table.bucket, ""))] += hits
+            if not table.sums:
+                continue
+        lock = locks.get(_address(entry.keys.get(table.lock, ""))[0], "") if table.lock else ""
+        key = (site, label, lock)
+        rows[key] = _added(rows.get(key, Row(site=site, label=label, lock=lock, count=0)), entry, hits, table, exact)
+    unit = next(iter(table.sums), table.bucket)
+    made = [Buckets(site=s, label=n, unit=unit, counts=dict(sorted(c.items()))) for (s, n), c in sorted(counts.items())]
+    return list(rows.values()), made
+
+
+def _added(row: Row, entry: Entry, hits: int, table: Table, exact: str) -> Row:
+    sums = {unit: row.sums.get(unit, 0) + entry.values.get(name, 0) for unit, name in table.sums.items()}
+    known = [most for most in (row.most, entry.most) if most is not None]
+    sites = {**row.sites, exact: row.sites.get(exact, 0) + hits} if exact else row.sites
+    return Row(
+        site=row.site, label=row.label, lock=row.lock, count=row.count + hits, sums=sums,
+        most=max(known) if known else None, sites=sites,
+    )  # fmt: skip
+
+
+def _table_of(table: Table, content: Mapping[str, str]) -> Hist | None:
+    wanted = {_plain(key) for key in table.keys.split(",")}
+    for hist in parse_hist(content.get(f"events/{table.on}/hist", "")):
+        modifiers = any(key.endswith(".log2") for key in hist.keys)
+        if {_plain(key) for key in hist.keys} == wanted and modifiers == bool(table.bucket):
+            return hist
+    return None
+
+
+def _found(collector: Collector, probe: Probe, way: Way, content: Mapping[str, str]) -> tuple[ProbeResult, list[Warn]]:
+    names, warnings = _Names(collector), []
+    rows: list[Row] = []
+    buckets: list[Buckets] = []
+    for table in probe.tables_of(way):
+        hist = _table_of(table, content)
+        if hist is None:
+            why = f"the kernel shows no histogram of {table.on}"
+            return ProbeResult(probe=probe.name, title=probe.title, state="missing", way=way.name, why=why), []
+        if hist.dropped:
+            size = re.search(r":size=(\d+)", table.hist)
+            text = (
+                f"{probe.title}: {hist.dropped} of {hist.hits} events found no room in the {size[1] if size else 2048} "
+            )
+            text += f"entries of {table.on}: raise size= in recipes/collectors/{collector.name}.toml"
+            warnings.append(Warn("trace-dropped", text))
+        more, histograms = _fold(table, hist, names)
+        rows += more
+        buckets += histograms
+    rows.sort(key=lambda r: (-max(r.sums.values(), default=0), -r.count, r.site, r.label, r.lock))
+    result = ProbeResult(
+        probe=probe.name, title=probe.title, state="ok", way=way.name, rows=tuple(rows), buckets=tuple(buckets)
+    )
+    return result, warnings
+
+
+class _Status(Struct, frozen=True):
+    word: str
+    probe: str
+    way: str
+    error: str = ""
+    file: str = ""
+    text: str = ""
+
+
+def _statuses(text: str) -> list[_Status]:
+    return [_Status(*line.split(" ", 5)) for line in text.splitlines() if line.count(" ") >= 2]
+
+
+def _refusal(probe: Probe, refused: Sequence[_Status], missing: Mapping[str, bool | None]) -> str:
+    """Why no way was taken: the options that are off, else what the kernel said."""
+    off = [option for option, is_there in missing.items() if is_there is False]
+    if off:
+        return f"this kernel lacks {', '.join(f'CONFIG_{option}' for option in off)}"
+    last = refused[-1] if refused else None
+    said = f"{last.error} at {last.file}: {last.text}" if last else "the guest did not try it"
+    since = ", ".join(dict.fromkeys(way.since for way in probe.ways if way.since))
+    hints = [f"needs {', '.join(f'CONFIG_{option}' for option in missing)}"] if missing else []
+    hints += [f"since {since}"] if since else []
+    return f"the kernel refused: {said}" + (f" ({'; '.join(hints)})" if hints else "")
+
+
+def _missing_result(
+    collector: Collector, probe: Probe, refused: Sequence[_Status], config: Mapping[str, str]
+) -> ProbeResult:
+    if probe.until and all(status.error == "ENOENT" for status in refused):
+        return ProbeResult(probe=probe.name, title=probe.title, state="absent", why=f"until {probe.until}")
+    needs = dict.fromkeys((*collector.needs, *(option for way in probe.ways for option in way.needs)))
+    known = {option: {"y": True, "m": True, "n": False}.get(config.get(option, "")) for option in needs}
+    return ProbeResult(probe=probe.name, title=probe.title, state="missing", why=_refusal(probe, refused, known))
+
+
+def _misses(content: str) -> list[Warn]:
+    return [
+        Warn("trace-missed", f"probe {name} missed {missed} of {int(hits) + int(missed)} calls: its counts are too low")
+        for name, hits, missed in _MISSED.findall(content)
+        if int(missed)
+    ]
+
+
+def evaluate(
+    collector: Collector,
+    records: Sequence[Record],
+    job: int,
+    *,
+    kernel: str,
+    case: str,
+    config: Mapping[str, str],
+    boot: tuple[State, str],
+) -> SetResult:
+    """One job's answer. ``config``: the kernel's options without CONFIG_ (``y``, ``m``, ``n``), as far as known.
+
+    Raises:
+        GuestError: a piece of a file is missing in a stream that is whole otherwise.
+    """
+    done = next((r for r in records if isinstance(r, Done) and r.j == job), None)
+    state: State = done.state if done is not None else (boot[0] if boot[0] != "ok" else "lost")
+    why = done.why if done is not None else (boot[1] or "the guest sent no result of this case")
+    base = SetResult(collector=collector.name, title=collector.title, kernel=kernel, case=case, state=state, why=why)
+    if state != "ok":
+        return base
+    content = files(records, job)
+    statuses = _statuses(content.get("@status", ""))
+    probes, warnings = [], _misses(content.get("kprobe_profile", ""))
+    for probe in collector.probes:
+        taken = next((s.way for s in statuses if s.word == "ok" and s.probe == probe.name), None)
+        way = next((w for w in probe.ways if w.name.replace(" ", "_") == taken), None)
+        if way is None:
+            refused = [s for s in statuses if s.word == "refused" and s.probe == probe.name]
+            probes.append(_missing_result(collector, probe, refused, config))
+            continue
+        found, more = _found(collector, probe, way, content)
+        probes.append(found)
+        warnings += more
+    for status in statuses:
+        if status.word == "failed":
+            text = f"{status.way}: {status.error} at {status.file}: {status.text}: its figures cannot be believed"
+            warnings.append(Warn("trace-failed", text))
+    return SetResult(
+        collector=collector.name, title=collector.title, kernel=kernel, case=case, state="ok",
+        ops=sum(r.ops for r in records if isinstance(r, Repetition) and r.j == job),
+        probes=tuple(probes), warnings=tuple(warnings), errors=content.get("@error_log", ""),
+    )  # fmt: skip

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What traced boots found, side by side per operation: a table of 72 columns, and JSON (schema kdelta-trace/1)."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import msgspec
+from msgspec import Struct
+
+from kdelta.attribution.traces import ProbeResult, Row, SetResult
+from kdelta.model import Experiment
+from kdelta.report.scrub import clean
+
+WIDTH = 72
+_COLUMN = 13
+_COLUMNS = 3  # kernels in one table; the first stands in each
+_RARE = 0.01  # times per operation: below in every kernel, a row is only counted
+_NAME = WIDTH - _COLUMNS * _COLUMN
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """One call site, kind or lock over all kernels; ``rows[i]`` is of the i-th kernel, None where it is not there."""
+
+    probe: str
+    title: str
+    lock: str
+    site: str
+    label: str
+    rows: tuple[Row | None, ...]
+
+
+def _probes(results: Sequence[SetResult]) -> list[tuple[ProbeResult | None, ...]]:
+    names = list(dict.fromkeys(probe.probe for result in results for probe in result.probes))
+    return [tuple(next((p for p in r.probes if p.probe == name), None) for r in results) for name in names]
+
+
+def _by_key(probe: ProbeResult | None) -> dict[tuple[str, str, str], Row]:
+    return {(row.lock, row.site, row.label): row for row in (probe.rows if probe else ())}
+
+
+def lines(results: Sequence[SetResult]) -> list[Line]:
+    """The rows of one case and set on several kernels, joined; those of the first kernel come first."""
+    found = []
+    for probes in _probes(results):
+        tables = [_by_key(probe) for probe in probes]
+        first = next(probe for probe in probes if probe is not None)
+        for lock, site, label in dict.fromkeys(key for table in tables for key in table):
+            rows = tuple(table.get((lock, site, label)) for table in tables)
+            found.append(Line(probe=first.probe, title=first.title, lock=lock, site=site, label=label, rows=rows))
+    return found
+
+
+def _per_op(value: float, ops: int) -> float:
+    return value / ops if ops else 0.0
+
+
+def _short(value: float | None) -> str:
+    if value is None:
+        return "-"
+    if value and abs(value) < 10:
+        return f"{value:.3f}"
+    return f"{value:.1f}" if abs(value) < 1000 and value != int(value) else f"{value:.0f}"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(clean(text), WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def _rare(line: Line, results: Sequence[SetResult]) -> bool:
+    pairs = zip(line.rows, results, strict=True)
+    return all(row is None or _per_op(row.count, result.ops) < _RARE for row, result in pairs)
+
+
+def _cells(name: str, values: Sequence[float | None]) -> str:
+    return f"{name[:_NAME]:{_NAME}}" + "".join(f"{_short(value):>{_COLUMN}}" for value in values)
+
+
+def _figures(line: Line, results: Sequence[SetResult]) -> Iterator[str]:
+    """The lines of one row: how often, then its sums (times each, bytes per operation) and its maximum."""
+    name = ", ".join(part for part in (line.site, line.label) if part) or "all"
+    ops = [result.ops for result in results]
+    yield _cells(
+        f"  {clean(name)}", [None if r is None else _per_op(r.count, n) for r, n in zip(line.rows, ops, strict=True)]
+    )
+    for unit in dict.fromkeys(unit for row in line.rows if row for unit in row.sums):
+        if unit == "ns":
+            each = [None if r is None or not r.count else r.sums.get(unit, 0) / r.count for r in line.rows]
+            yield _cells("    ns each", each)
+        else:
+            yield _cells(
+                f"    {unit}",
+                [None if r is None else _per_op(r.sums.get(unit, 0), n) for r, n in zip(line.rows, ops, strict=True)],
+            )
+    if any(row is not None and row.most is not None for row in line.rows):
+        yield _cells("    ns, longest", [None if row is None else row.most for row in line.rows])
+
+
+def _bucket_name(exponent: int, unit: str) -> str:
+    if exponent <= 0:
+        return f"up to {max(exponent, -1) + 1} {unit}" if exponent == 0 else f"0 {unit} or an error"
+    low = (1 << exponent - 1) + 1
+    return f"{low}..{1 << exponent} {unit}" if low < 1 << exponent else f"{low} {unit}"
+
+
+def _histograms(probes: Sequence[ProbeResult | None], shown: set[str]) -> Iterator[str]:
+    tables = [{(b.site, b.label): b for b in (probe.buckets if probe else ())} for probe in probes]
+    for site, label in dict.fromkeys(key for table in tables for key in table):
+        if shown and site not in shown:
+            continue
+        of = [table.get((site, label)) for table in tables]
+        unit = next((one.unit for one in of if one), "")
+        yield f"  {clean(', '.join(part for part in (site, label) if part) or 'all')}: calls by {unit}"
+        for exponent in sorted({e for one in of if one for e in one.counts}):
+            yield _cells(
+                f"    {_bucket_name(exponent, unit)}", [one.counts.get(exponent, 0) if one else None for one in of]
+            )
+
+
+def _probe_text(
+    results: Sequence[SetResult], probes: Sequence[ProbeResult | None], mine: Sequence[Line]
+) -> Iterator[str]:
+    first = next(probe for probe in probes if probe is not None)
+    yield ""
+    yield f"{first.title} (per operation)"
+    for result, probe in zip(results, probes, strict=True):
+        if probe is not None and probe.state == "missing":
+            yield from _wrapped(f"{result.kernel}: not seen: {probe.why}")
+    kept = [line for line in mine if not _rare(line, results)]
+    for lock, of_lock in groupby(
+        sorted(kept, key=lambda x: list(dict.fromkeys(k.lock for k in kept)).index(x.lock)), lambda x: x.lock
+    ):
+        if lock:
+            yield f" lock {clean(lock)}"
+        for line in of_lock:
+            yield from _figures(line, results)
+    if len(mine) > len(kept):
+        yield f"  and {len(mine) - len(kept)} more, each below {_RARE:g} per operation"
+    if not mine and any(probe is not None and probe.state == "ok" for probe in probes):
+        yield "  none"
+    yield from _histograms(probes, {line.site for line in kept})
+
+
+def _block(results: Sequence[SetResult]) -> Iterator[str]:
+    """One case and set on at most ``_COLUMNS`` kernels."""
+    head = results[0]
+    counts = list(dict.fromkeys(str(result.ops) for result in results if result.state == "ok"))
+    yield f"{head.title}: {clean(head.case)}" + (f", {' or '.join(counts)} operations" if counts else "")
+    yield " " * _NAME + "".join(f"{clean(result.kernel)[: _COLUMN - 1]:>{_COLUMN}}" for result in results)
+    for result in results:
+        if result.state != "ok":
+            yield from _wrapped(f"{result.kernel}: {result.state}: {result.why}")
+        for warning in result.warnings:
+            yield from _wrapped(f"{result.kernel}: warning: {warning.text}")
+    joined = lines(results)
+    for probes in _probes(results):
+        first = next(probe for probe in probes if probe is not None)
+        if all(probe is None or probe.state == "absent" for probe in probes):
+            continue
+        yield from _probe_text(results, probes, [line for line in joined if line.probe == first.probe])
+    yield ""
+
+
+def _grouped(results: Sequence[SetResult]) -> list[list[SetResult]]:
+    names = dict.fromkeys((result.case, result.collector) for result in results)
+    return [[r for r in results if (r.case, r.collector) == name] for name in names]
+
+
+def render(experiment: Experiment, results: Sequence[SetResult]) -> str:
+    """The table. Names from guests are shown with control characters replaced."""
+    out = [f"kdelta trace {experiment.id}: in boots of their own; no figure here is a speed", ""]
+    for group in _grouped(results):
+        for at in range(1, max(len(group), 2), _COLUMNS - 1):
+            shown = [group[0], *group[at : at + _COLUMNS - 1]]
+            out += [line.rstrip() for line in _block(shown)]
+    return "\n".join(out)
+
+
+def to_json(experiment: Experiment, results: Sequence[SetResult]) -> str:
+    """All results, and the joined rows per operation."""
+    joined = [
+        {
+            "case": group[0].case,
+            "collector": group[0].collector,
+            "probe": line.probe,
+            "lock": line.lock,
+            "site": line.site,
+            "label": line.label,
+            "kernels": {
+                result.kernel: None
+                if row is None
+                else {
+                    "count": _per_op(row.count, result.ops),
+                    "sums": {unit: _per_op(value, result.ops) for unit, value in row.sums.items()},
+                    "most": row.most,
+                }
+                for result, row in zip(group, line.rows, strict=True)
+            },
+        }
+        for group in _grouped(results)
+        for line in lines(group)
+    ]
+    document = {
+        "schema": "kdelta-trace/1",
+        "experiment": experiment.id,
+        "command": experiment.command,
+        "results": results,
+        "per_operation": joined,
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
