@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import common, leaks, trace
+from kdelta.cli import _patching, common, leaks, trace
 from kdelta.errors import UserError
 
 EPILOG = """\b
@@ -16,14 +16,16 @@ Examples:
   kdelta report 20261121-1530 --format mail
   kdelta report last --format html -o result.html
   kdelta report last --console 0.1       the console of block 0, slot 1
+  kdelta report last --ktap patched      what the selftests printed on the kernel labelled patched
 """
 
 
 @click.command(epilog=EPILOG)
 @click.argument("experiment", default="last", metavar="[EXPERIMENT]")
 @click.option("--console", metavar="BLOCK.SLOT", help="Print the saved console of one boot instead.")
+@click.option("--ktap", metavar="LABEL", help="Print what the selftests said on one kernel instead, as KTAP.")
 @common.output_options
-def command(experiment: str, console: str | None, **options: Any) -> int:
+def command(experiment: str, console: str | None, ktap: str | None, **options: Any) -> int:
     """Print the report of a stored EXPERIMENT (an id, the start of one, or last)."""
     from kdelta.store.store import Store
 
@@ -31,6 +33,8 @@ def command(experiment: str, console: str | None, **options: Any) -> int:
     with Store() as store:
         if console is not None:
             common.write(_console(store, experiment, console), args.output)
+        elif ktap is not None:
+            common.write(_ktap(store, experiment, ktap), args.output)
         elif store.experiment(experiment).kind == "leaks":
             leaks.show(store, experiment, as_json=args.as_json, output=args.output)
         elif store.experiment(experiment).kind == "trace":
@@ -38,6 +42,16 @@ def command(experiment: str, console: str | None, **options: Any) -> int:
         else:
             common.show(store, experiment, args)
     return 0
+
+
+def _ktap(store: Any, name: str, label: str) -> bytes:
+    """The selftests' output: a guest's own words, so bytes."""
+    extra: dict[str, str] = store.experiment(name).extra
+    found = {key.removeprefix(_patching.KTAP): text for key, text in extra.items() if key.startswith(_patching.KTAP)}
+    if label not in found:
+        labels = ", ".join(found) or "none: it was made without --selftests"
+        raise UserError(f"--ktap {label!r}: experiment {name} has the selftests of {labels}")
+    return found[label].encode()
 
 
 def _console(store: Any, experiment: str, where: str) -> bytes:
