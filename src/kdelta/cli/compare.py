@@ -41,18 +41,20 @@ class Args(common.CaseArgs, common.MachineArgs, common.OutputArgs):
     max_blocks: int | None
     precision: str | None
     time_budget: str | None
+    pressure: str | None
     seeds: int
     repetitions: int
     rep_features: bool
     fail_on: str | None
+    why: str | None
     selftests: str | None
     each: bool
 
 
 def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
     """What was asked for, else time where KVM runs these kernels and exact counts where it does not."""
-    if args.timed or args.exact or args.kvm == "off":
-        return "timed" if args.timed else "exact"
+    if args.timed or args.exact or args.pressure or args.kvm == "off":
+        return "timed" if args.timed or args.pressure else "exact"
     from kdelta import session
 
     ground = session.survey(kernels, args.kvm, args.qemu, session.programs_for(kernels, args.folders))
@@ -99,6 +101,8 @@ def _plan(blocks: int | None, max_blocks: int | None) -> tuple[int, tuple[int, .
 @click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")
 @click.option("--selftests", metavar="SUITE,...", help="Run the kernels' own tests first; a newly failing one closes the gate.")  # fmt: skip
 @click.option("--each", is_flag=True, help="A series in steps: which of its patches made the difference.")
+@common.pressure_option
+@click.option("--why", metavar="SET[,SET...]", help="Then trace: locks, sizes, allocs, syscalls, wakeups (see kdelta trace).")
 @common.machine_options
 @common.output_options
 def command(kernels: tuple[str, ...], **options: Any) -> int:
@@ -109,13 +113,15 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
 def run(kernels: tuple[str, ...], args: Args) -> int:
     """The command on typed arguments."""
     from kdelta import gates
-    from kdelta.cli import _patching
+    from kdelta.cli import _patching, trace
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
     from kdelta.spec import parse_kernel
     from kdelta.store.store import Store
 
     gate = gates.parse(args.fail_on) if args.fail_on else None
+    if args.why:
+        trace.why_sets(args.why)  # refused before anything is measured
     specs = [parse_kernel(text) for text in kernels]
     _patching.check(specs, args.selftests, args.each)
     if len(specs) < 2 and specs[0].kind != "range" and not args.each:
@@ -129,7 +135,10 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
             experiment = _patching.note_code(store, experiment, reporter)
             experiment = _patching.run_gate(store, experiment, reporter)
             common.run_experiment(store, experiment, reporter, args.folders, budget_s)
+            traced = trace.beside(store, experiment, args.why, args.folders, reporter) if args.why else None
         result = common.show(store, experiment.id, args)
+        if traced is not None:
+            trace.show_below(store, traced, args)
     common.raise_if_lost(result)
     if gate is not None and (hits := gates.hits(result, gate)):
         raise RegressionFound(f"--fail-on {args.fail_on}: " + "; ".join(hits))
@@ -141,6 +150,8 @@ def _template(args: Args, mode: Mode) -> Experiment:
     from kdelta.cli import _patching
     from kdelta.model import Experiment, MachineOptions
 
+    if args.exact and args.pressure:
+        raise UserError("--pressure needs time to pass: it goes with --timed, not with --exact")
     if args.timed and args.exact:
         raise UserError("--timed and --exact exclude each other")
     args.format  # noqa: B018 - an unknown format is refused here
@@ -153,7 +164,7 @@ def _template(args: Args, mode: Mode) -> Experiment:
         id="",
         mode=mode,
         kernels=(),
-        cases=common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg),
+        cases=common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg, args.pressure),
         mitigations=("default", "off") if args.mitigations == "both" else (args.mitigations,),
         blocks=blocks,
         looks=looks,
