@@ -47,6 +47,7 @@ class Args(common.MachineArgs):
     blocks: int
     seeds: int
     repetitions: int
+    limit: str
     fresh: bool
     as_json: bool
     output: Path | None
@@ -65,6 +66,7 @@ class Args(common.MachineArgs):
 @click.option("--blocks", type=click.IntRange(8, 1000), default=12, show_default=True, help="Timed: boots per kernel.")
 @click.option("--seeds", type=click.IntRange(2, 99), default=3, show_default=True, help="Exact: perturbations per kernel.")  # fmt: skip
 @click.option("--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed.")  # fmt: skip
+@click.option("--limit", metavar="TIME", default="5m", show_default=True, help="Time limit of one run of a case.")
 @click.option("--fresh", is_flag=True, help="Exact: measure anew, also what the store has already.")
 @common.machine_options
 @click.option("--json", "as_json", is_flag=True, help="Print the answers as JSON (schema kdelta-check/1).")
@@ -127,6 +129,7 @@ def run(recipe: Recipe, args: Args) -> int:
 
     if args.timed and args.exact:
         raise UserError("--timed and --exact exclude each other")
+    common.seconds(args.limit, "--limit")  # refused before any kernel is fetched
     specs = _specs(recipe, args)
     obstacles = _hopeless(recipe, args, specs)
     experiment, measured = None, dict[int, "Measured"]()
@@ -284,6 +287,7 @@ def _create(
     from kdelta.model import Effort, Experiment, MachineOptions
 
     exact = setting.mode == "exact"
+    limit_s = common.seconds(args.limit, "--limit") or 0.0
     smp = max([args.smp, *(claim.cores for claim in recipe.claims if claim.cores <= setting.cores and not exact)])
     experiment = session.new_experiment(
         Experiment(
@@ -293,7 +297,7 @@ def _create(
             cases=cases,
             blocks=args.seeds if exact else args.blocks,
             machine=MachineOptions(smp=smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-            effort=Effort(seeds=args.seeds, repetitions=args.repetitions),
+            effort=Effort(seeds=args.seeds, repetitions=args.repetitions, limit_ms=int(1000 * limit_s)),
             command=common.command_line(),
             extra={"recipe": recipe.name} | ({"reuse": "yes"} if exact and not args.fresh else {}),
         ),
