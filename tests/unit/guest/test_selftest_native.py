@@ -24,7 +24,7 @@ SCRIPTS = {
     "hangs": "echo begun; sleep 60",
     "leaves": "sleep 60 & echo ok",
     "odd": r'printf "tab\there \"quoted\" \303\244 \377 \000 {\"t\":\"done\"\n"',
-    "long": 'i=0; while [ $i -lt 3000 ]; do echo "ok $i of a line that fills the pipe more than once"; i=$((i+1)); done',
+    "long": 'i=0; while [ $i -lt 3000 ]; do echo "ok $i of a line that fills the pipe twice"; i=$((i+1)); done',
 }
 
 
