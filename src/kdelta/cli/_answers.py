@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 WIDTH = 100
 
 
+def _rounded(percent: float | None) -> float | None:
+    return None if percent is None else round(percent, 4)
+
+
 def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | None) -> str:
     """Schema kdelta-check/1."""
     import msgspec
@@ -23,7 +27,7 @@ def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
         if measured is None or measured.before is None or measured.after is None:
             return None
         percent = claims.measured_percent(measured)
-        return {"before": measured.before, "after": measured.after, "percent": percent, "unit": measured.unit}
+        return {"before": measured.before, "after": measured.after, "percent": _rounded(percent), "unit": measured.unit}
 
     document = {
         "schema": "kdelta-check/1",
@@ -47,7 +51,7 @@ def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
                 "published": {
                     "before": answer.claim.before,
                     "after": answer.claim.after,
-                    "percent": claims.published_percent(answer.claim),
+                    "percent": _rounded(claims.published_percent(answer.claim)),
                     "unit": answer.claim.unit,
                 },
                 "measured": side(answer.measured),
