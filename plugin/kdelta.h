@@ -6,6 +6,7 @@
  *   blocks.c    blocks of translated code with their counters; which ran since the last mark
  *   flow.c      from block to block: taken branches, executions of REP instructions
  *   interval.c  counters of the blocks that ran -> one record per address
+ *   hold.c      instructions while locks are held
  *   output.c    header, intervals, trailer
  *   plugin.c    QEMU's side: install, translate, marks
  */
@@ -114,5 +115,15 @@ size_t interval_records(struct record **records); /* sorted by pc; valid until t
 bool output_open(const char *path, const char *target, int qemu_api);
 void output_interval(uint32_t id, const struct record *records, size_t n);
 void output_close(bool open_begin, bool abandoned);
+
+/* hold.c: does nothing unless hold_open() was called. */
+struct qemu_plugin_insn;
+extern uint64_t hold_executed; /* instructions started, a REP once */
+bool hold_open(const char *in_path, const char *out_path);
+bool hold_wanted(void);
+void hold_instrument(struct qemu_plugin_insn *insn, uint64_t pc);
+void hold_begin(void);
+void hold_end(uint32_t id);
+void hold_close(void);
 
 #endif

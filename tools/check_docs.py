@@ -55,10 +55,15 @@ def parse_error(line: str) -> str:
     command: click.Command = program
     context = click.Context(program, info_name="kdelta")
     while isinstance(command, click.Group) and words:
-        found = command.get_command(context, words[0])
+        if words[0].startswith("-"):
+            return ""
+        try:
+            _, found, words = command.resolve_command(context, words)
+        except click.UsageError as error:
+            return error.format_message()
         if found is None:
-            return "" if words[0].startswith("-") else f"there is no command {words[0]!r}"
-        command, words = found, words[1:]
+            return "there is no such command"
+        command = found
         context = click.Context(command, info_name=command.name, parent=context)
     try:
         command.make_context(command.name, words, resilient_parsing=False)
@@ -75,9 +80,8 @@ def main() -> int:
         text = path.read_text(encoding="utf-8")
         name = path.relative_to(ROOT)
         for number, line in commands(text):
-            if "|" in line and " compare " not in line and " sweep " not in line and " run " not in line:
-                line = line.split("|", 1)[0]
-            if why := parse_error(re.sub(r"\s+\|\s+.*$|\s+>\s.*$", "", line)):
+            # A pipe, a redirection, or an explanation set off by blanks ends the command.
+            if why := parse_error(re.sub(r"\s+[|>]\s.*$|(?<=\S)\s{2,}\S.*$", "", line)):
                 wrong.append(f"{name}:{number}: {line.strip()}: {why}")
         for target in LINK.findall(text):
             if not target.startswith(("http:", "https:", "mailto:")) and not (path.parent / target).exists():

@@ -21,6 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("harvest", "calibration", "leaking", "drawing", "gates", "claims", "ktap", "sweeping"),
     ("runner", "analysis", "bisecting"),
     ("session",),
+    ("serve",),
     ("tracing",),
     ("commits", "selftesting"),
     ("cli",),
