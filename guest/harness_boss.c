@@ -22,9 +22,9 @@
 
 #include "cgroup.h"
 #include "harness.h"
+#include "kstat.h"
 #include "pressure.h"
 #include "readfile.h"
-#include "selftest.h"
 #include "trace.h"
 
 #define RECORDS_MAX (64u << 20)
@@ -220,11 +220,6 @@ static void forward(const struct boss *b, const struct child *c, const struct jo
 	done(b, job, c->late ? "hung" : "failed", why);
 }
 
-static bool is_selftest(const struct job *job)
-{
-	return !strcmp(job->workload, SELFTEST_JOB);
-}
-
 static void child_main(const struct boss *b, const struct jobs *js, const struct job *job,
 		       const char *cgroup, const char *tmp, int fd)
 {
@@ -245,10 +240,7 @@ static void child_main(const struct boss *b, const struct jobs *js, const struct
 		write_all(fd, t.s, t.len);
 		_exit(0);
 	}
-	if (is_selftest(job))
-		selftest_run(job, fd);
-	else
-		case_run(js, job, b->data_dir, tmp, fd);
+	case_run(js, job, b->data_dir, tmp, fd);
 	_exit(0);
 }
 
@@ -388,6 +380,8 @@ void boss_run(const struct boss *b, const struct jobs *js)
 	struct sigaction sa = {.sa_handler = no_action};
 	sigset_t child;
 	size_t i;
+
+	kstat_alone = b->init;
 
 	/* SIGCHLD only has to end ppoll(). */
 	sigaction(SIGCHLD, &sa, NULL);

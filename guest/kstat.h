@@ -8,6 +8,9 @@
 
 #include "workload.h"
 
+/* Set before any count in a guest of our own: caches may be emptied, and waiting for quiet makes sense. */
+extern bool kstat_alone;
+
 /* One slab cache; objects are those in use. A merged cache counts under one of its names. */
 struct slab {
 	char name[64];

@@ -138,8 +138,9 @@ static __attribute__((noreturn)) void exec_stress(const struct pressure *p)
 	char workers[16], bytes[32];
 	int null = open("/dev/null", O_RDWR);
 
+	/* stress-ng divides the bytes among its workers. */
 	snprintf(workers, sizeof(workers), "%u", p->workers);
-	snprintf(bytes, sizeof(bytes), "%" PRIu64, p->bytes / p->workers);
+	snprintf(bytes, sizeof(bytes), "%" PRIu64, p->bytes);
 	if (null >= 0) {
 		dup2(null, 0);
 		dup2(null, 1);
@@ -214,10 +215,10 @@ int pressure_start(struct pressure *p, const char *spec, char *why, size_t size)
 	}
 	if (!wait_for_workers(p)) {
 		snprintf(why, size,
-			 "stress-ng %s before its %u workers had %" PRIu64
+			 "stress-ng %s: %u processes had %" PRId64 " of %" PRIu64
 			 " MiB; ask for less pressure or give the guest more memory",
-			 is_alive(p->stress) ? "was too slow" : "ended", p->workers,
-			 p->bytes >> 20);
+			 is_alive(p->stress) ? "is too slow" : "has ended", count_stress(),
+			 (p->available_before - p->available_during) >> 20, p->bytes >> 20);
 		pressure_stop(p);
 		return -1;
 	}
