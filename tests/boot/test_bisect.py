@@ -55,7 +55,7 @@ class Tree:
         return subprocess.run(argv, check=True, capture_output=True, text=True, env=env).stdout.strip()
 
     def commit(self, subject: str, *files: str) -> None:
-        self.git("add", *(files or ("-A",)))
+        self.git("add", "--force", *(files or ("--all",)))  # Debian's .gitignore hides the source
         self.git("commit", "-q", "-m", subject)
         self.hashes.append(self.git("rev-parse", "HEAD"))
 

@@ -137,7 +137,7 @@ def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
 
     first, last = _base(good, bad)
     workloads = common.load_workloads(args.folders)
-    case = _one_case(args, workloads)
+    case = one_case(args, workloads)
     metric: Metric = commits.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)
     line = history.line(first.target, first.ref, last.ref)
     question: Question = commits.Question(
@@ -163,13 +163,20 @@ def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
     return experiment
 
 
-def _one_case(args: Args, workloads: dict[str, Workload]) -> Case:
+def one_case(args: common.CaseArgs, workloads: dict[str, Workload]) -> Case:
+    """The only case that was asked for; ``--memcg`` puts it into a child memcg.
+
+    Raises:
+        UserError: none, or several.
+    """
+    import msgspec
+
     if not args.cases:
-        raise UserError("bisect needs one case, as in --case pidfd_open (kdelta cases lists them)")
-    cases = common.parse_cases(args.cases, workloads, args.memcg)
+        raise UserError("bisecting needs one case, as in --case pidfd_open (kdelta cases lists them)")
+    cases = common.parse_cases(args.cases, workloads, False)
     if len(cases) != 1:
-        raise UserError(f"bisect takes one case, not {len(cases)}: {', '.join(case.name for case in cases)}")
-    return cases[0]
+        raise UserError(f"bisecting takes one case, not {len(cases)}: {', '.join(case.name for case in cases)}")
+    return msgspec.structs.replace(cases[0], cgroup="child" if args.memcg else cases[0].cgroup)
 
 
 def _show(store: Store, answer: Answer, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from kdelta.errors import KdeltaError, UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdelta.model import Experiment, Kernel, Metric
+    from kdelta.model import Case, Experiment, Kernel, Metric
     from kdelta.store.store import Store
 
 GOOD, BAD, SKIP = 0, 1, 125
@@ -83,6 +83,7 @@ def command(kernel: str, **options: Any) -> int:
 def run(kernel: str, args: Args) -> int:
     """The command on typed arguments; returns git's exit code."""
     from kdelta import commits
+    from kdelta.cli.bisect import one_case
     from kdelta.cli.progress import Reporter
     from kdelta.spec import parse_kernel
     from kdelta.store.store import Store
@@ -91,17 +92,15 @@ def run(kernel: str, args: Args) -> int:
     if spec.kind in ("range", "running"):
         raise UserError("bisect-step measures one kernel that can be booted, by default src:.")
     workloads = common.load_workloads(args.folders)
-    cases = common.parse_cases(args.cases, workloads, args.memcg)
-    if len(cases) != 1:
-        raise UserError("bisect-step takes one case, as in --case pidfd_open")
-    metric = commits.metric_of("timed" if args.timed else "exact", workloads[cases[0].workload], args.metric)
+    case = one_case(args, workloads)
+    metric = commits.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)
     with Store() as store, Reporter(args.quiet) as reporter:
-        levels = _levels(store, args, cases[0].name, metric)
+        levels = _levels(store, args, case.name, metric)
         made = commits.build(spec, reporter)
         if isinstance(made, str):
             click.echo(f"skip: {made}")
             return SKIP
-        experiment = _experiment(args, made)
+        experiment = _experiment(args, made, case)
         store.create(experiment)
         common.run_experiment(store, experiment, reporter, args.folders)
         numbers = [n for n in store.numbers(experiment.id) if n.metric in ("", metric.name)]
@@ -145,7 +144,7 @@ def _levels(store: Store, args: Args, case: str, metric: Metric) -> tuple[float,
     return good, bad
 
 
-def _experiment(args: Args, kernel: Kernel) -> Experiment:
+def _experiment(args: Args, kernel: Kernel, case: Case) -> Experiment:
     from kdelta import session
     from kdelta.model import Effort, Experiment, MachineOptions
 
@@ -154,7 +153,7 @@ def _experiment(args: Args, kernel: Kernel) -> Experiment:
         kind="run",
         mode="timed" if args.timed else "exact",
         kernels=(kernel,),
-        cases=common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg),
+        cases=(case,),
         blocks=args.boots if args.timed else 3,
         machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
         effort=Effort(),

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kdelta.cli import common, leaks
+from kdelta.errors import UserError
 
 EPILOG = """\b
 Examples:
@@ -33,6 +34,8 @@ def command(experiment: str, time_budget: str | None, **options: Any) -> int:
     budget_s = common.seconds(time_budget, "--time-budget")
     with Store() as store:
         found = store.experiment(experiment)
+        if found.kind == "bisect":
+            raise UserError(f"experiment {found.id} is a bisection: kdelta bisect --resume {found.id}")
         folders = tuple(Path(line) for line in found.extra.get("folders", "").splitlines() if line)
         with Reporter(args.quiet) as reporter:
             common.run_experiment(store, found, reporter, folders, budget_s)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What sweep, bisect and bisect-step refuse before anything is booted, and with which exit code."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kdelta.cli.main import run
+from kdelta.model import Case, Experiment, Kernel
+from kdelta.store.store import Store
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KDELTA_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("KDELTA_STORE", raising=False)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "tree"
+    root.mkdir()
+    empty = ["commit", "-q", "--allow-empty", "-m"]
+    for words in (["init", "-q"], [*empty, "one"], [*empty, "two"]):
+        who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", str(root), *who, *words], check=True, capture_output=True)
+    return root
+
+
+def stored(mode: str, kind: str) -> None:
+    kernels = tuple(Kernel(label=x, spec=x, release=x, image_path="/i", image_sha256=x) for x in ("6.1", "6.12"))
+    with Store() as store:
+        store.create(
+            Experiment(id="old", kind=kind, mode=mode, kernels=kernels, cases=(Case(workload="pipe"),))  # type: ignore[arg-type]
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sweep", "debian:6.1"], "needs a range"),
+        (["sweep"], "needs a range"),
+        (["sweep", "running", "debian:6.1"], "cannot be booted"),
+        (["sweep", "--refs", "v6.1", "debian:6.1"], "not a range of tags"),
+        (["sweep", "debian:6.1", "debian:6.2", "--format", "nonsense"], "nonsense"),
+        (["sweep", "--add", "nothing", "debian:6.1"], "is not in the store"),
+        (["bisect", "src:./a"], "takes GOOD and BAD"),
+        (["bisect", "debian:6.1", "debian:6.12", "--case", "pipe"], "needs commits of a git tree"),
+        (["bisect", "src:./a@x", "src:./b@y", "--case", "pipe"], "must name one tree"),
+        (["bisect", "src:./a@x", "src:./a+p.patch", "--case", "pipe"], "the same patches"),
+        (["bisect", "src:./a@x", "src:./a@y"], "needs one case"),
+        (["bisect", "src:./a@x", "src:./a@y", "-c", "pipe:writers=1|2"], "one case, not 2"),
+        (["bisect", "src:./a@x", "src:./a@y", "-c", "pipe", "--metric", "speed"], "no such exact metric"),
+        (["bisect", "src:./nowhere@x", "src:./nowhere@y", "-c", "pipe"], "there is no such tree"),
+        (["bisect", "--resume", "nothing"], "is not in the store"),
+        (["bisect", "--resume", "x", "src:./a", "src:./b"], "leave out GOOD"),
+    ],
+)
+def test_refused_input_is_one_line_and_exit_code_1(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 1
+    err = capsys.readouterr().err
+    assert said in err and err.count("\n") == 1 and "Traceback" not in err
+
+
+def test_a_bisection_between_swapped_ends_is_refused(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["bisect", f"src:{tree}@HEAD", f"src:{tree}@HEAD~1", "-c", "pipe"]) == 1
+    assert "are they swapped?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "said"),
+    [("timed", "sweep", "none can be added later"), ("exact", "compare", "is a compare, not a sweep")],
+)
+def test_only_an_exact_sweep_can_grow(mode: str, kind: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    stored(mode, kind)
+    assert run(["sweep", "--add", "old", "debian:7.0"]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_resume_sends_a_bisection_where_it_belongs(capsys: pytest.CaptureFixture[str]) -> None:
+    stored("exact", "bisect")
+    assert run(["resume", "old"]) == 1
+    assert "kdelta bisect --resume old" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--no-such-option"],
+        ["--case", "nothing", "--good", "1", "--bad", "2"],
+        ["--case", "pipe"],
+        ["--case", "pipe", "--good", "5", "--bad", "5"],
+        ["--case", "pipe", "--good", "many", "--bad", "5"],
+        ["--case", "pipe", "--like", "last"],
+        ["--case", "pipe", "--like", "nothing"],
+        ["debian:6.1..6.12", "--case", "pipe", "--good", "1", "--bad", "2"],
+        ["src:./nowhere", "--case", "pipe", "--good", "1", "--bad", "2"],
+    ],
+)
+def test_bisect_step_stops_git_instead_of_calling_a_typo_a_bad_commit(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["bisect-step", *words]) == 128
+    assert capsys.readouterr().err.startswith("kdelta: ")
