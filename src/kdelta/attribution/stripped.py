@@ -91,12 +91,17 @@ def sentence(diff: CodeDiff, limit: int = 4) -> str:
     total = diff.total_after - diff.total_before
     shown = ", ".join(f"{one.name} {one.delta:+d}" for one in diff.functions[:limit])
     more = f" and {len(diff.functions) - limit} more" if len(diff.functions) > limit else ""
-    text = f"machine code: {len(diff.functions)} functions differ, {total:+d} bytes"
+    text = f"machine code of {_counted(diff)} differs, {total:+d} bytes"
     text += f": {shown}{more}" if shown else ""
     introduced = [f"{one.note.split(' introduced')[0]} in {one.name}" for one in diff.functions if _has_rep(one)]
     if introduced:
         text += f"; introduced: {', '.join(introduced[:limit])}"
     return text
+
+
+def _counted(diff: CodeDiff) -> str:
+    count = len(diff.functions)
+    return f"{count} function" + ("s" if count != 1 else "")
 
 
 def _has_rep(one: FunctionCode) -> bool:

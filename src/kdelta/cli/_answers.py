@@ -104,4 +104,8 @@ def _line(what: str, before: float, after: float, unit: str, change: float | Non
     from kdelta.units import percent
 
     shown = f" ({percent(change, 1)})" if change is not None and not unit.startswith("%") else ""
-    return f"  {what:11}{before:.4g} -> {after:.4g} {unit}{shown}"
+    return f"  {what:11}{_figure(before)} -> {_figure(after)} {unit}{shown}"
+
+
+def _figure(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"

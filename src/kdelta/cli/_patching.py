@@ -86,7 +86,7 @@ def run_gate(store: Store, experiment: Experiment, reporter: Reporter) -> Experi
 
 
 def note_code(store: Store, experiment: Experiment, reporter: Reporter) -> Experiment:
-    """Keep a line on the machine code of each built kernel against the baseline with ``experiment``."""
+    """Keep a line on the machine code of each built kernel with ``experiment``: against the baseline, or its step."""
     if not built(experiment.kernels):
         return experiment
     from kdelta.attribution import stripped
@@ -95,9 +95,10 @@ def note_code(store: Store, experiment: Experiment, reporter: Reporter) -> Exper
     lines = []
     try:
         images = [image_of(kernel) for kernel in experiment.kernels]
-        for kernel, image in zip(experiment.kernels[1:], images[1:], strict=True):
+        for index, kernel in enumerate(experiment.kernels[1:], 1):
             reporter.step(f"comparing the machine code of {kernel.label}")
-            lines.append(f"{kernel.label}: {stripped.sentence(compare_images(images[0], image)[0])}")
+            before = images[index - 1 if experiment.kind == "sweep" else 0]
+            lines.append(f"{kernel.label}: {stripped.sentence(compare_images(before, images[index])[0])}")
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
         lines.append(f"machine code was not compared: {error}")
     return _kept(store, experiment, {NOTE + "machine-code": "\n".join(lines)})

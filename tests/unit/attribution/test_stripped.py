@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernels without a symbol table are read by the names of their kallsyms; a real compiled image is the example."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kdelta.attribution import code, stripped
+from kdelta.attribution.disassembly import Image
+from kdelta.errors import UserError
+from kdelta.kernel import symbols
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+
+BEFORE = """
+__attribute__((noinline)) int step(int a) { return a * 3 + 1; }
+__attribute__((noinline)) int walk(int a) { return step(a) + step(a + 1); }
+void _start(void) { walk(4); for (;;); }
+"""
+AFTER = BEFORE.replace(
+    "return step(a) + step(a + 1)", "int i, s = 0; for (i = 0; i < a; i++) s += step(i ^ s); return s"
+)
+
+
+def built(folder: Path, name: str, text: str) -> bytes:
+    (folder / f"{name}.c").write_text(text)
+    flags = ["-O1", "-ffreestanding", "-fno-pie", "-no-pie", "-nostdlib", "-static", "-Wl,-Ttext=0xffffffff81000000"]
+    target = folder / name
+    subprocess.run(
+        ["gcc", *flags, "-mcmodel=kernel", str(folder / f"{name}.c"), "-o", str(target)],
+        check=True,
+        capture_output=True,
+    )
+    return target.read_bytes()
+
+
+def table_of(data: bytes, folder: Path) -> symbols.SymbolTable:
+    """The functions of an image as its kallsyms would have them."""
+    (folder / "named").write_bytes(data)
+    text = subprocess.run(["nm", "-n", str(folder / "named")], check=True, capture_output=True, text=True).stdout
+    rows = [line.split() for line in text.splitlines()]
+    functions = [(int(a, 16), n) for a, kind, n in rows if kind in "tT" and not n.startswith("_e")]
+    end = max(a for a, _ in functions) + 64
+    return symbols.SymbolTable(
+        source="kallsyms",
+        ranges=((functions[0][0], end),),
+        addresses_le=np.array([a for a, _ in functions], "<u8").tobytes(),
+        text="\n".join(n for _, n in functions),
+    )
+
+
+def stripped_of(data: bytes, folder: Path) -> bytes:
+    (folder / "bare").write_bytes(data)
+    subprocess.run(["strip", str(folder / "bare")], check=True)
+    return (folder / "bare").read_bytes()
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[stripped.NamedImage, stripped.NamedImage]:
+    images = []
+    for name, text in (("before", BEFORE), ("after", AFTER)):
+        data = built(tmp_path, name, text)
+        images.append(stripped.NamedImage(stripped_of(data, tmp_path), table_of(data, tmp_path), name))
+    return images[0], images[1]
+
+
+def test_the_symbol_table_is_gone_and_the_names_stand_in(pair, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    bare = stripped_of(built(tmp_path, "x", BEFORE), tmp_path)
+    with pytest.raises(UserError, match="stripped"):
+        Image(bare)
+    assert {"step", "walk", "_start"} <= set(pair[0].functions)
+
+
+def test_sizes_between_the_names_tell_which_function_grew(pair) -> None:  # type: ignore[no-untyped-def]
+    diff = stripped.size_diff(*pair)
+    changed = {one.name: one.delta for one in diff.functions}
+    assert changed["walk"] != 0
+    assert "step" not in changed
+    assert "walk" in stripped.sentence(diff)
+
+
+def test_one_function_can_be_read_with_the_names_of_what_it_calls(pair) -> None:  # type: ignore[no-untyped-def]
+    text = code.function_diff(*pair, "walk")
+    assert "step" in text
+    assert code.function_diff(*pair, "step") == ""
+
+
+def test_an_image_that_none_of_the_names_lies_in_is_refused(tmp_path: Path) -> None:
+    data = built(tmp_path, "x", BEFORE)
+    table = table_of(data, tmp_path)
+    moved = (np.frombuffer(table.addresses_le, "<u8") + (1 << 30)).astype("<u8").tobytes()
+    low, high = table.ranges[0]
+    elsewhere = symbols.SymbolTable(
+        source="kallsyms", ranges=((low + (1 << 30), high + (1 << 30)),), addresses_le=moved, text=table.text
+    )
+    with pytest.raises(UserError, match="no function of its kallsyms"):
+        stripped.NamedImage(stripped_of(data, tmp_path), elsewhere, "x")
+
+
+def test_a_sentence_names_the_string_instructions_that_came_in() -> None:
+    one = code.FunctionCode(name="pipe_write", size_before=100, size_after=120, note="rep stosq introduced")
+    diff = code.CodeDiff(functions=(one,), total_before=1000, total_after=1020)
+    assert stripped.sentence(diff) == (
+        "machine code of 1 function differs, +20 bytes: pipe_write +20; introduced: rep stosq in pipe_write"
+    )
+    same = code.CodeDiff(functions=(), total_before=1, total_after=1)
+    assert stripped.sentence(same) == "the machine code is identical"
