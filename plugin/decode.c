@@ -129,6 +129,43 @@ static bool x86_helper(const uint8_t *op, size_t left)
 	return op[0] >= 0xd8 && op[0] <= 0xdf; /* x87 */
 }
 
+/* Operations on one byte of opcode that take a ModRM byte and can only fail by touching memory. */
+static bool x86_modrm_tame(uint8_t op)
+{
+	if (op < 0x40)
+		return (op & 7) < 4; /* add, or, adc, sbb, and, sub, xor, cmp */
+	return op == 0x63 || (op >= 0x80 && op <= 0x8b && op != 0x82) || op == 0xc0 || op == 0xc1 ||
+	       (op >= 0xd0 && op <= 0xd3);
+}
+
+static bool x86_modrm_tame_0f(uint8_t op)
+{
+	/* cmov, setcc, bit tests, movzx, movsx, imul */
+	return (op & 0xf0) == 0x40 || (op & 0xf0) == 0x90 || op == 0xa3 || op == 0xab ||
+	       op == 0xaf || op == 0xb3 || op == 0xb6 || op == 0xb7 || op == 0xba || op == 0xbb ||
+	       op == 0xbe || op == 0xbf || op == 0x1f;
+}
+
+/* Certain to reach the next instruction: no access to memory, no exception, no helper that could leave. */
+static bool x86_tame(const uint8_t *op, size_t left)
+{
+	if (left < 2)
+		return op[0] == 0x90;
+	if (op[0] == 0x8d || (op[0] >= 0xb0 && op[0] <= 0xbf)) /* lea, mov immediate */
+		return true;
+	if (op[0] < 0x40 && (op[0] & 7) >= 4 && (op[0] & 7) <= 5) /* the same on the accumulator */
+		return true;
+	if (op[0] == 0x0f)
+		return left > 2 && x86_modrm_tame_0f(op[1]) && (op[2] >> 6 == 3 || op[1] == 0x1f);
+	if (op[1] >> 6 != 3)
+		return false;
+	if (op[0] == 0xf6 || op[0] == 0xf7) /* test, not, neg, mul; div can fail */
+		return ((op[1] >> 3) & 7) < 6;
+	if (op[0] == 0xfe || op[0] == 0xff) /* inc, dec */
+		return ((op[1] >> 3) & 7) < 2;
+	return x86_modrm_tame(op[0]);
+}
+
 struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 {
 	static const uint8_t nop[] = {0x0f, 0x1f, 0x84, 0x00};
@@ -147,6 +184,7 @@ struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 		return d;
 	d.locked = p.lock || ((op[0] & 0xfe) == 0x86 && left > 1 && op[1] >> 6 != 3);
 	d.helper = x86_helper(op, left);
+	d.tame = !p.lock && x86_tame(op, left);
 	if (p.rep && x86_string(op[0])) {
 		x86_rep(&d, &p, op[0]);
 	} else if ((op[0] & 0xf0) == 0x70 || (op[0] & 0xfc) == 0xe0) {
@@ -191,6 +229,16 @@ static bool arm64_locked(uint32_t w)
 	return false;
 }
 
+/* As x86_tame(): arithmetic on immediates and registers, but not what authenticates pointers. */
+static bool arm64_tame(uint32_t w)
+{
+	bool immediate = (w & 0x1c000000) == 0x10000000;
+	bool registers = (w & 0x0e000000) == 0x0a000000;
+	bool one_source = (w & 0x5fe00000) == 0x5ac00000;
+
+	return immediate || (registers && !one_source);
+}
+
 struct decoded decode_arm64(const uint8_t *bytes, size_t size, uint64_t pc)
 {
 	struct decoded d = {.kind = KIND_PLAIN};
@@ -201,9 +249,11 @@ struct decoded decode_arm64(const uint8_t *bytes, size_t size, uint64_t pc)
 	memcpy(&w, bytes, sizeof(w));
 	d.locked = arm64_locked(w);
 	d.no_loads = arm64_store_exclusive(w);
+	d.tame = arm64_tame(w);
 	if ((w & 0xffe0001f) == 0xd280001f) { /* movz xzr, #imm16 */
 		d.mark = valid_mark((uint16_t)(w >> 5));
 		d.kind = d.mark ? KIND_MARK : KIND_PLAIN;
+		d.tame = !d.mark;
 	} else if ((w & 0xff000000) == 0x54000000 ||
 		   (w & 0x7e000000) == 0x34000000) { /* b.cond, cbz, cbnz */
 		d.kind = KIND_COND;

@@ -61,24 +61,24 @@ static void fill_accesses(struct row *r, const struct insn *insn, const uint64_t
 	}
 }
 
-static void add_insn(const struct block *b, uint32_t k)
+static void add_insn(const struct block *b, uint32_t k, uint64_t starts, uint64_t next_starts)
 {
 	const struct insn *insn = &b->insns[k];
 	const uint64_t *sum = b->sum[k];
 	bool at_end = k + 1 == b->n;
 	struct row *r;
 
-	if (insn->kind == KIND_MARK || !(sum[SLOT_STARTS] | sum[SLOT_ONE] | sum[SLOT_TWO]))
+	if (insn->kind == KIND_MARK || !(starts | sum[SLOT_ONE] | sum[SLOT_TWO]))
 		return;
 	r = new_row();
 	r->pc = insn->pc;
 	r->kind = insn->kind;
 	r->locked = insn->locked;
-	r->starts = sum[SLOT_STARTS];
+	r->starts = starts;
 	if (at_end)
-		r->ends = r->starts;
+		r->ends = starts;
 	else
-		r->completed = b->sum[k + 1][SLOT_STARTS];
+		r->completed = next_starts;
 	switch (insn->kind) {
 	case KIND_COND:
 		r->branches = sum[SLOT_ONE];
@@ -92,11 +92,17 @@ static void add_insn(const struct block *b, uint32_t k)
 	}
 }
 
+/* After a tame instruction there is no counter: nothing can come in between (see plugin.c). */
 static void add_block(const struct block *b, void *arg)
 {
+	uint64_t starts = b->sum[0][SLOT_STARTS], next = 0;
+
 	(void)arg;
-	for (uint32_t k = 0; k < b->n; k++)
-		add_insn(b, k);
+	for (uint32_t k = 0; k < b->n; k++, starts = next) {
+		if (k + 1 < b->n)
+			next = b->insns[k].tame ? starts : b->sum[k + 1][SLOT_STARTS];
+		add_insn(b, k, starts, next);
+	}
 }
 
 static int by_pc(const void *a, const void *b)

@@ -31,6 +31,7 @@ struct decoded {
 	enum insn_kind kind;
 	bool no_loads;	      /* what QEMU loads for it the guest does not (store-exclusive) */
 	bool locked;	      /* atomic read-modify-write */
+	bool tame;	      /* certain to reach the next instruction, without accesses */
 	bool helper;	      /* QEMU executes its accesses in a helper, not in generated code */
 	bool rep_stores;      /* KIND_REP: its iterations show as stores, else as loads */
 	uint8_t rep_accesses; /* KIND_REP: such accesses in one iteration */
@@ -57,6 +58,7 @@ struct insn {
 	uint16_t mark;
 	bool locked;
 	bool no_loads;
+	bool tame;  /* the next instruction of the block starts as often as this one */
 	bool split; /* slot one holds loads alone */
 	bool rep_stores;
 	uint8_t rep_accesses;
