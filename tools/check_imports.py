@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("stats", "schedule", "kernel", "machine", "store"),
     ("verdict", "attribution"),
     ("report",),
-    ("harvest", "calibration", "leaking", "drawing", "gates", "claims", "ktap", "sweeping"),
+    ("harvest", "calibration", "leaking", "scaling", "drawing", "gates", "claims", "ktap", "sweeping"),
     ("runner", "analysis", "bisecting"),
     ("session",),
     ("serve",),

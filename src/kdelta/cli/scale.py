@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta scale: throughput over the number of tasks, and how much of it each further task still brings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdelta.cli import common
+from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from kdelta.model import Case, Experiment, Kernel
+    from kdelta.scaling import Point
+
+EPILOG = """\b
+Examples:
+  kdelta scale debian:6.12 debian:7.0 --case thread_spawn --tasks 1..4
+  kdelta scale debian:7.0 --case path_lookup:mode=threads --tasks 1,2,4,8 --smp 8
+  kdelta report last --format html -o scaling.html     the curves of the same experiment
+
+Guests have as many CPUs as this host unless --smp says otherwise. Efficiency is throughput per task relative to the
+fewest tasks: 100 % means that tasks do not get in each other's way.
+"""
+_CASES = ("path_lookup", "pipe", "thread_spawn")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args(common.CaseArgs, common.MachineArgs):
+    """The options of ``kdelta scale``."""
+
+    tasks: str | None
+    blocks: int
+    as_json: bool
+    quiet: bool
+
+
+@click.command(epilog=EPILOG)
+@click.argument("kernels", nargs=-1, required=True, metavar="KERNEL...")
+@click.option("--tasks", metavar="1..N", help="Numbers of tasks, as 1..4 or 1,2,4,8.  [default: 1 to the guest's CPUs]")
+@click.option("--blocks", type=click.IntRange(1, 1000), default=3, show_default=True, help="Boots of each kernel.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON (schema kdelta-scale/1).")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
+@common.case_options
+@common.machine_options
+@click.pass_context
+def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any) -> int:
+    """Measure how cases scale over tasks on KERNELs, in time."""
+    from click.core import ParameterSource
+
+    from kdelta import scaling
+    from kdelta.cli.progress import Reporter
+    from kdelta.kernel.resolve import resolve_all
+    from kdelta.spec import parse_kernel
+    from kdelta.store.store import Store
+
+    chosen = context.get_parameter_source("smp") is not ParameterSource.DEFAULT
+    args = Args(**options | {"smp": options["smp"] if chosen else os.cpu_count() or 1})
+    specs = [parse_kernel(text) for text in kernels]
+    if any(spec.kind == "running" for spec in specs):
+        raise UserError(
+            "scale boots guests: name a kernel; kdelta run --case NAME:tasks=1|2|4 measures the running one"
+        )
+    cases = _cases(args)
+    with Store() as store:
+        with Reporter(args.quiet) as reporter:
+            experiment = _experiment(args, cases, resolve_all(specs, reporter))
+            store.create(experiment)
+            common.run_experiment(store, experiment, reporter, args.folders)
+        found = scaling.points(experiment, store)
+    click.echo(_json(experiment, found) if args.as_json else "\n".join(_lines(experiment, found)))
+    return 0
+
+
+def _cases(args: Args) -> tuple[Case, ...]:
+    from kdelta import scaling
+
+    known = common.load_workloads(args.folders)
+    tasks = scaling.task_counts(args.tasks or f"1..{args.smp}")
+    cases = [case for text in args.cases or _CASES for case in scaling.grid(text, tasks, known)]
+    if args.memcg:
+        raise UserError("scale measures in the root cgroup; leave --memcg out")
+    if len({case.name for case in cases}) < len(cases):
+        raise UserError("a case is given twice")
+    return tuple(cases)
+
+
+def _experiment(args: Args, cases: tuple[Case, ...], kernels: tuple[Kernel, ...]) -> Experiment:
+    from kdelta import session
+    from kdelta.model import Experiment, MachineOptions
+
+    template = Experiment(
+        id="",
+        kind="compare" if len(kernels) > 1 else "run",
+        mode="timed",
+        kernels=kernels,
+        cases=cases,
+        blocks=args.blocks,
+        effort=args.effort(),
+        machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
+        command=common.command_line(),
+        extra={"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {},
+    )
+    return session.new_experiment(template, args.seed, common.now)
+
+
+def _json(experiment: Experiment, found: Sequence[Point]) -> str:
+    import json
+
+    import msgspec
+
+    document = {
+        "schema": "kdelta-scale/1",
+        "experiment": experiment.id,
+        "cpus": experiment.machine.smp,
+        "points": msgspec.to_builtins(list(found)),
+    }
+    return json.dumps(document, indent=2)
+
+
+def _lines(experiment: Experiment, found: Sequence[Point]) -> list[str]:
+    from kdelta.units import human
+
+    cpus, boots = experiment.machine.smp, experiment.blocks
+    lines = [f"kdelta scale {experiment.id}: guests of {cpus} CPU{'s' * (cpus > 1)}, {boots} boots of each kernel"]
+    if any(point.tasks > cpus for point in found):
+        lines.append(f"more tasks than the {cpus} CPUs take turns: that is no contention of the kernel's")
+    case = ""
+    for p in found:
+        if p.case != case:
+            case = p.case
+            lines += ["", case, f"  {'kernel':20}{'tasks':>6}{'throughput':>18}{'efficiency':>12}{'slowest':>10}"]
+        if p.ops_per_s is None or p.efficiency is None or p.least is None:
+            lines.append(f"  {p.kernel[:19]:20}{p.tasks:>6}  {p.why}"[:72])
+            continue
+        lines.append(
+            f"  {p.kernel[:19]:20}{p.tasks:>6}{human(p.ops_per_s, 'ops/s'):>18}{100 * p.efficiency:>10.0f} %"
+            f"{100 * p.least:>8.0f} %"
+        )
+    return lines
