@@ -84,6 +84,7 @@ static bool arrive(const struct passage *p, uint64_t pc)
 static void count_rep(struct block *b)
 {
 	b->count[b->n - 1][SLOT_ONE]++;
+	hold_executed++;
 	now.rep_started = true;
 }
 

@@ -114,6 +114,7 @@ static void begin(void)
 	interval.paused = false;
 	interval.id = interval.next_id;
 	interval.next_id = 0;
+	hold_begin();
 }
 
 static void end(void)
@@ -121,6 +122,7 @@ static void end(void)
 	struct record *records;
 	size_t n;
 
+	hold_end(interval.id);
 	if (!interval.paused)
 		blocks_absorb();
 	n = interval_records(&records);
@@ -227,9 +229,17 @@ static void instrument(struct qemu_plugin_tb *tb, struct block *b)
 		case KIND_COND:
 			break;
 		default:
-			add_on_access(insn, what, b->count[i]);
+			if (!what->tame)
+				add_on_access(insn, what, b->count[i]);
 		}
-		add_on_start(insn, &b->count[i][SLOT_STARTS]);
+		if (!i || !what[-1].tame)
+			add_on_start(insn, &b->count[i][SLOT_STARTS]);
+		if (hold_wanted()) {
+			if (what->kind !=
+			    KIND_REP) /* counted in flow.c, once and not by iteration */
+				add_on_start(insn, &hold_executed);
+			hold_instrument(insn, what->pc);
+		}
 	}
 }
 
@@ -261,6 +271,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.mark = d.mark,
 			.locked = d.locked,
 			.no_loads = d.no_loads,
+			.tame = d.tame,
 			.split = score || d.helper,
 			.rep_stores = d.rep_stores,
 			.rep_accesses = d.rep_accesses,
@@ -277,6 +288,7 @@ static void finished(qemu_plugin_id_t id, void *udata)
 	(void)udata;
 	pthread_mutex_lock(&lock);
 	output_close(interval.open, interval.abandoned);
+	hold_close();
 	pthread_mutex_unlock(&lock);
 }
 
@@ -299,22 +311,34 @@ static bool choose_guest(const qemu_info_t *info)
 
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
-	const char *out = NULL;
+	const char *out = NULL, *sites = NULL, *holds = NULL;
 
 	for (int i = 0; i < argc; i++) {
-		if (strncmp(argv[i], "out=", 4)) {
+		if (!strncmp(argv[i], "out=", 4)) {
+			out = argv[i] + 4;
+		} else if (!strncmp(argv[i], "sites=", 6)) {
+			sites = argv[i] + 6;
+		} else if (!strncmp(argv[i], "holds=", 6)) {
+			holds = argv[i] + 6;
+		} else {
 			fprintf(stderr,
-				"kdelta plugin: unknown argument %s; the only one is out=PATH\n",
+				"kdelta plugin: unknown argument %s; there are out=PATH, and "
+				"sites=PATH with holds=PATH\n",
 				argv[i]);
 			return -1;
 		}
-		out = argv[i] + 4;
 	}
 	if (!out || !*out) {
 		fprintf(stderr, "kdelta plugin: the argument out=PATH is missing\n");
 		return -1;
 	}
+	if (!sites != !holds) {
+		fprintf(stderr, "kdelta plugin: sites=PATH and holds=PATH go together\n");
+		return -1;
+	}
 	if (!choose_guest(info) || !output_open(out, info->target_name, info->version.cur))
+		return -1;
+	if (sites && !hold_open(sites, holds))
 		return -1;
 	if (qemu_plugin_scoreboard_new)
 		score = qemu_plugin_scoreboard_new(sizeof(uint64_t));

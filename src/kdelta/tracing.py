@@ -16,12 +16,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kdelta import collectors, paths, session
-from kdelta.attribution import traces
+from kdelta.attribution import holds, traces
 from kdelta.collectors import Collector
 from kdelta.errors import HostError, UserError
 from kdelta.guest import image, protocol
 from kdelta.guest.jobs import jobs_text
-from kdelta.machine import boot
+from kdelta.kernel import symbols
+from kdelta.machine import boot, guests
 from kdelta.machine.options import GuestSpec, common_port
 from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, RunResult
 from kdelta.store.store import Store
@@ -29,6 +30,7 @@ from kdelta.workloads import Workload
 
 Voice = session.Voice
 KIND = "trace"
+HOLD = "hold"  # not a collector set of the tracefs, but the counting plugin
 _REPETITIONS_WORTH = 32  # operations counted by default: so many exact repetitions
 
 
@@ -44,19 +46,30 @@ def new(
     ops: int | None,
     now: Callable[[], datetime],
 ) -> Experiment:
-    """An experiment of kind ``trace`` with the kernels, cases and machine of ``template``.
+    """An experiment of kind ``trace`` with the kernels, cases and machine of ``template``; no ``sets``: of exact holds.
 
     Raises:
         UserError: a case whose loop never returns, so that no operations can be counted off.
     """
+    exact = not sets
     for case in template.cases:
         if workloads[case.workload].exact_ops == 0:
             raise UserError(f"case {case.name}: its loop never returns, so its operations cannot be traced one by one")
-    extra = {**template.extra, "what": ",".join(one.name for one in sets)}
+    extra = {**template.extra, "what": ",".join(one.name for one in sets) or HOLD}
     if ops is not None:
         extra["ops"] = str(ops)
     return session.new_experiment(
-        replace(template, kind=KIND, mode="timed", blocks=1, looks=(), mitigations=("default",), extra=extra), 0, now
+        replace(
+            template,
+            kind=KIND,
+            mode="exact" if exact else "timed",
+            blocks=1,
+            looks=(),
+            mitigations=("default",),
+            extra=extra,
+        ),
+        0,
+        now,
     )
 
 
@@ -117,7 +130,7 @@ def _kept(
     experiment: Experiment, index: int, raw: boot.RawBoot, started_at: str, machine: Mapping[str, str]
 ) -> BootResult:
     """The boot as it is stored: the stream is the record, a run says only how its case went in every set."""
-    sets = len(sets_of(experiment))
+    sets = 1 if experiment.extra.get("what") == HOLD else len(sets_of(experiment))
     done = {r.j: r for r in raw.records if isinstance(r, protocol.Done)}
     runs = []
     for case in range(len(experiment.cases)):
@@ -137,6 +150,103 @@ def _kept(
         stream=raw.stream,
         runs=tuple(runs),
     )
+
+
+def _hold_sites(experiment: Experiment, folder: Path) -> tuple[dict[int, holds.Sites], dict[int, Path], dict[int, str]]:
+    """By kernel: where it takes mutexes, the file that says so to the plugin, and why there is none."""
+    found: dict[int, holds.Sites] = {}
+    files: dict[int, Path] = {}
+    refused: dict[int, str] = {}
+    for index, kernel in enumerate(experiment.kernels):
+        table = symbols.load(kernel)
+        if isinstance(table, symbols.NoSymbols):
+            refused[index] = f"no function names: {table.why}"
+            continue
+        try:
+            found[index] = holds.find(Path(kernel.vmlinux_path or kernel.image_path).read_bytes(), table, kernel.label)
+        except UserError as error:
+            refused[index] = str(error)
+            continue
+        files[index] = folder / f"sites-{index}"
+        boot.write_file(files[index], found[index].text().encode("ascii"))
+    return found, files, refused
+
+
+def _hold_run(sites: holds.Sites, raw: boot.RawBoot, case: int) -> RunResult | None:
+    done = next((r for r in raw.records if isinstance(r, protocol.Done) and r.j == case), None)
+    if done is None:
+        return None
+    if done.state != "ok":
+        return RunResult(case=case, state=done.state, why=done.why)
+    every = holds.read(raw.holds)
+    repetitions = [r for r in raw.records if isinstance(r, protocol.Repetition) and r.j == case]
+    missing = [r.r for r in repetitions if r.id not in every]
+    if missing or not repetitions:
+        return RunResult(case=case, state="failed", why=f"repetition {missing or 'none'} is not in the plugin's output")
+    return RunResult(
+        case=case,
+        state="ok",
+        facts={"ops": repetitions[0].ops, **holds.facts(sites, [every[r.id] for r in repetitions])},
+    )
+
+
+def execute_holds(
+    experiment: Experiment,
+    store: Store,
+    voice: session.Voice,
+    workloads: Mapping[str, Workload],
+    folders: Sequence[Path] = (),
+) -> None:
+    """Count instructions in mutexes, exactly, for an experiment whose ``what`` is ``hold``; each boot is stored at once.
+
+    Raises:
+        HostError: no QEMU, no compiler, or the disk is full. GuestError: the plugin's output is damaged.
+    """
+    job = session.prepare(experiment, workloads, store, voice, extra=folders)
+    done = store.done(experiment.id)
+    job.site.tmp.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="holds-", dir=job.site.tmp) as scratch:
+        found, files, refused = _hold_sites(experiment, Path(scratch))
+        site = replace(job.site, hold_sites=files)
+        for index, kernel in enumerate(experiment.kernels):
+            if (0, index) in done:
+                continue
+            plan = PlannedBoot(block=0, slot=index, kernel=index)
+            voice.boots(index, len(experiment.kernels), f"{kernel.label}, lock holds")
+            if index in refused:
+                store.save_boot(experiment.id, BootResult(plan=plan, state="unsupported", why=refused[index]))
+                continue
+            started_at = datetime.now(UTC).isoformat(timespec="seconds")
+            raw = guests.run_exact(site, plan)
+            runs = (
+                [_hold_run(found[index], raw, case) for case in range(len(experiment.cases))]
+                if raw.state == "ok"
+                else []
+            )
+            kept = _kept(experiment, index, raw, started_at, job.machine)
+            store.save_boot(experiment.id, replace(kept, runs=tuple(run for run in runs if run is not None)))
+    voice.boots(len(experiment.kernels), len(experiment.kernels), "done")
+
+
+def _hold_results(store: Store, experiment: Experiment) -> tuple[traces.SetResult, ...]:
+    aliases = collectors.catalogue()["locks"].aliases
+    found = []
+    boots = {row.kernel: row for row in store.boots(experiment.id)}
+    for case, named in enumerate(experiment.cases):
+        for index, kernel in enumerate(experiment.kernels):
+            if index not in boots:
+                continue
+            stored = store.boot(experiment.id, boots[index].block, boots[index].slot)
+            run = next((run for run in stored.runs if run.case == case), None)
+            state, why = (run.state, run.why) if run else (stored.state if stored.state != "ok" else "lost", stored.why)
+            one = traces.SetResult(
+                collector=HOLD, title="Lock holds", kernel=kernel.label, case=named.name, state=state, why=why
+            )
+            if run is not None and run.state == "ok":
+                probe, warnings = holds.result(run.facts, aliases)
+                one = replace(one, ops=int(run.facts["ops"]), probes=(probe,), warnings=tuple(warnings))
+            found.append(one)
+    return tuple(found)
 
 
 def execute(
@@ -174,6 +284,8 @@ def results(store: Store, name: str) -> tuple[Experiment, tuple[traces.SetResult
     experiment = store.experiment(name)
     if experiment.kind != KIND:
         raise UserError(f"experiment {experiment.id} is no trace; kdelta report shows it")
+    if experiment.extra.get("what") == HOLD:
+        return experiment, _hold_results(store, experiment)
     sets = sets_of(experiment)
     found: dict[tuple[int, int], traces.SetResult] = {}
     for plan in sorted(store.done(experiment.id)):

@@ -102,7 +102,7 @@ def _plan(blocks: int | None, max_blocks: int | None) -> tuple[int, tuple[int, .
 @click.option("--selftests", metavar="SUITE,...", help="Run the kernels' own tests first; a newly failing one closes the gate.")  # fmt: skip
 @click.option("--each", is_flag=True, help="A series in steps: which of its patches made the difference.")
 @common.pressure_option
-@click.option("--why", metavar="SET[,SET...]", help="Then trace: locks, sizes, allocs, syscalls, wakeups (see kdelta trace).")
+@click.option("--why", metavar="SET[,SET...]", help="Then trace: locks, sizes, allocs, syscalls, wakeups, hold (kdelta trace).")
 @common.machine_options
 @common.output_options
 def command(kernels: tuple[str, ...], **options: Any) -> int:
@@ -121,7 +121,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
 
     gate = gates.parse(args.fail_on) if args.fail_on else None
     if args.why:
-        trace.why_sets(args.why)  # refused before anything is measured
+        trace.split(args.why)  # refused before anything is measured
     specs = [parse_kernel(text) for text in kernels]
     _patching.check(specs, args.selftests, args.each)
     if len(specs) < 2 and specs[0].kind != "range" and not args.each:

@@ -38,7 +38,7 @@ def command(experiment: str, console: str | None, ktap: str | None, **options: A
         elif store.experiment(experiment).kind == "leaks":
             leaks.show(store, experiment, as_json=args.as_json, output=args.output)
         elif store.experiment(experiment).kind == "trace":
-            trace.show(store, experiment, args.format == "json", args.output)
+            trace.show(store, [experiment], args.format == "json", args.output)
         else:
             common.show(store, experiment, args)
     return 0

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
     from kdelta.model import Experiment
     from kdelta.store.store import Store
     from kdelta.tracing import Voice
+    from kdelta.workloads import Workload
 
 EPILOG = """\b
 Examples:
   kdelta trace debian:6.12 debian:7.2 --case pipe --what locks,sizes
   kdelta trace debian:6.12 --case pidfd_open --what allocs --ops 1000
   kdelta trace debian:6.12 debian:7.2 --case pipe:writers=2 --what locks --smp 2
+  kdelta trace debian:6.12 debian:7.2 --case pipe --what hold      instructions in each mutex, exactly
   kdelta compare debian:6.12 debian:7.2 --case pipe --why locks
 
 Traced boots measure no speed: each event costs thousands of instructions. What they count is exact, because a fixed
@@ -61,7 +64,6 @@ class Args(common.CaseArgs, common.MachineArgs):
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 def command(kernels: tuple[str, ...], **options: Any) -> int:
     """Trace KERNELs from inside their guests, and show what each operation does side by side."""
-    from kdelta import collectors, tracing
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
     from kdelta.model import Experiment, MachineOptions
@@ -69,73 +71,89 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     from kdelta.store.store import Store
 
     args = Args(**options)
-    sets = collectors.choose(args.what, collectors.catalogue())
+    wanted = split(args.what)
     workloads = common.load_workloads(args.folders)
     cases = common.parse_cases(args.cases, workloads, args.memcg)
     specs = [parse_kernel(text) for text in kernels]
-    with Store() as store, Reporter(args.quiet) as reporter:
-        resolved = resolve_all(specs, reporter)
-        if any(not kernel.image_path for kernel in resolved):
-            raise UserError("the running kernel cannot be traced in a guest without its image: name another kernel")
-        template = Experiment(
-            id="",
-            mode="timed",
-            kernels=resolved,
-            cases=cases,
-            machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-            effort=args.effort(),
-            command=common.command_line(),
-            extra={"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {},
-        )
-        experiment = tracing.new(template, sets, workloads, args.ops, common.now)
-        store.create(experiment)
-        tracing.execute(experiment, store, reporter, workloads, args.folders)
     with Store() as store:
-        found = show(store, experiment.id, args.as_json, args.output)
+        with Reporter(args.quiet) as reporter:
+            resolved = resolve_all(specs, reporter)
+            if any(not kernel.image_path for kernel in resolved):
+                raise UserError("the running kernel cannot be traced in a guest without its image: name another kernel")
+            template = Experiment(
+                id="",
+                mode="timed",
+                kernels=resolved,
+                cases=cases,
+                machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
+                effort=args.effort(),
+                command=common.command_line(),
+                extra={"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {},
+            )
+            made = [_run(store, template, sets, workloads, args.ops, args.folders, reporter) for sets in wanted]
+        found = show(store, made, args.as_json, args.output)
     _raise_if_nothing(found)
     return 0
 
 
-def show(store: Store, experiment_id: str, as_json: bool, output: Path | None) -> tuple[SetResult, ...]:
-    """Print what a stored trace found, rebuilt from the store."""
-    from kdelta import tracing
-    from kdelta.report import traces
-
-    experiment, found = tracing.results(store, experiment_id)
-    text = traces.to_json(experiment, found) if as_json else traces.render(experiment, found)
-    common.write(text, output)
-    return found
-
-
-def show_below(store: Store, experiment_id: str, args: common.OutputArgs) -> None:
-    """Print a trace after the report that it belongs to; where that is no text for people, only where it is."""
-    if args.output is None and args.format == "terminal":
-        click.echo()
-        show(store, experiment_id, False, None)
-    else:
-        click.echo(f"traced: kdelta report {experiment_id}", err=True)
-
-
-def beside(store: Store, measured: Experiment, what: str, folders: tuple[Path, ...], voice: Voice) -> str:
-    """Trace the kernels and cases of a finished experiment (``compare --why``); the id of the trace."""
-    from kdelta import tracing
-
-    workloads = common.load_workloads(folders)
-    experiment = tracing.new(measured, why_sets(what), workloads, None, common.now)
-    store.create(experiment)
-    tracing.execute(experiment, store, voice, workloads, folders)
-    return experiment.id
-
-
-def why_sets(what: str) -> tuple[Collector, ...]:
-    """The sets of ``--why``.
+def split(what: str) -> list[tuple[Collector, ...]]:
+    """``locks,hold`` -> one group of collector sets for each experiment; an empty group stands for exact holds.
 
     Raises:
         UserError: one of them is not known.
     """
-    from kdelta import collectors
+    from kdelta import collectors, tracing
 
-    return collectors.choose(what, collectors.catalogue())
+    names = [name.strip() for name in what.split(",")]
+    rest = [name for name in names if name != tracing.HOLD]
+    if names.count(tracing.HOLD) > 1:
+        raise UserError(f"{tracing.HOLD!r} is given twice")
+    groups = [collectors.choose(",".join(rest), collectors.catalogue())] if rest else []
+    return [*groups, ()] if tracing.HOLD in names else groups
+
+
+def _run(
+    store: Store,
+    template: Experiment,
+    sets: tuple[Collector, ...],
+    workloads: dict[str, Workload],
+    ops: int | None,
+    folders: tuple[Path, ...],
+    voice: Voice,
+) -> str:
+    """One experiment, made and run; its id."""
+    from kdelta import tracing
+
+    experiment = tracing.new(template, sets, workloads, ops, common.now)
+    store.create(experiment)
+    (tracing.execute if sets else tracing.execute_holds)(experiment, store, voice, workloads, folders)
+    return experiment.id
+
+
+def show(store: Store, names: Sequence[str], as_json: bool, output: Path | None) -> tuple[SetResult, ...]:
+    """Print what stored traces found, rebuilt from the store."""
+    from kdelta import tracing
+    from kdelta.report import traces
+
+    parts = [tracing.results(store, name) for name in names]
+    render = traces.to_json if as_json else traces.render
+    common.write(render(parts), output)
+    return tuple(result for _, results in parts for result in results)
+
+
+def show_below(store: Store, names: Sequence[str], args: common.OutputArgs) -> None:
+    """Print traces after the report that they belong to; where that is no text for people, only where they are."""
+    if args.output is None and args.format == "terminal":
+        click.echo()
+        show(store, names, False, None)
+    else:
+        click.echo("traced: " + "; ".join(f"kdelta report {name}" for name in names), err=True)
+
+
+def beside(store: Store, measured: Experiment, what: str, folders: tuple[Path, ...], voice: Voice) -> list[str]:
+    """Trace the kernels and cases of a finished experiment (``compare --why``); the ids of the traces."""
+    workloads = common.load_workloads(folders)
+    return [_run(store, measured, sets, workloads, None, folders, voice) for sets in split(what)]
 
 
 def _raise_if_nothing(found: tuple[SetResult, ...]) -> None:

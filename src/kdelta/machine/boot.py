@@ -24,6 +24,7 @@ class RawBoot(Struct, frozen=True, kw_only=True):
     console: bytes
     stream: bytes
     counts: bytes
+    holds: bytes = b""
     elapsed_s: float
     first_sample_s: float | None
     qemu_log: str
@@ -67,6 +68,7 @@ def collect(guest: GuestSpec, argv: tuple[str, ...], ended: process.Ended) -> Ra
         console=console,
         stream=stream,
         counts=read_output(guest.path("counts")),
+        holds=read_output(guest.path("holds")),
         elapsed_s=ended.elapsed_s,
         first_sample_s=ended.first_sample_s,
         qemu_log=log,

@@ -40,6 +40,7 @@ class Site(Struct, frozen=True, kw_only=True):
     accel: Accel = "tcg"
     port: Port = "uart"
     plugin: Path | None = None
+    hold_sites: Mapping[int, Path] = {}  # by kernel: where its locks are taken; counts holds where there
     cache: Path
     tmp: Path
     cpu: int | None = None  # timed guests keep to one core of the host
@@ -79,6 +80,7 @@ def _spec(site: Site, plan: PlannedBoot, folder: Path) -> GuestSpec:
         qemu_version=qemu.version,
         folder=folder,
         port=site.port,
+        hold_sites=site.hold_sites.get(plan.kernel) if site.plugin is not None else None,
     )
 
 

@@ -29,6 +29,7 @@ class GuestSpec(Struct, frozen=True, kw_only=True):
     seed: int = 1
     # exact mode
     plugin: Path | None = None
+    hold_sites: Path | None = None  # where locks are taken and released: see plugin/hold.c
     snapshot_save: bool = False
     incoming_fd: int | None = None
     jobs_in_fw_cfg: bool = False
@@ -38,7 +39,7 @@ class GuestSpec(Struct, frozen=True, kw_only=True):
         return self.kernel.arch
 
     def path(self, name: str) -> Path:
-        """A file of this boot: console, stream, initramfs, jobs, counts, qmp.sock, qemu.log."""
+        """A file of this boot: console, stream, initramfs, jobs, counts, holds, qmp.sock, qemu.log."""
         return self.folder / name
 
 

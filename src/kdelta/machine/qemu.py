@@ -67,7 +67,10 @@ def _machine(guest: GuestSpec) -> list[str]:
 def _exact(guest: GuestSpec) -> list[str]:
     words = ["-icount", "shift=0,sleep=off", "-seed", str(guest.seed), "-rtc", "base=2026-01-01T00:00:00,clock=vm"]
     if guest.plugin is not None:
-        words += ["-plugin", f"{_escape(guest.plugin)},out={_escape(guest.path('counts'))}"]
+        plugin = f"{_escape(guest.plugin)},out={_escape(guest.path('counts'))}"
+        if guest.hold_sites is not None:
+            plugin += f",sites={_escape(guest.hold_sites)},holds={_escape(guest.path('holds'))}"
+        words += ["-plugin", plugin]
     if guest.arch == "x86_64":
         words += ["-device", "pvpanic", "-action", "panic=pause"]
     if guest.snapshot_save or guest.incoming_fd is not None:

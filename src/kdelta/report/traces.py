@@ -17,6 +17,7 @@ from kdelta.report.scrub import clean
 WIDTH = 72
 _COLUMN = 13
 _COLUMNS = 3  # kernels in one table; the first stands in each
+_EACH = ("ns", "instructions")  # shown for each time, other sums per operation
 _RARE = 0.01  # times per operation: below in every kernel, a row is only counted
 _NAME = WIDTH - _COLUMNS * _COLUMN
 
@@ -86,16 +87,17 @@ def _figures(line: Line, results: Sequence[SetResult]) -> Iterator[str]:
         f"  {clean(name)}", [None if r is None else _per_op(r.count, n) for r, n in zip(line.rows, ops, strict=True)]
     )
     for unit in dict.fromkeys(unit for row in line.rows if row for unit in row.sums):
-        if unit == "ns":
+        if unit in _EACH:
             each = [None if r is None or not r.count else r.sums.get(unit, 0) / r.count for r in line.rows]
-            yield _cells("    ns each", each)
+            yield _cells(f"    {unit} each", each)
         else:
             yield _cells(
                 f"    {unit}",
                 [None if r is None else _per_op(r.sums.get(unit, 0), n) for r, n in zip(line.rows, ops, strict=True)],
             )
     if any(row is not None and row.most is not None for row in line.rows):
-        yield _cells("    ns, longest", [None if row is None else row.most for row in line.rows])
+        unit = next((unit for row in line.rows if row for unit in row.sums), "")
+        yield _cells(f"    {unit}, longest", [None if row is None else row.most for row in line.rows])
 
 
 def _bucket_name(exponent: int, unit: str) -> str:
@@ -168,19 +170,24 @@ def _grouped(results: Sequence[SetResult]) -> list[list[SetResult]]:
     return [[r for r in results if (r.case, r.collector) == name] for name in names]
 
 
-def render(experiment: Experiment, results: Sequence[SetResult]) -> str:
-    """The table. Names from guests are shown with control characters replaced."""
-    out = [f"kdelta trace {experiment.id}: in boots of their own; no figure here is a speed", ""]
-    for group in _grouped(results):
-        for at in range(1, max(len(group), 2), _COLUMNS - 1):
-            shown = [group[0], *group[at : at + _COLUMNS - 1]]
-            out += [line.rstrip() for line in _block(shown)]
+Part = tuple[Experiment, Sequence[SetResult]]
+
+
+def render(parts: Sequence[Part]) -> str:
+    """The tables of one or more traces. Names from guests are shown with control characters replaced."""
+    out = []
+    for experiment, results in parts:
+        out += [f"kdelta trace {experiment.id}: in boots of their own; no figure here is a speed", ""]
+        for group in _grouped(results):
+            for at in range(1, max(len(group), 2), _COLUMNS - 1):
+                shown = [group[0], *group[at : at + _COLUMNS - 1]]
+                out += [line.rstrip() for line in _block(shown)]
     return "\n".join(out)
 
 
-def to_json(experiment: Experiment, results: Sequence[SetResult]) -> str:
-    """All results, and the joined rows per operation."""
-    joined = [
+def _joined(group: Sequence[SetResult]) -> list[dict[str, object]]:
+    """The rows of one case and set, per operation."""
+    return [
         {
             "case": group[0].case,
             "collector": group[0].collector,
@@ -199,14 +206,22 @@ def to_json(experiment: Experiment, results: Sequence[SetResult]) -> str:
                 for result, row in zip(group, line.rows, strict=True)
             },
         }
-        for group in _grouped(results)
         for line in lines(group)
     ]
+
+
+def to_json(parts: Sequence[Part]) -> str:
+    """All results as they are, and the rows joined per operation."""
     document = {
         "schema": "kdelta-trace/1",
-        "experiment": experiment.id,
-        "command": experiment.command,
-        "results": results,
-        "per_operation": joined,
+        "traces": [
+            {
+                "experiment": experiment.id,
+                "command": experiment.command,
+                "results": results,
+                "per_operation": [row for group in _grouped(results) for row in _joined(group)],
+            }
+            for experiment, results in parts
+        ],
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"

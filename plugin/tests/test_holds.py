@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Instructions between two places of a guest of known code (guest_x86_64.S): every hold exact, on each QEMU."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from test_counts import LIMIT_S, PASSED, X86, _argv, _assemble, _qemu, _symbols
+
+from kdelta.attribution import holds
+from kdelta.machine.plugin import build
+
+# what, symbol, site, group
+PLACES = [
+    ("acq", "loop_top", 0, 0),
+    ("rel", "loop_branch", 0, 0),
+    ("acq", "rep_movsb", 1, 1),
+    ("rel", "rep_nothing", 0, 1),
+    ("acq", "rep_cmpsb", 2, 2),
+    ("acq", "rep_scasb", 3, 2),
+]
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("cache"))
+
+
+def _run(which: str, plugin: Path, folder: Path, lines: list[str]) -> subprocess.CompletedProcess[str]:
+    guest = _assemble(X86, folder)
+    (folder / "sites").write_text("\n".join(["kdelta-hold-sites 1", *lines, ""]))
+    argv = _argv(_qemu(which, X86), X86, guest, plugin, folder / "counts")
+    argv[-1] += f",sites={folder / 'sites'},holds={folder / 'holds'}"
+    return subprocess.run(argv, timeout=LIMIT_S, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("which", ["path", "alternative"])
+def test_each_hold_has_the_instructions_that_stand_between_its_places(which: str, plugin: Path, tmp_path: Path) -> None:
+    symbols = _symbols(_assemble(X86, tmp_path))
+    places = sorted((symbols[name], what, site, group) for what, name, site, group in PLACES)
+    ended = _run(which, plugin, tmp_path, [f"{what} {pc:x} {site} {group}" for pc, what, site, group in places])
+    assert ended.returncode == PASSED[X86], ended.stderr
+    found = holds.read((tmp_path / "holds").read_bytes())
+    assert found[1].holds == {0: holds.Hold(count=1000, total=4000, most=4)}
+    assert found[2].holds == {1: holds.Hold(count=1, total=4, most=4)}  # a REP is one instruction
+    assert (found[3].holds, found[3].unclear) == ({}, {2: 1})  # began twice, never ended
+    assert found[4].holds == {}
+
+
+@pytest.mark.parametrize(
+    "lines", [[], ["acq 10"], ["acq 20 0 0", "rel 10 0 0"], ["take 10 0 0"], ["acq 10 99999999 0"]]
+)
+def test_a_list_of_places_that_cannot_be_followed_is_refused(plugin: Path, tmp_path: Path, lines: list[str]) -> None:
+    ended = _run("path", plugin, tmp_path, lines)
+    assert ended.returncode != 0
+    assert "is no list of places where locks are taken" in ended.stderr
+
+
+def test_places_without_an_output_are_refused(plugin: Path, tmp_path: Path) -> None:
+    argv = _argv(_qemu("path", X86), X86, _assemble(X86, tmp_path), plugin, tmp_path / "counts")
+    argv[-1] += ",sites=nothing"
+    ended = subprocess.run(argv, timeout=LIMIT_S, capture_output=True, text=True, check=False)
+    assert ended.returncode != 0
+    assert "go together" in ended.stderr
