@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../workload.h"
@@ -28,6 +29,7 @@ struct slot {
 	_Alignas(64) _Atomic uint64_t bytes;
 	_Atomic uint64_t begun;
 	_Atomic uint64_t ended;
+	_Atomic uint64_t sleeps; /* of a reader: each ends with a wake-up */
 };
 
 struct shared {
@@ -45,7 +47,8 @@ struct end {
 	struct slot *slot;
 	char *buf;
 	size_t size;
-	uint64_t random, sent, writes;
+	uint64_t random, sent, writes, ended;
+	long slept; /* before the first operation */
 	bool exact;
 	int fd;
 };
@@ -161,6 +164,14 @@ static void started(struct wl *wl)
 	close_both(wl->priv);
 }
 
+/* Times that the calling thread has gone to sleep, also inside a read(2) that was woken for nothing. */
+static long sleeps(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nvcsw;
+}
+
 static int task_setup(struct wl_task *t)
 {
 	struct state *s = t->wl->priv;
@@ -185,6 +196,7 @@ static int task_setup(struct wl_task *t)
 		return wl_fail(t->wl, "task %u's end of the pipe", t->nr);
 	if (t->wl->processes)
 		close_both(s);
+	e->slept = sleeps();
 	return 0;
 }
 
@@ -196,6 +208,7 @@ static inline void write_some(struct wl_task *t, struct end *e, size_t size)
 	}
 	e->sent += size;
 	atomic_store_explicit(&e->slot->bytes, e->sent, memory_order_relaxed);
+	atomic_store_explicit(&e->slot->ended, ++e->ended, memory_order_relaxed);
 }
 
 static inline void write_op(struct wl_task *t, struct end *e, size_t size)
@@ -331,11 +344,29 @@ static void task_teardown(struct wl_task *t)
 
 	if (!e)
 		return;
+	atomic_store(&e->slot->sleeps, (uint64_t)(sleeps() - e->slept));
 	if (e->fd >= 0)
 		close(e->fd);
 	free(e->buf);
 	free(e);
 	t->priv = NULL;
+}
+
+/* How many readers a write wakes: 1 where each wakes one that then finds data; a herd shows as more. */
+static int figures(struct wl *wl)
+{
+	const struct state *s = wl->priv;
+	struct shared *shared = wl->shared;
+	uint64_t writes = 0, woken = 0;
+	unsigned int i;
+
+	for (i = 0; i < s->writers; i++)
+		writes += atomic_load(&shared->writer[i].ended);
+	for (i = 0; i < s->readers; i++)
+		woken += atomic_load(&shared->reader[i].sleeps);
+	if (writes)
+		wl_value(wl, "wakeups_per_write", (double)woken / (double)writes);
+	return 0;
 }
 
 static void teardown(struct wl *wl)
@@ -345,10 +376,11 @@ static void teardown(struct wl *wl)
 }
 
 /* The patterns differ in what is written, and in what happens between two writes. */
-#define PIPE_HOOKS                                                            \
-	.name = "pipe", .shared_size = sizeof(struct shared), .setup = setup, \
-	.task_setup = task_setup, .started = started, .finish = finish,       \
-	.task_teardown = task_teardown, .quiesce = quiesce, .teardown = teardown
+#define PIPE_HOOKS                                                              \
+	.name = "pipe", .shared_size = sizeof(struct shared), .setup = setup,   \
+	.task_setup = task_setup, .started = started, .finish = finish,         \
+	.task_teardown = task_teardown, .quiesce = quiesce, .figures = figures, \
+	.teardown = teardown
 
 static const struct workload pipe_stream = {PIPE_HOOKS, .op = op, .batch = batch};
 static const struct workload pipe_mix = {PIPE_HOOKS, .op = op_mix, .batch = batch_mix};
