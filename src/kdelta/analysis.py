@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 
 from msgspec.structs import replace
 
@@ -193,6 +194,30 @@ def cells_of(experiment: Experiment, store: Store, numbers: Sequence[Number]) ->
     return cell_data(experiment, numbers, store.boots(experiment.id), metrics_of(experiment), counts)
 
 
+def _reclaim(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -> list[CellResult]:
+    """What the memory pressure beside a case came to, as a warning on its deciding row."""
+    pressed = {case.name: index for index, case in enumerate(experiment.cases) if case.pressure}
+    if not pressed:
+        return list(rows)
+    facts: dict[tuple[str, int], list[dict[str, float]]] = defaultdict(list)
+    for row in store.facts(experiment.id):
+        facts[experiment.kernels[row.kernel].label, row.case].append(row.facts)
+    found = []
+    for cell in rows:
+        words = []
+        for label in dict.fromkeys((cell.baseline_label, cell.patched_label)):
+            runs = [f for f in facts.get((label, pressed.get(cell.case, -1)), []) if "reclaim_pgscan" in f]
+            if cell.primary and runs:
+                pages = {key: median(f[f"reclaim_{key}"] for f in runs) for key in ("pgscan", "pgsteal", "allocstall")}
+                words.append(
+                    f"{label}: {pages['pgscan']:.0f} pages scanned, {pages['pgsteal']:.0f} reclaimed, "
+                    f"{pages['allocstall']:.0f} stalls"
+                )
+        told = (Warn("pressure", "reclaim during a run: " + "; ".join(words)),) if words else ()
+        found.append(replace(cell, warnings=(*cell.warnings, *told)))
+    return found
+
+
 def judged(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> tuple[CellResult, ...]:
     """The verdicts of one experiment, from numbers alone."""
     data = cells_of(experiment, store, numbers)
@@ -245,7 +270,10 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
     boots = store.boots(experiment.id)
     rows = judged(experiment, store, numbers)
     chosen = _chosen(experiment, store) if experiment.mode == "exact" else {}
-    explained = [_explain(experiment, row, chosen) for row in _labels(experiment, _side_figures(rows))]
+    explained = [
+        _explain(experiment, row, chosen)
+        for row in _labels(experiment, _side_figures(_reclaim(experiment, store, rows)))
+    ]
     planned = experiment.blocks * len(experiment.kernels) * len(experiment.mitigations)
     answer = ExperimentResult(
         experiment=experiment,
