@@ -97,16 +97,17 @@ def _group(deltas: Iterable[FunctionDelta], word: str) -> list[str]:
 
 
 def because_text(deltas: Sequence[FunctionDelta], effect_percent: float | None, limit: int = 4) -> str:
-    """One short line: what is gone, what is new, then what changed; at most ``limit`` functions.
+    """One short line: what is gone, what is new, then what changed; ``limit`` functions of each kind at most.
 
-    ``"-33 %: step_into and walk_component gone (-413), memset_orig -671"``; empty when no function differs.
+    ``"-33 %: step_into and walk_component gone (-413), memset_orig -671"``; empty when no function differs. What is
+    gone or new is looked for further down the list than what merely changed: it says more.
     """
     movement = math.fsum(abs(d.delta) for d in deltas)
-    chosen = [d for d in deltas[:limit] if abs(d.delta) >= _WORTH_A_WORD * movement]
+    worth = [d for d in deltas[: 2 * limit] if abs(d.delta) >= _WORTH_A_WORD * movement]
     parts = [
-        *_group((d for d in chosen if d.note.startswith(GONE)), GONE),
-        *_group((d for d in chosen if d.note == NEW), NEW),
-        *(f"{d.function} {_signed(d.delta)}" for d in chosen if not d.note),
+        *_group([d for d in worth if d.note.startswith(GONE)][:limit], GONE),
+        *_group([d for d in worth if d.note == NEW][:limit], NEW),
+        *(f"{d.function} {_signed(d.delta)}" for d in worth[:limit] if not d.note),
     ]
     if not parts:
         return ""

@@ -141,6 +141,7 @@ def functions_text(functions: tuple[FunctionDelta, ...], limit: int = 4) -> str:
 
 def _because(item: CellResult | SweepStep) -> str:
     text = item.because_text or functions_text(item.because)
+    text = text.partition(" %: ")[2] or text  # the effect stands in the row already
     return f"because {text}" if text and not text.startswith("because") else text
 
 
