@@ -28,8 +28,8 @@ from kdelta.model import Arch
 
 TARGETS: dict[Arch, str] = {"x86_64": "vmlinux", "arm64": "Image"}
 IMAGES: dict[Arch, str] = {"x86_64": "vmlinux", "arm64": "arch/arm64/boot/Image"}
-# Steps that make prints for the guest config of 6.12, until a build in the same folder has been counted.
-FIRST_STEPS: dict[Arch, int] = {"x86_64": 1790, "arm64": 1790}
+# Steps that make prints for the guest config, until a build in the same folder has been counted.
+FIRST_STEPS: dict[Arch, int] = {"x86_64": 1818, "arm64": 1527}
 _STEP = re.compile(r"^  ([A-Z][A-Z0-9_]+)(?: \[M\])? +(\S+)")
 _ERROR = re.compile(
     r"^(\S+?:\d+(?::\d+)?: (?:fatal )?error: .*|.*undefined reference to .*|.*multiple definition of .*)$"
