@@ -325,17 +325,24 @@ def _statuses(text: str) -> list[_Status]:
     return [_Status(*line.split(" ", 5)) for line in text.splitlines() if line.count(" ") >= 2]
 
 
-def _refusal(probe: Probe, refused: Sequence[_Status], missing: Mapping[str, bool | None]) -> str:
-    """Why no way was taken: the options that are off, else what the kernel said."""
-    off = [option for option, is_there in missing.items() if is_there is False]
-    if off:
-        return f"this kernel lacks {', '.join(f'CONFIG_{option}' for option in off)}"
-    last = refused[-1] if refused else None
-    said = f"{last.error} at {last.file}: {last.text}" if last else "the guest did not try it"
-    since = ", ".join(dict.fromkeys(way.since for way in probe.ways if way.since))
-    hints = [f"needs {', '.join(f'CONFIG_{option}' for option in missing)}"] if missing else []
-    hints += [f"since {since}"] if since else []
-    return f"the kernel refused: {said}" + (f" ({'; '.join(hints)})" if hints else "")
+def _refusal(collector: Collector, probe: Probe, refused: Sequence[_Status], config: Mapping[str, str]) -> str:
+    """Why no way was taken: the options that are off where each needs one, else what the kernel said to the last."""
+    off: dict[str, None] = {}
+    open_ways = []
+    for way in probe.ways:
+        lacking = [option for option in (*collector.needs, *way.needs) if config.get(option) == "n"]
+        off |= dict.fromkeys(lacking)
+        if not lacking:
+            open_ways.append(way)
+    lacks = f"this kernel lacks {', '.join(f'CONFIG_{option}' for option in off)}"
+    if not open_ways:
+        return lacks
+    way = open_ways[-1]
+    said = next((s for s in refused if s.way == way.name.replace(" ", "_")), None)
+    why = f"{said.error} at {said.file}: {said.text}" if said else "the guest did not try it"
+    needs = ", ".join(f"CONFIG_{option}" for option in (*collector.needs, *way.needs))
+    hint = f" (needs {needs}{f', {way.since}' if way.since else ''})"
+    return f"{way.name} is refused: {why}{hint}" + (f"; {lacks}" if off else "")
 
 
 def _missing_result(
@@ -343,9 +350,8 @@ def _missing_result(
 ) -> ProbeResult:
     if probe.until and all(status.error == "ENOENT" for status in refused):
         return ProbeResult(probe=probe.name, title=probe.title, state="absent", why=f"until {probe.until}")
-    needs = dict.fromkeys((*collector.needs, *(option for way in probe.ways for option in way.needs)))
-    known = {option: {"y": True, "m": True, "n": False}.get(config.get(option, "")) for option in needs}
-    return ProbeResult(probe=probe.name, title=probe.title, state="missing", why=_refusal(probe, refused, known))
+    why = _refusal(collector, probe, refused, config)
+    return ProbeResult(probe=probe.name, title=probe.title, state="missing", why=why)
 
 
 def _misses(content: str) -> list[Warn]:

@@ -59,8 +59,11 @@ def _per_op(value: float, ops: int) -> float:
 
 
 def _short(value: float | None) -> str:
+    """A count as it is, a figure per operation with four digits or so."""
     if value is None:
         return "-"
+    if isinstance(value, int):
+        return str(value)
     if value and abs(value) < 10:
         return f"{value:.3f}"
     return f"{value:.1f}" if abs(value) < 1000 and value != int(value) else f"{value:.0f}"
@@ -177,7 +180,7 @@ def render(parts: Sequence[Part]) -> str:
     """The tables of one or more traces. Names from guests are shown with control characters replaced."""
     out = []
     for experiment, results in parts:
-        out += [f"kdelta trace {experiment.id}: in boots of their own; no figure here is a speed", ""]
+        out += [f"kdelta trace {experiment.id}: traced, so no figure here is a speed", ""]
         for group in _grouped(results):
             for at in range(1, max(len(group), 2), _COLUMNS - 1):
                 shown = [group[0], *group[at : at + _COLUMNS - 1]]
