@@ -178,7 +178,7 @@ def _opened(tree: Worktree, files: Mapping[str, patch.File], tools: Toolchain, l
     tree.lay(files)
     shop = _Workshop(tree=tree, tools=tools, headers=tree.home / f"headers-{tools.arch}" / "usr", log=log)
     said.step("installing the kernel's headers for its selftests")
-    shop.make(tree.src, ["headers_install"])
+    shop.make(tree.src, ["headers"])
     return shop
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 MAKEFILE = """\
 VERSION = 6
 PATCHLEVEL = 12
-headers_install:
+headers:
 	@mkdir -p $(O)/usr/include/linux
 	@cp include/uapi/linux/answer.h $(O)/usr/include/linux/
 """
