@@ -150,7 +150,7 @@ void crng_seed(uint64_t seed);
 /* A process that holds what (seed, job) says, until it is killed; -1 where there is none. */
 pid_t perturb_start(uint64_t seed, unsigned int job);
 
-/* harness_boss.c */
+/* harness_boss.c; harness_hello.c */
 struct boss {
 	struct stream *stream;
 	const char *data_dir;

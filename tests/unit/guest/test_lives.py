@@ -46,7 +46,8 @@ def run(program: Path, tmp_path: Path) -> Run:
         )
         (tmp_path / "jobs").write_text(text)
         with (tmp_path / "stream").open("wb") as file:
-            argv = [program, "--native", "--jobs", tmp_path / "jobs", "--data", shipped("guest") / "data"]
+            argv: list[str | Path] = [program, "--native", "--jobs", tmp_path / "jobs"]
+            argv += ["--data", shipped("guest") / "data"]
             subprocess.run([*argv, "--fd", str(file.fileno())], pass_fds=[file.fileno()], check=True, timeout=300)
         stream = parse((tmp_path / "stream").read_bytes())
         assert (stream.state, stream.noise) == ("ok", ())
@@ -86,6 +87,15 @@ def test_every_object_has_a_cost_or_names_what_is_missing(run: Run) -> None:
 def test_pressure_is_for_guests(run: Run, program: Path, tmp_path: Path) -> None:
     (tmp_path / "j").write_text("kdelta-jobs 1\nset mode timed\njob 0 getppid pressure=2x60%\nend\n")
     with (tmp_path / "s").open("wb") as file:
-        argv = [program, "--native", "--jobs", tmp_path / "j", "--data", tmp_path, "--fd", str(file.fileno())]
+        argv: list[str | Path] = [
+            program,
+            "--native",
+            "--jobs",
+            tmp_path / "j",
+            "--data",
+            tmp_path,
+            "--fd",
+            str(file.fileno()),
+        ]
         subprocess.run(argv, pass_fds=[file.fileno()], check=True, timeout=60)
     assert b"memory pressure is for timed runs in a guest" in (tmp_path / "s").read_bytes()
