@@ -55,12 +55,16 @@ def new(
     for case in template.cases:
         if workloads[case.workload].exact_ops == 0:
             raise UserError(f"case {case.name}: its loop never returns, so its operations cannot be traced one by one")
-    extra = {**template.extra, "what": ",".join(one.name for one in sets) or HOLD}
+    extra = {key: value for key, value in template.extra.items() if key == "folders"}
+    extra |= {"what": ",".join(one.name for one in sets) or HOLD}
     if ops is not None:
         extra["ops"] = str(ops)
+    # Memory pressure is for measuring: it would only be traced too.
+    cases = tuple(replace(case, pressure="") for case in template.cases)
     return session.new_experiment(
         replace(
             template,
+            cases=cases,
             kind=KIND,
             mode="exact" if exact else "timed",
             blocks=1,
@@ -197,7 +201,7 @@ def execute_holds(
     workloads: Mapping[str, Workload],
     folders: Sequence[Path] = (),
 ) -> None:
-    """Count instructions in mutexes, exactly, for an experiment whose ``what`` is ``hold``; each boot is stored at once.
+    """Count instructions in mutexes, exactly, for an experiment whose ``what`` is ``hold``; each boot is stored whole.
 
     Raises:
         HostError: no QEMU, no compiler, or the disk is full. GuestError: the plugin's output is damaged.
@@ -303,3 +307,19 @@ def results(store: Store, name: str) -> tuple[Experiment, tuple[traces.SetResult
                 boot=(stored.state, stored.why),
             )
     return experiment, tuple(found[key] for key in sorted(found))
+
+
+def run(
+    experiment: Experiment,
+    store: Store,
+    voice: session.Voice,
+    workloads: Mapping[str, Workload],
+    folders: Sequence[Path] = (),
+) -> None:
+    """Boot what has not been booted yet, in the way that the experiment asks for.
+
+    Raises:
+        HostError: see ``execute`` and ``execute_holds``; stored boots stay, and running again goes on after them.
+    """
+    way = execute_holds if experiment.extra.get("what") == HOLD else execute
+    way(experiment, store, voice, workloads, folders)

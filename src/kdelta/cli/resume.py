@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import common, leaks
+from kdelta.cli import common, leaks, trace
 from kdelta.errors import UserError
 
 EPILOG = """\b
@@ -38,6 +38,9 @@ def command(experiment: str, time_budget: str | None, **options: Any) -> int:
             raise UserError(f"experiment {found.id} is a bisection: kdelta bisect --resume {found.id}")
         folders = tuple(Path(line) for line in found.extra.get("folders", "").splitlines() if line)
         with Reporter(args.quiet) as reporter:
+            if found.kind == "trace":
+                trace.go_on(store, found, folders, reporter)
+                return trace.conclude(trace.show(store, [found.id], args.format == "json", args.output))
             common.run_experiment(store, found, reporter, folders, budget_s)
         if found.kind == "leaks":
             return leaks.conclude(leaks.show(store, found.id, as_json=args.as_json, output=args.output), None)

@@ -92,8 +92,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
             )
             made = [_run(store, template, sets, workloads, args.ops, args.folders, reporter) for sets in wanted]
         found = show(store, made, args.as_json, args.output)
-    _raise_if_nothing(found)
-    return 0
+    return conclude(found)
 
 
 def split(what: str) -> list[tuple[Collector, ...]]:
@@ -126,8 +125,19 @@ def _run(
 
     experiment = tracing.new(template, sets, workloads, ops, common.now)
     store.create(experiment)
-    (tracing.execute if sets else tracing.execute_holds)(experiment, store, voice, workloads, folders)
+    try:
+        tracing.run(experiment, store, voice, workloads, folders)
+    except KeyboardInterrupt:
+        voice.note(f"interrupted: finished boots are kept; go on with: kdelta resume {experiment.id}")
+        raise
     return experiment.id
+
+
+def go_on(store: Store, experiment: Experiment, folders: tuple[Path, ...], voice: Voice) -> None:
+    """Run what is left of a stored trace (``kdelta resume``)."""
+    from kdelta import tracing
+
+    tracing.run(experiment, store, voice, common.load_workloads(folders), folders)
 
 
 def show(store: Store, names: Sequence[str], as_json: bool, output: Path | None) -> tuple[SetResult, ...]:
@@ -156,8 +166,13 @@ def beside(store: Store, measured: Experiment, what: str, folders: tuple[Path, .
     return [_run(store, measured, sets, workloads, None, folders, voice) for sets in split(what)]
 
 
-def _raise_if_nothing(found: tuple[SetResult, ...]) -> None:
-    """Exit code 3 where no guest came back at all."""
+def conclude(found: Sequence[SetResult]) -> int:
+    """The exit code of a trace.
+
+    Raises:
+        GuestError: no guest came back at all.
+    """
     if found and all(result.state in ("lost", "panicked", "hung") for result in found):
         first = found[0]
         raise GuestError(f"no kernel could be traced: {first.kernel}: {first.state}: {first.why}")
+    return 0
