@@ -32,6 +32,9 @@ _NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_-]*(/[A-Za-z0-9_][A-Za-z0-9_-]*)*$"
 # What of a source its tests are made from.
 _SWAYS = re.compile(r"^(tools|include|scripts)/|^arch/[^/]+/include/|(^|/)Makefile$")
 _DATA_BYTES = 1 << 20
+# Debian packages of what suites need beside libc, by a word of the compiler's complaint.
+_PACKAGES = {"sys/capability.h": "libcap-dev", "-lcap": "libcap-dev", "numa": "libnuma-dev", "libmnl": "libmnl-dev",
+             "-lmnl": "libmnl-dev", "liburing": "liburing-dev", "popt": "libpopt-dev", "openssl": "libssl-dev"}  # fmt: skip
 _MARKS = {"program": "TEST_GEN_PROGS TEST_CUSTOM_PROGS", "file": "TEST_GEN_PROGS_EXTENDED TEST_GEN_FILES",
           "script": "TEST_PROGS", "data": "TEST_FILES"}  # fmt: skip
 
@@ -110,6 +113,11 @@ def _listed(shop: _Workshop, folder: Path, words: list[str]) -> dict[str, list[s
     return found
 
 
+def _remedy(complaint: str) -> str:
+    package = next((package for word, package in _PACKAGES.items() if word in complaint), "")
+    return f" (apt install {package})" if package else ""
+
+
 def _make(shop: _Workshop, name: str, out: Path, jobs: int) -> Suite:
     """Build one suite into ``out``; tests that do not build are left out and named."""
     folder = shop.tree.src / FOLDER / name
@@ -120,7 +128,7 @@ def _make(shop: _Workshop, name: str, out: Path, jobs: int) -> Suite:
     try:
         shop.make(folder, ["-k", f"-j{jobs}", *words, "all"])
     except BuildError as error:
-        failed = error.line
+        failed = error.line + _remedy(error.line)
     listed = _listed(shop, folder, words)
     programs = {Path(path).name: str(out / Path(path).name) for path in listed["program"]}
     files = {Path(path).name: str(out / Path(path).name) for path in listed["file"]}

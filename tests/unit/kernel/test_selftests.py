@@ -142,3 +142,10 @@ def test_an_unknown_suite_is_refused_with_its_folder(tree: Path) -> None:
 def test_a_kernel_without_source_has_no_selftests() -> None:
     with pytest.raises(UserError, match="its selftests are in its source"):
         selftests.build_suites(parse_kernel("debian:6.12"), ["pidfd"])
+
+
+def test_a_library_that_is_missing_is_named_with_its_package(tree: Path) -> None:
+    bad = tree / "tools/testing/selftests/hopeless/bad.c"
+    bad.write_text('#include "no-such-place/sys/capability.h"\n')
+    with pytest.raises(HostError, match=r"apt install libcap-dev"):
+        selftests.build_suites(parse_kernel(f"src:{tree}"), ["hopeless"])
