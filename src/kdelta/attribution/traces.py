@@ -1,54 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a guest read from the tracefs -> counts, sums and histograms by call site. Pure.
 
-The format of hist files is in the kernel's Documentation/trace/histogram.rst. A log2 bucket ``~ 2^n`` holds the values
-above 2^(n-1) up to 2^n. Figures are of all counted operations; ``SetResult.ops`` says of how many.
+Figures are of all counted operations; ``SetResult.ops`` says of how many.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
 
+from kdelta.attribution.tracefs import FRAME, Entry, Hist, Key, files, parse_hist, plain
 from kdelta.collectors import Collector, Probe, Table, Way
-from kdelta.errors import GuestError
-from kdelta.guest.protocol import Done, Record, Repetition, Trace
+from kdelta.guest.protocol import Done, Record, Repetition
 from kdelta.kernel.symbols import fold
 from kdelta.model import State, Warn
 
-Key = str | tuple[str, ...]  # a stack is a tuple, innermost first
-
-_INFO = re.compile(r"^# trigger info: hist:(?:name=[^:]*:)?keys=([^:]+)", re.MULTILINE)
-_VALUE = re.compile(r"([A-Za-z_][\w.]*):\s+(-?\d+)")
-_MAX = re.compile(r"^\s+max:\s+(\d+)", re.MULTILINE)
-_TOTAL = re.compile(r"^\s+(Hits|Entries|Dropped): (\d+)", re.MULTILINE)
 _SYMBOL = re.compile(r"^\[([0-9a-f]+)\]\s+(\S+)$")
-_FRAME = re.compile(r"^(?:\[<[0-9a-fx]+>\] )?([\w.$]+)\+0x[0-9a-f]+/0x[0-9a-f]+")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+(/0x[0-9a-f]+)?( \[\w+\])?$")
 _MISSED = re.compile(r"^\s*(\S+)\s+(\d+)\s+(\d+)\s*$", re.MULTILINE)
 _TAKERS_SHOWN = 3
 ProbeState = Literal["ok", "missing", "absent"]
-
-
-class Entry(Struct, frozen=True, kw_only=True):
-    """One line of a histogram: keys by name, values by name (``hitcount`` always), the maximum where one is kept."""
-
-    keys: dict[str, Key]
-    values: dict[str, int]
-    most: int | None = None
-
-
-class Hist(Struct, frozen=True, kw_only=True):
-    """One trigger's table. ``keys`` as the kernel writes them; ``dropped`` events found no room."""
-
-    keys: tuple[str, ...]
-    entries: tuple[Entry, ...]
-    hits: int
-    dropped: int
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -99,88 +74,6 @@ class SetResult(Struct, frozen=True, kw_only=True):
     errors: str = ""
 
 
-def files(records: Iterable[Record], job: int) -> dict[str, str]:
-    """The files that ``job`` read, put together from their records; bytes that are no UTF-8 are replaced.
-
-    Raises:
-        GuestError: a piece is missing.
-    """
-    pieces: dict[str, list[bytes]] = defaultdict(list)
-    expected: dict[str, int] = {}
-    for record in records:
-        if not isinstance(record, Trace) or record.j != job:
-            continue
-        if record.part == 0 and len(pieces[record.name]) == expected.get(record.name):
-            del pieces[record.name], expected[record.name]  # read again by another probe
-        if record.part != len(pieces[record.name]) or expected.setdefault(record.name, record.parts) != record.parts:
-            raise GuestError(f"trace file {record.name} of job {job}: piece {record.part} of {record.parts} is astray")
-        pieces[record.name].append(record.payload())
-    for name, count in expected.items():
-        if len(pieces[name]) != count:
-            raise GuestError(f"trace file {name} of job {job}: {len(pieces[name])} of {count} pieces are there")
-    return {name: b"".join(parts).decode("utf-8", "replace") for name, parts in pieces.items()}
-
-
-def _plain(key: str) -> str:
-    """``ns.log2`` -> ``ns``; both spellings of a stack are one."""
-    name = key.split(".")[0]
-    return "stacktrace" if name == "common_stacktrace" else name
-
-
-def _split_keys(text: str) -> dict[str, Key]:
-    """``call_site: [ffff] f+0x1, order: 0`` or a stack over several lines."""
-    found: dict[str, Key] = {}
-    stack: list[str] | None = None
-    for raw in re.split(r"\n", text):
-        line = raw.strip().removeprefix(",").strip()
-        if stack is not None and _FRAME.match(line) and not re.match(r"^\w+: ", line):
-            stack.append(line)
-            found["stacktrace"] = tuple(stack)
-            continue
-        for part in re.split(r",\s+(?=\w+:)", line):
-            name, colon, value = part.partition(":")
-            if not colon:
-                continue
-            if _plain(name.strip()) == "stacktrace":
-                stack = []
-                found["stacktrace"] = ()
-            else:
-                found[name.strip()] = value.strip().rstrip(",").strip()
-    return found
-
-
-def _entries(body: str) -> tuple[Entry, ...]:
-    found = []
-    at = 0
-    for match in re.finditer(r"^\{(.*?)\}([^\n]*hitcount:[^\n]*)", body, re.MULTILINE | re.DOTALL):
-        at = match.end()
-        after = body[at : body.find("\n{", at) if "\n{" in body[at:] else body.find("\nTotals:", at)]
-        most = _MAX.search(after)
-        found.append(
-            Entry(
-                keys=_split_keys(match[1]),
-                values={name: int(value) for name, value in _VALUE.findall(match[2])},
-                most=int(most[1]) if most else None,
-            )
-        )
-    return tuple(found)
-
-
-def parse_hist(text: str) -> tuple[Hist, ...]:
-    """All tables of one ``hist`` file; a file without any is an event that had no trigger."""
-    found = []
-    for body in text.split("# event histogram\n")[1:]:
-        info = _INFO.search(body)
-        if info is None:
-            continue
-        totals = {name: int(value) for name, value in _TOTAL.findall(body)}
-        keys = tuple(key.replace("common_stacktrace", "stacktrace") for key in info[1].split(","))
-        found.append(
-            Hist(keys=keys, entries=_entries(body), hits=totals.get("Hits", 0), dropped=totals.get("Dropped", 0))
-        )
-    return tuple(found)
-
-
 class _Names:
     """Turns keys into names: call sites by function, locks by who takes them."""
 
@@ -190,7 +83,7 @@ class _Names:
     def site(self, key: Key) -> tuple[str, str]:
         """(function as compared between kernels, exact call site)."""
         if isinstance(key, tuple):
-            frames = [match[1] for line in key if (match := _FRAME.match(line))]
+            frames = [match[1] for line in key if (match := FRAME.match(line))]
             shown = next((name for name in frames if not self._collector.skips(name)), frames[-1] if frames else "?")
             return self._function(shown), shown
         symbol = _SYMBOL.match(key)
@@ -278,10 +171,10 @@ def _added(row: Row, entry: Entry, hits: int, table: Table, exact: str) -> Row:
 
 
 def _table_of(table: Table, content: Mapping[str, str]) -> Hist | None:
-    wanted = {_plain(key) for key in table.keys.split(",")}
+    wanted = {plain(key) for key in table.keys.split(",")}
     for hist in parse_hist(content.get(f"events/{table.on}/hist", "")):
         modifiers = any(key.endswith(".log2") for key in hist.keys)
-        if {_plain(key) for key in hist.keys} == wanted and modifiers == bool(table.bucket):
+        if {plain(key) for key in hist.keys} == wanted and modifiers == bool(table.bucket):
             return hist
     return None
 
