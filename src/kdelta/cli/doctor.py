@@ -71,6 +71,16 @@ def _kvm() -> Finding:
     return Finding("kvm", "limited", f"/dev/kvm opens but ran no stock guest ({known['why']})", "exact mode needs none")
 
 
+def _builds() -> Finding:
+    from kdelta.kernel import toolchain
+
+    packages = toolchain.missing("x86_64")
+    if packages:
+        text = f"src: kernels cannot be built: {', '.join(packages)} missing"
+        return Finding("kernel builds", "missing", text, f"apt-get install {' '.join(packages)}")
+    return Finding("kernel builds", "ok", "src: kernels can be built")
+
+
 def _noise() -> Finding:
     """Spread of a short fixed computation on this machine, now: a rough word, not a calibration."""
     import time
@@ -121,7 +131,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _kvm,
     lambda: _program("compiler", "gcc", "gcc libc6-dev", "compiles the guest's programs and the plugin"),
     lambda: _program("cross compiler", "aarch64-linux-gnu-gcc", CROSS, "arm64 guests"),
-    lambda: _program("kernel builds", "flex", "flex bison bc libelf-dev libssl-dev make", "src: kernels"),
+    _builds,
     lambda: _program("ccache", "ccache", "ccache", "faster rebuilds of src: kernels"),
     lambda: _program("archive", "apt-get", "apt", "debian: kernels"),
     lambda: _program("memory pressure", "stress-ng", "stress-ng", "cases under memory pressure"),

@@ -274,10 +274,10 @@ def _size_bytes(text: str | None) -> int | None:
 def prune(
     older_than: str | None, size: str | None, everything: bool, keep: tuple[str, ...], dry_run: bool, as_json: bool
 ) -> None:
-    """Remove kernels from the cache; they can be fetched again."""
+    """Remove kernels and build trees from the cache; they can be fetched or built again (--size spares build trees)."""
     import time
 
-    from kdelta.kernel import cache
+    from kdelta.kernel import cache, trees
 
     age_s, limit_bytes = _age_s(older_than), _size_bytes(size)
     if age_s is None and limit_bytes is None and not everything:
@@ -289,14 +289,22 @@ def prune(
     gone = cache.doomed(
         found, now_s=time.time(), keep=kept, older_than_s=age_s, limit_bytes=limit_bytes, everything=everything
     )
+    builds = [t for t in trees.trees() if everything or (age_s is not None and time.time() - t.used_s > age_s)]
     if not dry_run:
         with cache.locked(cache.root()):
             for stored in gone:
                 cache.remove(stored)
+        builds = [tree for tree in builds if trees.remove(tree)]  # one in use stays
     if as_json:
-        _print_json({"removed": [_stored_json(stored) for stored in gone], "dry_run": dry_run})
+        removed = [_stored_json(stored) for stored in gone]
+        _print_json({"removed": removed, "build_trees": [tree.name for tree in builds], "dry_run": dry_run})
         return
+    would = "would remove" if dry_run else "removed"
     for stored in gone:
-        click.echo(f"{'would remove' if dry_run else 'removed'} {stored.entry.release} ({_mib(stored.size_bytes)})")
-    freed = _mib(sum(stored.size_bytes for stored in gone))
-    click.echo(f"{len(gone)} of {len(found)} kernels, {freed} {'would be freed' if dry_run else 'freed'}")
+        click.echo(f"{would} {stored.entry.release} ({_mib(stored.size_bytes)})")
+    for tree in builds:
+        click.echo(f"{would} the build tree {tree.name} ({_mib(tree.size_bytes)})")
+    freed = _mib(sum(stored.size_bytes for stored in gone) + sum(tree.size_bytes for tree in builds))
+    click.echo(
+        f"{len(gone)} of {len(found)} kernels, {len(builds)} build trees, {freed} {'would be freed' if dry_run else 'freed'}"
+    )
