@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import errno
+import os
 import secrets
 import signal
 import socket
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -60,6 +63,9 @@ def command(host: str, port: int, ask_token: bool, allow_host: tuple[str, ...]) 
 
     with Store() as store, _listen(host, port) as listener:
         _serve(store, listener, host, ask_token, allow_host)
+    if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
+        sys.stdout.flush()
+        os._exit(0)  # a page that nobody waits for any more is still worked out; nothing is written, so nothing is lost
     return 0
 
 
@@ -98,7 +104,7 @@ def _serve(store: Store, listener: socket.socket, host: str, ask_token: bool, al
     server = uvicorn.Server(
         uvicorn.Config(
             app,
-            log_level="error",
+            log_level="critical",  # the application reports its failures itself
             access_log=False,  # it would hold the token
             server_header=False,
             proxy_headers=False,

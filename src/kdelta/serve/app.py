@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 
 from starlette.applications import Starlette
@@ -12,12 +13,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from kdelta.errors import GuestError, KdeltaError, UserError
+from kdelta.errors import KdeltaError
 from kdelta.serve import page
 from kdelta.serve.experiment_pages import ExperimentPages
 from kdelta.serve.guard import Access, Guard
 from kdelta.serve.history_pages import HistoryPages
 from kdelta.store.store import Store
+
+
+def _story(error: Exception) -> str:
+    """A failure of the host in its own words; any other error with the place in the program where it arose."""
+    if isinstance(error, KdeltaError):
+        return str(error)
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({last.filename}:{last.lineno})"
 
 
 def create_app(store: Store, access: Access, complain: Callable[[str], None]) -> Starlette:
@@ -28,11 +37,9 @@ def create_app(store: Store, access: Access, complain: Callable[[str], None]) ->
     """
 
     def failed(request: Request, error: Exception) -> Response:
-        if isinstance(error, UserError):
+        if isinstance(error, page.Missing):
             return page.error(request, 404, str(error))
-        if isinstance(error, GuestError):
-            return page.error(request, 500, str(error))
-        complain(f"{request.url.path[:200]!r}: {error or type(error).__name__}")
+        complain(f"{request.url.path[:200]!r}: {_story(error)}")
         return page.error(request, 500, "The page could not be made; kdelta serve has said why on its terminal.")
 
     def refused(request: Request, error: Exception) -> Response:

@@ -6,20 +6,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kdelta import analysis
-from kdelta.errors import UserError
 from kdelta.model import CellResult, Experiment, ExperimentResult
 from kdelta.report import registry
-from kdelta.report.charts import intervals
+from kdelta.report.charts import Figure, intervals
 from kdelta.report.curves import functions as functions_chart
 from kdelta.report.curves import sweep as sweep_chart
-from kdelta.report.detail import Detail
+from kdelta.report.detail import Detail, FunctionDiff
 from kdelta.report.scrub import Scrubber
 from kdelta.report.view import View, build
 from kdelta.serve import console, functions, lists, page
+from kdelta.serve.results import Results
 from kdelta.store.rows import ExperimentRow
 from kdelta.store.store import Store
 
@@ -39,11 +39,15 @@ class ExperimentPages:
     """Handlers; ``id`` in their path is an experiment's id, the beginning of one, or ``last``."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store, self._results = store, Results(store)
 
     def _view(self, request: Request) -> tuple[ExperimentResult, Detail, View]:
-        result, detail = analysis.result(self._store, request.path_params["id"])
+        result, detail = self._results.of(self._experiment(request))
         return result, detail, build(result, detail)
+
+    def _experiment(self, request: Request) -> Experiment:
+        with page.looked_up():
+            return self._store.experiment(request.path_params["id"])
 
     def _row(self, experiment: Experiment) -> ExperimentRow:
         return next(row for row in self._store.experiments() if row.id == experiment.id)
@@ -68,7 +72,8 @@ class ExperimentPages:
 
     def report(self, request: Request) -> Response:
         """The report in one of its formats, as ``kdelta report`` writes it."""
-        chosen = registry.find(request.path_params.get("format", "html"))
+        with page.looked_up():
+            chosen = registry.find(request.path_params.get("format", "html"))
         text = chosen.render(self._view(request)[2])
         content = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
         headers = {"content-security-policy": page.REPORT_POLICY} if chosen.name == "html" else None
@@ -81,15 +86,16 @@ class ExperimentPages:
 
     def functions(self, request: Request) -> Response:
         """All functions of a case on two of the experiment's kernels."""
-        experiment = self._store.experiment(request.path_params["id"])
+        experiment = self._experiment(request)
         last = len(experiment.kernels) - 1
         case, before, after = number(request, "case"), number(request, "from"), number(request, "to", last)
         mitigations = "off" if request.query_params.get("mitigations") == "off" else "default"
         if case >= len(experiment.cases) or max(before, after) > last:
-            raise UserError(f"experiment {experiment.id} has no such case or kernel")
+            raise page.Missing(f"experiment {experiment.id} has no such case or kernel")
         if experiment.mode != "exact":
-            raise UserError(f"experiment {experiment.id} measured time: functions come from exact mode")
-        whole = functions.difference(experiment, self._store, case, (before, after), mitigations)
+            raise page.Missing(f"experiment {experiment.id} measured time: functions come from exact mode")
+        with page.looked_up():
+            whole = functions.difference(experiment, self._store, case, (before, after), mitigations)
         difference = Scrubber().struct(whole)
         everything = request.query_params.get("all") == "1"
         shown = [f for f in difference.functions if everything or f.delta]
@@ -98,7 +104,7 @@ class ExperimentPages:
             request,
             experiment=experiment,
             difference=difference,
-            figure=functions_chart(difference, 0) if before != after else None,
+            figure=_chart(difference) if before != after else None,
             shown=shown[:FUNCTIONS_SHOWN],
             left_out=max(0, len(shown) - FUNCTIONS_SHOWN),
             unchanged=sum(not f.delta for f in difference.functions),
@@ -109,7 +115,7 @@ class ExperimentPages:
 
     def boots(self, request: Request) -> Response:
         """Every boot with its state, and its console."""
-        experiment = self._store.experiment(request.path_params["id"])
+        experiment = self._experiment(request)
         state = request.query_params.get("state", "")
         boots = self._store.boots(experiment.id)
         chosen = [boot for boot in boots if not state or boot.state == state]
@@ -123,11 +129,12 @@ class ExperimentPages:
         )
 
     def _console(self, request: Request) -> tuple[Experiment, int, int, bytes]:
-        experiment = self._store.experiment(request.path_params["id"])
+        experiment = self._experiment(request)
         block, slot = request.path_params["block"], request.path_params["slot"]
         if max(block, slot) >= _LARGEST:
-            raise UserError("there is no such boot")
-        return experiment, block, slot, self._store.console(experiment.id, block, slot)
+            raise page.Missing("there is no such boot")
+        with page.looked_up():
+            return experiment, block, slot, self._store.console(experiment.id, block, slot)
 
     def console(self, request: Request) -> Response:
         """The console of one boot, its last MiB where it is longer."""
@@ -151,6 +158,12 @@ class ExperimentPages:
         """The whole console as plain text."""
         content = self._console(request)[3]
         return Response(console.readable(content).encode("utf-8", "replace"), media_type="text/plain")
+
+
+def _chart(difference: FunctionDiff) -> Figure | None:
+    changed = replace(difference, functions=tuple(f for f in difference.functions if f.delta))
+    figure = functions_chart(changed, 0)
+    return figure and replace(figure, caption="The functions that changed most; the table below has them all.")
 
 
 def _drill(result: ExperimentResult, view: View) -> dict[int, str]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from http import HTTPStatus
 from importlib import resources
@@ -14,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from kdelta import __version__
+from kdelta.errors import UserError
 from kdelta.report.figures import absolute
 from kdelta.report.scrub import clean
 from kdelta.units import percent
@@ -22,6 +25,25 @@ REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )  # the report is one page with its style inside; it runs no script either
+
+
+class Missing(UserError):
+    """What was asked for is not in the store; the message may be shown."""
+
+
+@contextmanager
+def looked_up() -> Iterator[None]:
+    """Refusals of what a reader named become ``Missing``; those with a cause of their own are failures of the host.
+
+    Raises:
+        Missing: there is no such thing.
+    """
+    try:
+        yield
+    except UserError as error:
+        if error.__cause__ is not None:
+            raise
+        raise Missing(str(error)) from None
 
 
 def _when(text: str) -> str:

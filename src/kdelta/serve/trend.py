@@ -25,7 +25,13 @@ def series_name(row: HistoryRow) -> str:
 
 def _column(row: HistoryRow, axis: Axis) -> tuple[str, str]:
     """(key, tick): what shares a column, and what stands beneath it."""
-    return (row.experiment, clean(row.created_at[:10], 10)) if axis == "time" else (row.kernel, clean(row.kernel, 64))
+    return (row.experiment, row.created_at) if axis == "time" else (row.kernel, clean(row.kernel, 64))
+
+
+def _dated(columns: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Times as days; as times of the day where all are of one."""
+    part = slice(11, 16) if len({when[:10] for _, when in columns}) == 1 else slice(10)
+    return [(key, clean(when[part], 10)) for key, when in columns]
 
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
@@ -43,46 +49,51 @@ def _ticks(columns: Sequence[tuple[str, str]], x: Sequence[float]) -> list[tuple
     return found
 
 
+def _columns(rows: Sequence[HistoryRow], axis: Axis) -> tuple[list[tuple[str, str]], str]:
+    """The columns that fit, from left to right, and a sentence about those that do not."""
+    columns = list(dict.fromkeys(_column(row, axis) for row in rows))
+    if axis == "kernel":
+        columns.sort(key=lambda column: _natural(column[0]))
+    left_out = max(0, len(columns) - MAX_COLUMNS)
+    which = "oldest" if axis == "time" else "first"
+    text = f" The {left_out} {which} are left out; the table has them." if left_out else ""
+    kept = columns[left_out:]
+    return (_dated(kept) if axis == "time" else kept), text
+
+
 def chart(rows: Sequence[HistoryRow], axis: Axis, title: str) -> Figure | None:
     """One dot per kernel and experiment, its boots' range as a bar behind it; ``rows`` are of one case and metric.
 
     Returns None where no figure can be drawn. More columns than fit leave the oldest out; the caption says so.
     """
     drawn = [row for row in rows if all(drawable(v) is not None for v in (row.value, *row.values))]
-    columns = list(dict.fromkeys(_column(row, axis) for row in drawn))
-    if axis == "kernel":
-        columns.sort(key=lambda column: _natural(column[0]))
-    left_out = max(0, len(columns) - MAX_COLUMNS)
-    columns = columns[left_out:]
+    columns, left_out = _columns(drawn, axis)
     place = {key: index for index, (key, _) in enumerate(columns)}
     drawn = [row for row in drawn if _column(row, axis)[0] in place]
     if not drawn:
         return None
-    names = list(dict.fromkeys(series_name(row) if axis == "time" else _by_mitigations(row) for row in drawn))
     text = f"{len(drawn)} figures of {len(columns)} {'experiments' if axis == 'time' else 'kernels'}."
     area = svg.canvas("trend", title, text, 320)
-    scale = value_axis(area, [value for row in drawn for value in (row.value, *row.values)], drawn[0].unit)
+    scale = value_axis(area, [v for row in drawn for v in (row.value, *row.values)], clean(drawn[0].unit, 24))
     width = (area.right - area.left) / len(columns)
     x = [area.left + width * (index + 0.5) for index in range(len(columns))]
     svg.axis_x(area, _ticks(columns, x), "experiment, oldest first" if axis == "time" else "kernel")
-    lines: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    lines: dict[str, list[tuple[float, float]]] = {}
     for row in drawn:
         name = series_name(row) if axis == "time" else _by_mitigations(row)
         at = x[place[_column(row, axis)[0]]]
-        _range(area, scale, at, row, names.index(name))
-        lines[name].append((at, scale(row.value)))
+        lines.setdefault(name, []).append((at, scale(row.value)))
+        _range(area, scale, at, row, list(lines).index(name))
     for index, points in enumerate(lines.values()):
         _dots(area, points, index) if axis == "kernel" else svg.polyline(area, points, index)
-    kept = f" The {left_out} oldest are left out; the table has them." if left_out and axis == "time" else ""
-    kept = f" The first {left_out} are left out; the table has them." if left_out and axis == "kernel" else kept
     return Figure(
         name="trend",
         title=title,
-        caption=f"Each dot is the median over the boots of one experiment, the bar behind it their range.{kept}",
+        caption=f"Each dot is the median over the boots of one experiment, the bar behind it their range.{left_out}",
         markup=area.markup(),
         header=(),
         rows=(),
-        series=tuple(names),
+        series=tuple(lines),
     )
 
 

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Results that were worked out already: a reader goes back and forth between the pages of one experiment."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from threading import Lock
+from typing import NamedTuple
+
+from kdelta import analysis
+from kdelta.model import Experiment, ExperimentResult
+from kdelta.report.detail import Detail
+from kdelta.store.store import Store
+
+_KEPT = 8
+
+
+class _Stamp(NamedTuple):
+    """What a result depends on: while none of it changes, the result does not either."""
+
+    experiment: Experiment
+    boots: int
+    looks: int
+    floors: dict[str, float]
+
+
+class Results:
+    """``analysis.result`` with a memory of the last few; any number of threads may ask, one works per experiment."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: OrderedDict[str, tuple[_Stamp, ExperimentResult, Detail]] = OrderedDict()
+        self._busy: defaultdict[str, Lock] = defaultdict(Lock)
+        self._lock = Lock()
+
+    def of(self, experiment: Experiment) -> tuple[ExperimentResult, Detail]:
+        """The result of a stored experiment and what may be drawn of it."""
+        with self._lock:
+            busy = self._busy[experiment.id]
+        with busy:
+            stamp = self._stamp(experiment)
+            with self._lock:
+                kept = self._kept.get(experiment.id)
+            if kept is None or kept[0] != stamp:
+                kept = (stamp, *analysis.result(self._store, experiment.id))
+            with self._lock:
+                self._kept[experiment.id] = kept
+                self._kept.move_to_end(experiment.id)
+                while len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+            return kept[1], kept[2]
+
+    def _stamp(self, experiment: Experiment) -> _Stamp:
+        floors = analysis.floors_of(experiment, self._store)
+        boots, looks = len(self._store.done(experiment.id)), len(self._store.looks(experiment.id))
+        return _Stamp(experiment, boots, looks, floors)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A filled store for the pages' tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series
+from kdelta.store.store import Store
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>../../etc/passwd\nsecond\u202eline{{ 7*7 }}"
+CONSOLE = (
+    b"Linux version 6.12\r\n<script>alert(3)</script>\x1b[31mred\x1b[0m\x00\x07\xff\xfe\xe2\x80\xae</pre>\r\nBye\r\n"
+)
+
+
+def kernel(label: str, **more: Any) -> Kernel:
+    fields = {"label": label, "spec": f"debian:{label}", "release": label, "image_path": "/secret/path/image"}
+    return Kernel(**{**fields, "image_sha256": "ab" * 32, **more})  # type: ignore[arg-type]
+
+
+def experiment(name: str, labels: tuple[str, ...], **more: Any) -> Experiment:
+    fields: dict[str, Any] = {
+        "id": name,
+        "mode": "exact",
+        "kernels": tuple(map(kernel, labels)),
+        "cases": (Case(workload="pidfd_open"),),
+        "blocks": 2,
+        "created_at": "2026-05-01T10:00:00+00:00",
+        "command": f"kdelta compare {' '.join(labels)}",
+        "tool_version": "0.1.0",
+    }
+    return Experiment(**{**fields, **more})
+
+
+def boot(block: int, slot: int, cases: int = 1, console: bytes = CONSOLE, **more: Any) -> BootResult:
+    """A boot whose kernel costs 1000 instructions, or 900 in slot 1."""
+    cost = 900 if slot == 1 else 1000
+    shared, own = cost // 2, cost - cost // 2
+    functions = {
+        "do_syscall_64": (100 * 16, 0, 0, 0, 0, 0, 0),
+        "pidfd_create": (shared * 16, 0, 0, 0, 0, 0, 0),
+        f"kernel_{slot}": ((own - 100) * 16, 0, 0, 0, 0, 0, 0),
+    }
+    profile = Profile(ops=16, functions=functions, total=(cost * 16, 0, 0, 0, 0, 0, 0))
+    series = Series(metric="instructions", unit="instructions/op", better="lower", values=(float(cost),) * 3)
+    runs = tuple(RunResult(case=case, state="ok", series=(series,), profile=profile) for case in range(cases))
+    plan = PlannedBoot(block=block, slot=slot, kernel=slot)
+    fields: dict[str, Any] = {
+        "plan": plan,
+        "state": "ok",
+        "started_at": "2026-05-01T10:00:05+00:00",
+        "elapsed_s": 3.5,
+        "console": console,
+        "runs": runs,
+        "argv": ("/secret/path/qemu",),
+    }
+    return BootResult(**{**fields, **more})
+
+
+def fill(store: Store) -> None:
+    """Two experiments that share a case, a hostile one, one with lost boots, one without any boot."""
+    for name, labels, day in (("first", ("6.12", "7.0"), 1), ("second", ("6.1", "7.0"), 2)):
+        store.create(experiment(name, labels, created_at=f"2026-05-0{day}T10:00:00+00:00"))
+        for block in range(2):
+            for slot in range(2):
+                store.save_boot(name, boot(block, slot))
+    store.tag("first", "nightly")
+    store.note("first", "after the BIOS update\nsecond line")
+    long = HOSTILE + "x" * 10_240
+    case = Case(workload="pidfd_open", label=long, params={HOSTILE: HOSTILE})
+    names = (kernel(HOSTILE), kernel(long, spec=HOSTILE, release=HOSTILE, cmdline=HOSTILE))
+    hostile = experiment(
+        "hostile", (), kernels=names, cases=(case,), command=long, kind=HOSTILE, created_at=HOSTILE, host={"h": HOSTILE}
+    )
+    store.create(hostile)
+    for slot in range(2):
+        store.save_boot("hostile", boot(0, slot, console=bytes(range(256)) * 8))
+    store.save_boot("hostile", boot(1, 0, state="panicked", why=HOSTILE, runs=()))
+    store.note("hostile", long)
+    store.create(experiment("empty", ("6.12", "7.0"), created_at="2026-04-01T10:00:00+00:00"))
+
+
+def filled(folder: Path) -> Store:
+    store = Store(f"sqlite:///{folder / 'kdelta.sqlite'}")
+    fill(store)
+    return store

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+import json
+
+import pytest
+from lxml import html
+from serve_store import experiment
+from starlette.testclient import TestClient
+
+from kdelta.serve.app import create_app
+from kdelta.serve.guard import Access
+from kdelta.store.store import Store
+
+PAGES = [
+    "/",
+    "/experiments",
+    "/history",
+    "/history?case=pidfd_open&metric=instructions&by=kernel",
+    "/compare",
+    "/compare?a=6.12&b=6.1",
+    *(
+        f"/experiments/{name}{part}"
+        for name in ("first", "second", "hostile", "empty")
+        for part in ("", "/report", "/boots")
+    ),
+    "/experiments/first/functions?case=0&from=0&to=1",
+    "/experiments/first/functions?case=0&from=1&to=1&all=1",
+    "/experiments/hostile/functions?all=1",
+    "/experiments/first/boots/0.1",
+    "/experiments/hostile/boots/0.0",
+    "/experiments/hostile/boots/1.0",
+    "/nothing",
+    "/experiments/%3Cscript%3E",
+    "/experiments/..%2f..%2fetc%2fpasswd",
+]
+
+
+def tree(client: TestClient, address: str) -> html.HtmlElement:
+    return html.document_fromstring(client.get(address).text)
+
+
+def links(page: html.HtmlElement) -> list[str]:
+    return [a.get("href") for a in page.iter("a")]
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_a_page_runs_nothing_and_says_nothing_of_the_host(
+    client: TestClient, address: str, complaints: list[str]
+) -> None:
+    answer = client.get(address)
+    assert answer.status_code in (200, 404) and not complaints
+    page = html.document_fromstring(answer.text)
+    assert not list(page.iter("script", "img", "iframe", "object", "embed", "base"))
+    assert not [name for element in page.iter() for name in element.attrib if name.startswith("on")]
+    assert all(link.startswith(("/", "#", "?", ".")) for link in links(page))
+    assert "/secret" not in answer.text and "kdelta.sqlite" not in answer.text and "Traceback" not in answer.text
+    assert page.get("lang") == "en" and len(page.findall(".//h1")) == 1 and page.findall(".//main")
+    assert "49" not in page.findtext(".//h1")  # no text of the store is a template
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_every_link_of_a_page_leads_somewhere(client: TestClient, address: str) -> None:
+    base = address.split("?")[0]
+    for link in {link.split("#")[0] for link in links(tree(client, address))}:
+        target = base + link if link.startswith("?") else link
+        if target.startswith("/"):
+            assert client.get(target).status_code == 200, target
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_ids_are_unique_and_controls_have_names(client: TestClient, address: str) -> None:
+    page = tree(client, address)
+    ids = [element.get("id") for element in page.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    assert all(control.getparent().tag == "label" for control in page.iter("select", "input"))
+    assert all(th.get("scope") for th in page.iter("th"))
+    named = [e.get("aria-labelledby") for e in page.iter() if e.get("aria-labelledby")]
+    assert {name for names in named for name in names.split()} <= set(ids)
+
+
+def test_the_list_shows_the_newest_first_with_tags_and_notes(client: TestClient) -> None:
+    page = tree(client, "/experiments")
+    order = [link.rsplit("/", 1)[1] for link in links(page.find(".//ol")) if link.startswith("/experiments/")]
+    assert [name for name in order if name != "hostile"] == ["second", "first", "empty"]
+    text = page.text_content()
+    assert "nightly" in text and "after the BIOS update" in text and "4 of 4 boots" in text and "running" in text
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("?tag=nightly", {"first"}),
+        ("?text=6.1+COMPARE", {"first", "second", "empty"}),
+        ("?kind=sweep", set()),
+        ("?text=bios", {"first"}),
+    ],
+)
+def test_the_list_is_filtered_by_kind_tag_and_text(client: TestClient, query: str, found: set[str]) -> None:
+    addresses = links(tree(client, "/experiments" + query).find(".//main"))
+    names = {a.removeprefix("/experiments/") for a in addresses if a.startswith("/experiments/")} - {"hostile"}
+    assert names == found
+
+
+def test_a_long_list_has_pages(tmp_path_factory: pytest.TempPathFactory) -> None:
+    url = f"sqlite:///{tmp_path_factory.mktemp('long') / 'kdelta.sqlite'}"
+    with Store(url) as store:
+        for number in range(45):
+            store.create(experiment(f"e{number:02}", ("6.12",), created_at=f"2026-01-01T00:{number:02}:00"))
+        client = TestClient(create_app(store, Access(), pytest.fail), base_url="http://localhost")
+        assert "1 to 40 of 45" in client.get("/").text
+        assert "41 to 45 of 45" in client.get("/?page=2").text
+        assert "41 to 45 of 45" in client.get("/?page=99999999").text
+        assert "1 to 40 of 45" in client.get("/?page=-1").text
+
+
+def test_an_empty_store_says_how_to_begin(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with Store(f"sqlite:///{tmp_path_factory.mktemp('none') / 'kdelta.sqlite'}") as store:
+        client = TestClient(create_app(store, Access(), pytest.fail), base_url="http://localhost")
+        for address in ("/", "/history", "/compare"):
+            assert "kdelta compare" in client.get(address).text
+        assert client.get("/experiments/last").status_code == 404
+
+
+def test_an_experiment_leads_to_its_functions(client: TestClient) -> None:
+    page = tree(client, "/experiments/first")
+    assert "-10.00 %" in page.text_content() and "improved" in page.text_content()
+    [where] = [link for link in links(page) if "/functions" in link]
+    text = tree(client, where).text_content()
+    assert "kernel_0" in text and "kernel_1" in text and "-50" in text and "cost the same on both: 1" in text
+    assert "do_syscall_64" not in text and "do_syscall_64" in client.get(where + "&all=1").text
+
+
+def test_an_experiment_has_its_json_and_every_report(client: TestClient) -> None:
+    answer = client.get("/experiments/first.json")
+    assert answer.headers["content-type"] == "application/json"
+    assert json.loads(answer.text)["schema"] == "kdelta/1"
+    mail = client.get("/experiments/first/report.mail")
+    assert mail.headers["content-type"].startswith("text/plain") and "7.0" in mail.text
+    assert client.get("/experiments/first/report.exe").status_code == 404
+    assert client.get("/experiments/none.json").status_code == 404
+
+
+def test_a_beginning_of_an_id_is_enough_unless_it_fits_several(client: TestClient) -> None:
+    assert client.get("/experiments/fir").status_code == 200
+    assert client.get("/experiments/last").status_code == 200
+    assert client.get("/experiments/nope").status_code == 404
+
+
+def test_boots_are_listed_with_their_states_and_lead_to_consoles(client: TestClient) -> None:
+    page = tree(client, "/experiments/hostile/boots")
+    assert "panicked" in page.text_content()
+    assert "/experiments/hostile/boots/1.0" in links(page)
+    only = links(tree(client, "/experiments/hostile/boots?state=panicked"))
+    assert "/experiments/hostile/boots/1.0" in only and "/experiments/hostile/boots/0.0" not in only
+
+
+def test_a_console_is_shown_as_text_whatever_it_holds(client: TestClient) -> None:
+    page = tree(client, "/experiments/first/boots/0.0")
+    text = page.find(".//pre").text
+    assert "<script>alert(3)</script>red␀␇��\\u202e</pre>\nBye" in text
+    plain = client.get("/experiments/first/boots/0.0.txt")
+    assert (
+        plain.headers["content-type"].startswith("text/plain") and plain.headers["x-content-type-options"] == "nosniff"
+    )
+    assert plain.text in ("\n" + text, text.lstrip("\n"), text)
+
+
+@pytest.mark.parametrize("place", ["7.0", "99999999999999999999.0", "0.99999999999999999999", "-1.0", "x.y", "0"])
+def test_a_boot_that_is_not_there_is_a_page(client: TestClient, place: str) -> None:
+    assert client.get(f"/experiments/first/boots/{place}").status_code == 404
+
+
+@pytest.mark.parametrize("query", ["case=9", "from=9", "to=9"])
+def test_functions_that_are_not_there_are_a_page(client: TestClient, query: str) -> None:
+    assert client.get(f"/experiments/first/functions?{query}").status_code == 404
+
+
+@pytest.mark.parametrize("query", ["case=-1", "case=x", "case=²", "from=1e9", "mitigations=<b>", "all=<script>"])
+def test_odd_numbers_in_a_query_count_as_not_given(client: TestClient, query: str) -> None:
+    assert client.get(f"/experiments/empty/functions?{query}").status_code == 404  # no profile yet
+    assert client.get("/experiments/first/functions", params={"case": "²"}).status_code == 200
+
+
+def test_history_joins_experiments_in_a_chart_and_a_table(client: TestClient) -> None:
+    page = tree(client, "/history?case=pidfd_open")
+    rows = page.findall(".//table/tbody/tr")
+    dated = [row for row in rows if "2026-05-0" in row.text_content()]
+    assert [row.find("td").text for row in dated] == ["7.0", "6.1", "7.0", "6.12"]
+    assert len(list(page.iter("circle"))) == len(rows)
+    assert "no verdict" in page.text_content() or "not a verdict" in page.text_content()
+    assert "6.12" in client.get("/history?case=pidfd_open&tag=nightly").text
+    assert "6.1<" not in client.get("/history?case=pidfd_open&tag=nightly").text.split("<tbody>")[1]
+
+
+def test_any_two_kernels_are_compared_without_a_verdict(client: TestClient) -> None:
+    text = tree(client, "/compare?a=6.12&b=7.0&bx=second").text_content()
+    assert "-10.00 %" in text and "not interleaved" in text and "improved" not in text
+    together = tree(client, "/compare?a=6.12&ax=first&b=7.0&bx=first").text_content()
+    assert "its page has the verdict" in together
+    assert "same image" in tree(client, "/compare?a=6.12&ax=first&b=6.12&bx=first").text_content()
+
+
+def test_a_hostile_name_can_be_chosen_from_the_forms(client: TestClient) -> None:
+    page = tree(client, "/compare")
+    names = [o.get("value") for o in page.find(".//select").iter("option") if "script" in (o.get("value") or "")]
+    assert len(names) == 2
+    for name in names:
+        sent = client.get("/compare", params={"a": name.replace("\n", "\r\n"), "b": "7.0"})
+        assert sent.status_code == 200 and "+0.00 %" not in sent.text and "Kernels</h2>" in sent.text
+    cases = [o.get("value") for o in tree(client, "/history").find(".//select").iter("option")]
+    [hostile] = [case for case in cases if "script" in case]
+    assert "<circle" in client.get("/history", params={"case": hostile.replace("\n", "\r\n")}).text
+
+
+def test_a_failure_of_the_host_keeps_its_paths_to_the_terminal(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("broken")
+    complaints: list[str] = []
+    with Store(f"sqlite:///{folder / 'kdelta.sqlite'}") as store:
+        app = create_app(store, Access(), complaints.append)
+        client = TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
+        store.close()
+        (folder / "kdelta.sqlite").write_bytes(b"not a database" * 1000)
+        answer = client.get("/experiments")
+    assert answer.status_code == 500 and str(folder) not in answer.text and "Traceback" not in answer.text
+    assert any(str(folder) in text for text in complaints)
