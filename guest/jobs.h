@@ -12,7 +12,15 @@ struct param {
 };
 
 /* A line of what a job collects with the kernel's tracefs (trace.h). */
-enum trace_verb { TRACE_PROBE, TRACE_TRY, TRACE_DO, TRACE_ARM, TRACE_DISARM, TRACE_READ, TRACE_UNDO };
+enum trace_verb {
+	TRACE_PROBE,
+	TRACE_TRY,
+	TRACE_DO,
+	TRACE_ARM,
+	TRACE_DISARM,
+	TRACE_READ,
+	TRACE_UNDO
+};
 
 struct trace_line {
 	enum trace_verb verb;
