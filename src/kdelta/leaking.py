@@ -105,7 +105,7 @@ def _growth(what: str, unit: str, values: Sequence[float], ops: float) -> Growth
     return Growth(
         what=what,
         unit=unit,
-        per_op=slopes.slope(values, ops),
+        per_op=round(slopes.slope(values, ops), 6) + 0.0,  # no -0.0, no 1e-17
         batches=slopes.increments(values, ops),
         leaking=slopes.grows(values, ops, LEAST_PER_OP),
     )
