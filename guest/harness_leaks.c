@@ -5,7 +5,7 @@
  * it and after each further one the settled counts go into records
  *
  *	val "leak<batch>:<what>"	dentries, inodes, files, pids, free_bytes,
- *					page_table_bytes, slab/<cache> in objects
+ *					page_table_bytes, vmalloc_bytes, slab/<cache> in objects
  *	val "leak_batches", "leak_ops"	how many lives were counted, operations of each
  *
  * Of the slab caches only those are told whose count has ever changed.
@@ -118,6 +118,7 @@ void leaks_report(const struct leaks *l, uint64_t ops)
 		put_count(l, i, "files", k->files);
 		put_count(l, i, "pids", k->pids);
 		put_count(l, i, "page_table_bytes", k->page_table_bytes);
+		put_count(l, i, "vmalloc_bytes", k->vmalloc_bytes);
 		put_count(l, i, "free_bytes", k->free_bytes);
 	}
 	put_slabs(l);

@@ -166,11 +166,13 @@ static void read_now(struct wl_kstat *k, struct slabs *slabs)
 		.slab_objects = objects(slabs),
 		.slab_object_bytes = object_bytes(slabs),
 		.page_table_bytes = -1,
+		.vmalloc_bytes = -1,
 		.free_bytes = -1,
 	};
 	if (!read_whole("/proc/meminfo", &t)) {
 		k->slab_bytes = meminfo(&t, "Slab");
 		k->page_table_bytes = meminfo(&t, "PageTables");
+		k->vmalloc_bytes = meminfo(&t, "VmallocUsed");
 		k->free_bytes = meminfo(&t, "MemFree");
 	}
 	text_free(&t);

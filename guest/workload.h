@@ -107,10 +107,11 @@ void wl_value(struct wl *wl, const char *name, double value);
 /* System-wide object counts, for figures(); settled first (sync, drop caches, wait). */
 struct wl_kstat {
 	int64_t dentries, inodes, files, pids; /* -1: the kernel does not say */
-	int64_t slab_bytes;	   /* pages of slabs, in use or not */
-	int64_t slab_objects;	   /* in use */
+	int64_t slab_bytes;		       /* pages of slabs, in use or not */
+	int64_t slab_objects;		       /* in use */
 	int64_t slab_object_bytes; /* objects in use times their size: exact once settled */
 	int64_t page_table_bytes;
+	int64_t vmalloc_bytes; /* without areas that are freed but not yet purged */
 	int64_t free_bytes;
 };
 void wl_kstat_settled(struct wl_kstat *k);

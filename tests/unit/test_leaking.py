@@ -56,6 +56,13 @@ def test_pages_that_never_come_back_are_a_leak() -> None:
     assert page.per_op == pytest.approx(2 * 256 / 500)
 
 
+def test_areas_that_are_freed_but_not_yet_purged_are_no_leak_and_their_pages_would_be() -> None:
+    lazy = _facts(slab__vmap_area=[100.0, 700.0, 1300.0, 1900.0], vmalloc_bytes=[4096.0] * 4)
+    assert [g.what for g in leaking.growth(lazy) if g.leaking] == []
+    held = _facts(slab__vmap_area=[100.0, 700.0, 1300.0, 1900.0], vmalloc_bytes=[0.0, 2 * MIB, 4 * MIB, 6 * MIB])
+    assert [g.what for g in leaking.growth(held) if g.leaking] == ["vmalloc"]
+
+
 def test_what_the_kernel_does_not_say_is_no_figure() -> None:
     facts = _facts(dentries=[1.0, 1.0, 1.0, 1.0])
     facts |= {"leak0:slab/x": 1.0, "leak3:slab/x": 9999.0}  # a cache that was made in between
