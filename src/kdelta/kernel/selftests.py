@@ -34,7 +34,7 @@ _SWAYS = re.compile(r"^(tools|include|scripts)/|^arch/[^/]+/include/|(^|/)Makefi
 _DATA_BYTES = 1 << 20
 # Debian packages of what suites need beside libc, by a word of the compiler's complaint.
 _PACKAGES = {"sys/capability.h": "libcap-dev", "-lcap": "libcap-dev", "numa": "libnuma-dev", "libmnl": "libmnl-dev",
-             "-lmnl": "libmnl-dev", "liburing": "liburing-dev", "popt": "libpopt-dev", "openssl": "libssl-dev"}  # fmt: skip
+             "-lmnl": "libmnl-dev", "liburing": "liburing-dev", "popt": "libpopt-dev", "ssl": "libssl-dev"}  # fmt: skip
 _MARKS = {"program": "TEST_GEN_PROGS TEST_CUSTOM_PROGS", "file": "TEST_GEN_PROGS_EXTENDED TEST_GEN_FILES",
           "script": "TEST_PROGS", "data": "TEST_FILES"}  # fmt: skip
 
