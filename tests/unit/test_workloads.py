@@ -189,8 +189,8 @@ def test_needs_depend_on_the_parameters(shipped: dict[str, Workload]) -> None:
 
 
 def test_a_workload_changes_only_the_effort_that_it_names(shipped: dict[str, Workload]) -> None:
-    effort = shipped["fork_vmas"].effort(Effort(windows=5))
-    assert (effort.window_ms, effort.windows) == (200, 5)
+    effort = shipped["fork_vmas"].effort(Effort(repetitions=5))
+    assert (effort.window_ms, effort.repetitions) == (30, 5)
 
 
 def test_the_example_of_the_how_to_is_a_valid_workload(tmp_path: Path) -> None:
