@@ -8,15 +8,18 @@ A subcommand is a module of this package with a ``command``; its heavy imports b
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import os
+import re
 import sys
 
 import click
 
-from kdelta import __version__, cli
+from kdelta import __version__
 from kdelta.errors import KdeltaError
 
-_NOT_COMMANDS = {"main", "common", "progress"}
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+_NOT_COMMANDS = {"__init__", "main", "common", "progress"}
+_ABOUT = re.compile(r'^"""`*kdelta [a-z-]+`*: (.+?)"""$', re.MULTILINE)
 EPILOG = """\b
 Examples:
   kdelta compare debian:6.12 debian:7.0          which kernel is faster, and why
@@ -29,21 +32,34 @@ Exit codes: 0 done, 1 refused input, 2 host or build failed, 3 guest lost, 4 --f
 """
 
 
+def _modules() -> dict[str, str]:
+    """Module by subcommand: every file of this package that is not a helper."""
+    names = sorted(file.removesuffix(".py") for file in os.listdir(FOLDER) if file.endswith(".py"))
+    found = {name.strip("_").replace("_", "-"): name for name in names if not name.startswith("_")}
+    return {command: name for command, name in found.items() if name not in _NOT_COMMANDS}
+
+
 class _Commands(click.Group):
-    """Subcommands loaded when they are asked for."""
+    """Subcommands loaded when they are asked for; their list is made from the first lines of their files."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        names = (m.name for m in pkgutil.iter_modules(cli.__path__) if m.name not in _NOT_COMMANDS)
-        return sorted(name.strip("_").replace("_", "-") for name in names if not name.startswith("_"))
+        return sorted(_modules())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        name = _modules().get(cmd_name)
+        if name is None:
             return None
-        name = cmd_name.replace("-", "_")
-        known = {m.name for m in pkgutil.iter_modules(cli.__path__)}
-        module = importlib.import_module(f"kdelta.cli.{name if name in known else name + '_'}")
-        command: click.Command = module.command
+        command: click.Command = importlib.import_module(f"kdelta.cli.{name}").command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = []
+        for command, name in sorted(_modules().items()):
+            with open(os.path.join(FOLDER, f"{name}.py"), encoding="utf-8") as file:
+                match = _ABOUT.search(file.read(400))
+            rows.append((command, match.group(1).rstrip(".") if match else ""))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
