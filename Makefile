@@ -30,10 +30,12 @@ test: setup
 	$(PY) -m pytest -m 'not full' --durations=8
 
 test-full: setup
+	@tools/system-packages.sh full
 	$(PY) -m pytest --durations=20
 
 bench: setup
 	$(PY) tools/bench.py
+	$(PY) tools/bench_serve.py
 
 trial: setup
 	$(PY) tools/trial.py

@@ -5,10 +5,13 @@ set -euo pipefail
 
 packages=(qemu-system-x86 qemu-system-arm gcc libc6-dev make python3 python3-venv git ca-certificates
 	clang-format util-linux xz-utils binutils debian-archive-keyring)
+# "full": also what make test-full needs
+full=()
+[ "${1:-}" != full ] || full=(chromium chromium-driver)
 optional=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross flex bison bc libelf-dev libssl-dev ccache cpio strace stress-ng)
 
 missing=()
-for package in "${packages[@]}" "${optional[@]}"; do
+for package in "${packages[@]}" "${optional[@]}" "${full[@]}"; do
 	dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
 done
 [ ${#missing[@]} -eq 0 ] && exit 0

@@ -85,7 +85,7 @@ def _plan(blocks: int | None, max_blocks: int | None) -> tuple[int, tuple[int, .
     show_default=True,
     help="CPU mitigations as booted by default, off, or both as separate cells.",
 )
-@click.option("--blocks", type=click.IntRange(1, 1000), help="Timed: a fixed number of blocks (boots per kernel).")
+@click.option("--blocks", type=click.IntRange(1, 400), help="Timed: a fixed number of blocks (boots per kernel).")
 @click.option(
     "--max-blocks", type=click.IntRange(8, 40), help="Timed: the most blocks of the sequential plan.  [default: 20]"
 )
