@@ -68,8 +68,9 @@ def refuse_unbuilt(texts: Sequence[str]) -> None:
 
 
 def _archive(program: Path, built: Sequence[Suite], jobs: str) -> bytes:
-    files = {"init": program.read_bytes(), "jobs": jobs.encode("ascii")}
-    runnable = {"init"}
+    binary = program.read_bytes()
+    files = {"init": binary, "jobs": jobs.encode("ascii"), "bin/sleep": binary}  # pidfd_test executes /bin/sleep
+    runnable = {"init", "bin/sleep"}
     for suite in built:
         for name, path in (suite.programs | suite.files).items():
             place = f"selftests/{suite.name}/{name}"

@@ -85,3 +85,9 @@ def test_a_program_that_is_not_there_fails_with_its_reason(program: Path, tmp_pa
     found = run(program, tmp_path, "nosuch")["s:nosuch"]
     assert (found.exit, found.result) == (126, "not ok")
     assert "cannot run" in found.lines[0]
+
+
+def test_the_guest_program_is_also_the_sleep_that_selftests_execute(program: Path, tmp_path: Path) -> None:
+    shutil.copy(program, tmp_path / "sleep")
+    assert subprocess.run([tmp_path / "sleep", "0"], check=False, timeout=60).returncode == 0
+    assert subprocess.run([program, "0"], check=False, capture_output=True, timeout=60).returncode == 2
