@@ -250,6 +250,15 @@ def _taken_over(boots: Sequence[BootRow]) -> tuple[Warn, ...]:
     )
 
 
+def _machine(boots: Sequence[BootRow]) -> dict[str, str]:
+    """What the boots ran on; several QEMUs in one experiment are all named."""
+    return {
+        key: ", ".join(sorted({b.machine[key] for b in boots if key in b.machine}))
+        for key in ("accel", "qemu")
+        if any(key in b.machine for b in boots)
+    }
+
+
 def _faulty(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[str, ...]:
     return tuple(
         f"{experiment.kernels[b.kernel].label}, block {b.block}, slot {b.slot}: {b.state}: {b.why} "
@@ -276,7 +285,7 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
     ]
     planned = experiment.blocks * len(experiment.kernels) * len(experiment.mitigations)
     answer = ExperimentResult(
-        experiment=experiment,
+        experiment=replace(experiment, host=experiment.host | _machine(boots)),
         results=tuple(explained),
         boots_done=len(boots),
         boots_planned=planned,
