@@ -11,6 +11,9 @@ from kdelta.machine.options import GuestSpec
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 # REP features change what a copy costs: with ERMS/FSRM the kernel patches its copies to "rep movsb", which the
 # emulator executes one byte at a time (FEASIBILITY.md). fsrs and fzrm are unknown to QEMU 7.2.
+# The "max" CPU grows with QEMU: between 7.2 and 10.0 it gained another family (which decides X86_FEATURE_REP_GOOD, so
+# whether Linux before 6.4 clears memory with "rep stosq") and the features below. Exact guests keep to what 7.2 had.
+_PINNED = ",family=15,model=107,stepping=1,-rdseed,-sha-ni,-rdpid,-x2apic,-cmp-legacy,-3dnowprefetch,-wbnoinvd,-xsaveerptr"
 _REP_OFF_OLD = ",-erms,-fsrm"
 _REP_OFF_NEW = ",-erms,-fsrm,-fsrs,-fzrm"
 _NAMES = {"x86_64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
@@ -50,9 +53,11 @@ def _cpu(guest: GuestSpec) -> str:
         return "host"
     if guest.arch == "arm64":
         return "max,pauth-impdef=on"
-    if guest.mode == "exact" and not guest.options.rep_features:
-        return "max" + (_REP_OFF_NEW if guest.qemu_version >= (9, 0) else _REP_OFF_OLD)
-    return "max"
+    if guest.mode == "timed":
+        return "max"
+    if guest.options.rep_features:
+        return "max" + _PINNED
+    return "max" + _PINNED + (_REP_OFF_NEW if guest.qemu_version >= (9, 0) else _REP_OFF_OLD)
 
 
 def _machine(guest: GuestSpec) -> list[str]:
