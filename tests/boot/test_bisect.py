@@ -24,7 +24,7 @@ from kdelta.kernel import debian
 pytestmark = pytest.mark.full
 
 COMMITS = int(os.environ.get("KDELTA_TEST_COMMITS", "32"))
-CULPRIT = COMMITS * 2 // 3
+CULPRIT = COMMITS * 3 // 4
 BROKEN = frozenset(range(COMMITS // 2 - 1, COMMITS // 2 + 2)) - {CULPRIT - 1, CULPRIT}  # around the first commit tested
 SIGNATURE = "pipe_write(struct kiocb *iocb, struct iov_iter *from)\n{\n"
 COST = """static noinline void pipe_costs(void)
@@ -84,13 +84,14 @@ def make_tree(root: Path, loops: int) -> Tree:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    return make_tree(tmp_path_factory.mktemp("bisect") / "linux", 64)
+    return make_tree(tmp_path_factory.mktemp("bisect") / "linux", 1000)
 
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def check(found: dict[str, Any], tree: Tree) -> None:
+    assert not found["same_why"]
     assert [commit["hash"] for commit in found["suspects"]] == [tree.hashes[CULPRIT]]
     assert found["suspects"][0]["subject"] == f"pipe: change {CULPRIT}"
     assert found["parent"] == tree.hashes[CULPRIT - 1]

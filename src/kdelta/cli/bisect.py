@@ -204,7 +204,7 @@ def _show(store: Store, answer: Answer, as_json: bool) -> None:
     if row is not None:
         effect = "" if row.effect_percent is None else f"{row.effect_percent:+.2f} %, "
         click.echo(f"Against its parent {answer.parent[:12]}: {effect}{row.verdict or row.state}"
-                   f" ({row.baseline} -> {row.patched} {row.unit}; GOOD to BAD: {change})")  # fmt: skip
+                   f" ({_figure(row.baseline)} -> {_figure(row.patched)} {row.unit}; GOOD to BAD: {change})")  # fmt: skip
         if row.because_text:
             click.echo(f"  because {row.because_text}")
         if row.verdict not in ("improved", "regressed"):
@@ -217,6 +217,10 @@ def _show(store: Store, answer: Answer, as_json: bool) -> None:
         click.echo(
             f"It is a merge: to look into its branch, bisect from a commit that {merge.parents[1][:12]} descends from."
         )
+
+
+def _figure(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:g}"
 
 
 def _verdict(answer: Answer) -> str:
