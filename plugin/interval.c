@@ -61,11 +61,11 @@ static void fill_accesses(struct row *r, const struct insn *insn, const uint64_t
 	}
 }
 
-static void add_insn(const struct block *b, uint32_t k, uint64_t starts, uint64_t next_starts)
+static void add_insn(const struct block *b, uint32_t k, bool at_end, uint64_t starts,
+		     uint64_t next_starts)
 {
 	const struct insn *insn = &b->insns[k];
 	const uint64_t *sum = b->sum[k];
-	bool at_end = k + 1 == b->n;
 	struct row *r;
 
 	if (insn->kind == KIND_MARK || !(starts | sum[SLOT_ONE] | sum[SLOT_TWO]))
@@ -96,12 +96,19 @@ static void add_insn(const struct block *b, uint32_t k, uint64_t starts, uint64_
 static void add_block(const struct block *b, void *arg)
 {
 	uint64_t starts = b->sum[0][SLOT_STARTS], next = 0;
+	uint32_t n = b->n;
 
 	(void)arg;
-	for (uint32_t k = 0; k < b->n; k++, starts = next) {
-		if (k + 1 < b->n)
-			next = b->insns[k].tame ? starts : b->sum[k + 1][SLOT_STARTS];
-		add_insn(b, k, starts, next);
+	if (b->insns[n - 1].doubtful && !b->sum[n - 1][SLOT_STARTS])
+		n--;
+	for (uint32_t k = 0; k < n; k++, starts = next) {
+		bool at_end = k + 1 == n;
+
+		if (!at_end && b->insns[k].tame && !b->insns[k + 1].doubtful)
+			next = starts;
+		else if (!at_end)
+			next = b->sum[k + 1][SLOT_STARTS];
+		add_insn(b, k, at_end, starts, next);
 	}
 }
 

@@ -58,8 +58,9 @@ struct insn {
 	uint16_t mark;
 	bool locked;
 	bool no_loads;
-	bool tame;  /* the next instruction of the block starts as often as this one */
-	bool split; /* slot one holds loads alone */
+	bool tame;     /* the next instruction of the block starts as often as this one */
+	bool doubtful; /* the last of its block, and maybe not in the code at all: see plugin.c */
+	bool split;    /* slot one holds loads alone */
 	bool rep_stores;
 	uint8_t rep_accesses;
 	uint8_t rep_width;

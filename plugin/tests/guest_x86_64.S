@@ -184,6 +184,13 @@ device_top:
 	jnz device_top
 	END
 
+	/* 14: instructions across the end of a page, which QEMU translates by themselves. */
+	movq $cell, %rdx
+	BEGIN(14)
+	movl $10, %r8d
+	call cross_tame
+	END
+
 	/* 11: empty; then an interval that is abandoned by a second BEGIN. */
 	BEGIN(11)
 	END
@@ -263,3 +270,36 @@ page_fault:
 	popq %rax
 	addq $8, %rsp
 	iretq
+
+	/* Ten times nine instructions with one load; 9 branches taken; a REP of 8 bytes; 95 in all. */
+	.balign 4096
+	.skip 4096 - 6
+cross_tame:
+	movl %eax, %eax
+	movl %ebx, %ebx
+	movl $1, %ebx		/* crosses */
+	jmp cross_load
+	.balign 4096
+	.skip 4096 - 5
+	.globl cross_load
+cross_load:
+	movq (%rdx), %rax
+	movl $2, %ebx		/* crosses */
+	jmp cross_branch
+	.balign 4096
+	.skip 4096 - 5
+cross_branch:
+	decl %r8d
+	.globl crossing_branch
+crossing_branch:
+	jnz cross_tame		/* crosses */
+	movl $0x3000000, %edi
+	jmp cross_rep
+	.balign 4096
+	.skip 4096 - 6
+cross_rep:
+	movl $8, %ecx
+	.globl crossing_rep
+crossing_rep:
+	rep stosb		/* crosses */
+	ret

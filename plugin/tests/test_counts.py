@@ -48,6 +48,7 @@ X86_EXPECTED = {
     10: (401, 100, 0, 0, 99, 0, 0),
     11: (0, 0, 0, 0, 0, 0, 0),
     13: (2, 0, 0, 0, 0, 0, 0),
+    14: (2 + 10 * 9 + 5, 10 + 1, 1, 0, 9, 1, 8),
 }
 ARM64_EXPECTED = {
     1: (5002, 2000, 2000, 1000, 999, 0, 0),
@@ -169,9 +170,12 @@ def test_an_interrupted_rep_is_one_execution_also_when_its_handler_runs_the_same
         (7, "fault_jmp", (1, 1, 0, 0, 0, 0, 0)),
         (7, "fault_ret", (1, 1, 0, 0, 0, 0, 0)),
         (10, "device_top", (100, 100, 0, 0, 0, 0, 0)),
+        (14, "cross_load", (10, 10, 0, 0, 0, 0, 0)),
+        (14, "crossing_branch", (10, 0, 0, 0, 9, 0, 0)),
+        (14, "crossing_rep", (1, 0, 0, 0, 0, 1, 8)),
     ],
 )
-def test_an_instruction_that_faults_and_restarts_counts_once(
+def test_an_instruction_that_qemu_starts_twice_or_alone_counts_once(
     run: Callable[[str], Run], ident: int, symbol: str, expected: tuple[int, ...]
 ) -> None:
     assert _at(run(X86), ident, symbol) == expected
