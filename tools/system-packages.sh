@@ -8,7 +8,7 @@ packages=(qemu-system-x86 qemu-system-arm gcc libc6-dev make python3 python3-ven
 # "full": also what make test-full needs
 full=()
 [ "${1:-}" != full ] || full=(chromium chromium-driver)
-optional=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross flex bison bc libelf-dev libssl-dev ccache cpio strace stress-ng)
+optional=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross flex bison bc libelf-dev libssl-dev libcap-dev ccache cpio strace stress-ng)
 
 missing=()
 for package in "${packages[@]}" "${optional[@]}" "${full[@]}"; do

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Marks for the assembler: ARCHITECTURE.md, "Contract: marks". */
-/* clang-format off: these are lines of assembler */
+/* clang-format off */
 #ifdef __x86_64__
 #define MARK(op, arg) .byte 0x0f, 0x1f, 0x84, 0x00; .word ((op) << 12) | (arg); .word 0x4b4d
 #else

@@ -156,9 +156,7 @@ class _Strikes:
         return kernel not in self._worked and self._failed.get(kernel, 0) >= _STRIKES
 
 
-def _give_up(
-    job: Job, store: BootStore, last: BootResult, finished: set[tuple[int, int]]
-) -> set[tuple[int, int]]:
+def _give_up(job: Job, store: BootStore, last: BootResult, finished: set[tuple[int, int]]) -> set[tuple[int, int]]:
     """Store the further boots of a kernel that does not boot as what they are, not made: so a resumed plan knows."""
     places = set()
     for index in range(last.plan.block + 1, job.experiment.blocks):

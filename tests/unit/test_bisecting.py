@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdelta import bisecting
-from kdelta.bisecting import Found, Reading, Same, Step, Measure, Untestable
+from kdelta.bisecting import Found, Measure, Reading, Same, Step, Untestable
 
 
 class FakeLab:

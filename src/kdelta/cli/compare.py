@@ -102,7 +102,9 @@ def _plan(blocks: int | None, max_blocks: int | None) -> tuple[int, tuple[int, .
 @click.option("--selftests", metavar="SUITE,...", help="Run the kernels' own tests first; a newly failing one closes the gate.")  # fmt: skip
 @click.option("--each", is_flag=True, help="A series in steps: which of its patches made the difference.")
 @common.pressure_option
-@click.option("--why", metavar="SET[,SET...]", help="Then trace: locks, sizes, allocs, syscalls, wakeups, hold (kdelta trace).")
+@click.option(
+    "--why", metavar="SET[,SET...]", help="Then trace: locks, sizes, allocs, syscalls, wakeups, hold (kdelta trace)."
+)
 @common.machine_options
 @common.output_options
 def command(kernels: tuple[str, ...], **options: Any) -> int:

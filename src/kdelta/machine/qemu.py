@@ -13,7 +13,9 @@ _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=d
 # emulator executes one byte at a time (FEASIBILITY.md). fsrs and fzrm are unknown to QEMU 7.2.
 # The "max" CPU grows with QEMU: between 7.2 and 10.0 it gained another family (which decides X86_FEATURE_REP_GOOD, so
 # whether Linux before 6.4 clears memory with "rep stosq") and the features below. Exact guests keep to what 7.2 had.
-_PINNED = ",family=15,model=107,stepping=1,-rdseed,-sha-ni,-rdpid,-x2apic,-cmp-legacy,-3dnowprefetch,-wbnoinvd,-xsaveerptr"
+_PINNED = (
+    ",family=15,model=107,stepping=1,-rdseed,-sha-ni,-rdpid,-x2apic,-cmp-legacy,-3dnowprefetch,-wbnoinvd,-xsaveerptr"
+)
 _REP_OFF_OLD = ",-erms,-fsrm"
 _REP_OFF_NEW = ",-erms,-fsrm,-fsrs,-fzrm"
 _NAMES = {"x86_64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}

@@ -15,6 +15,9 @@ from kdelta.report.view import SweepTable
 
 _PERCENTILES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
 _MAX_FUNCTIONS = 20
+_STEP_ROWS = 3  # of labels above a sweep
+_ROW = 15
+_LETTER = 8.2  # px of a digit in a tick's label
 
 
 def distribution(item: Distribution, number: int) -> Figure | None:
@@ -69,15 +72,17 @@ def sweep(table: SweepTable, number: int) -> Figure | None:
     steps = [row for row in table.rows if row.change]
     text = "; ".join(f"{row.kernel}: {row.change} {row.mark}" for row in steps) or "no steps"
     title = f"Sweep: {table.title}"
-    area = svg.canvas(f"sweep{number}", title, f"Steps: {text}.", 310, top=36)
+    area = svg.canvas(f"sweep{number}", title, f"Steps: {text}.", 340, top=36 + _ROW * _STEP_ROWS)
     scale = value_axis(area, present, source.unit)
     column = (area.right - area.left) / len(values)
     x = [area.left + column * (index + 0.5) for index in range(len(values))]
-    svg.axis_x(area, [(x[i], row.kernel) for i, row in enumerate(table.rows)], "kernel")
+    svg.axis_x(area, [(x[i], _version(row.kernel, column)) for i, row in enumerate(table.rows)], "kernel")
     runs: list[list[tuple[float, float]]] = [[]]
+    drawn = 0
     for index, (row, value) in enumerate(zip(table.rows, values, strict=True)):
         if row.change:
-            _step(area, x[index] - column / 2, row.change, row.mark)
+            _step(area, x[index] - column / 2, row.change, row.mark, drawn % _STEP_ROWS)
+            drawn += 1
         if value is None:
             gap = svg.add(area.root, "text", "no figure", class_="tick", x=x[index], y=area.bottom - 6)
             gap.set("text-anchor", "middle")
@@ -98,10 +103,20 @@ def sweep(table: SweepTable, number: int) -> Figure | None:
     )
 
 
-def _step(area: svg.Canvas, x: float, change: str, mark: str) -> None:
+def _version(label: str, column: float) -> str:
+    """A label that fits its column: of ``6.12.117`` the series, where there is no room for all of it."""
+    if len(label) * _LETTER < column:
+        return label
+    series = ".".join(label.split(".")[:2])
+    return series if series[:1].isdigit() and len(series) * _LETTER < column else label
+
+
+def _step(area: svg.Canvas, x: float, change: str, mark: str, row: int) -> None:
+    """A dashed line with its size above; neighbours stand in different rows, so that they do not collide."""
     word = {"(I)": "improved", "(R)": "regressed"}.get(mark, "same")
-    svg.add(area.root, "line", class_=f"step v-{word}", x1=x, x2=x, y1=area.top, y2=area.bottom)
-    svg.add(area.root, "text", f"{change} {mark}", class_="label", x=x, y=area.top - 6, text_anchor="middle")
+    y = area.top - 6 - _ROW * (_STEP_ROWS - 1 - row)
+    svg.add(area.root, "line", class_=f"step v-{word}", x1=x, x2=x, y1=y + 3, y2=area.bottom)
+    svg.add(area.root, "text", f"{change} {mark}", class_="label", x=x, y=y, text_anchor="middle")
 
 
 def functions(item: FunctionDiff, number: int) -> Figure | None:

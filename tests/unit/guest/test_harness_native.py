@@ -381,16 +381,8 @@ def test_a_job_list_cut_off_is_a_note_and_an_end(program: Path, tmp_path: Path) 
 def test_a_full_disk_under_the_stream_is_an_error(program: Path, tmp_path: Path) -> None:
     (tmp_path / "jobs").write_text("kdelta-jobs 1\nend\n")
     with open("/dev/full", "wb") as full:
-        argv = [
-            str(program),
-            "--native",
-            "--jobs",
-            str(tmp_path / "jobs"),
-            "--data",
-            str(tmp_path),
-            "--fd",
-            str(full.fileno()),
-        ]
+        words = ("--native", "--jobs", tmp_path / "jobs", "--data", tmp_path, "--fd", full.fileno())
+        argv = [str(program), *map(str, words)]
         done = subprocess.run(argv, pass_fds=[full.fileno()], capture_output=True, check=False)
     assert done.returncode == 1
     assert b"No space left on device" in done.stderr

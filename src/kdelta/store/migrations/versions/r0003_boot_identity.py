@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The identity of exact boots, by which a sweep finds what was measured before. Frozen: a later change is a new revision."""
+"""The identity of exact boots, by which a sweep finds what was measured before. Frozen: changes are new revisions."""
 
 import sqlalchemy as sa
 from alembic import op
