@@ -184,6 +184,7 @@ struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 		return d;
 	d.locked = p.lock || ((op[0] & 0xfe) == 0x86 && left > 1 && op[1] >> 6 != 3);
 	d.helper = x86_helper(op, left);
+	d.pair = p.wide && left > 2 && op[0] == 0x0f && op[1] == 0xc7 && ((op[2] >> 3) & 7) == 1;
 	d.tame = !p.lock && x86_tame(op, left);
 	if (p.rep && x86_string(op[0])) {
 		x86_rep(&d, &p, op[0]);

@@ -55,6 +55,10 @@ static void fill_accesses(struct row *r, const struct insn *insn, const uint64_t
 	r->stores = sum[SLOT_TWO];
 	if (!insn->no_loads)
 		r->loads = insn->split ? sum[SLOT_ONE] : sum[SLOT_ONE] - sum[SLOT_TWO];
+	if (insn->pair) {
+		r->loads /= 2;
+		r->stores /= 2;
+	}
 	if (at_end) {
 		r->loads_at_end = r->loads;
 		r->stores_at_end = r->stores;

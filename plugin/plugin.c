@@ -285,6 +285,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.locked = d.locked,
 			.no_loads = d.no_loads,
 			.tame = d.tame,
+			.pair = !score && d.pair,
 			.doubtful = i && i + 1 == n && maybe_absent(at),
 			.split = score || d.helper,
 			.rep_stores = d.rep_stores,

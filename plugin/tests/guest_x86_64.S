@@ -191,6 +191,15 @@ device_top:
 	call cross_tame
 	END
 
+	/* 15: a locked operation on 16 bytes; one that compares unequal stores as well. */
+	movq $cell, %rdi
+	BEGIN(15)
+	lock cmpxchg16b (%rdi)
+	lock cmpxchg16b (%rdi)
+	lock cmpxchg8b (%rdi)
+	xchgq %rax, 16(%rdi)
+	END
+
 	/* 11: empty; then an interval that is abandoned by a second BEGIN. */
 	BEGIN(11)
 	END
