@@ -140,7 +140,7 @@ class Range(Struct, frozen=True, kw_only=True):
                 qemu=qemu.path,
                 qemu_version=qemu.version,
                 folder=Path(private),
-                port=common_port(self.kernels),
+                port=common_port(self.kernels, "timed"),
             )
             payload = _archive(self.guest_programs[kernel.arch], built, _jobs(programs))
             raw = boot.run(guest, payload, self.machine.boot_limit_s + LIMIT_S * min(len(programs), 20))

@@ -193,7 +193,7 @@ def prepare(
         binaries=programs,
         qemus={} if ground is None else ground.qemus,
         accel="tcg" if ground is None else ground.accel,
-        port=common_port(experiment.kernels),
+        port=common_port(experiment.kernels, experiment.mode),
         plugin=plugin.build(paths.cache_dir()) if experiment.mode == "exact" else None,
         cache=paths.cache_dir(),
         tmp=paths.cache_dir() / "boots",

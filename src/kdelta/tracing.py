@@ -122,7 +122,7 @@ def _run(
             qemu=qemu.path,
             qemu_version=qemu.version,
             folder=Path(folder),
-            port=common_port(experiment.kernels),
+            port=common_port(experiment.kernels, experiment.mode),
         )
         payload = image.payload(program, _data(workloads, experiment.cases), _jobs(experiment, kernel, workloads))
         jobs = len(experiment.cases) * len(sets_of(experiment))

@@ -36,7 +36,7 @@ def test_the_path_walk_lost_step_into_and_walk_component(answer) -> None:  # typ
 
 
 def test_the_same_command_gives_the_same_bytes_also_with_the_other_core_busy(kdelta) -> None:  # type: ignore[no-untyped-def]
-    command = ("compare", "debian:6.1/cloud", "debian:6.12/cloud", "--case", "pidfd_open", "--case", "thread_spawn")
+    command = ("compare", "debian:6.12/cloud", "debian:7.0/cloud", "--case", "pidfd_open", "--case", "thread_spawn")
     first = kdelta(*command, "--json", "-q").stdout
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:

@@ -150,10 +150,12 @@ def _until_stopped() -> Iterator[None]:
     def stop(_number: int, _frame: FrameType | None) -> Any:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    # SIGINT too: a shell's background job starts with it ignored, and Python then makes no KeyboardInterrupt of it.
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     except KeyboardInterrupt:
         click.echo("kdelta serve: ended", err=True)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

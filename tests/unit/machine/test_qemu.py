@@ -68,9 +68,11 @@ def test_the_users_words_come_last_on_the_command_line() -> None:
 def test_the_record_port_is_one_that_every_kernel_has() -> None:
     new = kernel(config={"VIRTIO_CONSOLE": "y", "VIRTIO_PCI": "y"})
     old = kernel(config={"VIRTIO_CONSOLE": "m", "VIRTIO_PCI": "m"})
-    assert common_port((new, new)) == "virtio"
-    assert common_port((new, old)) == "uart"
-    assert common_port((kernel(),)) == "uart"
+    assert common_port((new, new), "timed") == "virtio"
+    assert common_port((new, old), "timed") == "uart"
+    assert common_port((kernel(),), "timed") == "uart"
+    assert common_port((new, new), "exact") == "uart"
+    assert common_port((kernel(config=new.config | {"SERIAL_8250": "n"}),), "exact") == "virtio"
 
 
 def test_a_snapshot_is_named_by_all_that_made_it() -> None:

@@ -116,7 +116,7 @@ def test_csv_reads_back_and_starts_no_formula(pair: tuple[ExperimentResult, Deta
         assert None not in row
         assert tuple(row) == COLUMNS
         for value in row.values():
-            if value.lstrip()[:1] in "=+-@" and value:
+            if value.strip() and value.lstrip()[0] in "=+-@":
                 float(value)  # a negative number, not a text
 
 
