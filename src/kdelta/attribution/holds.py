@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Instructions executed while mutexes are held: where a kernel takes and releases them, and what the plugin counted.
 
-A hold is seen where a function calls the function that takes the lock and calls (or jumps to) the one that releases it.
-Locks taken inline (a fast path in the caller, mutex_trylock, most spinlocks), and locks that one function takes and
-another releases, are not. Pure over bytes.
+A hold is seen where a function calls the function that takes the lock and calls (or jumps to) the one that releases
+it, or leaves one of both to a helper that a few functions call (anon_pipe_prefill_and_lock of Linux 7.3). Locks taken
+inline (a fast path in the caller, mutex_trylock, most spinlocks) are not seen. Pure over bytes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kdelta.attribution.traces import ProbeResult, Row
@@ -28,6 +29,7 @@ TAKES = ("mutex_lock", "mutex_lock_nested")
 RELEASES = ("mutex_unlock",)
 TITLE = "mutex hold, exact"
 UNIT = "instructions"
+_FEW = 4
 _HEAD = "kdelta-hold-sites 1"
 _INTERVAL = re.compile(r"^interval (\d+)$")
 _SITE = re.compile(r"^site (\d+) (\d+) (\d+) (\d+)$")
@@ -57,6 +59,7 @@ class Place(Struct, frozen=True, kw_only=True):
     takes: bool
     function: str  # as the source names it
     offset: int  # of ``pc`` in the function's symbol
+    group: str = ""  # functions that take and release for each other share one; "" = the function alone
 
 
 class Sites(Struct, frozen=True, kw_only=True):
@@ -72,16 +75,15 @@ class Sites(Struct, frozen=True, kw_only=True):
     @property
     def groups(self) -> tuple[str, ...]:
         """Functions, by group number."""
-        return tuple(dict.fromkeys(place.function for place in self.places))
+        return tuple(dict.fromkeys(place.group or place.function for place in self.places))
 
     def text(self) -> str:
         """The list as the plugin reads it."""
         group = {name: number for number, name in enumerate(self.groups)}
         out, site = [_HEAD], 0
         for place in self.places:
-            out.append(
-                f"{'acq' if place.takes else 'rel'} {place.pc:x} {site if place.takes else 0} {group[place.function]}"
-            )
+            mine = group[place.group or place.function]
+            out.append(f"acq {place.pc:x} {site} {mine}" if place.takes else f"rel {place.pc:x} 0 {mine}")
             site += place.takes
         return "\n".join([*out, ""])
 
@@ -149,7 +151,42 @@ def find(image: bytes, table: Table, name: str = "kernel") -> Sites:
                 continue
             at = pc + size if target in takes else pc
             found[at] = Place(pc=at, takes=target in takes, function=fold(names[index]), offset=at - int(starts[index]))
-    return Sites(places=tuple(found[pc] for pc in sorted(found)))
+    places = tuple(found[pc] for pc in sorted(found))
+    helpers = {names[index]: int(starts[index]) for index in _halves(places, starts)}
+    callers: dict[str, set[str]] = defaultdict(set)
+    by_start = {start: name for name, start in helpers.items()}
+    for low, high in table.ranges:
+        code, base = _code(file, low, high)
+        for pc, target in scan(code, base, set(by_start))[0]:
+            index = int(np.searchsorted(starts, np.uint64(pc), side="right")) - 1
+            callers[fold(by_start[target])].add(fold(names[index]))
+    return Sites(places=_grouped(places, callers))
+
+
+def _halves(places: Sequence[Place], starts: NDArray[np.uint64]) -> set[int]:
+    """Functions (as indexes into ``starts``) that only take or only release: somebody else does the other half."""
+    sides: dict[int, set[bool]] = defaultdict(set)
+    for place in places:
+        sides[int(np.searchsorted(starts, np.uint64(place.pc - place.offset), side="right")) - 1].add(place.takes)
+    return {index for index, side in sides.items() if len(side) == 1}
+
+
+def _grouped(places: Sequence[Place], callers: Mapping[str, set[str]]) -> tuple[Place, ...]:
+    """Helpers and their callers in one group, where the callers are few: rtnl_lock() belongs to everybody."""
+    leader: dict[str, str] = {}
+
+    def find_leader(name: str) -> str:
+        while leader.get(name, name) != name:
+            name = leader[name]
+        return name
+
+    for helper, users in sorted(callers.items()):
+        if len(users) > _FEW:
+            continue
+        for user in sorted(users):
+            first, second = sorted((find_leader(helper), find_leader(user)))
+            leader[second] = first
+    return tuple(replace(place, group=find_leader(place.function)) for place in places)
 
 
 def _code(file: elf.Elf, low: int, high: int) -> tuple[bytes, int]:
