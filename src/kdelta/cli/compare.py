@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _spec_file, common
 from kdelta.errors import RegressionFound, UserError
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def _plan(blocks: int | None, max_blocks: int | None) -> tuple[int, tuple[int, .
 
 @click.command(epilog=EPILOG)
 @click.argument("kernels", nargs=-1, required=True, metavar="BASELINE PATCHED...")
+@_spec_file.option
 @common.case_options
 @click.option("--timed", is_flag=True, help="Measure wall time in the guests.")
 @click.option("--exact", is_flag=True, help="Count executed instructions (default without KVM).")

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--spec FILE: the options of a subcommand from a TOML file, so that an experiment can be kept and shared.
+
+A key is an option's long name without the dashes (``max-blocks`` or ``max_blocks``), ``kernels`` are the arguments.
+What is typed on the command line wins over the file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kdelta.errors import UserError
+
+_NAMES = {"case": "cases", "workloads": "folders", "format": "fmt", "json": "as_json"}
+
+
+def _known(command: click.Command) -> dict[str, click.Parameter]:
+    """Parameters by the names that a file may use."""
+    found = {p.name: p for p in command.params if p.name and p.name not in ("spec", "help")}
+    for shown, name in _NAMES.items():
+        if name in found:
+            found[shown] = found.pop(name)
+    return found
+
+
+def _values(path: Path, command: click.Command) -> dict[str, Any]:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"--spec {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"--spec {path}: not TOML: {error}") from None
+    known = _known(command)
+    values = {}
+    for key, value in document.items():
+        name = key.replace("-", "_")
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"one of {', '.join(sorted(known))}"
+            raise UserError(f"--spec {path}: unknown key {key!r}; {hint}")
+        several = known[name].nargs == -1 or getattr(known[name], "multiple", False)
+        if isinstance(value, dict) or (isinstance(value, list) and not several):
+            raise UserError(f"--spec {path}: {key} takes one plain value")
+        values[known[name].name or name] = [value] if several and not isinstance(value, list) else value
+    return values
+
+
+def _load(ctx: click.Context, _param: click.Parameter, value: Path | None) -> None:
+    if value is not None:
+        ctx.default_map = {**(ctx.default_map or {}), **_values(value, ctx.command)}
+
+
+option = click.option(
+    "--spec",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=_load,
+    is_eager=True,
+    expose_value=False,
+    help="Take options and kernels from a TOML file; the command line wins.",
+)
