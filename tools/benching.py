@@ -3,24 +3,24 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
-import msgspec
-
-from kdelta import paths, session
+from kdelta import session
 from kdelta.cli.progress import Reporter
+from kdelta.guest import image
+from kdelta.guest.jobs import jobs_text
 from kdelta.kernel.resolve import resolve
-from kdelta.machine import guests
+from kdelta.machine import boot, guests
+from kdelta.machine.options import GuestSpec
 from kdelta.model import Experiment, Kernel, Mode, PlannedBoot
 from kdelta.runner import Job
 from kdelta.spec import parse_kernel
 from kdelta.store.store import Store
-from kdelta.workloads import catalogue, parse_case
+from kdelta.workloads import FIVE, catalogue, parse_case
 
 _VNG_LIMIT_S = 120
 
@@ -45,44 +45,62 @@ def first_sample_s(name: str, rounds: int) -> float:
 
 
 def counting_ratios(name: str, rounds: int) -> list[float]:
-    """Wall time of an exact run with the plugin over the same run without it, pair by pair."""
+    """Wall time of a whole exact run, boot included, with the plugin over the same without it, pair by pair."""
     kernel = resolve(parse_kernel(name))
     with tempfile.TemporaryDirectory() as folder, Store(f"sqlite:///{folder}/bench.sqlite") as store:
-        job = _job(kernel, "exact", ("path_lookup", "fork_vmas", "thread_spawn", "pipe"), store)
-        bare = msgspec.structs.replace(job.site, plugin=None)
-        plan = PlannedBoot(block=0, slot=0, kernel=0)
-        guests.run_exact(job.site, plan)  # makes the snapshot
+        site = _job(kernel, "exact", FIVE, store).site
         ratios = []
         for _ in range(rounds):
-            spans = []
-            for site in (job.site, bare):
-                start = time.perf_counter()
-                guests.run_exact(site, plan)
-                spans.append(time.perf_counter() - start)
+            spans = [_cold_s(site, kernel, plugin) for plugin in (site.plugin, None)]
             ratios.append(spans[0] / spans[1])
     return ratios
 
 
-def virtme_ng_s(name: str, rounds: int) -> float | None:
-    """Median seconds of virtme-ng from start to a command's output on the same kernel, None where it is not installed.
+def _cold_s(site: guests.Site, kernel: Kernel, plugin: Path | None) -> float:
+    """Seconds of one exact guest from power-on to its end."""
+    cases = dict(enumerate(site.experiment.cases))
+    jobs = jobs_text(cases, mode="exact", efforts=site.efforts, exact_ops=site.exact_ops, settle_ms=guests.SETTLE_MS)
+    qemu = site.qemus[kernel.arch]
+    with tempfile.TemporaryDirectory() as folder:
+        guest = GuestSpec(
+            kernel=kernel,
+            mode="exact",
+            accel="tcg",
+            options=site.experiment.machine,
+            mitigations="default",
+            qemu=qemu.path,
+            qemu_version=qemu.version,
+            folder=Path(folder),
+            plugin=plugin,
+        )
+        start = time.perf_counter()
+        boot.run(guest, image.payload(site.binaries[kernel.arch], site.data, jobs), 300)
+        return time.perf_counter() - start
 
-    virtme-ng needs the kernel's modules to mount its root: they are unpacked from the package beside the image.
+
+def virtme_ng_s(release: str, rounds: int) -> float | None:
+    """Median seconds of virtme-ng from start to a command's output, emulated; None where it cannot run here.
+
+    It needs virtme-run and busybox, and the kernel installed with its modules, to mount the host's root.
     """
-    program = shutil.which("vng")
-    if program is None:
+    program = shutil.which("virtme-run")
+    if program is None or not Path(f"/lib/modules/{release}").is_dir():
         return None
-    kernel = resolve(parse_kernel(name))
+    argv = [program, "--installed-kernel", release, "--mods=auto", "--disable-kvm", "--memory", "1G"]
     found = []
-    with tempfile.TemporaryDirectory(dir=paths.cache_dir()) as folder:
-        image = Path(folder) / "bzImage"
-        shutil.copy(kernel.image_path, image)
-        argv = [program, "--run", str(image), "--disable-kvm", "--cpus", "1", "--memory", "1G", "--", "uname", "-r"]
-        for _ in range(rounds):
-            start = time.perf_counter()
-            done = subprocess.run(
-                argv, capture_output=True, text=True, timeout=_VNG_LIMIT_S, cwd=folder, env=os.environ, check=False
-            )
-            if kernel.release not in done.stdout:
-                return None
-            found.append(time.perf_counter() - start)
+    for _ in range(rounds):
+        start = time.perf_counter()
+        done = subprocess.run(
+            [*argv, "--script-sh", "uname -r"], capture_output=True, text=True, timeout=_VNG_LIMIT_S, check=False
+        )
+        if release not in done.stdout:
+            return None
+        found.append(time.perf_counter() - start)
     return sorted(found)[len(found) // 2]
+
+
+def installed() -> str | None:
+    """The release of an installed kernel with image and modules, the newest by name."""
+    images = sorted(Path("/boot").glob("vmlinuz-*"))
+    releases = [p.name.removeprefix("vmlinuz-") for p in images if Path(f"/lib/modules/{p.name[8:]}").is_dir()]
+    return releases[-1] if releases else None
