@@ -25,6 +25,7 @@ from kdelta.stats import sequential
 from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
 
+_SEVERAL = "with several tasks: "
 _BECAUSE_KEPT = 12  # functions in the JSON result; `kdelta why` has all
 _SIDE_FIGURES = ("rep_bytes", "rep_executions")
 Chosen = dict[tuple[int, str], dict[int, Profile]]  # [case, mitigations][kernel] -> the profile that speaks for it
@@ -177,13 +178,14 @@ def _labels(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResu
     if experiment.mode != "exact":
         return list(rows)
     found = workloads_of(experiment)
-    by_name = {case.name: found[case.workload] for case in experiment.cases if case.workload in found}
-    return [
-        replace(row, warnings=(*row.warnings, Warn("exact-label", by_name[row.case].exact_label)))
-        if row.primary and row.case in by_name and by_name[row.case].exact_label
-        else row
-        for row in rows
-    ]
+    labels = {case.name: found[case.workload].exact_label for case in experiment.cases if case.workload in found}
+
+    def label(row: CellResult) -> str:
+        text = labels.get(row.case, "") if row.primary else ""
+        # "with several tasks: ..." says nothing of one task
+        return "" if text.startswith(_SEVERAL) and row.params.get("tasks") == "1" else text.removeprefix(_SEVERAL)
+
+    return [replace(r, warnings=(*r.warnings, Warn("exact-label", label(r)))) if label(r) else r for r in rows]
 
 
 def cells_of(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> list[verdict.CellData]:
