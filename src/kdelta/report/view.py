@@ -150,7 +150,11 @@ def _sentence(cell: CellResult) -> str:
         return f"{cell.state}: {cell.why}" if cell.why else cell.state
     if cell.verdict is None:
         reason = f": {cell.why}" if cell.why else ""
-        return f"descriptive only, no verdict{reason}" if cell.patched_label else cell.why
+        if cell.patched_label:
+            return f"descriptive only, no verdict{reason}"
+        spread = finite(cell.extra.get("spread_percent"))
+        alone = f"spread over {cell.boots[0]} boots {spread:.2f} %" if spread is not None and cell.boots[0] > 1 else ""
+        return "; ".join(filter(None, [cell.why, alone]))
     if cell.verdict == "inconclusive":
         seen, boots = finite(cell.detectable_percent), cell.boots_needed
         parts = [f"the data could have seen {seen:.2f} %" if seen is not None else "what could be seen is not known"]
