@@ -36,7 +36,10 @@ def test_the_step_of_a_series_that_made_the_difference_is_named(answer) -> None:
     assert [kernel["label"] for kernel in got["kernels"]][2] == "2/3 pipe: step 2"
     (step,) = got["steps"]
     assert (step["last"], step["first"]) == ("1/3 pipe: step 1", "2/3 pipe: step 2")
-    assert step["patched"] - step["baseline"] == pytest.approx(100, abs=2)
+    # The function's own count is the patch's; the total also holds what a slower writer does to the scheduler.
+    deltas = {item["function"]: item["delta"] for item in step["because"]}
+    assert deltas["pipe_write"] == pytest.approx(100, abs=2)
+    assert step["patched"] - step["baseline"] >= 98
     code = [warning["text"] for warning in got["warnings"] if warning["code"] == "machine-code"]
     assert ["identical" in line for line in code] == [True, False, True]
 
