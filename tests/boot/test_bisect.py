@@ -152,7 +152,7 @@ def test_git_drives_the_search_itself(kdelta: Program, tree: Tree) -> None:
 
 def test_timed_bisection_finds_a_large_cost(kdelta: Program, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Emulated time resolves large effects only: the loop is long."""
-    slow = make_tree(tmp_path_factory.mktemp("timed") / "linux", 20_000)
+    slow = make_tree(tmp_path_factory.mktemp("timed") / "linux", 300_000)
     ends = f"src:{slow.root}@{slow.hashes[0]}", f"src:{slow.root}@{slow.hashes[-1]}"
     found = json.loads(kdelta("bisect", *ends, "--timed", "--case", "pipe", "--json", "-q", timeout=14_400).stdout)
     check(found, slow)

@@ -35,12 +35,14 @@ class ExactLook(Struct, frozen=True):
 
 
 def spread_percent(values: Floats) -> float:
-    """Range relative to the median in percent; 0 for equal values, infinite where the median is 0."""
-    width = float(values.max() - values.min())
-    if width == 0:
+    """Largest over smallest count, in percent; 0 when all are equal, infinite when only some are 0.
+
+    A ratio, as effects are: two sides with the same counts then never differ by more than their spread.
+    """
+    low, high = float(values.min()), float(values.max())
+    if low == high:
         return 0.0
-    middle = float(np.median(values))
-    return 100.0 * width / middle if middle > 0 else math.inf
+    return 100.0 * (high / low - 1.0) if low > 0 else math.inf
 
 
 def percent(patched: float, baseline: float) -> float | None:
