@@ -9,7 +9,7 @@ neighbours are tested instead, and where they hide the culprit the answer is a r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Protocol
 
@@ -151,12 +151,18 @@ def decide_exact(
 
 
 def decide_timed(
-    commits: int, readings: Sequence[Reading], skipped: Mapping[int, str], max_boots: int, delta_percent: float = 1.0
+    commits: int,
+    readings: Sequence[Reading],
+    skipped: Mapping[int, str],
+    max_boots: int,
+    delta_percent: float = 1.0,
+    refuted: Collection[int] = (),
 ) -> Step:
     """The next step of a bisection by times: log boot medians, Student-t posterior.
 
     The ends are booted in pairs of changing order and must differ first. After ``max_boots`` the commits that hold
-    95 % of the posterior are the answer.
+    98 % of the posterior are the answer. ``refuted`` are commits that were found before and do not differ from their
+    parents.
 
     Raises:
         Untestable: an end is among the ``skipped``.
@@ -173,7 +179,12 @@ def decide_timed(
         return Same(float(np.median(good)), float(np.median(bad)), why)
     place = {commit: index for index, commit in enumerate(kept)}
     used = [reading for reading in readings if reading.commit in place]
-    now = bisect.posterior(len(kept), [place[r.commit] for r in used], [math.log(r.value) for r in used])
+    now = bisect.posterior(
+        len(kept),
+        [place[r.commit] for r in used],
+        [math.log(r.value) for r in used],
+        refuted=[place[commit] for commit in refuted if commit in place],
+    )
     if now.found is not None:
         chance = now.probability[now.found - 1]
         return Found(kept[now.found - 1], kept[now.found - 1] + 1, kept[now.found], chance)
@@ -195,7 +206,7 @@ def _next_end(good: int, bad: int, commits: int) -> int:
 
 
 def _credible(probability: Sequence[float]) -> tuple[int, int, float]:
-    """The shortest run of commits that holds 95 % of the posterior: (first, last, its probability)."""
+    """The shortest run of commits that holds 98 % of the posterior: (first, last, its probability)."""
     sums = np.concatenate([[0.0], np.cumsum(probability)])
     size = len(probability)
     for width in range(1, size + 1):

@@ -63,6 +63,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     skipped: tuple[tuple[str, str], ...] = ()  # (whole hash, why)
     boots: int = 0
     confirmation: str = ""
+    refuted: tuple[str, ...] = ()  # whole hashes found on the way, which do not differ from their parents
     same_why: str = ""  # the ends do not differ: nothing was searched
 
 
@@ -226,7 +227,20 @@ class Laboratory:
         floor = analysis.floors_of(experiment, self.store).get(experiment.cases[0].name, 0.0)
         if experiment.mode == "exact":
             return bisecting.decide_exact(commits, readings, skipped, floor)
-        return bisecting.decide_timed(commits, readings, skipped, self.question.max_boots, max(1.0, floor))
+        refuted = [self.line.index(name) for name in self.refuted]
+        return bisecting.decide_timed(commits, readings, skipped, self.question.max_boots, max(1.0, floor), refuted)
+
+    @property
+    def refuted(self) -> tuple[str, ...]:
+        """Hashes of the commits that were found and then did not differ from their parents."""
+        return tuple(self.experiment.extra.get("refuted", "").split())
+
+    def refute(self, commit: int) -> None:
+        """Take a commit that its confirmation refuted out of the question, and go on."""
+        experiment = self.experiment
+        names = " ".join((*self.refuted, self.line[commit]))
+        self.store.extend(replace(experiment, extra=experiment.extra | {"refuted": names, "confirmation": ""}))
+        self.voice.note(f"{self.line[commit][:12]} does not differ from its parent: searching on")
 
 
 def _confirm(lab: Laboratory, found: Found, now: Callable[[], datetime], blocks: int, looks: tuple[int, ...]) -> str:
@@ -253,23 +267,55 @@ def _confirm(lab: Laboratory, found: Found, now: Callable[[], datetime], blocks:
 def bisect(
     lab: Laboratory, metric: Metric, now: Callable[[], datetime], blocks: int = 20, looks: tuple[int, ...] = ()
 ) -> Answer:
-    """Search, then confirm what was found against its parent.
+    """Search, then confirm what was found against its parent; the search goes on without a commit that this refutes.
 
     Raises:
         UserError: an end cannot be measured, so nothing can be said.
         HostError: QEMU, the disk or the compiler failed; everything measured stays.
     """
-    try:
-        step = bisecting.search(lab, lambda readings, skipped: lab.decide(readings, dict(skipped)))
-    except bisecting.Untestable as error:
-        end = "GOOD" if error.commit == 0 else "BAD"
-        raise UserError(f"{end} ({lab.line[error.commit][:12]}) cannot be measured: {error.why}") from None
+    while True:
+        try:
+            step = bisecting.search(lab, lambda readings, skipped: lab.decide(readings, dict(skipped)))
+        except bisecting.Untestable as error:
+            end = "GOOD" if error.commit == 0 else "BAD"
+            raise UserError(f"{end} ({lab.line[error.commit][:12]}) cannot be measured: {error.why}") from None
+        if isinstance(step, Same):
+            return replace(_answer(lab, metric), same_why=step.why)
+        confirmation = _confirm(lab, step, now, blocks, looks)
+        spent = len(lab.readings()) >= lab.question.max_boots
+        if spent or not _refutes(lab, confirmation, metric):
+            break
+        lab.refute(step.last)
+    tree = lab.question.base.target
+    return replace(
+        _answer(lab, metric),
+        suspects=tuple(history.commit(tree, lab.line[i]) for i in range(step.first, step.last + 1)),
+        parent=lab.line[step.good],
+        probability=step.probability,
+        confirmation=confirmation,
+    )
+
+
+def _refutes(lab: Laboratory, confirmation: str, metric: Metric) -> bool:
+    """Whether a timed confirmation says that the commit and its parent are the same, or differ the other way."""
+    if lab.experiment.mode == "exact":
+        return False
+    results = analysis.result(lab.store, confirmation)[0].results
+    verdict = next((row.verdict for row in results if row.metric == metric.name), "")
+    answer = _answer(lab, metric)
+    rises, higher_is_better = answer.bad_value > answer.good_value, metric.better == "higher"
+    opposite = "regressed" if rises == higher_is_better else "improved"
+    return verdict in ("same", opposite)
+
+
+def _answer(lab: Laboratory, metric: Metric) -> Answer:
+    """What was measured, without a commit named yet."""
     experiment, readings, skipped = lab.experiment, lab.readings(), lab.skipped()
     figures: dict[int, list[float]] = {}
     for reading in readings:
         figures.setdefault(reading.commit, []).append(reading.value)
     middle = {commit: sorted(values)[len(values) // 2] for commit, values in sorted(figures.items())}
-    answer = Answer(
+    return Answer(
         experiment=lab.id,
         case=experiment.cases[0].name,
         metric=metric.name,
@@ -280,14 +326,5 @@ def bisect(
         tested=tuple((lab.line[commit], value) for commit, value in middle.items()),
         skipped=tuple((lab.line[commit], why) for commit, why in sorted(skipped.items())),
         boots=len(lab.store.done(lab.id)),
-    )
-    if isinstance(step, Same):
-        return replace(answer, same_why=step.why)
-    tree = lab.question.base.target
-    return replace(
-        answer,
-        suspects=tuple(history.commit(tree, lab.line[i]) for i in range(step.first, step.last + 1)),
-        parent=lab.line[step.good],
-        probability=step.probability,
-        confirmation=_confirm(lab, step, now, blocks, looks),
+        refuted=lab.refuted,
     )

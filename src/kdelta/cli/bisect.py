@@ -210,6 +210,8 @@ def _show(store: Store, answer: Answer, as_json: bool) -> None:
         if row.verdict not in ("improved", "regressed"):
             click.echo("  NOT CONFIRMED: the commit and its parent do not differ beyond the noise")
         click.echo(f"  kdelta report {answer.confirmation}; kdelta why {answer.confirmation}")
+    for name in answer.refuted:
+        click.echo(f"Refuted {name[:12]}: was found first, but does not differ from its parent")
     for name, why in answer.skipped:
         click.echo(f"Skipped {name[:12]}: {why}")
     if len(answer.suspects) == 1 and len(answer.suspects[0].parents) > 1:

@@ -9,7 +9,7 @@ boots of the ends, simulated searches for a step of one standard deviation named
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import logsumexp
 
+from kdelta.stats.drift import without_drift
+
 Floats = NDArray[np.float64]
-CONFIDENCE = 0.95
+CONFIDENCE = 0.98  # real noise is not the model's: searches that stopped at 95 % were right 92-96 times in 100
 _FREEDOM = 3.0
 _LEVELS = 17  # grid of plausible levels of each end
-_END_BOOTS = 20  # boots of both ends before the search, and then one of an end for two of the search
+_END_BOOTS = 20  # boots of both ends before the search, and then one of an end for each of the search
 
 
 class Posterior(Struct, frozen=True):
@@ -56,17 +58,22 @@ def _levels(values: Floats, scale: float) -> Floats:
 
 
 def posterior(
-    commits: int, tested: Sequence[int], values: Sequence[float], confidence: float = CONFIDENCE
+    commits: int,
+    tested: Sequence[int],
+    values: Sequence[float],
+    confidence: float = CONFIDENCE,
+    refuted: Collection[int] = (),
 ) -> Posterior:
     """Where the first bad commit is, from all boots so far.
 
     Args:
         commits: number of commits in order, 0 known good and ``commits - 1`` known bad.
-        tested: the commit of each boot; both ends must have been booted at least three times.
+        tested: the commit of each boot, in the order of the boots; at least three of each end.
         values: log boot median of each boot.
+        refuted: commits that were compared with their parents and do not differ from them.
 
     Raises:
-        ValueError: too few boots of an end, a commit out of range, or ends that do not differ.
+        ValueError: too few boots of an end, a commit out of range, ends that do not differ, or every commit refuted.
     """
     at, x = np.asarray(tested, dtype=int), np.asarray(values, dtype=np.float64)
     if commits < 2 or at.size != x.size or (at.size and not 0 <= at.min() <= at.max() < commits):
@@ -76,7 +83,12 @@ def posterior(
         raise ValueError(f"bisection needs 3 boots of each end, not {good.size} and {bad.size}")
     if np.median(good) == np.median(bad):
         raise ValueError("the ends do not differ: there is nothing to bisect")
-    log_weight = logsumexp(_log_evidence(commits, at, x, _scale(good, bad)), axis=(0, 1))
+    if len(set(refuted)) >= commits - 1:
+        raise ValueError("every commit was refuted: there is nothing left to bisect")
+    x = without_drift(x, at == 0, at == commits - 1)
+    scale = _scale(x[at == 0], x[at == commits - 1])
+    log_weight = logsumexp(_log_evidence(commits, at, x, scale), axis=(0, 1))
+    log_weight[[commit - 1 for commit in refuted]] = -np.inf
     probability = np.exp(log_weight - logsumexp(log_weight))
     best = int(np.argmax(probability))
     if probability[best] >= confidence:
@@ -87,7 +99,7 @@ def posterior(
 def _next(commits: int, at: NDArray[np.int_], probability: Floats) -> int:
     """The end that has too few boots, else the commit that splits the posterior most evenly."""
     of_good, of_bad = int((at == 0).sum()), int((at == commits - 1).sum())
-    if of_good + of_bad < _END_BOOTS + (at.size - of_good - of_bad) // 2:
+    if of_good + of_bad < _END_BOOTS + (at.size - of_good - of_bad):
         return 0 if of_good <= of_bad else commits - 1
     bad_by = np.cumsum(probability)[:-1]  # probability that commit 1, 2, ... commits - 2 is already bad
     return int(np.argmin(np.abs(bad_by - 0.5))) + 1 if bad_by.size else 0

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from kdelta.stats import bisect, steps
+from kdelta.stats import drift as drift_of
 
 
 def sweep(rng: np.random.Generator, effect: float, blocks: int = 10, versions: int = 8, at: int = 5) -> np.ndarray:
@@ -48,29 +51,65 @@ def test_a_sweep_without_numbers_has_no_steps() -> None:
         steps.find_steps(np.ones(5), rng)
 
 
-def search(seed: int, commits: int, step: float, bad_boots: float = 0.0) -> tuple[bool, int]:
+Drift = Callable[[np.random.Generator, int], np.ndarray]
+DRIFTS: dict[str, Drift] = {
+    "steady": lambda rng, boots: np.zeros(boots),
+    "slower and slower": lambda rng, boots: 0.0006 * np.arange(boots),
+    "5 % slower at once": lambda rng, boots: np.where(np.arange(boots) > rng.integers(15, 50), 0.05, 0.0),
+    "a random walk": lambda rng, boots: np.cumsum(rng.normal(0, 0.003, boots)),
+}
+
+
+def search(seed: int, commits: int, step: float, bad_boots: float = 0.0, drift: str = "steady") -> tuple[bool, int]:
     rng = np.random.default_rng(seed)
     culprit = int(rng.integers(1, commits))
+    machine = DRIFTS[drift](rng, 301)
+    tested: list[int] = []
+    values: list[float] = []
 
-    def boot(commit: int) -> float:
+    def boot(commit: int) -> None:
         slow = 0.08 if rng.random() < bad_boots else 0.0
-        return float(rng.normal(0, 0.01)) + (step if commit >= culprit else 0.0) + slow
+        values.append(rng.normal(0, 0.01) + (step if commit >= culprit else 0.0) + slow + machine[len(values)])
+        tested.append(commit)
 
-    tested = [0, commits - 1] * 10
-    values = [boot(commit) for commit in tested]
+    for pair in range(10):
+        for commit in (0, commits - 1) if pair % 2 else (commits - 1, 0):
+            boot(commit)
     while len(tested) < 300:
         state = bisect.posterior(commits, tested, values)
         if state.next_test is None:
             return state.found == culprit, len(tested)
-        tested.append(state.next_test)
-        values.append(boot(state.next_test))
+        boot(state.next_test)
     return False, len(tested)
 
 
-def test_bisection_names_the_commit_in_spite_of_bad_boots() -> None:
-    runs = [search(seed, 64, 0.02, bad_boots=0.05) for seed in range(40)]
+@pytest.mark.parametrize("drift", DRIFTS)
+def test_bisection_names_the_commit_in_spite_of_bad_boots_and_drift(drift: str) -> None:
+    runs = [search(seed, 64, 0.02, bad_boots=0.05, drift=drift) for seed in range(40)]
     assert np.mean([right for right, _ in runs]) >= 0.90
-    assert np.mean([boots for _, boots in runs]) <= 60
+    assert np.mean([boots for _, boots in runs]) <= 90
+
+
+def test_without_boots_of_the_ends_in_between_a_drift_would_mislead() -> None:
+    """The negative control: the same boots, every one read as if the machine stood still."""
+    rng = np.random.default_rng(0)
+    good = np.arange(40) % 2 == 0
+    values = np.where(good, 0.0, 0.02) + np.where(np.arange(40) < 20, 0.0, 0.05)
+    assert np.mean((values > 0.01) == ~good) < 0.8
+    flat = drift_of.without_drift(values + rng.normal(0, 0.001, 40), good, ~good)
+    assert np.mean((flat > np.median(flat)) == ~good) > 0.9
+
+
+def test_a_refuted_commit_is_not_named_again() -> None:
+    boots = [0, 3] * 10 + [1] * 4 + [2] * 4
+    values = [0.0, 1.0] * 10 + [0.0] * 4 + [1.0] * 4
+    noise = np.random.default_rng(1).normal(0, 0.05, len(values))
+    readings = [float(value) for value in np.array(values) + noise]
+    assert bisect.posterior(4, boots, readings).found == 2
+    after = bisect.posterior(4, boots, readings, refuted=[2])
+    assert after.found != 2 and after.probability[1] == 0.0
+    with pytest.raises(ValueError, match="refuted"):
+        bisect.posterior(4, boots, readings, refuted=[1, 2, 3])
 
 
 def test_bisection_of_neighbours_is_over_at_once() -> None:
