@@ -46,6 +46,14 @@ class Question(Struct, frozen=True, kw_only=True):
     max_boots: int = 200
 
 
+class Refuted(Struct, frozen=True):
+    """A commit (whole hash) that its comparison refuted, made after so many ``readings`` of the search."""
+
+    commit: str
+    confirmation: str
+    readings: int
+
+
 class Answer(Struct, frozen=True, kw_only=True):
     """A finished bisection. ``suspects`` is one commit unless others that cannot be tested hide it; the last is bad."""
 
@@ -141,12 +149,20 @@ class Laboratory:
         return [n for n in self.store.numbers(self.id) if n.metric in ("", self.question.metric)]
 
     def readings(self) -> list[Reading]:
-        """See ``bisecting.Lab``; positive figures only can be compared as times."""
-        commit_of = self._commit_of(self.experiment)
+        """See ``bisecting.Lab``. The boots of a refuting confirmation stand where they were made: they are evidence."""
+        found = self._readings(self.experiment)
+        for refuted in reversed(self.refuted):
+            told = self._readings(self.store.experiment(refuted.confirmation))
+            found[refuted.readings : refuted.readings] = told
+        return found
+
+    def _readings(self, experiment: Experiment) -> list[Reading]:
+        commit_of = self._commit_of(experiment)
         return [
             Reading(commit_of[n.kernel], n.value)
-            for n in self._numbers()
-            if n.value is not None and n.state == "ok" and n.boot_state == "ok" and math.isfinite(n.value)
+            for n in self.store.numbers(experiment.id)
+            if n.metric == self.question.metric and n.value is not None and math.isfinite(n.value)
+            if n.state == "ok" and n.boot_state == "ok"
         ]
 
     def skipped(self) -> dict[int, str]:
@@ -227,19 +243,20 @@ class Laboratory:
         floor = analysis.floors_of(experiment, self.store).get(experiment.cases[0].name, 0.0)
         if experiment.mode == "exact":
             return bisecting.decide_exact(commits, readings, skipped, floor)
-        refuted = [self.line.index(name) for name in self.refuted]
+        refuted = [self.line.index(one.commit) for one in self.refuted]
         return bisecting.decide_timed(commits, readings, skipped, self.question.max_boots, max(1.0, floor), refuted)
 
     @property
-    def refuted(self) -> tuple[str, ...]:
-        """Hashes of the commits that were found and then did not differ from their parents."""
-        return tuple(self.experiment.extra.get("refuted", "").split())
+    def refuted(self) -> list[Refuted]:
+        """The commits that were found and then did not differ from their parents, in this order."""
+        return msgspec.json.decode(self.experiment.extra.get("refuted", "[]"), type=list[Refuted])
 
     def refute(self, commit: int) -> None:
         """Take a commit that its confirmation refuted out of the question, and go on."""
         experiment = self.experiment
-        names = " ".join((*self.refuted, self.line[commit]))
-        self.store.extend(replace(experiment, extra=experiment.extra | {"refuted": names, "confirmation": ""}))
+        one = Refuted(self.line[commit], experiment.extra["confirmation"], len(self._readings(experiment)))
+        known = msgspec.json.encode([*self.refuted, one]).decode()
+        self.store.extend(replace(experiment, extra=experiment.extra | {"refuted": known, "confirmation": ""}))
         self.voice.note(f"{self.line[commit][:12]} does not differ from its parent: searching on")
 
 
@@ -297,15 +314,20 @@ def bisect(
 
 
 def _refutes(lab: Laboratory, confirmation: str, metric: Metric) -> bool:
-    """Whether a timed confirmation says that the commit and its parent are the same, or differ the other way."""
+    """Whether a timed comparison excludes that the commit makes half of the difference between the ends.
+
+    An interval that holds both this half and nothing decides nothing: the commit then stays, unconfirmed.
+    """
     if lab.experiment.mode == "exact":
         return False
     results = analysis.result(lab.store, confirmation)[0].results
-    verdict = next((row.verdict for row in results if row.metric == metric.name), "")
+    interval = next((row.interval_percent for row in results if row.metric == metric.name), None)
+    if interval is None or interval[0] <= -100.0:
+        return False
     answer = _answer(lab, metric)
-    rises, higher_is_better = answer.bad_value > answer.good_value, metric.better == "higher"
-    opposite = "regressed" if rises == higher_is_better else "improved"
-    return verdict in ("same", opposite)
+    half = math.log(answer.bad_value / answer.good_value) / 2.0
+    low, high = (math.log1p(bound / 100.0) for bound in interval)
+    return high < half if half > 0 else low > half
 
 
 def _answer(lab: Laboratory, metric: Metric) -> Answer:
@@ -326,5 +348,5 @@ def _answer(lab: Laboratory, metric: Metric) -> Answer:
         tested=tuple((lab.line[commit], value) for commit, value in middle.items()),
         skipped=tuple((lab.line[commit], why) for commit, why in sorted(skipped.items())),
         boots=len(lab.store.done(lab.id)),
-        refuted=lab.refuted,
+        refuted=tuple(one.commit for one in lab.refuted),
     )
