@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Direction = Literal["higher", "lower", "same", "undecided"]
 MIN_SEEDS = 2
+WIDEST_SAME = 5.0  # percent; seeds that spread further cannot show that two kernels are the same
 _ROUNDING = 1e-12
 
 
@@ -82,8 +83,9 @@ def look(baseline: Floats, patched: Floats, delta: float, floor: float) -> Exact
     effect = _log_ratio(middle_b, middle_a)
     spread = max(spread_percent(a), spread_percent(b))
     repeats = spread == 0.0
+    identical = np.array_equal(np.sort(a), np.sort(b))  # however far the seeds lie apart
     return ExactLook(
-        call=_call(effect, low, high, repeats, delta, max(floor, spread)),
+        call="same" if identical else _call(effect, low, high, repeats, delta, max(floor, spread)),
         repeats=repeats,
         baseline=middle_a,
         patched=middle_b,
@@ -99,7 +101,7 @@ def _call(effect: float, low: float, high: float, repeats: bool, delta: float, f
         return "same" if effect == 0 else ("higher" if effect > 0 else "lower")
     if (low > 0 or high < 0) and _outside(effect, floor):
         return "higher" if low > 0 else "lower"
-    limit = max(delta, floor)
+    limit = max(delta, min(floor, WIDEST_SAME))
     if not _outside(low, limit) and not _outside(high, limit):
         return "same"
     return "undecided"
