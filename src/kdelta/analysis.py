@@ -14,7 +14,7 @@ from statistics import median
 from msgspec.structs import replace
 
 from kdelta import sweeping, verdict, workloads
-from kdelta.attribution import because, profiles
+from kdelta.attribution import because, moved, profiles
 from kdelta.attribution.exact import exact_metrics
 from kdelta.calibration import current_floors
 from kdelta.drawing import details
@@ -24,10 +24,12 @@ from kdelta.report.detail import Detail, Sweep
 from kdelta.stats import sequential
 from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
+from kdelta.verdict.judge import SEED_CAUSES
 
 _SEVERAL = "with several tasks: "
 _BECAUSE_KEPT = 12  # functions in the JSON result; `kdelta why` has all
 _SIDE_FIGURES = ("rep_bytes", "rep_executions")
+Seeds = dict[tuple[int, str], dict[int, list[Profile]]]  # [case, mitigations][kernel] -> one profile per seed
 Chosen = dict[tuple[int, str], dict[int, Profile]]  # [case, mitigations][kernel] -> the profile that speaks for it
 
 
@@ -108,16 +110,21 @@ def floors_of(experiment: Experiment, store: Store) -> dict[str, float]:
     return current_floors(experiment, store)
 
 
-def _chosen(experiment: Experiment, store: Store) -> Chosen:
-    """For every cell and kernel the profile of its median seed."""
-    found: Chosen = {}
+def seeds_of(experiment: Experiment, store: Store) -> Seeds:
+    """For every cell and kernel the profiles of all its seeds, in order."""
+    found: Seeds = {}
     for case in range(len(experiment.cases)):
-        by_cell: dict[tuple[str, int], list[Profile]] = defaultdict(list)
         for row in store.profiles(experiment.id, case):
-            by_cell[row.mitigations, row.kernel].append(row.profile)
-        for (mitigations, kernel), seeds in by_cell.items():
-            found.setdefault((case, mitigations), {})[kernel] = profiles.median_profile(seeds)
+            found.setdefault((case, row.mitigations), {}).setdefault(row.kernel, []).append(row.profile)
     return found
+
+
+def _chosen(seeds: Seeds) -> Chosen:
+    """For every cell and kernel the profile of its median seed."""
+    return {
+        cell: {kernel: profiles.median_profile(found) for kernel, found in by_kernel.items()}
+        for cell, by_kernel in seeds.items()
+    }
 
 
 def profiles_of(experiment: Experiment, store: Store, row: CellResult) -> tuple[Profile, Profile]:
@@ -128,15 +135,11 @@ def profiles_of(experiment: Experiment, store: Store, row: CellResult) -> tuple[
     """
     labels = [kernel.label for kernel in experiment.kernels]
     case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
-    by_kernel = _chosen(experiment, store).get((case, row.mitigations), {})
+    by_kernel = _chosen(seeds_of(experiment, store)).get((case, row.mitigations), {})
     found = by_kernel.get(0), by_kernel.get(labels.index(row.patched_label) if row.patched_label else 0)
     if found[0] is None or found[1] is None:
         raise UserError(f"{row.case}: no profile is stored for {row.baseline_label} or {row.patched_label}")
     return found[0], found[1]
-
-
-def _has_names(profile: Profile) -> bool:
-    return any(not name.startswith("[") for name in profile.functions)
 
 
 def _explain(experiment: Experiment, row: CellResult, chosen: Chosen) -> CellResult:
@@ -149,12 +152,35 @@ def _explain(experiment: Experiment, row: CellResult, chosen: Chosen) -> CellRes
     before, after = by_kernel.get(0), by_kernel.get(labels.index(row.patched_label))
     if before is None or after is None:
         return row
-    if not all(_has_names(profile) for profile in (before, after)):
+    if not all(moved.has_names(profile) for profile in (before, after)):
         missing = Warn("no-symbols", "no function names: the kernel has no kallsyms; totals only")
         return replace(row, warnings=(*row.warnings, missing))
     deltas = tuple(d for d in because.differences(before, after) if d.delta)
     text = because.because_text(deltas, row.effect_percent) if row.effect_percent else ""
     return replace(row, because=deltas[:_BECAUSE_KEPT], because_text=text)
+
+
+def _seed_functions(experiment: Experiment, row: CellResult, seeds: Seeds) -> str:
+    """What differs between the seeds of the side that spreads most; "" where no profile tells."""
+    counter = moved.counter_of(row.metric)
+    labels = [kernel.label for kernel in experiment.kernels]
+    case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
+    by_kernel = seeds.get((case, row.mitigations), {})
+    sides = [by_kernel.get(labels.index(label), []) for label in (row.baseline_label, row.patched_label) if label]
+    sides = [side for side in sides if side and all(map(moved.has_names, side))]
+    if counter is None or not sides:
+        return ""
+    side = max(sides, key=lambda found: moved.spread_percent(found, counter))
+    return moved.names_text(moved.moved(*moved.extremes(side, counter), among=side, counter=counter))
+
+
+def _name_seeds(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
+    """The finished ``row``; a warning that its seeds differ names the functions instead of what it may be."""
+    if all(warning.code != "noisy" for warning in row.warnings):
+        return row
+    names = _seed_functions(experiment, row, seeds) or SEED_CAUSES
+    told = (Warn(w.code, w.text.replace(SEED_CAUSES, names)) if w.code == "noisy" else w for w in row.warnings)
+    return replace(row, warnings=tuple(told))
 
 
 def _side_figures(rows: Sequence[CellResult]) -> list[CellResult]:
@@ -280,9 +306,10 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
     numbers = store.numbers(experiment.id)
     boots = store.boots(experiment.id)
     rows = judged(experiment, store, numbers)
-    chosen = _chosen(experiment, store) if experiment.mode == "exact" else {}
+    seeds = seeds_of(experiment, store) if experiment.mode == "exact" else {}
+    chosen = _chosen(seeds)
     explained = [
-        _explain(experiment, row, chosen)
+        _name_seeds(experiment, _explain(experiment, row, chosen), seeds)
         for row in _labels(experiment, _side_figures(_reclaim(experiment, store, rows)))
     ]
     planned = experiment.blocks * len(experiment.kernels) * len(experiment.mitigations)

@@ -29,6 +29,7 @@ from kdelta.verdict.pairing import (
 
 ALPHA = 0.05
 DELTA_PERCENT = 1.0
+SEED_CAUSES = "allocator order, random numbers or timer ticks"  # what it can be; profiles may tell what it is
 _GRID_PAIRS = 12  # 8 pairs cannot go below p = 0.0078
 
 Floats = NDArray[np.float64]
@@ -274,8 +275,8 @@ def _exact(blank: CellResult, a: Sequence[Observation], b: Sequence[Observation]
     call = {"higher": paired.HIGHER, "lower": paired.LOWER, "same": paired.SAME}.get(look.call, paired.UNDECIDED)
     word = _word(call, metric.better)
     if not look.repeats:
-        why = "allocator order, random numbers or timer ticks"
-        text = f"counts differ by {look.spread:.2f} % between seeds ({why}): that is the floor"
+        size = f"by {look.spread:.2f} %" if np.isfinite(look.spread) else "from 0"
+        text = f"counts differ {size} between seeds ({SEED_CAUSES}): that is the floor"
         warnings.append(Warn("noisy", text))
     if word in ("improved", "regressed") and _below(look.effect, delta):
         warnings.append(_below_delta(delta))
