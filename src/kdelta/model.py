@@ -226,7 +226,7 @@ class CellResult(Struct, frozen=True, kw_only=True):
     floor_percent: float | None = None
     p_value: float | None = None
     detectable_percent: float | None = None  # smallest effect that the data could have shown
-    boots_needed: int | None = None  # further boots per kernel that would decide
+    boots_needed: int | None = None  # fresh boots per kernel that would decide
     because: tuple[FunctionDelta, ...] = ()
     because_text: str = ""
     warnings: tuple[Warn, ...] = ()

@@ -274,6 +274,15 @@ def test_exact_counts_that_move_with_the_seed_have_their_spread_as_floor() -> No
     assert unclear.detectable_percent and unclear.detectable_percent > 3 and unclear.boots_needed
 
 
+def test_counts_of_many_seeds_that_move_are_judged_as_times_are() -> None:
+    a, b = noisy(24, 0.05, sd=0.03, seed=2)
+    few = one(a[:3], b[:3], metric=COUNT, mode="exact")
+    many = one(a, b, metric=COUNT, mode="exact")
+    assert few.verdict == "inconclusive" and many.verdict == "regressed"
+    assert many.p_value is not None and many.p_value < 0.05 and "noisy" in codes(many)
+    assert one(a, a, metric=COUNT, mode="exact").verdict == "same", "the same count under each seed"
+
+
 def test_exact_zeros_have_a_direction_but_no_percentage() -> None:
     assert one([0, 0], [0, 0], metric=COUNT, mode="exact").verdict == "same"
     appeared = one([0, 0], [5, 5], metric=COUNT, mode="exact")

@@ -249,7 +249,24 @@ def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult
     else:
         text = chosen.render(view)
     write(text, args.output)
+    if not args.quiet:
+        _offer(result)
     return result
+
+
+def _offer(result: ExperimentResult) -> None:
+    """After the report, on standard error: how to decide what it left open."""
+    from kdelta import deciding
+
+    open_cells = deciding.undecided(result.results)
+    if result.experiment.kind == "compare" and open_cells and not result.experiment.extra.get(deciding.FOLLOWED):
+        boots = max(row.boots_needed or 0 for row in open_cells)
+        what = "seeds" if result.experiment.mode == "exact" else "boots per kernel"
+        click.echo(
+            f"{len(open_cells)} undecided; {boots} fresh {what} would decide: "
+            f"kdelta resume {result.experiment.id} --decide",
+            err=True,
+        )
 
 
 def write(text: str | bytes, output: Path | None) -> None:

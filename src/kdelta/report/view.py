@@ -158,7 +158,7 @@ def _sentence(cell: CellResult) -> str:
     if cell.verdict == "inconclusive":
         seen, boots = finite(cell.detectable_percent), cell.boots_needed
         parts = [f"the data could have seen {seen:.2f} %" if seen is not None else "what could be seen is not known"]
-        parts.append(f"{boots} more boots per kernel would decide" if boots else "boots still needed: not known")
+        parts.append(f"{boots} fresh boots per kernel would decide" if boots else "boots still needed: not known")
         return "inconclusive: " + "; ".join([*parts, *filter(None, [cell.why, _because(cell)])])
     text = "; ".join(filter(None, [cell.why, _because(cell)]))
     return f"{cell.verdict}: {text}" if text else ""

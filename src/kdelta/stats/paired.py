@@ -67,11 +67,11 @@ def detectable(sd: float, pairs: int) -> float:
     return _POWER * sd / math.sqrt(pairs)
 
 
-def pairs_needed(sd: float, effect: float, delta: float, pairs: int) -> int:
-    """Further pairs that would decide: n ~ (2.9 sd / distance)^2, at least one look of four.
+def pairs_needed(sd: float, effect: float, delta: float) -> int:
+    """Fresh pairs that would decide: n ~ (2.9 sd / distance)^2, at least the first look's.
 
-    The distance is what has to be resolved: the estimate from 0, or from the nearer equivalence bound,
-    whichever is easier.
+    Fresh, because the pairs at hand have spent their plan's error: going on until it is significant is no test. The
+    distance is what has to be resolved: the estimate from 0, or from the nearer equivalence bound, whichever is easier.
     """
     distance = max(abs(effect), delta - abs(effect))
-    return max(4, math.ceil((_POWER * sd / distance) ** 2) - pairs)
+    return max(MIN_PAIRS, math.ceil((_POWER * sd / distance) ** 2))

@@ -13,8 +13,9 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kdelta.model import CellResult, Experiment, Metric, Mitigations, State, Warn, Word
+from kdelta.model import CellResult, Experiment, Metric, Mitigations, State, Warn
 from kdelta.stats import design, exact, multiplicity, paired, sequential, signed_rank
+from kdelta.verdict.counts import counted
 from kdelta.verdict.pairing import (
     CellData,
     Observation,
@@ -26,10 +27,8 @@ from kdelta.verdict.pairing import (
     paired_blocks,
     values_of,
 )
+from kdelta.verdict.words import ALPHA, DELTA_PERCENT, cell_warnings, with_need, word
 
-ALPHA = 0.05
-DELTA_PERCENT = 1.0
-SEED_CAUSES = "allocator order, random numbers or timer ticks"  # what it can be; profiles may tell what it is
 _GRID_PAIRS = 12  # 8 pairs cannot go below p = 0.0078
 
 Floats = NDArray[np.float64]
@@ -108,7 +107,7 @@ def _cell(
     if alone:
         return _alone(blank, a)
     if experiment.mode == "exact":
-        return _exact(blank, a, b, metric)
+        return counted(blank, a, b, metric)
     return _timed(blank, a, b, metric, experiment)
 
 
@@ -132,12 +131,6 @@ def _unmeasured(
         return None
     gravest = min((state for state, _ in missing), key=_GRAVEST.index)
     return replace(blank, state=gravest, why="; ".join(dict.fromkeys(text for _, text in missing)))
-
-
-def _word(call: int, better: str) -> Word:
-    if call in (paired.UNDECIDED, paired.SAME):
-        return "same" if call == paired.SAME else "inconclusive"
-    return "improved" if (call == paired.HIGHER) == (better == "higher") else "regressed"
 
 
 def _alone(blank: CellResult, a: Sequence[Observation]) -> CellResult:
@@ -184,9 +177,9 @@ def _timed(
     limit = float(np.log1p(delta / 100.0)) if logs else delta / 100.0
     plan = sequential.plan(looks, ALPHA)
     look = paired.look(d, plan.two_sided[index], plan.one_sided[index], limit)
-    word = _word(int(look.call), metric.better)
+    called = word(int(look.call), metric.better)
     warnings = (
-        *_cell_warnings(look, word, delta, limit, logs),
+        *cell_warnings(look, called, delta, limit, logs),
         *dropped(pairs),
         *_design(used, d, values_a, values_b),
     )
@@ -194,7 +187,7 @@ def _timed(
         shown,
         effect_percent=percent(float(look.effect)),
         interval_percent=(percent(float(look.low)), percent(float(look.high))),
-        verdict=word,
+        verdict=called,
         p_value=float(sequential.sequential_p(float(look.p), looks, index)),
         warnings=warnings,
         extra={
@@ -206,38 +199,7 @@ def _timed(
             "delta_percent": delta,
         },
     )
-    return _with_need(result) if word == "inconclusive" else result
-
-
-def _with_need(result: CellResult) -> CellResult:
-    """An inconclusive cell with what it could have seen, and the further boots per kernel that would decide."""
-    sd, n, delta = (result.extra[key] for key in ("sd_pair_percent", "pairs", "delta_percent"))
-    return replace(
-        result,
-        detectable_percent=paired.detectable(sd, int(n)),
-        boots_needed=paired.pairs_needed(sd, result.effect_percent or 0.0, delta, int(n)),
-    )
-
-
-def _below(effect_percent: float | None, delta: float) -> bool:
-    if effect_percent is None or effect_percent <= -100.0:
-        return False
-    return abs(float(np.log1p(effect_percent / 100.0))) < float(np.log1p(delta / 100.0))
-
-
-def _below_delta(delta: float) -> Warn:
-    return Warn("below-delta", f"significant, but below delta ({delta:g} %)")
-
-
-def _cell_warnings(look: paired.Look, word: Word, delta: float, limit: float, logs: bool) -> tuple[Warn, ...]:
-    found: list[Warn] = []
-    if word in ("improved", "regressed") and abs(float(look.effect)) < limit:
-        found.append(_below_delta(delta))
-    if not bool(look.agrees):
-        found.append(Warn("cross-check", "a paired t interval disagrees: the differences are skewed or hold outliers"))
-    if not logs:
-        found.append(Warn("zeros", "figures of 0 or less: percentages are relative to the mean level"))
-    return tuple(found)
+    return with_need(result) if called == "inconclusive" else result
 
 
 def _design(used: Pairs, d: Floats, values_a: Floats, values_b: Floats) -> tuple[Warn, ...]:
@@ -257,55 +219,13 @@ def _design(used: Pairs, d: Floats, values_a: Floats, values_b: Floats) -> tuple
     return tuple(unique.values())
 
 
-def _exact(blank: CellResult, a: Sequence[Observation], b: Sequence[Observation], metric: Metric) -> CellResult:
-    values_a, values_b = values_of(a), values_of(b)
-    shown = replace(blank, baseline=float(np.median(values_a)), patched=float(np.median(values_b)))
-    shown = replace(shown, effect_percent=exact.percent(shown.patched or 0.0, shown.baseline or 0.0))
-    seeds = min(values_a.size, values_b.size)
-    faults = tuple(f"block {boot.block}: {boot.state}" for boot in (*a, *b) if boot.state != "ok")
-    warnings = [Warn("dropped", f"{len(faults)} boots dropped: {'; '.join(faults[:4])}")] if faults else []
-    if metric.legacy:
-        return replace(shown, warnings=(Warn("legacy", f"{metric.name} is a legacy view: shown, never judged"),))
-    if seeds < exact.MIN_SEEDS:
-        few = design.too_few(seeds, exact.MIN_SEEDS)
-        return replace(shown, warnings=(*((few,) if few else ()), *warnings))
-    floor = blank.floor_percent or 0.0
-    delta = max(DELTA_PERCENT, floor)
-    look = exact.look(values_a, values_b, delta, floor)
-    call = {"higher": paired.HIGHER, "lower": paired.LOWER, "same": paired.SAME}.get(look.call, paired.UNDECIDED)
-    word = _word(call, metric.better)
-    if not look.repeats:
-        size = f"by {look.spread:.2f} %" if np.isfinite(look.spread) else "from 0"
-        text = f"counts differ {size} between seeds ({SEED_CAUSES}): that is the floor"
-        warnings.append(Warn("noisy", text))
-    if word in ("improved", "regressed") and _below(look.effect, delta):
-        warnings.append(_below_delta(delta))
-    if look.effect is None:
-        warnings.append(Warn("from-zero", f"the baseline counts 0, so there is no percentage; now {look.patched:g}"))
-    if word == "same" and look.spread > delta:
-        warnings.append(Warn("wide-same", f"same within {look.spread:.2f} %, the spread of the seeds, not {delta:g} %"))
-    spread = look.spread if np.isfinite(look.spread) else 0.0
-    result = replace(
-        shown,
-        interval_percent=None if look.low is None or look.high is None else (look.low, look.high),
-        verdict=word,
-        warnings=tuple(warnings),
-        extra={"spread_percent": spread, "delta_percent": delta, "seeds": float(seeds)},
-    )
-    if word != "inconclusive":
-        return result
-    sd = 100.0 * float(np.hypot(values_a.std(ddof=1), values_b.std(ddof=1))) / (look.baseline or look.patched or 1.0)
-    needed = paired.pairs_needed(sd, look.effect or 0.0, delta, seeds)
-    return replace(result, detectable_percent=max(spread, floor), boots_needed=needed)
-
-
 def _withdrawn(result: CellResult, adjusted: float, cells: int) -> CellResult:
     """A significant cell that the correction does not keep."""
     text = f"significant alone, not among {cells} cells (Benjamini-Hochberg p = {adjusted:.3f})"
     if result.extra["pairs"] < _GRID_PAIRS:
         text += f"; a grid needs {_GRID_PAIRS} blocks or more"
     warnings = (*(w for w in result.warnings if w.code != "below-delta"), Warn("multiplicity", text))
-    return _with_need(replace(result, verdict="inconclusive", warnings=warnings))
+    return with_need(replace(result, verdict="inconclusive", warnings=warnings))
 
 
 def _corrected(results: list[CellResult]) -> tuple[CellResult, ...]:

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From a look to the word and the warnings of a cell: what times and counts have in common."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec.structs import replace
+
+from kdelta.model import CellResult, Warn, Word
+from kdelta.stats import paired
+
+ALPHA = 0.05
+DELTA_PERCENT = 1.0
+SEED_CAUSES = "allocator order, random numbers or timer ticks"  # what it can be; profiles may tell what it is
+
+
+def word(call: int, better: str) -> Word:
+    """The word for a call of ``paired.look`` on a metric that is better ``higher`` or ``lower``."""
+    if call in (paired.UNDECIDED, paired.SAME):
+        return "same" if call == paired.SAME else "inconclusive"
+    return "improved" if (call == paired.HIGHER) == (better == "higher") else "regressed"
+
+
+def with_need(result: CellResult) -> CellResult:
+    """An inconclusive cell with what it could have seen, and the fresh boots per kernel that would decide."""
+    sd, n, delta = (result.extra[key] for key in ("sd_pair_percent", "pairs", "delta_percent"))
+    return replace(
+        result,
+        detectable_percent=paired.detectable(sd, int(n)),
+        boots_needed=paired.pairs_needed(sd, result.effect_percent or 0.0, delta),
+    )
+
+
+def below(effect_percent: float | None, delta: float) -> bool:
+    """Whether an effect is smaller than ``delta``, both in percent."""
+    if effect_percent is None or effect_percent <= -100.0:
+        return False
+    return abs(float(np.log1p(effect_percent / 100.0))) < float(np.log1p(delta / 100.0))
+
+
+def below_delta(delta: float) -> Warn:
+    """The warning that goes with it."""
+    return Warn("below-delta", f"significant, but below delta ({delta:g} %)")
+
+
+def cell_warnings(look: paired.Look, called: Word, delta: float, limit: float, logs: bool) -> tuple[Warn, ...]:
+    """What a look carries with it: a small effect, a disagreeing cross-check, figures without logarithms."""
+    found: list[Warn] = []
+    if called in ("improved", "regressed") and abs(float(look.effect)) < limit:
+        found.append(below_delta(delta))
+    if not bool(look.agrees):
+        found.append(Warn("cross-check", "a paired t interval disagrees: the differences are skewed or hold outliers"))
+    if not logs:
+        found.append(Warn("zeros", "figures of 0 or less: percentages are relative to the mean level"))
+    return tuple(found)
