@@ -13,7 +13,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from kdelta import sweeping, verdict, workloads
+from kdelta import sweeping, verdict, versions, workloads
 from kdelta.attribution import because, moved, profiles
 from kdelta.attribution.exact import exact_metrics
 from kdelta.calibration import current_floors
@@ -320,7 +320,7 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
         boots_planned=planned,
         boots_faulty=_faulty(experiment, boots),
         gate=experiment.extra.get("gate", ""),
-        warnings=(*_told(experiment), *_taken_over(boots), *sweeping.compiler_changes(experiment)),
+        warnings=(*_told(experiment), *_taken_over(boots), *versions.remarks(experiment)),
     )
     detail = details(experiment, store, numbers, rows, chosen, views)
     return answer, replace(detail, sweeps=_sweeps(experiment, store, numbers, chosen))

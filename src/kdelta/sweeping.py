@@ -3,7 +3,7 @@
 
 Exact counts: every change between measured neighbours that leaves the floor is a step. Times: the permutation steps
 of stats.steps over boot medians in blocks. A version without a figure is a gap with its state, and the version after
-it is compared with the one before.
+it is compared with the one before. An absent version (see versions.py) is a gap too.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from __future__ import annotations
 import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdelta import verdict
 from kdelta.attribution import because
-from kdelta.model import Experiment, FunctionDelta, Metric, Mitigations, Profile, State, Warn, Word
+from kdelta.kernel.partial import Absent
+from kdelta.model import Experiment, FunctionDelta, Metric, Mitigations, Profile, State, Word
 from kdelta.report.detail import CellName, Sweep, SweepPoint, SweepStep
 from kdelta.stats import exact
 from kdelta.stats.paired import MIN_PAIRS
@@ -26,6 +27,7 @@ from kdelta.stats.steps import find_steps
 from kdelta.units import Better
 from kdelta.verdict.judge import floor_of
 from kdelta.verdict.pairing import Observation, measured, values_of
+from kdelta.versions import Version, versions_of
 
 Floats = NDArray[np.float64]
 Profiles = Mapping[tuple[int, str], Mapping[int, Profile]]  # [case, mitigations][kernel]
@@ -53,7 +55,7 @@ def sweeps(
     table: dict[tuple[int, Mitigations, str], dict[int, tuple[Observation, ...]]] = defaultdict(dict)
     for cell in data:
         table[cell.case, cell.mitigations, cell.metric][cell.kernel] = cell.boots
-    found = []
+    versions, found = versions_of(experiment), []
     for index, case in enumerate(experiment.cases):
         for mitigations in experiment.mitigations:
             for metric in metrics.get(case.workload, ()):
@@ -66,24 +68,18 @@ def sweeps(
                     steps = _exact_steps(experiment, boots, metric.better, floor, chosen.get((index, mitigations), {}))
                 else:
                     steps = _timed_steps(experiment, boots, metric.better, name)
-                points = tuple(_point(kernel.label, boots.get(k, ())) for k, kernel in enumerate(experiment.kernels))
+                points = _points(versions, boots)
                 found.append(Sweep(cell=name, unit=metric.unit, better=metric.better, points=points, steps=steps))
     return tuple(found)
 
 
-def compiler_changes(experiment: Experiment) -> tuple[Warn, ...]:
-    """Where neighbours were built by different compilers (``extra["compilers"]``, a line per kernel): never hidden."""
-    compilers = experiment.extra.get("compilers", "").split("\n")
-    if len(compilers) != len(experiment.kernels):
-        return ()
-    known = [(k.label, built) for k, built in zip(experiment.kernels, compilers, strict=True) if built]
+def _points(versions: Sequence[Version], boots: Mapping[int, tuple[Observation, ...]]) -> tuple[SweepPoint, ...]:
+    kernel = count()
     return tuple(
-        Warn(
-            "compiler",
-            f"{first} was built by {new}, {last} by {old}: a step between them may be the compiler's work",
-        )
-        for (last, old), (first, new) in pairwise(known)
-        if old != new
+        SweepPoint(kernel=one.label, value=None, state="failed", why=one.why)
+        if isinstance(one, Absent)
+        else _point(one.label, boots.get(next(kernel), ()))
+        for one in versions
     )
 
 

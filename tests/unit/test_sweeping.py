@@ -13,9 +13,12 @@ from msgspec.structs import replace
 
 from kdelta import sweeping
 from kdelta.kernel import banner as banner_module
+from kdelta.kernel.partial import Absent
 from kdelta.model import Case, Experiment, Kernel, Metric, Mode, Profile, State
 from kdelta.report.detail import Sweep
+from kdelta.spec import parse_kernel
 from kdelta.verdict import CellData, Observation
+from kdelta.versions import Version, gaps_text
 
 INSTRUCTIONS = Metric(name="instructions", unit="instructions/op", better="lower", primary=True)
 LOADS = Metric(name="loads", unit="loads/op", better="lower")
@@ -159,11 +162,18 @@ def test_a_timed_gap_shifts_no_step() -> None:
     assert (step.last, step.first) == ("6.1", "6.3")
 
 
-def test_a_change_of_compiler_between_neighbours_is_said() -> None:
-    one = replace(experiment(4), extra={"compilers": "gcc 14.2.0\n\ngcc 14.2.0\ngcc 16.2.0"})
-    (warning,) = sweeping.compiler_changes(one)
-    assert warning.text.startswith("6.3 was built by gcc 16.2.0, 6.2 by gcc 14.2.0")
-    assert sweeping.compiler_changes(experiment(4)) == ()
+def test_an_absent_version_is_a_gap_with_its_reason_and_is_stepped_over() -> None:
+    whole = experiment(3)
+    missing = Absent(label="6.9", spec=parse_kernel("src:./linux@v6.9"), why="does not build: x", by_host=False)
+    line: list[Version] = [*whole.kernels[:1], missing, *whole.kernels[1:]]
+    one = replace(whole, extra={"gaps": gaps_text(line)})
+    figures = cells([[100.0] * 3, [100.0] * 3, [110.0] * 3])
+    (found,) = sweeping.sweeps(one, figures, {}, {"pipe": (INSTRUCTIONS,)}, {})
+    assert [(p.kernel, p.value, p.state, p.why) for p in found.points] == [
+        ("6.0", 100.0, "ok", ""), ("6.9", None, "failed", "does not build: x"), ("6.1", 100.0, "ok", ""),
+        ("6.2", 110.0, "ok", ""),
+    ]  # fmt: skip
+    assert [(s.last, s.first) for s in found.steps] == [("6.1", "6.2")]
 
 
 @pytest.mark.parametrize(

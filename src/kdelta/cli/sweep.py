@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from kdelta.cli import common
-from kdelta.errors import UserError
+from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kdelta.kernel.progress import Progress
-    from kdelta.model import Experiment, Kernel
+    from kdelta.model import Experiment
     from kdelta.store.store import Store
+    from kdelta.versions import Version
 
 EPILOG = """\b
 Examples:
@@ -25,10 +26,13 @@ Examples:
   kdelta sweep debian:6.12 debian:6.18 ./bzImage --timed --blocks 12
   kdelta sweep --refs v6.8..v6.12 --tree ./linux --case pipe
   kdelta sweep --add last debian:7.4             only the new version is measured
+  kdelta sweep --add last                        tries again what the last sweep could not get
 
 Exact by default: instructions that the kernel executes; every change between neighbours beyond the floor is a step, with
 the functions that changed. Boots that were measured before, exactly so, are taken over from the store, and the report
 says from where; --fresh measures all of them. --timed boots every version in every block and finds steps in times.
+A version that does not build, or cannot be fetched, is a gap with its reason, and a later run tries it again. The exit
+code is 2 where this machine could not get one; one that does not build is an answer.
 """
 
 
@@ -80,11 +84,23 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
         template = _older(store, args) if args.add else _template(args)
         specs = [*kernels, *_refs(args)]
         with Reporter(args.quiet) as reporter:
-            experiment = _create(store, template, _resolved(template, specs, reporter), args)
+            experiment = _create(store, template, _line_up(template, specs, reporter), args)
             common.run_experiment(store, experiment, reporter, args.folders, budget_s)
         result = common.show(store, experiment.id, args)
     common.raise_if_lost(result)
+    _raise_if_missing(experiment)
     return 0
+
+
+def _raise_if_missing(experiment: Experiment) -> None:
+    """Exit code 2 where this machine could not get a kernel; one that does not build is an answer like any other."""
+    from kdelta.kernel.partial import Absent
+    from kdelta.versions import versions_of
+
+    missing = [one for one in versions_of(experiment) if isinstance(one, Absent) and one.by_host]
+    if missing:
+        names = ", ".join(one.label for one in missing)
+        raise HostError(f"left out: {names}: {missing[0].why}; the same line tries again, the others are measured")
 
 
 def _refs(args: Args) -> list[str]:
@@ -136,42 +152,58 @@ def _older(store: Store, args: Args) -> Experiment:
     return found
 
 
-def _oldest_first(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
-    from kdelta.kernel.debver import version_key
+def _line_up(template: Experiment, texts: Sequence[str], progress: Progress) -> tuple[Version, ...]:
+    """The versions in order: as given; added ones by their release where the earlier ones are in that order.
 
-    return tuple(sorted(kernels, key=lambda kernel: version_key(kernel.release)))
-
-
-def _resolved(template: Experiment, texts: Sequence[str], progress: Progress) -> tuple[Kernel, ...]:
-    """The versions in order: as given; added ones by their release where the earlier ones are in that order."""
-    from kdelta.kernel.resolve import resolve_all, unique
+    Versions that an earlier sweep could not have are tried again.
+    """
+    from kdelta.kernel.partial import Absent, labelled, resolve_each
     from kdelta.spec import parse_kernel
+    from kdelta.versions import oldest_first, versions_of
 
     specs = [parse_kernel(text) for text in texts]
     if any(spec.kind == "running" for spec in specs):
         raise UserError("the running kernel cannot be booted in a guest without its image: use kdelta run")
-    known = template.kernels
-    if not specs and known:
+    known, earlier = template.kernels, versions_of(template)
+    if earlier and not specs and len(earlier) == len(known):
         raise UserError("--add needs a kernel to add, as in: kdelta sweep --add last debian:7.4")
-    if not known and len(specs) < 2 and not any(spec.kind == "range" for spec in specs):
+    if not earlier and len(specs) < 2 and not any(spec.kind == "range" for spec in specs):
         raise UserError("a sweep needs a range such as 'debian:6.1..7.3', or two kernels or more")
-    new = resolve_all(specs, progress)
+    new = resolve_each(specs, progress)
     images = {(kernel.image_sha256, kernel.cmdline) for kernel in known}
-    together = (*known, *(kernel for kernel in new if (kernel.image_sha256, kernel.cmdline) not in images))
-    if known and _oldest_first(known) == known:
-        together = _oldest_first(together)
-    if len(together) < 2:
-        raise UserError(f"a sweep needs two kernels or more; {' '.join(texts)} is {len(together)}")
-    return unique(together, frozenset(index for index, kernel in enumerate(together) if kernel in known))
+    line: list[Version] = []
+    for one in earlier:
+        line += resolve_each([one.spec], progress) if isinstance(one, Absent) else (one,)
+    line += (one for one in new if isinstance(one, Absent) or (one.image_sha256, one.cmdline) not in images)
+    _refuse_too_few(line, texts)
+    together = oldest_first(line) if known and oldest_first(known) == known else tuple(line)
+    return labelled(together, frozenset(index for index, one in enumerate(together) if one in known))
 
 
-def _create(store: Store, template: Experiment, kernels: tuple[Kernel, ...], args: Args) -> Experiment:
+def _refuse_too_few(line: Sequence[Version], texts: Sequence[str]) -> None:
+    from kdelta.kernel.partial import Absent
+
+    missing = [one for one in line if isinstance(one, Absent)]
+    left = len(line) - len(missing)
+    if left >= 2:
+        return
+    if missing:
+        raise HostError(f"a sweep needs two kernels or more, {left} could be had; {missing[0].label}: {missing[0].why}")
+    raise UserError(f"a sweep needs two kernels or more; {' '.join(texts)} is {left}")
+
+
+def _create(store: Store, template: Experiment, line: Sequence[Version], args: Args) -> Experiment:
     import msgspec
 
     from kdelta import session
     from kdelta.kernel.banner import compiler
+    from kdelta.model import Kernel
+    from kdelta.versions import gaps_text
 
-    extra = {key: value for key, value in template.extra.items() if key != "reuse"}
+    kernels = tuple(one for one in line if isinstance(one, Kernel))
+    extra = {key: value for key, value in template.extra.items() if key not in ("reuse", "gaps")}
+    if gaps := gaps_text(line):
+        extra["gaps"] = gaps
     extra["compilers"] = "\n".join(compiler(kernel) for kernel in kernels)
     if template.mode == "exact" and not args.fresh:
         extra["reuse"] = "yes"

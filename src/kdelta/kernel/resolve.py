@@ -134,19 +134,28 @@ def resolve(spec: KernelSpec, progress: Progress | None = None) -> Kernel:
     return _image(spec)
 
 
-def _expanded(spec: KernelSpec, progress: Progress) -> list[Kernel]:
+def expand(spec: KernelSpec, progress: Progress) -> list[KernelSpec]:
+    """``spec`` itself, or the single kernels of a range, oldest first; nothing is fetched yet.
+
+    Raises:
+        UserError: the range holds no kernel, or an option does not apply to it.
+        HostError: the archive's index cannot be had.
+    """
     if spec.kind != "range":
-        return [resolve(spec, progress)]
+        return [spec]
     if spec.config:
         raise UserError(f"kernel {spec.text!r}: config= needs a kernel that is built here, as src:debian:VERSION")
     found = debian.find_range(spec.target, spec.last, spec.flavour, spec.arch, progress)
-    kernels = []
-    for done, one in enumerate(found):
-        progress.step(f"kernel {_debian_label(one)}", done, len(found))
-        label = f"{spec.label}-{_debian_label(one)}" if spec.label else ""
-        exact = msgspec.structs.replace(spec, kind="debian", target=one.package_version, last="", label=label)
-        kernels.append(_debian(exact, one, progress))
-    return kernels
+    return [
+        msgspec.structs.replace(
+            spec,
+            kind="debian",
+            target=one.package_version,
+            last="",
+            label=f"{spec.label}-{_debian_label(one)}" if spec.label else "",
+        )
+        for one in found
+    ]
 
 
 def _differing(kernel: Kernel, others: Sequence[Kernel]) -> str:
@@ -187,14 +196,20 @@ def resolve_all(specs: Sequence[KernelSpec], progress: Progress | None = None) -
         HostError: see ``resolve``.
     """
     said = progress or Quiet()
+    labels_differ(specs)
+    singles = [single for spec in specs for single in expand(spec, said)]
+    kernels = []
+    for done, single in enumerate(singles):
+        said.step(f"kernel {single.label or single.target}", done, len(singles))
+        kernels.append(resolve(single, said))
+    return unique(kernels, frozenset(i for i, single in enumerate(singles) if single.label and single in specs))
+
+
+def labels_differ(specs: Sequence[KernelSpec]) -> None:
+    """Raises:
+    UserError: a label is given to several kernels.
+    """
     named = [spec.label for spec in specs if spec.label]
     for label in named:
         if named.count(label) > 1:
             raise UserError(f"the label {label}= is given to {named.count(label)} kernels; labels must differ")
-    kernels: list[Kernel] = []
-    chosen: set[int] = set()
-    for spec in specs:
-        if spec.label and spec.kind != "range":
-            chosen.add(len(kernels))
-        kernels += _expanded(spec, said)
-    return unique(kernels, frozenset(chosen))

@@ -133,6 +133,7 @@ def test_a_range_expands_to_labelled_kernels(monkeypatch: pytest.MonkeyPatch) ->
         return ingest.store("x", image, "", origin="Debian", package=kernel.package, version=kernel.package_version)
 
     monkeypatch.setattr(debian, "find_range", lambda *_: [one("6.1.192"), one("6.12.117")])
+    monkeypatch.setattr(debian, "find", lambda version, *_: one(version.removesuffix("-1")))
     monkeypatch.setattr(debian, "fetch", fetch)
     found = resolve.resolve_all([parse_kernel("debian:6.1..6.12"), parse_kernel("s=debian:6.1..6.12,cmdline=quiet")])
     assert [k.label for k in found] == ["6.1.192", "6.12.117", "s-6.1.192", "s-6.12.117"]
