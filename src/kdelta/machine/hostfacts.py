@@ -28,16 +28,25 @@ def identity() -> dict[str, str]:
     return {"cpu": model, "cpus": str(os.cpu_count() or 1), "kernel": platform.release(), "arch": platform.machine()}
 
 
-def _stat_ticks() -> tuple[float, float]:
-    """(all ticks, stolen ticks) since boot, from the first line of /proc/stat (proc(5))."""
+def _stat_ticks() -> tuple[float, float, float]:
+    """(all ticks, busy ticks, stolen ticks) of all CPUs since boot, from the first line of /proc/stat (proc(5))."""
     fields = [float(f) for f in _read("/proc/stat").split("\n", 1)[0].split()[1:]]
-    return (sum(fields[:8]), fields[7]) if len(fields) >= 8 else (0.0, 0.0)
+    if len(fields) < 8:
+        return 0.0, 0.0, 0.0
+    idle, iowait, steal = fields[3], fields[4], fields[7]
+    return sum(fields[:8]), sum(fields[:8]) - idle - iowait - steal, steal
+
+
+def _own_ticks() -> float:
+    """CPU time of this process and of its children that have ended, in ticks."""
+    times = os.times()
+    return (times.user + times.system + times.children_user + times.children_system) * os.sysconf("SC_CLK_TCK")
 
 
 def snapshot() -> dict[str, float]:
     """Counters and gauges at one instant: ticks, steal, load, temperature (C), frequency (MHz)."""
-    total, steal = _stat_ticks()
-    facts = {"ticks": total, "steal_ticks": steal}
+    total, busy, steal = _stat_ticks()
+    facts = {"ticks": total, "steal_ticks": steal, "other_ticks": busy - _own_ticks()}
     if load := _read("/proc/loadavg"):
         facts["load1"] = float(load.split()[0])
     for key, path, scale in (
@@ -52,11 +61,13 @@ def snapshot() -> dict[str, float]:
 
 
 def during(before: dict[str, float], after: dict[str, float]) -> dict[str, float | str]:
-    """What one boot saw: share of stolen time, load, temperature, frequency, throttling events."""
+    """What one boot saw: stolen time, CPUs that other programs kept busy, load, temperature, frequency, throttling."""
     facts: dict[str, float | str] = {}
     ticks = after.get("ticks", 0.0) - before.get("ticks", 0.0)
     if ticks > 0:
         facts["steal_percent"] = 100.0 * (after["steal_ticks"] - before["steal_ticks"]) / ticks
+        others = (after["other_ticks"] - before["other_ticks"]) / ticks * (os.cpu_count() or 1)
+        facts["other_cpus"] = max(0.0, round(others, 3))
     for key in ("load1", "temperature_c", "cpu_mhz"):
         if key in after:
             facts[key] = after[key]

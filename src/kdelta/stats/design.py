@@ -14,6 +14,7 @@ from kdelta.model import Warn
 
 Floats = NDArray[np.float64]
 ALPHA = 0.01
+OTHER_CPUS = 0.3
 STEAL_PERCENT = 1.0
 FREQUENCY_PERCENT = 2.0
 TEMPERATURE_C = 15.0
@@ -69,6 +70,15 @@ def steal(percents: Floats, limit: float = STEAL_PERCENT) -> Warn | None:
         return None
     count = int((percents > limit).sum())
     return Warn("steal", f"{count} of {percents.size} boots lost over {limit:g} % of CPU time to steal")
+
+
+def busy(cpus: Floats, limit: float = OTHER_CPUS) -> Warn | None:
+    """CPUs that programs other than the guest kept busy, per boot."""
+    if cpus.size == 0 or float(np.median(cpus)) <= limit:
+        return None
+    return Warn(
+        "busy", f"other programs kept {float(np.median(cpus)):.1f} CPUs of the host busy beside the boots: more noise"
+    )
 
 
 def frequency(mhz: Floats, limit: float = FREQUENCY_PERCENT) -> Warn | None:

@@ -209,6 +209,7 @@ def _design(used: Pairs, d: Floats, values_a: Floats, values_b: Floats) -> tuple
     found = [
         design.slot_effect(d, np.array([x.slot < y.slot for x, y in zip(used.a, used.b, strict=True)])),
         design.steal(facts("steal_percent")),
+        design.busy(facts("other_cpus")),
         design.frequency(facts("cpu_mhz")),
         design.temperature(facts("temperature_c")),
     ]

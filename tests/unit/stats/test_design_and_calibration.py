@@ -28,20 +28,22 @@ def test_each_fault_of_the_design_is_named() -> None:
         design.slot_effect(noise + np.where(first, 0.01, -0.01), first),
         design.slot_effect(noise, np.ones(20, dtype=bool)),
         design.steal(np.array([0.0, 3.0])),
+        design.busy(np.array([0.1, 0.9, 1.0])),
         design.frequency(np.array([2400.0, 2600.0])),
         design.temperature(np.array([45.0, 70.0])),
         design.bistable(noise + np.where(np.arange(20) % 3 == 0, 0.05, 0.0)),
     ]
     codes = [w.code for w in found if w is not None]
     assert codes == [
-        "descriptive", "unblocked", "drift", "slot", "order", "steal", "frequency", "thermal", "bistable"
+        "descriptive", "unblocked", "drift", "slot", "order", "steal", "busy", "frequency", "thermal", "bistable"
     ]  # fmt: skip
 
 
 def test_constant_and_missing_data_raise_nothing() -> None:
     none = np.zeros(0)
     assert design.drift(np.ones(20)) is None and design.bistable(np.ones(20)) is None
-    assert design.steal(none) is None and design.frequency(none) is None and design.temperature(none) is None
+    assert design.steal(none) is None and design.busy(none) is None and design.busy(np.array([0.0, 0.1, 2.0])) is None
+    assert design.frequency(none) is None and design.temperature(none) is None
     assert design.unblocked(3, 5, 5) is None and design.too_few(8, 8) is None
 
 
