@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kdelta.model import CellResult, Experiment
 from kdelta.stats.paired import MIN_PAIRS
+from kdelta.verdict.words import GRID_PAIRS
 
 MOST_BOOTS = 400
 FOLLOWED = "followed_by"  # in the first experiment's extra: the second one's id
@@ -34,19 +35,24 @@ def plan(boots: int) -> tuple[int, ...]:
 def follow_up(experiment: Experiment, results: Sequence[CellResult]) -> Experiment | None:
     """A template for the experiment that decides what ``experiment`` did not; None where nothing is left to decide.
 
-    It has the undecided cases and as many boots per kernel as the neediest of them asks for, at most MOST_BOOTS.
+    It has the undecided cases, the baseline and the undecided kernels, and as many boots per kernel as the neediest
+    cell asks for, at most MOST_BOOTS.
     """
     rows = undecided(results)
     if not rows:
         return None
-    names = {row.case for row in rows}
-    boots = min(MOST_BOOTS, max(row.boots_needed or 0 for row in rows))
-    boots = max(boots, MIN_PAIRS)
+    cases = tuple(case for case in experiment.cases if case.name in {row.case for row in rows})
+    labels = {row.patched_label for row in rows}
+    kernels = (experiment.kernels[0], *(kernel for kernel in experiment.kernels[1:] if kernel.label in labels))
+    alone = len(cases) * (len(kernels) - 1) * len(experiment.mitigations) == 1
+    boots = max(MIN_PAIRS if alone else GRID_PAIRS, *(row.boots_needed or 0 for row in rows))
+    boots = min(MOST_BOOTS, boots)
     kept = {key: text for key, text in experiment.extra.items() if key not in _OWN and ":" not in key}
     told = f"fresh boots of what experiment {experiment.id} left undecided; its own boots are not used"
     return replace(
         experiment,
-        cases=tuple(case for case in experiment.cases if case.name in names),
+        kernels=kernels,
+        cases=cases,
         blocks=boots,
         looks=plan(boots) if experiment.mode == "timed" else (),
         effort=replace(experiment.effort, seeds=boots) if experiment.mode == "exact" else experiment.effort,

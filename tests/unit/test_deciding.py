@@ -66,6 +66,15 @@ def test_the_boots_that_were_asked_for_decide_it_mostly() -> None:
     assert decided >= 45
 
 
+def test_kernels_that_are_decided_are_not_booted_again_and_a_grid_gets_twelve() -> None:
+    asked = experiment(kernels=3, cases=2)
+    row = answers({"looks": (8,), "blocks": 8}, 0.02, 0.02, 8)[0]
+    one = deciding.follow_up(asked, [replace(row, patched_label="c", boots_needed=8)])
+    assert one is not None and [kernel.label for kernel in one.kernels] == ["a", "c"] and one.blocks == 8
+    both = deciding.follow_up(asked, [replace(row, patched_label=label, boots_needed=8) for label in "bc"])
+    assert both is not None and len(both.kernels) == 3 and both.blocks == 12
+
+
 def test_nothing_undecided_asks_for_nothing() -> None:
     asked = experiment(cases=2)
     assert deciding.follow_up(asked, answers({"looks": (20,)}, 0.2, 0.01, 20)) is None

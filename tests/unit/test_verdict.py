@@ -274,6 +274,16 @@ def test_exact_counts_that_move_with_the_seed_have_their_spread_as_floor() -> No
     assert unclear.detectable_percent and unclear.detectable_percent > 3 and unclear.boots_needed
 
 
+def test_a_withdrawn_difference_within_delta_is_the_same() -> None:
+    rng = np.random.default_rng(5)
+    data, plan = [], experiment(cases=8, looks=(8,), blocks=8)
+    for case in range(8):  # one small difference that is significant alone, and seven cells of noise
+        b = rng.normal(0, 0.001, 8) + (0.002 if case == 0 else 0.0)
+        data += [cell([1000.0] * 8, 0, case=case), cell((1000 * np.exp(b)).tolist(), 1, case=case)]
+    first = judge(plan, data, {}, {"pipe": (TIME,)})[0]
+    assert "multiplicity" in codes(first) and first.verdict == "same"
+
+
 def test_counts_of_many_seeds_that_move_are_judged_as_times_are() -> None:
     a, b = noisy(24, 0.05, sd=0.03, seed=2)
     few = one(a[:3], b[:3], metric=COUNT, mode="exact")

@@ -260,11 +260,9 @@ def _offer(result: ExperimentResult) -> None:
 
     open_cells = deciding.undecided(result.results)
     if result.experiment.kind == "compare" and open_cells and not result.experiment.extra.get(deciding.FOLLOWED):
-        boots = max(row.boots_needed or 0 for row in open_cells)
-        what = "seeds" if result.experiment.mode == "exact" else "boots per kernel"
+        what = "seeds" if result.experiment.mode == "exact" else "boots"
         click.echo(
-            f"{len(open_cells)} undecided; {boots} fresh {what} would decide: "
-            f"kdelta resume {result.experiment.id} --decide",
+            f"{len(open_cells)} undecided; to decide with fresh {what}: kdelta resume {result.experiment.id} --decide",
             err=True,
         )
 

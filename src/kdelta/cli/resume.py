@@ -78,7 +78,7 @@ def _decide(store: Store, asked: Experiment, reporter: Reporter) -> Experiment:
     template = deciding.follow_up(asked, analysis.result(store, asked.id)[0].results)
     if template is None:
         raise UserError(f"experiment {asked.id} left nothing inconclusive: there is nothing to decide")
-    template = msgspec.structs.replace(template, command=common.command_line())
+    template = msgspec.structs.replace(template, command=f"{asked.command} && kdelta resume last --decide")
     seed = asked.seed + 1 if asked.mode == "exact" else None
     fresh = session.new_experiment(template, seed, common.now)
     store.create(fresh)

@@ -27,9 +27,7 @@ from kdelta.verdict.pairing import (
     paired_blocks,
     values_of,
 )
-from kdelta.verdict.words import ALPHA, DELTA_PERCENT, cell_warnings, with_need, word
-
-_GRID_PAIRS = 12  # 8 pairs cannot go below p = 0.0078
+from kdelta.verdict.words import ALPHA, DELTA_PERCENT, GRID_PAIRS, below, cell_warnings, with_need, word
 
 Floats = NDArray[np.float64]
 
@@ -221,11 +219,14 @@ def _design(used: Pairs, d: Floats, values_a: Floats, values_b: Floats) -> tuple
 
 
 def _withdrawn(result: CellResult, adjusted: float, cells: int) -> CellResult:
-    """A significant cell that the correction does not keep."""
+    """A significant cell that the correction does not keep: same where its interval lies within delta all the same."""
     text = f"significant alone, not among {cells} cells (Benjamini-Hochberg p = {adjusted:.3f})"
-    if result.extra["pairs"] < _GRID_PAIRS:
-        text += f"; a grid needs {_GRID_PAIRS} blocks or more"
+    if result.extra["pairs"] < GRID_PAIRS:
+        text += f"; a grid needs {GRID_PAIRS} blocks or more"
     warnings = (*(w for w in result.warnings if w.code != "below-delta"), Warn("multiplicity", text))
+    delta = result.extra["delta_percent"]
+    if result.interval_percent is not None and all(below(bound, delta) for bound in result.interval_percent):
+        return replace(result, verdict="same", warnings=warnings)
     return with_need(replace(result, verdict="inconclusive", warnings=warnings))
 
 

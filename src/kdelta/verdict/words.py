@@ -11,6 +11,7 @@ from kdelta.stats import paired
 
 ALPHA = 0.05
 DELTA_PERCENT = 1.0
+GRID_PAIRS = 12  # 8 pairs cannot go below p = 0.0078
 SEED_CAUSES = "allocator order, random numbers or timer ticks"  # what it can be; profiles may tell what it is
 
 
