@@ -97,11 +97,13 @@ def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:
     import numpy as np
 
     from kdelta import calibration
+    from kdelta.stats import design
 
     found = calibration.calibrate(experiment, store, np.random.default_rng(experiment.seed))
     if not found:
         raise HostError("no case was measured in two whole blocks: see kdelta report " + experiment.id)
     boots = store.boots(experiment.id)
+    beside = design.busy(np.array([b.facts["other_cpus"] for b in boots if "other_cpus" in b.facts], dtype=float))
     for floor in calibration.floors(experiment, boots, found, common.now().isoformat(timespec="seconds")):
         store.save_floor(floor)
     if as_json:
@@ -113,4 +115,6 @@ def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:
             f"{case[:27]:28}{one.floor_percent:7.2f}%{one.sd_pair_percent:8.2f}%{one.intra_boot_correlation:7.2f}"
             f"{one.slot_effect_percent:+7.2f}%{100 * one.false_alarm_rate:9.1f}%  {'yes' if one.blessed else 'no: ' + one.why}"
         )
+    if beside is not None:
+        click.echo(f"note: {beside.text}; calibrate again on a quiet host for a lower floor")
     return 0
