@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report",),
     ("harvest", "calibration", "leaking", "scaling", "drawing", "gates", "claims", "ktap", "sweeping", "deciding"),
     ("runner", "analysis", "bisecting"),
-    ("session",),
+    ("session", "agreement"),
     ("serve",),
     ("tracing",),
     ("commits", "selftesting"),

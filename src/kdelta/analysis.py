@@ -24,7 +24,7 @@ from kdelta.report.detail import Detail, Sweep
 from kdelta.stats import sequential
 from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
-from kdelta.verdict.judge import SEED_CAUSES
+from kdelta.verdict.words import SEED_CAUSES
 
 _SEVERAL = "with several tasks: "
 _BECAUSE_KEPT = 12  # functions in the JSON result; `kdelta why` has all

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,6 +18,7 @@ Examples:
   kdelta report last --format html -o result.html
   kdelta report last --console 0.1       the console of block 0, slot 1
   kdelta report last --ktap patched      what the selftests printed on the kernel labelled patched
+  kdelta report last --against 20261120  do the counts agree with those of another host, or another QEMU
 """
 
 
@@ -24,17 +26,24 @@ Examples:
 @click.argument("experiment", default="last", metavar="[EXPERIMENT]")
 @click.option("--console", metavar="BLOCK.SLOT", help="Print the saved console of one boot instead.")
 @click.option("--ktap", metavar="LABEL", help="Print what the selftests said on one kernel instead, as KTAP.")
+@click.option(
+    "--against", metavar="OTHER", help="Put the same kernels and cases of another experiment beside them instead."
+)
 @common.output_options
-def command(experiment: str, console: str | None, ktap: str | None, **options: Any) -> int:
+def command(experiment: str, console: str | None, ktap: str | None, against: str | None, **options: Any) -> int:
     """Print the report of a stored EXPERIMENT (an id, the start of one, or last)."""
     from kdelta.store.store import Store
 
     args = common.OutputArgs(**options)
+    if [console, ktap, against].count(None) < 2:
+        raise UserError("--console, --ktap and --against are different reports: give one of them")
     with Store() as store:
         if console is not None:
             common.write(_console(store, experiment, console), args.output)
         elif ktap is not None:
             common.write(_ktap(store, experiment, ktap), args.output)
+        elif against is not None:
+            common.write(_agreement(store, experiment, against, args), args.output)
         elif store.experiment(experiment).kind == "leaks":
             leaks.show(store, experiment, as_json=args.as_json, output=args.output)
         elif store.experiment(experiment).kind == "trace":
@@ -52,6 +61,23 @@ def _ktap(store: Any, name: str, label: str) -> bytes:
         labels = ", ".join(found) or "none: it was made without --selftests"
         raise UserError(f"--ktap {label!r}: experiment {name} has the selftests of {labels}")
     return found[label].encode()
+
+
+def _agreement(store: Any, here: str, there: str, args: common.OutputArgs) -> str:
+    """The same figures measured twice, as text or JSON."""
+    from kdelta import agreement
+    from kdelta.report import agreement as layout
+
+    if args.format not in ("terminal", "json"):
+        raise UserError(f"--against with --format {args.format}: it is text for people, or --json")
+    if args.view is not None:
+        raise UserError(
+            "--against with --view: another tool's reading belongs to one experiment; leave out one of them"
+        )
+    if Path(there).is_file():
+        raise UserError(f"--against {there}: a file, not an experiment; take it in first: kdelta import {there}")
+    found = agreement.compare(store, here, there, all_metrics=args.all_metrics)
+    return layout.to_json(found) if args.format == "json" else layout.render(found)
 
 
 def _console(store: Any, experiment: str, where: str) -> bytes:

@@ -57,7 +57,7 @@ def counted(blank: CellResult, a: Sequence[Observation], b: Sequence[Observation
     if called != "inconclusive":
         return result
     sd = 100.0 * float(np.hypot(values_a.std(ddof=1), values_b.std(ddof=1))) / (look.baseline or look.patched or 1.0)
-    needed = paired.pairs_needed(sd, look.effect or 0.0, delta)
+    needed = paired.pairs_needed(sd, look.effect or 0.0, delta, seeds)
     return replace(result, detectable_percent=max(spread, floor), boots_needed=needed)
 
 
@@ -71,7 +71,7 @@ def _noisy_counts(
     look = paired.look(d, ALPHA, ALPHA, limit)
     called = word(int(look.call), metric.better)
     spread = max(exact.spread_percent(a), exact.spread_percent(b))
-    text = f"counts differ by {spread:.2f} % between seeds: judged over {n} seeds as times are"
+    text = f"counts differ by {spread:.2f} % between seeds ({SEED_CAUSES}): judged over {n} seeds as times are"
     result = replace(
         shown,
         effect_percent=100.0 * float(np.expm1(look.effect)),

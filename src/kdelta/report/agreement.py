@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two measurements of the same kernels and cases side by side (``kdelta report --against``): what is shown, as text
+and as JSON (schema ``kdelta-agreement/1``). The figures are made in kdelta/agreement.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from kdelta.model import Cgroup, Mitigations, Mode, State, Word
+from kdelta.report.figures import absolute, effect, interval
+from kdelta.report.scrub import Scrubber
+from kdelta.report.text import WIDTH, pad, wrap
+from kdelta.report.view import MARKS
+
+CountCall = Literal["exact", "within", "differs", "same-boots", "not-comparable"]
+EffectCall = Literal["overlap", "apart", "descriptive"]
+_LABEL, _FIGURE = 22, 14
+_FUNCTIONS = 3  # named in a line of text; JSON has all
+
+_SUMMARY: dict[CountCall, str] = {
+    "exact": "agree exactly",
+    "within": "within the seeds' spread",
+    "differs": "differ",
+    "same-boots": "are the same boots",
+    "not-comparable": "not comparable",
+}
+
+
+class Side(Struct, frozen=True, kw_only=True):
+    """One of the two experiments."""
+
+    experiment: str
+    kind: str
+    created_at: str
+    boots_done: int
+    boots_planned: int
+    command: str
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """Something about how it was measured that is not the same; "" where it is not known."""
+
+    what: str
+    here: str
+    there: str
+
+
+class Count(Struct, frozen=True, kw_only=True):
+    """A kernel's count per operation over its seeds: median, lowest, highest. None unless ``state`` is ok."""
+
+    state: State
+    why: str = ""
+    count: float | None = None
+    low: float | None = None
+    high: float | None = None
+    spread_percent: float | None = None  # None also where only some seeds count 0
+    seeds: int = 0
+
+
+class FunctionPair(Struct, frozen=True, kw_only=True):
+    """What one function, or all those of interrupts, count per operation."""
+
+    function: str
+    here: float
+    there: float
+    delta: float
+    functions: int = 1  # how many it stands for
+
+
+class CountPair(Struct, frozen=True, kw_only=True):
+    """One count of one kernel in one case, measured twice. ``kernel`` is its label here."""
+
+    case: str
+    params: dict[str, str]
+    cgroup: Cgroup
+    mitigations: Mitigations
+    metric: str
+    unit: str
+    kernel: str
+    kernel_there: str
+    here: Count
+    there: Count
+    percent: float | None  # there relative to here
+    call: CountCall
+    why: str = ""
+    same_identity: bool = False  # everything that is known to change counts is the same
+    functions: tuple[FunctionPair, ...] = ()  # what makes the difference, the most first; they add up to it
+
+
+class Effect(Struct, frozen=True, kw_only=True):
+    """What one experiment says of a pair of kernels (of a kernel alone: only its figure, as baseline)."""
+
+    state: State
+    why: str = ""
+    baseline: float | None = None
+    patched: float | None = None
+    effect_percent: float | None = None
+    interval_percent: tuple[float, float] | None = None
+    verdict: Word | None = None
+    boots: tuple[int, int] = (0, 0)
+
+
+class EffectPair(Struct, frozen=True, kw_only=True):
+    """One timed effect, measured twice. ``reversed``: there the kernels stood the other way round."""
+
+    case: str
+    params: dict[str, str]
+    cgroup: Cgroup
+    mitigations: Mitigations
+    metric: str
+    unit: str
+    baseline_kernel: str
+    patched_kernel: str
+    here: Effect
+    there: Effect
+    call: EffectCall
+    reversed: bool = False
+
+
+class Agreement(Struct, frozen=True, kw_only=True):
+    """The whole answer; ``counts`` in exact mode, ``effects`` in timed."""
+
+    mode: Mode
+    here: Side
+    there: Side
+    differences: tuple[Fact, ...]
+    counts: tuple[CountPair, ...] = ()
+    effects: tuple[EffectPair, ...] = ()
+    only_here: tuple[str, ...] = ()
+    only_there: tuple[str, ...] = ()
+
+
+def to_json(found: Agreement) -> str:
+    """Schema kdelta-agreement/1: ASCII, two spaces of indent."""
+    body: dict[str, Any] = msgspec.to_builtins(Scrubber().struct(found))
+    document = {"schema": "kdelta-agreement/1", **body, "summary": summary(found)}
+    return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def summary(found: Agreement) -> str:
+    """``4 agree exactly, 2 within the seeds' spread, 0 differ``"""
+    if found.mode == "timed":
+        calls = Counter(pair.call for pair in found.effects)
+        with_interval = calls["overlap"] + calls["apart"]
+        text = f"{calls['overlap']} of {with_interval} intervals overlap" if with_interval else ""
+        alone = f"{calls['descriptive']} without an interval on both sides" if calls["descriptive"] else ""
+        return ", ".join(filter(None, [text, alone]))
+    counted = Counter(pair.call for pair in found.counts)
+    total = len(found.counts)
+    if counted["exact"] == total:
+        return f"{total} of {total} counts agree exactly"
+    always: tuple[CountCall, ...] = ("exact", "within", "differs")
+    return ", ".join(f"{counted[call]} {text}" for call, text in _SUMMARY.items() if call in always or counted[call])
+
+
+def render(found: Agreement) -> str:
+    """For people: what differs in the measuring, each figure side by side, what is only in one, the summary."""
+    found = Scrubber().struct(found)
+    lines = wrap(f"agreement: {found.here.experiment} (here) and {found.there.experiment} (there), {found.mode}")
+    lines += [line for name, side in (("here", found.here), ("there", found.there)) for line in _unfinished(name, side)]
+    if found.mode == "timed":
+        lines += wrap("No verdict comes of two experiments: their boots share no block, so hours lie between them.")
+    lines += ["", *_facts(found.differences), ""]
+    lines += _counts(found.counts) if found.mode == "exact" else _effects(found.effects)
+    for where, names in (("here", found.only_here), ("there", found.only_there)):
+        lines += [f"Only {where}", *(line for name in names for line in wrap(name, first="- ")), ""] if names else []
+    return "\n".join([*lines, *wrap(summary(found))]) + "\n"
+
+
+def _unfinished(name: str, side: Side) -> list[str]:
+    if side.boots_done >= side.boots_planned:
+        return []
+    return wrap(f"{name}: {side.boots_done} of {side.boots_planned} boots are done")
+
+
+def _facts(facts: Sequence[Fact]) -> list[str]:
+    if not facts:
+        return ["Measured alike: QEMU, guest, kdelta, host and seeds are the same."]
+    return ["Measured differently", *(line for fact in facts for line in wrap(_fact(fact), first="- "))]
+
+
+def _fact(fact: Fact) -> str:
+    """Of long lists only the items that the other one does not have."""
+    here, there = ([item.strip() for item in text.split(",")] for text in (fact.here, fact.there))
+    if min(len(here), len(there)) > 2:
+        only = [("here", [i for i in here if i not in there]), ("there", [i for i in there if i not in here])]
+        if any(items for _, items in only):
+            return f"{fact.what}: " + "; ".join(f"only {name} {', '.join(items)}" for name, items in only if items)
+    return f"{fact.what}: {fact.here or 'not known'} here, {fact.there or 'not known'} there"
+
+
+def _title(pair: CountPair | EffectPair, among: Iterable[CountPair | EffectPair]) -> str:
+    """The case, its metric, and what tells it apart from others of the same name."""
+    others = [
+        p.params for p in among if (p.case, p.cgroup, p.mitigations) == (pair.case, pair.cgroup, pair.mitigations)
+    ]
+    differing = sorted(key for key in pair.params if any(p.get(key) != pair.params[key] for p in others))
+    suffix = "".join(f" {key}={pair.params[key]}" for key in differing)
+    off = " (mitigations=off)" if pair.mitigations == "off" else ""
+    metric = pair.unit if pair.unit.startswith(f"{pair.metric}/") else f"{pair.metric}, {pair.unit}"
+    return f"{pair.case}{suffix}{off}: {metric.removesuffix(', ')}"
+
+
+def _counts(pairs: Sequence[CountPair]) -> list[str]:
+    lines = [pad("", _LABEL) + pad("here", _FIGURE, True) + pad("there", _FIGURE, True) + "  difference", "-" * WIDTH]
+    title = ""
+    for pair in pairs:
+        if (here := _title(pair, pairs)) != title:
+            title = here
+            lines += wrap(title, then="  ")
+        lines += _count_lines(pair)
+    return [*lines, ""]
+
+
+def _figure(count: Count) -> str:
+    if count.count is None:
+        return "-"
+    return f"{count.count:.2f}".removesuffix(".00") if count.count < 1e12 else f"{count.count:.6e}"
+
+
+def _small(percent: float | None) -> str:
+    """A percentage that is not 0 never reads as 0."""
+    if percent is None or percent == 0 or abs(percent) >= 0.005:
+        return effect(percent)
+    return f"{percent:+.1g} %"
+
+
+def _count_lines(pair: CountPair) -> list[str]:
+    word = {"exact": "exactly", "same-boots": "the same boots"}.get(pair.call, _small(pair.percent))
+    label = f"  {pair.kernel}"
+    columns = pad(_figure(pair.here), _FIGURE, True) + pad(_figure(pair.there), _FIGURE, True) + f"  {word}"
+    lines = (
+        [pad(label, _LABEL) + columns]
+        if len(label) <= _LABEL
+        else [*wrap(label, then="    "), pad("", _LABEL) + columns]
+    )
+    return [*lines, *(line for text in _remarks(pair) for line in wrap(text, first="      ", then="        "))]
+
+
+def _remarks(pair: CountPair) -> list[str]:
+    """What stands beneath a row: why it cannot be compared, or how far it differs and by which functions."""
+    texts = [f"there: {pair.kernel_there}"] if pair.kernel_there != pair.kernel else []
+    if pair.call == "not-comparable":
+        return [*texts, pair.why]
+    if pair.call in ("within", "differs"):
+        where = "within" if pair.call == "within" else "beyond"
+        spreads = f"{_spread(pair.here)} here, {_spread(pair.there)} there"
+        functions = functions_text(pair.functions)
+        texts.append(f"{where} the spread of seeds ({spreads})" + (f": {functions}" if functions else ""))
+        if pair.same_identity:
+            texts.append("image, jobs, seeds, QEMU and plugin are the same, so these counts should repeat: a fault")
+    return texts
+
+
+def _spread(count: Count) -> str:
+    return "0 to some" if count.spread_percent is None else _small(count.spread_percent).removeprefix("+")
+
+
+def _delta(value: float) -> str:
+    return f"{value:+.0f}" if abs(value) >= 100 else f"{value:+.1f}" if abs(value) >= 1 else f"{value:+.1g}"
+
+
+def functions_text(functions: Sequence[FunctionPair], limit: int = _FUNCTIONS) -> str:
+    """``___slab_alloc +0.77, __d_lookup_rcu -0.01, 3 more``"""
+    more = sum(item.functions for item in functions[limit:])
+    named = [f"{item.function} {_delta(item.delta)}" for item in functions[:limit]]
+    return ", ".join([*named, *([f"{more} more"] if more else [])])
+
+
+def _effects(pairs: Sequence[EffectPair]) -> list[str]:
+    lines = []
+    for pair in pairs:
+        lines += wrap(_title(pair, pairs), then="  ")
+        kernels = f"{pair.baseline_kernel} -> {pair.patched_kernel}" if pair.patched_kernel else pair.baseline_kernel
+        lines += wrap(kernels + (" (there the other way round)" if pair.reversed else ""), first="  ")
+        for name, side in (("here", pair.here), ("there", pair.there)):
+            lines += wrap(_effect(side, pair), first=f"    {name:7}")
+        texts = {"overlap": "the intervals overlap", "apart": "the intervals do not overlap"}
+        lines += [f"    {texts[pair.call]}"] if pair.call in texts else []
+    return [*lines, ""]
+
+
+def _effect(side: Effect, pair: EffectPair) -> str:
+    if side.state != "ok":
+        return f"{side.state}: {side.why}" if side.why else side.state
+    boots = f"{side.boots[0]} boots" if side.boots[0] != 1 else "1 boot"
+    if not pair.patched_kernel:
+        return f"{absolute(side.baseline, pair.unit, pair.metric)}  ({boots})"
+    mark = MARKS[side.verdict] if side.verdict else "descriptive"
+    parts = [effect(side.effect_percent), interval(side.interval_percent, exact=False), mark, f"({boots} a kernel)"]
+    return "  ".join(filter(None, parts))
