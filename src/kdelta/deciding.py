@@ -33,12 +33,12 @@ def plan(boots: int) -> tuple[int, ...]:
 
 
 def follow_up(experiment: Experiment, results: Sequence[CellResult]) -> Experiment | None:
-    """A template for the experiment that decides what ``experiment`` did not; None where nothing is left to decide.
+    """A template for the experiment that decides what ``experiment`` did not; None where nothing is left to decide so.
 
     It has the undecided cases, the baseline and the undecided kernels, and as many boots per kernel as the neediest
-    cell asks for, at most MOST_BOOTS.
+    cell asks for. Cells that ask for more than MOST_BOOTS are left out.
     """
-    rows = undecided(results)
+    rows = [row for row in undecided(results) if (row.boots_needed or 0) <= MOST_BOOTS]
     if not rows:
         return None
     cases = tuple(case for case in experiment.cases if case.name in {row.case for row in rows})
@@ -46,7 +46,6 @@ def follow_up(experiment: Experiment, results: Sequence[CellResult]) -> Experime
     kernels = (experiment.kernels[0], *(kernel for kernel in experiment.kernels[1:] if kernel.label in labels))
     alone = len(cases) * (len(kernels) - 1) * len(experiment.mitigations) == 1
     boots = max(MIN_PAIRS if alone else GRID_PAIRS, *(row.boots_needed or 0 for row in rows))
-    boots = min(MOST_BOOTS, boots)
     kept = {key: text for key, text in experiment.extra.items() if key not in _OWN and ":" not in key}
     told = f"fresh boots of what experiment {experiment.id} left undecided; its own boots are not used"
     return replace(

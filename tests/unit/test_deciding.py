@@ -45,7 +45,7 @@ def test_only_what_is_undecided_is_asked_again_with_the_boots_that_it_needs() ->
 
 
 def test_the_boots_that_were_asked_for_decide_it_mostly() -> None:
-    decided = 0
+    decided, asked_for = 0, []
     for seed in range(60):
         rng = np.random.default_rng(seed)
 
@@ -61,9 +61,10 @@ def test_the_boots_that_were_asked_for_decide_it_mostly() -> None:
 
         row = cells(8)
         if row.verdict == "inconclusive":
-            row = cells(min(deciding.MOST_BOOTS, row.boots_needed or 0))
+            asked_for.append(row.boots_needed or 0)
+            row = cells(asked_for[-1])
         decided += row.verdict == "regressed"
-    assert decided >= 45
+    assert decided >= 48  # five in six, less what is noise over 60 searches
 
 
 def test_kernels_that_are_decided_are_not_booted_again_and_a_grid_gets_twelve() -> None:
@@ -73,6 +74,13 @@ def test_kernels_that_are_decided_are_not_booted_again_and_a_grid_gets_twelve() 
     assert one is not None and [kernel.label for kernel in one.kernels] == ["a", "c"] and one.blocks == 8
     both = deciding.follow_up(asked, [replace(row, patched_label=label, boots_needed=8) for label in "bc"])
     assert both is not None and len(both.kernels) == 3 and both.blocks == 12
+
+
+def test_what_no_reasonable_number_of_boots_decides_is_not_begun() -> None:
+    row = answers({"looks": (8,), "blocks": 8}, 0.02, 0.02, 8)[0]
+    hopeless = replace(row, boots_needed=deciding.MOST_BOOTS + 1)
+    assert deciding.follow_up(experiment(cases=2), [hopeless]) is None
+    assert deciding.undecided([hopeless]) == (hopeless,)
 
 
 def test_nothing_undecided_asks_for_nothing() -> None:

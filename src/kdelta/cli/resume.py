@@ -75,7 +75,13 @@ def _decide(store: Store, asked: Experiment, reporter: Reporter) -> Experiment:
     if begun := asked.extra.get(deciding.FOLLOWED):
         reporter.note(f"going on with {begun}, which was begun for this")
         return store.experiment(begun)
-    template = deciding.follow_up(asked, analysis.result(store, asked.id)[0].results)
+    results = analysis.result(store, asked.id)[0].results
+    template = deciding.follow_up(asked, results)
+    if template is None and deciding.undecided(results):
+        raise UserError(
+            f"experiment {asked.id} needs more than {deciding.MOST_BOOTS} boots per kernel to be decided: this host is too "
+            "noisy for an effect so small; count exactly (--exact), or measure on a quieter host or with KVM"
+        )
     if template is None:
         raise UserError(f"experiment {asked.id} left nothing inconclusive: there is nothing to decide")
     template = msgspec.structs.replace(template, command=f"{asked.command} && kdelta resume last --decide")

@@ -14,6 +14,7 @@ import math
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from kdelta.stats import signed_rank
 
@@ -22,6 +23,11 @@ Ints = NDArray[np.int64]
 
 LOWER, HIGHER, SAME, UNDECIDED = -1, 1, 2, 0
 MIN_PAIRS = 8  # fewer cannot reach the first look of any plan
+MOST_PAIRS = 100_000
+_ASSURANCE = 5.0 / 6.0
+_LAST_LOOK, _LAST_LOOK_ONE = 2.17, 1.85  # z of the last look of the usual plan: two-sided .0302, one-sided .0325
+_SPREAD = np.linspace(-3.0, 3.0, 61)  # standard errors about an estimate, and their weights
+_WEIGHTS = np.exp(-(_SPREAD**2) / 2.0) / np.exp(-(_SPREAD**2) / 2.0).sum()
 _POWER = 2.9  # z(.975) + z(.83): the effect found five times in six; z(.95) + z(.9) for equivalence
 
 
@@ -67,11 +73,30 @@ def detectable(sd: float, pairs: int) -> float:
     return _POWER * sd / math.sqrt(pairs)
 
 
-def pairs_needed(sd: float, effect: float, delta: float) -> int:
-    """Fresh pairs that would decide: n ~ (2.9 sd / distance)^2, at least the first look's.
+def _decided(n: float, sd: float, effects: Floats, delta: float) -> Floats:
+    """Probability that ``n`` fresh pairs call a difference or sameness, for each true effect; normal approximation."""
+    error = sd / math.sqrt(n)
+    different = ndtr(np.abs(effects) / error - _LAST_LOOK) + ndtr(-np.abs(effects) / error - _LAST_LOOK)
+    inside = ndtr((delta - effects) / error - _LAST_LOOK_ONE) - ndtr((-delta - effects) / error + _LAST_LOOK_ONE)
+    return np.asarray(1.0 - (1.0 - different) * (1.0 - np.maximum(inside, 0.0)))
 
-    Fresh, because the pairs at hand have spent their plan's error: going on until it is significant is no test. The
-    distance is what has to be resolved: the estimate from 0, or from the nearer equivalence bound, whichever is easier.
+
+def pairs_needed(sd: float, effect: float, delta: float, pairs: int) -> int:
+    """Fresh pairs that would decide five times in six, given what ``pairs`` pairs know; at least the first look's.
+
+    METHOD's n ~ (2.9 sd / effect)^2 holds for a known effect. The estimate at hand is not, and one that just failed
+    to be significant is the likelier too large, so its uncertainty is averaged over (assurance: O'Hagan, Stevens &
+    Campbell, "Assurance in clinical trial design", Pharmaceutical Statistics 4, 2005). Fresh, because the pairs at
+    hand have spent their plan's error: going on until it is significant is no test. At most MOST_PAIRS.
     """
-    distance = max(abs(effect), delta - abs(effect))
-    return max(MIN_PAIRS, math.ceil((_POWER * sd / distance) ** 2))
+    if sd <= 0.0:
+        return MIN_PAIRS
+    effects = effect + sd / math.sqrt(pairs) * _SPREAD
+    low, high = MIN_PAIRS, MOST_PAIRS
+    while low < high:
+        n = (low + high) // 2
+        if float(_WEIGHTS @ _decided(n, sd, effects, delta)) >= _ASSURANCE:
+            high = n
+        else:
+            low = n + 1
+    return low

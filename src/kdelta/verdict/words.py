@@ -28,7 +28,7 @@ def with_need(result: CellResult) -> CellResult:
     return replace(
         result,
         detectable_percent=paired.detectable(sd, int(n)),
-        boots_needed=paired.pairs_needed(sd, result.effect_percent or 0.0, delta),
+        boots_needed=paired.pairs_needed(sd, result.effect_percent or 0.0, delta, int(n)),
     )
 
 
