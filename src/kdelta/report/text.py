@@ -74,11 +74,22 @@ def _shell_pieces(word: str, width: int) -> list[str]:
     return [*pieces, shlex.quote(word)]
 
 
+def _balanced(command: str) -> bool:
+    try:
+        shlex.split(command)
+    except ValueError:
+        return False
+    return True
+
+
 def wrap_command(command: str, width: int = WIDTH) -> list[str]:
     """A shell command over lines that can still be pasted: they end in a backslash where one goes on.
 
-    A command with unbalanced quotes is only broken into lines.
+    Commands that follow each other (``&&``) begin a line each; one with unbalanced quotes is only broken into lines.
     """
+    first, both, then = command.partition(" && ")
+    if both and _balanced(first):  # else it stands within quotes
+        return [*wrap_command(first, width), *wrap_command(then, width)]
     if cell_len(command) <= width:
         return [command]
     try:

@@ -36,6 +36,12 @@ def test_a_wrapped_command_can_still_be_pasted(words: list[str]) -> None:
 
 @settings(derandomize=True, deadline=None)
 @given(st.text())
+def test_commands_that_follow_each_other_begin_a_line_each() -> None:
+    assert wrap_command("kdelta compare a b && kdelta resume last") == ["kdelta compare a b", "kdelta resume last"]
+    quoted = "kdelta compare a 'b,cmdline=\"x && y\"'"
+    assert wrap_command(quoted) == [quoted]
+
+
 def test_clean_text_is_one_printable_line(text: str) -> None:
     result = clean(text)
     assert len(result) <= TEXT_LIMIT
