@@ -36,18 +36,18 @@ def test_a_wrapped_command_can_still_be_pasted(words: list[str]) -> None:
 
 @settings(derandomize=True, deadline=None)
 @given(st.text())
-def test_commands_that_follow_each_other_begin_a_line_each() -> None:
-    assert wrap_command("kdelta compare a b && kdelta resume last") == ["kdelta compare a b", "kdelta resume last"]
-    quoted = "kdelta compare a 'b,cmdline=\"x && y\"'"
-    assert wrap_command(quoted) == [quoted]
-
-
 def test_clean_text_is_one_printable_line(text: str) -> None:
     result = clean(text)
     assert len(result) <= TEXT_LIMIT
     assert len(result.splitlines()) <= 1
     assert not any(ord(char) < 32 or 0x7F <= ord(char) < 0xA0 or char in "\u202e\u200f\u2028" for char in result)
     assert clean(result) == result
+
+
+def test_commands_that_follow_each_other_begin_a_line_each() -> None:
+    assert wrap_command("kdelta compare a b && kdelta resume last") == ["kdelta compare a b", "kdelta resume last"]
+    quoted = "kdelta compare a 'b,cmdline=\"x && y\"'"
+    assert wrap_command(quoted) == [quoted]
 
 
 def test_control_characters_become_visible() -> None:
