@@ -20,7 +20,7 @@ from kdelta.calibration import current_floors
 from kdelta.drawing import details
 from kdelta.errors import UserError
 from kdelta.model import CellResult, Experiment, ExperimentResult, Metric, Mitigations, Profile, Warn
-from kdelta.report.detail import Detail, Sweep
+from kdelta.report.detail import Detail
 from kdelta.stats import sequential
 from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
@@ -252,11 +252,13 @@ def judged(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> t
     return verdict.judge(experiment, data, floors_of(experiment, store), metrics_of(experiment))
 
 
-def _sweeps(experiment: Experiment, store: Store, numbers: Sequence[Number], chosen: Chosen) -> tuple[Sweep, ...]:
+def _swept(detail: Detail, experiment: Experiment, store: Store, numbers: Sequence[Number], chosen: Chosen) -> Detail:
+    """``detail`` of a sweep with its steps, and the functions behind them instead of those against the first kernel."""
     if experiment.kind != "sweep":
-        return ()
+        return detail
     data = cells_of(experiment, store, numbers)
-    return sweeping.sweeps(experiment, data, floors_of(experiment, store), metrics_of(experiment), chosen)
+    found = sweeping.sweeps(experiment, data, floors_of(experiment, store), metrics_of(experiment), chosen)
+    return replace(detail, sweeps=found, functions=sweeping.step_functions(found))
 
 
 def _told(experiment: Experiment) -> tuple[Warn, ...]:
@@ -323,7 +325,7 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
         warnings=(*_told(experiment), *_taken_over(boots), *versions.remarks(experiment)),
     )
     detail = details(experiment, store, numbers, rows, chosen, views)
-    return answer, replace(detail, sweeps=_sweeps(experiment, store, numbers, chosen))
+    return answer, _swept(detail, experiment, store, numbers, chosen)
 
 
 def undecided(store: Store, experiment: Experiment, blocks: int) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from kdelta import verdict
 from kdelta.attribution import because
 from kdelta.kernel.partial import Absent
 from kdelta.model import Experiment, FunctionDelta, Metric, Mitigations, Profile, State, Word
-from kdelta.report.detail import CellName, Sweep, SweepPoint, SweepStep
+from kdelta.report.detail import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
 from kdelta.stats import exact
 from kdelta.stats.paired import MIN_PAIRS
 from kdelta.stats.steps import find_steps
@@ -71,6 +71,16 @@ def sweeps(
                 points = _points(versions, boots)
                 found.append(Sweep(cell=name, unit=metric.unit, better=metric.better, points=points, steps=steps))
     return tuple(found)
+
+
+def step_functions(found: Sequence[Sweep]) -> tuple[FunctionDiff, ...]:
+    """The functions behind each step, to be drawn."""
+    return tuple(
+        FunctionDiff(cell=sweep.cell, baseline_label=step.last, patched_label=step.first, functions=step.because)
+        for sweep in found
+        for step in sweep.steps
+        if step.because
+    )
 
 
 def _points(versions: Sequence[Version], boots: Mapping[int, tuple[Observation, ...]]) -> tuple[SweepPoint, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A reader's way through the pages in a real Chromium: list, experiment, functions, console, history, comparison.
+"""A reader's way through the pages in a real Chromium: list, experiment, functions, console, comparison, sweep.
 
 KDELTA_SHOTS names a folder for screenshots; KDELTA_SHOTS_STORE the URL of a store to take them of.
 """
@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install selenium")
+support = pytest.importorskip("selenium.webdriver.support.ui")
+expected_conditions = pytest.importorskip("selenium.webdriver.support.expected_conditions")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="no Chromium here: apt-get install chromium chromium-driver"
@@ -66,9 +68,18 @@ def browser(tmp_path: Path) -> Iterator[Any]:
         found.quit()
 
 
+def press(browser: Any, element: Any) -> None:
+    """Follow a link or send a form as a reader without a mouse does, focus and Enter, until the next page is there."""
+    before = browser.find_element("tag name", "html")
+    element.send_keys("\n")
+    wait = support.WebDriverWait(browser, 120)
+    wait.until(expected_conditions.staleness_of(before))
+    wait.until(lambda page: page.execute_script("return document.readyState") == "complete")
+
+
 def click(browser: Any, selector: str) -> None:
-    """Follow a link as a reader without a mouse does: focus, then Enter."""
-    browser.find_element("css selector", selector).send_keys("\n")
+    """Press the first element that ``selector`` finds."""
+    press(browser, browser.find_element("css selector", selector))
 
 
 def seen(browser: Any, name: str, heading: str) -> str:
@@ -88,6 +99,8 @@ def walk(browser: Any, address: str, name: str) -> None:
     """List -> experiment -> functions -> experiment -> boots -> console -> history -> comparison."""
     browser.get(address + "/")
     seen(browser, f"{name}-list", "Experiments")
+    if os.environ.get("KDELTA_SHOTS_STORE"):
+        browser.get(address + "/?kind=compare")
     click(browser, "a[href='/experiments/first']" if not os.environ.get("KDELTA_SHOTS_STORE") else "ol h2 a")
     seen(browser, f"{name}-experiment", "compare:")
     click(browser, "a[href*='/functions']")
@@ -103,6 +116,28 @@ def walk(browser: Any, address: str, name: str) -> None:
     seen(browser, f"{name}-compare", "Compare any two kernels")
 
 
+def walk_sweep(browser: Any, address: str, name: str) -> None:
+    """List of sweeps -> sweep with its chart -> functions of a step -> sweep -> console of a version that panicked."""
+    browser.get(address + "/experiments")
+    browser.find_element("css selector", "select[name=kind] option[value=sweep]").click()
+    click(browser, ".filter button")
+    click(browser, "ol h2 a")
+    text = seen(browser, f"{name}-sweep", "sweep:")
+    charts = browser.find_elements("css selector", "svg.chart")
+    assert charts and all(chart.size["height"] > 100 for chart in charts)
+    assert browser.find_elements("css selector", "svg.chart .step") and "step" in text
+    browser.find_element("css selector", "figure summary").send_keys("\n")
+    assert browser.find_element("css selector", "figure .data").is_displayed()
+    click(browser, "a[href*='/functions']")
+    assert "kernel instructions per operation" in seen(browser, f"{name}-step", "Functions of")
+    browser.back()
+    if faulty := browser.find_elements("css selector", "section[aria-labelledby=faulty] a"):
+        press(browser, faulty[0])
+        assert "panicked" in seen(browser, f"{name}-panic", "Console of block")
+    elif "KDELTA_SHOTS_STORE" not in os.environ:
+        pytest.fail("the sweep does not lead to the console of the version that panicked")
+
+
 @pytest.mark.parametrize(("name", "width"), [("wide", 1000), ("phone", 390)])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_reader_clicks_through_all_pages(browser: Any, address: str, name: str, width: int, scheme: str) -> None:
@@ -111,6 +146,7 @@ def test_a_reader_clicks_through_all_pages(browser: Any, address: str, name: str
     feature = {"name": "prefers-color-scheme", "value": scheme}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
     walk(browser, address, f"{name}-{scheme}")
+    walk_sweep(browser, address, f"{name}-{scheme}")
     paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert paper == ("rgb(252, 252, 250)" if scheme == "light" else "rgb(21, 24, 27)")
 
@@ -118,7 +154,9 @@ def test_a_reader_clicks_through_all_pages(browser: Any, address: str, name: str
 @pytest.mark.skipif("KDELTA_SHOTS_STORE" in os.environ, reason="screenshots are taken of another store")
 def test_hostile_names_and_consoles_do_nothing_in_a_browser(browser: Any, address: str) -> None:
     places = ("", "/boots", "/boots/0.0", "/boots/1.0", "/functions", "/report")
-    for page in ("/", "/compare", "/history", *(f"/experiments/hostile{place}" for place in places)):
+    hostile = [f"/experiments/hostile{place}" for place in places]
+    hostile += [f"/experiments/hostile-sweep{place}" for place in places if place != "/boots/1.0"]
+    for page in ("/", "/compare", "/history", *hostile):
         browser.get(address + page)
         assert browser.get_log("browser") == [], page
         width, window = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")

@@ -17,6 +17,7 @@ from kdelta.report.view import Cell, View, cell_title
 
 # More rows than this are a table's business; the table shows all of them.
 MAX_ROWS = 80
+_LETTER = 8.2  # px of a digit in a tick's label
 
 
 class Figure(Struct, frozen=True, kw_only=True):
@@ -52,6 +53,14 @@ def value_axis(area: svg.Canvas, values: Sequence[float], unit: str, zero: bool 
     bare = bool(texts) and not any(" " in text for _, text in texts)
     svg.axis_y(area, scale, unit if bare else "", texts)
     return scale
+
+
+def fitting(label: str, column: float) -> str:
+    """A kernel's label for a column of that many px: of ``6.12.117`` the series, where there is no room for all."""
+    if len(label) * _LETTER < column:
+        return label
+    series = ".".join(label.split(".")[:2])
+    return series if series[:1].isdigit() and len(series) * _LETTER < column else label
 
 
 def intervals(view: View) -> Figure | None:
@@ -126,7 +135,9 @@ def boots(item: CellPoints, labels: Sequence[str], number: int, budget: int) -> 
     area = svg.canvas(f"boots{number}", title, text, 280)
     scale = value_axis(area, [point.value for point in points], item.unit)
     column = (area.right - area.left) / len(kernels)
-    svg.axis_x(area, [(area.left + column * (i + 0.5), labels[k]) for i, k in enumerate(kernels)], "kernel")
+    svg.axis_x(
+        area, [(area.left + column * (i + 0.5), fitting(labels[k], column)) for i, k in enumerate(kernels)], "kernel"
+    )
     place = {kernel: index for index, kernel in enumerate(kernels)}
     rank = {block: index for index, block in enumerate(sorted(kept))}
     paths: dict[int, list[str]] = {}

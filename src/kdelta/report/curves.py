@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from kdelta.report import svg
-from kdelta.report.charts import Figure, full_name, value_axis
-from kdelta.report.detail import Distribution, FunctionDiff, Scaling
+from kdelta.report.charts import Figure, fitting, full_name, value_axis
+from kdelta.report.detail import Distribution, FunctionDiff, Scaling, Sweep
 from kdelta.report.figures import absolute, drawable
 from kdelta.report.scrub import clip
 from kdelta.report.view import SweepTable
@@ -17,7 +18,7 @@ _PERCENTILES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
 _MAX_FUNCTIONS = 20
 _STEP_ROWS = 3  # of labels above a sweep
 _ROW = 15
-_LETTER = 8.2  # px of a digit in a tick's label
+_GAP = 60  # px that "no figure" needs
 
 
 def distribution(item: Distribution, number: int) -> Figure | None:
@@ -70,51 +71,61 @@ def sweep(table: SweepTable, number: int) -> Figure | None:
     if not present:
         return None
     steps = [row for row in table.rows if row.change]
+    levels = _levels(source)
     text = "; ".join(f"{row.kernel}: {row.change} {row.mark}" for row in steps) or "no steps"
     title = f"Sweep: {table.title}"
-    area = svg.canvas(f"sweep{number}", title, f"Steps: {text}.", 340, top=36 + _ROW * _STEP_ROWS)
-    scale = value_axis(area, present, source.unit)
+    rows = min(_STEP_ROWS, max(1, len(steps)))
+    area = svg.canvas(f"sweep{number}", title, f"Steps: {text}.", 295 + _ROW * rows, top=36 + _ROW * rows)
+    scale = value_axis(area, [*present, *(level for _, _, level in levels)], source.unit)
     column = (area.right - area.left) / len(values)
     x = [area.left + column * (index + 0.5) for index in range(len(values))]
-    svg.axis_x(area, [(x[i], _version(row.kernel, column)) for i, row in enumerate(table.rows)], "kernel")
+    svg.axis_x(area, [(x[i], fitting(row.kernel, column)) for i, row in enumerate(table.rows)], "kernel")
+    for first, last, level in levels:
+        left, right, y = x[first] - column / 2, x[last] + column / 2, scale(level)
+        svg.add(area.root, "line", class_="level", x1=left, x2=right, y1=y, y2=y)
     runs: list[list[tuple[float, float]]] = [[]]
     drawn = 0
     for index, (row, value) in enumerate(zip(table.rows, values, strict=True)):
         if row.change:
-            _step(area, x[index] - column / 2, row.change, row.mark, drawn % _STEP_ROWS)
+            _step(area, x[index] - column / 2, row.change, row.mark, (drawn % rows, rows))
             drawn += 1
         if value is None:
-            gap = svg.add(area.root, "text", "no figure", class_="tick", x=x[index], y=area.bottom - 6)
+            word = "no figure" if column > _GAP else "gap"
+            gap = svg.add(area.root, "text", word, class_="tick gap", x=x[index], y=area.bottom - 6)
             gap.set("text-anchor", "middle")
-            svg.add(gap, "title", row.value)
+            svg.add(gap, "title", f"{row.value}: {row.sentence}" if row.sentence else row.value)
             continue
         if row.change:
             runs.append([])
         runs[-1].append((x[index], scale(value)))
     for run in filter(None, runs):
         svg.polyline(area, run, 0)
+    relative = "between the levels on either side, the grey lines" if levels else "relative to the version before it"
     return Figure(
         name=f"sweep{number}",
         title=title,
-        caption="A dashed line marks a step; its size is relative to the version before it.",
+        caption=f"A dashed line marks a step; its size is {relative}." if steps else "No step was found.",
         markup=area.markup(),
         header=("Kernel", "Value", "Step", "Because"),
         rows=tuple((r.kernel, r.value, f"{r.change} {r.mark}".strip() or "-", r.sentence or "-") for r in table.rows),
     )
 
 
-def _version(label: str, column: float) -> str:
-    """A label that fits its column: of ``6.12.117`` the series, where there is no room for all of it."""
-    if len(label) * _LETTER < column:
-        return label
-    series = ".".join(label.split(".")[:2])
-    return series if series[:1].isdigit() and len(series) * _LETTER < column else label
+def _levels(source: Sweep) -> list[tuple[int, int, float]]:
+    """(first version, last version, level) between the steps of a sweep in times; exact counts have no levels."""
+    places = {point.kernel: place for place, point in enumerate(source.points)}
+    steps = [step for step in source.steps if step.p_value is not None and step.first in places]
+    if not steps or any(drawable(level) is None for step in steps for level in (step.baseline, step.patched)):
+        return []
+    edges = [0, *(places[step.first] for step in steps), len(source.points)]
+    heights = [steps[0].baseline, *(step.patched for step in steps)]
+    return [(first, after - 1, level) for (first, after), level in zip(pairwise(edges), heights, strict=True)]
 
 
-def _step(area: svg.Canvas, x: float, change: str, mark: str, row: int) -> None:
+def _step(area: svg.Canvas, x: float, change: str, mark: str, row: tuple[int, int]) -> None:
     """A dashed line with its size above; neighbours stand in different rows, so that they do not collide."""
     word = {"(I)": "improved", "(R)": "regressed"}.get(mark, "same")
-    y = area.top - 6 - _ROW * (_STEP_ROWS - 1 - row)
+    y = area.top - 6 - _ROW * (row[1] - 1 - row[0])
     svg.add(area.root, "line", class_=f"step v-{word}", x1=x, x2=x, y1=y + 3, y2=area.bottom)
     svg.add(area.root, "text", f"{change} {mark}", class_="label", x=x, y=y, text_anchor="middle")
 

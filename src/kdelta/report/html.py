@@ -7,6 +7,7 @@ The page's policy forbids it to load or run anything, whatever a kernel is calle
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 from kdelta.report.charts import Figure, boots, intervals
@@ -41,8 +42,10 @@ def _figures(view: View) -> Iterator[Figure | None]:
 
 
 def _shown_points(view: View) -> list[CellPoints]:
-    """Boots of the metrics that the tables show."""
+    """Boots of the metrics that the tables show; of a sweep those in times, because exact counts repeat."""
     shown = {(c.case, c.cgroup, c.mitigations, c.metric) for c in (cell.source for _, _, cell in view.cells())}
+    if view.result.experiment.mode == "timed":
+        shown |= {(s.cell.case, s.cell.cgroup, s.cell.mitigations, s.cell.metric) for s in view.detail.sweeps}
     return [
         item
         for item in view.detail.points
@@ -51,6 +54,7 @@ def _shown_points(view: View) -> list[CellPoints]:
     ]
 
 
+@cache
 def _environment() -> Environment:
     # Here, because the other formats and --help must not pay for the import.
     from jinja2 import Environment, PackageLoader, StrictUndefined

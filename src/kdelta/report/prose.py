@@ -7,9 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kdelta.model import CellResult, Experiment, ExperimentResult, Kernel
-from kdelta.report.detail import Sweep
+from kdelta.report.detail import Sweep, SweepStep
 from kdelta.report.figures import absolute, finite
 
+_EFFECT = "Effect: Hodges-Lehmann estimate over blocks; interval: exact signed-rank."
+_STEPS = (
+    "Steps: the split of the versions with the largest |t|, where at most 5 % of random relabellings within "
+    "blocks reach it; then each side again. Sizes are taken within blocks. Fewer than 8 blocks show no step."
+)
 _TASK_PARAMS = ("tasks", "threads", "processes", "procs", "writers", "readers")
 _WORDS = (
     *("regressed", "improved", "same", "inconclusive", "descriptive"),
@@ -53,12 +58,24 @@ def kernel(item: Kernel) -> str:
     return ", ".join(parts)
 
 
-def legend(sweeps: bool, notes: bool) -> tuple[str, ...]:
+def levels(step: SweepStep, sweep: Sweep) -> str:
+    """What a step in times lies between; "" for exact counts, where it lies between two versions that show it."""
+    if step.p_value is None:
+        return ""
+    before, after = (absolute(value, sweep.unit, sweep.cell.metric) for value in (step.baseline, step.patched))
+    return f"level {before} before, {after} from here on; p = {step.p_value:.2g}"
+
+
+def legend(exact: bool, sweeps: bool, notes: bool) -> tuple[str, ...]:
     """What the marks mean."""
     lines = ["(I) improved   (R) regressed   = same   ? inconclusive"]
     lines.append("The baseline is absolute; the others are relative to it.")
-    if sweeps:
+    if sweeps and exact:
         lines.append("In a sweep, a step is relative to the version before it.")
+    elif sweeps:
+        lines.append(
+            "In a sweep of times, a step lies between two levels; a level is that of all versions up to a step."
+        )
     if notes:
         lines.append("[n] refers to the notes.")
     return tuple(lines)
@@ -115,7 +132,7 @@ def _method(experiment: Experiment) -> list[str]:
     lines = [
         f"Timed: {experiment.blocks} blocks planned; each block runs every kernel once in random order, and one boot "
         "counts as one observation (the median of its samples).",
-        "Effect: Hodges-Lehmann estimate over blocks; interval: exact signed-rank.",
+        _STEPS if experiment.kind == "sweep" else _EFFECT,
     ]
     if experiment.looks:
         lines.append(f"Looks planned at {', '.join(map(str, experiment.looks))} blocks; the interval pays for them.")
@@ -133,7 +150,8 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
         if machine.native
         else f"QEMU guests with {machine.smp} CPU{'s' if machine.smp != 1 else ''} and {machine.memory_mib} MiB"
     )
-    lines = [*_method(experiment), _floors(result.results), f"Machine: {where}."]
+    stepped = experiment.kind == "sweep" and experiment.mode == "timed"  # steps in times need no floor
+    lines = [*_method(experiment), *(() if stepped else (_floors(result.results),)), f"Machine: {where}."]
     if experiment.host:
         lines.append("Host: " + "; ".join(f"{key} {value}" for key, value in sorted(experiment.host.items())) + ".")
     if experiment.tool_version:

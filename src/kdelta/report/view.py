@@ -253,7 +253,7 @@ def _sweep_row(point: SweepPoint, step: SweepStep | None, sweep: Sweep) -> Sweep
         value=text,
         change=effect(step.effect_percent),
         mark=MARKS[step.verdict] if step.verdict else "step",
-        sentence=_because(step),
+        sentence=_because(step) or prose.levels(step, sweep),
     )
 
 
@@ -303,7 +303,7 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
         tables=tables,
         sweeps=sweeps,
         kernels=tuple((kernel.label, prose.kernel(kernel)) for kernel in result.experiment.kernels),
-        legend=prose.legend(sweeps=bool(sweeps), notes=bool(notes.numbers)),
+        legend=prose.legend(exact, sweeps=bool(sweeps), notes=bool(notes.numbers)),
         measured=prose.measured(result),
         command=result.experiment.command,
         reproduce=prose.reproduce(result),

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 from msgspec.structs import replace
 from starlette.requests import Request
@@ -189,18 +188,16 @@ def _has_functions(cell: CellResult) -> bool:
     return cell.metric == "instructions" and cell.state == "ok" and bool(cell.patched_label)
 
 
-def _steps(experiment: Experiment, detail: Detail) -> Sequence[tuple[str, str]]:
-    """(text, query of the functions) of every step of an exact sweep."""
+def _steps(experiment: Experiment, detail: Detail) -> dict[tuple[int, int], str]:
+    """The query of the functions behind each step of an exact sweep, by the sweep's place and the version's in it."""
     if experiment.mode != "exact":
-        return ()
-    cases = {case.name: index for index, case in enumerate(experiment.cases)}
+        return {}
+    cases = {(case.name, case.cgroup): index for index, case in enumerate(experiment.cases)}
     kernels = {kernel.label: index for index, kernel in enumerate(experiment.kernels)}
-    return tuple(
-        (
-            f"{sweep.cell.case}: {step.last} to {step.first}",
-            page.query(**{"case": cases[sweep.cell.case], "from": kernels[step.last], "to": kernels[step.first]}),
-        )
-        for sweep in detail.sweeps
-        for step in sweep.steps
-        if sweep.cell.metric == "instructions"
-    )
+    found: dict[tuple[int, int], str] = {}
+    for number, sweep in enumerate(detail.sweeps):
+        places = {point.kernel: place for place, point in enumerate(sweep.points)}
+        for step in sweep.steps if sweep.cell.metric == "instructions" else ():
+            ends = {"from": kernels[step.last], "to": kernels[step.first], "mitigations": sweep.cell.mitigations}
+            found[number, places[step.first]] = page.query(case=cases[sweep.cell.case, sweep.cell.cgroup], **ends)
+    return found

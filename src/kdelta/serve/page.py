@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -60,7 +60,7 @@ def query(**values: object) -> str:
 @cache
 def _environment() -> Environment:
     found = Environment(
-        loader=PackageLoader("kdelta.serve", "templates"),
+        loader=ChoiceLoader([PackageLoader("kdelta.serve", "templates"), PackageLoader("kdelta.report", "templates")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -363,4 +363,35 @@ def sweep() -> tuple[ExperimentResult, Detail]:
     ), detail
 
 
-SAMPLES = {"timed": timed, "exact": exact, "gaps": gaps, "several": several, "sweep": sweep}
+def timed_sweep() -> tuple[ExperimentResult, Detail]:
+    """Four versions in times, eight blocks: two levels, and a version that does not build between them."""
+    labels, levels = ("6.8", "6.10", "6.11"), (300.0, 420.0, 420.0)
+    why = "does not build: fs/pipe.c:12:3: error: 'nr' undeclared"
+    values = tuple(SweepPoint(kernel=label, value=level) for label, level in zip(labels, levels, strict=True))
+    step = SweepStep(
+        last="6.8", first="6.10", baseline=300.0, patched=420.0, effect_percent=39.6, verdict="regressed", p_value=0.001
+    )
+    name = CellName(case="pipe", metric="ns_per_op")
+    rng = random.Random(5)
+    boots = tuple(
+        Point(block, slot, slot, level * (1 + 0.02 * rng.random()))
+        for block in range(8)
+        for slot, level in enumerate(levels)
+    )
+    points = (values[0], SweepPoint(kernel="6.9", value=None, state="failed", why=why), *values[1:])
+    detail = Detail(
+        points=(CellPoints(cell=name, unit="ns", better="lower", points=boots),),
+        sweeps=(Sweep(cell=name, unit="ns", better="lower", points=points, steps=(step,)),),
+    )
+    return ExperimentResult(
+        experiment=experiment(*labels, kind="sweep", blocks=8),
+        results=(),
+        boots_done=24,
+        boots_planned=24,
+        warnings=(Warn("gap", f"6.9 left out: {why}"),),
+    ), detail
+
+
+SAMPLES = {
+    "timed": timed, "exact": exact, "gaps": gaps, "several": several, "sweep": sweep, "timed_sweep": timed_sweep,
+}  # fmt: skip

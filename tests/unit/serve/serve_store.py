@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from kdelta.kernel.partial import Absent
 from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series
+from kdelta.spec import parse_kernel
 from kdelta.store.store import Store
+from kdelta.versions import gaps_text
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>../../etc/passwd\nsecond\u202eline{{ 7*7 }}"
 CONSOLE = (
@@ -34,9 +39,9 @@ def experiment(name: str, labels: tuple[str, ...], **more: Any) -> Experiment:
     return Experiment(**{**fields, **more})
 
 
-def boot(block: int, slot: int, cases: int = 1, console: bytes = CONSOLE, **more: Any) -> BootResult:
-    """A boot whose kernel costs 1000 instructions, or 900 in slot 1."""
-    cost = 900 if slot == 1 else 1000
+def boot(block: int, slot: int, cases: int = 1, console: bytes = CONSOLE, cost: int = 0, **more: Any) -> BootResult:
+    """A boot whose kernel costs ``cost`` instructions; if that is 0, 1000, or 900 in slot 1."""
+    cost = cost or (900 if slot == 1 else 1000)
     shared, own = cost // 2, cost - cost // 2
     functions = {
         "do_syscall_64": (100 * 16, 0, 0, 0, 0, 0, 0),
@@ -59,8 +64,38 @@ def boot(block: int, slot: int, cases: int = 1, console: bytes = CONSOLE, **more
     return BootResult(**{**fields, **more})
 
 
+def sweep(name: str, versions: list[Kernel | Absent], **more: Any) -> Experiment:
+    """An exact sweep of ``versions``."""
+    kernels = tuple(one for one in versions if isinstance(one, Kernel))
+    extra = {
+        "gaps": gaps_text(versions),
+        "compilers": "\n".join("gcc 14" if k else "gcc 12" for k in range(len(kernels))),
+    }
+    command = "kdelta sweep --refs v6.1..v7.0"
+    return experiment(name, (), **{"kind": "sweep", "kernels": kernels, "extra": extra, "command": command, **more})
+
+
+def absent(label: str, why: str) -> Absent:
+    return Absent(label=label, spec=parse_kernel("src:./linux@v6.9"), why=why, by_host=False)
+
+
+def fill_sweep(store: Store) -> None:
+    """Five versions with and without mitigations: a step at 6.6, 6.9 does not build, 6.12 panics, a step at 7.0."""
+    costs: dict[str, tuple[int, ...]] = {"default": (1000, 900, 0, 1200), "off": (800, 800, 0, 700)}
+    gap = absent("6.9", "does not build: fs/pipe.c:12: error: 'x' undeclared")
+    versions = [kernel("6.1"), kernel("6.6"), gap, kernel("6.12"), kernel("7.0")]
+    store.create(sweep("sweep", versions, mitigations=tuple(costs), created_at="2026-03-01T10:00:00+00:00"))
+    for block in range(2):
+        for number, (mitigations, row) in enumerate(costs.items()):
+            for index, cost in enumerate(row):
+                slot = number * len(row) + index
+                plan = PlannedBoot(block=block, slot=slot, kernel=index, mitigations=mitigations)  # type: ignore[arg-type]
+                dead = {} if cost else {"state": "panicked", "why": "Kernel panic - not syncing: VFS", "runs": ()}
+                store.save_boot("sweep", boot(block, slot, cost=cost, plan=plan, **dead))
+
+
 def fill(store: Store) -> None:
-    """Two experiments that share a case, a hostile one, one with lost boots, one without any boot."""
+    """Two experiments that share a case, a sweep, a hostile one of each, one without any boot."""
     for name, labels, day in (("first", ("6.12", "7.0"), 1), ("second", ("6.1", "7.0"), 2)):
         store.create(experiment(name, labels, created_at=f"2026-05-0{day}T10:00:00+00:00"))
         for block in range(2):
@@ -79,10 +114,22 @@ def fill(store: Store) -> None:
         store.save_boot("hostile", boot(0, slot, console=bytes(range(256)) * 8))
     store.save_boot("hostile", boot(1, 0, state="panicked", why=HOSTILE, runs=()))
     store.note("hostile", long)
+    versions = [names[0], absent(HOSTILE, HOSTILE), names[1], absent(long, long)]
+    store.create(sweep("hostile-sweep", versions, cases=(case,), command=long, created_at="2026-02-01T10:00:00+00:00"))
+    for block in range(2):
+        for slot in range(2):
+            store.save_boot("hostile-sweep", boot(block, slot, console=bytes(range(256)) * 8))
+    store.note("hostile-sweep", long)
+    fill_sweep(store)
     store.create(experiment("empty", ("6.12", "7.0"), created_at="2026-04-01T10:00:00+00:00"))
 
 
 def filled(folder: Path) -> Store:
     store = Store(f"sqlite:///{folder / 'kdelta.sqlite'}")
     fill(store)
+    with closing(sqlite3.connect(folder / "kdelta.sqlite")) as database, database:  # kdelta tag would refuse it
+        for name in (HOSTILE, HOSTILE + "x" * 10_240):
+            database.execute(
+                "insert into tag (experiment_no, name) select no, ? from experiment where id like 'hostile%'", [name]
+            )
     return store

@@ -21,12 +21,16 @@ PAGES = [
     "/compare?a=6.12&b=6.1",
     *(
         f"/experiments/{name}{part}"
-        for name in ("first", "second", "hostile", "empty")
+        for name in ("first", "second", "hostile", "empty", "sweep", "hostile-sweep")
         for part in ("", "/report", "/boots")
     ),
     "/experiments/first/functions?case=0&from=0&to=1",
     "/experiments/first/functions?case=0&from=1&to=1&all=1",
     "/experiments/hostile/functions?all=1",
+    "/experiments/sweep/functions?case=0&from=0&to=1&mitigations=off",
+    "/experiments/hostile-sweep/functions?all=1",
+    "/experiments/sweep/boots/0.2",
+    "/experiments/hostile-sweep/boots/0.0",
     "/experiments/first/boots/0.1",
     "/experiments/hostile/boots/0.0",
     "/experiments/hostile/boots/1.0",
@@ -82,7 +86,7 @@ def test_ids_are_unique_and_controls_have_names(client: TestClient, address: str
 def test_the_list_shows_the_newest_first_with_tags_and_notes(client: TestClient) -> None:
     page = tree(client, "/experiments")
     order = [link.rsplit("/", 1)[1] for link in links(page.find(".//ol")) if link.startswith("/experiments/")]
-    assert [name for name in order if name != "hostile"] == ["second", "first", "empty"]
+    assert [name for name in order if name != "hostile"] == ["second", "first", "empty", "sweep", "hostile-sweep"]
     text = page.text_content()
     assert "nightly" in text and "after the BIOS update" in text and "4 of 4 boots" in text and "running" in text
 
@@ -92,13 +96,15 @@ def test_the_list_shows_the_newest_first_with_tags_and_notes(client: TestClient)
     [
         ("?tag=nightly", {"first"}),
         ("?text=6.1+COMPARE", {"first", "second", "empty"}),
-        ("?kind=sweep", set()),
+        ("?kind=leaks", set()),
+        ("?kind=sweep", {"sweep"}),
         ("?text=bios", {"first"}),
     ],
 )
 def test_the_list_is_filtered_by_kind_tag_and_text(client: TestClient, query: str, found: set[str]) -> None:
     addresses = links(tree(client, "/experiments" + query).find(".//main"))
-    names = {a.removeprefix("/experiments/") for a in addresses if a.startswith("/experiments/")} - {"hostile"}
+    names = {a.removeprefix("/experiments/") for a in addresses if a.startswith("/experiments/")}
+    names -= {"hostile", "hostile-sweep"}
     assert names == found
 
 
@@ -129,6 +135,22 @@ def test_an_experiment_leads_to_its_functions(client: TestClient) -> None:
     text = tree(client, where).text_content()
     assert "kernel_0" in text and "kernel_1" in text and "-50" in text and "cost the same on both: 1" in text
     assert "do_syscall_64" not in text and "do_syscall_64" in client.get(where + "&all=1").text
+
+
+def test_a_sweep_shows_steps_and_gaps_and_leads_to_the_functions_behind_a_step(client: TestClient) -> None:
+    page = tree(client, "/experiments/sweep")
+    rows = [[cell.text_content().strip() for cell in row] for row in page.findall(".//table[@class='results']//tr")]
+    assert ["6.6", "900/op", "-10.00 % (I)"] in rows and ["7.0", "1200/op", "+33.33 % (R)"] in rows
+    assert ["6.9", "failed", ""] in rows and ["6.12", "panicked", ""] in rows
+    text = page.text_content()
+    assert text.count("'x' undeclared") >= 3  # in both sweeps and in the note
+    assert "6.6 was built by gcc 14, 6.1 by gcc 12" in text
+    assert len(page.xpath("//*[local-name()='svg']")) == 2
+    steps = [link for link in links(page) if "/functions" in link]
+    assert len(steps) == 3 and [link for link in steps if "mitigations=off" in link] == steps[2:]
+    assert "900" in tree(client, steps[0]).text_content() and "1200" in tree(client, steps[1]).text_content()
+    assert "800" in tree(client, steps[2]).text_content() and "700" in tree(client, steps[2]).text_content()
+    assert "/experiments/sweep/boots/0.2" in links(page)  # the console of a version that panicked
 
 
 def test_an_experiment_has_its_json_and_every_report(client: TestClient) -> None:
