@@ -154,7 +154,8 @@ pid_t perturb_start(uint64_t seed, unsigned int job);
 struct boss {
 	struct stream *stream;
 	const char *data_dir;
-	bool init; /* PID 1 of a guest of our own */
+	bool init;   /* PID 1 of a guest of our own */
+	char **argv; /* of PID 1, else NULL: the kernel hands it the words that it does not know */
 };
 void boss_run(const struct boss *b, const struct jobs *js);
 void boss_hello(const struct boss *b, const char *port);

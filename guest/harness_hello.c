@@ -1,12 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The first record: which kernel this is, and what its clock costs. */
 #include <inttypes.h>
+#include <string.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "harness.h"
 #include "readfile.h"
+
+extern char **environ;
+
+/* What the kernel gives PID 1 by itself (init/main.c: envp_init). */
+static bool usual(const char *entry)
+{
+	return !strncmp(entry, "HOME=", 5) || !strncmp(entry, "TERM=", 5);
+}
+
+/* Words of the command line that the kernel did not know: most often misspelt. */
+static void put_unknown(struct text *t, char **argv)
+{
+	struct text words = {0};
+
+	if (!argv || !argv[0])
+		return;
+	for (char **word = argv + 1; *word; word++)
+		text_put(&words, "%s%s", words.len ? " " : "", *word);
+	for (char **word = environ; word && *word; word++)
+		if (!usual(*word))
+			text_put(&words, "%s%s", words.len ? " " : "", *word);
+	if (words.len) {
+		text_put(t, ",\"unknown\":");
+		text_json(t, words.s);
+	}
+	text_free(&words);
+}
 
 void boss_hello(const struct boss *b, const char *port)
 {
@@ -31,6 +59,7 @@ void boss_hello(const struct boss *b, const char *port)
 	text_put(&t, ",\"nproc\":%ld,\"mem_kib\":%llu,\"cmdline\":", sysconf(_SC_NPROCESSORS_ONLN),
 		 (unsigned long long)si.totalram * si.mem_unit / 1024);
 	text_json(&t, cmdline);
+	put_unknown(&t, b->argv);
 	text_put(&t, ",\"clock\":");
 	text_json(&t, clock);
 	text_put(&t, ",\"clock_read_ns\":");

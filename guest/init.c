@@ -267,10 +267,10 @@ static void settle(uint64_t ms)
 		nanosleep(&t, NULL);
 }
 
-void init_main(void)
+void init_main(char **argv)
 {
 	struct stream s = {0};
-	struct boss b = {.stream = &s, .data_dir = "/data", .init = true};
+	struct boss b = {.stream = &s, .data_dir = "/data", .init = true, .argv = argv};
 	struct jobs js = {0};
 	const char *port;
 	char why[256];

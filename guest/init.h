@@ -7,7 +7,7 @@
 struct text;
 
 /* PID 1: never returns, always ends the machine. */
-void init_main(void) __attribute__((noreturn));
+void init_main(char **argv) __attribute__((noreturn));
 
 /*
  * Pauses the machine (pvpanic), and once it runs again reads the jobs from

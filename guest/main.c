@@ -41,6 +41,14 @@ static int native(const char *jobs_path, const char *data_dir, int fd)
 	return 1;
 }
 
+static bool named(char **argv, const char *word)
+{
+	for (; *argv; argv++)
+		if (!strcmp(*argv, word))
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	const char *jobs = NULL, *data = "";
@@ -52,8 +60,9 @@ int main(int argc, char **argv)
 		sleep((unsigned int)strtoul(argv[1], NULL, 10));
 		return 0;
 	}
-	if (getpid() == 1 && argc < 3)
-		init_main();
+	/* The kernel hands unknown words of its command line to PID 1; in a container PID 1 may be ours natively. */
+	if (getpid() == 1 && !named(argv, "--native"))
+		init_main(argv);
 	for (i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--native"))
 			native_mode = true;

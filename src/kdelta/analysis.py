@@ -280,6 +280,21 @@ def _taken_over(boots: Sequence[BootRow]) -> tuple[Warn, ...]:
     )
 
 
+def _unknown(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:
+    """Words of a user's command line that the kernel handed on to user space because it does not know them."""
+    found: dict[tuple[str, str], None] = {}
+    for boot in boots:
+        kernel = experiment.kernels[boot.kernel]
+        asked = kernel.cmdline.replace('"', "").split()
+        words = [word for word in boot.machine.get("unknown", "").split() if word in asked]
+        if words:
+            found[kernel.label, " ".join(words)] = None
+    return tuple(
+        Warn("cmdline", f"{label} does not know {words!r} of its command line: misspelt, or without effect there")
+        for label, words in found
+    )
+
+
 def _machine(boots: Sequence[BootRow]) -> dict[str, str]:
     """What the boots ran on; several QEMUs in one experiment are all named."""
     return {
@@ -322,7 +337,7 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
         boots_planned=planned,
         boots_faulty=_faulty(experiment, boots),
         gate=experiment.extra.get("gate", ""),
-        warnings=(*_told(experiment), *_taken_over(boots), *versions.remarks(experiment)),
+        warnings=(*_told(experiment), *_taken_over(boots), *_unknown(experiment, boots), *versions.remarks(experiment)),
     )
     detail = details(experiment, store, numbers, rows, chosen, views)
     return answer, _swept(detail, experiment, store, numbers, chosen)

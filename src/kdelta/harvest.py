@@ -28,7 +28,7 @@ def _hello(records: Sequence[Record]) -> dict[str, str]:
         "clock_step_ns": f"{hello.clock_step_ns:g}",
         "port": hello.port,
         "boot_ns": str(hello.uptime_ns),
-    }
+    } | ({"unknown": hello.unknown} if hello.unknown else {})
 
 
 def _runs(

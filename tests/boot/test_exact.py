@@ -72,3 +72,12 @@ def test_an_arm64_pair_gives_the_same_kind_of_result(answer) -> None:  # type: i
     row = rows(answer(*command))["pidfd_open"]
     assert row["verdict"] == "regressed"
     assert "path_from_stashed" in json.dumps(row["because"]) or functions(row)
+
+
+def test_a_word_that_the_kernel_does_not_know_is_told_and_harms_nothing(answer) -> None:  # type: ignore[no-untyped-def]
+    typo = 'typo=debian:6.12/cloud,cmdline="mitigation=off quiett"'
+    got = answer("compare", "debian:6.12/cloud", typo, "--case", "getppid")
+    (row,) = rows(got).values()
+    assert (row["verdict"], row["state"]) == ("same", "ok")
+    (told,) = (warning["text"] for warning in got["warnings"] if warning["code"] == "cmdline")
+    assert told.startswith("typo does not know 'quiett mitigation=off'")

@@ -29,6 +29,7 @@ class Hello(Struct, tag_field="t", tag="hello", frozen=True):
     nproc: int = 1
     mem_kib: int = 0
     cmdline: str = ""
+    unknown: str = ""  # words of it that the kernel does not know
     clock: str = ""
     clock_read_ns: float = 0.0
     clock_step_ns: float = 0.0

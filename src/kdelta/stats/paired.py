@@ -14,7 +14,7 @@ import math
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import chdtri, ndtr
 
 from kdelta.stats import signed_rank
 
@@ -86,11 +86,14 @@ def pairs_needed(sd: float, effect: float, delta: float, pairs: int) -> int:
 
     METHOD's n ~ (2.9 sd / effect)^2 holds for a known effect. The estimate at hand is not, and one that just failed
     to be significant is the likelier too large, so its uncertainty is averaged over (assurance: O'Hagan, Stevens &
-    Campbell, "Assurance in clinical trial design", Pharmaceutical Statistics 4, 2005). Fresh, because the pairs at
-    hand have spent their plan's error: going on until it is significant is no test. At most MOST_PAIRS.
+    Campbell, "Assurance in clinical trial design", Pharmaceutical Statistics 4, 2005); sd is taken at its upper 80 %
+    limit (Browne, "On the use of a pilot sample for sample size determination", Statistics in Medicine 14, 1995).
+    Fresh, because the pairs at hand have spent their plan's error: going on until it is significant is no test. At
+    most MOST_PAIRS.
     """
     if sd <= 0.0:
         return MIN_PAIRS
+    sd *= math.sqrt((pairs - 1) / chdtri(pairs - 1, 0.8))
     effects = effect + sd / math.sqrt(pairs) * _SPREAD
     low, high = MIN_PAIRS, MOST_PAIRS
     while low < high:
