@@ -166,6 +166,14 @@ static bool x86_tame(const uint8_t *op, size_t left)
 	return x86_modrm_tame(op[0]);
 }
 
+/* jmp to an address that the instruction or a register holds. */
+static bool x86_bare_jump(const uint8_t *op, size_t left)
+{
+	if (op[0] == 0xff)
+		return left > 1 && ((op[1] >> 3) & 7) == 4 && op[1] >> 6 == 3;
+	return op[0] == 0xe9 || op[0] == 0xeb;
+}
+
 struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 {
 	static const uint8_t nop[] = {0x0f, 0x1f, 0x84, 0x00};
@@ -186,6 +194,7 @@ struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 	d.helper = x86_helper(op, left);
 	d.pair = p.wide && left > 2 && op[0] == 0x0f && op[1] == 0xc7 && ((op[2] >> 3) & 7) == 1;
 	d.tame = !p.lock && x86_tame(op, left);
+	d.bare = x86_bare_jump(op, left);
 	if (p.rep && x86_string(op[0])) {
 		x86_rep(&d, &p, op[0]);
 	} else if ((op[0] & 0xf0) == 0x70 || (op[0] & 0xfc) == 0xe0) {

@@ -49,6 +49,30 @@ static struct row *new_row(void)
 	return &rows[n_rows++];
 }
 
+/*
+ * QEMU 7.2 charges what an interrupt reads and pushes (five of each, or one
+ * read more) to the instruction that ended the block before it. By itself that
+ * instruction makes one load and one store at most; those that make more are
+ * helpers (split), which do not end blocks, save iret.
+ */
+static bool holds_strays(uint64_t starts, uint64_t loads, uint64_t stores)
+{
+	uint64_t less = loads < stores ? loads : stores, more = loads + stores - less;
+
+	return less && (more > starts || 2 * less < more || 2 * more < starts);
+}
+
+/* Then it is taken to have completed each time; its own accesses are what the stray ones leave apart. */
+static void drop_strays(struct row *r, uint64_t starts)
+{
+	int64_t apart = (int64_t)(r->loads - r->stores);
+	int64_t half = (int64_t)(starts + 1) / 2;
+	bool both = apart < half && -apart < half && r->loads >= starts;
+
+	r->loads = both || apart >= half ? starts : 0;
+	r->stores = both || -apart >= half ? starts : 0;
+}
+
 static void fill_accesses(struct row *r, const struct insn *insn, const uint64_t *sum, bool at_end)
 {
 	/* QEMU before 9: slot one holds all accesses (see plugin.c). */
@@ -59,6 +83,12 @@ static void fill_accesses(struct row *r, const struct insn *insn, const uint64_t
 		r->loads /= 2;
 		r->stores /= 2;
 	}
+	if (insn->kind == KIND_IRET) { /* never stores */
+		r->loads -= r->stores;
+		r->stores = 0;
+	}
+	if (at_end && !insn->split && holds_strays(r->starts, r->loads, r->stores))
+		drop_strays(r, r->starts);
 	if (at_end) {
 		r->loads_at_end = r->loads;
 		r->stores_at_end = r->stores;

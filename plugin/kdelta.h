@@ -32,6 +32,7 @@ struct decoded {
 	bool no_loads;	      /* what QEMU loads for it the guest does not (store-exclusive) */
 	bool locked;	      /* atomic read-modify-write */
 	bool tame;	      /* certain to reach the next instruction, without accesses */
+	bool bare;	      /* a jump that makes no access */
 	bool pair;	      /* 16 bytes that QEMU 7.2 accesses in two halves (cmpxchg16b) */
 	bool helper;	      /* QEMU executes its accesses in a helper, not in generated code */
 	bool rep_stores;      /* KIND_REP: its iterations show as stores, else as loads */
@@ -59,6 +60,7 @@ struct insn {
 	uint16_t mark;
 	bool locked;
 	bool no_loads;
+	bool bare;     /* makes no access: none is counted */
 	bool tame;     /* the next instruction of the block starts as often as this one */
 	bool pair;     /* shows each access twice */
 	bool doubtful; /* the last of its block, and maybe not in the code at all: see plugin.c */

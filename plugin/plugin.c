@@ -231,7 +231,7 @@ static void instrument(struct qemu_plugin_tb *tb, struct block *b)
 		case KIND_COND:
 			break;
 		default:
-			if (!what->tame)
+			if (!what->tame && !what->bare)
 				add_on_access(insn, what, b->count[i]);
 		}
 		if (!i || !what[-1].tame || what->doubtful)
@@ -285,6 +285,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.locked = d.locked,
 			.no_loads = d.no_loads,
 			.tame = d.tame,
+			.bare = d.bare,
 			.pair = !score && d.pair,
 			.doubtful = i && i + 1 == n && maybe_absent(at),
 			.split = score || d.helper,

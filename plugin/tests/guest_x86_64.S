@@ -169,6 +169,27 @@ ticked_even:
 ticked_branch:
 	jnz ticked_top
 	END
+
+	/* 16: ticks where returns, calls and indirect jumps end a block, which QEMU leaves by way of a helper. */
+	movl $returns, %esi
+	movl $hopped, %edi
+	movl $page_end, %ebx
+	movq $cell, %rdx
+	BEGIN(16)
+	movl $300000, %ecx
+ticked_calls:
+	call returns
+	.globl ticked_call
+ticked_call:
+	call *%rsi
+	.globl ticked_jump
+ticked_jump:
+	jmp *%rdi
+hopped:
+	call *%rbx
+	decl %ecx
+	jnz ticked_calls
+	END
 	cli
 
 	/* 10: an access to a device restarts inside QEMU; the guest executes it once. */
@@ -219,6 +240,7 @@ leave:
 	hlt
 	jmp 1b
 
+	.globl returns
 returns:
 	ret
 
@@ -279,6 +301,16 @@ page_fault:
 	popq %rax
 	addq $8, %rsp
 	iretq
+
+	/* The last instruction of a page ends its block, whatever it is. */
+	.balign 4096
+	.skip 4096 - 5
+page_end:
+	incl %eax
+	.globl page_end_load
+page_end_load:
+	movq (%rdx), %rax
+	ret
 
 	/* Ten times nine instructions with one load; 9 branches taken; a REP of 8 bytes; 95 in all. */
 	.balign 4096

@@ -150,7 +150,7 @@ def test_every_arm64_interval_has_the_counts_that_its_source_says(run: Callable[
 
 
 def test_the_intervals_are_those_that_were_marked_and_ended(run: Callable[[str], Run]) -> None:
-    assert set(run(X86)[0]) == {*X86_EXPECTED, 9}  # 12 was abandoned by the BEGIN of 13
+    assert set(run(X86)[0]) == {*X86_EXPECTED, 9, 16}  # 12 was abandoned by the BEGIN of 13
 
 
 def test_an_interrupted_rep_is_one_execution_also_when_its_handler_runs_the_same_instruction(
@@ -191,6 +191,18 @@ def test_ticks_at_any_place_leave_the_branch_counts_exact(run: Callable[[str], R
     total = _total(result[0][9])
     assert total[0] == 1 + 300_000 * 4 + 150_000 + 7 * ticks
     assert total[4] == 299_999 + 150_000 + ticks
+
+
+def test_ticks_are_charged_to_no_instruction_that_they_follow(run: Callable[[str], Run]) -> None:
+    result = run(X86)
+    ticks = _at(result, 16, "timer_return")[0]
+    assert ticks > 50
+    assert _at(result, 16, "returns") == (600_000, 600_000, 0, 0, 0, 0, 0)
+    assert _at(result, 16, "ticked_call") == (300_000, 0, 300_000, 0, 0, 0, 0)
+    assert _at(result, 16, "ticked_jump") == (300_000, 0, 0, 0, 0, 0, 0)
+    assert _at(result, 16, "page_end_load") == (300_000, 300_000, 0, 0, 0, 0, 0)
+    total = _total(result[0][16])
+    assert total[:3] == (1 + 300_000 * 11 + 7 * ticks, 300_000 * 4 + 11 * ticks, 300_000 * 3 + ticks)
 
 
 def test_a_killed_qemu_leaves_output_that_is_refused(plugin: Path, tmp_path: Path) -> None:
