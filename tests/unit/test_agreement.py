@@ -254,7 +254,7 @@ def test_the_report_against_another_experiment_as_a_user_asks_for_it(
     assert run(["report", "here", "--against", "there"]) == 0
     out = capsys.readouterr().out
     assert "QEMU: 7.2 here, 10.0 there" in out
-    assert "___slab_alloc +5.0" in out
+    assert "beyond the spread of seeds (0 % here, 0 % there): ___slab_alloc +5.0" in " ".join(out.split())
     assert out.endswith("1 agree exactly, 0 within the seeds' spread, 1 differ\n")
     assert all(len(line) <= 72 for line in out.splitlines())
     assert run(["report", "here", "--against", "there", "--json"]) == 0

@@ -48,6 +48,7 @@ def _read(store: Store, experiment: Experiment) -> Measured:
         experiment=experiment,
         boots=boots,
         numbers=numbers,
+        complete=len(boots) >= _planned(experiment) or any(look.final for look in store.looks(experiment.id)),
         argv=store.boot(experiment.id, good.block, good.slot).argv if good else (),
         seeds={} if timed else analysis.seeds_of(experiment, store),
         rows=analysis.judged(experiment, store, numbers) if timed else (),
@@ -74,6 +75,10 @@ def put_together(here: Measured, there: Measured, *, all_metrics: bool = False) 
     )
 
 
+def _planned(experiment: Experiment) -> int:
+    return experiment.blocks * len(experiment.kernels) * len(experiment.mitigations)
+
+
 def _side(measured: Measured) -> Side:
     e = measured.experiment
     return Side(
@@ -81,6 +86,7 @@ def _side(measured: Measured) -> Side:
         kind=e.kind,
         created_at=e.created_at,
         boots_done=len(measured.boots),
-        boots_planned=e.blocks * len(e.kernels) * len(e.mitigations),
+        boots_planned=_planned(e),
+        complete=measured.complete,
         command=e.command,
     )

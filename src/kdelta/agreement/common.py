@@ -28,6 +28,7 @@ class Measured(Struct, frozen=True, kw_only=True):
     experiment: Experiment
     boots: Sequence[BootRow]
     numbers: Sequence[Number]
+    complete: bool = True
     argv: tuple[str, ...] = ()
     seeds: Seeds = {}
     rows: Sequence[CellResult] = ()

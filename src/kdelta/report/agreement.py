@@ -41,6 +41,7 @@ class Side(Struct, frozen=True, kw_only=True):
     created_at: str
     boots_done: int
     boots_planned: int
+    complete: bool  # also where a sequential plan ended early
     command: str
 
 
@@ -166,7 +167,7 @@ def render(found: Agreement) -> str:
     lines = wrap(f"agreement: {found.here.experiment} (here) and {found.there.experiment} (there), {found.mode}")
     lines += [line for name, side in (("here", found.here), ("there", found.there)) for line in _unfinished(name, side)]
     if found.mode == "timed":
-        lines += wrap("No verdict comes of two experiments: their boots share no block, so hours lie between them.")
+        lines += wrap("No verdict comes of two experiments, because their boots share no block.")
     lines += ["", *_facts(found.differences), ""]
     lines += _counts(found.counts) if found.mode == "exact" else _effects(found.effects)
     for where, names in (("here", found.only_here), ("there", found.only_there)):
@@ -175,7 +176,7 @@ def render(found: Agreement) -> str:
 
 
 def _unfinished(name: str, side: Side) -> list[str]:
-    if side.boots_done >= side.boots_planned:
+    if side.complete:
         return []
     return wrap(f"{name}: {side.boots_done} of {side.boots_planned} boots are done")
 
@@ -227,7 +228,9 @@ def _figure(count: Count) -> str:
 
 def _small(percent: float | None) -> str:
     """A percentage that is not 0 never reads as 0."""
-    if percent is None or percent == 0 or abs(percent) >= 0.005:
+    if percent == 0:
+        return "0 %"
+    if percent is None or abs(percent) >= 0.005:
         return effect(percent)
     return f"{percent:+.1g} %"
 
