@@ -7,7 +7,11 @@ packages=(qemu-system-x86 qemu-system-arm gcc libc6-dev make python3 python3-ven
 	clang-format util-linux xz-utils binutils debian-archive-keyring)
 # "full": also what make test-full needs
 full=()
-[ "${1:-}" != full ] || full=(chromium chromium-driver)
+if [ "${1:-}" = full ]; then
+	full=(chromium chromium-driver)
+	# the real benchstat is installed with Go; one in /usr/local is as good as Debian's
+	PATH="$PATH:/usr/local/go/bin" command -v go >/dev/null || full+=(golang-go)
+fi
 optional=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross flex bison bc libelf-dev libssl-dev libcap-dev ccache cpio strace stress-ng)
 
 missing=()

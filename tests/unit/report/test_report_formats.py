@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import pytest
+import real_benchstat
 from lxml import html
 from msgspec.structs import replace
-from report_samples import SAMPLES, cell, exact, experiment, gaps, sweep, timed
+from report_samples import SAMPLES, cell, exact, experiment, gaps, sweep, timed, timed_sweep
 
 from kdelta.errors import UserError
 from kdelta.model import ExperimentResult
@@ -122,13 +122,23 @@ def test_benchfmt_has_one_line_per_boot() -> None:
     assert "Unit ns/op better=lower" in lines
 
 
-@pytest.mark.skipif(not shutil.which("benchstat"), reason="benchstat is not installed")
-def test_the_real_benchstat_reads_it(tmp_path: Path) -> None:
+def test_the_real_benchstat_reads_it(benchstat: str, tmp_path: Path) -> None:
     path = tmp_path / "boots.bench"
     path.write_text(benchfmt.render(build(*timed())))
-    done = subprocess.run(["benchstat", "-col", "kernel", str(path)], capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    assert re.search(r"Pidfd_open +\d+\.\dn .* -2\d\.\d+% \(p=0\.000 n=12\)", done.stdout)
+    assert re.search(r"Pidfd_open +\d+\.\dn .* -2\d\.\d+% \(p=0\.000 n=12\)", real_benchstat.text(benchstat, path))
+
+
+def test_the_real_benchstat_finds_the_medians_of_our_boots(benchstat: str, tmp_path: Path) -> None:
+    path = tmp_path / "boots.bench"
+    result, detail = timed_sweep()
+    path.write_text(benchfmt.render(build(result, detail)))
+    (line,) = real_benchstat.table(benchstat, path).values()
+    boots: dict[int, list[float]] = {}
+    for point in detail.points[0].points:
+        boots.setdefault(point.kernel, []).append(point.value)
+    medians = [median(boots[kernel]) for kernel in sorted(boots)]
+    assert [1e9 * value for value in line.medians] == pytest.approx(medians)
+    assert line.changes == tuple(f"{100 * (value / medians[0] - 1):+.2f}%" for value in medians[1:])
 
 
 @pytest.mark.parametrize("sample", SAMPLES)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Real boots as Go benchmarks: the real benchstat comes to our medians, and in exact mode to our effect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import real_benchstat
+
+
+def test_benchstat_prints_the_effect_of_an_exact_comparison(
+    benchstat: str,
+    kdelta: Callable[..., object],
+    answer: Callable[..., dict],
+    tmp_path: Path,  # type: ignore[type-arg]
+) -> None:
+    found = answer("compare", "debian:6.1/cloud", "debian:6.12/cloud", "--exact", "-c", "pidfd_open", "-c", "getppid")
+    export = tmp_path / "exact.bench"
+    kdelta("report", "last", "--format", "benchfmt", "-o", str(export))
+    table = real_benchstat.table(benchstat, export)
+    checked = 0
+    for row in found["results"]:
+        line = table.get((row["case"].capitalize(), f"{row['metric']}/op"))
+        if line is None:
+            continue  # bytes are called B/op
+        checked += 1
+        assert line.medians == (row["baseline"], row["patched"])
+        if row["effect_percent"] is None:
+            assert line.changes == ("?",)
+        else:
+            assert float(line.changes[0].removesuffix("%")) == round(row["effect_percent"], 2)
+    assert checked >= 10, json.dumps(sorted(map(str, table)))
