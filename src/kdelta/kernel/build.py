@@ -159,7 +159,7 @@ class Builder:
                 make.wait()
                 raise
         if code:
-            raise BuildError(error_line(recent), log)
+            raise BuildError(error_line(recent).replace(f"{self.src}/", ""), log)  # as in the user's own tree
 
     def configure(self, request: Request, log: Path, basis: str = "") -> tuple[str, ...]:
         """Make ``.config`` what ``request`` asks for; untouched where it is that already, so that nothing rebuilds.
