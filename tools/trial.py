@@ -31,7 +31,7 @@ KERNELS = ("debian:6.12/cloud", "debian:7.0/cloud")
 CASES = ("getppid", "pidfd_open", "path_lookup", "thread_spawn")
 PLANTED = ("slab_debug=FZP", "slab_debug=F", "init_on_free=1")
 LEAST_TRUTH_PERCENT = 5.0
-RELABELLINGS = 400
+RELABELLINGS = 4000
 TAG = "trial"
 Boots = list[np.ndarray]
 

@@ -174,8 +174,13 @@ class Workload(Struct, frozen=True, kw_only=True):
     source_path: Path
 
     def effort(self, base: Effort) -> Effort:
-        """``base`` with what this workload wants otherwise."""
-        wanted = {k: v for k, v in msgspec.structs.asdict(self.overrides).items() if v is not None}
+        """``base`` with what this workload wants otherwise, where ``base`` has the default."""
+        usual = Effort()
+        wanted = {
+            name: value
+            for name, value in msgspec.structs.asdict(self.overrides).items()
+            if value is not None and getattr(base, name) == getattr(usual, name)
+        }
         return msgspec.structs.replace(base, **wanted)
 
     def needs_of(self, case: Case) -> tuple[Need, ...]:

@@ -123,7 +123,7 @@ def _method(experiment: Experiment) -> list[str]:
     if experiment.mode == "exact":
         lines = [
             "Exact: QEMU's emulator counts what the guest executes between two marks, per operation; "
-            f"{experiment.blocks} seeds, {experiment.effort.repetitions} repetitions each.",
+            f"{experiment.blocks} seeds, {experiment.effort.repetitions} repetitions each, or what the case asks for.",
             "KASLR is off and seeds are fixed: this speaks of the path, not of the time a user waits.",
         ]
         if experiment.machine.rep_features:
