@@ -33,6 +33,21 @@ def test_a_step_of_three_percent_is_found_always_and_one_of_one_percent_mostly()
     assert exact / runs >= 0.70 and present == runs
 
 
+def test_boots_of_a_busy_host_hide_no_step_and_make_none() -> None:
+    found, alarms, runs = 0, 0, 100
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        for effect in (0.05, 0.0):
+            levels = sweep(rng, effect, blocks=8, versions=3, at=1)
+            slow = rng.random(levels.shape) < 0.08
+            levels[slow] += rng.uniform(0.3, 0.7, int(slow.sum()))
+            steps_found = [s.index for s in steps.find_steps(levels, rng, permutations=199)]
+            found += effect > 0 and 1 in steps_found
+            alarms += effect == 0 and bool(steps_found)
+    assert found / runs >= 0.8, "by means of the figures themselves it would be about 0.4"
+    assert alarms / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
+
+
 def test_several_steps_come_with_their_sizes_and_missing_boots_do_no_harm() -> None:
     rng = np.random.default_rng(1)
     levels = sweep(rng, 0.10, versions=9, at=6)
