@@ -169,6 +169,18 @@ def _cached(path: Path) -> SymbolTable | None:
     return table if table.format == FORMAT and table.text.count("\n") + 1 == len(table) else None
 
 
+def image_path(kernel: Kernel) -> Path | None:
+    """The file that holds the kernel's code uncompressed, None where it is not readable here."""
+    path = Path(kernel.vmlinux_path or kernel.image_path)
+    return path if kernel.image_path and path.is_file() else None
+
+
+def cached_path(kernel: Kernel, image: Path, kind: str = "") -> Path:
+    """Where in the cache that belongs which was read from ``image``: by build id, and ``kind`` of knowledge."""
+    key = kernel.build_id or kernel.image_sha256 or hashlib.sha256(image.read_bytes()).hexdigest()
+    return cache_dir() / "symbols" / f"{key}{kind}.msgpack"
+
+
 def symbols_of(kernel: Kernel) -> SymbolTable | None:
     """``load`` for callers to whom the reason does not matter: None without symbols."""
     table = load(kernel)
@@ -181,11 +193,10 @@ def load(kernel: Kernel) -> SymbolTable | NoSymbols:
     Raises:
         HostError: the cache cannot be written.
     """
-    path = Path(kernel.vmlinux_path or kernel.image_path)
-    if not kernel.image_path or not path.is_file():
+    path = image_path(kernel)
+    if path is None:
         return NoSymbols(f"no image of {kernel.label} is readable here")
-    key = kernel.build_id or kernel.image_sha256 or hashlib.sha256(path.read_bytes()).hexdigest()
-    stored = cache_dir() / "symbols" / f"{key}.msgpack"
+    stored = cached_path(kernel, path)
     if (table := _cached(stored)) is not None:
         return table
     made = from_image(path.read_bytes())
