@@ -148,12 +148,15 @@ class Profile(Struct, frozen=True, kw_only=True):
     """Exact counts of one run folded by function: ``functions[name]`` is a vector in EXACT_COUNTERS order.
 
     Kernel functions by name, user space as ``[user]``, addresses without a symbol as ``[unknown ADDRESS]``.
-    Counts are of ``ops`` operations; the vectors add up to ``total``.
+    Counts are of ``ops`` operations; the vectors add up to ``total``. ``calls`` says whom the functions that ran can
+    call (kernel/calls.py), one line a function: its name, then those of its callees, separated by spaces. It is one
+    text because few of many stored profiles are ever asked; empty where calls are not known.
     """
 
     ops: int
     functions: dict[str, tuple[int, ...]]
     total: tuple[int, ...]
+    calls: str = ""
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
@@ -199,7 +202,7 @@ class FunctionDelta(Struct, frozen=True, kw_only=True):
     baseline: float
     patched: float
     delta: float
-    note: str = ""  # "gone", "new", "inlined into X?"
+    note: str = ""  # see attribution/because.py
 
 
 class CellResult(Struct, frozen=True, kw_only=True):

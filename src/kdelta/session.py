@@ -20,7 +20,7 @@ from kdelta.attribution.profiles import Symbols
 from kdelta.errors import HostError, UserError
 from kdelta.guest import binary, image, pressure
 from kdelta.guest.jobs import jobs_text
-from kdelta.kernel import symbols
+from kdelta.kernel import calls, symbols
 from kdelta.kernel.progress import Progress
 from kdelta.machine import boot, guests, hostfacts, plugin, probe
 from kdelta.machine.options import Accel, GuestSpec, common_port
@@ -124,16 +124,24 @@ def new_experiment(template: Experiment, rng_seed: int | None, now: Callable[[],
     )
 
 
+def _code(kernel: Kernel, voice: Voice) -> Symbols | None:
+    table = symbols.load(kernel)
+    if isinstance(table, symbols.NoSymbols):
+        voice.note(f"{kernel.label}: no function names: {table.why}")
+        return None
+    graph = calls.load(kernel, table)
+    if isinstance(graph, symbols.NoSymbols):
+        voice.note(f"{kernel.label}: who calls whom is not known: {graph.why}")
+    return calls.Code(table, None if isinstance(graph, symbols.NoSymbols) else graph)
+
+
 def _symbols(voice: Voice) -> Callable[[Kernel], Symbols | None]:
-    tables: dict[str, Symbols | None] = {}
+    known: dict[str, Symbols | None] = {}
 
     def of(kernel: Kernel) -> Symbols | None:
-        if kernel.image_sha256 not in tables:
-            found = symbols.load(kernel)
-            if isinstance(found, symbols.NoSymbols):
-                voice.note(f"{kernel.label}: no function names: {found.why}")
-            tables[kernel.image_sha256] = None if isinstance(found, symbols.NoSymbols) else found
-        return tables[kernel.image_sha256]
+        if kernel.image_sha256 not in known:
+            known[kernel.image_sha256] = _code(kernel, voice)
+        return known[kernel.image_sha256]
 
     return of
 

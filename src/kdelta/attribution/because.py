@@ -11,17 +11,13 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 
-from kdelta.attribution.profiles import USER
+from kdelta.attribution.inlining import Host, Side, hosts
+from kdelta.attribution.profiles import USER, calls_of
 from kdelta.model import FunctionDelta, Profile
 from kdelta.units import percent
 
 GONE = "gone"
 NEW = "new"
-# A function that vanished may live on inside its caller. Counts do not tell, so this is a hint: the function in both
-# profiles whose growth comes nearest to what vanished, if it grew by a quarter of it at least (the call, the saved
-# registers and repeated checks go away) and by hardly more than all of it.
-_INLINED_AT_LEAST = 0.25
-_INLINED_AT_MOST = 1.1
 # A function with less than this part of all movement is not worth a word in one line.
 _WORTH_A_WORD = 0.02
 
@@ -30,42 +26,41 @@ def _per_op(profile: Profile) -> dict[str, float]:
     return {name: counts[0] / profile.ops for name, counts in profile.functions.items() if name != USER and counts[0]}
 
 
-def _inlined_into(vanished: float, growths: Sequence[tuple[str, float]]) -> str | None:
-    fitting = [
-        (abs(vanished - growth), name)
-        for name, growth in growths
-        if _INLINED_AT_LEAST * vanished <= growth <= _INLINED_AT_MOST * vanished
-    ]
-    return min(fitting)[1] if fitting else None
+def _side(profile: Profile) -> Side:
+    return Side(_per_op(profile), calls_of(profile))
 
 
-def _note(before: float, after: float, growths: Sequence[tuple[str, float]]) -> str:
-    if before and not after:
-        host = _inlined_into(before, growths)
-        return f"{GONE}, maybe inlined into {host}" if host else GONE
-    return NEW if after and not before else ""
+def _place(word: str, how: str, host: Host | None) -> str:
+    if host is None:
+        return word
+    return f"{word}, {'' if host.sure else 'maybe '}{how} {host.name}{' among others' if host.others else ''}"
 
 
 def differences(baseline: Profile, patched: Profile) -> tuple[FunctionDelta, ...]:
     """Every kernel function whose instructions per operation differ, largest |difference| first (then by name).
 
-    ``note`` is "gone", "new", "gone, maybe inlined into X" or empty. The deltas add up to the difference of the two
-    profiles' kernel instructions per operation.
+    ``note`` is empty for what ran in both; else "gone" or "new", with "inlined into X" or "split out of X" where the
+    calls of both kernels show it ("maybe" where they merely allow it, "among others" where X is one of several). The
+    deltas add up to the difference of the two profiles' kernel instructions per operation.
     """
-    before, after = _per_op(baseline), _per_op(patched)
-    growths = [
-        (name, after[name] - before[name]) for name in before.keys() & after.keys() if after[name] > before[name]
-    ]
+    old, new = _side(baseline), _side(patched)
+    into, out_of = hosts(old, new), hosts(new, old)
+
+    def note(name: str) -> str:
+        if name not in new.counts:
+            return _place(GONE, "inlined into", into.get(name))
+        return "" if name in old.counts else _place(NEW, "split out of", out_of.get(name))
+
     deltas = [
         FunctionDelta(
             function=name,
-            baseline=before.get(name, 0.0),
-            patched=after.get(name, 0.0),
-            delta=after.get(name, 0.0) - before.get(name, 0.0),
-            note=_note(before.get(name, 0.0), after.get(name, 0.0), growths),
+            baseline=old.counts.get(name, 0.0),
+            patched=new.counts.get(name, 0.0),
+            delta=new.counts.get(name, 0.0) - old.counts.get(name, 0.0),
+            note=note(name),
         )
-        for name in before.keys() | after.keys()
-        if before.get(name) != after.get(name)
+        for name in old.counts.keys() | new.counts.keys()
+        if old.counts.get(name) != new.counts.get(name)
     ]
     return tuple(sorted(deltas, key=lambda d: (-abs(d.delta), d.function)))
 
@@ -106,7 +101,7 @@ def because_text(deltas: Sequence[FunctionDelta], effect_percent: float | None, 
     worth = [d for d in deltas[: 2 * limit] if abs(d.delta) >= _WORTH_A_WORD * movement]
     parts = [
         *_group([d for d in worth if d.note.startswith(GONE)][:limit], GONE),
-        *_group([d for d in worth if d.note == NEW][:limit], NEW),
+        *_group([d for d in worth if d.note.startswith(NEW)][:limit], NEW),
         *(f"{d.function} {_signed(d.delta)}" for d in worth[:limit] if not d.note),
     ]
     if not parts:

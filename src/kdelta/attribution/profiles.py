@@ -10,7 +10,7 @@ import statistics
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -33,10 +33,13 @@ _PAGE = np.uint64(4095)
 
 
 class Symbols(Protocol):
-    """What folding needs of a symbol table."""
+    """What folding needs to know of a kernel's functions."""
 
     def names(self, addresses: NDArray[np.uint64], /) -> Sequence[str | None]:
         """One name per address, None where no function is known."""
+
+    def calls(self, functions: Iterable[str], /) -> Mapping[str, Sequence[str]]:
+        """Whom each of the functions (named as in the source) calls; empty where calls are not known."""
 
 
 class Interval(Struct, frozen=True, eq=False):
@@ -143,9 +146,17 @@ def fold(interval: Interval, symbols: Symbols | None, ops: int = 1) -> Profile:
         np.add.at(sums, [index[name] for name in names], interval.counts)
     functions = {name: tuple(int(v) for v in sums[row]) for name, row in index.items()}
     total = tuple(int(v) for v in interval.counts.sum(axis=0, dtype=np.uint64))
-    profile = Profile(ops=ops, functions=functions, total=total)
+    known = symbols.calls(name for name in order if not name.startswith("[")) if symbols is not None else {}
+    calls = "\n".join(" ".join((name, *callees)) for name, callees in known.items())
+    profile = Profile(ops=ops, functions=functions, total=total, calls=calls)
     check(profile)
     return profile
+
+
+def calls_of(profile: Profile) -> dict[str, frozenset[str]]:
+    """Whom each function that ran can call; {} where that is not known."""
+    rows = (line.split(" ") for line in profile.calls.split("\n") if line)
+    return {name: frozenset(callees) for name, *callees in rows}
 
 
 def _sum(vectors: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -30,10 +30,13 @@ def output(*intervals: bytes, flags: int = 0) -> bytes:
     return HEADER + b"".join(intervals) + trailer(len(intervals), flags)
 
 
-def profile(instructions: Mapping[str, int], ops: int = 1, user: int = 0) -> Profile:
-    """A profile whose functions have instructions only."""
+def profile(
+    instructions: Mapping[str, int], ops: int = 1, user: int = 0, calls: Mapping[str, str] | None = None
+) -> Profile:
+    """A profile whose functions have instructions only. ``calls``: the callees of each, separated by spaces."""
     rest = (0,) * (len(EXACT_COUNTERS) - 1)
     functions = {name: (count, *rest) for name, count in instructions.items()}
     if user:
         functions[USER] = (user, *rest)
-    return Profile(ops=ops, functions=functions, total=(sum(instructions.values()) + user, *rest))
+    lines = "\n".join(f"{name} {callees}" for name, callees in (calls or {}).items())
+    return Profile(ops=ops, functions=functions, total=(sum(instructions.values()) + user, *rest), calls=lines)

@@ -14,8 +14,17 @@ from kdelta.attribution.because import because_text, cumulative_shares, differen
 from kdelta.attribution.profiles import kernel_vector
 
 # access(2) from 6.18 to 7.0, FEASIBILITY.md
-OLD = counts.profile({"step_into": 270, "walk_component": 143, "memset_orig": 723, "link_path_walk": 400, "same": 9})
-NEW = counts.profile({"memset_orig": 52, "link_path_walk": 533, "same": 9})
+OLD = counts.profile(
+    {"step_into": 270, "walk_component": 143, "memset_orig": 723, "link_path_walk": 400, "same": 9},
+    calls={
+        "link_path_walk": "inode_permission walk_component",
+        "walk_component": "dput handle_dots lookup_fast step_into",
+    },
+)
+NEW = counts.profile(
+    {"memset_orig": 52, "link_path_walk": 533, "same": 9},
+    calls={"link_path_walk": "dput handle_dots inode_permission lookup_fast"},
+)
 
 
 def test_functions_are_sorted_by_the_size_of_their_difference() -> None:
@@ -28,18 +37,31 @@ def test_functions_are_sorted_by_the_size_of_their_difference() -> None:
     ]
 
 
-def test_a_vanished_function_names_the_one_that_grew_accordingly() -> None:
+def test_a_vanished_function_names_the_caller_that_holds_it() -> None:
     notes = {d.function: d.note for d in differences(OLD, NEW)}
+    assert notes["walk_component"] == "gone, inlined into link_path_walk"
     assert notes["step_into"] == "gone, maybe inlined into link_path_walk"
-    assert notes["walk_component"] == "gone, maybe inlined into link_path_walk"
     assert notes["memset_orig"] == ""
-    assert {d.function: d.note for d in differences(NEW, OLD)}["step_into"] == "new"
 
 
-@pytest.mark.parametrize("growth", [0, 24, 111])
-def test_no_host_is_named_where_none_grew_accordingly(growth: int) -> None:
-    before, after = counts.profile({"f": 100, "g": 50}), counts.profile({"g": 50 + growth})
-    assert differences(before, after)[0 if growth <= 100 else 1].note == "gone"
+def test_the_other_way_round_a_new_function_names_the_one_that_it_was_split_from() -> None:
+    notes = {d.function: d.note for d in differences(NEW, OLD)}
+    assert notes["walk_component"] == "new, split out of link_path_walk"
+    assert notes["step_into"] == "new, maybe split out of link_path_walk"
+    assert "step_into and walk_component new (+413)" in because_text(differences(NEW, OLD), 40.0)
+
+
+def test_without_calls_a_function_is_gone_or_new_and_nothing_more() -> None:
+    without = counts.profile({"memset_orig": 52, "link_path_walk": 533, "same": 9})
+    assert {d.note for d in differences(OLD, without)} == {"gone", ""}
+    assert {d.note for d in differences(without, OLD)} == {"new", ""}
+
+
+def test_one_of_several_callers_is_named_as_one_of_several() -> None:
+    calls = {"first": "small", "second": "small", "small": "x y"}
+    before = counts.profile({"first": 10, "second": 10, "small": 40}, calls=calls)
+    after = counts.profile({"first": 20, "second": 25}, calls={"first": "x y", "second": "x y"})
+    assert {d.function: d.note for d in differences(before, after)}["small"] == "gone, inlined into second among others"
 
 
 def test_counts_are_per_operation_and_user_space_is_left_out() -> None:

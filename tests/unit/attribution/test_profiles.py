@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import counts
 import numpy as np
 import pytest
@@ -13,16 +15,20 @@ from numpy.typing import NDArray
 from kdelta.attribution import profiles
 from kdelta.errors import GuestError
 from kdelta.model import Profile
+from kdelta.store import codec
 
 KERNEL = 0xFFFFFFFF81000000
 ONE = (1, 2, 3, 4, 5, 6, 7)
 
 
 class ByPage:
-    """Names an address by its page; the first page of the kernel has no name."""
+    """Names an address by its page; the first page of the kernel has no name. Each function calls the next."""
 
     def names(self, addresses: NDArray[np.uint64], /) -> list[str | None]:
         return [None if a >> 12 == KERNEL >> 12 else f"f{(a >> 12) & 0xFF}.isra.0" for a in addresses.tolist()]
+
+    def calls(self, functions: Iterable[str], /) -> dict[str, tuple[str, ...]]:
+        return {name: (f"f{int(name[1:]) + 1}",) if name != "f9" else () for name in functions}
 
 
 def test_intervals_come_back_as_they_were_written() -> None:
@@ -85,6 +91,20 @@ def test_addresses_become_functions_user_space_and_unknown_pages() -> None:
     assert folded.ops == 16
     assert profiles.user_vector(folded) == ONE
     assert profiles.kernel_vector(folded) == tuple(4 * v for v in ONE)
+
+
+def test_a_fold_keeps_whom_the_functions_that_ran_call() -> None:
+    records = [(0x400000, ONE), (KERNEL, ONE), (KERNEL + 0x1000, ONE), (KERNEL + 0x9000, ONE)]
+    (interval,) = profiles.read(counts.output(counts.interval(1, records)))
+    folded = profiles.fold(interval, ByPage())
+    assert folded.calls == "f1 f2\nf9"
+    assert profiles.calls_of(folded) == {"f1": {"f2"}, "f9": set()}
+    assert profiles.calls_of(profiles.fold(interval, None)) == {}
+
+
+def test_a_profile_that_was_stored_before_calls_were_kept_is_read() -> None:
+    stored = codec.pack({"ops": 16, "functions": {"f": ONE}, "total": ONE})
+    assert codec.unpack(stored, Profile) == Profile(ops=16, functions={"f": ONE}, total=ONE)
 
 
 def test_without_symbols_no_address_is_dropped() -> None:
