@@ -68,7 +68,7 @@ def sweeps(
                     steps = _exact_steps(experiment, boots, metric.better, floor, chosen.get((index, mitigations), {}))
                 else:
                     steps = _timed_steps(experiment, boots, metric.better, name)
-                points = _points(versions, boots)
+                points = _points(versions, boots, _unseen(experiment, boots))
                 found.append(Sweep(cell=name, unit=metric.unit, better=metric.better, points=points, steps=steps))
     return tuple(found)
 
@@ -83,24 +83,45 @@ def step_functions(found: Sequence[Sweep]) -> tuple[FunctionDiff, ...]:
     )
 
 
-def _points(versions: Sequence[Version], boots: Mapping[int, tuple[Observation, ...]]) -> tuple[SweepPoint, ...]:
+def _points(
+    versions: Sequence[Version], boots: Mapping[int, tuple[Observation, ...]], unseen: Mapping[int, str]
+) -> tuple[SweepPoint, ...]:
     kernel = count()
     return tuple(
         SweepPoint(kernel=one.label, value=None, state="failed", why=one.why)
         if isinstance(one, Absent)
-        else _point(one.label, boots.get(next(kernel), ()))
+        else _point(one.label, boots.get(index := next(kernel), ()), unseen.get(index, ""))
         for one in versions
     )
 
 
-def _point(label: str, boots: Sequence[Observation]) -> SweepPoint:
+def _point(label: str, boots: Sequence[Observation], unseen: str) -> SweepPoint:
     """A version's figure: the median of its boots, or why there is none."""
     if measured(boots):
-        return SweepPoint(kernel=label, value=float(np.median(values_of(boots))))
+        return SweepPoint(kernel=label, value=float(np.median(values_of(boots))), why=unseen)
     states = {boot.state for boot in boots}
     state: State = next((s for s in _GRAVEST if s in states), "lost")
     why = next((boot.why for boot in boots if boot.state == state and boot.why), "" if boots else "not booted yet")
     return SweepPoint(kernel=label, value=None, state=state, why=why)
+
+
+def _present(experiment: Experiment, boots: Mapping[int, tuple[Observation, ...]]) -> list[int]:
+    return [k for k in range(len(experiment.kernels)) if measured(boots.get(k, ()))]
+
+
+def _unseen(experiment: Experiment, boots: Mapping[int, tuple[Observation, ...]]) -> dict[int, str]:
+    """Why no step could be seen at a measured version, whatever its figure, by kernel. The first has none before it."""
+    present = _present(experiment, boots)
+    if experiment.mode == "exact":
+        seeds = {k: values_of(boots[k]).size for k in present}
+        pairs = {first: min(seeds[last], seeds[first]) for last, first in pairwise(present)}
+        return {
+            k: f"{n} of the {exact.MIN_SEEDS} seeds that a step needs" for k, n in pairs.items() if n < exact.MIN_SEEDS
+        }
+    blocks = _shared_blocks(_matrix(boots, present)) if present else 0
+    if blocks >= MIN_PAIRS:
+        return {}
+    return dict.fromkeys(present[1:], f"{blocks} of the {MIN_PAIRS} blocks that a step needs")
 
 
 def _word(rises: bool, better: Better) -> Word:
@@ -139,7 +160,7 @@ def _exact_steps(
     floor: float,
     chosen: Mapping[int, Profile],
 ) -> tuple[SweepStep, ...]:
-    present = [k for k in range(len(experiment.kernels)) if measured(boots.get(k, ()))]
+    present = _present(experiment, boots)
     found = []
     for last, first in pairwise(present):
         look = leaves_floor(values_of(boots[last]), values_of(boots[first]), floor)
@@ -173,15 +194,20 @@ def _matrix(boots: Mapping[int, tuple[Observation, ...]], present: Sequence[int]
     return values
 
 
+def _shared_blocks(values: Floats) -> int:
+    """Blocks that hold two versions or more."""
+    return int((np.isfinite(values).sum(axis=1) >= 2).sum())
+
+
 def _timed_steps(
     experiment: Experiment, boots: Mapping[int, tuple[Observation, ...]], better: Better, cell: CellName
 ) -> tuple[SweepStep, ...]:
     """Steps in times; none with fewer blocks than any verdict needs."""
-    present = [k for k in range(len(experiment.kernels)) if measured(boots.get(k, ()))]
+    present = _present(experiment, boots)
     if not present:
         return ()
     values = _matrix(boots, present)
-    if (np.isfinite(values).sum(axis=1) >= 2).sum() < MIN_PAIRS:
+    if _shared_blocks(values) < MIN_PAIRS:
         return ()
     logs = bool(np.nanmin(values) > 0)
     scaled = np.log(values) if logs else values / (float(np.nanmean(np.abs(values))) or 1.0)

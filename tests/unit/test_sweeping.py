@@ -102,8 +102,10 @@ def test_a_version_that_has_not_run_yet_is_a_gap() -> None:
     assert (found.points[2].state, found.points[2].why) == ("lost", "not booted yet")
 
 
-def test_one_seed_makes_no_step() -> None:
-    assert sweep([[100.0], [200.0]]).steps == ()
+def test_one_seed_makes_no_step_and_the_versions_beside_it_say_so() -> None:
+    found = sweep([[100.0] * 2, [200.0], [200.0] * 2, [200.0] * 2])
+    why = "1 of the 2 seeds that a step needs"
+    assert (found.steps, [point.why for point in found.points]) == ((), ["", why, why, ""])
 
 
 def test_a_step_names_the_functions_of_the_versions_around_it() -> None:
@@ -148,6 +150,8 @@ def test_times_step_where_the_level_changes_in_spite_of_drift() -> None:
 def test_times_in_fewer_than_eight_blocks_are_points_without_steps() -> None:
     found = sweep(blocks_of([100, 200], 7), metric=RATE, mode="timed")
     assert found.steps == () and all(point.value for point in found.points)
+    assert [point.why for point in found.points] == ["", "7 of the 8 blocks that a step needs"]
+    assert not any(point.why for point in sweep(blocks_of([100, 200], 8), metric=RATE, mode="timed").points)
 
 
 def test_the_same_times_give_the_same_steps_however_often_they_are_read() -> None:

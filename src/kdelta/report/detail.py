@@ -68,7 +68,10 @@ class FunctionDiff(Struct, frozen=True, kw_only=True):
 
 
 class SweepPoint(Struct, frozen=True, kw_only=True):
-    """One version's figure; ``value`` is None with a ``state`` other than ok where the case has a gap."""
+    """One version's figure; ``value`` is None with a ``state`` other than ok where the case has a gap.
+
+    ``why`` is the gap's reason; of a measured version, why no step could have been seen at it.
+    """
 
     kernel: str
     value: float | None
