@@ -1,38 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The report as JUnit XML, in the structure that Ant, Jenkins and GitLab share: a suite per case, a test per cell.
+"""The report as JUnit XML, in the structure that Ant, Jenkins and GitLab share: a suite per case, a test per cell or
+version of a sweep.
 
-regressed is a failure, a lost guest an error, inconclusive and unsupported are skipped. Times are 0: a boot's
-duration is not the result.
+What passes and what is skipped stands in outcomes.py; regressed is a failure, a lost guest an error. Times are 0: a
+boot's duration is not the result.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import groupby
 from xml.etree import ElementTree as ET
 
-from kdelta.report.ktap import PASS, SKIP
+from kdelta.report.outcomes import CaseOutcomes, Outcome, outcomes
 from kdelta.report.registry import Format
-from kdelta.report.view import Cell, Group, Row, View
+from kdelta.report.view import View
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
-def _case(suite: ET.Element, title: str, row: Row, cell: Cell) -> str:
-    """Append one test; returns failure, error, skipped or "" for a pass."""
-    name = row.metric + (f" on {cell.kernel}" if cell.kernel else "")
-    test = ET.SubElement(suite, "testcase", name=name, classname=f"kdelta.{title}", time="0")
-    word = cell.verdict
-    if word in PASS:
-        return ""
-    outcome = "skipped" if word in SKIP else "failure" if word == "regressed" else "error"
-    message = cell.sentence or f"{word}: {cell.figure}"
-    element = ET.SubElement(test, outcome, message=message)
-    if outcome != "skipped":
-        element.set("type", word)
-        element.text = f"baseline {row.baseline}, effect {cell.figure}"
-    return outcome
+def _test(suite: ET.Element, title: str, outcome: Outcome) -> None:
+    test = ET.SubElement(suite, "testcase", name=outcome.name, classname=f"kdelta.{title}", time="0")
+    if outcome.result == "pass":
+        return
+    element = ET.SubElement(test, outcome.result, message=outcome.reason)
+    if outcome.result != "skipped":
+        element.set("type", outcome.word)
+        element.text = outcome.figures
 
 
 def _suite(root: ET.Element, number: int, title: str, time: str) -> ET.Element:
@@ -42,10 +36,10 @@ def _suite(root: ET.Element, number: int, title: str, time: str) -> ET.Element:
     return suite
 
 
-def _finish(suite: ET.Element, outcomes: list[str], lines: Iterable[str]) -> None:
-    for name, outcome in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        suite.set(name, str(outcomes.count(outcome)))
-    suite.set("tests", str(len(outcomes)))
+def _finish(suite: ET.Element, results: list[str], lines: Iterable[str]) -> None:
+    for name, result in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(name, str(results.count(result)))
+    suite.set("tests", str(len(results)))
     suite.set("time", "0")
     ET.SubElement(suite, "system-out").text = "\n".join(lines)
     ET.SubElement(suite, "system-err").text = ""
@@ -57,14 +51,13 @@ def _properties(suite: ET.Element, view: View) -> None:
         ET.SubElement(properties, "property", name=name, value=value)
 
 
-def _figures(group: Group, view: View, cells: list[tuple[Group, Row, Cell]]) -> list[str]:
+def _figures(case: CaseOutcomes, view: View) -> list[str]:
+    """The figures of every test, and the notes that they or the whole report refer to."""
     lines = [
-        f"{row.metric}{' on ' + cell.kernel if cell.kernel else ''}: baseline {row.baseline}, effect {cell.figure}, "
-        f"{cell.verdict}{' ' + cell.mark if cell.mark else ''}"
-        for _, row, cell in cells
+        f"{test.name}: {test.figures}, {test.word}{' ' + test.mark if test.mark else ''}" for test in case.outcomes
     ]
-    numbers = sorted({number for _, _, cell in cells for number in cell.notes})
-    return lines + [f"[{number}] {view.footnotes[number - 1]}" for number in numbers]
+    numbers = {number for test in case.outcomes for number in test.notes} | set(view.general_notes)
+    return lines + [f"[{number}] {view.footnotes[number - 1]}" for number in sorted(numbers)]
 
 
 def render(view: View) -> str:
@@ -78,12 +71,12 @@ def render(view: View) -> str:
         test = ET.SubElement(suite, "testcase", name="gate", classname="kdelta.gate", time="0")
         ET.SubElement(test, "failure", message=view.gate, type="gate").text = view.gate
         _finish(suite, ["failure"], [])
-    for group, members in groupby(view.cells(), key=lambda item: item[0]):
-        cells = list(members)
-        suite = _suite(root, len(root), group.title, time)
+    for case in outcomes(view):
+        suite = _suite(root, len(root), case.title, time)
         _properties(suite, view)
-        outcomes = [_case(suite, group.title, row, cell) for _, row, cell in cells]
-        _finish(suite, outcomes, _figures(group, view, cells))
+        for outcome in case.outcomes:
+            _test(suite, case.title, outcome)
+        _finish(suite, [outcome.result for outcome in case.outcomes], _figures(case, view))
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 

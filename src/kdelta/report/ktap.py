@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The report as KTAP version 1 (Documentation/dev-tools/ktap.rst): one test per cell, figures in ``#`` lines.
+"""The report as KTAP version 1 (Documentation/dev-tools/ktap.rst): one test per cell or version of a sweep, figures
+in ``#`` lines.
 
-improved and same are ok; regressed, lost, panicked, hung and failed are not ok; inconclusive, unsupported and
-descriptive cells are SKIP: nothing was found out, and that is not a pass.
+What passes and what is skipped stands in outcomes.py; regressed, lost, panicked, hung and failed are not ok.
 """
 
 from __future__ import annotations
 
+from kdelta.report.outcomes import Outcome, outcomes
 from kdelta.report.registry import Format
-from kdelta.report.view import Cell, Row, View
-
-PASS = frozenset({"improved", "same"})
-SKIP = frozenset({"inconclusive", "unsupported", "descriptive"})
+from kdelta.report.view import View
 
 
 def _plain(text: str) -> str:
@@ -19,23 +17,15 @@ def _plain(text: str) -> str:
     return " ".join(text.replace("#", "_").replace("\\", "/").split())
 
 
-def test_name(title: str, row: Row, cell: Cell) -> str:
-    """One name per cell, in every format for machines."""
-    return f"{title}: {row.metric}" + (f" on {cell.kernel}" if cell.kernel else "")
-
-
-def _result(number: int, name: str, cell: Cell) -> str:
-    word = cell.verdict
-    if word in SKIP:
-        reason = cell.sentence or word
-        return f"ok {number} {_plain(name)} # SKIP {_plain(reason)}"
-    return f"{'ok' if word in PASS else 'not ok'} {number} {_plain(name)}"
-
-
-def _figures(name: str, row: Row, cell: Cell) -> list[str]:
-    lines = [f"# {_plain(name)}: baseline {row.baseline}, effect {cell.figure}, {cell.verdict}"]
-    lines += [f"# {_plain(text)}" for text in (*row.aside, cell.sentence) if text]
-    return lines + [f"# see note {number}" for number in cell.notes]
+def _test(number: int, title: str, outcome: Outcome) -> list[str]:
+    """The figures of one test, then its result."""
+    name = _plain(f"{title}: {outcome.name}")
+    lines = [f"# {name}: {_plain(f'{outcome.figures}, {outcome.word}')}"]
+    lines += [f"# {_plain(text)}" for text in (*outcome.aside, outcome.message) if text]
+    lines += [f"# see note {note}" for note in outcome.notes]
+    if outcome.result == "skipped":
+        return [*lines, f"ok {number} {name} # SKIP {_plain(outcome.reason)}"]
+    return [*lines, f"{'ok' if outcome.result == 'pass' else 'not ok'} {number} {name}"]
 
 
 def render(view: View) -> str:
@@ -45,10 +35,10 @@ def render(view: View) -> str:
     if view.gate:
         number += 1
         body += [f"# {_plain(view.gate)}", f"not ok {number} gate"]
-    for group, row, cell in view.cells():
-        number += 1
-        name = test_name(group.title, row, cell)
-        body += [*_figures(name, row, cell), _result(number, name, cell)]
+    for case in outcomes(view):
+        for outcome in case.outcomes:
+            number += 1
+            body += _test(number, case.title, outcome)
     notes = [f"# note {index}: {_plain(text)}" for index, text in enumerate(view.footnotes, 1)]
     head = ["KTAP version 1", f"1..{number}", f"# {_plain(view.title)}", f"# {_plain(view.summary)}"]
     return "\n".join([*head, *body, *notes]) + "\n"

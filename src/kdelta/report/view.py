@@ -70,13 +70,20 @@ class Table(Struct, frozen=True, kw_only=True):
 
 
 class SweepRow(Struct, frozen=True, kw_only=True):
-    """One version; ``change`` is set where a step arrives."""
+    """One version; ``change`` is set where a step arrives.
+
+    ``verdict`` is the step's word; without a step "first" or "as before", or "descriptive" where none could be seen;
+    without a figure the state, or "left out" for a version that could not be built or fetched.
+    """
 
     kernel: str
     value: str
+    verdict: str
+    measured: bool = True
     change: str = ""
     mark: str = ""
     sentence: str = ""
+    unseen: str = ""  # why no step could be seen here; the report says it once for all versions
 
 
 class SweepTable(Struct, frozen=True, kw_only=True):
@@ -241,29 +248,51 @@ def _tables(results: list[CellResult], exact: bool, notes: _Notes) -> tuple[Tabl
     return tuple(tables)
 
 
-def _sweep_row(point: SweepPoint, step: SweepStep | None, sweep: Sweep) -> SweepRow:
-    state: State = "failed" if point.state == "ok" and finite(point.value) is None else point.state
-    if state != "ok":
-        return SweepRow(kernel=point.kernel, value=state, sentence=point.why)
-    text = absolute(point.value, sweep.unit, sweep.cell.metric)
-    if step is None:
-        return SweepRow(kernel=point.kernel, value=text)
+def _point_state(point: SweepPoint) -> State:
+    return "failed" if point.state == "ok" and finite(point.value) is None else point.state
+
+
+def _gap_row(point: SweepPoint, is_kernel: bool) -> SweepRow:
+    state = _point_state(point)
+    why = point.why or ("the figure is not a finite number" if point.state == "ok" else "")
+    return SweepRow(
+        kernel=point.kernel, value=state, verdict=state if is_kernel else "left out", measured=False, sentence=why
+    )
+
+
+def _level_row(point: SweepPoint, sweep: Sweep, is_first: bool) -> SweepRow:
     return SweepRow(
         kernel=point.kernel,
-        value=text,
+        value=absolute(point.value, sweep.unit, sweep.cell.metric),
+        verdict="first" if is_first else "descriptive" if point.why else "as before",
+        unseen="" if is_first else point.why,
+    )
+
+
+def _step_row(point: SweepPoint, sweep: Sweep, step: SweepStep) -> SweepRow:
+    return SweepRow(
+        kernel=point.kernel,
+        value=absolute(point.value, sweep.unit, sweep.cell.metric),
+        verdict=step.verdict or "descriptive",
         change=effect(step.effect_percent),
         mark=MARKS[step.verdict] if step.verdict else "step",
         sentence=_because(step) or prose.levels(step, sweep),
     )
 
 
-def _sweep(sweep: Sweep) -> SweepTable:
+def _sweep(sweep: Sweep, kernels: frozenset[str]) -> SweepTable:
+    """``kernels``: the labels of those that were there to be measured; other versions are absent."""
     steps = {step.first: step for step in sweep.steps}
-    return SweepTable(
-        title=f"{cell_title(sweep.cell)}: {sweep.cell.metric}",
-        rows=tuple(_sweep_row(point, steps.get(point.kernel), sweep) for point in sweep.points),
-        source=sweep,
-    )
+    rows: list[SweepRow] = []
+    for point in sweep.points:
+        step = steps.get(point.kernel)
+        if _point_state(point) != "ok":
+            rows.append(_gap_row(point, point.kernel in kernels))
+        elif step is not None:
+            rows.append(_step_row(point, sweep, step))
+        else:
+            rows.append(_level_row(point, sweep, is_first=not any(row.measured for row in rows)))
+    return SweepTable(title=f"{cell_title(sweep.cell)}: {sweep.cell.metric}", rows=tuple(rows), source=sweep)
 
 
 def _shown(result: ExperimentResult, detail: Detail, options: Options) -> list[CellResult]:
@@ -295,7 +324,8 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
     shown = _shown(result, detail, options)
     tables = _tables(shown, exact, notes)
     general = notes.refer(result.warnings)
-    sweeps = tuple(map(_sweep, detail.sweeps))
+    labels = frozenset(kernel.label for kernel in result.experiment.kernels)
+    sweeps = tuple(_sweep(sweep, labels) for sweep in detail.sweeps)
     return View(
         title=prose.title(result),
         gate=result.gate,

@@ -83,21 +83,36 @@ def cells(draw: st.DrawFn, labels: list[str]) -> CellResult:
 
 
 @st.composite
+def sweeps(draw: st.DrawFn, labels: list[str]) -> Sweep:
+    """Versions in every state, some absent (a label that is no kernel's), and a step of any word."""
+    versions = [*labels, *draw(st.lists(texts.filter(lambda text: text not in labels), max_size=2, unique=True))]
+    step = SweepStep(
+        last=labels[0],
+        first=labels[1],
+        baseline=draw(st.floats()),
+        patched=draw(st.floats()),
+        effect_percent=draw(st.floats()),
+        verdict=draw(st.sampled_from(WORDS)),
+        p_value=draw(st.one_of(st.none(), st.floats())),
+        because_text=draw(texts),
+    )
+    return Sweep(
+        cell=CellName(case=draw(texts), metric=draw(texts)),
+        unit=draw(texts),
+        better="higher",
+        points=tuple(
+            SweepPoint(kernel=label, value=draw(numbers), state=draw(st.sampled_from(STATES)), why=draw(texts))
+            for label in versions
+        ),
+        steps=(step,) if draw(st.booleans()) else (),
+    )
+
+
+@st.composite
 def details(draw: st.DrawFn, labels: list[str]) -> Detail:
     name = CellName(case=draw(texts), metric=draw(texts))
     value = st.floats()
     points = tuple(Point(block, slot, slot, draw(value)) for block in range(3) for slot in (0, 1))
-    steps = (
-        SweepStep(
-            last=labels[0],
-            first=labels[1],
-            baseline=draw(value),
-            patched=draw(value),
-            effect_percent=draw(value),
-            because_text=draw(texts),
-        ),
-    )
-    sweep_points = tuple(SweepPoint(kernel=label, value=draw(numbers), why=draw(texts)) for label in labels)
     curve = tuple((percent, draw(value)) for percent in (0.0, 50.0, 99.0, 100.0))
     return Detail(
         points=(CellPoints(cell=name, unit=draw(texts), better="lower", points=points),),
@@ -110,7 +125,7 @@ def details(draw: st.DrawFn, labels: list[str]) -> Detail:
                 functions=tuple(replace(item, function=draw(texts), delta=draw(value)) for item in functions()),
             ),
         ),
-        sweeps=(Sweep(cell=name, unit=draw(texts), better="higher", points=sweep_points, steps=steps),),
+        sweeps=tuple(draw(st.lists(sweeps(labels), max_size=3))),
         scaling=(
             Scaling(
                 cell=name, unit="ops/s", lines=(ScalingLine(kernel=labels[1], points=((1, draw(value)), (4, 2.0))),)

@@ -11,6 +11,7 @@ from statistics import median
 
 import pytest
 import real_benchstat
+from broken_samples import broken_sweep
 from lxml import html
 from msgspec.structs import replace
 from report_samples import SAMPLES, cell, exact, experiment, gaps, sweep, timed, timed_sweep
@@ -101,6 +102,56 @@ def test_junit_counts_what_it_holds() -> None:
     text = junit.render(build(*gaps()))
     assert sum(map(int, re.findall(r' skipped="(\d+)"', text))) == text.count("<skipped ") == 3
     assert sum(map(int, re.findall(r' errors="(\d+)"', text))) == text.count("<error ") == 3
+
+
+def test_a_version_of_a_sweep_fails_where_a_regression_arrives_and_passes_at_its_level() -> None:
+    lines = ktap.render(build(*sweep())).splitlines()
+    name = "pidfd_open: instructions on"
+    assert [line for line in lines if re.match(r"(not )?ok ", line)] == [
+        f"ok 1 {name} 6.1",
+        f"not ok 2 {name} 6.12",
+        f"ok 3 {name} 6.16 # SKIP unsupported: needs CONFIG_ANON_VMA_NAME",
+        f"ok 4 {name} 6.18",
+        f"ok 5 {name} 7.0",
+        f"ok 6 {name} 7.3",
+    ]
+    assert f"# {name} 6.1: value 3314, first" in lines
+    assert f"# {name} 6.12: baseline 3314, value 5569, effect +68.04 % after 6.1, regressed" in lines
+    assert any(line.startswith("# regressed: +68.04 %; because +264 __call_rcu_common") for line in lines)
+    assert f"# {name} 6.18: value 5571, as before" in lines
+
+
+def test_a_regression_of_times_tells_its_levels_in_ktap_and_junit() -> None:
+    view = build(*timed_sweep())
+    message = "regressed: +39.60 %; level 300.0 ns before, 420.0 ns from here on; p = 0.001"
+    assert f"# {message}\nnot ok 3 pipe: ns_per_op on 6.10\n" in ktap.render(view)
+    assert f'<failure message="{message}" type="regressed">' in junit.render(view)
+
+
+def test_a_gap_of_a_sweep_is_skipped_only_where_the_version_could_have_no_figure() -> None:
+    text = ktap.render(build(*broken_sweep()))
+    results = re.findall(r"^(not ok|ok) \d+ fork_vmas \(memcg\): instructions on (\S+)(?: # SKIP (.*))?$", text, re.M)
+    assert results == [
+        ("ok", "6.1", "left out: cannot be fetched: the archive does not answer"),
+        ("ok", "6.2", ""),
+        ("ok", "6.3", "unsupported: needs CONFIG_ANON_VMA_NAME"),
+        ("not ok", "6.4", ""),
+        ("not ok", "6.5", ""),
+        ("not ok", "6.6", ""),
+        ("not ok", "6.7", ""),
+        ("ok", "6.8", "descriptive only, no verdict: 1 of the 2 seeds that a step needs"),
+        ("ok", "6.9", ""),
+    ]
+    assert "# failed: the figure is not a finite number\nnot ok 7" in text
+    assert "# panicked: Kernel panic - not syncing: VFS\nnot ok 5" in text
+
+
+def test_junit_of_a_sweep_has_a_suite_per_case_with_its_figures_and_notes() -> None:
+    text = junit.render(build(*broken_sweep()))
+    assert '<testcase name="instructions on 6.9" classname="kdelta.fork_vmas (memcg)" time="0" />' in text
+    assert '<error message="lost: no end record" type="lost">no value</error>' in text
+    assert "instructions on 6.9: baseline 3314, value 3000, effect -9.48 % after 6.8, improved (I)" in text
+    assert "[1] 6.9 was built by gcc 14, 6.8 by gcc 13" in text
 
 
 def test_benchmark_names_and_units_follow_the_format() -> None:

@@ -8,21 +8,25 @@ import io
 import json
 import re
 import unicodedata
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from broken_samples import broken_sweep
 from hostile import NASTY, inputs
 from hypothesis import HealthCheck, given, settings
 from lxml import etree, html
 from msgspec.structs import replace
-from report_samples import SAMPLES, kernel, timed
+from report_samples import SAMPLES, exact, gaps, kernel, sweep, timed, timed_sweep
 from rich.cells import cell_len
 from tap.parser import Parser
 
 from kdelta.model import ExperimentResult
 from kdelta.report.csv_ import COLUMNS
-from kdelta.report.detail import Detail
+from kdelta.report.detail import Detail, Sweep, SweepPoint
+from kdelta.report.figures import finite
 from kdelta.report.registry import find, formats
 from kdelta.report.view import Options, View, build
 
@@ -66,24 +70,60 @@ def test_mail_has_no_line_that_a_mail_tool_takes_as_its_own(pair: tuple[Experime
         assert not re.match(r">?From |---|diff |Index: |-- ?$", line)
 
 
-@thorough
-@given(pair=inputs())
-def test_junit_is_valid(pair: tuple[ExperimentResult, Detail]) -> None:
-    XSD.assertValid(etree.fromstring(rendered("junit", pair).encode()))
+def version_word(sweep: Sweep, point: SweepPoint, kernels: set[str]) -> str:
+    """The word of a comparison that means for a test what a version of ``sweep`` is."""
+    figures = [one for one in sweep.points if one.state == "ok" and finite(one.value) is not None]
+    steps = {step.first: step.verdict or "descriptive" for step in sweep.steps}
+    if point not in figures:
+        return point.state.replace("ok", "failed") if point.kernel in kernels else "unsupported"
+    level = "descriptive" if point.why and point is not figures[0] else "same"
+    return steps.get(point.kernel, level)
+
+
+def expected(view: View) -> list[str]:
+    """pass, skipped, failure or error of every test, in order, from the figures alone."""
+    kernels = {kernel.label for kernel in view.result.experiment.kernels}
+    words = [cell.verdict for _, _, cell in view.cells()]
+    words += [version_word(sweep, point, kernels) for sweep in view.detail.sweeps for point in sweep.points]
+    results = {"improved": "pass", "same": "pass", "regressed": "failure"}
+    results |= dict.fromkeys(("inconclusive", "unsupported", "descriptive"), "skipped")
+    return ["failure"] * bool(view.gate) + [results.get(word, "error") for word in words]
+
+
+def tap_results(text: str) -> list[str]:
+    """pass, skipped or not ok of every test."""
+    tests = [line for line in parsed_tap(text) if line.category == "test"]
+    assert [test.number for test in tests] == list(range(1, len(tests) + 1))
+    return ["skipped" if test.skip else "pass" if test.ok else "not ok" for test in tests]
+
+
+def junit_results(text: str) -> list[str]:
+    """pass, skipped, failure or error of every test of a valid document, whose suites count what they hold."""
+    root = etree.fromstring(text.encode())
+    XSD.assertValid(root)
+    found = []
+    for suite in root.iter("testsuite"):
+        results = [next((part.tag for part in test), "pass") for test in suite.iter("testcase")]
+        counts = {"tests": len(results)}
+        counts |= {f"{word}s": results.count(word) for word in ("failure", "error")}
+        assert {name: int(suite.get(name)) for name in counts} == counts
+        assert int(suite.get("skipped")) == results.count("skipped")
+        found += results
+    return found
 
 
 @thorough
 @given(pair=inputs())
-def test_ktap_has_one_numbered_result_per_cell(pair: tuple[ExperimentResult, Detail]) -> None:
-    text = rendered("ktap", pair)
-    results = [line for line in parsed_tap(text) if line.category == "test"]
-    view = build(*pair, Options(all_metrics=True))
-    gate = 1 if view.gate else 0
-    assert [result.number for result in results] == list(range(1, len(results) + 1))
-    assert len(results) == len(list(view.cells())) + gate
-    for result, (_, _, cell) in zip(results[gate:], view.cells(), strict=True):
-        assert result.skip == (cell.verdict in ("inconclusive", "unsupported", "descriptive"))
-        assert result.skip or result.ok == (cell.verdict in ("improved", "same"))
+def test_junit_is_valid_with_one_test_per_cell_and_version(pair: tuple[ExperimentResult, Detail]) -> None:
+    assert junit_results(rendered("junit", pair)) == expected(build(*pair, Options(all_metrics=True)))
+
+
+@thorough
+@given(pair=inputs())
+def test_ktap_has_one_numbered_result_per_cell_and_version(pair: tuple[ExperimentResult, Detail]) -> None:
+    results = expected(build(*pair, Options(all_metrics=True)))
+    wanted = [result if result in ("pass", "skipped") else "not ok" for result in results]
+    assert tap_results(rendered("ktap", pair)) == wanted
 
 
 def parsed_tap(text: str) -> list[Any]:
@@ -166,8 +206,25 @@ def test_markup_in_a_label_stays_text(name: str, text: str) -> None:
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_samples_are_valid_in_the_formats_that_have_a_schema(sample: str) -> None:
     pair = SAMPLES[sample]()
-    XSD.assertValid(etree.fromstring(rendered("junit", pair).encode()))
-    assert parsed_tap(rendered("ktap", pair))
+    assert len(tap_results(rendered("ktap", pair))) == len(junit_results(rendered("junit", pair))) > 0
+
+
+@pytest.mark.parametrize(
+    ("sample", "passes", "failures", "errors", "skips"),
+    [
+        (exact, 2, 2, 0, 0),  # the gate is one
+        (gaps, 0, 0, 3, 3),
+        (sweep, 4, 1, 0, 1),
+        (timed_sweep, 2, 1, 0, 1),
+        (broken_sweep, 2, 0, 4, 3),
+    ],
+)
+def test_readers_of_ktap_and_junit_count_the_same(
+    sample: Callable[[], tuple[ExperimentResult, Detail | None]], passes: int, failures: int, errors: int, skips: int
+) -> None:
+    tap, xml = Counter(tap_results(rendered("ktap", sample()))), Counter(junit_results(rendered("junit", sample())))
+    assert (xml["pass"], xml["failure"], xml["error"], xml["skipped"]) == (passes, failures, errors, skips)
+    assert (tap["pass"], tap["not ok"], tap["skipped"]) == (passes, failures + errors, skips)
 
 
 def test_the_view_is_clean_once_for_all() -> None:

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report as tests, for formats that machines read: one per cell, and one per version of a sweep.
+
+A pass says that nothing became worse; what was not found out is skipped, never passed. A version of a sweep passes
+where it is the first, where no step arrives, or where one improves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Literal
+
+from msgspec import Struct
+
+from kdelta.report.figures import absolute
+from kdelta.report.view import Cell, Row, SweepRow, SweepTable, View, cell_title
+
+Result = Literal["pass", "skipped", "failure", "error"]
+_PASS = frozenset({"improved", "same", "first", "as before"})
+_SKIP = frozenset({"inconclusive", "unsupported", "descriptive", "left out"})
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """One test. ``name`` is unique within its case; ``message`` says why, "" where there is no more to say."""
+
+    name: str  # "instructions on 7.0"
+    word: str  # the verdict's word, the state, or what SweepRow.verdict adds to them
+    figures: str  # "baseline 489.0 ns, effect +4.50 % [+4.10, +5.00]"
+    effect: str
+    mark: str = ""
+    message: str = ""
+    aside: tuple[str, ...] = ()
+    notes: tuple[int, ...] = ()
+
+    @property
+    def result(self) -> Result:
+        """A regression is a failure, a version or cell that has no figure an error unless it never could have one."""
+        if self.word in _PASS:
+            return "pass"
+        return "skipped" if self.word in _SKIP else "failure" if self.word == "regressed" else "error"
+
+    @property
+    def reason(self) -> str:
+        """The message, or the least that there is to say."""
+        return self.message or ": ".join(filter(None, (self.word, self.effect)))
+
+
+class CaseOutcomes(Struct, frozen=True, kw_only=True):
+    """The tests of one case, in the order of the report."""
+
+    title: str
+    outcomes: tuple[Outcome, ...]
+
+
+def _of_cell(row: Row, cell: Cell) -> Outcome:
+    return Outcome(
+        name=row.metric + (f" on {cell.kernel}" if cell.kernel else ""),
+        word=cell.verdict,
+        figures=f"baseline {row.baseline}, effect {cell.figure}",
+        effect=cell.figure,
+        mark=cell.mark,
+        message=cell.sentence,
+        aside=row.aside,
+        notes=cell.notes,
+    )
+
+
+def _step_figures(table: SweepTable, row: SweepRow) -> str:
+    """A version's figure, and what its step is relative to where one arrives."""
+    if not row.change:
+        return f"value {row.value}" if row.measured else "no value"
+    sweep = table.source
+    step = next(step for step in sweep.steps if step.first == row.kernel)
+    baseline = absolute(step.baseline, sweep.unit, sweep.cell.metric)
+    return f"baseline {baseline}, value {row.value}, effect {row.change} after {step.last}"
+
+
+def _step_message(row: SweepRow) -> str:
+    if row.change:
+        return f"{row.verdict}: {'; '.join(filter(None, (row.change, row.sentence)))}"
+    if row.unseen:
+        return f"descriptive only, no verdict: {row.unseen}"
+    return f"{row.verdict}: {row.sentence}" if row.sentence else ""
+
+
+def _of_version(table: SweepTable, row: SweepRow) -> Outcome:
+    return Outcome(
+        name=f"{table.source.cell.metric} on {row.kernel}",
+        word=row.verdict,
+        figures=_step_figures(table, row),
+        effect=row.change,
+        mark=row.mark,
+        message=_step_message(row),
+    )
+
+
+def _titled(view: View) -> Iterator[tuple[tuple[int, str], Outcome]]:
+    """Every test with the table that it stands in (all sweeps count as one) and its case."""
+    for number, table in enumerate(view.tables):
+        for group in table.groups:
+            for row in group.rows:
+                for cell in row.cells:
+                    yield (number, group.title), _of_cell(row, cell)
+    for sweep in view.sweeps:
+        for version in sweep.rows:
+            yield (len(view.tables), cell_title(sweep.source.cell)), _of_version(sweep, version)
+
+
+def outcomes(view: View) -> Iterable[CaseOutcomes]:
+    """The tests of all tables, then of all sweeps, by case. The gate is no test of a case: formats put it first."""
+    for (_, title), members in groupby(_titled(view), key=lambda item: item[0]):
+        yield CaseOutcomes(title=title, outcomes=tuple(outcome for _, outcome in members))
