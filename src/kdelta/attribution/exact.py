@@ -6,6 +6,7 @@ A run is only ok when every repetition that the guest marked was counted, and no
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -103,7 +104,7 @@ def _run(
 
 def runs(
     records: Sequence[Record],
-    counts: bytes,
+    counts: bytes | mmap.mmap,
     cases: Sequence[int],
     metrics: Mapping[int, Sequence[Metric]],
     symbols: profiles.Symbols | None,

@@ -6,6 +6,7 @@ Nothing is lost on the way: every address lands in some function, and the sum is
 
 from __future__ import annotations
 
+import mmap
 import statistics
 import struct
 import zlib
@@ -53,7 +54,7 @@ class Interval(Struct, frozen=True, eq=False):
     counts: NDArray[np.uint64]
 
 
-def _header(data: bytes) -> int:
+def _header(data: bytes | mmap.mmap) -> int:
     if len(data) < _HEADER.size:
         raise GuestError(f"counts: {len(data)} bytes are no header; QEMU ended before the plugin began")
     magic, size, columns, _api, _flags, _target = _HEADER.unpack_from(data)
@@ -64,7 +65,7 @@ def _header(data: bytes) -> int:
     return int(size)
 
 
-def _interval(data: bytes, offset: int, number: int, section: tuple[int, int, int]) -> tuple[Interval, int]:
+def _interval(data: memoryview, offset: int, number: int, section: tuple[int, int, int]) -> tuple[Interval, int]:
     ident, records, crc = section
     end = offset + records * _RECORD_BYTES
     if end > len(data):
@@ -72,11 +73,11 @@ def _interval(data: bytes, offset: int, number: int, section: tuple[int, int, in
     body = data[offset:end]
     if zlib.crc32(body) != crc:
         raise GuestError(f"counts: interval {number} has a wrong checksum")
-    table = np.frombuffer(body, dtype="<u8").reshape(records, 1 + _COLUMNS).astype(np.uint64)
-    pcs = table[:, 0].copy()
+    table = np.frombuffer(body, dtype="<u8").reshape(records, 1 + _COLUMNS).astype(np.uint64, copy=False)
+    pcs = table[:, 0]
     if records > 1 and not bool(np.all(pcs[1:] > pcs[:-1])):
         raise GuestError(f"counts: the addresses of interval {number} are not in order")
-    return Interval(id=ident, pcs=pcs, counts=table[:, 1:].copy()), end
+    return Interval(id=ident, pcs=pcs, counts=table[:, 1:]), end
 
 
 def _trailer(section: tuple[int, int, int], found: Sequence[Interval], rest: int) -> None:
@@ -89,14 +90,14 @@ def _trailer(section: tuple[int, int, int], found: Sequence[Interval], rest: int
         raise GuestError("counts: the guest ended inside an interval (a BEGIN mark without its END)")
 
 
-def read(data: bytes) -> tuple[Interval, ...]:
-    """Parse a whole output file.
+def read(data: bytes | mmap.mmap) -> tuple[Interval, ...]:
+    """Parse a whole output file; the intervals are views of ``data``, so that a mapped file stays on disk.
 
     Raises:
         GuestError: no header, a wrong checksum, cut off, no trailer, an id twice, or a BEGIN left open at the end.
             (An interval that a later BEGIN abandoned is simply not there; who marked it will miss it.)
     """
-    offset = _header(data)
+    offset, whole = _header(data), memoryview(data)
     found: list[Interval] = []
     while True:
         if offset + _SECTION.size > len(data):
@@ -111,7 +112,7 @@ def read(data: bytes) -> tuple[Interval, ...]:
             break
         if tag != b"KDIV":
             raise GuestError(f"counts: {tag!r} at byte {offset - _SECTION.size} starts no interval")
-        interval, offset = _interval(data, offset, len(found), section)
+        interval, offset = _interval(whole, offset, len(found), section)
         found.append(interval)
     twice = [ident for ident, times in Counter(interval.id for interval in found).items() if times > 1]
     if twice:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import mmap
+import subprocess
 from pathlib import Path
 
 from msgspec import Struct
@@ -23,7 +25,7 @@ class RawBoot(Struct, frozen=True, kw_only=True):
     records: tuple[protocol.Record, ...]
     console: bytes
     stream: bytes
-    counts: bytes
+    counts: bytes | mmap.mmap
     holds: bytes = b""
     elapsed_s: float
     first_sample_s: float | None
@@ -36,6 +38,15 @@ def read_output(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(process.OUTPUT_LIMIT)
     except FileNotFoundError:
+        return b""
+
+
+def read_counts(path: Path) -> bytes | mmap.mmap:
+    """The plugin's file, mapped: hundreds of intervals need not be in memory. The map outlives the file's name."""
+    try:
+        with path.open("rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (FileNotFoundError, ValueError):  # ValueError: it is empty
         return b""
 
 
@@ -59,7 +70,8 @@ def collect(guest: GuestSpec, argv: tuple[str, ...], ended: process.Ended) -> Ra
     parsed = protocol.parse(stream)
     state, why = protocol.diagnose(parsed, console, ended.timed_out, ended.status)
     if ended.flooded:
-        state, why = "failed", f"the guest wrote more than {process.OUTPUT_LIMIT >> 20} MiB and was stopped"
+        own, plugin = process.OUTPUT_LIMIT >> 20, process.COUNTS_LIMIT >> 30
+        state, why = "failed", f"stopped: the guest wrote more than {own} MiB, or had the plugin write {plugin} GiB"
     return RawBoot(
         argv=argv,
         state=state,
@@ -67,7 +79,7 @@ def collect(guest: GuestSpec, argv: tuple[str, ...], ended: process.Ended) -> Ra
         records=parsed.records,
         console=console,
         stream=stream,
-        counts=read_output(guest.path("counts")),
+        counts=read_counts(guest.path("counts")),
         holds=read_output(guest.path("holds")),
         elapsed_s=ended.elapsed_s,
         first_sample_s=ended.first_sample_s,
@@ -75,12 +87,18 @@ def collect(guest: GuestSpec, argv: tuple[str, ...], ended: process.Ended) -> Ra
     )
 
 
+def wait(running: subprocess.Popen[bytes], guest: GuestSpec, limit_s: float) -> process.Ended:
+    """Wait for the guest's end, its time limit or the limits of its files."""
+    stream, console, counts = (guest.path(name) for name in ("stream", "console", "counts"))
+    return process.wait(running, stream=stream, console=console, counts=counts, limit_s=limit_s)
+
+
 def run(guest: GuestSpec, payload: bytes, limit_s: float, cpu: int | None = None) -> RawBoot:
     """Boot ``guest`` with the initramfs ``payload`` and wait for its end."""
     write_file(guest.path("initramfs"), payload)
     argv = tuple(qemu.argv(guest))
     with process.started(argv, guest.path("qemu.log"), cpu=cpu) as running:
-        ended = process.wait(running, stream=guest.path("stream"), console=guest.path("console"), limit_s=limit_s)
+        ended = wait(running, guest, limit_s)
     return collect(guest, argv, ended)
 
 

@@ -17,7 +17,9 @@ def run(binary: Path, data: Path, jobs: str, folder: Path, limit_s: float) -> bo
         fd = output.fileno()
         argv = (str(binary), "--native", "--jobs", str(jobs_path), "--data", str(data), "--fd", str(fd))
         with process.started(argv, folder / "console", pass_fds=(fd,)) as running:
-            ended = process.wait(running, stream=stream, console=folder / "console", limit_s=limit_s)
+            ended = process.wait(
+                running, stream=stream, console=folder / "console", counts=folder / "counts", limit_s=limit_s
+            )
     raw, console = boot.read_output(stream), boot.read_output(folder / "console")
     parsed = protocol.parse(raw)
     state, why = protocol.diagnose(parsed, b"", ended.timed_out, ended.status)

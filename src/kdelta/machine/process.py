@@ -19,6 +19,7 @@ from msgspec import Struct
 from kdelta.errors import HostError
 
 OUTPUT_LIMIT = 64 << 20
+COUNTS_LIMIT = 8 << 30  # the plugin's file, about 1 MiB for each interval that the guest marks
 _POLL_S = 0.02
 
 
@@ -86,6 +87,7 @@ def wait(
     *,
     stream: Path,
     console: Path,
+    counts: Path,
     limit_s: float,
     tick: Callable[[float], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -105,7 +107,7 @@ def wait(
         if elapsed > limit_s:
             timed_out = True
             break
-        if _size(stream) + _size(console) > OUTPUT_LIMIT:
+        if _size(stream) + _size(console) > OUTPUT_LIMIT or _size(counts) > COUNTS_LIMIT:
             flooded = True
             break
         if tick is not None:

@@ -128,5 +128,5 @@ def restore(guest: GuestSpec, limit_s: float) -> boot.RawBoot:
             while monitor.command("query-status")["status"] == "inmigrate":
                 time.sleep(0.005)
             monitor.command("cont")
-        ended = process.wait(running, stream=guest.path("stream"), console=guest.path("console"), limit_s=limit_s)
+        ended = boot.wait(running, guest, limit_s)
     return boot.collect(guest, argv, ended)
