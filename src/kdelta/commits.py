@@ -300,7 +300,8 @@ def bisect(
             return replace(_answer(lab, metric), same_why=step.why)
         confirmation = _confirm(lab, step, now, blocks, looks)
         spent = len(lab.readings()) >= lab.question.max_boots
-        if spent or not _refutes(lab, confirmation, metric):
+        only = len(lab.line) - 1 - len(lab.skipped()) - len(lab.refuted) <= 1  # nobody else is left: not confirmed
+        if spent or only or not _refutes(lab, confirmation, metric):
             break
         lab.refute(step.last)
     tree = lab.question.base.target

@@ -25,6 +25,8 @@ class TimedWorld(World):
 
     fooled: range = range(0)
     searching = True
+    ends = (0, -1)
+    equal = False  # comparisons read no difference anywhere
 
     def __init__(self, tree: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(tree, store, monkeypatch)
@@ -38,14 +40,16 @@ class TimedWorld(World):
 
     def boot(self, plan: PlannedBoot, kernel: Kernel) -> BootResult:
         number = int(kernel.image_sha256, 16)
-        slow = number >= CULPRIT or (self.searching and number in self.fooled)
+        slow = (number >= CULPRIT and (self.searching or not self.equal)) or (self.searching and number in self.fooled)
         level = (SLOW if slow else FAST) * float(np.exp(self.rng.normal(0.0, 0.01)))
         series = (Series(metric="throughput", unit="MB/s", better="higher", values=(level,) * 20),)
         return BootResult(plan=plan, state="ok", runs=(RunResult(case=0, state="ok", series=series),))
 
     def start(self) -> str:
         base = KernelSpec(text="", kind="src", target=str(self.tree))
-        question = commits.Question(base=base, good=self.line[0], bad=self.line[-1], metric="throughput")
+        question = commits.Question(
+            base=base, good=self.line[self.ends[0]], bad=self.line[self.ends[1]], metric="throughput"
+        )
         extra = {"question": msgspec.json.encode(question).decode()}
         template = self.template(extra)
         experiment = session.new_experiment(template, None, self.clock)
@@ -91,3 +95,12 @@ def test_a_comparison_that_shows_the_change_refutes_nothing(world: TimedWorld) -
     known = workloads.catalogue()
     lab = commits.Laboratory(world.store, name, known, Voice())
     assert not commits._refutes(lab, world.go_on(name).confirmation, commits.metric_of("timed", known["pipe"], None))
+
+
+def test_the_last_commit_that_is_left_is_named_unconfirmed(world: TimedWorld) -> None:
+    world.ends, world.equal = (CULPRIT - 2, CULPRIT + 1), True
+    name = world.start()
+    answer = world.go_on(name)
+    assert len(answer.refuted) == 2 and len(answer.suspects) == 1
+    assert answer.suspects[0].hash not in answer.refuted
+    assert world.go_on(name) == answer

@@ -75,7 +75,13 @@ def _decide(store: Store, asked: Experiment, reporter: Reporter) -> Experiment:
     if begun := asked.extra.get(deciding.FOLLOWED):
         reporter.note(f"going on with {begun}, which was begun for this")
         return store.experiment(begun)
+    blocks = 1 + max((block for block, _ in store.done(asked.id)), default=-1)
     results = analysis.result(store, asked.id)[0].results
+    if deciding.undecided(results) and blocks < asked.blocks:
+        raise UserError(
+            f"experiment {asked.id} has {blocks} of {asked.blocks} blocks: its own plan may still decide it; go on with: "
+            f"kdelta resume {asked.id}"
+        )
     template = deciding.follow_up(asked, results)
     if template is None and deciding.undecided(results):
         raise UserError(

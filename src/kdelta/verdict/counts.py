@@ -56,6 +56,8 @@ def counted(blank: CellResult, a: Sequence[Observation], b: Sequence[Observation
     )
     if called != "inconclusive":
         return result
+    if min(values_a.min(), values_b.min()) <= 0:  # no ratio: more seeds would only widen the interval
+        return replace(result, detectable_percent=max(spread, floor))
     sd = 100.0 * float(np.hypot(values_a.std(ddof=1), values_b.std(ddof=1))) / (look.baseline or look.patched or 1.0)
     needed = paired.pairs_needed(sd, look.effect or 0.0, delta, seeds)
     return replace(result, detectable_percent=max(spread, floor), boots_needed=needed)
