@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from kdelta.errors import UserError
 from kdelta.model import Arch
+from kdelta.model import PatchRef as PatchRef
 
 Kind = Literal["running", "image", "deb", "debian", "range", "src", "src-debian"]
 
@@ -33,13 +34,6 @@ FORMS = (
     "running, a path to an image, deb:FILE, debian:VERSION[/FLAVOUR], debian:FIRST..LAST, "
     "src:TREE[@REF][+PATCH], src:debian:VERSION[+PATCH]"
 )
-
-
-class PatchRef(Struct, frozen=True):
-    """A patch to apply, or with ``reverse`` to take out."""
-
-    path: str
-    reverse: bool = False
 
 
 class KernelSpec(Struct, frozen=True, kw_only=True):
@@ -153,3 +147,28 @@ def parse_kernel(text: str) -> KernelSpec:
         config=options.get("config", ""),
         **fields,  # type: ignore[arg-type]
     )
+
+
+def written(spec: KernelSpec) -> str:
+    """A text that ``parse_kernel`` reads as ``spec``; unlike ``spec.text`` also of one version out of a range."""
+    flavour = f"/{spec.flavour}" if spec.flavour else ""
+    patches = "".join(("+-" if patch.reverse else "+") + patch.path for patch in spec.patches)
+    source = {
+        "running": "running",
+        "image": spec.target,
+        "deb": f"deb:{spec.target}",
+        "debian": f"debian:{spec.target}{flavour}",
+        "range": f"debian:{spec.target}..{spec.last}{flavour}",
+        "src": f"src:{spec.target}{f'@{spec.ref}' if spec.ref else ''}{patches}",
+        "src-debian": f"src:debian:{spec.target}{patches}",
+    }[spec.kind]
+    if any(sign in source for sign in ",='\""):  # they would end it, or begin an option or a label
+        source = _quoted(source)
+    given = {"cmdline": spec.cmdline, "config": spec.config, "arch": spec.arch if spec.arch != "x86_64" else ""}
+    options = "".join(f",{key}={_quoted(value)}" for key, value in given.items() if value)
+    return f"{spec.label}={source}{options}" if spec.label else source + options
+
+
+def _quoted(value: str) -> str:
+    """``value`` as one word of ``_split_options``: in double quotes, its own double quotes in single ones."""
+    return '"' + value.replace('"', '"\'"\'"') + '"'
