@@ -23,6 +23,7 @@ import numpy as np
 from msgspec import Struct
 
 from kdelta.results import answer
+from kdelta.results.cells import metrics_of
 from kdelta.stats import legacy, paired, sequential
 from kdelta.store.store import Store
 
@@ -98,7 +99,7 @@ def truths(store: Store, kernel: str) -> dict[tuple[str, str], float]:
 def cells(store: Store, name: str) -> Iterator[tuple[str, list[tuple[np.ndarray, np.ndarray]]]]:
     """(case, blocks) of the primary metric of each case."""
     found = store.experiment(name)
-    metrics = answer.metrics_of(found)
+    metrics = metrics_of(found)
     for index, case in enumerate(found.cases):
         primary = next(m.name for m in metrics[case.workload] if m.primary)
         yield case.name, blocks_of(store, name, index, primary)

@@ -14,8 +14,7 @@ from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
     from kdelta.experiment.bisect import Answer
-    from kdelta.experiment.prepare import Voice
-    from kdelta.model import Case, Experiment, Mode
+    from kdelta.model import Case, Experiment, Mode, Progress
     from kdelta.spec.kernels import KernelSpec
     from kdelta.spec.workloads import Workload
     from kdelta.store.store import Store
@@ -81,12 +80,11 @@ def run(good: str | None, bad: str | None, args: Args) -> int:
     return 0
 
 
-def _search(store: Store, experiment: Experiment, voice: Voice, args: Args) -> Answer:
+def _search(store: Store, experiment: Experiment, progress: Progress, args: Args) -> Answer:
     from kdelta.experiment import bisect
 
-    folders = tuple(map(Path, experiment.folders))
-    workloads = common.load_workloads(folders)
-    lab = bisect.Laboratory(store, experiment.id, workloads, voice, folders)
+    workloads = common.load_workloads(tuple(map(Path, experiment.folders)))
+    lab = bisect.Laboratory(store, experiment.id, workloads, progress)
     workload = workloads.get(experiment.cases[0].workload)
     if workload is None:
         raise UserError(f"the workload {experiment.cases[0].workload!r} of bisection {experiment.id} is not here")
@@ -94,7 +92,7 @@ def _search(store: Store, experiment: Experiment, voice: Voice, args: Args) -> A
     try:
         return bisect.bisect(lab, bisect.metric_of(experiment.mode, workload, lab.plan.metric), common.now)
     except KeyboardInterrupt:
-        voice.note(f"interrupted: all finished boots are kept; go on with: {again}")
+        progress.note(f"interrupted: all finished boots are kept; go on with: {again}")
         raise
     except HostError as error:
         raise HostError(f"{error}; finished boots are kept, go on with: {again}") from None

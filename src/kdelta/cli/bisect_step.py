@@ -102,7 +102,7 @@ def run(kernel: str, args: Args) -> int:
             return SKIP
         experiment = _experiment(args, made, case)
         store.create(experiment)
-        common.run_experiment(store, experiment, reporter, args.folders)
+        common.run_experiment(store, experiment, reporter)
         numbers = [n for n in store.numbers(experiment.id) if n.metric in ("", metric.name)]
     values = [n.value for n in numbers if n.value is not None and n.state == "ok" and n.boot_state == "ok"]
     if len(values) < min(2, experiment.blocks):

@@ -66,7 +66,7 @@ def command(kernel: str | None, **options: Any) -> int:
                     raise UserError("calibrate takes one kernel, not a range")
                 experiment = _experiment(args, resolve_all([spec], reporter)[0])
                 store.create(experiment)
-            common.run_experiment(store, experiment, reporter, args.folders)
+            common.run_experiment(store, experiment, reporter)
         return _conclude(store, experiment, args.as_json)
 
 

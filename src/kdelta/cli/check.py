@@ -219,12 +219,12 @@ def _resolved(specs: Mapping[str, KernelSpec], reporter: Reporter) -> tuple[Kern
 
 
 def _setting(args: Args, specs: Mapping[str, KernelSpec], kernels: tuple[Kernel, ...]) -> Setting:
-    from kdelta.experiment import prepare
+    from kdelta.experiment.survey import programs_for, survey
     from kdelta.spec import recipes
 
     modes, accel = _modes(args), "tcg"
     if "timed" in modes:
-        accel = prepare.survey(kernels, args.kvm, args.qemu, prepare.programs_for(kernels, ())).accel
+        accel = survey(kernels, args.kvm, args.qemu, programs_for(kernels, ())).accel
     mode: Mode = modes[0] if len(modes) == 1 else ("timed" if accel == "kvm" else "exact")
     return recipes.Setting(
         mode=mode,
@@ -270,7 +270,7 @@ def _measure(
     if not cases:
         return None, found
     experiment = _create(recipe, args, setting, kernels, tuple(unique.values()), store)
-    common.run_experiment(store, experiment, reporter, ())
+    common.run_experiment(store, experiment, reporter)
     result = answer.result(store, experiment.id)[0]
     for index, claim in chosen.items():
         if claim.function:
@@ -350,14 +350,14 @@ def _figures(claim: Claim, result: ExperimentResult) -> Measured:
 
 def _share(claim: Claim, result: ExperimentResult, store: Store) -> Measured:
     """A function's share in the kernel instructions of a case, in percent."""
-    from kdelta.results import answer
+    from kdelta.results import explain
     from kdelta.results.claims import Measured
 
     row = _row(result, _case(claim.case, claim), "")
     if row is None or row.state != "ok":
         return _blank(f"{claim.case} was not measured" + (f": {row.state}: {row.why}" if row else ""))
     shares = []
-    for profile in answer.profiles_of(result.experiment, store, row):
+    for profile in explain.profiles_of(result.experiment, store, row):
         kernel = {name: counts[0] for name, counts in profile.functions.items() if name != "[user]"}
         if not any(not name.startswith("[") for name in kernel):
             return _blank("the kernel has no function names (no kallsyms)")

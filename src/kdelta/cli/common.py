@@ -16,9 +16,8 @@ import click
 from kdelta.errors import GuestError, HostError, UserError
 
 if TYPE_CHECKING:
-    from kdelta.cli.progress import Reporter
     from kdelta.experiment.templates import Asked
-    from kdelta.model import Case, Effort, Experiment, ExperimentResult, MachineOptions
+    from kdelta.model import Case, Effort, Experiment, ExperimentResult, MachineOptions, Progress
     from kdelta.spec.workloads import Workload
     from kdelta.store.store import Store
 
@@ -257,14 +256,12 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def run_experiment(
-    store: Store, experiment: Experiment, reporter: Reporter, folders: Sequence[Path], budget_s: float | None = None
-) -> None:
+def run_experiment(store: Store, experiment: Experiment, reporter: Progress, budget_s: float | None = None) -> None:
     """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on."""
     from kdelta.experiment import prepare, runner
 
-    workloads = load_workloads(folders)
-    job = prepare.prepare(experiment, workloads, store, reporter, extra=tuple(folders), time_budget_s=budget_s)
+    workloads = load_workloads(tuple(map(Path, experiment.folders)))
+    job = prepare.prepare(experiment, workloads, store, reporter, time_budget_s=budget_s)
     try:
         runner.execute(job, store, reporter)
     except KeyboardInterrupt:

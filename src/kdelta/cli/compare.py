@@ -56,9 +56,9 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
     """What was asked for, else time where KVM runs these kernels and exact counts where it does not."""
     if args.timed or args.exact or args.pressure or args.kvm == "off":
         return "timed" if args.timed or args.pressure else "exact"
-    from kdelta.experiment import prepare
+    from kdelta.experiment.survey import programs_for, survey
 
-    ground = prepare.survey(kernels, args.kvm, args.qemu, prepare.programs_for(kernels, args.folders))
+    ground = survey(kernels, args.kvm, args.qemu, programs_for(kernels, args.folders))
     return "timed" if ground.accel == "kvm" else "exact"
 
 
@@ -127,7 +127,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
             experiment = _create(store, resolved, args)
             experiment = annotate.note_code(store, experiment, reporter)
             experiment = annotate.run_gate(store, experiment, reporter)
-            common.run_experiment(store, experiment, reporter, args.folders, budget_s)
+            common.run_experiment(store, experiment, reporter, budget_s)
             traced = trace.beside(store, experiment, args.why, reporter) if args.why else None
         result = common.show(store, experiment.id, args)
         if traced is not None:

@@ -72,7 +72,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
         with Reporter(args.quiet) as reporter:
             experiment = _experiment(args, resolve_all(specs, reporter))
             store.create(experiment)
-            common.run_experiment(store, experiment, reporter, args.folders)
+            common.run_experiment(store, experiment, reporter)
         found = show(store, experiment.id, as_json=args.as_json, output=args.output)
     return conclude(found, args.fail_on)
 

@@ -63,7 +63,7 @@ def command(**options: Any) -> int:
         with Reporter(args.quiet) as reporter:
             experiment = _experiment(args, resolve_all([spec], reporter), spec.kind == "running")
             store.create(experiment)
-            common.run_experiment(store, experiment, reporter, args.folders)
+            common.run_experiment(store, experiment, reporter)
         common.raise_if_lost(common.show(store, experiment.id, args))
     return 0
 

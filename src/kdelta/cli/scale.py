@@ -70,7 +70,7 @@ def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any)
         with Reporter(args.quiet) as reporter:
             experiment = _experiment(args, cases, resolve_all(specs, reporter))
             store.create(experiment)
-            common.run_experiment(store, experiment, reporter, args.folders)
+            common.run_experiment(store, experiment, reporter)
         found = scaling.points(experiment, store)
     click.echo(_json(experiment, found) if args.as_json else "\n".join(_lines(experiment, found)))
     return 0

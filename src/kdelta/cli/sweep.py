@@ -14,8 +14,8 @@ from kdelta.errors import HostError, UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdelta.kernel.progress import Progress
     from kdelta.model import Experiment
+    from kdelta.model.progress import Progress
     from kdelta.results.versions import Version
     from kdelta.store.store import Store
 
@@ -85,7 +85,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
         specs = [*kernels, *_refs(args)]
         with Reporter(args.quiet) as reporter:
             experiment = _create(store, template, _line_up(template, specs, reporter), args)
-            common.run_experiment(store, experiment, reporter, args.folders, budget_s)
+            common.run_experiment(store, experiment, reporter, budget_s)
         result = common.show(store, experiment.id, args)
     common.raise_if_lost(result)
     _raise_if_missing(experiment)

@@ -19,8 +19,8 @@ from msgspec import Struct
 
 from kdelta.errors import HostError, UserError
 from kdelta.kernel.patch import File
-from kdelta.kernel.progress import Progress
 from kdelta.kernel.worktree import Worktree, decode, require_space, version_of
+from kdelta.model.progress import Progress
 
 TREE_BYTES = 3 << 30
 _UNTRACKED_BYTES = 16 << 20

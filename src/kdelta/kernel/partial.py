@@ -10,13 +10,11 @@ import msgspec
 
 from kdelta.errors import HostError, UserError
 from kdelta.kernel import debian, debver
-from kdelta.kernel.build import BuildError
-from kdelta.kernel.progress import Progress
+from kdelta.kernel.build import fault_of_source
 from kdelta.kernel.resolve import expand, labels_differ, resolve, unique
 from kdelta.model import Gap, Kernel
+from kdelta.model.progress import Progress
 from kdelta.spec.kernels import KernelSpec, written
-
-_FULL_DISK = "No space left on device"
 
 
 def name_of(spec: KernelSpec) -> str:
@@ -34,10 +32,8 @@ def name_of(spec: KernelSpec) -> str:
 
 def absent(spec: KernelSpec, error: HostError) -> Gap:
     """``spec`` as a gap because of ``error``. A full disk says nothing of the version that was being built. Pure."""
-    chain = (error, error.__cause__, error.__context__)
-    built = next((each for each in chain if isinstance(each, BuildError)), None)
-    if built is not None and _FULL_DISK not in built.line:
-        return Gap(label=name_of(spec), spec=written(spec), why=f"does not build: {built.line}", by_host=False)
+    if line := fault_of_source(error):
+        return Gap(label=name_of(spec), spec=written(spec), why=f"does not build: {line}", by_host=False)
     return Gap(label=name_of(spec), spec=written(spec), why=str(error), by_host=True)
 
 

@@ -13,9 +13,9 @@ import msgspec
 from kdelta.errors import UserError
 from kdelta.kernel import cache, deb, debian, image, ingest
 from kdelta.kernel.debver import DebianKernel
-from kdelta.kernel.progress import Progress, Quiet
 from kdelta.kernel.running import resolve_running
 from kdelta.model import Kernel
+from kdelta.model.progress import Progress, Quiet
 from kdelta.spec.kernels import KernelSpec
 
 _HEADER = re.compile(r"^# Linux/\S+ (\S+) Kernel Configuration", re.MULTILINE)

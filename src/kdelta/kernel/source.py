@@ -22,10 +22,10 @@ from kdelta.kernel import build, cache, config_fragment, debian, ingest, mail, p
 from kdelta.kernel.build import Builder, BuildError
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.origin import Origin, from_path, tarball
-from kdelta.kernel.progress import Progress, Quiet
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.kernel.worktree import Worktree, encode
 from kdelta.model import Kernel
+from kdelta.model.progress import Progress, Quiet
 from kdelta.paths import cache_dir
 from kdelta.spec.kernels import KernelSpec, PatchRef
 

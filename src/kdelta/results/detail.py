@@ -23,6 +23,7 @@ from kdelta.results.types import (
     Scaling,
     ScalingLine,
 )
+from kdelta.spec.workloads import TASK_KNOBS
 from kdelta.stats import legacy
 from kdelta.store.rows import Number
 from kdelta.store.store import Store
@@ -98,9 +99,6 @@ def functions(
     return tuple(found)
 
 
-_TASK_KNOBS = ("tasks", "writers")
-
-
 def scaling(experiment: Experiment, results: Sequence[CellResult]) -> tuple[Scaling, ...]:
     """Curves over the number of tasks, where an experiment has several cases that differ in it alone."""
     groups: dict[tuple[object, ...], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
@@ -108,7 +106,7 @@ def scaling(experiment: Experiment, results: Sequence[CellResult]) -> tuple[Scal
     for row in results:
         if not row.primary or row.state != "ok":
             continue
-        knob = next((k for k in _TASK_KNOBS if k in row.params), None)
+        knob = next((k for k in TASK_KNOBS if k in row.params), None)
         if knob is None:
             continue
         rest = tuple(sorted((k, v) for k, v in row.params.items() if k != knob))

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from kdelta import verdict
 from kdelta.attribution import because
-from kdelta.model import Experiment, FunctionDelta, Gap, Metric, Mitigations, Profile, State, Word
+from kdelta.model import GRAVEST_FIRST, Experiment, Gap, Metric, Mitigations, Profile, State, Word
+from kdelta.results.explain import BECAUSE_KEPT, differences
 from kdelta.results.types import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
 from kdelta.results.versions import Version, versions_of
 from kdelta.stats import exact
@@ -30,9 +31,6 @@ from kdelta.verdict.pairing import Observation, measured, values_of
 
 Floats = NDArray[np.float64]
 Profiles = Mapping[tuple[int, str], Mapping[int, Profile]]  # [case, mitigations][kernel]
-
-BECAUSE_KEPT = 12
-_GRAVEST: tuple[State, ...] = ("panicked", "hung", "lost", "failed", "unsupported")
 
 
 def sweeps(
@@ -99,7 +97,7 @@ def _point(label: str, boots: Sequence[Observation], unseen: str) -> SweepPoint:
     if measured(boots):
         return SweepPoint(kernel=label, value=float(np.median(values_of(boots))), why=unseen)
     states = {boot.state for boot in boots}
-    state: State = next((s for s in _GRAVEST if s in states), "lost")
+    state: State = next((s for s in GRAVEST_FIRST if s in states), "lost")
     why = next((boot.why for boot in boots if boot.state == state and boot.why), "" if boots else "not booted yet")
     return SweepPoint(kernel=label, value=None, state=state, why=why)
 
@@ -142,16 +140,6 @@ def leaves_floor(before: Floats, after: Floats, floor_percent: float) -> exact.E
     return look if high > low * (1.0 + limit / 100.0) else None
 
 
-def explained(before: Profile | None, after: Profile | None, effect: float) -> tuple[tuple[FunctionDelta, ...], str]:
-    """The functions that differ between two profiles, and one line about them; nothing where one is missing."""
-    if before is None or after is None:
-        return (), ""
-    if not all(any(not name.startswith("[") for name in profile.functions) for profile in (before, after)):
-        return (), ""
-    deltas = tuple(d for d in because.differences(before, after) if d.delta)
-    return deltas[:BECAUSE_KEPT], because.because_text(deltas, effect)
-
-
 def _exact_steps(
     experiment: Experiment,
     boots: Mapping[int, tuple[Observation, ...]],
@@ -166,7 +154,7 @@ def _exact_steps(
         if look is None:
             continue
         effect = look.effect if look.effect is not None else float("inf")
-        functions, text = explained(chosen.get(last), chosen.get(first), effect)
+        functions = differences(chosen.get(last), chosen.get(first))
         found.append(
             SweepStep(
                 last=experiment.kernels[last].label,
@@ -175,8 +163,8 @@ def _exact_steps(
                 patched=look.patched,
                 effect_percent=effect,
                 verdict=_word(look.call == "higher", better),
-                because=functions,
-                because_text=text,
+                because=functions[:BECAUSE_KEPT],
+                because_text=because.because_text(functions, effect),
             )
         )
     return tuple(found)

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kdelta.model import CellResult, Experiment, Metric, Mitigations, State, Warn
+from kdelta.model import GRAVEST_FIRST, CellResult, Experiment, Metric, Mitigations, State, Warn
 from kdelta.stats import design, exact, multiplicity, paired, sequential, signed_rank
 from kdelta.verdict.counts import counted
 from kdelta.verdict.pairing import (
@@ -110,9 +110,6 @@ def _cell(
     return _timed(blank, a, b, metric, experiment)
 
 
-_GRAVEST: tuple[State, ...] = ("panicked", "hung", "lost", "failed", "unsupported")
-
-
 def _unmeasured(
     blank: CellResult, a: Sequence[Observation], b: Sequence[Observation], alone: bool
 ) -> CellResult | None:
@@ -123,12 +120,12 @@ def _unmeasured(
         if measured(boots):
             continue
         states = {boot.state for boot in boots}
-        state: State = next((s for s in _GRAVEST if s in states), "lost")
+        state: State = next((s for s in GRAVEST_FIRST if s in states), "lost")
         why = next((boot.why for boot in boots if boot.state == state and boot.why), "" if boots else "no boot")
         missing.append((state, f"{label}: {state}" + (f": {why}" if why else "")))
     if not missing:
         return None
-    gravest = min((state for state, _ in missing), key=_GRAVEST.index)
+    gravest = min((state for state, _ in missing), key=GRAVEST_FIRST.index)
     return replace(blank, state=gravest, why="; ".join(dict.fromkeys(text for _, text in missing)))
 
 

@@ -15,7 +15,7 @@ from kdelta.errors import HostError, UserError
 from kdelta.experiment import bisect, prepare, runner, templates
 from kdelta.kernel import history
 from kdelta.kernel.build import BuildError
-from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series, plans
+from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, Quiet, RunResult, Series, plans
 from kdelta.spec import workloads
 from kdelta.spec.kernels import KernelSpec
 from kdelta.store.store import Store
@@ -26,12 +26,6 @@ CULPRIT = 11
 
 class Killed(BaseException):
     """What SIGKILL leaves behind: nothing is cleaned up."""
-
-
-class Voice:
-    def step(self, text: str, done: int | None = None, total: int | None = None) -> None: ...
-    def boots(self, done: int, planned: int, what: str) -> None: ...
-    def note(self, text: str) -> None: ...
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +116,7 @@ class World:
 
     def go_on(self, name: str) -> bisect.Answer:
         known = workloads.catalogue()
-        lab = bisect.Laboratory(self.store, name, known, Voice())
+        lab = bisect.Laboratory(self.store, name, known, Quiet())
         return bisect.bisect(lab, bisect.metric_of("exact", known["pipe"], None), self.clock)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from kdelta.errors import HostError, UserError
 from kdelta.kernel import selftests, toolchain
-from kdelta.kernel.progress import Quiet
+from kdelta.model.progress import Quiet
 from kdelta.spec.kernels import parse_kernel
 
 pytestmark = pytest.mark.skipif(

@@ -17,8 +17,8 @@ from kdelta.errors import HostError, UserError
 from kdelta.kernel import source, toolchain, trees
 from kdelta.kernel.origin import from_path, tarball
 from kdelta.kernel.patch import File
-from kdelta.kernel.progress import Quiet
 from kdelta.kernel.worktree import Worktree
+from kdelta.model.progress import Quiet
 from kdelta.spec.kernels import parse_kernel
 
 pytestmark = pytest.mark.skipif(
