@@ -20,7 +20,7 @@ from kdelta.attribution.profiles import Symbols
 from kdelta.errors import HostError, UserError
 from kdelta.guest import binary, image, pressure
 from kdelta.guest.jobs import jobs_text
-from kdelta.kernel import calls, symbols
+from kdelta.kernel import calls, naming, symbols
 from kdelta.kernel.progress import Progress
 from kdelta.machine import boot, guests, hostfacts, plugin, probe
 from kdelta.machine.options import Accel, GuestSpec, common_port
@@ -125,7 +125,7 @@ def new_experiment(template: Experiment, rng_seed: int | None, now: Callable[[],
 
 
 def _code(kernel: Kernel, voice: Voice) -> Symbols | None:
-    table = symbols.load(kernel)
+    table = naming.load(kernel)
     if isinstance(table, symbols.NoSymbols):
         voice.note(f"{kernel.label}: no function names: {table.why}")
         return None

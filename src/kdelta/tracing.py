@@ -21,7 +21,7 @@ from kdelta.collectors import Collector
 from kdelta.errors import HostError, UserError
 from kdelta.guest import image, protocol
 from kdelta.guest.jobs import jobs_text
-from kdelta.kernel import symbols
+from kdelta.kernel import naming, symbols
 from kdelta.machine import boot, guests
 from kdelta.machine.options import GuestSpec, common_port
 from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, RunResult
@@ -162,7 +162,7 @@ def _hold_sites(experiment: Experiment, folder: Path) -> tuple[dict[int, holds.S
     files: dict[int, Path] = {}
     refused: dict[int, str] = {}
     for index, kernel in enumerate(experiment.kernels):
-        table = symbols.load(kernel)
+        table = naming.load(kernel)
         if isinstance(table, symbols.NoSymbols):
             refused[index] = f"no function names: {table.why}"
             continue

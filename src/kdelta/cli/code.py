@@ -69,12 +69,12 @@ def image_of(kernel: Kernel) -> Image:
     """
     from kdelta.attribution.disassembly import Image
     from kdelta.attribution.stripped import NamedImage
-    from kdelta.kernel import symbols
+    from kdelta.kernel import naming, symbols
 
     if kernel.vmlinux_path is None:
         raise UserError(f"{kernel.label}: machine code needs the uncompressed image, and none could be unpacked")
     data = Path(kernel.vmlinux_path).read_bytes()
-    table = symbols.load(kernel)
+    table = naming.load(kernel)
     if isinstance(table, symbols.SymbolTable) and table.source != "symtab":
         return NamedImage(data, table, kernel.label)
     return Image(data, kernel.label)

@@ -196,9 +196,9 @@ def _describe(kernel: Kernel) -> dict[str, Any]:
     import os
     from pathlib import Path
 
-    from kdelta.kernel import symbols
+    from kdelta.kernel import naming, symbols
 
-    table = symbols.load(kernel)
+    table = naming.load(kernel)
     names = len(table) if isinstance(table, symbols.SymbolTable) else None
     sizes = [os.stat(path).st_size for path in (kernel.image_path, kernel.vmlinux_path) if path]
     return {
