@@ -354,6 +354,7 @@ def _figures(claim: Claim, result: ExperimentResult) -> Measured:
 
 def _share(claim: Claim, result: ExperimentResult, store: Store) -> Measured:
     """A function's share in the kernel instructions of a case, in percent."""
+    from kdelta.kernel.spelling import fold
     from kdelta.results import answer
     from kdelta.results.claims import Measured
 
@@ -364,8 +365,8 @@ def _share(claim: Claim, result: ExperimentResult, store: Store) -> Measured:
     for profile in answer.profiles_of(result.experiment, store, row):
         kernel = {name: counts[0] for name, counts in profile.functions.items() if name != "[user]"}
         if not any(not name.startswith("[") for name in kernel):
-            return _blank("the kernel has no function names (no kallsyms)")
-        shares.append(100.0 * kernel.get(claim.function, 0) / sum(kernel.values()))
+            return _blank("the kernel has no function names")
+        shares.append(100.0 * kernel.get(fold(claim.function), 0) / sum(kernel.values()))
     return Measured(before=shares[0], after=shares[1], unit="% of kernel instructions")
 
 

@@ -16,12 +16,11 @@ from msgspec import Struct
 
 from kdelta import __version__, paths
 from kdelta.attribution.exact import exact_metrics
-from kdelta.attribution.profiles import Symbols
 from kdelta.errors import HostError, UserError
+from kdelta.experiment import functions
 from kdelta.experiment.runner import Events, Job
 from kdelta.guest import binary, image, pressure
 from kdelta.guest.jobs import jobs_text
-from kdelta.kernel import calls, naming, symbols
 from kdelta.kernel.progress import Progress
 from kdelta.machine import boot, guests, hostfacts, plugin, probe
 from kdelta.machine.options import Accel, GuestSpec, common_port
@@ -125,28 +124,6 @@ def new_experiment(template: Experiment, rng_seed: int | None, now: Callable[[],
     )
 
 
-def _code(kernel: Kernel, voice: Voice) -> Symbols | None:
-    table = naming.load(kernel)
-    if isinstance(table, symbols.NoSymbols):
-        voice.note(f"{kernel.label}: no function names: {table.why}")
-        return None
-    graph = calls.load(kernel, table)
-    if isinstance(graph, symbols.NoSymbols):
-        voice.note(f"{kernel.label}: who calls whom is not known: {graph.why}")
-    return calls.Code(table, None if isinstance(graph, symbols.NoSymbols) else graph)
-
-
-def _symbols(voice: Voice) -> Callable[[Kernel], Symbols | None]:
-    known: dict[str, Symbols | None] = {}
-
-    def of(kernel: Kernel) -> Symbols | None:
-        if kernel.image_sha256 not in known:
-            known[kernel.image_sha256] = _code(kernel, voice)
-        return known[kernel.image_sha256]
-
-    return of
-
-
 def _check_cases(experiment: Experiment, workloads: Mapping[str, Workload]) -> None:
     for case in experiment.cases:
         workload = workloads.get(case.workload)
@@ -188,6 +165,11 @@ def prepare(
         machine = {"accel": accel, "qemu": text, "tool": __version__}
         if experiment.mode == "timed":
             voice.note(f"machine: {ground.why}; QEMU {text}")
+    if experiment.mode == "exact" and ground is not None:
+        missing = functions.learn(experiment.kernels, ground.qemus, "tcg", programs, voice)
+        for label, why in missing.items():
+            voice.note(f"{label}: no function names: {why}")
+        experiment = functions.noted(store, experiment, missing)
     metrics = case_metrics(experiment, workloads)
     pressed = any(case.pressure for case in experiment.cases)
     cores = os.cpu_count() or 1
@@ -212,7 +194,7 @@ def prepare(
         experiment=experiment,
         site=site,
         metrics=metrics,
-        symbols=_symbols(voice),
+        symbols=functions.known(),
         machine=machine,
         undecided=lambda blocks: answer.undecided(store, experiment, blocks),
         time_budget_s=time_budget_s,

@@ -76,10 +76,16 @@ def _guest_path(image: Path) -> Path:
     return cache_dir() / "symbols" / f"{digest(image)}.kallsyms.zst"
 
 
-def has_guest_text(kernel: Kernel) -> bool:
-    """Whether a guest of this kernel was asked before, and its answer is kept."""
+def can_ask(kernel: Kernel) -> bool:
+    """Whether a guest of this kernel might tell names that its image can prove, and was not asked before."""
     path = image_path(kernel)
-    return path is not None and cache.read_checked(_guest_path(path)) is not None
+    if path is None or _packed(kernel) or kernel.config.get("KALLSYMS") == "n":
+        return False
+    return cache.read_checked(_guest_path(path)) is None
+
+
+def _packed(kernel: Kernel) -> bool:
+    return kernel.vmlinux_path is None and kernel.arch == "x86_64"
 
 
 def keep_guest_text(kernel: Kernel, text: bytes) -> None:
@@ -118,14 +124,16 @@ def load(kernel: Kernel) -> SymbolTable | NoSymbols:
     path = image_path(kernel)
     if path is None:
         return NoSymbols(f"no image of {kernel.label} is readable here")
-    if kernel.vmlinux_path is None and kernel.arch == "x86_64":
+    if _packed(kernel):
         return NoSymbols("its image could not be unpacked, so no name can be held against its code")
-    first = _remembered(cached_path(path), lambda: symbols.from_image(path.read_bytes()))
-    if isinstance(first, SymbolTable):
-        return first
+    found = _remembered(cached_path(path), lambda: symbols.from_image(path.read_bytes()))
+    if isinstance(found, SymbolTable):
+        return found
+    reasons = [found.why]
     for source, text in _texts(kernel, path):
         kind = f".{source}.{hashlib.sha256(text).hexdigest()[:12]}"
         found = _remembered(cached_path(path, kind), partial(_from_text, source, text, path))
         if isinstance(found, SymbolTable):
             return found
-    return first
+        reasons.append(f"{source}: {found.why}")
+    return NoSymbols("; ".join(reasons))

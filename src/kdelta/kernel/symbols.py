@@ -114,7 +114,7 @@ def _proven(image: Image, reading: _Reading) -> SymbolTable | NoSymbols:
         end=marks.get("_end"),
     )
     if why := proof.doubt(image, claim):
-        return NoSymbols(f"its names ({reading.source}) are not those of its machine code: {why}")
+        return NoSymbols(f"the names of its {reading.source} are not those of its machine code: {why}")
     return SymbolTable(
         source=reading.source,
         ranges=ranges,
@@ -178,7 +178,7 @@ def from_text(lines: Iterable[str], source: Source, data: bytes) -> SymbolTable 
     """
     rows = [(int(m[1], 16), m[2], m[3]) for line in lines if (m := _LINE.match(line.rstrip("\r\n")))]
     if not any(address for address, _, _ in rows):
-        return NoSymbols("the kernel hides its addresses (kptr_restrict), or printed none")
+        return NoSymbols("it tells no addresses (kptr_restrict, or a stub)")
     addresses = np.array([row[0] for row in rows], dtype=np.uint64)
     order = np.argsort(addresses, kind="stable")
     ordered = [rows[i] for i in order.tolist()]

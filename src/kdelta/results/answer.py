@@ -28,6 +28,7 @@ from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
 from kdelta.verdict.words import SEED_CAUSES
 
+NO_NAMES = "no-names"  # of extra facts: why kernels have no function names, a line "LABEL: REASON" each
 _SEVERAL = "with several tasks: "
 _BECAUSE_KEPT = 12  # functions in the JSON result; `kdelta why` has all
 _SIDE_FIGURES = ("rep_bytes", "rep_executions")
@@ -144,6 +145,10 @@ def profiles_of(experiment: Experiment, store: Store, row: CellResult) -> tuple[
     return found[0], found[1]
 
 
+def _of_row(row: CellResult) -> tuple[str, ...]:
+    return tuple(f"{label}: " for label in (row.baseline_label, row.patched_label))
+
+
 def _explain(experiment: Experiment, row: CellResult, chosen: Chosen) -> CellResult:
     """The finished ``row`` with the functions that account for it."""
     case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
@@ -155,7 +160,8 @@ def _explain(experiment: Experiment, row: CellResult, chosen: Chosen) -> CellRes
     if before is None or after is None:
         return row
     if not all(moved.has_names(profile) for profile in (before, after)):
-        missing = Warn("no-symbols", "no function names: the kernel has no kallsyms; totals only")
+        told = [line for line in experiment.extra.get(NO_NAMES, "").splitlines() if line.startswith(_of_row(row))]
+        missing = Warn("no-symbols", f"{'; '.join(told) or 'no function names'}; totals only")
         return replace(row, warnings=(*row.warnings, missing))
     deltas = tuple(d for d in because.differences(before, after) if d.delta)
     text = because.because_text(deltas, row.effect_percent) if row.effect_percent else ""
