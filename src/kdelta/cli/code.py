@@ -62,10 +62,10 @@ def command(
 
 
 def image_of(kernel: Kernel) -> Image:
-    """The functions of a kernel: by its symbol table, else by its kallsyms.
+    """The functions of a kernel: by its symbol table, else by what stands in for one.
 
     Raises:
-        UserError: neither is there, or no ELF image.
+        UserError: it has no names that its code proves, or no ELF image.
     """
     from kdelta.attribution.disassembly import Image
     from kdelta.attribution.stripped import NamedImage
@@ -75,9 +75,9 @@ def image_of(kernel: Kernel) -> Image:
         raise UserError(f"{kernel.label}: machine code needs the uncompressed image, and none could be unpacked")
     data = Path(kernel.vmlinux_path).read_bytes()
     table = naming.load(kernel)
-    if isinstance(table, symbols.SymbolTable) and table.source != "symtab":
-        return NamedImage(data, table, kernel.label)
-    return Image(data, kernel.label)
+    if isinstance(table, symbols.NoSymbols):
+        raise UserError(f"{kernel.label}: machine code needs the names of its functions: {table.why}")
+    return Image(data, kernel.label) if table.source == "symtab" else NamedImage(data, table, kernel.label)
 
 
 def compare_images(before: Image, after: Image) -> tuple[CodeDiff, bool]:
