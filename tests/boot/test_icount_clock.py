@@ -16,10 +16,10 @@ from kdelta.guest import image
 from kdelta.guest.jobs import jobs_text
 from kdelta.guest.protocol import Repetition, Window
 from kdelta.kernel.resolve import resolve
+from kdelta.kernel.sources import parse_kernel
 from kdelta.machine import boot
 from kdelta.machine.options import GuestSpec
 from kdelta.model import Effort, Experiment
-from kdelta.spec.kernels import parse_kernel
 from kdelta.spec.workloads import catalogue, parse_case
 from kdelta.store.store import Store
 

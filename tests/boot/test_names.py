@@ -12,10 +12,10 @@ import pytest
 from kdelta.experiment import functions, prepare
 from kdelta.kernel import elf, kallsyms, naming, symbols
 from kdelta.kernel.resolve import resolve
+from kdelta.kernel.sources import parse_kernel
 from kdelta.machine import probe
 from kdelta.machine import qemu as qemus
 from kdelta.model import Kernel
-from kdelta.spec.kernels import parse_kernel
 
 DIGITS = b"0\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00"
 

@@ -113,7 +113,7 @@ def _base(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
     """
     import msgspec
 
-    from kdelta.spec.kernels import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
 
     ends = []
     for text in (good, bad):

@@ -157,7 +157,7 @@ def run(recipe: Recipe, args: Args) -> int:
 
 def _specs(recipe: Recipe, args: Args) -> dict[str, KernelSpec]:
     """The kernels at hand by side: ``baseline``, ``patched``; a side that only a patch could make is missing."""
-    from kdelta.spec.kernels import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
 
     kernels = recipe.kernels
     if not kernels.patch and (args.patches or args.tree):

@@ -66,8 +66,8 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     """Trace KERNELs from inside their guests, and show what each operation does side by side."""
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.model import Experiment, MachineOptions
-    from kdelta.spec.kernels import parse_kernel
     from kdelta.store.store import Store
 
     args = Args(**options)

@@ -22,10 +22,10 @@ from kdelta.guest.ktap import Ended
 from kdelta.guest.protocol import Done, Output, Record, Value
 from kdelta.kernel import selftests
 from kdelta.kernel.selftests import Suite
+from kdelta.kernel.sources import parse_kernel
 from kdelta.machine import boot
 from kdelta.machine.options import GuestSpec, common_port
 from kdelta.model import Arch, Kernel, MachineOptions
-from kdelta.spec.kernels import parse_kernel
 
 LIMIT_S = 300  # of one program; pidfd takes 98 s under emulation
 _SHOWN = 5

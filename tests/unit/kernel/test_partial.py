@@ -15,8 +15,9 @@ from kdelta.kernel.build import BuildError
 from kdelta.kernel.debver import DebianKernel
 from kdelta.kernel.partial import Absent
 from kdelta.kernel.progress import Quiet
+from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Kernel
-from kdelta.spec.kernels import KernelSpec, parse_kernel
+from kdelta.spec.kernels import KernelSpec
 
 
 def one(upstream: str) -> DebianKernel:

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from kdelta.kernel import banner as banner_module
 from kdelta.kernel.partial import Absent
+from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Case, Experiment, Kernel, Metric, Mode, Profile, State
 from kdelta.results.sweep import sweeps
 from kdelta.results.types import Sweep
 from kdelta.results.versions import Version, gaps_text
-from kdelta.spec.kernels import parse_kernel
 from kdelta.verdict import CellData, Observation
 
 INSTRUCTIONS = Metric(name="instructions", unit="instructions/op", better="lower", primary=True)

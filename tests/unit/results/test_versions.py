@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.kernel.partial import Absent
+from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Experiment, Kernel
 from kdelta.results import versions
 from kdelta.results.versions import Version
-from kdelta.spec.kernels import PatchRef, parse_kernel
+from kdelta.spec.kernels import PatchRef
 
 
 def kernel(label: str) -> Kernel:

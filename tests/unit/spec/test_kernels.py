@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.errors import UserError
-from kdelta.spec.kernels import PatchRef, parse_kernel
+from kdelta.kernel.sources import parse_kernel
+from kdelta.spec.kernels import PatchRef
 
 
 @pytest.mark.parametrize(
