@@ -18,7 +18,7 @@ from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel
 from kdelta.machine import boot, guests
 from kdelta.machine.options import GuestSpec
-from kdelta.model import Experiment, Kernel, Mode, PlannedBoot
+from kdelta.model import Experiment, Kernel, Mode, PlannedBoot, plans
 from kdelta.spec.workloads import FIVE, catalogue, parse_case
 from kdelta.store.store import Store
 
@@ -28,7 +28,7 @@ _VNG_LIMIT_S = 120
 def _job(kernel: Kernel, mode: Mode, cases: tuple[str, ...], store: Store) -> Job:
     known = catalogue()
     chosen = tuple(case for text in cases for case in parse_case(text, known))
-    experiment = Experiment(id="bench", mode=mode, kernels=(kernel,), cases=chosen, blocks=1)
+    experiment = Experiment(id="bench", mode=mode, kernels=(kernel,), cases=chosen, blocks=1, plan=plans.Run())
     return prepare.prepare(experiment, known, store, Reporter(quiet=True))
 
 

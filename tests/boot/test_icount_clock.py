@@ -19,7 +19,7 @@ from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel
 from kdelta.machine import boot
 from kdelta.machine.options import GuestSpec
-from kdelta.model import Effort, Experiment
+from kdelta.model import Effort, Experiment, plans
 from kdelta.spec.workloads import catalogue, parse_case
 from kdelta.store.store import Store
 
@@ -29,7 +29,7 @@ def test_instructions_agree_with_the_icount_clock_within_half_a_percent(tmp_path
     kernel = resolve(parse_kernel("debian:6.12/cloud"))
     known = catalogue()
     cases = tuple(parse_case("getppid", known))
-    experiment = Experiment(id="icount", mode="exact", kernels=(kernel,), cases=cases, blocks=1)
+    experiment = Experiment(id="icount", mode="exact", kernels=(kernel,), cases=cases, blocks=1, plan=plans.Run())
     with Store(f"sqlite:///{tmp_path}/x.sqlite") as store, tempfile.TemporaryDirectory() as folder:
         job = prepare.prepare(experiment, known, store, Reporter(quiet=True))
         site = msgspec.structs.replace(job.site, exact_ops={0: 4096})

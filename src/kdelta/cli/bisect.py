@@ -13,9 +13,9 @@ from kdelta.cli import common
 from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
-    from kdelta.experiment.bisect import Answer, Question
+    from kdelta.experiment.bisect import Answer
     from kdelta.experiment.prepare import Voice
-    from kdelta.model import Case, Experiment, Metric
+    from kdelta.model import Case, Experiment, Mode
     from kdelta.spec.kernels import KernelSpec
     from kdelta.spec.workloads import Workload
     from kdelta.store.store import Store
@@ -34,7 +34,7 @@ commit that is found is compared with its parent once more, and the functions th
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.CaseArgs, common.MachineArgs):
+class Args(common.MeasureArgs):
     """The options of ``kdelta bisect``."""
 
     timed: bool
@@ -84,7 +84,7 @@ def run(good: str | None, bad: str | None, args: Args) -> int:
 def _search(store: Store, experiment: Experiment, voice: Voice, args: Args) -> Answer:
     from kdelta.experiment import bisect
 
-    folders = tuple(Path(text) for text in experiment.extra.get("folders", "").splitlines() if text)
+    folders = tuple(map(Path, experiment.folders))
     workloads = common.load_workloads(folders)
     lab = bisect.Laboratory(store, experiment.id, workloads, voice, folders)
     workload = workloads.get(experiment.cases[0].workload)
@@ -92,17 +92,12 @@ def _search(store: Store, experiment: Experiment, voice: Voice, args: Args) -> A
         raise UserError(f"the workload {experiment.cases[0].workload!r} of bisection {experiment.id} is not here")
     again = f"kdelta bisect --resume {experiment.id}"
     try:
-        return bisect.bisect(
-            lab, bisect.metric_of(experiment.mode, workload, lab.question.metric), common.now, *_TIMED_PLAN
-        )
+        return bisect.bisect(lab, bisect.metric_of(experiment.mode, workload, lab.plan.metric), common.now)
     except KeyboardInterrupt:
         voice.note(f"interrupted: all finished boots are kept; go on with: {again}")
         raise
     except HostError as error:
         raise HostError(f"{error}; finished boots are kept, go on with: {again}") from None
-
-
-_TIMED_PLAN = (20, (8, 12, 16, 20))  # of the confirmation
 
 
 def _base(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
@@ -131,34 +126,30 @@ def _base(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
 def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
     import msgspec
 
-    from kdelta.experiment import bisect, prepare
+    from kdelta.experiment import bisect, templates
     from kdelta.kernel import history
-    from kdelta.model import Effort, Experiment, MachineOptions
+    from kdelta.model import plans
 
     first, last = _base(good, bad)
     workloads = common.load_workloads(args.folders)
     case = one_case(args, workloads)
-    metric: Metric = bisect.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)
+    mode: Mode = "timed" if args.timed else "exact"
+    metric = bisect.metric_of(mode, workloads[case.workload], args.metric)
     line = history.line(first.target, first.ref, last.ref)
-    question: Question = bisect.Question(
-        base=first, good=line[0], bad=line[-1], metric=metric.name, max_boots=args.max_boots
+    plan = plans.Bisect(
+        tree=first.target,
+        good=line[0],
+        bad=line[-1],
+        metric=metric.name,
+        max_boots=args.max_boots,
+        patches=first.patches,
+        cmdline=first.cmdline,
+        config=first.config,
+        arch=first.arch,
     )
-    extra = {"question": msgspec.json.encode(question).decode(), "reuse": "yes"}
-    if args.folders:
-        extra["folders"] = "\n".join(str(folder.resolve()) for folder in args.folders)
-    template = Experiment(
-        id="",
-        kind="bisect",
-        mode="timed" if args.timed else "exact",
-        kernels=(),
-        cases=(case,),
-        blocks=0 if args.timed else args.seeds,  # timed boots follow no schedule: each decides the next
-        machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-        effort=Effort(seeds=args.seeds, repetitions=args.repetitions),
-        command=common.command_line(),
-        extra=extra,
-    )
-    experiment = prepare.new_experiment(template, args.seed, common.now)
+    asked = args.asked([case], args.effort(seeds=args.seeds, repetitions=args.repetitions))
+    asked = msgspec.structs.replace(asked, folders=tuple(folder.resolve() for folder in args.folders))
+    experiment = templates.created(templates.bisect(asked, mode, plan), args.seed, common.now)
     store.create(experiment)
     return experiment
 

@@ -14,7 +14,7 @@ from kdelta.errors import KdeltaError, UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdelta.model import Case, Experiment, Kernel, Metric
+    from kdelta.model import Case, Experiment, Kernel, Metric, Mode
     from kdelta.store.store import Store
 
 GOOD, BAD, SKIP = 0, 1, 125
@@ -33,7 +33,7 @@ or the figures lie on both sides; 128: anything else, which stops git bisect.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.CaseArgs, common.MachineArgs):
+class Args(common.MeasureArgs):
     """The options of ``kdelta bisect-step``."""
 
     timed: bool
@@ -145,22 +145,11 @@ def _levels(store: Store, args: Args, case: str, metric: Metric) -> tuple[float,
 
 
 def _experiment(args: Args, kernel: Kernel, case: Case) -> Experiment:
-    from kdelta.experiment import prepare
-    from kdelta.model import Effort, Experiment, MachineOptions
+    from kdelta.experiment import templates
 
-    template = Experiment(
-        id="",
-        kind="run",
-        mode="timed" if args.timed else "exact",
-        kernels=(kernel,),
-        cases=(case,),
-        blocks=args.boots if args.timed else 3,
-        machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-        effort=Effort(),
-        command=common.command_line(),
-        extra={"reuse": "yes"},
-    )
-    return prepare.new_experiment(template, args.seed, common.now)
+    mode: Mode = "timed" if args.timed else "exact"
+    template = templates.run(args.asked([case]), (kernel,), mode, args.boots if args.timed else 3, reuse=True)
+    return templates.created(template, args.seed, common.now)
 
 
 def _say(values: Sequence[float], levels: tuple[float, float], experiment: Experiment, metric: Metric) -> int:

@@ -26,7 +26,7 @@ machine; it is stale once the host, QEMU or kdelta changes. A host on which iden
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.CaseArgs, common.MachineArgs):
+class Args(common.MeasureArgs):
     """The options of ``kdelta calibrate``."""
 
     blocks: int
@@ -48,6 +48,7 @@ def command(kernel: str | None, **options: Any) -> int:
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
     from kdelta.kernel.sources import parse_kernel
+    from kdelta.model import plans
     from kdelta.store.store import Store
 
     args = Args(**options)
@@ -57,7 +58,7 @@ def command(kernel: str | None, **options: Any) -> int:
         with Reporter(args.quiet) as reporter:
             if args.resume is not None:
                 experiment = store.experiment(args.resume)
-                if experiment.kind != "calibrate":
+                if not isinstance(experiment.plan, plans.Calibrate):
                     raise UserError(f"experiment {experiment.id} is no calibration; use kdelta resume")
             else:
                 spec = parse_kernel(kernel or "")
@@ -70,24 +71,10 @@ def command(kernel: str | None, **options: Any) -> int:
 
 
 def _experiment(args: Args, kernel: Kernel) -> Experiment:
-    import msgspec
+    from kdelta.experiment import templates
 
-    from kdelta.experiment import prepare
-    from kdelta.model import Experiment, MachineOptions
-
-    labels = [msgspec.structs.replace(kernel, label=f"{kernel.label}-{side}") for side in ("A", "B")]
-    template = Experiment(
-        id="",
-        kind="calibrate",
-        mode="timed",
-        kernels=tuple(labels),
-        cases=common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg),
-        blocks=args.blocks,
-        effort=args.effort(),
-        machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-        command=common.command_line(),
-    )
-    return prepare.new_experiment(template, args.seed, common.now)
+    cases = common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg)
+    return templates.created(templates.calibrate(args.asked(cases), kernel, args.blocks), args.seed, common.now)
 
 
 def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:

@@ -287,27 +287,23 @@ def _cases_of(claim: Claim) -> list[Case]:
 def _create(
     recipe: Recipe, args: Args, setting: Setting, kernels: tuple[Kernel, ...], cases: tuple[Case, ...], store: Store
 ) -> Experiment:
-    from kdelta.experiment import prepare
-    from kdelta.model import Effort, Experiment, MachineOptions
+    import msgspec
+
+    from kdelta.experiment import templates
+    from kdelta.model import Effort
 
     exact = setting.mode == "exact"
     limit_s = common.seconds(args.limit, "--limit") or 0.0
     smp = max([args.smp, *(claim.cores for claim in recipe.claims if claim.cores <= setting.cores and not exact)])
-    experiment = prepare.new_experiment(
-        Experiment(
-            id="",
-            mode=setting.mode,
-            kernels=kernels,
-            cases=cases,
-            blocks=args.seeds if exact else args.blocks,
-            machine=MachineOptions(smp=smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-            effort=Effort(seeds=args.seeds, repetitions=args.repetitions, limit_ms=int(1000 * limit_s)),
-            command=common.command_line(),
-            extra={"recipe": recipe.name} | ({"reuse": "yes"} if exact and not args.fresh else {}),
-        ),
-        args.seed,
-        common.now,
+    asked = templates.Asked(
+        cases=cases,
+        machine=msgspec.structs.replace(args.options(), smp=smp),
+        effort=Effort(seeds=args.seeds, repetitions=args.repetitions, limit_ms=int(1000 * limit_s)),
+        command=common.command_line(),
     )
+    blocks = args.seeds if exact else args.blocks
+    template = templates.check(asked, kernels, setting.mode, blocks, recipe.name, reuse=exact and not args.fresh)
+    experiment = templates.created(template, args.seed, common.now)
     store.create(experiment)
     return experiment
 
@@ -373,11 +369,9 @@ def _share(claim: Claim, result: ExperimentResult, store: Store) -> Measured:
 def _selftests(claim: Claim, kernels: tuple[Kernel, ...], args: Args, reporter: Reporter) -> Measured:
     """Whether the suites are worse on the patched kernel: 1, else 0."""
     from kdelta.experiment import selftests
-    from kdelta.model import MachineOptions
     from kdelta.results.claims import Measured
 
-    machine = MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu)
-    gate = selftests.gate(kernels, selftests.suites(claim.selftests), machine, reporter)
+    gate = selftests.gate(kernels, selftests.suites(claim.selftests), args.options(), reporter)
     for note in gate.notes:
         reporter.note(note)
     return Measured(before=0.0, after=float(bool(gate.failed)), unit="gates failed", why=gate.failed)

@@ -17,7 +17,8 @@ from kdelta.errors import GuestError, HostError, UserError
 
 if TYPE_CHECKING:
     from kdelta.cli.progress import Reporter
-    from kdelta.model import Case, Effort, Experiment, ExperimentResult
+    from kdelta.experiment.templates import Asked
+    from kdelta.model import Case, Effort, Experiment, ExperimentResult, MachineOptions
     from kdelta.spec.workloads import Workload
     from kdelta.store.store import Store
 
@@ -96,6 +97,45 @@ class MachineArgs:
     kvm: Literal["auto", "on", "off"]
     qemu: str
     seed: int | None
+
+    def options(self, *, native: bool = False, rep_features: bool = False) -> MachineOptions:
+        """What the guests look like."""
+        from kdelta.model import MachineOptions
+
+        return MachineOptions(
+            smp=self.smp,
+            memory_mib=self.memory,
+            kvm=self.kvm,
+            qemu=self.qemu,
+            native=native,
+            rep_features=rep_features,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureArgs(CaseArgs, MachineArgs):
+    """What most subcommands take: cases, and the machine to run them on."""
+
+    def asked(
+        self,
+        cases: Sequence[Case],
+        effort: Effort | None = None,
+        *,
+        mitigations: Literal["default", "off", "both"] = "default",
+        native: bool = False,
+        rep_features: bool = False,
+    ) -> Asked:
+        """What every kind of experiment takes."""
+        from kdelta.experiment.templates import Asked
+
+        return Asked(
+            cases=tuple(cases),
+            mitigations=("default", "off") if mitigations == "both" else (mitigations,),
+            machine=self.options(native=native, rep_features=rep_features),
+            effort=effort or self.effort(),
+            folders=self.folders,
+            command=command_line(),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,10 +299,11 @@ def _offer(result: ExperimentResult) -> None:
     from kdelta.experiment import follow_up
 
     open_cells = follow_up.undecided(result.results)
-    if result.experiment.kind == "compare" and open_cells and not result.experiment.extra.get(follow_up.FOLLOWED):
-        what = "seeds" if result.experiment.mode == "exact" else "boots"
+    experiment = result.experiment
+    if follow_up.can_follow(experiment) and open_cells and not experiment.annotations.followed_by:
+        what = "seeds" if experiment.mode == "exact" else "boots"
         click.echo(
-            f"{len(open_cells)} undecided; to decide with fresh {what}: kdelta resume {result.experiment.id} --decide",
+            f"{len(open_cells)} undecided; to decide with fresh {what}: kdelta resume {experiment.id} --decide",
             err=True,
         )
 

@@ -33,7 +33,7 @@ _CASE, _KERNEL = 36, 14
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.CaseArgs, common.MachineArgs):
+class Args(common.MeasureArgs):
     """The options of ``kdelta leaks``."""
 
     ops: int
@@ -78,23 +78,12 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
 
 
 def _experiment(args: Args, kernels: tuple[Kernel, ...]) -> Experiment:
-    from kdelta.experiment import prepare
-    from kdelta.model import Experiment, MachineOptions
+    from kdelta.experiment import templates
     from kdelta.results import leaks
 
-    template = Experiment(
-        id="",
-        kind=leaks.KIND,
-        mode="timed",
-        kernels=leaks.observed(kernels),
-        cases=common.parse_cases(args.cases or leaks.CASES, common.load_workloads(args.folders), args.memcg),
-        blocks=args.boots,
-        effort=args.effort(batches=args.batches, batch_ops=args.ops),
-        machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-        command=common.command_line(),
-        extra={"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {},
-    )
-    return prepare.new_experiment(template, args.seed, common.now)
+    cases = common.parse_cases(args.cases or leaks.CASES, common.load_workloads(args.folders), args.memcg)
+    asked = args.asked(cases, args.effort(batches=args.batches, batch_ops=args.ops))
+    return templates.created(templates.leaks(asked, leaks.observed(kernels), args.boots), args.seed, common.now)
 
 
 def show(store: Store, experiment_id: str, *, as_json: bool, output: Path | None) -> tuple[Finding, ...]:

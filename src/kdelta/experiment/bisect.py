@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where the commits of a bisection are built, booted and kept: one growing experiment in the store.
 
-The experiment holds everything: its kernels are the commits that were built, its boots their figures, its extra facts
-the question and what was skipped. Each is stored before the next is begun, so a kill at any instant loses one boot.
+The experiment holds everything: its kernels are the commits that were built, its boots their figures, its
+annotations what was skipped. Each is stored before the next is begun, so a kill at any instant loses one boot.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.attribution.exact import exact_metrics
 from kdelta.errors import HostError, UserError
-from kdelta.experiment import prepare, runner, search
+from kdelta.experiment import prepare, runner, search, templates
 from kdelta.experiment.search import Found, Reading, Same
 from kdelta.kernel import history
 from kdelta.kernel.build import BuildError
 from kdelta.kernel.history import Commit
 from kdelta.kernel.resolve import resolve
-from kdelta.model import Experiment, Kernel, Metric, Mode, PlannedBoot
+from kdelta.kernel.sources import written
+from kdelta.model import Annotations, Experiment, Kernel, Metric, Mode, PlannedBoot, Refuted, plans
 from kdelta.results import answer
 from kdelta.spec.kernels import KernelSpec
 from kdelta.spec.workloads import Workload
@@ -35,24 +36,6 @@ from kdelta.store.store import Store
 
 _STRIKES = 2  # timed boots of one commit that may fail before it is skipped
 _FULL_DISK = "No space left on device"
-
-
-class Question(Struct, frozen=True, kw_only=True):
-    """What is bisected, as kept in the experiment. ``base`` has the tree (whole path), patches and options."""
-
-    base: KernelSpec
-    good: str  # whole hashes
-    bad: str
-    metric: str
-    max_boots: int = 200
-
-
-class Refuted(Struct, frozen=True):
-    """A commit (whole hash) that its comparison refuted, made after so many ``readings`` of the search."""
-
-    commit: str
-    confirmation: str
-    readings: int
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -90,15 +73,15 @@ def metric_of(mode: Mode, workload: Workload, name: str | None) -> Metric:
     return found
 
 
-def question_of(experiment: Experiment) -> Question:
-    """The question that a stored bisection asks.
+def plan_of(experiment: Experiment) -> plans.Bisect:
+    """What a stored bisection asks.
 
     Raises:
         UserError: the experiment is no bisection.
     """
-    if experiment.kind != "bisect":
+    if not isinstance(experiment.plan, plans.Bisect):
         raise UserError(f"experiment {experiment.id} is a {experiment.kind}, not a bisection")
-    return msgspec.json.decode(experiment.extra["question"], type=Question)
+    return experiment.plan
 
 
 def _by_build(error: BaseException) -> BuildError | None:
@@ -133,8 +116,8 @@ class Laboratory:
         folders: Sequence[Path] = (),
     ) -> None:
         self.store, self.id, self.workloads, self.voice, self.folders = store, experiment_id, workloads, voice, folders
-        self.question = question_of(self.experiment)
-        self.line = history.line(self.question.base.target, self.question.good, self.question.bad)
+        self.plan = plan_of(self.experiment)
+        self.line = history.line(self.plan.tree, self.plan.good, self.plan.bad)
 
     @property
     def experiment(self) -> Experiment:
@@ -147,7 +130,7 @@ class Laboratory:
         return [place[kernel.label] for kernel in experiment.kernels]
 
     def _numbers(self) -> list[Number]:
-        return [n for n in self.store.numbers(self.id) if n.metric in ("", self.question.metric)]
+        return [n for n in self.store.numbers(self.id) if n.metric in ("", self.plan.metric)]
 
     def readings(self) -> list[Reading]:
         """See ``search.Lab``. The boots of a refuting confirmation stand where they were made: they are evidence."""
@@ -162,15 +145,14 @@ class Laboratory:
         return [
             Reading(commit_of[n.kernel], n.value)
             for n in self.store.numbers(experiment.id)
-            if n.metric == self.question.metric and n.value is not None and math.isfinite(n.value)
+            if n.metric == self.plan.metric and n.value is not None and math.isfinite(n.value)
             if n.state == "ok" and n.boot_state == "ok"
         ]
 
     def skipped(self) -> dict[int, str]:
         """See ``search.Lab``: what did not build, and what was booted to no avail."""
         experiment = self.experiment
-        unbuilt: dict[str, str] = msgspec.json.decode(experiment.extra.get("skipped", "{}"), type=dict[str, str])
-        found = {self.line.index(name): why for name, why in unbuilt.items()}
+        found = {self.line.index(name): why for name, why in experiment.annotations.search.skipped.items()}
         commit_of = self._commit_of(experiment)
         read = Counter(reading.commit for reading in self.readings())
         failed: dict[int, list[str]] = {}
@@ -186,13 +168,19 @@ class Laboratory:
         return found
 
     def _spec(self, commit: int) -> KernelSpec:
-        name, base = self.line[commit], self.question.base
-        text = f"{name[:12]}=src:{base.target}@{name}" + "".join(
-            ("-" if patch.reverse else "+") + patch.path for patch in base.patches
+        name, plan = self.line[commit], self.plan
+        spec = KernelSpec(
+            text="",
+            kind="src",
+            target=plan.tree,
+            ref=name,
+            patches=plan.patches,
+            cmdline=plan.cmdline,
+            config=plan.config,
+            arch=plan.arch,
+            label=name[:12],
         )
-        options = {"cmdline": base.cmdline, "config": base.config, "arch": base.arch if base.arch != "x86_64" else ""}
-        text += "".join(f',{key}="{value}"' for key, value in options.items() if value)
-        return replace(base, text=text, label=name[:12], ref=name)
+        return replace(spec, text=written(spec))
 
     def _kernel(self, commit: int) -> int | None:
         """The index of the commit's kernel in the experiment, built now if it was not; None: it does not build."""
@@ -208,12 +196,14 @@ class Laboratory:
         self.store.extend(replace(experiment, kernels=(*experiment.kernels, made)))
         return len(experiment.kernels)
 
-    def _skip(self, commit: int, why: str) -> None:
+    def _note(self, **changes: Any) -> None:
+        """Store how far the search came."""
         experiment = self.experiment
-        unbuilt: dict[str, str] = msgspec.json.decode(experiment.extra.get("skipped", "{}"), type=dict[str, str])
-        unbuilt[self.line[commit]] = why
-        extra = experiment.extra | {"skipped": msgspec.json.encode(unbuilt).decode()}
-        self.store.extend(replace(experiment, extra=extra))
+        found = replace(experiment.annotations.search, **changes)
+        self.store.extend(replace(experiment, annotations=replace(experiment.annotations, search=found)))
+
+    def _skip(self, commit: int, why: str) -> None:
+        self._note(skipped=self.experiment.annotations.search.skipped | {self.line[commit]: why})
         self.voice.note(f"skipped {self.line[commit][:12]}: {why}")
 
     def measure(self, commit: int) -> None:
@@ -245,36 +235,37 @@ class Laboratory:
         if experiment.mode == "exact":
             return search.decide_exact(commits, readings, skipped, floor)
         refuted = [self.line.index(one.commit) for one in self.refuted]
-        return search.decide_timed(commits, readings, skipped, self.question.max_boots, max(1.0, floor), refuted)
+        return search.decide_timed(commits, readings, skipped, self.plan.max_boots, max(1.0, floor), refuted)
 
     @property
-    def refuted(self) -> list[Refuted]:
+    def refuted(self) -> tuple[Refuted, ...]:
         """The commits that were found and then did not differ from their parents, in this order."""
-        return msgspec.json.decode(self.experiment.extra.get("refuted", "[]"), type=list[Refuted])
+        return self.experiment.annotations.search.refuted
 
     def refute(self, commit: int) -> None:
         """Take a commit that its confirmation refuted out of the question, and go on."""
         experiment = self.experiment
-        one = Refuted(self.line[commit], experiment.extra["confirmation"], len(self._readings(experiment)))
-        known = msgspec.json.encode([*self.refuted, one]).decode()
-        self.store.extend(replace(experiment, extra=experiment.extra | {"refuted": known, "confirmation": ""}))
+        confirmation = experiment.annotations.search.confirmation
+        one = Refuted(self.line[commit], confirmation, len(self._readings(experiment)))
+        self._note(refuted=(*self.refuted, one), confirmation="")
         self.voice.note(f"{self.line[commit][:12]} does not differ from its parent: searching on")
 
 
 def _confirm(lab: Laboratory, found: Found, now: Callable[[], datetime], blocks: int, looks: tuple[int, ...]) -> str:
     """Compare the culprit with its parent in an experiment of its own; returns its id. Goes on where it was killed."""
     experiment = lab.experiment
-    name = experiment.extra.get("confirmation", "")
+    name = experiment.annotations.search.confirmation
     if not name:
-        name = prepare.new_id(now())
-        lab.store.extend(replace(experiment, extra=experiment.extra | {"confirmation": name}))
+        name = templates.new_id(now())
+        lab._note(confirmation=name)
     if not any(row.id == name for row in lab.store.experiments("compare")):
         commit_of = lab._commit_of(experiment)
         sides = tuple(experiment.kernels[commit_of.index(commit)] for commit in (found.good, found.last))
-        plain = replace(experiment, kind="compare", kernels=sides, extra={"bisect": lab.id}, command="")
+        plan = plans.Compare(confirms=lab.id)
+        plain = replace(experiment, kernels=sides, command="", plan=plan, annotations=Annotations())
         if experiment.mode == "timed":
             plain = replace(plain, blocks=blocks, looks=looks)
-        made = prepare.new_experiment(plain, experiment.seed, now)
+        made = templates.created(plain, experiment.seed, now)
         lab.store.create(replace(made, id=name))
     stored = lab.store.experiment(name)
     job = prepare.prepare(stored, lab.workloads, lab.store, lab.voice, extra=lab.folders)
@@ -283,7 +274,11 @@ def _confirm(lab: Laboratory, found: Found, now: Callable[[], datetime], blocks:
 
 
 def bisect(
-    lab: Laboratory, metric: Metric, now: Callable[[], datetime], blocks: int = 20, looks: tuple[int, ...] = ()
+    lab: Laboratory,
+    metric: Metric,
+    now: Callable[[], datetime],
+    blocks: int = templates.USUAL_LOOKS[-1],
+    looks: tuple[int, ...] = templates.USUAL_LOOKS,
 ) -> Answer:
     """Search, then confirm what was found against its parent; the search goes on without a commit that this refutes.
 
@@ -300,12 +295,12 @@ def bisect(
         if isinstance(step, Same):
             return replace(_answer(lab, metric), same_why=step.why)
         confirmation = _confirm(lab, step, now, blocks, looks)
-        spent = len(lab.readings()) >= lab.question.max_boots
+        spent = len(lab.readings()) >= lab.plan.max_boots
         only = len(lab.line) - 1 - len(lab.skipped()) - len(lab.refuted) <= 1  # nobody else is left: not confirmed
         if spent or only or not _refutes(lab, confirmation, metric):
             break
         lab.refute(step.last)
-    tree = lab.question.base.target
+    tree = lab.plan.tree
     return replace(
         _answer(lab, metric),
         suspects=tuple(history.commit(tree, lab.line[i]) for i in range(step.first, step.last + 1)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an experiment left undecided, asked again with fresh boots. Pure.
+"""What an experiment left undecided, asked again with fresh boots.
 
 The boots at hand have spent their plan's error, and going on until something is significant is no test. So the cases
 that are inconclusive get an experiment of their own, as large as their spread asks for, judged by its own boots alone.
@@ -8,18 +8,27 @@ that are inconclusive get an experiment of their own, as large as their spread a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from msgspec.structs import replace
 
-from kdelta.model import CellResult, Experiment
+from kdelta.errors import UserError
+from kdelta.experiment import templates
+from kdelta.experiment.prepare import Voice
+from kdelta.model import Annotations, CellResult, Experiment, plans
+from kdelta.results import answer
 from kdelta.stats.paired import MIN_PAIRS
+from kdelta.store.store import Store
 from kdelta.verdict.words import GRID_PAIRS
 
 MOST_BOOTS = 400
-FOLLOWED = "followed_by"  # in the first experiment's extra: the second one's id
 _SHARES = (0.4, 0.6, 0.8, 1.0)  # of the boots at which the second experiment looks, as the usual plan of 20 does
-_OWN = ("gate", "selftests", "precision_percent", FOLLOWED)  # facts that do not pass on
+
+
+def can_follow(experiment: Experiment) -> bool:
+    """Whether what ``experiment`` left undecided may be asked again: a comparison's cells."""
+    return isinstance(experiment.plan, plans.Compare | plans.Check | plans.Scale) and len(experiment.kernels) > 1
 
 
 def undecided(results: Sequence[CellResult]) -> tuple[CellResult, ...]:
@@ -46,8 +55,6 @@ def follow_up(experiment: Experiment, results: Sequence[CellResult]) -> Experime
     kernels = (experiment.kernels[0], *(kernel for kernel in experiment.kernels[1:] if kernel.label in labels))
     alone = len(cases) * (len(kernels) - 1) * len(experiment.mitigations) == 1
     boots = max(MIN_PAIRS if alone else GRID_PAIRS, *(row.boots_needed or 0 for row in rows))
-    kept = {key: text for key, text in experiment.extra.items() if key not in _OWN and ":" not in key}
-    told = f"fresh boots of what experiment {experiment.id} left undecided; its own boots are not used"
     return replace(
         experiment,
         kernels=kernels,
@@ -55,5 +62,40 @@ def follow_up(experiment: Experiment, results: Sequence[CellResult]) -> Experime
         blocks=boots,
         looks=plan(boots) if experiment.mode == "timed" else (),
         effort=replace(experiment.effort, seeds=boots) if experiment.mode == "exact" else experiment.effort,
-        extra=kept | {"note:follows": told},
+        precision_percent=None,
+        plan=plans.Compare(follows=experiment.id),
+        annotations=Annotations(),
     )
+
+
+def begin(store: Store, asked: Experiment, progress: Voice, now: Callable[[], datetime]) -> Experiment:
+    """The experiment that decides what ``asked`` left open: the one begun before, else a new one, stored.
+
+    Raises:
+        UserError: nothing is undecided, or blocks are still missing.
+    """
+    if begun := asked.annotations.followed_by:
+        progress.note(f"going on with {begun}, which was begun for this")
+        return store.experiment(begun)
+    blocks = 1 + max((block for block, _ in store.done(asked.id)), default=-1)
+    results = answer.result(store, asked.id)[0].results
+    if undecided(results) and blocks < asked.blocks:
+        raise UserError(
+            f"experiment {asked.id} has {blocks} of {asked.blocks} blocks: its own plan may still decide it; "
+            f"go on with: kdelta resume {asked.id}"
+        )
+    template = follow_up(asked, results)
+    if template is None and undecided(results):
+        raise UserError(
+            f"experiment {asked.id} needs more than {MOST_BOOTS} boots per kernel to be decided: this host is too "
+            "noisy for an effect so small; count exactly (--exact), or measure on a quieter host or with KVM"
+        )
+    if template is None:
+        raise UserError(f"experiment {asked.id} left nothing inconclusive: there is nothing to decide")
+    template = replace(template, command=f"{asked.command} && kdelta resume last --decide")
+    fresh = templates.created(template, asked.seed + 1 if asked.mode == "exact" else None, now)
+    store.create(fresh)
+    store.extend(replace(asked, annotations=replace(asked.annotations, followed_by=fresh.id)))
+    names = ", ".join(case.name for case in fresh.cases)
+    progress.note(f"experiment {fresh.id}: up to {fresh.blocks} fresh boots per kernel for {names}")
+    return fresh

@@ -23,7 +23,6 @@ from kdelta.kernel.symbols import NoSymbols
 from kdelta.machine import boot, probe
 from kdelta.machine.options import Accel, GuestSpec, common_port
 from kdelta.model import Arch, Experiment, Kernel, MachineOptions
-from kdelta.results.answer import NO_NAMES
 from kdelta.store.store import Store
 
 _JOB = "kallsyms"  # guest/kallsyms.h
@@ -111,10 +110,10 @@ def learn(
 
 def noted(store: Store, experiment: Experiment, missing: Mapping[str, str]) -> Experiment:
     """Keep with ``experiment`` why kernels have no names."""
-    lines = [f"{label}: no function names: {why}" for label, why in missing.items()]
-    if not lines or experiment.extra.get(NO_NAMES) == "\n".join(lines):
+    if experiment.annotations.nameless == missing:
         return experiment
-    grown = msgspec.structs.replace(experiment, extra=experiment.extra | {NO_NAMES: "\n".join(lines)})
+    annotations = msgspec.structs.replace(experiment.annotations, nameless=dict(missing))
+    grown = msgspec.structs.replace(experiment, annotations=annotations)
     store.extend(grown)
     return grown
 

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import os
-import secrets
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import msgspec
 from msgspec import Struct
 
 from kdelta import __version__, paths
@@ -22,10 +19,10 @@ from kdelta.experiment.runner import Events, Job
 from kdelta.guest import binary, image, pressure
 from kdelta.guest.jobs import jobs_text
 from kdelta.kernel.progress import Progress
-from kdelta.machine import boot, guests, hostfacts, plugin, probe
+from kdelta.machine import boot, guests, plugin, probe
 from kdelta.machine.options import Accel, GuestSpec, common_port
 from kdelta.machine.qemu import binary_name
-from kdelta.model import Arch, Experiment, Kernel, Metric
+from kdelta.model import Arch, Experiment, Kernel, MachineOptions, Metric, plans
 from kdelta.results import answer, leaks
 from kdelta.spec.workloads import Workload
 from kdelta.store.store import Store
@@ -43,20 +40,14 @@ class Ground(Struct, frozen=True, kw_only=True):
     qemus: dict[Arch, probe.Qemu]
 
 
-def new_id(now: datetime, token: Callable[[int], str] = secrets.token_hex) -> str:
-    """An experiment's id: sortable by time, unique by chance."""
-    return f"{now:%Y%m%d-%H%M%S}-{token(2)}"
-
-
 def _trial(qemu: probe.Qemu, kernel: Kernel, program: Path) -> tuple[bool, str]:
     """Boot ``kernel`` under KVM with no job: does it come up?"""
     with tempfile.TemporaryDirectory(prefix="kdelta-kvm-") as folder:
-        experiment = Experiment(id="kvm-trial", mode="timed", kernels=(kernel,), cases=())
         guest = GuestSpec(
             kernel=kernel,
             mode="timed",
             accel="kvm",
-            options=experiment.machine,
+            options=MachineOptions(),
             mitigations="default",
             qemu=qemu.path,
             qemu_version=qemu.version,
@@ -88,7 +79,7 @@ def survey(kernels: Sequence[Kernel], kvm: str, chosen_qemu: str, programs: Mapp
 def case_metrics(experiment: Experiment, workloads: Mapping[str, Workload]) -> dict[int, tuple[Metric, ...]]:
     """The metrics of every case, by case index."""
     found = {index: workloads[case.workload] for index, case in enumerate(experiment.cases)}
-    if experiment.kind == leaks.KIND:
+    if isinstance(experiment.plan, plans.Leaks):
         return dict.fromkeys(found, leaks.METRICS)
     if experiment.mode == "exact":
         return {index: exact_metrics(workload.part, workload.parts_per_op) for index, workload in found.items()}
@@ -102,28 +93,6 @@ def programs_for(kernels: Sequence[Kernel], extra: Sequence[Path]) -> dict[Arch,
     return {arch: binary.build(arch, cache=paths.cache_dir(), wis_dir=wis_dir) for arch in sorted(arches)}
 
 
-def new_experiment(template: Experiment, rng_seed: int | None, now: Callable[[], datetime]) -> Experiment:
-    """``template`` with an id, a time, a seed and this host's identity.
-
-    Raises:
-        UserError: the kernels are of several architectures.
-    """
-    if len({kernel.arch for kernel in template.kernels}) > 1:
-        raise UserError("kernels of different architectures cannot be compared: their instructions are not the same")
-    stamp = now()
-    seed = secrets.randbelow(1 << 31) if rng_seed is None else rng_seed
-    if template.mode == "exact" and rng_seed is None:
-        seed = 0
-    return msgspec.structs.replace(
-        template,
-        id=new_id(stamp),
-        created_at=stamp.astimezone(UTC).isoformat(timespec="seconds"),
-        seed=seed,
-        tool_version=__version__,
-        host=hostfacts.identity(),
-    )
-
-
 def _check_cases(experiment: Experiment, workloads: Mapping[str, Workload]) -> None:
     for case in experiment.cases:
         workload = workloads.get(case.workload)
@@ -133,6 +102,11 @@ def _check_cases(experiment: Experiment, workloads: Mapping[str, Workload]) -> N
             )
         if experiment.mode == "exact" and workload.exact_ops == 0:
             raise UserError(f"case {case.name}: its loop never returns, so it has no exact mode; add --timed")
+
+
+def _reuses(plan: plans.Plan) -> bool:
+    """Whether boots of the same identity are taken over; a bisection must not boot the same commit twice."""
+    return isinstance(plan, plans.Bisect) or (isinstance(plan, plans.Run | plans.Sweep | plans.Check) and plan.reuse)
 
 
 def prepare(
@@ -147,7 +121,7 @@ def prepare(
 ) -> Job:
     """Make ``experiment`` ready to run: programs compiled, machine surveyed, plugin built.
 
-    An exact experiment whose ``extra`` says ``reuse`` takes over boots of the same identity from the store.
+    An exact experiment whose plan says ``reuse`` takes over boots of the same identity from the store.
 
     Raises:
         UserError: a case whose workload is missing. HostError: no QEMU, no compiler.
@@ -200,6 +174,6 @@ def prepare(
         time_budget_s=time_budget_s,
         workers=cores if experiment.mode == "exact" else 1,
         identity=(lambda plan: guests.identity(site, plan)) if experiment.mode == "exact" else None,
-        recall=store.identical if experiment.extra.get("reuse") == "yes" else None,
-        gaps=experiment.kind == "sweep",
+        recall=store.identical if _reuses(experiment.plan) else None,
+        gaps=experiment.in_steps,
     )

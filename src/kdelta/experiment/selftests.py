@@ -31,6 +31,7 @@ LIMIT_S = 300  # of one program; pidfd takes 98 s under emulation
 _SHOWN = 5
 _KTAP_BYTES = 1 << 20
 _JOB = "selftest"
+_BUILT = ("src", "src-debian")
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -64,8 +65,13 @@ def refuse_unbuilt(texts: Sequence[str]) -> None:
         UserError: naming the first.
     """
     for text in texts:
-        if parse_kernel(text).kind not in ("src", "src-debian"):
+        if parse_kernel(text).kind not in _BUILT:
             raise UserError(f"--selftests: {text} is not built from source; write src:TREE or src:debian:VERSION")
+
+
+def built(kernels: Sequence[Kernel]) -> bool:
+    """Whether all kernels were built here from source."""
+    return all(parse_kernel(kernel.spec).kind in _BUILT for kernel in kernels)
 
 
 def _archive(program: Path, built: Sequence[Suite], jobs: str) -> bytes:

@@ -9,14 +9,14 @@ store with the boot: results are made from there, again whenever they are asked 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from kdelta import paths
-from kdelta.attribution import holds, traces
+from kdelta.attribution import holds
 from kdelta.errors import HostError, UserError
 from kdelta.experiment import prepare
 from kdelta.guest import image, protocol
@@ -25,14 +25,11 @@ from kdelta.kernel import naming, symbols
 from kdelta.machine import boot, guests
 from kdelta.machine.options import GuestSpec, common_port
 from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, RunResult
+from kdelta.results import traces
 from kdelta.spec import collectors
-from kdelta.spec.collectors import Collector
 from kdelta.spec.workloads import Workload
 from kdelta.store.store import Store
 
-Voice = prepare.Voice
-KIND = "trace"
-HOLD = "hold"  # not a collector set of the tracefs, but the counting plugin
 _REPETITIONS_WORTH = 32  # operations counted by default: so many exact repetitions
 
 
@@ -41,52 +38,18 @@ def ops_of(workload: Workload, asked: int | None) -> int:
     return asked or _REPETITIONS_WORTH * workload.exact_ops
 
 
-def new(
-    template: Experiment,
-    sets: Sequence[Collector],
-    workloads: Mapping[str, Workload],
-    ops: int | None,
-    now: Callable[[], datetime],
-) -> Experiment:
-    """An experiment of kind ``trace`` with the kernels, cases and machine of ``template``; no ``sets``: of exact holds.
-
-    Raises:
-        UserError: a case whose loop never returns, so that no operations can be counted off.
+def refuse_endless(cases: Sequence[Case], workloads: Mapping[str, Workload]) -> None:
+    """Raises:
+    UserError: a case whose loop never returns, so that no operations can be counted off.
     """
-    exact = not sets
-    for case in template.cases:
+    for case in cases:
         if workloads[case.workload].exact_ops == 0:
             raise UserError(f"case {case.name}: its loop never returns, so its operations cannot be traced one by one")
-    extra = {key: value for key, value in template.extra.items() if key == "folders"}
-    extra |= {"what": ",".join(one.name for one in sets) or HOLD}
-    if ops is not None:
-        extra["ops"] = str(ops)
-    # Memory pressure is for measuring: it would only be traced too.
-    cases = tuple(replace(case, pressure="") for case in template.cases)
-    return prepare.new_experiment(
-        replace(
-            template,
-            cases=cases,
-            kind=KIND,
-            mode="exact" if exact else "timed",
-            blocks=1,
-            looks=(),
-            mitigations=("default",),
-            extra=extra,
-        ),
-        0,
-        now,
-    )
-
-
-def sets_of(experiment: Experiment) -> tuple[Collector, ...]:
-    """The collector sets of a stored experiment."""
-    return collectors.choose(experiment.extra.get("what", ""), collectors.catalogue())
 
 
 def _jobs(experiment: Experiment, kernel: Kernel, workloads: Mapping[str, Workload]) -> str:
-    sets = sets_of(experiment)
-    asked = int(experiment.extra["ops"]) if "ops" in experiment.extra else None
+    sets = traces.sets_of(experiment)
+    asked = traces.plan_of(experiment).ops
     places = [(case, one) for case in experiment.cases for one in sets]
     effort = replace(experiment.effort, repetitions=1)
     return jobs_text(
@@ -127,7 +90,7 @@ def _run(
             port=common_port(experiment.kernels, experiment.mode),
         )
         payload = image.payload(program, _data(workloads, experiment.cases), _jobs(experiment, kernel, workloads))
-        jobs = len(experiment.cases) * len(sets_of(experiment))
+        jobs = len(experiment.cases) * len(traces.sets_of(experiment))
         limit_s = experiment.machine.boot_limit_s + jobs * experiment.effort.limit_ms / 1000
         return boot.run(guest, payload, limit_s)
 
@@ -136,7 +99,7 @@ def _kept(
     experiment: Experiment, index: int, raw: boot.RawBoot, started_at: str, machine: Mapping[str, str]
 ) -> BootResult:
     """The boot as it is stored: the stream is the record, a run says only how its case went in every set."""
-    sets = 1 if experiment.extra.get("what") == HOLD else len(sets_of(experiment))
+    sets = len(traces.sets_of(experiment)) or 1
     done = {r.j: r for r in raw.records if isinstance(r, protocol.Done)}
     runs = []
     for case in range(len(experiment.cases)):
@@ -201,14 +164,13 @@ def execute_holds(
     store: Store,
     voice: prepare.Voice,
     workloads: Mapping[str, Workload],
-    folders: Sequence[Path] = (),
 ) -> None:
-    """Count instructions in mutexes, exactly, for an experiment whose ``what`` is ``hold``; each boot is stored whole.
+    """Count instructions in mutexes, exactly, for a trace without collector sets; each boot is stored whole.
 
     Raises:
         HostError: no QEMU, no compiler, or the disk is full. GuestError: the plugin's output is damaged.
     """
-    job = prepare.prepare(experiment, workloads, store, voice, extra=folders)
+    job = prepare.prepare(experiment, workloads, store, voice, extra=tuple(map(Path, experiment.folders)))
     done = store.done(experiment.id)
     job.site.tmp.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="holds-", dir=job.site.tmp) as scratch:
@@ -234,40 +196,18 @@ def execute_holds(
     voice.boots(len(experiment.kernels), len(experiment.kernels), "done")
 
 
-def _hold_results(store: Store, experiment: Experiment) -> tuple[traces.SetResult, ...]:
-    aliases = collectors.catalogue()["locks"].aliases
-    found = []
-    boots = {row.kernel: row for row in store.boots(experiment.id)}
-    for case, named in enumerate(experiment.cases):
-        for index, kernel in enumerate(experiment.kernels):
-            if index not in boots:
-                continue
-            stored = store.boot(experiment.id, boots[index].block, boots[index].slot)
-            run = next((run for run in stored.runs if run.case == case), None)
-            state, why = (run.state, run.why) if run else (stored.state if stored.state != "ok" else "lost", stored.why)
-            one = traces.SetResult(
-                collector=HOLD, title="Lock holds", kernel=kernel.label, case=named.name, state=state, why=why
-            )
-            if run is not None and run.state == "ok":
-                probe, warnings = holds.result(run.facts, aliases)
-                one = replace(one, ops=int(run.facts["ops"]), probes=(probe,), warnings=tuple(warnings))
-            found.append(one)
-    return tuple(found)
-
-
 def execute(
     experiment: Experiment,
     store: Store,
     voice: prepare.Voice,
     workloads: Mapping[str, Workload],
-    folders: Sequence[Path] = (),
 ) -> None:
     """Boot every kernel that has not been traced yet; each boot is stored before the next one starts.
 
     Raises:
         HostError: no QEMU, no compiler, or the disk is full.
     """
-    programs = prepare.programs_for(experiment.kernels, folders)
+    programs = prepare.programs_for(experiment.kernels, tuple(map(Path, experiment.folders)))
     ground = prepare.survey(experiment.kernels, experiment.machine.kvm, experiment.machine.qemu, programs)
     machine = {"accel": ground.accel, "qemu": "; ".join(qemu.text for qemu in ground.qemus.values())}
     done = store.done(experiment.id)
@@ -281,47 +221,16 @@ def execute(
     voice.boots(len(experiment.kernels), len(experiment.kernels), "done")
 
 
-def results(store: Store, name: str) -> tuple[Experiment, tuple[traces.SetResult, ...]]:
-    """Everything that the experiment ``name`` found, from the store alone: by case, set and kernel.
-
-    Raises:
-        UserError: no such experiment, or one of another kind.
-    """
-    experiment = store.experiment(name)
-    if experiment.kind != KIND:
-        raise UserError(f"experiment {experiment.id} is no trace; kdelta report shows it")
-    if experiment.extra.get("what") == HOLD:
-        return experiment, _hold_results(store, experiment)
-    sets = sets_of(experiment)
-    found: dict[tuple[int, int], traces.SetResult] = {}
-    for plan in sorted(store.done(experiment.id)):
-        stored = store.boot(experiment.id, *plan)
-        kernel = experiment.kernels[stored.plan.kernel]
-        records = protocol.parse(stored.stream).records
-        for job in range(len(experiment.cases) * len(sets)):
-            found[job, stored.plan.kernel] = traces.evaluate(
-                sets[job % len(sets)],
-                records,
-                job,
-                kernel=kernel.label,
-                case=experiment.cases[job // len(sets)].name,
-                config=kernel.config,
-                boot=(stored.state, stored.why),
-            )
-    return experiment, tuple(found[key] for key in sorted(found))
-
-
 def run(
     experiment: Experiment,
     store: Store,
     voice: prepare.Voice,
     workloads: Mapping[str, Workload],
-    folders: Sequence[Path] = (),
 ) -> None:
     """Boot what has not been booted yet, in the way that the experiment asks for.
 
     Raises:
         HostError: see ``execute`` and ``execute_holds``; stored boots stay, and running again goes on after them.
     """
-    way = execute_holds if experiment.extra.get("what") == HOLD else execute
-    way(experiment, store, voice, workloads, folders)
+    way = execute if traces.sets_of(experiment) else execute_holds
+    way(experiment, store, voice, workloads)

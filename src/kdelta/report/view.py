@@ -299,7 +299,7 @@ def _sweep(sweep: Sweep, kernels: frozenset[str]) -> SweepTable:
 def _shown(result: ExperimentResult, detail: Detail, options: Options) -> list[CellResult]:
     """The cells that the tables show: primary metrics (all where a case has none), and no sweep twice."""
     swept = {(s.cell.case, s.cell.cgroup, s.cell.mitigations, s.cell.metric) for s in detail.sweeps}
-    if result.experiment.kind != "sweep":
+    if not result.experiment.in_steps:
         swept = set()
     with_primary = {_case_key(cell) for cell in result.results if cell.primary}
     return [

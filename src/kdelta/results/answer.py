@@ -17,7 +17,7 @@ from kdelta import verdict
 from kdelta.attribution import because, moved, profiles
 from kdelta.attribution.exact import exact_metrics
 from kdelta.errors import UserError
-from kdelta.model import CellResult, Experiment, ExperimentResult, Metric, Mitigations, Profile, Warn
+from kdelta.model import CellResult, Experiment, ExperimentResult, Metric, Mitigations, Profile, Warn, plans
 from kdelta.results import sweep, versions
 from kdelta.results.detail import details
 from kdelta.results.floors import current_floors
@@ -28,7 +28,6 @@ from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
 from kdelta.verdict.words import SEED_CAUSES
 
-NO_NAMES = "no-names"  # of extra facts: why kernels have no function names, a line "LABEL: REASON" each
 _SEVERAL = "with several tasks: "
 _BECAUSE_KEPT = 12  # functions in the JSON result; `kdelta why` has all
 _SIDE_FIGURES = ("rep_bytes", "rep_executions")
@@ -37,8 +36,7 @@ Chosen = dict[tuple[int, str], dict[int, Profile]]  # [case, mitigations][kernel
 
 
 def _folders(experiment: Experiment) -> tuple[Path, ...]:
-    paths = [Path(line) for line in experiment.extra.get("folders", "").splitlines() if line]
-    return tuple(path for path in paths if path.is_dir())
+    return tuple(path for path in map(Path, experiment.folders) if path.is_dir())
 
 
 def workloads_of(experiment: Experiment) -> dict[str, workloads.Workload]:
@@ -146,7 +144,7 @@ def profiles_of(experiment: Experiment, store: Store, row: CellResult) -> tuple[
 
 
 def _of_row(row: CellResult) -> tuple[str, ...]:
-    return tuple(f"{label}: " for label in (row.baseline_label, row.patched_label))
+    return tuple(dict.fromkeys((row.baseline_label, row.patched_label)))
 
 
 def _explain(experiment: Experiment, row: CellResult, chosen: Chosen) -> CellResult:
@@ -160,7 +158,8 @@ def _explain(experiment: Experiment, row: CellResult, chosen: Chosen) -> CellRes
     if before is None or after is None:
         return row
     if not all(moved.has_names(profile) for profile in (before, after)):
-        told = [line for line in experiment.extra.get(NO_NAMES, "").splitlines() if line.startswith(_of_row(row))]
+        why = experiment.annotations.nameless
+        told = [f"{label}: no function names: {why[label]}" for label in _of_row(row) if label in why]
         missing = Warn("no-symbols", f"{'; '.join(told) or 'no function names'}; totals only")
         return replace(row, warnings=(*row.warnings, missing))
     deltas = tuple(d for d in because.differences(before, after) if d.delta)
@@ -262,7 +261,7 @@ def judged(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> t
 
 def _swept(detail: Detail, experiment: Experiment, store: Store, numbers: Sequence[Number], chosen: Chosen) -> Detail:
     """``detail`` of a sweep with its steps, and the functions behind them instead of those against the first kernel."""
-    if experiment.kind != "sweep":
+    if not experiment.in_steps:
         return detail
     data = cells_of(experiment, store, numbers)
     found = sweep.sweeps(experiment, data, floors_of(experiment, store), metrics_of(experiment), chosen)
@@ -270,9 +269,11 @@ def _swept(detail: Detail, experiment: Experiment, store: Store, numbers: Sequen
 
 
 def _told(experiment: Experiment) -> tuple[Warn, ...]:
-    """What was found out around the measurement, by warning code: the machine code, the selftests."""
-    facts = ((key.removeprefix("note:"), text) for key, text in experiment.extra.items() if key.startswith("note:"))
-    return tuple(Warn(code, line) for code, text in facts for line in text.splitlines())
+    """What was found out around the measurement: whom it follows, the machine code, the selftests."""
+    plan = experiment.plan
+    follows = plan.follows if isinstance(plan, plans.Compare) else ""
+    text = f"fresh boots of what experiment {follows} left undecided; its own boots are not used"
+    return (*([Warn("follows", text)] if follows else []), *experiment.annotations.notes)
 
 
 def _taken_over(boots: Sequence[BootRow]) -> tuple[Warn, ...]:
@@ -344,7 +345,7 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
         boots_done=len(boots),
         boots_planned=planned,
         boots_faulty=_faulty(experiment, boots),
-        gate=experiment.extra.get("gate", ""),
+        gate=experiment.annotations.gate,
         warnings=(*_told(experiment), *_taken_over(boots), *_unknown(experiment, boots), *versions.remarks(experiment)),
     )
     detail = details(experiment, store, numbers, rows, chosen, views)

@@ -17,7 +17,6 @@ from kdelta.model import Experiment, Kernel, Metric, State
 from kdelta.stats import slopes
 from kdelta.store.store import Store
 
-KIND = "leaks"
 # One word more on each kernel's command line: caches that are not merged are named by what is in them.
 KERNEL_WORDS = "slab_nomerge"
 BATCHES = 3

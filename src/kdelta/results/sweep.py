@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from kdelta import verdict
 from kdelta.attribution import because
-from kdelta.kernel.partial import Absent
-from kdelta.model import Experiment, FunctionDelta, Metric, Mitigations, Profile, State, Word
+from kdelta.model import Experiment, FunctionDelta, Gap, Metric, Mitigations, Profile, State, Word
 from kdelta.results.types import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
 from kdelta.results.versions import Version, versions_of
 from kdelta.stats import exact
@@ -89,7 +88,7 @@ def _points(
     kernel = count()
     return tuple(
         SweepPoint(kernel=one.label, value=None, state="failed", why=one.why)
-        if isinstance(one, Absent)
+        if isinstance(one, Gap)
         else _point(one.label, boots.get(index := next(kernel), ()), unseen.get(index, ""))
         for one in versions
     )

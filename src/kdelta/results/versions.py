@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The versions of a sweep in order: its kernels, and between them those that do not build or could not be fetched.
 
-An absent version is no kernel, so it stands in ``Experiment.extra["gaps"]`` with its place among all versions. Pure.
+An absent version is no kernel, so it stands in ``Annotations.gaps`` with its place among all versions. Pure.
 """
 
 from __future__ import annotations
@@ -9,40 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-import msgspec
+from msgspec.structs import replace
 
-from kdelta.errors import UserError
 from kdelta.kernel.debver import version_key
-from kdelta.kernel.partial import Absent
-from kdelta.model import Experiment, Kernel, Warn
+from kdelta.model import Experiment, Gap, Kernel, Warn
 
-Version = Kernel | Absent
+Version = Kernel | Gap
 
 
-def gaps_text(versions: Sequence[Version]) -> str:
-    """The absent ones with their places, as ``Experiment.extra["gaps"]`` keeps them; "" where there is none."""
-    gaps = [(place, one) for place, one in enumerate(versions) if isinstance(one, Absent)]
-    return msgspec.json.encode(gaps).decode() if gaps else ""
+def gaps_in(versions: Sequence[Version]) -> tuple[Gap, ...]:
+    """The gaps with their places among ``versions``."""
+    return tuple(replace(one, place=place) for place, one in enumerate(versions) if isinstance(one, Gap))
 
 
 def versions_of(experiment: Experiment) -> tuple[Version, ...]:
-    """All that was asked for, in order: the kernels of ``experiment`` with the absent ones at their places.
-
-    Raises:
-        UserError: the list of gaps is damaged.
-    """
+    """All that was asked for, in order: the kernels of ``experiment`` with the gaps at their places."""
     versions: list[Version] = list(experiment.kernels)
-    try:
-        gaps = msgspec.json.decode(experiment.extra.get("gaps") or "[]", type=list[tuple[int, Absent]])
-    except msgspec.MsgspecError as error:
-        raise UserError(f"experiment {experiment.id}: its list of gaps is damaged ({error}); import it anew") from None
-    for place, one in sorted(gaps, key=lambda gap: gap[0]):
-        versions.insert(max(0, place), one)
+    for gap in sorted(experiment.annotations.gaps, key=lambda gap: gap.place):
+        versions.insert(max(0, gap.place), gap)
     return tuple(versions)
 
 
 def oldest_first(versions: Sequence[Version]) -> tuple[Version, ...]:
-    """Kernels by release; an absent one has none, so it stays behind the kernel that it stood behind."""
+    """Kernels by release; a gap has none, so it stays behind the kernel that it stood behind."""
     head: list[Version] = []
     groups: list[tuple[Kernel, list[Version]]] = []
     for one in versions:
@@ -63,14 +52,14 @@ def _gaps(experiment: Experiment) -> tuple[Warn, ...]:
     """Absent versions with their reasons; neighbours that share one stand together."""
     reasons: dict[str, list[str]] = {}
     for one in versions_of(experiment):
-        if isinstance(one, Absent):
+        if isinstance(one, Gap):
             reasons.setdefault(one.why, []).append(one.label)
     return tuple(Warn("gap", f"{', '.join(labels)} left out: {why}") for why, labels in reasons.items())
 
 
 def _compiler_changes(experiment: Experiment) -> tuple[Warn, ...]:
-    """Where neighbours were built by different compilers (``extra["compilers"]``, a line per kernel): never hidden."""
-    compilers = experiment.extra.get("compilers", "").split("\n")
+    """Where neighbours were built by different compilers (``Annotations.compilers``): never hidden."""
+    compilers = experiment.annotations.compilers
     if len(compilers) != len(experiment.kernels):
         return ()
     known = [(k.label, built) for k, built in zip(experiment.kernels, compilers, strict=True) if built]

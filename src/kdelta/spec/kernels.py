@@ -16,19 +16,13 @@ from msgspec import Struct
 
 from kdelta.errors import UserError
 from kdelta.model import Arch
+from kdelta.model import PatchRef as PatchRef
 
 MAX_CHARS = 16_384
 _LABEL = re.compile(r"^([A-Za-z0-9][A-Za-z0-9_.@%-]{0,63})=(?=\S)")
 _VERSION = re.compile(r"^\d{1,5}\.\d{1,5}(\.\d{1,5})?([-~+][A-Za-z0-9.+~-]{1,100})?$", re.ASCII)
 _OPTIONS = ("cmdline", "config", "arch")
 _ARCHES: dict[str, Arch] = {"x86_64": "x86_64", "amd64": "x86_64", "arm64": "arm64", "aarch64": "arm64"}
-
-
-class PatchRef(Struct, frozen=True):
-    """A patch to apply, or with ``reverse`` to take out."""
-
-    path: str
-    reverse: bool = False
 
 
 class KernelSpec(Struct, frozen=True, kw_only=True):
@@ -108,3 +102,17 @@ def split(text: str) -> tuple[KernelSpec, str]:
         config=options.get("config", ""),
     )
     return bare, source
+
+
+def joined(spec: KernelSpec, source: str) -> str:
+    """The inverse of ``split``: a kernel's name from its SOURCE and the options and label of ``spec``."""
+    if any(sign in source for sign in ",='\""):  # they would end it, or begin an option or a label
+        source = _quoted(source)
+    given = {"cmdline": spec.cmdline, "config": spec.config, "arch": spec.arch if spec.arch != "x86_64" else ""}
+    options = "".join(f",{key}={_quoted(value)}" for key, value in given.items() if value)
+    return f"{spec.label}={source}{options}" if spec.label else source + options
+
+
+def _quoted(value: str) -> str:
+    """``value`` as one word of ``_split_options``: in double quotes, its own double quotes in single ones."""
+    return '"' + value.replace('"', '"\'"\'"') + '"'

@@ -6,6 +6,7 @@ docs/methodology.md says why each rule is what it is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 
@@ -149,7 +150,10 @@ def _timed(
     blank: CellResult, a: Sequence[Observation], b: Sequence[Observation], metric: Metric, experiment: Experiment
 ) -> CellResult:
     pairs = paired_blocks(
-        (blank.baseline_label, blank.patched_label), a, b, float(experiment.extra.get("steal_limit_percent", "inf"))
+        (blank.baseline_label, blank.patched_label),
+        a,
+        b,
+        math.inf if experiment.steal_limit_percent is None else experiment.steal_limit_percent,
     )
     looks = experiment.looks or (max(experiment.blocks, 1),)
     index, used = at_look(pairs, looks)
@@ -270,11 +274,9 @@ def still_undecided(
     """The cases, by index, that need further blocks.
 
     A case is decided when each of its primary cells has a verdict other than inconclusive, or can have none
-    (its state is not ok). With ``extra["precision_percent"]`` it is decided when each interval's half-width is
+    (its state is not ok). With a ``precision_percent`` it is decided when each interval's half-width is
     below that instead. A case without data is undecided.
     """
-    precision = experiment.extra.get("precision_percent")
-    limit = float(precision) if precision else None
     results = judge(experiment, data, floors, metrics)
     undecided: set[int] = set()
     for index, case in enumerate(experiment.cases):
@@ -282,7 +284,7 @@ def still_undecided(
         names = {m.name for m in known if m.primary} or {m.name for m in known[:1]}
         identity = (case.name, case.params, case.cgroup)
         mine = [r for r in results if (r.case, r.params, r.cgroup) == identity and r.metric in names]
-        if not mine or not all(_decided(r, limit) for r in mine):
+        if not mine or not all(_decided(r, experiment.precision_percent) for r in mine):
             undecided.add(index)
     return undecided
 

@@ -9,14 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from kdelta.errors import HostError, UserError
-from kdelta.experiment import bisect, prepare, runner
+from kdelta.experiment import bisect, prepare, runner, templates
 from kdelta.kernel import history
 from kdelta.kernel.build import BuildError
-from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series
+from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series, plans
 from kdelta.spec import workloads
 from kdelta.spec.kernels import KernelSpec
 from kdelta.store.store import Store
@@ -115,13 +114,9 @@ class World:
         return BootResult(plan=plan, state="ok", runs=(RunResult(case=0, state="ok", series=series, profile=profile),))
 
     def start(self) -> str:
-        base = KernelSpec(text="", kind="src", target=str(self.tree))
-        question = bisect.Question(base=base, good=self.line[0], bad=self.line[-1], metric="instructions")
-        extra = {"question": msgspec.json.encode(question).decode(), "reuse": "yes"}
-        template = Experiment(
-            id="", kind="bisect", mode="exact", kernels=(), cases=(Case(workload="pipe"),), blocks=3, extra=extra
-        )
-        experiment = prepare.new_experiment(template, None, self.clock)
+        plan = plans.Bisect(tree=str(self.tree), good=self.line[0], bad=self.line[-1], metric="instructions")
+        asked = templates.Asked(cases=(Case(workload="pipe"),))
+        experiment = templates.created(templates.bisect(asked, "exact", plan), None, self.clock)
         self.store.create(experiment)
         return experiment.id
 
@@ -145,7 +140,7 @@ def test_the_commit_is_named_and_confirmed_against_its_parent(world: World) -> N
     )  # fmt: skip
     assert (answer.good_value, answer.bad_value, answer.parent) == (3000.0, 3400.0, world.line[CULPRIT - 1])
     confirmed = world.store.experiment(answer.confirmation)
-    assert confirmed.kind == "compare" and confirmed.extra == {"bisect": answer.experiment}
+    assert confirmed.plan == plans.Compare(confirms=answer.experiment)
     assert [kernel.label for kernel in confirmed.kernels] == [
         name[:12] for name in world.line[CULPRIT - 1 : CULPRIT + 1]
     ]

@@ -6,15 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 from test_bisect import CULPRIT, Voice, World, tree
 
-from kdelta.experiment import bisect, prepare, runner
-from kdelta.model import BootResult, Case, Kernel, PlannedBoot, RunResult, Series
+from kdelta.experiment import bisect, runner, templates
+from kdelta.model import BootResult, Case, Kernel, PlannedBoot, RunResult, Series, plans
 from kdelta.spec import workloads
-from kdelta.spec.kernels import KernelSpec
 from kdelta.store.store import Store
 
 __all__ = ["tree"]  # the fixture
@@ -47,20 +45,12 @@ class TimedWorld(World):
         return BootResult(plan=plan, state="ok", runs=(RunResult(case=0, state="ok", series=series),))
 
     def start(self) -> str:
-        base = KernelSpec(text="", kind="src", target=str(self.tree))
-        question = bisect.Question(
-            base=base, good=self.line[self.ends[0]], bad=self.line[self.ends[1]], metric="throughput"
-        )
-        extra = {"question": msgspec.json.encode(question).decode()}
-        template = self.template(extra)
-        experiment = prepare.new_experiment(template, None, self.clock)
+        good, bad = (self.line[end] for end in self.ends)
+        plan = plans.Bisect(tree=str(self.tree), good=good, bad=bad, metric="throughput")
+        asked = templates.Asked(cases=(Case(workload="pipe"),))
+        experiment = templates.created(templates.bisect(asked, "timed", plan), None, self.clock)
         self.store.create(experiment)
         return experiment.id
-
-    def template(self, extra: dict[str, str]) -> bisect.Experiment:
-        return bisect.Experiment(
-            id="", kind="bisect", mode="timed", kernels=(), cases=(Case(workload="pipe"),), blocks=0, extra=extra
-        )
 
     def go_on(self, name: str) -> bisect.Answer:
         known = workloads.catalogue()

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from test_judge import COUNT, TIME, boots, experiment
 
 from kdelta.experiment import follow_up
-from kdelta.model import CellResult
+from kdelta.model import Annotations, CellResult, plans
 from kdelta.stats.paired import MIN_PAIRS
 from kdelta.verdict import CellData, judge
 
@@ -37,11 +37,11 @@ def test_only_what_is_undecided_is_asked_again_with_the_boots_that_it_needs() ->
     plan: dict[str, object] = {"looks": (8,), "blocks": 8}
     rows = answers(plan, 0.02, 0.02, 8)
     assert [row.verdict for row in rows] == ["inconclusive", "regressed"]
-    asked = replace(experiment(cases=2), extra={"gate": "closed", "folders": "x", "note:code": "same"})
+    asked = replace(experiment(cases=2), folders=("x",), annotations=Annotations(gate="closed", followed_by="y"))
     fresh = follow_up.follow_up(asked, rows)
     assert fresh is not None and [case.name for case in fresh.cases] == ["pipe0"]
     assert fresh.blocks == rows[0].boots_needed and fresh.looks == follow_up.plan(fresh.blocks)
-    assert fresh.extra.keys() == {"folders", "note:follows"} and asked.id in fresh.extra["note:follows"]
+    assert (fresh.folders, fresh.plan, fresh.annotations) == (("x",), plans.Compare(follows=asked.id), Annotations())
 
 
 def test_the_boots_that_were_asked_for_decide_it_mostly() -> None:

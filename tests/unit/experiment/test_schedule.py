@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.experiment import schedule
-from kdelta.model import Case, Experiment, Kernel
+from kdelta.model import Case, Experiment, Kernel, plans
 
 
 def experiment(kernels: int, seed: int, blocks: int = 8, mode: str = "timed") -> Experiment:
     return Experiment(
         id="x",
+        plan=plans.Compare(),
         mode=mode,  # type: ignore[arg-type]
         kernels=tuple(
             Kernel(label=f"k{i}", spec="s", release="6", image_path="p", image_sha256="0") for i in range(kernels)

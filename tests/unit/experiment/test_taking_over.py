@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.experiment import runner
-from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, RunResult, Series
+from kdelta.model import Annotations, BootResult, Case, Experiment, Kernel, PlannedBoot, RunResult, Series, plans
 from kdelta.results import answer
 from kdelta.store.store import Store
 
@@ -34,8 +34,8 @@ def kernel(label: str) -> Kernel:
 
 def sweep(name: str, labels: str, mode: str = "exact", blocks: int = 3, **more: Any) -> Experiment:
     return Experiment(
-        id=name, kind="sweep", mode=cast(Any, mode), kernels=tuple(map(kernel, labels)), cases=(Case(workload="pipe"),),
-        blocks=blocks, created_at=f"2026-11-21T00:00:0{len(name)}", **more,
+        id=name, plan=plans.Sweep(), mode=cast(Any, mode), kernels=tuple(map(kernel, labels)),
+        cases=(Case(workload="pipe"),), blocks=blocks, created_at=f"2026-11-21T00:00:0{len(name)}", **more,
     )  # fmt: skip
 
 
@@ -138,9 +138,9 @@ def test_a_timed_version_that_does_not_boot_is_a_gap_and_the_rest_goes_on(bench:
 
 
 def test_a_growing_experiment_takes_kernels_and_nothing_else(store: Store) -> None:
-    first = sweep("a", "p", extra={"x": "1"})
+    first = sweep("a", "p", annotations=Annotations(gate="1"))
     store.create(first)
-    grown = replace(first, kernels=(*first.kernels, kernel("q")), extra={"x": "2"})
+    grown = replace(first, kernels=(*first.kernels, kernel("q")), annotations=Annotations(gate="2"))
     store.extend(grown)
     assert store.experiment("a") == grown
     assert store.experiments()[0].kernels == ("p", "q") and store.experiments()[0].boots_planned == 6

@@ -39,7 +39,7 @@ def _resolve(spec, progress):
     return kernel_of(spec, ingest.store(spec.text, data, origin="Arch"), spec.target)
 
 SOURCE = Source(prefix="arch", forms="arch:VERSION, arch:FIRST..LAST", about="Arch's archive", kinds=("arch",),
-                parse=_parse, expand=_expand, resolve=_resolve)
+                parse=_parse, write=lambda spec: "arch:" + spec.target, expand=_expand, resolve=_resolve)
 '''
 
 
@@ -69,6 +69,7 @@ def test_a_fourth_distribution_is_one_file() -> None:
         parse_kernel("nothing:6.1")
     spec = parse_kernel("mine=arch:6.2,cmdline=quiet")
     assert (spec.kind, spec.target, spec.label, spec.is_range) == ("arch", "6.2", "mine", False)
+    assert sources.written(spec) == 'mine=arch:6.2,cmdline="quiet"'
     assert resolve.resolve(spec).label == "mine"
     several = resolve.resolve_all([parse_kernel("arch:6.1..6.3")])
     assert [kernel.label for kernel in several] == ["6.1", "6.2", "6.3"]

@@ -11,10 +11,10 @@ from statistics import median
 
 import pytest
 import real_benchstat
-from broken_samples import broken_sweep
 from lxml import html
 from msgspec.structs import replace
-from report_samples import SAMPLES, cell, exact, experiment, gaps, sweep, timed, timed_sweep
+from report_samples import cell, exact, experiment, gaps, timed
+from sweep_samples import SAMPLES, broken_sweep, sweep, timed_sweep
 
 from kdelta.errors import UserError
 from kdelta.model import ExperimentResult

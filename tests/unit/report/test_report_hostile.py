@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broken_samples import broken_sweep
 from hostile import NASTY, inputs
 from hypothesis import HealthCheck, given, settings
 from lxml import etree, html
 from msgspec.structs import replace
-from report_samples import SAMPLES, exact, gaps, kernel, sweep, timed, timed_sweep
+from report_samples import exact, gaps, kernel, timed
 from rich.cells import cell_len
+from sweep_samples import SAMPLES, broken_sweep, sweep, timed_sweep
 from tap.parser import Parser
 
 from kdelta.model import ExperimentResult

@@ -14,7 +14,7 @@ from store_builders import kernel
 
 from kdelta.cli.main import run
 from kdelta.errors import UserError
-from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series
+from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series, plans
 from kdelta.report import agreement as layout
 from kdelta.results import agreement, answer
 from kdelta.store.store import Store
@@ -35,7 +35,14 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 
 def made(name: str, kernels: Sequence[Kernel] = (OLD, NEW), cases: Sequence[Case] = (PIPE,), **more: Any) -> Experiment:
-    fields: dict[str, Any] = {"mode": "exact", "blocks": 2, "host": {"cpu": "one"}, "tool_version": "0.1.0", **more}
+    fields: dict[str, Any] = {
+        "plan": plans.Compare(),
+        "mode": "exact",
+        "blocks": 2,
+        "host": {"cpu": "one"},
+        "tool_version": "0.1.0",
+        **more,
+    }
     return Experiment(id=name, kernels=tuple(kernels), cases=tuple(cases), created_at=f"2026-01-01 {name}", **fields)
 
 
@@ -231,7 +238,7 @@ def test_what_cannot_be_compared_is_one_line_that_says_why(store: Store) -> None
     save(store, made("other-case", cases=(LOOKUP,)), STEADY)
     timed("timed", (OLD, NEW), 1.1, store)
     timed("third", (OLD, kernel("6.6", image_sha256="d" * 64)), 1.1, store)
-    store.create(made("leak", mode="timed", kind="leaks"))
+    store.create(made("leak", mode="timed", plan=plans.Leaks()))
     for names, word in (
         (("here", "here"), "the same experiment"),
         (("here", "other-kernel"), "no kernel (image and command line) in common"),

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from kdelta.cli import leaks as cli
 from kdelta.errors import GuestError, RegressionFound
-from kdelta.model import BootResult, Case, Effort, Experiment, Kernel, PlannedBoot, RunResult, Series, State
+from kdelta.model import BootResult, Case, Effort, Experiment, Kernel, PlannedBoot, RunResult, Series, State, plans
 from kdelta.results import leaks
 from kdelta.results.leaks import Finding
 from kdelta.spec.workloads import catalogue, parse_case
@@ -91,7 +91,7 @@ def _experiment(boots: int) -> Experiment:
     return Experiment(
         id="20260101-000000-abcd",
         mode="timed",
-        kind="leaks",
+        plan=plans.Leaks(),
         kernels=kernels,
         cases=(Case(workload="pidfd_open", label="pidfd_open"), Case(workload="lifetimes", label="lifetimes")),
         blocks=boots,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import UserError
-from kdelta.model import BootResult, Experiment, Kernel, PlannedBoot, RunResult, Series
+from kdelta.model import BootResult, Experiment, Kernel, PlannedBoot, RunResult, Series, plans
 from kdelta.results import scaling
 from kdelta.spec.workloads import Workload, catalogue
 from kdelta.store.store import Store
@@ -48,7 +48,12 @@ def test_efficiency_is_throughput_per_task_relative_to_the_fewest(known: dict[st
     kernel = Kernel(label="k", spec="k", release="6.12", image_path="/x", image_sha256="a" * 64)
     cases = tuple(scaling.grid("thread_spawn:mode=threads", (2, 1, 4), known))
     experiment = Experiment(
-        id="20260101-000000-abcd", mode="timed", kind="run", kernels=(kernel,), cases=cases, blocks=1
+        id="20260101-000000-abcd",
+        mode="timed",
+        plan=plans.Scale(tasks=(1, 2, 4)),
+        kernels=(kernel,),
+        cases=cases,
+        blocks=1,
     )
     rates = {0: (80.0, 120.0), 1: (125.0,)}
     one = Series(metric="spawns", unit="ops/s", better="higher", values=(1.0,))

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kdelta.kernel import banner as banner_module
-from kdelta.kernel.partial import Absent
-from kdelta.kernel.sources import parse_kernel
-from kdelta.model import Case, Experiment, Kernel, Metric, Mode, Profile, State
+from kdelta.model import Annotations, Case, Experiment, Gap, Kernel, Metric, Mode, Profile, State, plans
 from kdelta.results.sweep import sweeps
 from kdelta.results.types import Sweep
-from kdelta.results.versions import Version, gaps_text
+from kdelta.results.versions import Version, gaps_in
 from kdelta.verdict import CellData, Observation
 
 INSTRUCTIONS = Metric(name="instructions", unit="instructions/op", better="lower", primary=True)
@@ -30,7 +28,7 @@ def experiment(versions: int, mode: Mode = "exact", blocks: int = 3) -> Experime
         Kernel(label=f"6.{i}", spec="", release="", image_path="", image_sha256=str(i)) for i in range(versions)
     )
     return Experiment(
-        id="s", kind="sweep", mode=mode, kernels=kernels, cases=(Case(workload="pipe"),), blocks=blocks, seed=7
+        id="s", plan=plans.Sweep(), mode=mode, kernels=kernels, cases=(Case(workload="pipe"),), blocks=blocks, seed=7
     )
 
 
@@ -168,9 +166,9 @@ def test_a_timed_gap_shifts_no_step() -> None:
 
 def test_an_absent_version_is_a_gap_with_its_reason_and_is_stepped_over() -> None:
     whole = experiment(3)
-    missing = Absent(label="6.9", spec=parse_kernel("src:./linux@v6.9"), why="does not build: x", by_host=False)
+    missing = Gap(label="6.9", spec="src:./linux@v6.9", why="does not build: x", by_host=False)
     line: list[Version] = [*whole.kernels[:1], missing, *whole.kernels[1:]]
-    one = replace(whole, extra={"gaps": gaps_text(line)})
+    one = replace(whole, annotations=Annotations(gaps=gaps_in(line)))
     figures = cells([[100.0] * 3, [100.0] * 3, [110.0] * 3])
     (found,) = sweeps(one, figures, {}, {"pipe": (INSTRUCTIONS,)}, {})
     assert [(p.kernel, p.value, p.state, p.why) for p in found.points] == [

@@ -4,9 +4,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kdelta.errors import UserError
-from kdelta.kernel.sources import parse_kernel
+from kdelta.kernel.sources import parse_kernel, written
 from kdelta.spec.kernels import PatchRef
 
 
@@ -75,3 +76,18 @@ def test_any_text_is_parsed_or_refused_but_never_crashes(text: str) -> None:
         parse_kernel(text)
     except UserError as error:
         assert "\n" not in str(error) or "\n" in text
+
+
+SPECS = (
+    "running", "deb:x y.deb", "debian:6.12.1-2/cloud", "debian:6.1..7.3/rt", "src:debian:6.12-my.patch",
+    "a=src:./t@v6.1+a.patch-b.patch", "b=\"x,y=z\"", "x=./b,cmdline='say \"hi\" it'\"'\"'s, x',arch=arm64,config=f",
+)  # fmt: skip
+
+
+@given(st.one_of(st.sampled_from(SPECS), st.text(st.sampled_from("ab=:,'\"/@+-. debian6src"), max_size=30)))
+def test_what_is_written_is_read_back(text: str) -> None:
+    try:
+        spec = parse_kernel(text)
+    except UserError:
+        return
+    assert replace(parse_kernel(written(spec)), text=text) == spec

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kdelta.model import Case, CellResult, Experiment, Kernel, Metric
+from kdelta.model import Case, CellResult, Experiment, Kernel, Metric, plans
 from kdelta.verdict import CellData, Observation, gate_holm, judge, still_undecided
 
 PLAN = (8, 12, 16, 20)
@@ -27,11 +27,12 @@ def kernel(label: str) -> Kernel:
 
 def experiment(
     *, mode: Literal["timed", "exact"] = "timed", kernels: int = 2, cases: int = 1, looks: tuple[int, ...] = PLAN,
-    blocks: int = 20, **extra: str,
+    blocks: int = 20, **more: float,
 ) -> Experiment:  # fmt: skip
     return Experiment(
         id="e", mode=mode, kernels=tuple(kernel("abc"[i]) for i in range(kernels)), blocks=blocks, looks=looks,
-        cases=tuple(Case(workload="pipe", params={"n": str(i)}, label=f"pipe{i}") for i in range(cases)), extra=extra,
+        cases=tuple(Case(workload="pipe", params={"n": str(i)}, label=f"pipe{i}") for i in range(cases)),
+        plan=plans.Compare(), **more,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -135,7 +136,7 @@ def test_a_fault_takes_its_whole_block_out_and_is_counted() -> None:
     stolen = replace(bad[3], value=b[3], state="ok", facts={"steal_percent": 7.0})
     data[1] = CellData(case=0, metric="latency", kernel=1, boots=(*bad[:3], stolen, *bad[4:]))
     (kept,) = judge(experiment(), data, {}, {"pipe": (TIME,)})
-    (dropped,) = judge(experiment(steal_limit_percent="5"), data, {}, {"pipe": (TIME,)})
+    (dropped,) = judge(experiment(steal_limit_percent=5.0), data, {}, {"pipe": (TIME,)})
     assert kept.boots == (12, 12) and "steal" in codes(kept) and dropped.boots == (11, 11)
 
 
@@ -216,8 +217,8 @@ def test_decided_cases_need_no_more_blocks() -> None:
     ]
     chosen = experiment(cases=3)
     assert still_undecided(chosen, data, {}, {"pipe": (TIME,)}) == {1, 2}
-    assert still_undecided(experiment(cases=2, precision_percent="0.5"), data, {}, {"pipe": (TIME,)}) == {0, 1}
-    assert still_undecided(experiment(cases=2, precision_percent="90"), data, {}, {"pipe": (TIME,)}) == set()
+    assert still_undecided(experiment(cases=2, precision_percent=0.5), data, {}, {"pipe": (TIME,)}) == {0, 1}
+    assert still_undecided(experiment(cases=2, precision_percent=90.0), data, {}, {"pipe": (TIME,)}) == set()
 
 
 def test_eight_blocks_decide_one_cell_but_no_grid() -> None:

@@ -12,7 +12,7 @@ from functools import cache
 
 from kdelta.errors import UserError
 from kdelta.kernel.sources._source import Source
-from kdelta.spec.kernels import KernelSpec, split
+from kdelta.spec.kernels import KernelSpec, joined, split
 
 
 @cache
@@ -56,3 +56,8 @@ def parse_kernel(text: str) -> KernelSpec:
     if not named or (colon and "/" not in prefix):
         raise UserError(f"kernel {text!r}: not a kernel; forms: {forms()}")
     return next(one for one in all_sources() if not one.prefix).parse(bare, named)
+
+
+def written(spec: KernelSpec) -> str:
+    """A text that ``parse_kernel`` reads as ``spec``; unlike ``spec.text`` also of one version out of a range."""
+    return joined(spec, source_of(spec).write(spec))

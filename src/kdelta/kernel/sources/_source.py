@@ -41,6 +41,8 @@ class Source(Struct, frozen=True, kw_only=True):
     kinds: tuple[str, ...]
     parse: Callable[[KernelSpec, str], KernelSpec]
     """(spec without a kind, what follows the prefix) -> spec. Pure."""
+    write: Callable[[KernelSpec], str]
+    """spec -> a text that ``parse`` reads as it, with the prefix, also of one version out of a range. Pure."""
     resolve: Callable[[KernelSpec, Progress], Kernel]
     """Fetch, unpack or build the one kernel that a spec names."""
     check: Callable[[KernelSpec], None] = _nothing

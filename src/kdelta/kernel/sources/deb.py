@@ -39,6 +39,7 @@ SOURCE = Source(
     about="a Debian package on disk",
     kinds=("deb",),
     parse=lambda spec, path: replace(spec, kind="deb", target=path),
+    write=lambda spec: f"deb:{spec.target}",
     resolve=_resolve,
     check=_check,
 )

@@ -29,6 +29,11 @@ def _parse(spec: KernelSpec, body: str) -> KernelSpec:
     return replace(spec, kind="debian", target=version(spec.text, named), flavour=flavour)
 
 
+def _write(spec: KernelSpec) -> str:
+    last = f"..{spec.last}" if spec.is_range else ""
+    return f"debian:{spec.target}{last}{f'/{spec.flavour}' if spec.flavour else ''}"
+
+
 def _label(found: DebianKernel) -> str:
     """The upstream version, since 6.1.0-56 says less than 6.1.192."""
     return found.upstream + (f"-{found.flavour}" if found.flavour else "")
@@ -62,6 +67,7 @@ SOURCE = Source(
     about="Debian's archive: the newest of a series, one version, or a range of series",
     kinds=("debian", "range"),
     parse=_parse,
+    write=_write,
     resolve=_resolve,
     expand=_expand,
 )

@@ -90,6 +90,7 @@ SOURCE = Source(
     about="a bzImage, a vmlinux or an arm64 Image",
     kinds=("image",),
     parse=lambda spec, path: replace(spec, kind="image", target=path),
+    write=lambda spec: spec.target,
     resolve=_resolve,
     check=check,
 )

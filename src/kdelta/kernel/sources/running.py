@@ -76,6 +76,7 @@ SOURCE = Source(
     about="the kernel that this machine is running, measured natively",
     kinds=("running",),
     parse=lambda spec, _: replace(spec, kind="running"),
+    write=lambda _: "running",
     resolve=lambda spec, _: resolve_running(spec),
     check=check,
 )

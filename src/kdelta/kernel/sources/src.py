@@ -39,6 +39,12 @@ def _parse(spec: KernelSpec, body: str) -> KernelSpec:
     return replace(spec, kind="src", target=tree, ref=ref, patches=patches)
 
 
+def _write(spec: KernelSpec) -> str:
+    patches = "".join(("+-" if patch.reverse else "+") + patch.path for patch in spec.patches)
+    tree = f"debian:{spec.target}" if spec.kind == "src-debian" else spec.target
+    return f"src:{tree}{f'@{spec.ref}' if spec.ref else ''}{patches}"
+
+
 def _check(spec: KernelSpec) -> None:
     from kdelta.kernel import source
 
@@ -57,6 +63,7 @@ SOURCE = Source(
     about="built here from a tree, a commit of it or Debian's source, with patches",
     kinds=("src", "src-debian"),
     parse=_parse,
+    write=_write,
     resolve=_resolve,
     check=_check,
     builds=True,

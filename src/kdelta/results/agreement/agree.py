@@ -8,15 +8,15 @@ effects stand side by side and get no verdict: boots of two experiments share no
 from __future__ import annotations
 
 from kdelta.errors import UserError
-from kdelta.model import Experiment
-from kdelta.results import answer, leaks
+from kdelta.model import Experiment, plans
+from kdelta.results import answer
 from kdelta.results.agreement.common import Measured, differences, shared
 from kdelta.results.agreement.counts import count_pairs
 from kdelta.results.agreement.effects import effect_pairs
 from kdelta.results.agreement.types import Agreement, Side
 from kdelta.store.store import Store
 
-_CHECKS = {"trace": "a trace", leaks.KIND: "a leak check"}  # kinds that measure no cost
+_CHECKS = ((plans.Trace, "a trace"), (plans.Leaks, "a leak check"))  # plans that measure no cost
 
 
 def compare(store: Store, here: str, there: str, *, all_metrics: bool = False) -> Agreement:
@@ -27,8 +27,9 @@ def compare(store: Store, here: str, there: str, *, all_metrics: bool = False) -
     """
     a, b = (store.experiment(name) for name in (here, there))
     for experiment in (a, b):
-        if experiment.kind in _CHECKS:
-            raise UserError(f"--against: experiment {experiment.id} is {_CHECKS[experiment.kind]}; name a measurement")
+        for plan, name in _CHECKS:
+            if isinstance(experiment.plan, plan):
+                raise UserError(f"--against: experiment {experiment.id} is {name}; name a measurement")
     if a.id == b.id:
         raise UserError(f"--against: {here} and {there} are the same experiment, {a.id}; name another one")
     if a.mode != b.mode:

@@ -97,27 +97,6 @@ class Effort(Struct, frozen=True, kw_only=True):
     batch_ops: int = 500
 
 
-class Experiment(Struct, frozen=True, kw_only=True):
-    """A question and the plan to answer it; everything needed to resume or rebuild it."""
-
-    id: str
-    mode: Mode
-    kernels: tuple[Kernel, ...]
-    cases: tuple[Case, ...]
-    mitigations: tuple[Mitigations, ...] = ("default",)
-    seed: int = 0
-    blocks: int = 8  # planned complete blocks (timed); seeds (exact)
-    looks: tuple[int, ...] = ()  # block counts at which a sequential plan looks; () = one look at the end
-    machine: MachineOptions = MachineOptions()
-    effort: Effort = Effort()
-    created_at: str = ""
-    tool_version: str = ""
-    host: dict[str, str] = field(default_factory=dict)
-    command: str = ""  # the line that reproduces it
-    kind: str = "compare"  # compare | run | sweep | bisect | calibrate
-    extra: dict[str, str] = field(default_factory=dict)
-
-
 class PlannedBoot(Struct, frozen=True, kw_only=True):
     """One boot of the schedule. ``slot`` is its position in the block; (block, slot) is unique."""
 
@@ -234,16 +213,3 @@ class CellResult(Struct, frozen=True, kw_only=True):
     because_text: str = ""
     warnings: tuple[Warn, ...] = ()
     extra: dict[str, float] = field(default_factory=dict)  # named side figures: rep bytes, k-best, spread
-
-
-class ExperimentResult(Struct, frozen=True, kw_only=True):
-    """Everything that a report shows; ``schema`` is what scripts depend on."""
-
-    experiment: Experiment
-    results: tuple[CellResult, ...]
-    boots_done: int = 0
-    boots_planned: int = 0
-    boots_faulty: tuple[str, ...] = ()  # one line per lost, panicked or hung boot, with its console's name
-    warnings: tuple[Warn, ...] = ()
-    gate: str = ""  # "failed the gate: ..." when functional tests regressed, above any speed
-    schema: str = "kdelta/1"
