@@ -4,17 +4,23 @@
  * tasks, and hands its records to the process that owns the stream in one go at
  * its end, so that nothing of ours runs beside a measurement.
  *
- *	harness_boss.c	runs each job in a child, with its time limit, cgroup, scratch directory
- *	harness_case.c	a case from setup to its outcome; what workloads call
- *	harness_tasks.c	tasks as threads or processes: gate, stop, exit
- *	harness_timed.c	windows, latencies; harness_exact.c  marked intervals
- *	harness_batch.c	one life of a case without measuring; harness_leaks.c  what lives leave behind
+ * Who calls whom, from the top; nobody calls upwards:
+ *
+ *	harness_supervisor.c	runs the jobs, one after another: cgroup, scratch directory, records
+ *	harness_child.c		the process of a case: its records, its time limit, its end
+ *	harness_case.c		a case from setup to its outcome
+ *	harness_timed.c		windows, latencies; harness_exact.c  marked intervals;
+ *				harness_batch.c  one life without measuring, for harness_leaks.c
+ *	harness_api.c		what workloads call (workload.h)
+ *	harness_tasks.c		tasks as threads or processes: gate, stop, exit
+ *	harness_outcome.c	how the case went
  */
 #ifndef KDELTA_HARNESS_H
 #define KDELTA_HARNESS_H
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 #include <time.h>
@@ -48,8 +54,10 @@ struct harness {
 	uint64_t give_up_ns; /* half the time limit: no latency is sampled beyond */
 	struct text out;     /* records, a line each */
 	struct slot *slots;
-	cpu_set_t cpus;	      /* those allowed */
-	unsigned int counted; /* tasks whose operations count */
+	void (*loop)(struct harness *h,
+		     struct slot *s); /* of each task, between the gate and the stop */
+	cpu_set_t cpus;		      /* those allowed */
+	unsigned int counted;	      /* tasks whose operations count */
 	pid_t owner;
 	_Atomic uint32_t phase __attribute__((aligned(CACHE_LINES)));
 	_Atomic uint32_t rep; /* exact: counts gates opened */
@@ -87,17 +95,13 @@ static inline void run_ops(const struct workload *def, struct wl_task *t, uint64
 	}
 }
 
-/* harness_case.c */
-const struct workload *workload_named(const char *name);
-bool case_known(const struct job *job);
-/* Runs a job to its outcome and writes its records to fd, the last one is "done". */
-void case_run(const struct jobs *js, const struct job *job, const char *data_dir,
-	      const char *tmp_dir, int fd);
+/* harness_outcome.c: the first error stays, and is the outcome. */
 bool case_failed(struct harness *h);
-int case_blame(struct harness *h, enum state state, const char *fmt, ...)
+int set_error(struct harness *h, enum state state, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A mapping that all processes of the case share; NULL with the case blamed. */
-void *case_shared(struct harness *h, size_t bytes);
+/* With the text of errno value `error`, unless it is 0. */
+int set_verror(struct harness *h, enum state state, int error, const char *fmt, va_list args)
+	__attribute__((format(printf, 4, 0)));
 /* "unsupported", "failed" ... as one record. */
 void done_record(struct text *t, unsigned int job, const char *state, const char *why);
 
@@ -105,8 +109,12 @@ void done_record(struct text *t, unsigned int job, const char *state, const char
 bool tasks_inline(const struct harness *h);
 /* Pins the caller to the CPU of task nr, round robin over those allowed. */
 void tasks_pin(const struct harness *h, unsigned int nr);
-/* Starts all tasks and returns when each has been set up; -1 with the case blamed. */
-int tasks_start(struct harness *h);
+/* A mapping that all processes of the case share; NULL with the error set. */
+void *tasks_shared(struct harness *h, size_t bytes);
+/* Starts all tasks and returns when each has been set up; -1 with the error set. */
+int tasks_start(struct harness *h, void (*loop)(struct harness *h, struct slot *s));
+/* The loop of a task that is not counted: it goes on until no counted one can need it. */
+void tasks_background(struct harness *h, struct slot *s);
 /* Says stop, waits until all have ended. */
 void tasks_stop(struct harness *h);
 void tasks_phase(struct harness *h, enum phase phase);
@@ -117,17 +125,21 @@ void tasks_wait(struct harness *h, bool (*cond)(struct harness *h));
 void futex_wait(_Atomic uint32_t *word, uint32_t value);
 void futex_wake(_Atomic uint32_t *word);
 
-/* harness_timed.c, harness_exact.c: what the controller does, and a task's loop. */
+/* harness_api.c: where wl_data() looks. */
+void api_data_root(const char *folder);
+
+/* harness_timed.c, harness_exact.c, harness_batch.c: all that is between setup and teardown. */
 void timed_inline(struct harness *h);
 void timed_tasks(struct harness *h);
-void timed_loop(struct harness *h, struct slot *s);
 void exact_inline(struct harness *h);
 void exact_tasks(struct harness *h);
-void exact_loop(struct harness *h, struct slot *s);
-
-/* harness_batch.c */
 void batch_life(struct harness *h);
-void batch_loop(struct harness *h, struct slot *s);
+
+/* harness_case.c */
+bool case_known(const struct job *job);
+/* Runs a job to its outcome and writes its records to fd, the last one is "done". */
+void case_run(const struct jobs *js, const struct job *job, const char *data_dir,
+	      const char *tmp_dir, int fd);
 
 /* harness_leaks.c: one reading before the first counted life, one after each. */
 struct leaks;
@@ -150,14 +162,14 @@ void crng_seed(uint64_t seed);
 /* A process that holds what (seed, job) says, until it is killed; -1 where there is none. */
 pid_t perturb_start(uint64_t seed, unsigned int job);
 
-/* harness_boss.c; harness_hello.c */
-struct boss {
+/* harness_supervisor.c; harness_hello.c */
+struct supervisor {
 	struct stream *stream;
 	const char *data_dir;
 	bool init;   /* PID 1 of a guest of our own */
 	char **argv; /* of PID 1, else NULL: the kernel hands it the words that it does not know */
 };
-void boss_run(const struct boss *b, const struct jobs *js);
-void boss_hello(const struct boss *b, const char *port);
+void supervisor_run(const struct supervisor *sv, const struct jobs *js);
+void supervisor_hello(const struct supervisor *sv, const char *port);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * One life of a case for the leak check: set up, a fixed number of operations
- * of each counted task, torn down. Nothing is timed or counted here; the boss
+ * of each counted task, torn down. Nothing is timed or counted here; the supervisor
  * reads the kernel's object counts between two lives.
  */
 #include "harness.h"
@@ -12,7 +12,7 @@ static void inline_life(struct harness *h)
 	struct wl_task *t = &h->slots[0].t;
 
 	if (def->task_setup && def->task_setup(t)) {
-		case_blame(h, STATE_FAILED, "task_setup failed");
+		set_error(h, STATE_FAILED, "task_setup failed");
 		return;
 	}
 	run_ops(def, t, h->job->ops);
@@ -22,15 +22,12 @@ static void inline_life(struct harness *h)
 		def->task_teardown(t);
 }
 
-void batch_loop(struct harness *h, struct slot *s)
+static void batch_loop(struct harness *h, struct slot *s)
 {
-	if (s->t.counted) {
+	if (s->t.counted)
 		run_ops(h->wl.def, &s->t, h->job->ops);
-		return;
-	}
-	while (!s->t.done && (atomic_load_explicit(&h->phase, memory_order_relaxed) != PHASE_STOP ||
-			      atomic_load(&h->counted_left) < h->counted))
-		run_ops(h->wl.def, &s->t, 1);
+	else
+		tasks_background(h, s);
 }
 
 static bool all_left(struct harness *h)
@@ -41,16 +38,16 @@ static bool all_left(struct harness *h)
 void batch_life(struct harness *h)
 {
 	if (h->wl.def->free_run) {
-		case_blame(h, STATE_UNSUPPORTED,
-			   "a loop that never returns has no number of operations: it cannot be "
-			   "checked for leaks");
+		set_error(h, STATE_UNSUPPORTED,
+			  "a loop that never returns has no number of operations: it cannot be "
+			  "checked for leaks");
 		return;
 	}
 	if (tasks_inline(h)) {
 		inline_life(h);
 		return;
 	}
-	if (tasks_start(h))
+	if (tasks_start(h, batch_loop))
 		return;
 	tasks_phase(h, PHASE_RUN);
 	tasks_wait(h, all_left);

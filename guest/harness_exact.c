@@ -97,7 +97,7 @@ void exact_inline(struct harness *h)
 
 	tasks_pin(h, 0);
 	if (def->task_setup && def->task_setup(t)) {
-		case_blame(h, STATE_FAILED, "task_setup failed");
+		set_error(h, STATE_FAILED, "task_setup failed");
 		return;
 	}
 	if (def->after)
@@ -114,8 +114,8 @@ void exact_inline(struct harness *h)
 		else
 			interval_batch(def, t, n);
 		if (t->done)
-			case_blame(h, STATE_FAILED,
-				   "the task had nothing left to do in interval %u", r);
+			set_error(h, STATE_FAILED, "the task had nothing left to do in interval %u",
+				  r);
 		put_rep(h, r, n);
 	}
 	trace_disarm(h);
@@ -127,20 +127,13 @@ void exact_inline(struct harness *h)
 
 /* Several tasks. */
 
-static void background(struct harness *h, struct slot *s)
-{
-	while (!s->t.done &&
-	       (atomic_load(&h->phase) != PHASE_STOP || atomic_load(&h->counted_left) < h->counted))
-		run_ops(h->wl.def, &s->t, 1);
-}
-
-void exact_loop(struct harness *h, struct slot *s)
+static void exact_loop(struct harness *h, struct slot *s)
 {
 	const struct workload *def = h->wl.def;
 	uint32_t seen = 0;
 
 	if (!s->t.counted) {
-		background(h, s);
+		tasks_background(h, s);
 		return;
 	}
 	for (;;) {
@@ -156,7 +149,7 @@ void exact_loop(struct harness *h, struct slot *s)
 		else
 			ops_with_after(def, &s->t, h->job->ops, true);
 		if (s->t.done)
-			case_blame(h, STATE_FAILED, "task %u had nothing left to do", s->t.nr);
+			set_error(h, STATE_FAILED, "task %u had nothing left to do", s->t.nr);
 		if (atomic_fetch_sub(&h->pending, 1) == 1)
 			tasks_event(h);
 	}
@@ -184,7 +177,7 @@ void exact_tasks(struct harness *h)
 {
 	uint32_t r;
 
-	if (tasks_start(h))
+	if (tasks_start(h, exact_loop))
 		return;
 	tasks_phase(h, PHASE_RUN);
 	for (r = 0; r < WARM_ROUNDS + h->job->reps && !case_failed(h); r++) {

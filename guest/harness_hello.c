@@ -36,7 +36,7 @@ static void put_unknown(struct text *t, char **argv)
 	text_free(&words);
 }
 
-void boss_hello(const struct boss *b, const char *port)
+void supervisor_hello(const struct supervisor *sv, const char *port)
 {
 	char cmdline[4096] = "", clock[64] = "unknown";
 	struct clock_cost cost;
@@ -59,7 +59,7 @@ void boss_hello(const struct boss *b, const char *port)
 	text_put(&t, ",\"nproc\":%ld,\"mem_kib\":%llu,\"cmdline\":", sysconf(_SC_NPROCESSORS_ONLN),
 		 (unsigned long long)si.totalram * si.mem_unit / 1024);
 	text_json(&t, cmdline);
-	put_unknown(&t, b->argv);
+	put_unknown(&t, sv->argv);
 	text_put(&t, ",\"clock\":");
 	text_json(&t, clock);
 	text_put(&t, ",\"clock_read_ns\":");
@@ -70,6 +70,6 @@ void boss_hello(const struct boss *b, const char *port)
 	text_number(&t, cost.step_ns);
 	text_put(&t, ",\"port\":\"%s\",\"uptime_ns\":%" PRIu64 "}", port,
 		 (uint64_t)up.tv_sec * 1000000000u + (uint64_t)up.tv_nsec);
-	stream_record(b->stream, t.s, t.len);
+	stream_record(sv->stream, t.s, t.len);
 	text_free(&t);
 }

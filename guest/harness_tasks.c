@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -64,6 +65,24 @@ void tasks_pin(const struct harness *h, unsigned int nr)
 	sched_setaffinity(0, sizeof(one), &one);
 }
 
+void *tasks_shared(struct harness *h, size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (p != MAP_FAILED)
+		return p;
+	set_error(h, STATE_FAILED, "no %zu bytes of shared memory: %s", bytes, strerror(errno));
+	return NULL;
+}
+
+void tasks_background(struct harness *h, struct slot *s)
+{
+	while (!s->t.done && (atomic_load_explicit(&h->phase, memory_order_relaxed) != PHASE_STOP ||
+			      atomic_load(&h->counted_left) < h->counted))
+		run_ops(h->wl.def, &s->t, 1);
+}
+
 static void task_life(struct harness *h, struct slot *s)
 {
 	const struct workload *def = h->wl.def;
@@ -72,15 +91,13 @@ static void task_life(struct harness *h, struct slot *s)
 	tasks_pin(h, s->t.nr);
 	error = def->task_setup ? def->task_setup(&s->t) : 0;
 	if (error && !case_failed(h))
-		case_blame(h, STATE_FAILED, "task_setup of task %u returned %d", s->t.nr, error);
+		set_error(h, STATE_FAILED, "task_setup of task %u returned %d", s->t.nr, error);
 	atomic_fetch_add(&h->ready, 1);
 	tasks_event(h);
 	while (atomic_load(&h->phase) == PHASE_WAIT)
 		futex_wait(&h->phase, PHASE_WAIT);
-	if (!case_failed(h) && h->job->batches)
-		batch_loop(h, s);
-	else if (!case_failed(h))
-		h->wl.exact ? exact_loop(h, s) : timed_loop(h, s);
+	if (!case_failed(h))
+		h->loop(h, s);
 	if (def->finish)
 		def->finish(&s->t);
 	if (s->t.counted)
@@ -114,11 +131,11 @@ static void on_child(int sig)
 			continue;
 		s->pid = 0;
 		if (WIFSIGNALED(status))
-			case_blame(h, STATE_FAILED, "task %u was killed by SIG%s", i,
-				   sigabbrev_np(WTERMSIG(status)));
+			set_error(h, STATE_FAILED, "task %u was killed by SIG%s", i,
+				  sigabbrev_np(WTERMSIG(status)));
 		else if (!atomic_load(&s->left))
-			case_blame(h, STATE_FAILED, "task %u exited with status %d", i,
-				   WEXITSTATUS(status));
+			set_error(h, STATE_FAILED, "task %u exited with status %d", i,
+				  WEXITSTATUS(status));
 		tasks_event(h);
 	}
 	errno = saved;
@@ -131,8 +148,7 @@ static void start_process(struct harness *h, struct slot *s, const sigset_t *mas
 	if (pid) {
 		s->pid = pid; /* by the parent alone: the slot is shared */
 		if (pid < 0)
-			case_blame(h, STATE_FAILED, "fork of task %u: %s", s->t.nr,
-				   strerror(errno));
+			set_error(h, STATE_FAILED, "fork of task %u: %s", s->t.nr, strerror(errno));
 	} else {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		signal(SIGCHLD, SIG_DFL);
@@ -168,7 +184,7 @@ static void start_threads(struct harness *h)
 		int error = pthread_create(&s->thread, NULL, thread_main, s);
 
 		if (error)
-			case_blame(h, STATE_FAILED, "thread %u: %s", i, strerror(error));
+			set_error(h, STATE_FAILED, "thread %u: %s", i, strerror(error));
 	}
 }
 
@@ -177,10 +193,11 @@ static bool all_ready(struct harness *h)
 	return atomic_load(&h->ready) == h->wl.tasks;
 }
 
-int tasks_start(struct harness *h)
+int tasks_start(struct harness *h, void (*loop)(struct harness *h, struct slot *s))
 {
 	unsigned int i;
 
+	h->loop = loop;
 	if (h->wl.processes)
 		start_processes(h);
 	else
@@ -189,7 +206,7 @@ int tasks_start(struct harness *h)
 	for (i = 0; i < h->wl.tasks; i++)
 		h->counted += h->slots[i].t.counted;
 	if (!case_failed(h) && !h->counted)
-		case_blame(h, STATE_FAILED, "no task's operations are counted");
+		set_error(h, STATE_FAILED, "no task's operations are counted");
 	if (!case_failed(h) && h->wl.def->started)
 		h->wl.def->started(&h->wl);
 	return case_failed(h) ? -1 : 0;

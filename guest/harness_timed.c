@@ -47,7 +47,7 @@ static void put_latencies(struct harness *h)
 	if (n)
 		all = malloc(n * sizeof(*all));
 	if (!hdr || !payload || (n && !all)) {
-		case_blame(h, STATE_FAILED, "no memory for %zu latencies", n);
+		set_error(h, STATE_FAILED, "no memory for %zu latencies", n);
 	} else if (n) {
 		for (n = 0, i = 0; i < h->wl.tasks; i++)
 			for (k = 0; k < h->slots[i].nsamples; k++)
@@ -131,7 +131,7 @@ void timed_inline(struct harness *h)
 
 	tasks_pin(h, 0);
 	if (def->task_setup && def->task_setup(&s->t)) {
-		case_blame(h, STATE_FAILED, "task_setup failed");
+		set_error(h, STATE_FAILED, "task_setup failed");
 		return;
 	}
 	n = calibrate(h, &s->t);
@@ -145,8 +145,8 @@ void timed_inline(struct harness *h)
 		ns += i < h->job->warmup ? 0 : took;
 	}
 	if (s->t.done && !ops)
-		case_blame(h, STATE_FAILED,
-			   "the task had nothing left to do before the first window");
+		set_error(h, STATE_FAILED,
+			  "the task had nothing left to do before the first window");
 	if (ops)
 		put_task(h, 0, ops, ns);
 	while (s->samples && !case_failed(h) && !s->t.done && sample(h, s))
@@ -158,24 +158,14 @@ void timed_inline(struct harness *h)
 	put_latencies(h);
 }
 
-/* A task that is not counted: it goes on until no counted one can need it. */
-static void background(struct harness *h, struct slot *s)
-{
-	const struct workload *def = h->wl.def;
-
-	while (!s->t.done && (atomic_load_explicit(&h->phase, memory_order_relaxed) != PHASE_STOP ||
-			      atomic_load(&h->counted_left) < h->counted))
-		run_ops(def, &s->t, 1);
-}
-
-void timed_loop(struct harness *h, struct slot *s)
+static void timed_loop(struct harness *h, struct slot *s)
 {
 	const struct workload *def = h->wl.def;
 
 	if (def->free_run)
 		def->free_run(&s->t, &s->ops);
 	if (!s->t.counted) {
-		background(h, s);
+		tasks_background(h, s);
 		return;
 	}
 	while (!s->t.done) {
@@ -262,10 +252,10 @@ void timed_tasks(struct harness *h)
 	unsigned int k;
 
 	if (!first) {
-		case_blame(h, STATE_FAILED, "no memory for the counters of %u tasks", h->wl.tasks);
+		set_error(h, STATE_FAILED, "no memory for the counters of %u tasks", h->wl.tasks);
 		return;
 	}
-	if (tasks_start(h))
+	if (tasks_start(h, timed_loop))
 		goto out;
 	tasks_phase(h, PHASE_RUN);
 	for (last = read_all(h), i = 0; i < windows && !case_failed(h); last = next, i++) {
@@ -285,8 +275,7 @@ void timed_tasks(struct harness *h)
 			   next.bytes - last.bytes);
 	}
 	if (i <= h->job->warmup && h->job->windows)
-		case_blame(h, STATE_FAILED,
-			   "a task had nothing left to do before the first window");
+		set_error(h, STATE_FAILED, "a task had nothing left to do before the first window");
 	ns[1] = now_ns();
 	for (k = 0; k < h->wl.tasks; k++)
 		if (h->slots[k].t.counted && ns[0])

@@ -270,7 +270,7 @@ static void settle(uint64_t ms)
 void init_main(char **argv)
 {
 	struct stream s = {0};
-	struct boss b = {.stream = &s, .data_dir = "/data", .init = true, .argv = argv};
+	struct supervisor sv = {.stream = &s, .data_dir = "/data", .init = true, .argv = argv};
 	struct jobs js = {0};
 	const char *port;
 	char why[256];
@@ -288,10 +288,10 @@ void init_main(char **argv)
 			error = resumed_jobs(&js, why, sizeof(why));
 	}
 	s.fd = open_port(&port);
-	boss_hello(&b, port);
+	supervisor_hello(&sv, port);
 	if (error)
 		stream_note(&s, "%s", why);
 	else
-		boss_run(&b, &js);
+		supervisor_run(&sv, &js);
 	end_machine(&s);
 }

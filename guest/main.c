@@ -19,19 +19,19 @@ static int usage(void)
 static int native(const char *jobs_path, const char *data_dir, int fd)
 {
 	struct stream s = {.fd = fd};
-	struct boss b = {.stream = &s, .data_dir = data_dir};
+	struct supervisor sv = {.stream = &s, .data_dir = data_dir};
 	struct jobs js = {0};
 	struct text t = {0};
 	char why[256];
 	int error = read_whole(jobs_path, &t);
 
-	boss_hello(&b, "fd");
+	supervisor_hello(&sv, "fd");
 	if (error)
 		stream_note(&s, "%s cannot be read: %s", jobs_path, strerror(error));
 	else if (jobs_parse(&js, t.s ? t.s : "", t.len, why, sizeof(why)))
 		stream_note(&s, "%s", why);
 	else
-		boss_run(&b, &js);
+		supervisor_run(&sv, &js);
 	stream_end(&s);
 	jobs_free(&js);
 	text_free(&t);

@@ -111,13 +111,13 @@ int trace_prepare(struct harness *h)
 	if (!j->ntrace)
 		return 0;
 	if (access(TRACEFS "/events", F_OK)) {
-		case_blame(h, STATE_UNSUPPORTED, "this kernel has no tracefs (CONFIG_FTRACE)");
+		set_error(h, STATE_UNSUPPORTED, "this kernel has no tracefs (CONFIG_FTRACE)");
 		return -1;
 	}
 	clear_errors(); /* of taking back what an earlier job did not have */
 	for (i = 0; i < j->ntrace; i++) {
 		if (j->trace[i].verb == TRACE_PROBE && trace.nprobes == PROBES_MAX) {
-			case_blame(h, STATE_FAILED, "more than %d probes", PROBES_MAX);
+			set_error(h, STATE_FAILED, "more than %d probes", PROBES_MAX);
 			return -1;
 		}
 		if (j->trace[i].verb == TRACE_PROBE) {

@@ -19,7 +19,7 @@
 struct harness;
 struct job;
 
-/* All do nothing for a job without trace lines. -1 with the case blamed: there is no tracefs. */
+/* All do nothing for a job without trace lines. -1 with the error set: there is no tracefs. */
 int trace_prepare(struct harness *h);
 void trace_arm(struct harness *h);
 void trace_disarm(struct harness *h);

@@ -3,10 +3,10 @@
  * Blocks of translated code. A block translated twice (QEMU drops its
  * translations now and then) finds its counters again by address and content.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "blocks.h"
 #include "kdelta.h"
 
 #define POOL_BYTES (1u << 20)
@@ -25,17 +25,6 @@ static size_t n_buckets, n_blocks;
  * blocks of one instruction are looked at always.
  */
 static struct list ran, singles, in_interval;
-
-void *xalloc(size_t n, size_t size)
-{
-	void *p = calloc(n, size);
-
-	if (!p) {
-		fprintf(stderr, "kdelta plugin: out of memory (%zu bytes)\n", n * size);
-		abort();
-	}
-	return p;
-}
 
 static void append(struct list *l, struct block *b)
 {

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "blocks.h"
 #include "kdelta.h"
 #include "qemu_api.h"
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blocks.h"
 #include "kdelta.h"
 
 /* What is known of one address, added up over the blocks that contain it. */

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from kdelta.experiment.schedule import blocks
 from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, RunResult, Series
-from kdelta.schedule import blocks
 from kdelta.store.store import Store
 
 CASES = ("pidfd_open", "path_lookup", "pipe", "fork_vmas", "thread_spawn")

@@ -52,6 +52,9 @@ def test_the_same_kernel_under_two_labels_is_the_same_in_every_case(answer) -> N
     called = {row["case"] + row["cgroup"]: row["verdict"] for row in got["results"] if row["primary"]}
     assert len(called) == 10
     assert set(called.values()) == {"same"}
+    locked = rows(got, "locked")
+    assert locked["fork_vmas"]["baseline"] > 10_000  # 4 where the LOCK prefixes are patched out
+    assert locked["thread_spawn"]["baseline"] > 100
 
 
 def test_unsupported_is_a_state_and_never_a_number(answer) -> None:  # type: ignore[no-untyped-def]
@@ -64,6 +67,14 @@ def test_unsupported_is_a_state_and_never_a_number(answer) -> None:  # type: ign
 def test_kernels_of_two_architectures_are_refused(kdelta) -> None:  # type: ignore[no-untyped-def]
     done = kdelta("compare", "debian:6.12/cloud", "debian:6.12/cloud,arch=arm64", check=1)
     assert "architecture" in done.stderr
+
+
+@pytest.mark.full
+def test_every_series_keeps_its_lock_prefixes(answer) -> None:  # type: ignore[no-untyped-def]
+    got = answer("compare", "debian:6.1..7.3", "--case", "fork_vmas", "--seeds", "2", timeout=1200)
+    locked = [row for row in got["results"] if row["metric"] == "locked"]
+    assert len(locked) >= 8
+    assert all(min(row["baseline"], row["patched"]) > 1000 for row in locked), locked
 
 
 @pytest.mark.full

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kdelta.claims import Answer, Measured, Recipe
     from kdelta.model import Experiment
+    from kdelta.results.claims import Answer, Measured
+    from kdelta.spec.recipes import Recipe
 
 WIDTH = 100
 
@@ -21,7 +22,8 @@ def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
     """Schema kdelta-check/1."""
     import msgspec
 
-    from kdelta import claims
+    from kdelta.results import claims
+    from kdelta.spec import recipes
 
     def side(measured: Measured | None) -> dict[str, object] | None:
         if measured is None or measured.before is None or measured.after is None:
@@ -51,7 +53,7 @@ def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
                 "published": {
                     "before": answer.claim.before,
                     "after": answer.claim.after,
-                    "percent": _rounded(claims.published_percent(answer.claim)),
+                    "percent": _rounded(recipes.published_percent(answer.claim)),
                     "unit": answer.claim.unit,
                 },
                 "measured": side(answer.measured),
@@ -65,8 +67,8 @@ def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
 
 def text(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | None) -> str:
     """For people: each claim with its answer, the published figures above those measured here."""
-    from kdelta import claims
     from kdelta.report.text import wrap
+    from kdelta.results import claims
 
     lines = [f"{recipe.name}: {recipe.title}", f"source: {recipe.source}", f"measured on: {recipe.measured_on}"]
     if experiment is not None:
@@ -84,12 +86,13 @@ def text(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
 
 def _pair(answer: Answer) -> list[str]:
     """The published figures and, below them, the measured ones."""
-    from kdelta import claims
+    from kdelta.results import claims
+    from kdelta.spec import recipes
     from kdelta.units import percent
 
     claim, measured = answer.claim, answer.measured
     lines = []
-    share = claims.published_percent(claim)
+    share = recipes.published_percent(claim)
     if claim.before is not None and claim.after is not None:
         lines.append(_line("published", claim.before, claim.after, claim.unit, share))
     elif share is not None:

@@ -13,7 +13,7 @@ from kdelta.errors import KdeltaError, UserError
 if TYPE_CHECKING:
     from kdelta.cli.progress import Reporter
     from kdelta.model import Experiment, Kernel
-    from kdelta.spec import KernelSpec
+    from kdelta.spec.kernels import KernelSpec
     from kdelta.store.store import Store
 
 _SOURCES = ("src", "src-debian")
@@ -28,10 +28,10 @@ def check(specs: Sequence[KernelSpec], selftests: str | None, each: bool) -> Non
         UserError: --each without a series, --selftests without source, or both at once.
     """
     if selftests is not None:
-        from kdelta import selftesting
+        from kdelta.experiment.selftests import refuse_unbuilt, suites
 
-        selftesting.suites(selftests)
-        selftesting.refuse_unbuilt([spec.text for spec in specs])
+        suites(selftests)
+        refuse_unbuilt([spec.text for spec in specs])
     if not each:
         return
     if selftests is not None:
@@ -74,9 +74,9 @@ def run_gate(store: Store, experiment: Experiment, reporter: Reporter) -> Experi
     names = experiment.extra.get("selftests")
     if names is None:
         return experiment
-    from kdelta import selftesting
+    from kdelta.experiment import selftests
 
-    gate = selftesting.gate(experiment.kernels, selftesting.suites(names), experiment.machine, reporter)
+    gate = selftests.gate(experiment.kernels, selftests.suites(names), experiment.machine, reporter)
     for note in gate.notes:
         reporter.note(note)
     if gate.failed:

@@ -13,12 +13,12 @@ from kdelta.cli import common
 from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
-    from kdelta.commits import Answer, Question
+    from kdelta.experiment.bisect import Answer, Question
+    from kdelta.experiment.prepare import Voice
     from kdelta.model import Case, Experiment, Metric
-    from kdelta.session import Voice
-    from kdelta.spec import KernelSpec
+    from kdelta.spec.kernels import KernelSpec
+    from kdelta.spec.workloads import Workload
     from kdelta.store.store import Store
-    from kdelta.workloads import Workload
 
 EPILOG = """\b
 Examples:
@@ -82,18 +82,18 @@ def run(good: str | None, bad: str | None, args: Args) -> int:
 
 
 def _search(store: Store, experiment: Experiment, voice: Voice, args: Args) -> Answer:
-    from kdelta import commits
+    from kdelta.experiment import bisect
 
     folders = tuple(Path(text) for text in experiment.extra.get("folders", "").splitlines() if text)
     workloads = common.load_workloads(folders)
-    lab = commits.Laboratory(store, experiment.id, workloads, voice, folders)
+    lab = bisect.Laboratory(store, experiment.id, workloads, voice, folders)
     workload = workloads.get(experiment.cases[0].workload)
     if workload is None:
         raise UserError(f"the workload {experiment.cases[0].workload!r} of bisection {experiment.id} is not here")
     again = f"kdelta bisect --resume {experiment.id}"
     try:
-        return commits.bisect(
-            lab, commits.metric_of(experiment.mode, workload, lab.question.metric), common.now, *_TIMED_PLAN
+        return bisect.bisect(
+            lab, bisect.metric_of(experiment.mode, workload, lab.question.metric), common.now, *_TIMED_PLAN
         )
     except KeyboardInterrupt:
         voice.note(f"interrupted: all finished boots are kept; go on with: {again}")
@@ -113,7 +113,7 @@ def _base(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
     """
     import msgspec
 
-    from kdelta.spec import parse_kernel
+    from kdelta.spec.kernels import parse_kernel
 
     ends = []
     for text in (good, bad):
@@ -131,16 +131,16 @@ def _base(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
 def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
     import msgspec
 
-    from kdelta import commits, session
+    from kdelta.experiment import bisect, prepare
     from kdelta.kernel import history
     from kdelta.model import Effort, Experiment, MachineOptions
 
     first, last = _base(good, bad)
     workloads = common.load_workloads(args.folders)
     case = one_case(args, workloads)
-    metric: Metric = commits.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)
+    metric: Metric = bisect.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)
     line = history.line(first.target, first.ref, last.ref)
-    question: Question = commits.Question(
+    question: Question = bisect.Question(
         base=first, good=line[0], bad=line[-1], metric=metric.name, max_boots=args.max_boots
     )
     extra = {"question": msgspec.json.encode(question).decode(), "reuse": "yes"}
@@ -158,7 +158,7 @@ def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
         command=common.command_line(),
         extra=extra,
     )
-    experiment = session.new_experiment(template, args.seed, common.now)
+    experiment = prepare.new_experiment(template, args.seed, common.now)
     store.create(experiment)
     return experiment
 
@@ -184,9 +184,9 @@ def _show(store: Store, answer: Answer, as_json: bool) -> None:
 
     import msgspec
 
-    from kdelta import analysis
+    from kdelta.results.answer import result
 
-    confirmed = analysis.result(store, answer.confirmation)[0].results if answer.confirmation else ()
+    confirmed = result(store, answer.confirmation)[0].results if answer.confirmation else ()
     row = next((r for r in confirmed if r.metric == answer.metric), None)
     if as_json:
         document = {"schema": "kdelta-bisect/1"} | msgspec.to_builtins(answer)

@@ -82,10 +82,10 @@ def command(kernel: str, **options: Any) -> int:
 
 def run(kernel: str, args: Args) -> int:
     """The command on typed arguments; returns git's exit code."""
-    from kdelta import commits
     from kdelta.cli.bisect import one_case
     from kdelta.cli.progress import Reporter
-    from kdelta.spec import parse_kernel
+    from kdelta.experiment import bisect
+    from kdelta.spec.kernels import parse_kernel
     from kdelta.store.store import Store
 
     spec = parse_kernel(kernel)
@@ -93,10 +93,10 @@ def run(kernel: str, args: Args) -> int:
         raise UserError("bisect-step measures one kernel that can be booted, by default src:.")
     workloads = common.load_workloads(args.folders)
     case = one_case(args, workloads)
-    metric = commits.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)
+    metric = bisect.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)
     with Store() as store, Reporter(args.quiet) as reporter:
         levels = _levels(store, args, case.name, metric)
-        made = commits.build(spec, reporter)
+        made = bisect.build(spec, reporter)
         if isinstance(made, str):
             click.echo(f"skip: {made}")
             return SKIP
@@ -145,7 +145,7 @@ def _levels(store: Store, args: Args, case: str, metric: Metric) -> tuple[float,
 
 
 def _experiment(args: Args, kernel: Kernel, case: Case) -> Experiment:
-    from kdelta import session
+    from kdelta.experiment import prepare
     from kdelta.model import Effort, Experiment, MachineOptions
 
     template = Experiment(
@@ -160,13 +160,13 @@ def _experiment(args: Args, kernel: Kernel, case: Case) -> Experiment:
         command=common.command_line(),
         extra={"reuse": "yes"},
     )
-    return session.new_experiment(template, args.seed, common.now)
+    return prepare.new_experiment(template, args.seed, common.now)
 
 
 def _say(values: Sequence[float], levels: tuple[float, float], experiment: Experiment, metric: Metric) -> int:
-    from kdelta import bisecting
+    from kdelta.experiment import search
 
-    bad = bisecting.side_of_all(values, *levels, noisy=experiment.mode == "timed")
+    bad = search.side_of_all(values, *levels, noisy=experiment.mode == "timed")
     word = "between good and bad, skip" if bad is None else "bad" if bad else "good"
     figures = f"{min(values):g}" if min(values) == max(values) else f"{min(values):g} to {max(values):g}"
     click.echo(f"{word}: {figures} {metric.unit} (good {levels[0]:g}, bad {levels[1]:g}; {experiment.id})")

@@ -47,7 +47,7 @@ def command(kernel: str | None, **options: Any) -> int:
     """Measure this host's noise floor with KERNEL against itself."""
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec import parse_kernel
+    from kdelta.spec.kernels import parse_kernel
     from kdelta.store.store import Store
 
     args = Args(**options)
@@ -72,7 +72,7 @@ def command(kernel: str | None, **options: Any) -> int:
 def _experiment(args: Args, kernel: Kernel) -> Experiment:
     import msgspec
 
-    from kdelta import session
+    from kdelta.experiment import prepare
     from kdelta.model import Experiment, MachineOptions
 
     labels = [msgspec.structs.replace(kernel, label=f"{kernel.label}-{side}") for side in ("A", "B")]
@@ -87,7 +87,7 @@ def _experiment(args: Args, kernel: Kernel) -> Experiment:
         machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
         command=common.command_line(),
     )
-    return session.new_experiment(template, args.seed, common.now)
+    return prepare.new_experiment(template, args.seed, common.now)
 
 
 def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:
@@ -96,15 +96,15 @@ def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:
     import msgspec
     import numpy as np
 
-    from kdelta import calibration
+    from kdelta.results import floors
     from kdelta.stats import design
 
-    found = calibration.calibrate(experiment, store, np.random.default_rng(experiment.seed))
+    found = floors.calibrate(experiment, store, np.random.default_rng(experiment.seed))
     if not found:
         raise HostError("no case was measured in two whole blocks: see kdelta report " + experiment.id)
     boots = store.boots(experiment.id)
     beside = design.busy(np.array([b.facts["other_cpus"] for b in boots if "other_cpus" in b.facts], dtype=float))
-    for floor in calibration.floors(experiment, boots, found, common.now().isoformat(timespec="seconds")):
+    for floor in floors.floors(experiment, boots, found, common.now().isoformat(timespec="seconds")):
         store.save_floor(floor)
     if as_json:
         click.echo(json.dumps({case: msgspec.to_builtins(one) for case, one in found.items()}, indent=2))

@@ -18,8 +18,8 @@ from kdelta.errors import GuestError, HostError, UserError
 if TYPE_CHECKING:
     from kdelta.cli.progress import Reporter
     from kdelta.model import Case, Effort, Experiment, ExperimentResult
+    from kdelta.spec.workloads import Workload
     from kdelta.store.store import Store
-    from kdelta.workloads import Workload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -177,7 +177,7 @@ output_options = decorate(
 
 def load_workloads(folders: Sequence[Path]) -> dict[str, Workload]:
     """The catalogue, with a user's will-it-scale folder when one is named."""
-    from kdelta.workloads import catalogue
+    from kdelta.spec.workloads import catalogue
 
     if len(folders) > 1:
         raise UserError("--workloads takes one folder at a time")
@@ -191,7 +191,7 @@ def parse_cases(
     import msgspec
 
     from kdelta.guest import pressure as memory
-    from kdelta.workloads import five_cases, parse_case
+    from kdelta.spec.workloads import five_cases, parse_case
 
     cases = [case for text in texts for case in parse_case(text, workloads)] if texts else list(five_cases(workloads))
     if memcg:
@@ -221,10 +221,10 @@ def run_experiment(
     store: Store, experiment: Experiment, reporter: Reporter, folders: Sequence[Path], budget_s: float | None = None
 ) -> None:
     """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on."""
-    from kdelta import runner, session
+    from kdelta.experiment import prepare, runner
 
     workloads = load_workloads(folders)
-    job = session.prepare(experiment, workloads, store, reporter, extra=tuple(folders), time_budget_s=budget_s)
+    job = prepare.prepare(experiment, workloads, store, reporter, extra=tuple(folders), time_budget_s=budget_s)
     try:
         runner.execute(job, store, reporter)
     except KeyboardInterrupt:
@@ -237,12 +237,12 @@ def run_experiment(
 
 def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult:
     """Print or write the report of one experiment, rebuilt from the store."""
-    from kdelta import analysis
     from kdelta.report import registry, terminal
     from kdelta.report.view import Options, build
+    from kdelta.results import answer
 
     chosen = registry.find(args.format)
-    result, detail = analysis.result(store, experiment_id, views=(args.view,) if args.view else ())
+    result, detail = answer.result(store, experiment_id, views=(args.view,) if args.view else ())
     view = build(result, detail, Options(all_metrics=args.all_metrics))
     if chosen.name == "terminal" and args.output is None and sys.stdout.isatty():
         text: str | bytes = terminal.render(view, colour=True)
@@ -256,10 +256,10 @@ def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult
 
 def _offer(result: ExperimentResult) -> None:
     """After the report, on standard error: how to decide what it left open."""
-    from kdelta import deciding
+    from kdelta.experiment import follow_up
 
-    open_cells = deciding.undecided(result.results)
-    if result.experiment.kind == "compare" and open_cells and not result.experiment.extra.get(deciding.FOLLOWED):
+    open_cells = follow_up.undecided(result.results)
+    if result.experiment.kind == "compare" and open_cells and not result.experiment.extra.get(follow_up.FOLLOWED):
         what = "seeds" if result.experiment.mode == "exact" else "boots"
         click.echo(
             f"{len(open_cells)} undecided; to decide with fresh {what}: kdelta resume {result.experiment.id} --decide",

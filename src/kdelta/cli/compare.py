@@ -56,9 +56,9 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
     """What was asked for, else time where KVM runs these kernels and exact counts where it does not."""
     if args.timed or args.exact or args.pressure or args.kvm == "off":
         return "timed" if args.timed or args.pressure else "exact"
-    from kdelta import session
+    from kdelta.experiment import prepare
 
-    ground = session.survey(kernels, args.kvm, args.qemu, session.programs_for(kernels, args.folders))
+    ground = prepare.survey(kernels, args.kvm, args.qemu, prepare.programs_for(kernels, args.folders))
     return "timed" if ground.accel == "kvm" else "exact"
 
 
@@ -116,11 +116,11 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
 
 def run(kernels: tuple[str, ...], args: Args) -> int:
     """The command on typed arguments."""
-    from kdelta import gates
     from kdelta.cli import _patching, trace
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec import parse_kernel
+    from kdelta.results import gates
+    from kdelta.spec.kernels import parse_kernel
     from kdelta.store.store import Store
 
     gate = gates.parse(args.fail_on) if args.fail_on else None
@@ -185,11 +185,11 @@ def _template(args: Args, mode: Mode) -> Experiment:
 def _create(store: Store, kernels: tuple[Kernel, ...], args: Args) -> Experiment:
     import msgspec
 
-    from kdelta import session
+    from kdelta.experiment import prepare
 
     if any(not kernel.image_path for kernel in kernels):
         raise UserError("the running kernel cannot be booted in a guest without its image: use kdelta run")
     whole = msgspec.structs.replace(_template(args, _mode(args, kernels)), kernels=kernels)
-    experiment = session.new_experiment(whole, args.seed, common.now)
+    experiment = prepare.new_experiment(whole, args.seed, common.now)
     store.create(experiment)
     return experiment

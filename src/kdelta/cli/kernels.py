@@ -149,7 +149,7 @@ def _stored_json(stored: Stored) -> dict[str, Any]:
 def _resolve(texts: tuple[str, ...], quiet: bool) -> tuple[Kernel, ...]:
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec import parse_kernel
+    from kdelta.spec.kernels import parse_kernel
 
     with Reporter(quiet) as reporter:
         return resolve_all([parse_kernel(text) for text in texts], reporter)
@@ -179,7 +179,7 @@ def show(kernel: str, as_json: bool, quiet: bool) -> None:
     """Describe one kernel: where it comes from, and what its config means for the cases."""
     import msgspec
 
-    from kdelta.spec import parse_kernel
+    from kdelta.spec.kernels import parse_kernel
 
     if parse_kernel(kernel).kind == "range":
         raise UserError(f"kernel {kernel!r}: a range is several kernels; show takes one")

@@ -65,8 +65,8 @@ def _ktap(store: Any, name: str, label: str) -> bytes:
 
 def _agreement(store: Any, here: str, there: str, args: common.OutputArgs) -> str:
     """The same figures measured twice, as text or JSON."""
-    from kdelta import agreement
     from kdelta.report import agreement as layout
+    from kdelta.results import agreement
 
     if args.format not in ("terminal", "json"):
         raise UserError(f"--against with --format {args.format}: it is text for people, or --json")

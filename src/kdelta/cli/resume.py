@@ -70,31 +70,32 @@ def _decide(store: Store, asked: Experiment, reporter: Reporter) -> Experiment:
     """
     import msgspec
 
-    from kdelta import analysis, deciding, session
+    from kdelta.experiment import follow_up, prepare
+    from kdelta.results import answer
 
-    if begun := asked.extra.get(deciding.FOLLOWED):
+    if begun := asked.extra.get(follow_up.FOLLOWED):
         reporter.note(f"going on with {begun}, which was begun for this")
         return store.experiment(begun)
     blocks = 1 + max((block for block, _ in store.done(asked.id)), default=-1)
-    results = analysis.result(store, asked.id)[0].results
-    if deciding.undecided(results) and blocks < asked.blocks:
+    results = answer.result(store, asked.id)[0].results
+    if follow_up.undecided(results) and blocks < asked.blocks:
         raise UserError(
             f"experiment {asked.id} has {blocks} of {asked.blocks} blocks: its own plan may still decide it; go on with: "
             f"kdelta resume {asked.id}"
         )
-    template = deciding.follow_up(asked, results)
-    if template is None and deciding.undecided(results):
+    template = follow_up.follow_up(asked, results)
+    if template is None and follow_up.undecided(results):
         raise UserError(
-            f"experiment {asked.id} needs more than {deciding.MOST_BOOTS} boots per kernel to be decided: this host is too "
+            f"experiment {asked.id} needs more than {follow_up.MOST_BOOTS} boots per kernel to be decided: this host is too "
             "noisy for an effect so small; count exactly (--exact), or measure on a quieter host or with KVM"
         )
     if template is None:
         raise UserError(f"experiment {asked.id} left nothing inconclusive: there is nothing to decide")
     template = msgspec.structs.replace(template, command=f"{asked.command} && kdelta resume last --decide")
     seed = asked.seed + 1 if asked.mode == "exact" else None
-    fresh = session.new_experiment(template, seed, common.now)
+    fresh = prepare.new_experiment(template, seed, common.now)
     store.create(fresh)
-    store.extend(msgspec.structs.replace(asked, extra=asked.extra | {deciding.FOLLOWED: fresh.id}))
+    store.extend(msgspec.structs.replace(asked, extra=asked.extra | {follow_up.FOLLOWED: fresh.id}))
     names = ", ".join(case.name for case in fresh.cases)
     reporter.note(f"experiment {fresh.id}: up to {fresh.blocks} fresh boots per kernel for {names}")
     return fresh

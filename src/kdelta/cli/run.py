@@ -47,7 +47,7 @@ def command(**options: Any) -> int:
     """Measure one kernel: the running one, without a guest or root, or --kernel in guests."""
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec import parse_kernel
+    from kdelta.spec.kernels import parse_kernel
     from kdelta.store.store import Store
 
     args = Args(**options)
@@ -69,7 +69,7 @@ def command(**options: Any) -> int:
 
 
 def _experiment(args: Args, kernels: tuple[Kernel, ...], native: bool) -> Experiment:
-    from kdelta import session
+    from kdelta.experiment import prepare
     from kdelta.model import Experiment, MachineOptions
 
     template = Experiment(
@@ -84,4 +84,4 @@ def _experiment(args: Args, kernels: tuple[Kernel, ...], native: bool) -> Experi
         command=common.command_line(),
         extra={"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {},
     )
-    return session.new_experiment(template, args.seed, common.now)
+    return prepare.new_experiment(template, args.seed, common.now)

@@ -15,7 +15,7 @@ from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.model import Case, Experiment, Kernel
-    from kdelta.scaling import Point
+    from kdelta.results.scaling import Point
 
 EPILOG = """\b
 Examples:
@@ -52,10 +52,10 @@ def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any)
     """Measure how cases scale over tasks on KERNELs, in time."""
     from click.core import ParameterSource
 
-    from kdelta import scaling
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec import parse_kernel
+    from kdelta.results import scaling
+    from kdelta.spec.kernels import parse_kernel
     from kdelta.store.store import Store
 
     chosen = context.get_parameter_source("smp") is not ParameterSource.DEFAULT
@@ -77,7 +77,7 @@ def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any)
 
 
 def _cases(args: Args) -> tuple[Case, ...]:
-    from kdelta import scaling
+    from kdelta.results import scaling
 
     known = common.load_workloads(args.folders)
     tasks = scaling.task_counts(args.tasks or f"1..{args.smp}")
@@ -90,7 +90,7 @@ def _cases(args: Args) -> tuple[Case, ...]:
 
 
 def _experiment(args: Args, cases: tuple[Case, ...], kernels: tuple[Kernel, ...]) -> Experiment:
-    from kdelta import session
+    from kdelta.experiment import prepare
     from kdelta.model import Experiment, MachineOptions
 
     template = Experiment(
@@ -105,7 +105,7 @@ def _experiment(args: Args, cases: tuple[Case, ...], kernels: tuple[Kernel, ...]
         command=common.command_line(),
         extra={"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {},
     )
-    return session.new_experiment(template, args.seed, common.now)
+    return prepare.new_experiment(template, args.seed, common.now)
 
 
 def _json(experiment: Experiment, found: Sequence[Point]) -> str:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from kdelta.kernel.progress import Progress
     from kdelta.model import Experiment
+    from kdelta.results.versions import Version
     from kdelta.store.store import Store
-    from kdelta.versions import Version
 
 EPILOG = """\b
 Examples:
@@ -95,7 +95,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
 def _raise_if_missing(experiment: Experiment) -> None:
     """Exit code 2 where this machine could not get a kernel; one that does not build is an answer like any other."""
     from kdelta.kernel.partial import Absent
-    from kdelta.versions import versions_of
+    from kdelta.results.versions import versions_of
 
     missing = [one for one in versions_of(experiment) if isinstance(one, Absent) and one.by_host]
     if missing:
@@ -158,8 +158,8 @@ def _line_up(template: Experiment, texts: Sequence[str], progress: Progress) -> 
     Versions that an earlier sweep could not have are tried again.
     """
     from kdelta.kernel.partial import Absent, labelled, resolve_each
-    from kdelta.spec import parse_kernel
-    from kdelta.versions import oldest_first, versions_of
+    from kdelta.results.versions import oldest_first, versions_of
+    from kdelta.spec.kernels import parse_kernel
 
     specs = [parse_kernel(text) for text in texts]
     if any(spec.kind == "running" for spec in specs):
@@ -195,10 +195,10 @@ def _refuse_too_few(line: Sequence[Version], texts: Sequence[str]) -> None:
 def _create(store: Store, template: Experiment, line: Sequence[Version], args: Args) -> Experiment:
     import msgspec
 
-    from kdelta import session
+    from kdelta.experiment import prepare
     from kdelta.kernel.banner import compiler
     from kdelta.model import Kernel
-    from kdelta.versions import gaps_text
+    from kdelta.results.versions import gaps_text
 
     kernels = tuple(one for one in line if isinstance(one, Kernel))
     extra = {key: value for key, value in template.extra.items() if key not in ("reuse", "gaps")}
@@ -209,6 +209,6 @@ def _create(store: Store, template: Experiment, line: Sequence[Version], args: A
         extra["reuse"] = "yes"
     whole = msgspec.structs.replace(template, kernels=kernels, command=common.command_line(), extra=extra)
     seed = template.seed if args.add and args.seed is None else args.seed
-    experiment = session.new_experiment(whole, seed, common.now)
+    experiment = prepare.new_experiment(whole, seed, common.now)
     store.create(experiment)
     return experiment

@@ -15,11 +15,11 @@ from kdelta.errors import GuestError, UserError
 
 if TYPE_CHECKING:
     from kdelta.attribution.traces import SetResult
-    from kdelta.collectors import Collector
+    from kdelta.experiment.trace import Voice
     from kdelta.model import Experiment
+    from kdelta.spec.collectors import Collector
+    from kdelta.spec.workloads import Workload
     from kdelta.store.store import Store
-    from kdelta.tracing import Voice
-    from kdelta.workloads import Workload
 
 EPILOG = """\b
 Examples:
@@ -67,7 +67,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
     from kdelta.model import Experiment, MachineOptions
-    from kdelta.spec import parse_kernel
+    from kdelta.spec.kernels import parse_kernel
     from kdelta.store.store import Store
 
     args = Args(**options)
@@ -101,14 +101,15 @@ def split(what: str) -> list[tuple[Collector, ...]]:
     Raises:
         UserError: one of them is not known.
     """
-    from kdelta import collectors, tracing
+    from kdelta.experiment import trace
+    from kdelta.spec import collectors
 
     names = [name.strip() for name in what.split(",")]
-    rest = [name for name in names if name != tracing.HOLD]
-    if names.count(tracing.HOLD) > 1:
-        raise UserError(f"{tracing.HOLD!r} is given twice")
+    rest = [name for name in names if name != trace.HOLD]
+    if names.count(trace.HOLD) > 1:
+        raise UserError(f"{trace.HOLD!r} is given twice")
     groups = [collectors.choose(",".join(rest), collectors.catalogue())] if rest else []
-    return [*groups, ()] if tracing.HOLD in names else groups
+    return [*groups, ()] if trace.HOLD in names else groups
 
 
 def _run(
@@ -121,12 +122,12 @@ def _run(
     voice: Voice,
 ) -> str:
     """One experiment, made and run; its id."""
-    from kdelta import tracing
+    from kdelta.experiment import trace
 
-    experiment = tracing.new(template, sets, workloads, ops, common.now)
+    experiment = trace.new(template, sets, workloads, ops, common.now)
     store.create(experiment)
     try:
-        tracing.run(experiment, store, voice, workloads, folders)
+        trace.run(experiment, store, voice, workloads, folders)
     except KeyboardInterrupt:
         voice.note(f"interrupted: finished boots are kept; go on with: kdelta resume {experiment.id}")
         raise
@@ -135,17 +136,17 @@ def _run(
 
 def go_on(store: Store, experiment: Experiment, folders: tuple[Path, ...], voice: Voice) -> None:
     """Run what is left of a stored trace (``kdelta resume``)."""
-    from kdelta import tracing
+    from kdelta.experiment import trace
 
-    tracing.run(experiment, store, voice, common.load_workloads(folders), folders)
+    trace.run(experiment, store, voice, common.load_workloads(folders), folders)
 
 
 def show(store: Store, names: Sequence[str], as_json: bool, output: Path | None) -> tuple[SetResult, ...]:
     """Print what stored traces found, rebuilt from the store."""
-    from kdelta import tracing
+    from kdelta.experiment import trace
     from kdelta.report import traces
 
-    parts = [tracing.results(store, name) for name in names]
+    parts = [trace.results(store, name) for name in names]
     render = traces.to_json if as_json else traces.render
     common.write(render(parts), output)
     return tuple(result for _, results in parts for result in results)

@@ -15,7 +15,7 @@ from kdelta.kernel.build import BuildError
 from kdelta.kernel.progress import Progress
 from kdelta.kernel.resolve import expand, labels_differ, resolve, unique
 from kdelta.model import Kernel
-from kdelta.spec import KernelSpec
+from kdelta.spec.kernels import KernelSpec
 
 _FULL_DISK = "No space left on device"
 

@@ -16,7 +16,7 @@ from kdelta.kernel.debver import DebianKernel
 from kdelta.kernel.progress import Progress, Quiet
 from kdelta.kernel.running import resolve_running
 from kdelta.model import Kernel
-from kdelta.spec import KernelSpec
+from kdelta.spec.kernels import KernelSpec
 
 _HEADER = re.compile(r"^# Linux/\S+ (\S+) Kernel Configuration", re.MULTILINE)
 _DISTRIBUTION = re.compile(r"(\+deb[\d.]+(\+\d+)?)?-(amd64|arm64)$|\+deb[\d.]+(\+\d+)?(?=-)|-(amd64|arm64)(?=-\d+k$)")

@@ -11,7 +11,7 @@ from pathlib import Path
 from kdelta.errors import UserError
 from kdelta.kernel import cache, elf, kconfig
 from kdelta.model import Arch, Kernel
-from kdelta.spec import KernelSpec
+from kdelta.spec.kernels import KernelSpec
 
 _MACHINES: dict[str, Arch] = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 

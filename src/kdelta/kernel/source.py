@@ -27,7 +27,7 @@ from kdelta.kernel.toolchain import Toolchain
 from kdelta.kernel.worktree import Worktree, encode
 from kdelta.model import Kernel
 from kdelta.paths import cache_dir
-from kdelta.spec import KernelSpec, PatchRef
+from kdelta.spec.kernels import KernelSpec, PatchRef
 
 _SWAYS_CONFIG = re.compile(r"(^|/)(Kconfig[^/]*|Makefile[^/]*)$|^scripts/|/configs/")
 FORMAT = 1  # of what is remembered: raised when the build's own rules change

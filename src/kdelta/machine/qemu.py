@@ -26,6 +26,10 @@ _APPEND = "panic=-1 quiet loglevel=4 cryptomgr.notests=1 random.trust_cpu=on"
 _APPEND_X86 = "console=ttyS0 8250.nr_uarts=4 tsc=reliable no_timer_check"
 _APPEND_ARM = "console=ttyAMA0"
 _APPEND_EXACT = "nokaslr norandmaps randomize_kstack_offset=off"
+# On one CPU Linux patches every LOCK prefix out (arch/x86/kernel/alternative.c), so that atomic operations would count
+# as none. 7.3 has neither the patching nor the option. arm64 patches by CPU feature only, so its guests execute the
+# LSE atomics that the "max" CPU has, whatever the number of CPUs.
+_APPEND_EXACT_X86 = "noreplace-smp"
 
 
 def binary_name(arch: str) -> str:
@@ -43,6 +47,8 @@ def append_line(guest: GuestSpec) -> str:
     words = [_APPEND, _APPEND_X86 if guest.arch == "x86_64" else _APPEND_ARM]
     if guest.mode == "exact":
         words.append(_APPEND_EXACT)
+        if guest.arch == "x86_64":
+            words.append(_APPEND_EXACT_X86)
     if guest.mitigations == "off":
         words.append("mitigations=off")
     if guest.kernel.cmdline:

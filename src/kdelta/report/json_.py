@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, Warn
-from kdelta.report.detail import CellName, Sweep
 from kdelta.report.registry import Format
 from kdelta.report.view import View
+from kdelta.results.types import CellName, Sweep
 
 VOLATILE = ("experiment", "host")
 

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kdelta.model import CellResult, Experiment, ExperimentResult, Kernel
-from kdelta.report.detail import Sweep, SweepStep
-from kdelta.report.figures import absolute, finite
+from kdelta.report.figures import absolute
+from kdelta.results.types import Sweep, SweepStep
+from kdelta.units import finite
 
 _EFFECT = "Effect: Hodges-Lehmann estimate over blocks; interval: exact signed-rank."
 _STEPS = (

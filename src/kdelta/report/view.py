@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, State, Warn, Word
 from kdelta.report import prose
-from kdelta.report.detail import CellName, Detail, Sweep, SweepPoint, SweepStep
-from kdelta.report.figures import absolute, effect, finite, interval
+from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.scrub import Scrubber
+from kdelta.results.types import CellName, Detail, Sweep, SweepPoint, SweepStep
+from kdelta.units import finite
 
 MARKS: dict[Word, str] = {"improved": "(I)", "regressed": "(R)", "same": "=", "inconclusive": "?"}
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kdelta import collectors
 from kdelta.attribution import traces
 from kdelta.errors import GuestError
 from kdelta.guest import protocol
 from kdelta.model import Experiment
 from kdelta.report import traces as report
+from kdelta.spec import collectors
 
 DATA = Path(__file__).parents[2] / "data" / "traces"
 SETS = collectors.catalogue()

@@ -16,7 +16,7 @@ from kdelta.kernel.debver import DebianKernel
 from kdelta.kernel.partial import Absent
 from kdelta.kernel.progress import Quiet
 from kdelta.model import Kernel
-from kdelta.spec import KernelSpec, parse_kernel
+from kdelta.spec.kernels import KernelSpec, parse_kernel
 
 
 def one(upstream: str) -> DebianKernel:

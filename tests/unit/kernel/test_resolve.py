@@ -13,7 +13,7 @@ from kdelta.errors import UserError
 from kdelta.kernel import debian, debver, kconfig, resolve
 from kdelta.kernel.running import resolve_running
 from kdelta.model import Kernel
-from kdelta.spec import parse_kernel
+from kdelta.spec.kernels import parse_kernel
 
 CONFIG = "#\n# Linux/x86 6.12.117 Kernel Configuration\n#\nCONFIG_PVH=y\nCONFIG_HZ=250\n"
 

@@ -19,7 +19,7 @@ from kdelta.kernel.origin import from_path, tarball
 from kdelta.kernel.patch import File
 from kdelta.kernel.progress import Quiet
 from kdelta.kernel.worktree import Worktree
-from kdelta.spec import parse_kernel
+from kdelta.spec.kernels import parse_kernel
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"

@@ -60,6 +60,12 @@ def test_exact_guests_are_pinned_and_deterministic() -> None:
     assert "nokaslr" not in append_line(guest())
 
 
+def test_exact_guests_of_x86_keep_their_lock_prefixes() -> None:
+    assert "noreplace-smp" in append_line(guest(mode="exact")).split()
+    assert "noreplace-smp" not in append_line(guest())
+    assert "noreplace-smp" not in append_line(guest(mode="exact", kernel=kernel(arch="arm64")))
+
+
 def test_the_users_words_come_last_on_the_command_line() -> None:
     line = append_line(guest(kernel=kernel(cmdline="loglevel=7 mitigations=auto"), mitigations="off"))
     assert line.endswith("mitigations=off loglevel=7 mitigations=auto")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from report_samples import experiment
 
 from kdelta.model import ExperimentResult, Warn
-from kdelta.report.detail import CellName, Detail, Sweep, SweepPoint, SweepStep
+from kdelta.results.types import CellName, Detail, Sweep, SweepPoint, SweepStep
 
 
 def broken_sweep() -> tuple[ExperimentResult, Detail]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from report_samples import cell, experiment, functions, kernel
 
 from kdelta.model import CellResult, ExperimentResult, Warn
-from kdelta.report.detail import (
+from kdelta.results.types import (
     CellName,
     CellPoints,
     Curve,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 from kdelta.model import CellResult, Experiment, ExperimentResult, FunctionDelta, Kernel, MachineOptions, Warn
-from kdelta.report.detail import (
+from kdelta.results.types import (
     CellName,
     CellPoints,
     Curve,

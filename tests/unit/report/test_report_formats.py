@@ -20,9 +20,9 @@ from kdelta.errors import UserError
 from kdelta.model import ExperimentResult
 from kdelta.report import benchfmt, json_, junit, ktap
 from kdelta.report import html as page
-from kdelta.report.detail import CellName, CellPoints, Detail, Point
 from kdelta.report.registry import find, formats
 from kdelta.report.view import build
+from kdelta.results.types import CellName, CellPoints, Detail, Point
 
 NAMES = ["benchfmt", "csv", "html", "json", "junit", "ktap", "mail", "markdown", "terminal"]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from kdelta.kernel.partial import Absent
 from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series
-from kdelta.spec import parse_kernel
+from kdelta.results.versions import gaps_text
+from kdelta.spec.kernels import parse_kernel
 from kdelta.store.store import Store
-from kdelta.versions import gaps_text
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>../../etc/passwd\nsecond\u202eline{{ 7*7 }}"
 CONSOLE = (

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cgroup.h"
+#include "harness.h"
+#include "harness_child.h"
+
+#define RECORDS_MAX (64u << 20)
+#define GRACE_MS 5000 /* for a child to end by itself after its outcome, or to die when killed */
+
+static void reap(struct child *c)
+{
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &c->status, WNOHANG)) > 0)
+		if (pid == c->pid) {
+			c->ended = true;
+			return;
+		}
+}
+
+static const char *outcome(const struct child *c)
+{
+	const char *at = c->said.s ? strstr(c->said.s, "{\"t\":\"done\"") : NULL;
+
+	return at && strchr(at, '\n') ? at : NULL;
+}
+
+bool child_has_outcome(const struct child *c)
+{
+	return outcome(c);
+}
+
+bool child_is_ok(const struct child *c)
+{
+	const char *at = outcome(c);
+
+	return at && strstr(at, "\"state\":\"ok\"");
+}
+
+void child_collect(struct child *c, uint64_t limit_ns)
+{
+	uint64_t deadline = now_ns() + limit_ns;
+	sigset_t none;
+
+	sigemptyset(&none);
+	while (!child_has_outcome(c) && c->said.len < RECORDS_MAX) {
+		struct pollfd p = {.fd = c->fd, .events = POLLIN};
+		uint64_t now = now_ns(), left = deadline > now ? deadline - now : 0;
+		struct timespec t = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
+		char buf[65536];
+		ssize_t n;
+
+		reap(c); /* SIGCHLD is blocked but in ppoll, so none is missed */
+		if (!left)
+			c->late = true;
+		if (ppoll(&p, 1, c->ended || c->late ? &(struct timespec){0} : &t, &none) > 0) {
+			n = read(c->fd, buf, sizeof(buf));
+			if (n <= 0)
+				return;
+			text_bytes(&c->said, buf, (size_t)n);
+		} else if (c->ended || c->late) {
+			return;
+		}
+	}
+}
+
+static void wait_ended(struct child *c, int grace_ms)
+{
+	uint64_t deadline = now_ns() + (uint64_t)grace_ms * 1000000u;
+
+	for (reap(c); !c->ended && now_ns() < deadline; reap(c))
+		usleep(1000);
+}
+
+void child_finish(struct child *c, bool all, const char *cgroup)
+{
+	if (!c->late)
+		wait_ended(c, GRACE_MS);
+	c->stays = !c->ended;
+	cgroup_kill(cgroup);
+	kill(-c->pid, SIGKILL);
+	if (all)
+		kill(-1, SIGKILL); /* all but PID 1 itself */
+	wait_ended(c, GRACE_MS);
+	while (waitpid(all ? -1 : -c->pid, NULL, all && c->ended ? 0 : WNOHANG) > 0)
+		;
+}
+
+void child_describe_death(const struct child *c, const struct job *job, char *why, size_t size)
+{
+	if (c->late)
+		snprintf(why, size, "no end within the time limit of %" PRIu64 " ms",
+			 job->limit_ms);
+	else if (c->stays)
+		snprintf(why, size, "the case closed its record pipe without a result");
+	else if (WIFSIGNALED(c->status))
+		snprintf(why, size, "the case was killed by SIG%s%s",
+			 sigabbrev_np(WTERMSIG(c->status)) ?: "?",
+			 WTERMSIG(c->status) == SIGKILL ? " (out of memory?)" : "");
+	else
+		snprintf(why, size, "the case exited with status %d and without a result",
+			 WEXITSTATUS(c->status));
+}

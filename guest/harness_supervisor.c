@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Runs each job in a child of its own and owns the stream. Whatever a child was
+ * killed in the middle of is dropped here.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cgroup.h"
+#include "harness.h"
+#include "harness_child.h"
+#include "kstat.h"
+#include "pressure.h"
+#include "readfile.h"
+#include "trace.h"
+
+static void done(const struct supervisor *sv, const struct job *job, const char *state,
+		 const char *why)
+{
+	struct text t = {0};
+
+	done_record(&t, job->nr, state, why);
+	stream_record(sv->stream, t.s, t.len - 1);
+	text_free(&t);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+	(void)st;
+	(void)ftw;
+	if (kind == FTW_DP || kind == FTW_D)
+		rmdir(path);
+	else
+		unlink(path);
+	return 0;
+}
+
+static void empty_tmp(const char *tmp)
+{
+	nftw(tmp, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	mkdir(tmp, 0700);
+}
+
+/* A name that repeats where everything is ours, one that nobody can guess elsewhere. */
+static bool make_tmp(const struct supervisor *sv, unsigned int job, char *path, size_t size)
+{
+	if (sv->init) {
+		snprintf(path, size, "/tmp/job%u", job);
+		return !mkdir(path, 0700);
+	}
+	snprintf(path, size, "%s/kdelta.XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+	return mkdtemp(path) != NULL;
+}
+
+static void forward(const struct supervisor *sv, const struct child *c, const struct job *job)
+{
+	char *line = c->said.s, *end, why[128];
+
+	if (child_has_outcome(c)) {
+		for (; line && (end = strchr(line, '\n')); line = end + 1)
+			stream_record(sv->stream, line, (size_t)(end - line));
+		return;
+	}
+	child_describe_death(c, job, why, sizeof(why));
+	done(sv, job, c->late ? "hung" : "failed", why);
+}
+
+static void child_main(const struct supervisor *sv, const struct jobs *js, const struct job *job,
+		       const char *cgroup, const char *tmp, int fd)
+{
+	char why[200];
+	struct text t = {0};
+	sigset_t none;
+
+	setsid();
+	if (!sv->init)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
+	close(sv->stream->fd);
+	if (cgroup_join(cgroup, why, sizeof(why))) {
+		done_record(&t, job->nr, "unsupported", why);
+		write_all(fd, t.s, t.len);
+		_exit(0);
+	}
+	case_run(js, job, sv->data_dir, tmp, fd);
+	_exit(0);
+}
+
+/* What the pressure beside the case came to; a run that it did not last for counts for nothing. True if it did. */
+static bool pressure_held(const struct supervisor *sv, const struct job *job, struct pressure *p)
+{
+	char why[200];
+
+	if (!job->pressure)
+		return true;
+	if (pressure_check(p, why, sizeof(why))) {
+		done(sv, job, "failed", why);
+		return false;
+	}
+	pressure_report(p, sv->stream, job->nr);
+	return true;
+}
+
+/* A life of the case; what it said goes out, but for a life of a leak check that went well. True if so. */
+static bool run_child(const struct supervisor *sv, const struct jobs *js, const struct job *job,
+		      const char *cgroup, const char *tmp, struct pressure *p)
+{
+	struct child c = {0};
+	bool ok = false, held;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC)) {
+		done(sv, job, "failed", "no pipe for the records");
+		return false;
+	}
+	c.pid = fork();
+	if (!c.pid) {
+		close(ends[0]);
+		child_main(sv, js, job, cgroup, tmp, ends[1]);
+	}
+	close(ends[1]);
+	c.fd = ends[0];
+	if (c.pid > 0) {
+		child_collect(&c, job->limit_ms * 1000000u);
+		held = pressure_held(sv, job, p);
+		child_finish(&c, sv->init, cgroup);
+		if (!c.ended)
+			stream_note(sv->stream, "process %d of a job could not be killed",
+				    (int)c.pid);
+		ok = child_is_ok(&c);
+		if (held && (!ok || !job->batches))
+			forward(sv, &c, job);
+	} else {
+		done(sv, job, "failed", "fork of the case failed");
+	}
+	close(c.fd);
+	text_free(&c.said);
+	return ok;
+}
+
+static void run_lives(const struct supervisor *sv, const struct jobs *js, const struct job *job,
+		      const char *cgroup, const char *tmp)
+{
+	struct leaks *l = leaks_start(sv->stream, job->nr);
+	uint64_t i;
+
+	if (!l) {
+		done(sv, job, "failed", "no memory for the leak check");
+		return;
+	}
+	for (i = 0; i <= job->batches && run_child(sv, js, job, cgroup, tmp, NULL); i++) {
+		empty_tmp(tmp);
+		leaks_read(l);
+	}
+	if (i > job->batches) {
+		leaks_report(l, job->ops);
+		done(sv, job, "ok", "");
+	}
+	leaks_end(l);
+}
+
+static void run_pressed(const struct supervisor *sv, const struct jobs *js, const struct job *job,
+			const char *cgroup, const char *tmp)
+{
+	struct pressure p = {0};
+	char why[200];
+
+	if (!sv->init || js->exact || job->batches) {
+		done(sv, job, "unsupported", "memory pressure is for timed runs in a guest");
+		return;
+	}
+	if (pressure_start(&p, job->pressure, why, sizeof(why))) {
+		done(sv, job, "failed", why);
+		return;
+	}
+	run_child(sv, js, job, cgroup, tmp, &p);
+	pressure_stop(&p);
+}
+
+static void run_job(const struct supervisor *sv, const struct jobs *js, const struct job *job)
+{
+	char tmp[64], cgroup[256] = "", why[200];
+	pid_t holder = -1;
+
+	if (job->bad[0]) {
+		done(sv, job, "failed", job->bad);
+		return;
+	}
+	if (!case_known(job)) {
+		snprintf(why, sizeof(why), "this guest has no workload %.100s", job->workload);
+		done(sv, job, "failed", why);
+		return;
+	}
+	if (job->cgroup_child &&
+	    cgroup_make(job->nr, sv->init, cgroup, sizeof(cgroup), why, sizeof(why))) {
+		done(sv, job, "unsupported", why);
+		return;
+	}
+	if (!make_tmp(sv, job->nr, tmp, sizeof(tmp))) {
+		done(sv, job, "failed", "no scratch directory");
+	} else {
+		if (js->exact)
+			holder = perturb_start(js->seed, job->nr);
+		if (job->pressure)
+			run_pressed(sv, js, job, cgroup, tmp);
+		else if (job->batches)
+			run_lives(sv, js, job, cgroup, tmp);
+		else
+			run_child(sv, js, job, cgroup, tmp, NULL);
+		trace_undo(job);
+		if (holder > 0 && !kill(holder, SIGKILL))
+			waitpid(holder, NULL, 0);
+		nftw(tmp, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	}
+	cgroup_remove(cgroup);
+}
+
+static void no_action(int sig)
+{
+	(void)sig;
+}
+
+void supervisor_run(const struct supervisor *sv, const struct jobs *js)
+{
+	struct sigaction sa = {.sa_handler = no_action};
+	sigset_t child;
+	size_t i;
+
+	kstat_alone = sv->init;
+
+	/* SIGCHLD only has to end ppoll(). */
+	sigaction(SIGCHLD, &sa, NULL);
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	for (i = 0; i < js->njobs && !sv->stream->error; i++) {
+		struct text t = {0};
+
+		text_put(&t, "{\"t\":\"job\",\"j\":%u,\"case\":", js->jobs[i].nr);
+		text_json(&t, js->jobs[i].workload);
+		text_put(&t, "}");
+		stream_record(sv->stream, t.s, t.len);
+		text_free(&t);
+		run_job(sv, js, &js->jobs[i]);
+	}
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Blocks of translated code with their counters; which ran since the last mark. */
+#ifndef KDELTA_BLOCKS_H
+#define KDELTA_BLOCKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Counters of one instruction in one block. What slots one and two mean depends on the kind:
+ *   KIND_COND  taken, unused
+ *   KIND_REP   executions, bytes
+ *   others     loads, stores (QEMU before 9: all accesses, stores; see interval.c)
+ */
+enum slot { SLOT_STARTS, SLOT_ONE, SLOT_TWO, SLOTS };
+
+struct insn {
+	uint64_t pc;
+	uint8_t size;
+	uint8_t kind;
+	uint16_t mark;
+	bool locked;
+	bool no_loads;
+	bool bare;     /* makes no access: none is counted */
+	bool tame;     /* the next instruction of the block starts as often as this one */
+	bool pair;     /* shows each access twice */
+	bool doubtful; /* the last of its block, and maybe not in the code at all: see plugin.c */
+	bool split;    /* slot one holds loads alone */
+	bool rep_stores;
+	uint8_t rep_accesses;
+	uint8_t rep_width;
+};
+
+struct block {
+	struct block *next; /* in its hash bucket */
+	uint64_t pc;
+	uint64_t hash;
+	uint64_t target; /* of the last instruction: branch target; REP: itself */
+	uint64_t fall;	 /* address after the last instruction */
+	uint32_t n;
+	uint8_t kind; /* of the last instruction */
+	bool touched; /* ran since the counters were cleared: in the list `ran` */
+	bool summed;  /* in the list `in_interval` */
+	struct insn *insns;
+	uint64_t (*count)[SLOTS]; /* QEMU adds here */
+	uint64_t (*sum)[SLOTS];	  /* of the open interval, NULL until first needed */
+};
+
+static inline struct insn *block_last(const struct block *b)
+{
+	return &b->insns[b->n - 1];
+}
+
+/* NULL on failure is impossible, running out of memory ends QEMU with a message. */
+struct block *block_get(uint64_t pc, const struct insn *insns, uint32_t n, uint64_t hash,
+			uint64_t target);
+void block_touch_slow(struct block *b);
+static inline void block_touch(struct block *b)
+{
+	if (!b->touched)
+		block_touch_slow(b);
+}
+void blocks_clear(void);  /* counters to zero, nothing has run */
+void blocks_absorb(void); /* add the counters to the interval's sums, then clear */
+void blocks_drop_sums(void);
+void blocks_each_summed(void (*fn)(const struct block *b, void *arg), void *arg);
+
+#endif

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Numbers of many versions -> sweeps: a figure per version, the steps between them, and the functions behind a step.
+
+Exact counts: every change between measured neighbours that leaves the floor is a step. Times: the permutation steps
+of stats.steps over boot medians in blocks. A version without a figure is a gap with its state, and the version after
+it is compared with the one before. An absent version (see results/versions.py) is a gap too.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import count, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdelta import verdict
+from kdelta.attribution import because
+from kdelta.kernel.partial import Absent
+from kdelta.model import Experiment, FunctionDelta, Metric, Mitigations, Profile, State, Word
+from kdelta.results.types import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
+from kdelta.results.versions import Version, versions_of
+from kdelta.stats import exact
+from kdelta.stats.paired import MIN_PAIRS
+from kdelta.stats.steps import find_steps
+from kdelta.units import Better
+from kdelta.verdict.judge import floor_of
+from kdelta.verdict.pairing import Observation, measured, values_of
+
+Floats = NDArray[np.float64]
+Profiles = Mapping[tuple[int, str], Mapping[int, Profile]]  # [case, mitigations][kernel]
+
+BECAUSE_KEPT = 12
+_GRAVEST: tuple[State, ...] = ("panicked", "hung", "lost", "failed", "unsupported")
+
+
+def sweeps(
+    experiment: Experiment,
+    data: Sequence[verdict.CellData],
+    floors: Mapping[str, float],
+    metrics: Mapping[str, tuple[Metric, ...]],
+    chosen: Profiles,
+) -> tuple[Sweep, ...]:
+    """One sweep per case, mitigations and deciding metric, kernels in the order of the experiment.
+
+    Args:
+        experiment: its kernels are the versions, in order.
+        data: the boots of all kernels, as the verdict engine takes them.
+        floors: noise floors in percent, by ``CASE/METRIC`` or ``CASE``.
+        metrics: the metrics of each workload by its name.
+        chosen: the profile that speaks for a kernel, for the because of exact steps.
+    """
+    table: dict[tuple[int, Mitigations, str], dict[int, tuple[Observation, ...]]] = defaultdict(dict)
+    for cell in data:
+        table[cell.case, cell.mitigations, cell.metric][cell.kernel] = cell.boots
+    versions, found = versions_of(experiment), []
+    for index, case in enumerate(experiment.cases):
+        for mitigations in experiment.mitigations:
+            for metric in metrics.get(case.workload, ()):
+                boots = table.get((index, mitigations, metric.name))
+                if boots is None or not metric.primary:
+                    continue
+                name = CellName(case=case.name, metric=metric.name, cgroup=case.cgroup, mitigations=mitigations)
+                if experiment.mode == "exact":
+                    floor = floor_of(floors, case.name, metric.name) or 0.0
+                    steps = _exact_steps(experiment, boots, metric.better, floor, chosen.get((index, mitigations), {}))
+                else:
+                    steps = _timed_steps(experiment, boots, metric.better, name)
+                points = _points(versions, boots, _unseen(experiment, boots))
+                found.append(Sweep(cell=name, unit=metric.unit, better=metric.better, points=points, steps=steps))
+    return tuple(found)
+
+
+def step_functions(found: Sequence[Sweep]) -> tuple[FunctionDiff, ...]:
+    """The functions behind each step, to be drawn."""
+    return tuple(
+        FunctionDiff(cell=sweep.cell, baseline_label=step.last, patched_label=step.first, functions=step.because)
+        for sweep in found
+        for step in sweep.steps
+        if step.because
+    )
+
+
+def _points(
+    versions: Sequence[Version], boots: Mapping[int, tuple[Observation, ...]], unseen: Mapping[int, str]
+) -> tuple[SweepPoint, ...]:
+    kernel = count()
+    return tuple(
+        SweepPoint(kernel=one.label, value=None, state="failed", why=one.why)
+        if isinstance(one, Absent)
+        else _point(one.label, boots.get(index := next(kernel), ()), unseen.get(index, ""))
+        for one in versions
+    )
+
+
+def _point(label: str, boots: Sequence[Observation], unseen: str) -> SweepPoint:
+    """A version's figure: the median of its boots, or why there is none."""
+    if measured(boots):
+        return SweepPoint(kernel=label, value=float(np.median(values_of(boots))), why=unseen)
+    states = {boot.state for boot in boots}
+    state: State = next((s for s in _GRAVEST if s in states), "lost")
+    why = next((boot.why for boot in boots if boot.state == state and boot.why), "" if boots else "not booted yet")
+    return SweepPoint(kernel=label, value=None, state=state, why=why)
+
+
+def _present(experiment: Experiment, boots: Mapping[int, tuple[Observation, ...]]) -> list[int]:
+    return [k for k in range(len(experiment.kernels)) if measured(boots.get(k, ()))]
+
+
+def _unseen(experiment: Experiment, boots: Mapping[int, tuple[Observation, ...]]) -> dict[int, str]:
+    """Why no step could be seen at a measured version, whatever its figure, by kernel. The first has none before it."""
+    present = _present(experiment, boots)
+    if experiment.mode == "exact":
+        seeds = {k: values_of(boots[k]).size for k in present}
+        pairs = {first: min(seeds[last], seeds[first]) for last, first in pairwise(present)}
+        return {
+            k: f"{n} of the {exact.MIN_SEEDS} seeds that a step needs" for k, n in pairs.items() if n < exact.MIN_SEEDS
+        }
+    blocks = _shared_blocks(_matrix(boots, present)) if present else 0
+    if blocks >= MIN_PAIRS:
+        return {}
+    return dict.fromkeys(present[1:], f"{blocks} of the {MIN_PAIRS} blocks that a step needs")
+
+
+def _word(rises: bool, better: Better) -> Word:
+    return "improved" if rises == (better == "higher") else "regressed"
+
+
+def leaves_floor(before: Floats, after: Floats, floor_percent: float) -> exact.ExactLook | None:
+    """The look at two sets of exact counts where they differ by more than the floor and the seeds' spread, else None.
+
+    Counts of fewer than two seeds have no spread, so nothing can be said of them.
+    """
+    if min(before.size, after.size) < exact.MIN_SEEDS:
+        return None
+    look = exact.look(before, after, floor_percent, floor_percent)
+    if look.call not in ("higher", "lower"):
+        return None
+    limit = max(floor_percent, look.spread)
+    low, high = sorted((look.baseline, look.patched))
+    return look if high > low * (1.0 + limit / 100.0) else None
+
+
+def explained(before: Profile | None, after: Profile | None, effect: float) -> tuple[tuple[FunctionDelta, ...], str]:
+    """The functions that differ between two profiles, and one line about them; nothing where one is missing."""
+    if before is None or after is None:
+        return (), ""
+    if not all(any(not name.startswith("[") for name in profile.functions) for profile in (before, after)):
+        return (), ""
+    deltas = tuple(d for d in because.differences(before, after) if d.delta)
+    return deltas[:BECAUSE_KEPT], because.because_text(deltas, effect)
+
+
+def _exact_steps(
+    experiment: Experiment,
+    boots: Mapping[int, tuple[Observation, ...]],
+    better: Better,
+    floor: float,
+    chosen: Mapping[int, Profile],
+) -> tuple[SweepStep, ...]:
+    present = _present(experiment, boots)
+    found = []
+    for last, first in pairwise(present):
+        look = leaves_floor(values_of(boots[last]), values_of(boots[first]), floor)
+        if look is None:
+            continue
+        effect = look.effect if look.effect is not None else float("inf")
+        functions, text = explained(chosen.get(last), chosen.get(first), effect)
+        found.append(
+            SweepStep(
+                last=experiment.kernels[last].label,
+                first=experiment.kernels[first].label,
+                baseline=look.baseline,
+                patched=look.patched,
+                effect_percent=effect,
+                verdict=_word(look.call == "higher", better),
+                because=functions,
+                because_text=text,
+            )
+        )
+    return tuple(found)
+
+
+def _matrix(boots: Mapping[int, tuple[Observation, ...]], present: Sequence[int]) -> Floats:
+    """Figures of shape (blocks, versions); NaN where a boot is missing."""
+    blocks = sorted({boot.block for k in present for boot in boots[k]})
+    values = np.full((len(blocks), len(present)), np.nan)
+    for column, kernel in enumerate(present):
+        for boot in boots[kernel]:
+            if boot.state == "ok" and boot.value is not None:
+                values[blocks.index(boot.block), column] = boot.value
+    return values
+
+
+def _shared_blocks(values: Floats) -> int:
+    """Blocks that hold two versions or more."""
+    return int((np.isfinite(values).sum(axis=1) >= 2).sum())
+
+
+def _timed_steps(
+    experiment: Experiment, boots: Mapping[int, tuple[Observation, ...]], better: Better, cell: CellName
+) -> tuple[SweepStep, ...]:
+    """Steps in times; none with fewer blocks than any verdict needs."""
+    present = _present(experiment, boots)
+    if not present:
+        return ()
+    values = _matrix(boots, present)
+    if _shared_blocks(values) < MIN_PAIRS:
+        return ()
+    logs = bool(np.nanmin(values) > 0)
+    scaled = np.log(values) if logs else values / (float(np.nanmean(np.abs(values))) or 1.0)
+    # the same data give the same steps, however often they are reported
+    rng = np.random.default_rng([experiment.seed, zlib.crc32(repr(cell).encode())])
+    steps = find_steps(scaled, rng)
+    edges = [0, *(step.index for step in steps), len(present)]
+    levels = [float(np.nanmedian(values[:, a:b])) for a, b in pairwise(edges)]
+    return tuple(
+        SweepStep(
+            last=experiment.kernels[present[step.index - 1]].label,
+            first=experiment.kernels[present[step.index]].label,
+            baseline=before,
+            patched=after,
+            effect_percent=100.0 * (float(np.expm1(step.effect)) if logs else step.effect),
+            verdict=_word(step.effect > 0, better),
+            p_value=step.p,
+        )
+        for step, before, after in zip(steps, levels, levels[1:], strict=False)
+    )
