@@ -38,7 +38,7 @@ def counted(
     look = counts.look(values_of(pairs.a), values_of(pairs.b), looks or counts.LOOKS, delta)
     used = replace(pairs, a=pairs.a[: look.n], b=pairs.b[: look.n])
     if not look.finished:
-        return replace(shown, warnings=(_unfinished(look, looks or counts.LOOKS),))
+        return replace(shown, warnings=(_unfinished(look, looks or counts.LOOKS), *_noisy(look, used)))
     return _judged(_figures(shown, used), used, look, metric, delta)
 
 
@@ -54,8 +54,21 @@ def _unfinished(look: counts.CountLook, looks: tuple[int, ...]) -> Warn:
         return Warn("descriptive", text)
     first = counts.sequential_looks(looks)
     need = f"{first[0]} seeds" if first else f"{paired.MIN_PAIRS} seeds or more"
-    text = f"counts vary across {look.n} seeds ({SEED_CAUSES}): no verdict before {need}"
-    return Warn("unfinished", text)
+    return Warn("unfinished", f"{look.n} seeds whose counts vary: no verdict before {need}")
+
+
+def _spread(used: Pairs) -> float:
+    return max(exact.spread_percent(values_of(used.a)), exact.spread_percent(values_of(used.b)))
+
+
+def _noisy(look: counts.CountLook, used: Pairs) -> tuple[Warn, ...]:
+    """That counts vary with the seed, and what that means; nothing of facts."""
+    if look.fact:
+        return ()
+    spread = _spread(used)
+    size = f"by {spread:.2f} %" if np.isfinite(spread) else "from 0"
+    judged = f": judged over {look.n} seeds as times are" if look.finished else ""
+    return (Warn("noisy", f"counts vary {size} across seeds ({SEED_CAUSES}){judged}"),)
 
 
 def _figures(shown: CellResult, used: Pairs) -> CellResult:
@@ -65,14 +78,8 @@ def _figures(shown: CellResult, used: Pairs) -> CellResult:
 
 def _judged(shown: CellResult, used: Pairs, look: counts.CountLook, metric: Metric, delta: float) -> CellResult:
     called = word(look.call, metric.better)
-    a, b = values_of(used.a), values_of(used.b)
-    spread = max(exact.spread_percent(a), exact.spread_percent(b))
-    warnings: list[Warn] = []
-    if not look.fact:
-        size = f"by {spread:.2f} %" if np.isfinite(spread) else "from 0"
-        told = f"counts vary {size} across seeds ({SEED_CAUSES}): judged over {look.n} seeds as times are"
-        warnings.append(Warn("noisy", told))
-        warnings += shared_warnings(look.agrees, look.logs)
+    spread = _spread(used)
+    warnings = [*_noisy(look, used), *shared_warnings(look.agrees, look.logs)]
     if called in ("improved", "regressed") and below(look.effect, delta):
         warnings.append(below_delta(delta))
     if look.effect is None:
