@@ -7,7 +7,7 @@ docs/methodology.md says why each rule is what it is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from msgspec.structs import replace
@@ -56,6 +56,45 @@ def judge(
 
     With a single kernel the rows are descriptive: its figure stands as baseline, and nothing is compared.
     """
+    return corrected(_cells(experiment, data, floors, metrics))
+
+
+def adjacent(
+    experiment: Experiment,
+    data: Sequence[CellData],
+    floors: Mapping[str, float],
+    metrics: Mapping[str, tuple[Metric, ...]],
+) -> tuple[CellResult, ...]:
+    """The deciding cells of every kernel against the measured one before it, corrected together; arguments as judge's.
+
+    A kernel without a figure for a case is stepped over.
+    """
+    found: list[CellResult] = []
+    for index, mitigations in product(range(len(experiment.cases)), experiment.mitigations):
+        case = experiment.cases[index]
+        mine = [d for d in data if (d.case, d.mitigations) == (index, mitigations)]
+        deciding = {m.name for m in metrics.get(case.workload, ()) if m.primary}
+        present = sorted({d.kernel for d in mine if d.metric in deciding and measured(d.boots)})
+        for pair in pairwise(present):
+            places = {kernel: place for place, kernel in enumerate(pair)}
+            two = replace(
+                experiment,
+                kernels=tuple(experiment.kernels[k] for k in pair),
+                cases=(case,),
+                mitigations=(mitigations,),
+            )
+            sides = [replace(d, case=0, kernel=places[d.kernel]) for d in mine if d.kernel in places]
+            found += [cell for cell in _cells(two, sides, floors, metrics) if cell.primary]
+    return corrected(found)
+
+
+def _cells(
+    experiment: Experiment,
+    data: Sequence[CellData],
+    floors: Mapping[str, float],
+    metrics: Mapping[str, tuple[Metric, ...]],
+) -> list[CellResult]:
+    """Every cell that has data, before correction for multiplicity."""
     table = {(d.case, d.mitigations, d.metric, d.kernel): d.boots for d in data}
     results: list[CellResult] = []
     others = range(1, len(experiment.kernels)) if len(experiment.kernels) > 1 else (0,)
@@ -70,7 +109,7 @@ def judge(
                     second = [_second_account(table, case, mitigations, k) for k in (0, kernel)]
                     cell = work.both_accounts(cell, second[0], second[1], experiment.looks)
                 results.append(cell)
-    return corrected(results)
+    return results
 
 
 def _second_account(table: Table, case: int, mitigations: Mitigations, kernel: int) -> tuple[Observation, ...]:
