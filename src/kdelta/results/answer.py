@@ -14,7 +14,7 @@ from statistics import median
 from msgspec.structs import replace
 
 from kdelta import verdict
-from kdelta.attribution import because, moved, profiles
+from kdelta.attribution import moved, profiles
 from kdelta.attribution.exact import exact_metrics
 from kdelta.errors import UserError
 from kdelta.model import CellResult, Experiment, ExperimentResult, Metric, Mitigations, Profile, Warn, plans
@@ -29,7 +29,6 @@ from kdelta.store.store import Store
 from kdelta.verdict.words import SEED_CAUSES
 
 _SEVERAL = "with several tasks: "
-_BECAUSE_KEPT = 12  # functions in the JSON result; `kdelta why` has all
 _SIDE_FIGURES = ("rep_bytes", "rep_executions")
 Seeds = dict[tuple[int, str], dict[int, list[Profile]]]  # [case, mitigations][kernel] -> one profile per seed
 Chosen = dict[tuple[int, str], dict[int, Profile]]  # [case, mitigations][kernel] -> the profile that speaks for it
@@ -147,24 +146,25 @@ def _of_row(row: CellResult) -> tuple[str, ...]:
     return tuple(dict.fromkeys((row.baseline_label, row.patched_label)))
 
 
-def _explain(experiment: Experiment, row: CellResult, chosen: Chosen) -> CellResult:
-    """The finished ``row`` with the functions that account for it."""
+def _explain(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
+    """The finished ``row`` with the functions that account for it, where it is significant: nothing else has causes."""
     case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
     labels = [kernel.label for kernel in experiment.kernels]
-    by_kernel = chosen.get((case, row.mitigations), {})
+    by_kernel = seeds.get((case, row.mitigations), {})
     if row.patched_label not in labels or row.metric != "instructions":
         return row
-    before, after = by_kernel.get(0), by_kernel.get(labels.index(row.patched_label))
-    if before is None or after is None:
+    before, after = by_kernel.get(0, []), by_kernel.get(labels.index(row.patched_label), [])
+    if not before or not after:
         return row
-    if not all(moved.has_names(profile) for profile in (before, after)):
+    if not all(map(moved.has_names, (*before, *after))):
         why = experiment.annotations.nameless
         told = [f"{label}: no function names: {why[label]}" for label in _of_row(row) if label in why]
         missing = Warn("no-symbols", f"{'; '.join(told) or 'no function names'}; totals only")
         return replace(row, warnings=(*row.warnings, missing))
-    deltas = tuple(d for d in because.differences(before, after) if d.delta)
-    text = because.because_text(deltas, row.effect_percent) if row.effect_percent else ""
-    return replace(row, because=deltas[:_BECAUSE_KEPT], because_text=text)
+    if row.verdict not in ("improved", "regressed") or row.effect_percent is None:
+        return row
+    deltas, text = sweep.explained(before, after, row.effect_percent)
+    return replace(row, because=deltas, because_text=text)
 
 
 def _seed_functions(experiment: Experiment, row: CellResult, seeds: Seeds) -> str:
@@ -259,12 +259,12 @@ def judged(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> t
     return verdict.judge(experiment, data, floors_of(experiment, store), metrics_of(experiment))
 
 
-def _swept(detail: Detail, experiment: Experiment, store: Store, numbers: Sequence[Number], chosen: Chosen) -> Detail:
+def _swept(detail: Detail, experiment: Experiment, store: Store, numbers: Sequence[Number], seeds: Seeds) -> Detail:
     """``detail`` of a sweep with its steps, and the functions behind them instead of those against the first kernel."""
     if not experiment.in_steps:
         return detail
     data = cells_of(experiment, store, numbers)
-    found = sweep.sweeps(experiment, data, floors_of(experiment, store), metrics_of(experiment), chosen)
+    found = sweep.sweeps(experiment, data, floors_of(experiment, store), metrics_of(experiment), seeds)
     return replace(detail, sweeps=found, functions=sweep.step_functions(found))
 
 
@@ -335,7 +335,7 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
     seeds = seeds_of(experiment, store) if experiment.mode == "exact" else {}
     chosen = _chosen(seeds)
     explained = [
-        _name_seeds(experiment, _explain(experiment, row, chosen), seeds)
+        _name_seeds(experiment, _explain(experiment, row, seeds), seeds)
         for row in _labels(experiment, _side_figures(_reclaim(experiment, store, rows)))
     ]
     planned = experiment.blocks * len(experiment.kernels) * len(experiment.mitigations)
@@ -349,7 +349,7 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
         warnings=(*_told(experiment), *_taken_over(boots), *_unknown(experiment, boots), *versions.remarks(experiment)),
     )
     detail = details(experiment, store, numbers, rows, chosen, views)
-    return answer, _swept(detail, experiment, store, numbers, chosen)
+    return answer, _swept(detail, experiment, store, numbers, seeds)
 
 
 def undecided(store: Store, experiment: Experiment, blocks: int) -> tuple[int, ...]:
