@@ -15,10 +15,10 @@ from kdelta.experiment.boot_once import SETTLE_MS, Site, Work, boot_once
 from kdelta.experiment.runner import Job
 from kdelta.guest import image
 from kdelta.kernel.resolve import resolve
+from kdelta.kernel.sources import parse_kernel
 from kdelta.machine import boot
 from kdelta.machine.options import GuestSpec
 from kdelta.model import Experiment, Kernel, Mode, PlannedBoot, plans
-from kdelta.spec.kernels import parse_kernel
 from kdelta.spec.workloads import FIVE, catalogue, parse_case
 from kdelta.store.store import Store
 

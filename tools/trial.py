@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from kdelta.results import answer
 from kdelta.results.cells import metrics_of
-from kdelta.stats import legacy, paired, sequential
+from kdelta.stats import estimators, paired, sequential
 from kdelta.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -123,6 +123,7 @@ def ours(pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[int, int]:
     return 0, int(d.size)
 
 
+RULES = ("kbest", "lkp", "fastpath", "benchstat")
 _DIRECTION = {"improved": -1, "regressed": 1, "none": 0}
 
 
@@ -131,8 +132,8 @@ def judge(pairs: list[tuple[np.ndarray, np.ndarray]], truth: int, table: dict[st
     direction, used = ours(pairs)
     table["kdelta"].add(direction == truth if truth else direction != 0, used)
     a, b = [x for x, _ in pairs], [y for _, y in pairs]
-    for rule, function in legacy.RULES.items():
-        call = _DIRECTION[function(a, b).call]
+    for rule in RULES:
+        call = _DIRECTION[estimators.estimate(rule, a, b).call]
         table[rule].add(call == truth if truth else call != 0, len(pairs))
 
 

@@ -17,10 +17,10 @@ from kdelta.guest import image
 from kdelta.guest.jobs import case_jobs
 from kdelta.guest.protocol import Repetition, Window
 from kdelta.kernel.resolve import resolve
+from kdelta.kernel.sources import parse_kernel
 from kdelta.machine import boot
 from kdelta.machine.options import GuestSpec
 from kdelta.model import Effort, Experiment, PlannedBoot, plans
-from kdelta.spec.kernels import parse_kernel
 from kdelta.spec.workloads import catalogue, parse_case
 from kdelta.store.store import Store
 

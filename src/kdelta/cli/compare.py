@@ -108,8 +108,8 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     from kdelta.cli.progress import Reporter
     from kdelta.experiment import annotate
     from kdelta.kernel.resolve import resolve_all
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.results import gates
-    from kdelta.spec.kernels import parse_kernel
     from kdelta.store.store import Store
 
     gate = gates.parse(args.fail_on) if args.fail_on else None
@@ -117,7 +117,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
         trace.split(args.why)  # refused before anything is measured
     specs = [parse_kernel(text) for text in kernels]
     _patching.check(specs, args.selftests, args.each)
-    if len(specs) < 2 and specs[0].kind != "range" and not args.each:
+    if len(specs) < 2 and not specs[0].is_range and not args.each:
         raise UserError("compare needs two kernels or more, the baseline first (kdelta run measures the running one)")
     budget_s = common.seconds(args.time_budget, "--time-budget")
     _asked(args)  # refuses bad input before any kernel is fetched

@@ -60,7 +60,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     """Check KERNELs for leaks of kernel objects."""
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec.kernels import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.store.store import Store
 
     args = Args(**options)

@@ -54,8 +54,8 @@ def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any)
 
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.results import scaling
-    from kdelta.spec.kernels import parse_kernel
     from kdelta.store.store import Store
 
     chosen = context.get_parameter_source("smp") is not ParameterSource.DEFAULT

@@ -148,9 +148,9 @@ def _line_up(template: Experiment, texts: Sequence[str], progress: Progress) -> 
     Versions that an earlier sweep could not have are tried again.
     """
     from kdelta.kernel.partial import labelled, resolve_each
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.model import Gap
     from kdelta.results.versions import oldest_first, versions_of
-    from kdelta.spec.kernels import parse_kernel
 
     specs = [parse_kernel(text) for text in texts]
     if any(spec.kind == "running" for spec in specs):
@@ -158,7 +158,7 @@ def _line_up(template: Experiment, texts: Sequence[str], progress: Progress) -> 
     known, earlier = template.kernels, versions_of(template)
     if earlier and not specs and len(earlier) == len(known):
         raise UserError("--add needs a kernel to add, as in: kdelta sweep --add last debian:7.4")
-    if not earlier and len(specs) < 2 and not any(spec.kind == "range" for spec in specs):
+    if not earlier and len(specs) < 2 and not any(spec.is_range for spec in specs):
         raise UserError("a sweep needs a range such as 'debian:6.1..7.3', or two kernels or more")
     new = resolve_each(specs, progress)
     images = {(kernel.image_sha256, kernel.cmdline) for kernel in known}

@@ -24,13 +24,15 @@ from kdelta.kernel import history
 from kdelta.kernel.build import fault_of_source
 from kdelta.kernel.history import Commit
 from kdelta.kernel.resolve import resolve
+from kdelta.kernel.sources import written
 from kdelta.model import Annotations, Experiment, Kernel, Metric, Mode, PlannedBoot, Progress, Refuted, plans
 from kdelta.results import answer, cells
-from kdelta.spec.kernels import KernelSpec, written
+from kdelta.spec.kernels import KernelSpec
 from kdelta.spec.workloads import Workload
-from kdelta.stats.exact import MIN_SEEDS
 from kdelta.store.rows import Number
 from kdelta.store.store import Store
+
+_READINGS = 2  # exact seeds that a commit between the ends needs to be told good or bad
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -131,12 +133,21 @@ class Laboratory:
 
     def _readings(self, experiment: Experiment) -> list[Reading]:
         commit_of = self._commit_of(experiment)
+        cut_short = self._cut_short(experiment)
         return [
             Reading(commit_of[n.kernel], n.value)
             for n in self.store.numbers(experiment.id)
             if n.metric == self.plan.metric and n.value is not None and math.isfinite(n.value)
-            if n.state == "ok" and n.boot_state == "ok"
+            if n.state == "ok" and n.boot_state == "ok" and n.kernel not in cut_short
         ]
+
+    def _cut_short(self, experiment: Experiment) -> set[int]:
+        """Kernels whose seeds an interruption left unfinished: what is there of them is read when all are."""
+        if experiment.mode != "exact":
+            return set()
+        done = self.store.done(experiment.id)
+        made = Counter(slot for _, slot in done)
+        return {slot for slot, seeds in made.items() if seeds < experiment.blocks}
 
     def skipped(self) -> dict[int, str]:
         """See ``search.Lab``: what did not build, and what was booted to no avail."""
@@ -151,7 +162,7 @@ class Laboratory:
                 failed.setdefault(commit_of[n.kernel], []).append(f"{state}: {why}" if why else state)
         exact = experiment.mode == "exact"
         for commit, whys in failed.items():
-            hopeless = read[commit] < MIN_SEEDS if exact else not read[commit] and len(whys) >= runner.STRIKES
+            hopeless = read[commit] < _READINGS if exact else not read[commit] and len(whys) >= runner.STRIKES
             if hopeless:
                 found[commit] = whys[0]
         return found

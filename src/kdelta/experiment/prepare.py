@@ -4,42 +4,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from kdelta import __version__, paths
-from kdelta.attribution.profiles import Symbols
-from kdelta.experiment import boot_once, looks, trace
+from kdelta.experiment import boot_once, functions, looks, trace
 from kdelta.experiment.measure import Measuring, measuring, refuse_unknown
 from kdelta.experiment.runner import Job
 from kdelta.experiment.survey import Ground, programs_for, site, survey
-from kdelta.kernel import calls, symbols
 from kdelta.machine import plugin
-from kdelta.model import Experiment, Kernel, Progress, plans
+from kdelta.model import Experiment, Progress, plans
 from kdelta.spec.workloads import Workload
 from kdelta.store.store import Store
-
-
-def _code(kernel: Kernel, progress: Progress) -> Symbols | None:
-    table = symbols.load(kernel)
-    if isinstance(table, symbols.NoSymbols):
-        progress.note(f"{kernel.label}: no function names: {table.why}")
-        return None
-    graph = calls.load(kernel, table)
-    if isinstance(graph, symbols.NoSymbols):
-        progress.note(f"{kernel.label}: who calls whom is not known: {graph.why}")
-    return calls.Code(table, None if isinstance(graph, symbols.NoSymbols) else graph)
-
-
-def _symbols(progress: Progress) -> Callable[[Kernel], Symbols | None]:
-    known: dict[str, Symbols | None] = {}
-
-    def of(kernel: Kernel) -> Symbols | None:
-        if kernel.image_sha256 not in known:
-            known[kernel.image_sha256] = _code(kernel, progress)
-        return known[kernel.image_sha256]
-
-    return of
 
 
 def _reuses(plan: plans.Plan) -> bool:
@@ -80,8 +56,10 @@ def prepare(
         if not exact:
             progress.note(f"machine: {ground.why}; QEMU {ground.text}")
     here = site(experiment.kernels, machine, experiment.mode, programs, ground)
+    if exact and ground is not None:
+        experiment = functions.learn(store, experiment, here, progress)
     counter = plugin.build(paths.cache_dir()) if exact else None
-    kind = _kind(measuring(experiment, workloads, _symbols(progress), counter), workloads)
+    kind = _kind(measuring(experiment, workloads, functions.known(), counter), workloads)
     identity = None
     if exact and isinstance(kind, Measuring):
         identity = lambda plan: boot_once.identity(here, kind.work(plan))  # noqa: E731

@@ -21,8 +21,8 @@ from kdelta.guest.ktap import Ended
 from kdelta.guest.protocol import Done, Output, Record, Value
 from kdelta.kernel import selftests
 from kdelta.kernel.selftests import Suite
+from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Kernel, MachineOptions, Progress
-from kdelta.spec.kernels import parse_kernel
 
 LIMIT_S = 300  # of one program; pidfd takes 98 s under emulation
 _SHOWN = 5

@@ -20,7 +20,7 @@ from kdelta.experiment.boot_once import Work
 from kdelta.experiment.measure import Measuring
 from kdelta.guest import protocol
 from kdelta.guest.jobs import case_jobs
-from kdelta.kernel import symbols
+from kdelta.kernel import naming, symbols
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Experiment, Kernel, PlannedBoot, RunResult
 from kdelta.results import traces
@@ -117,7 +117,7 @@ def holding(measured: Measuring) -> Holding:
 
 def _sites(kernel: Kernel) -> holds.Sites | str:
     """Where ``kernel`` takes and releases mutexes, or why that is not known."""
-    table = symbols.load(kernel)
+    table = naming.load(kernel)
     if isinstance(table, symbols.NoSymbols):
         return f"no function names: {table.why}"
     try:

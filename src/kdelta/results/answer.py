@@ -13,19 +13,19 @@ from msgspec.structs import replace
 from kdelta.model import Experiment, ExperimentResult
 from kdelta.results import cells, explain, remarks, sweep
 from kdelta.results.detail import details
-from kdelta.results.explain import Chosen
+from kdelta.results.explain import Seeds
 from kdelta.results.types import Detail
 from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
 
 
-def _swept(detail: Detail, experiment: Experiment, store: Store, numbers: Sequence[Number], chosen: Chosen) -> Detail:
+def _swept(detail: Detail, experiment: Experiment, store: Store, numbers: Sequence[Number], seeds: Seeds) -> Detail:
     """``detail`` of a sweep with its steps, and the functions behind them instead of those against the first kernel."""
     if not experiment.in_steps:
         return detail
     data = cells.of_numbers(experiment, store, numbers)
     floors, metrics = cells.floors_of(experiment, store), cells.metrics_of(experiment)
-    found = sweep.sweeps(experiment, data, floors, metrics, chosen)
+    found = sweep.sweeps(experiment, data, floors, metrics, seeds)
     return replace(detail, sweeps=found, functions=sweep.step_functions(found))
 
 
@@ -59,7 +59,7 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
     rows = cells.judged(experiment, store, numbers)
     seeds = explain.seeds_of(experiment, store) if experiment.mode == "exact" else {}
     chosen = explain.chosen(seeds)
-    explained = (explain.explained(experiment, row, seeds, chosen) for row in remarks.on_rows(experiment, store, rows))
+    explained = (explain.explained(experiment, row, seeds) for row in remarks.on_rows(experiment, store, rows))
     planned = experiment.blocks * len(experiment.kernels) * len(experiment.mitigations)
     answer = ExperimentResult(
         experiment=replace(experiment, host=experiment.host | _machine(boots)),
@@ -71,4 +71,4 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
         warnings=remarks.on_experiment(experiment, boots),
     )
     detail = details(experiment, store, numbers, rows, chosen, views)
-    return answer, _swept(detail, experiment, store, numbers, chosen)
+    return answer, _swept(detail, experiment, store, numbers, seeds)

@@ -24,7 +24,7 @@ from kdelta.results.types import (
     ScalingLine,
 )
 from kdelta.spec.workloads import TASK_KNOBS
-from kdelta.stats import legacy
+from kdelta.stats import estimators
 from kdelta.store.rows import Number
 from kdelta.store.store import Store
 
@@ -139,9 +139,10 @@ def legacy_views(
                 continue
             samples = _samples(experiment, store, row)
             if all(samples):
-                call = legacy.RULES[view](*samples)
-                lines.append(f"{row.case}, {row.patched_label}: {call.text}: {call.call}")
-        found.append(LegacyView(name=view, lines=tuple(lines)))  # type: ignore[arg-type]
+                call = estimators.estimate(view, *samples)
+                told = "".join(f" ({warning.text})" for warning in call.warnings)
+                lines.append(f"{row.case}, {row.patched_label}: {call.text}: {call.call}{told}")
+        found.append(LegacyView(name=view, lines=tuple(lines)))
     return tuple(found)
 
 

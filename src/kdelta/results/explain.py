@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -51,29 +51,43 @@ def profiles_of(experiment: Experiment, store: Store, row: CellResult) -> tuple[
     return found[0], found[1]
 
 
-def differences(before: Profile | None, after: Profile | None) -> tuple[FunctionDelta, ...]:
-    """The functions that differ between two profiles; none where one profile is missing or has no names."""
-    if before is None or after is None or not all(map(moved.has_names, (before, after))):
-        return ()
-    return tuple(d for d in because.differences(before, after) if d.delta)
+def between(
+    before: Sequence[Profile], after: Sequence[Profile], effect: float
+) -> tuple[tuple[FunctionDelta, ...], str]:
+    """The functions that differ between two kernels, given a profile for each seed, and one line about them.
+
+    Functions whose own count varies between seeds by more than it changed are left out; nothing where a side has none.
+    """
+    if not before or not after or not all(map(moved.has_names, (*before, *after))):
+        return (), ""
+    deltas = because.differences(profiles.median_profile(before), profiles.median_profile(after))
+    kept = because.significant([d for d in deltas if d.delta], before, after)
+    return kept[:BECAUSE_KEPT], because.because_text(kept, effect)
 
 
-def _explain(experiment: Experiment, row: CellResult, chosen: Chosen) -> CellResult:
-    """The finished ``row`` with the functions that account for it."""
+def _nameless(experiment: Experiment, row: CellResult) -> Warn:
+    why = experiment.annotations.nameless
+    labels = dict.fromkeys((row.baseline_label, row.patched_label))
+    told = [f"{label}: no function names: {why[label]}" for label in labels if label in why]
+    return Warn("no-symbols", f"{'; '.join(told) or 'no function names'}; totals only")
+
+
+def _explain(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
+    """The finished ``row`` with the functions that account for it, where it is significant: nothing else has causes."""
     case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
     labels = [kernel.label for kernel in experiment.kernels]
-    by_kernel = chosen.get((case, row.mitigations), {})
+    by_kernel = seeds.get((case, row.mitigations), {})
     if row.patched_label not in labels or row.metric != "instructions":
         return row
-    before, after = by_kernel.get(0), by_kernel.get(labels.index(row.patched_label))
-    if before is None or after is None:
+    before, after = by_kernel.get(0, []), by_kernel.get(labels.index(row.patched_label), [])
+    if not before or not after:
         return row
-    if not all(moved.has_names(profile) for profile in (before, after)):
-        missing = Warn("no-symbols", "no function names: the kernel has no kallsyms; totals only")
-        return replace(row, warnings=(*row.warnings, missing))
-    deltas = differences(before, after)
-    text = because.because_text(deltas, row.effect_percent) if row.effect_percent else ""
-    return replace(row, because=deltas[:BECAUSE_KEPT], because_text=text)
+    if not all(map(moved.has_names, (*before, *after))):
+        return replace(row, warnings=(*row.warnings, _nameless(experiment, row)))
+    if row.verdict not in ("improved", "regressed") or row.effect_percent is None:
+        return row
+    deltas, text = between(before, after, row.effect_percent)
+    return replace(row, because=deltas, because_text=text)
 
 
 def _seed_functions(experiment: Experiment, row: CellResult, seeds: Seeds) -> str:
@@ -99,6 +113,6 @@ def _name_seeds(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellRe
     return replace(row, warnings=tuple(told))
 
 
-def explained(experiment: Experiment, row: CellResult, seeds: Seeds, by_cell: Chosen) -> CellResult:
+def explained(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
     """The finished ``row`` with the functions that account for it, and for what its seeds differ in."""
-    return _name_seeds(experiment, _explain(experiment, row, by_cell), seeds)
+    return _name_seeds(experiment, _explain(experiment, row, seeds), seeds)

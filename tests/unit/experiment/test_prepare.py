@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from kdelta.experiment import prepare, survey, templates
 from kdelta.experiment.boot_once import Work
 from kdelta.experiment.templates import Asked
-from kdelta.kernel import symbols
+from kdelta.kernel import naming
+from kdelta.kernel.symbols import NoSymbols
 from kdelta.machine import plugin, probe
 from kdelta.machine.probe import Qemu
 from kdelta.model import Experiment, Kernel, MachineOptions, PlannedBoot, Quiet
@@ -33,7 +35,8 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setattr(probe, "kvm_opens", lambda: False)
     monkeypatch.setattr(plugin, "build", lambda _cache: tmp_path / "plugin.so")
     monkeypatch.setattr(prepare, "programs_for", lambda *_: {"x86_64": tmp_path / "program"})
-    monkeypatch.setattr(symbols, "load", lambda _kernel: symbols.NoSymbols("none"))
+    monkeypatch.setattr(naming, "load", lambda _kernel: NoSymbols("none"))
+    monkeypatch.setattr(naming, "can_ask", lambda _kernel: False)
     with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
         yield opened
 
@@ -43,7 +46,9 @@ def asked(**more: object) -> Asked:
 
 
 def prepared(store: Store, experiment: Experiment, budget_s: float | None = None) -> prepare.Job:
-    return prepare.prepare(experiment, catalogue(), store, Quiet(), time_budget_s=budget_s)
+    made = templates.created(experiment, 0, lambda: datetime.now(UTC))
+    store.create(made)
+    return prepare.prepare(made, catalogue(), store, Quiet(), time_budget_s=budget_s)
 
 
 def test_counts_run_at_once_with_the_plugin_and_an_identity(store: Store) -> None:

@@ -21,9 +21,9 @@ from kdelta.cli.main import run
 from kdelta.errors import HostError
 from kdelta.experiment import runner
 from kdelta.experiment.schedule import blocks
+from kdelta.kernel.sources import parse_kernel
 from kdelta.model import BootResult, PlannedBoot, Quiet, plans
 from kdelta.results import answer
-from kdelta.spec.kernels import parse_kernel
 from kdelta.store.store import Store
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "stores"
