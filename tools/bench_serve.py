@@ -21,9 +21,9 @@ from msgspec.structs import replace
 from starlette.testclient import TestClient
 
 import bench_store
-from kdelta.analysis import metrics_of
+from kdelta.experiment.schedule import blocks
 from kdelta.model import Experiment, Metric, Profile, RunResult, Series
-from kdelta.schedule import blocks
+from kdelta.results.answer import metrics_of
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
 from kdelta.store.store import Store

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, RunResult, Series
-from kdelta.schedule import blocks
+from kdelta.experiment.schedule import blocks
+from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, RunResult, Series, plans
 from kdelta.store.store import Store
 
 CASES = ("pidfd_open", "path_lookup", "pipe", "fork_vmas", "thread_spawn")
@@ -33,7 +33,13 @@ def experiment(boots: int) -> Experiment:
     )
     cases = tuple(Case(workload=name) for name in CASES)
     return Experiment(
-        id="bench", mode="timed", kernels=kernels, cases=cases, blocks=boots // 2, created_at="2026-01-01"
+        plan=plans.Compare(),
+        id="bench",
+        mode="timed",
+        kernels=kernels,
+        cases=cases,
+        blocks=boots // 2,
+        created_at="2026-01-01",
     )
 
 

@@ -9,18 +9,18 @@ import tempfile
 import time
 from pathlib import Path
 
-from kdelta import session
 from kdelta.cli.progress import Reporter
+from kdelta.experiment import prepare
+from kdelta.experiment.runner import Job
 from kdelta.guest import image
 from kdelta.guest.jobs import jobs_text
 from kdelta.kernel.resolve import resolve
+from kdelta.kernel.sources import parse_kernel
 from kdelta.machine import boot, guests
 from kdelta.machine.options import GuestSpec
-from kdelta.model import Experiment, Kernel, Mode, PlannedBoot
-from kdelta.runner import Job
-from kdelta.spec import parse_kernel
+from kdelta.model import Experiment, Kernel, Mode, PlannedBoot, plans
+from kdelta.spec.workloads import FIVE, catalogue, parse_case
 from kdelta.store.store import Store
-from kdelta.workloads import FIVE, catalogue, parse_case
 
 _VNG_LIMIT_S = 120
 
@@ -28,8 +28,8 @@ _VNG_LIMIT_S = 120
 def _job(kernel: Kernel, mode: Mode, cases: tuple[str, ...], store: Store) -> Job:
     known = catalogue()
     chosen = tuple(case for text in cases for case in parse_case(text, known))
-    experiment = Experiment(id="bench", mode=mode, kernels=(kernel,), cases=chosen, blocks=1)
-    return session.prepare(experiment, known, store, Reporter(quiet=True))
+    experiment = Experiment(id="bench", mode=mode, kernels=(kernel,), cases=chosen, blocks=1, plan=plans.Run())
+    return prepare.prepare(experiment, known, store, Reporter(quiet=True))
 
 
 def first_sample_s(name: str, rounds: int) -> float:

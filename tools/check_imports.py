@@ -8,22 +8,19 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1] / "src"
-# Lower layers first. A module may import its own part and any part of a lower layer.
+# Lower layers first. A module may import its own part and any part of a lower layer. ARCHITECTURE.md shows the same.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("units",),
     ("model", "paths"),
-    ("samples", "spec", "workloads", "collectors"),
+    ("spec", "stats"),
     ("guest",),
-    ("stats", "schedule", "kernel", "machine", "store"),
-    ("verdict", "attribution", "versions"),
+    ("kernel", "machine", "store"),
+    ("verdict", "attribution"),
+    ("results",),
+    ("experiment",),
     ("report",),
-    ("harvest", "calibration", "leaking", "scaling", "drawing", "gates", "claims", "ktap", "sweeping", "deciding"),
-    ("runner", "analysis", "bisecting"),
-    ("session", "agreement"),
     ("serve",),
-    ("tracing",),
-    ("commits", "selftesting"),
     ("cli",),
 )
 # Extra rules: (part, forbidden part) where the layer alone would allow it.
@@ -31,12 +28,15 @@ FORBIDDEN = {
     ("verdict", "attribution"): "the why must not change the which",
     ("stats", "model"): "statistics take arrays (only model.Warn is allowed)",
     ("stats", "kernel"): "statistics know no kernel",
+    ("results", "machine"): "results are read from the store: nothing is started for them",
     ("report", "stats"): "a report computes no statistics",
     ("report", "store"): "a report opens no database",
     ("report", "machine"): "a report starts no process",
+    ("report", "experiment"): "a report starts no process",
+    ("serve", "experiment"): "pages only show what is stored",
     ("kernel", "guest"): "kernel and guest meet only in model.Kernel",
 }
-PRINTERS = ("print(", "sys.exit(")
+PRINTERS = ("print", "exit")
 
 
 def part_of(module: str) -> str:
@@ -83,15 +83,28 @@ def breaches(path: Path, ranks: dict[str, int]) -> list[str]:
         elif (part, other) in FORBIDDEN and not (part == "stats" and set(names) <= {"Warn"}):
             wrong.append(f"{where}: {FORBIDDEN[part, other]}")
     if part != "cli":
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
-                wrong.append(f"{relative}:{node.lineno}: only cli prints")
+        wrong += [f"{relative}:{line}: only cli prints or exits" for line in printing(tree)]
     return wrong
+
+
+def printing(tree: ast.AST) -> list[int]:
+    """Lines that call ``print``, ``exit`` or ``sys.exit``."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [c.lineno for c in calls if getattr(c.func, "id", getattr(c.func, "attr", "")) in PRINTERS]
+
+
+def drawn() -> tuple[tuple[str, ...], ...]:
+    """The layers as ARCHITECTURE.md shows them: the fenced block ``layers``, lowest first."""
+    text = (ROOT.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    block = text.partition("```layers\n")[2].partition("```")[0]
+    return tuple(tuple(line.split()) for line in block.splitlines())
 
 
 def main() -> int:
     ranks = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
     wrong = [b for path in sorted((ROOT / "kdelta").rglob("*.py")) for b in breaches(path, ranks)]
+    if drawn() != LAYERS:
+        wrong.append("ARCHITECTURE.md: its layers are not those of tools/check_imports.py")
     sys.stdout.writelines(line + "\n" for line in wrong)
     return 1 if wrong else 0
 

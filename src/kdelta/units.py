@@ -17,6 +17,11 @@ _IEC = ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"), (1.0, ""))
 _TIME = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
+def finite(value: float | None) -> float | None:
+    """``value``, or None where there is no number to show."""
+    return value if value is not None and math.isfinite(value) else None
+
+
 def _significant(value: float) -> str:
     """``value`` with four significant digits and no exponent."""
     if value == 0:

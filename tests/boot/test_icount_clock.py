@@ -9,19 +9,19 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta import session
 from kdelta.attribution import profiles
 from kdelta.cli.progress import Reporter
+from kdelta.experiment import prepare
 from kdelta.guest import image
 from kdelta.guest.jobs import jobs_text
 from kdelta.guest.protocol import Repetition, Window
 from kdelta.kernel.resolve import resolve
+from kdelta.kernel.sources import parse_kernel
 from kdelta.machine import boot
 from kdelta.machine.options import GuestSpec
-from kdelta.model import Effort, Experiment
-from kdelta.spec import parse_kernel
+from kdelta.model import Effort, Experiment, plans
+from kdelta.spec.workloads import catalogue, parse_case
 from kdelta.store.store import Store
-from kdelta.workloads import catalogue, parse_case
 
 
 def test_instructions_agree_with_the_icount_clock_within_half_a_percent(tmp_path: Path, cache: Path) -> None:
@@ -29,9 +29,9 @@ def test_instructions_agree_with_the_icount_clock_within_half_a_percent(tmp_path
     kernel = resolve(parse_kernel("debian:6.12/cloud"))
     known = catalogue()
     cases = tuple(parse_case("getppid", known))
-    experiment = Experiment(id="icount", mode="exact", kernels=(kernel,), cases=cases, blocks=1)
+    experiment = Experiment(id="icount", mode="exact", kernels=(kernel,), cases=cases, blocks=1, plan=plans.Run())
     with Store(f"sqlite:///{tmp_path}/x.sqlite") as store, tempfile.TemporaryDirectory() as folder:
-        job = session.prepare(experiment, known, store, Reporter(quiet=True))
+        job = prepare.prepare(experiment, known, store, Reporter(quiet=True))
         site = msgspec.structs.replace(job.site, exact_ops={0: 4096})
         qemu = site.qemus["x86_64"]
         guest = GuestSpec(

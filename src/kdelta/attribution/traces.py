@@ -14,10 +14,10 @@ from typing import Literal
 from msgspec import Struct, field
 
 from kdelta.attribution.tracefs import FRAME, Entry, Hist, Key, files, parse_hist, plain
-from kdelta.collectors import Collector, Probe, Table, Way
 from kdelta.guest.protocol import Done, Record, Repetition
-from kdelta.kernel.symbols import fold
+from kdelta.kernel.spelling import fold
 from kdelta.model import State, Warn
+from kdelta.spec.collectors import Collector, Probe, Table, Way
 
 _SYMBOL = re.compile(r"^\[([0-9a-f]+)\]\s+(\S+)$")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+(/0x[0-9a-f]+)?( \[\w+\])?$")

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kdelta.claims import Answer, Measured, Recipe
     from kdelta.model import Experiment
+    from kdelta.results.claims import Answer, Measured
+    from kdelta.spec.recipes import Recipe
 
 WIDTH = 100
 
@@ -21,13 +22,25 @@ def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
     """Schema kdelta-check/1."""
     import msgspec
 
-    from kdelta import claims
+    from kdelta.results import claims
+    from kdelta.spec import recipes
 
     def side(measured: Measured | None) -> dict[str, object] | None:
         if measured is None or measured.before is None or measured.after is None:
             return None
         percent = claims.measured_percent(measured)
-        return {"before": measured.before, "after": measured.after, "percent": _rounded(percent), "unit": measured.unit}
+        return {
+            "before": measured.before,
+            "after": measured.after,
+            "percent": _rounded(percent),
+            "unit": measured.unit,
+            "interval_percent": measured.interval_percent,
+            "verdict": measured.verdict,
+            "columns": [
+                {"name": column.name, "percent": _rounded(column.percent), "verdict": column.verdict}
+                for column in measured.columns
+            ],
+        }
 
     document = {
         "schema": "kdelta-check/1",
@@ -51,7 +64,7 @@ def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
                 "published": {
                     "before": answer.claim.before,
                     "after": answer.claim.after,
-                    "percent": _rounded(claims.published_percent(answer.claim)),
+                    "percent": _rounded(recipes.published_percent(answer.claim)),
                     "unit": answer.claim.unit,
                 },
                 "measured": side(answer.measured),
@@ -63,10 +76,13 @@ def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
-def text(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | None) -> str:
-    """For people: each claim with its answer, the published figures above those measured here."""
-    from kdelta import claims
+def text(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | None, own_kernels: bool = False) -> str:
+    """For people: each claim with its answer, the published figures above those measured here.
+
+    ``own_kernels``: the user named other kernels, of which the recipe's reasons do not speak.
+    """
     from kdelta.report.text import wrap
+    from kdelta.results import claims
 
     lines = [f"{recipe.name}: {recipe.title}", f"source: {recipe.source}", f"measured on: {recipe.measured_on}"]
     if experiment is not None:
@@ -74,7 +90,7 @@ def text(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
         lines.append(f"here: {names}; {experiment.mode}; experiment {experiment.id}")
         if experiment.mode == "exact" and recipe.exact:
             lines += wrap(f"exact mode says {recipe.exact}.", WIDTH)
-    if recipe.kernels.why:
+    if recipe.kernels.why and not own_kernels:
         lines += wrap(recipe.kernels.why, WIDTH)
     for answer in answers:
         lines += ["", f"{answer.call.upper()}: {answer.claim.text}", *_pair(answer)]
@@ -84,12 +100,13 @@ def text(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
 
 def _pair(answer: Answer) -> list[str]:
     """The published figures and, below them, the measured ones."""
-    from kdelta import claims
+    from kdelta.results import claims
+    from kdelta.spec import recipes
     from kdelta.units import percent
 
     claim, measured = answer.claim, answer.measured
     lines = []
-    share = claims.published_percent(claim)
+    share = recipes.published_percent(claim)
     if claim.before is not None and claim.after is not None:
         lines.append(_line("published", claim.before, claim.after, claim.unit, share))
     elif share is not None:

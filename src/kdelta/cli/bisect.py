@@ -13,12 +13,12 @@ from kdelta.cli import common
 from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
-    from kdelta.commits import Answer, Question
-    from kdelta.model import Case, Experiment, Metric
-    from kdelta.session import Voice
-    from kdelta.spec import KernelSpec
+    from kdelta.experiment.bisect import Answer
+    from kdelta.experiment.prepare import Voice
+    from kdelta.model import Case, Experiment, Mode
+    from kdelta.spec.kernels import KernelSpec
+    from kdelta.spec.workloads import Workload
     from kdelta.store.store import Store
-    from kdelta.workloads import Workload
 
 EPILOG = """\b
 Examples:
@@ -34,7 +34,7 @@ commit that is found is compared with its parent once more, and the functions th
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.CaseArgs, common.MachineArgs):
+class Args(common.MeasureArgs):
     """The options of ``kdelta bisect``."""
 
     timed: bool
@@ -52,7 +52,7 @@ class Args(common.CaseArgs, common.MachineArgs):
 @click.argument("bad", required=False)
 @click.option("--timed", is_flag=True, help="Bisect by wall time in the guests, with a posterior over the commits.")
 @click.option("--metric", metavar="METRIC", help="Bisect by this metric of the case instead of its deciding one.")
-@click.option("--seeds", type=click.IntRange(2, 99), default=3, show_default=True, help="Exact: perturbations per commit.")  # fmt: skip
+@click.option("--seeds", type=click.IntRange(5, 99), default=8, show_default=True, help="Exact: perturbations per commit.")  # fmt: skip
 @click.option("--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed.")  # fmt: skip
 @click.option("--max-boots", type=click.IntRange(20, 10_000), default=200, show_default=True, help="Timed: then name the likely commits.")  # fmt: skip
 @click.option("--resume", metavar="EXPERIMENT", help="Go on with a bisection that was interrupted.")
@@ -82,27 +82,22 @@ def run(good: str | None, bad: str | None, args: Args) -> int:
 
 
 def _search(store: Store, experiment: Experiment, voice: Voice, args: Args) -> Answer:
-    from kdelta import commits
+    from kdelta.experiment import bisect
 
-    folders = tuple(Path(text) for text in experiment.extra.get("folders", "").splitlines() if text)
+    folders = tuple(map(Path, experiment.folders))
     workloads = common.load_workloads(folders)
-    lab = commits.Laboratory(store, experiment.id, workloads, voice, folders)
+    lab = bisect.Laboratory(store, experiment.id, workloads, voice, folders)
     workload = workloads.get(experiment.cases[0].workload)
     if workload is None:
         raise UserError(f"the workload {experiment.cases[0].workload!r} of bisection {experiment.id} is not here")
     again = f"kdelta bisect --resume {experiment.id}"
     try:
-        return commits.bisect(
-            lab, commits.metric_of(experiment.mode, workload, lab.question.metric), common.now, *_TIMED_PLAN
-        )
+        return bisect.bisect(lab, bisect.metric_of(experiment.mode, workload, lab.plan.metric), common.now)
     except KeyboardInterrupt:
         voice.note(f"interrupted: all finished boots are kept; go on with: {again}")
         raise
     except HostError as error:
         raise HostError(f"{error}; finished boots are kept, go on with: {again}") from None
-
-
-_TIMED_PLAN = (20, (8, 12, 16, 20))  # of the confirmation
 
 
 def _base(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
@@ -113,7 +108,7 @@ def _base(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
     """
     import msgspec
 
-    from kdelta.spec import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
 
     ends = []
     for text in (good, bad):
@@ -131,34 +126,30 @@ def _base(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
 def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
     import msgspec
 
-    from kdelta import commits, session
+    from kdelta.experiment import bisect, templates
     from kdelta.kernel import history
-    from kdelta.model import Effort, Experiment, MachineOptions
+    from kdelta.model import plans
 
     first, last = _base(good, bad)
     workloads = common.load_workloads(args.folders)
     case = one_case(args, workloads)
-    metric: Metric = commits.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)
+    mode: Mode = "timed" if args.timed else "exact"
+    metric = bisect.metric_of(mode, workloads[case.workload], args.metric)
     line = history.line(first.target, first.ref, last.ref)
-    question: Question = commits.Question(
-        base=first, good=line[0], bad=line[-1], metric=metric.name, max_boots=args.max_boots
+    plan = plans.Bisect(
+        tree=first.target,
+        good=line[0],
+        bad=line[-1],
+        metric=metric.name,
+        max_boots=args.max_boots,
+        patches=first.patches,
+        cmdline=first.cmdline,
+        config=first.config,
+        arch=first.arch,
     )
-    extra = {"question": msgspec.json.encode(question).decode(), "reuse": "yes"}
-    if args.folders:
-        extra["folders"] = "\n".join(str(folder.resolve()) for folder in args.folders)
-    template = Experiment(
-        id="",
-        kind="bisect",
-        mode="timed" if args.timed else "exact",
-        kernels=(),
-        cases=(case,),
-        blocks=0 if args.timed else args.seeds,  # timed boots follow no schedule: each decides the next
-        machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-        effort=Effort(seeds=args.seeds, repetitions=args.repetitions),
-        command=common.command_line(),
-        extra=extra,
-    )
-    experiment = session.new_experiment(template, args.seed, common.now)
+    asked = args.asked([case], args.effort(seeds=args.seeds, repetitions=args.repetitions))
+    asked = msgspec.structs.replace(asked, folders=tuple(folder.resolve() for folder in args.folders))
+    experiment = templates.created(templates.bisect(asked, mode, plan), args.seed, common.now)
     store.create(experiment)
     return experiment
 
@@ -184,9 +175,9 @@ def _show(store: Store, answer: Answer, as_json: bool) -> None:
 
     import msgspec
 
-    from kdelta import analysis
+    from kdelta.results.answer import result
 
-    confirmed = analysis.result(store, answer.confirmation)[0].results if answer.confirmation else ()
+    confirmed = result(store, answer.confirmation)[0].results if answer.confirmation else ()
     row = next((r for r in confirmed if r.metric == answer.metric), None)
     if as_json:
         document = {"schema": "kdelta-bisect/1"} | msgspec.to_builtins(answer)

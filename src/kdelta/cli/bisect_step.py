@@ -14,7 +14,7 @@ from kdelta.errors import KdeltaError, UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdelta.model import Case, Experiment, Kernel, Metric
+    from kdelta.model import Case, Experiment, Kernel, Metric, Mode
     from kdelta.store.store import Store
 
 GOOD, BAD, SKIP = 0, 1, 125
@@ -33,7 +33,7 @@ or the figures lie on both sides; 128: anything else, which stops git bisect.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.CaseArgs, common.MachineArgs):
+class Args(common.MeasureArgs):
     """The options of ``kdelta bisect-step``."""
 
     timed: bool
@@ -82,21 +82,21 @@ def command(kernel: str, **options: Any) -> int:
 
 def run(kernel: str, args: Args) -> int:
     """The command on typed arguments; returns git's exit code."""
-    from kdelta import commits
     from kdelta.cli.bisect import one_case
     from kdelta.cli.progress import Reporter
-    from kdelta.spec import parse_kernel
+    from kdelta.experiment import bisect
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.store.store import Store
 
     spec = parse_kernel(kernel)
-    if spec.kind in ("range", "running"):
+    if spec.is_range or spec.kind == "running":
         raise UserError("bisect-step measures one kernel that can be booted, by default src:.")
     workloads = common.load_workloads(args.folders)
     case = one_case(args, workloads)
-    metric = commits.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)
+    metric = bisect.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)
     with Store() as store, Reporter(args.quiet) as reporter:
         levels = _levels(store, args, case.name, metric)
-        made = commits.build(spec, reporter)
+        made = bisect.build(spec, reporter)
         if isinstance(made, str):
             click.echo(f"skip: {made}")
             return SKIP
@@ -145,28 +145,17 @@ def _levels(store: Store, args: Args, case: str, metric: Metric) -> tuple[float,
 
 
 def _experiment(args: Args, kernel: Kernel, case: Case) -> Experiment:
-    from kdelta import session
-    from kdelta.model import Effort, Experiment, MachineOptions
+    from kdelta.experiment import templates
 
-    template = Experiment(
-        id="",
-        kind="run",
-        mode="timed" if args.timed else "exact",
-        kernels=(kernel,),
-        cases=(case,),
-        blocks=args.boots if args.timed else 3,
-        machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-        effort=Effort(),
-        command=common.command_line(),
-        extra={"reuse": "yes"},
-    )
-    return session.new_experiment(template, args.seed, common.now)
+    mode: Mode = "timed" if args.timed else "exact"
+    template = templates.run(args.asked([case]), (kernel,), mode, args.boots if args.timed else 3, reuse=True)
+    return templates.created(template, args.seed, common.now)
 
 
 def _say(values: Sequence[float], levels: tuple[float, float], experiment: Experiment, metric: Metric) -> int:
-    from kdelta import bisecting
+    from kdelta.experiment import search
 
-    bad = bisecting.side_of_all(values, *levels, noisy=experiment.mode == "timed")
+    bad = search.side_of_all(values, *levels, noisy=experiment.mode == "timed")
     word = "between good and bad, skip" if bad is None else "bad" if bad else "good"
     figures = f"{min(values):g}" if min(values) == max(values) else f"{min(values):g} to {max(values):g}"
     click.echo(f"{word}: {figures} {metric.unit} (good {levels[0]:g}, bad {levels[1]:g}; {experiment.id})")

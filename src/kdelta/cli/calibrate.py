@@ -26,7 +26,7 @@ machine; it is stale once the host, QEMU or kdelta changes. A host on which iden
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.CaseArgs, common.MachineArgs):
+class Args(common.MeasureArgs):
     """The options of ``kdelta calibrate``."""
 
     blocks: int
@@ -47,7 +47,8 @@ def command(kernel: str | None, **options: Any) -> int:
     """Measure this host's noise floor with KERNEL against itself."""
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
+    from kdelta.model import plans
     from kdelta.store.store import Store
 
     args = Args(**options)
@@ -57,11 +58,11 @@ def command(kernel: str | None, **options: Any) -> int:
         with Reporter(args.quiet) as reporter:
             if args.resume is not None:
                 experiment = store.experiment(args.resume)
-                if experiment.kind != "calibrate":
+                if not isinstance(experiment.plan, plans.Calibrate):
                     raise UserError(f"experiment {experiment.id} is no calibration; use kdelta resume")
             else:
                 spec = parse_kernel(kernel or "")
-                if spec.kind == "range":
+                if spec.is_range:
                     raise UserError("calibrate takes one kernel, not a range")
                 experiment = _experiment(args, resolve_all([spec], reporter)[0])
                 store.create(experiment)
@@ -70,24 +71,10 @@ def command(kernel: str | None, **options: Any) -> int:
 
 
 def _experiment(args: Args, kernel: Kernel) -> Experiment:
-    import msgspec
+    from kdelta.experiment import templates
 
-    from kdelta import session
-    from kdelta.model import Experiment, MachineOptions
-
-    labels = [msgspec.structs.replace(kernel, label=f"{kernel.label}-{side}") for side in ("A", "B")]
-    template = Experiment(
-        id="",
-        kind="calibrate",
-        mode="timed",
-        kernels=tuple(labels),
-        cases=common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg),
-        blocks=args.blocks,
-        effort=args.effort(),
-        machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-        command=common.command_line(),
-    )
-    return session.new_experiment(template, args.seed, common.now)
+    cases = common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg)
+    return templates.created(templates.calibrate(args.asked(cases), kernel, args.blocks), args.seed, common.now)
 
 
 def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:
@@ -96,15 +83,15 @@ def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:
     import msgspec
     import numpy as np
 
-    from kdelta import calibration
+    from kdelta.results import floors
     from kdelta.stats import design
 
-    found = calibration.calibrate(experiment, store, np.random.default_rng(experiment.seed))
+    found = floors.calibrate(experiment, store, np.random.default_rng(experiment.seed))
     if not found:
         raise HostError("no case was measured in two whole blocks: see kdelta report " + experiment.id)
     boots = store.boots(experiment.id)
     beside = design.busy(np.array([b.facts["other_cpus"] for b in boots if "other_cpus" in b.facts], dtype=float))
-    for floor in calibration.floors(experiment, boots, found, common.now().isoformat(timespec="seconds")):
+    for floor in floors.floors(experiment, boots, found, common.now().isoformat(timespec="seconds")):
         store.save_floor(floor)
     if as_json:
         click.echo(json.dumps({case: msgspec.to_builtins(one) for case, one in found.items()}, indent=2))

@@ -12,7 +12,7 @@ from kdelta.cli import common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
-    from kdelta.workloads import Workload
+    from kdelta.spec.workloads import Workload
 
 EPILOG = """\b
 Examples:

@@ -15,10 +15,11 @@ from kdelta.cli import _answers, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
-    from kdelta.claims import Claim, Measured, Recipe, Setting
     from kdelta.cli.progress import Reporter
-    from kdelta.model import Case, CellResult, Experiment, ExperimentResult, Kernel, Mode
-    from kdelta.spec import KernelSpec
+    from kdelta.model import Case, Experiment, Kernel, Mode
+    from kdelta.results.claims import Measured
+    from kdelta.spec.kernels import KernelSpec
+    from kdelta.spec.recipes import Claim, Recipe, Setting
     from kdelta.store.store import Store
 
 EPILOG = """\b
@@ -89,7 +90,8 @@ def load(name: str) -> Recipe:
     Raises:
         UserError: there is none, or it is damaged.
     """
-    from kdelta import claims, paths
+    from kdelta import paths
+    from kdelta.spec import recipes
 
     path = Path(name).expanduser()
     if path.suffix != ".toml" and "/" not in name:
@@ -102,7 +104,7 @@ def load(name: str) -> Recipe:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"recipe {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    return claims.parse(text, str(path))
+    return recipes.parse(text, str(path))
 
 
 def _listing(as_json: bool) -> str:
@@ -123,8 +125,9 @@ def _listing(as_json: bool) -> str:
 
 def run(recipe: Recipe, args: Args) -> int:
     """The command on typed arguments."""
-    from kdelta import claims
     from kdelta.cli.progress import Reporter
+    from kdelta.results import claims
+    from kdelta.spec import recipes
     from kdelta.store.store import Store
 
     if args.timed and args.exact:
@@ -137,7 +140,7 @@ def run(recipe: Recipe, args: Args) -> int:
         with Store() as store, Reporter(args.quiet) as reporter:
             kernels = _resolved(specs, reporter)
             setting = _setting(args, specs, kernels)
-            obstacles = [claims.obstacle(claim, recipe, setting) for claim in recipe.claims]
+            obstacles = [recipes.obstacle(claim, recipe, setting) for claim in recipe.claims]
             open_ = [index for index, why in enumerate(obstacles) if not why]
             if open_:
                 experiment, measured = _measure(recipe, args, setting, kernels, open_, store, reporter)
@@ -147,14 +150,17 @@ def run(recipe: Recipe, args: Args) -> int:
         else claims.judge(claim, recipe, measured[index])
         for index, (claim, why) in enumerate(zip(recipe.claims, obstacles, strict=True))
     )
-    render = _answers.json if args.as_json else _answers.text
-    common.write(render(recipe, answers, experiment), args.output)
+    own = bool(args.baseline or args.patched or args.tree)
+    if args.as_json:
+        common.write(_answers.json(recipe, answers, experiment), args.output)
+    else:
+        common.write(_answers.text(recipe, answers, experiment, own), args.output)
     return 0
 
 
 def _specs(recipe: Recipe, args: Args) -> dict[str, KernelSpec]:
     """The kernels at hand by side: ``baseline``, ``patched``; a side that only a patch could make is missing."""
-    from kdelta.spec import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
 
     kernels = recipe.kernels
     if not kernels.patch and (args.patches or args.tree):
@@ -181,14 +187,14 @@ def _modes(args: Args) -> tuple[Mode, ...]:
 
 def _hopeless(recipe: Recipe, args: Args, specs: Mapping[str, KernelSpec]) -> list[str]:
     """For each claim why no kernel need be fetched for it, "" where one must."""
-    from kdelta import claims
+    from kdelta.spec import recipes
 
     found = []
     for claim in recipe.claims:
         whys = []
         for mode in _modes(args):
             arch = next((spec.arch for spec in specs.values()), "x86_64")
-            possible = claims.Setting(
+            possible = recipes.Setting(
                 mode=mode,
                 cores=os.cpu_count() or 1,
                 accel="kvm" if "timed" in _modes(args) and args.kvm != "off" else "tcg",
@@ -197,7 +203,7 @@ def _hopeless(recipe: Recipe, args: Args, specs: Mapping[str, KernelSpec]) -> li
                 patched="patched" in specs,
                 built=_built(specs),
             )
-            whys.append(claims.obstacle(claim, recipe, possible))
+            whys.append(recipes.obstacle(claim, recipe, possible))
         found.append("" if not all(whys) else whys[0])
     return found
 
@@ -216,13 +222,14 @@ def _resolved(specs: Mapping[str, KernelSpec], reporter: Reporter) -> tuple[Kern
 
 
 def _setting(args: Args, specs: Mapping[str, KernelSpec], kernels: tuple[Kernel, ...]) -> Setting:
-    from kdelta import claims, session
+    from kdelta.experiment import prepare
+    from kdelta.spec import recipes
 
     modes, accel = _modes(args), "tcg"
     if "timed" in modes:
-        accel = session.survey(kernels, args.kvm, args.qemu, session.programs_for(kernels, ())).accel
+        accel = prepare.survey(kernels, args.kvm, args.qemu, prepare.programs_for(kernels, ())).accel
     mode: Mode = modes[0] if len(modes) == 1 else ("timed" if accel == "kvm" else "exact")
-    return claims.Setting(
+    return recipes.Setting(
         mode=mode,
         cores=os.cpu_count() or 1,
         accel=accel,  # type: ignore[arg-type]
@@ -236,7 +243,7 @@ def _setting(args: Args, specs: Mapping[str, KernelSpec], kernels: tuple[Kernel,
 def _case(text: str, claim: Claim) -> Case:
     import msgspec
 
-    from kdelta.workloads import catalogue, parse_case
+    from kdelta.spec.workloads import catalogue, parse_case
 
     cases = parse_case(text, catalogue())
     if len(cases) != 1:
@@ -254,7 +261,7 @@ def _measure(
     reporter: Reporter,
 ) -> tuple[Experiment | None, dict[int, Measured]]:
     """Run the cases that the claims ``wanted`` need, and read their figures."""
-    from kdelta import analysis, claims
+    from kdelta.results import answer, claim_figures, claims
 
     found: dict[int, claims.Measured] = {}
     chosen = {index: recipe.claims[index] for index in wanted}
@@ -267,12 +274,10 @@ def _measure(
         return None, found
     experiment = _create(recipe, args, setting, kernels, tuple(unique.values()), store)
     common.run_experiment(store, experiment, reporter, ())
-    result = analysis.result(store, experiment.id)[0]
+    result = answer.result(store, experiment.id)[0]
     for index, claim in chosen.items():
-        if claim.function:
-            found[index] = _share(claim, result, store)
-        elif claim.case:
-            found[index] = _figures(claim, result)
+        if claim.case:
+            found[index] = claim_figures.measured(claim, _cases_of(claim), result, store)
     return experiment, found
 
 
@@ -283,96 +288,33 @@ def _cases_of(claim: Claim) -> list[Case]:
 def _create(
     recipe: Recipe, args: Args, setting: Setting, kernels: tuple[Kernel, ...], cases: tuple[Case, ...], store: Store
 ) -> Experiment:
-    from kdelta import session
-    from kdelta.model import Effort, Experiment, MachineOptions
+    import msgspec
+
+    from kdelta.experiment import templates
+    from kdelta.model import Effort
 
     exact = setting.mode == "exact"
     limit_s = common.seconds(args.limit, "--limit") or 0.0
     smp = max([args.smp, *(claim.cores for claim in recipe.claims if claim.cores <= setting.cores and not exact)])
-    experiment = session.new_experiment(
-        Experiment(
-            id="",
-            mode=setting.mode,
-            kernels=kernels,
-            cases=cases,
-            blocks=args.seeds if exact else args.blocks,
-            machine=MachineOptions(smp=smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-            effort=Effort(seeds=args.seeds, repetitions=args.repetitions, limit_ms=int(1000 * limit_s)),
-            command=common.command_line(),
-            extra={"recipe": recipe.name} | ({"reuse": "yes"} if exact and not args.fresh else {}),
-        ),
-        args.seed,
-        common.now,
+    asked = templates.Asked(
+        cases=cases,
+        machine=msgspec.structs.replace(args.options(), smp=smp),
+        effort=Effort(seeds=args.seeds, repetitions=args.repetitions, limit_ms=int(1000 * limit_s)),
+        command=common.command_line(),
     )
+    blocks = args.seeds if exact else args.blocks
+    template = templates.check(asked, kernels, setting.mode, blocks, recipe.name, reuse=exact and not args.fresh)
+    experiment = templates.created(template, args.seed, common.now)
     store.create(experiment)
     return experiment
 
 
-def _row(result: ExperimentResult, case: Case, metric: str) -> CellResult | None:
-    exact = result.experiment.mode == "exact"
-    mine = [row for row in result.results if row.case == case.name]
-    name = "instructions" if exact else metric
-    return next((row for row in mine if (row.metric == name if name else row.primary)), None)
-
-
-def _blank(why: str) -> Measured:
-    from kdelta.claims import Measured
-
-    return Measured(before=None, after=None, unit="", state="failed", why=why)
-
-
-def _figures(claim: Claim, result: ExperimentResult) -> Measured:
-    """Two kernels in one case, or one kernel in two."""
-    from kdelta.claims import Measured
-
-    rows = [_row(result, case, claim.metric) for case in _cases_of(claim)]
-    if any(row is None for row in rows):
-        return _blank(f"{claim.metric or claim.case} was not measured")
-    found = [row for row in rows if row is not None]
-    bad = next((row for row in found if row.state != "ok"), None)
-    last = found[-1]
-    if bad is not None:
-        return Measured(before=None, after=None, unit=bad.unit, state=bad.state, why=f"{bad.state}: {bad.why}")
-    if not claim.from_case:
-        detectable = f"; only {last.detectable_percent:.1f} % could be seen" if last.detectable_percent else ""
-        why = (
-            f"inconclusive after {last.boots[0]} boots{detectable}: more --blocks"
-            if last.verdict == "inconclusive"
-            else ""
-        )
-        return Measured(
-            before=last.baseline, after=last.patched, unit=last.unit, better=last.better, verdict=last.verdict, why=why
-        )
-    alone = claim.on == "baseline"
-    before, after = ((row.baseline if alone else row.patched) for row in found)
-    return Measured(before=before, after=after, unit=last.unit, better=last.better)
-
-
-def _share(claim: Claim, result: ExperimentResult, store: Store) -> Measured:
-    """A function's share in the kernel instructions of a case, in percent."""
-    from kdelta import analysis
-    from kdelta.claims import Measured
-
-    row = _row(result, _case(claim.case, claim), "")
-    if row is None or row.state != "ok":
-        return _blank(f"{claim.case} was not measured" + (f": {row.state}: {row.why}" if row else ""))
-    shares = []
-    for profile in analysis.profiles_of(result.experiment, store, row):
-        kernel = {name: counts[0] for name, counts in profile.functions.items() if name != "[user]"}
-        if not any(not name.startswith("[") for name in kernel):
-            return _blank("the kernel has no function names (no kallsyms)")
-        shares.append(100.0 * kernel.get(claim.function, 0) / sum(kernel.values()))
-    return Measured(before=shares[0], after=shares[1], unit="% of kernel instructions")
-
-
 def _selftests(claim: Claim, kernels: tuple[Kernel, ...], args: Args, reporter: Reporter) -> Measured:
     """Whether the suites are worse on the patched kernel: 1, else 0."""
-    from kdelta import selftesting
-    from kdelta.claims import Measured
-    from kdelta.model import MachineOptions
+    from kdelta.experiment import selftests
+    from kdelta.results.claims import Measured
 
-    machine = MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu)
-    gate = selftesting.gate(kernels, selftesting.suites(claim.selftests), machine, reporter)
+    gate = selftests.gate(kernels, selftests.suites(claim.selftests), args.options(), reporter)
     for note in gate.notes:
         reporter.note(note)
     return Measured(before=0.0, after=float(bool(gate.failed)), unit="gates failed", why=gate.failed)

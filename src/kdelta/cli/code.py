@@ -13,7 +13,6 @@ from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.attribution.code import CodeDiff
-    from kdelta.attribution.disassembly import Image
     from kdelta.model import Kernel
 
 EPILOG = """\b
@@ -39,10 +38,10 @@ def command(
     baseline: str, patched: str, function: str | None, limit: int, as_json: bool, output: Path | None, quiet: bool
 ) -> int:
     """Compare the machine code of two kernels, or of one FUNCTION of them."""
-    from kdelta.attribution import code
+    from kdelta.attribution import code, images
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
 
     if function and as_json:
         raise UserError("--json lists functions; one function is shown as a diff of its listing")
@@ -51,42 +50,14 @@ def command(
         if len(kernels) != 2:
             raise UserError("machine code is compared of two kernels: a range is several")
         reporter.step("reading the machine code")
-        before, after = (image_of(kernel) for kernel in kernels)
+        before, after = (images.image_of(kernel) for kernel in kernels)
     if function:
         text = code.function_diff(before, after, function) or f"{function}: no instruction differs\n"
     else:
-        diff, whole = compare_images(before, after)
+        diff, whole = images.compare(before, after)
         text = _json(kernels, diff, whole) if as_json else _text(diff, whole, limit)
     common.write(text, output)
     return 0
-
-
-def image_of(kernel: Kernel) -> Image:
-    """The functions of a kernel: by its symbol table, else by its kallsyms.
-
-    Raises:
-        UserError: neither is there, or no ELF image.
-    """
-    from kdelta.attribution.disassembly import Image
-    from kdelta.attribution.stripped import NamedImage
-    from kdelta.kernel import symbols
-
-    if kernel.vmlinux_path is None:
-        raise UserError(f"{kernel.label}: machine code needs the uncompressed image, and none could be unpacked")
-    data = Path(kernel.vmlinux_path).read_bytes()
-    table = symbols.load(kernel)
-    if isinstance(table, symbols.SymbolTable) and table.source != "symtab":
-        return NamedImage(data, table, kernel.label)
-    return Image(data, kernel.label)
-
-
-def compare_images(before: Image, after: Image) -> tuple[CodeDiff, bool]:
-    """The difference, and whether every instruction was compared (else: sizes only)."""
-    from kdelta.attribution import code, stripped
-
-    if any(isinstance(image, stripped.NamedImage) for image in (before, after)):
-        return stripped.size_diff(before, after), False
-    return code.compare(before, after), True
 
 
 def _text(diff: CodeDiff, whole: bool, limit: int) -> str:

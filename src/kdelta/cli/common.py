@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from kdelta.errors import GuestError, HostError, UserError
+from kdelta.stats import register
 
 if TYPE_CHECKING:
     from kdelta.cli.progress import Reporter
-    from kdelta.model import Case, Effort, Experiment, ExperimentResult
+    from kdelta.experiment.templates import Asked
+    from kdelta.model import Case, Effort, Experiment, ExperimentResult, MachineOptions
+    from kdelta.spec.workloads import Workload
     from kdelta.store.store import Store
-    from kdelta.workloads import Workload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _DURATION = re.compile(r"^(\d+(?:\.\d+)?)\s*(s|m|min|h|)$")
 _SCALE = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-VIEWS = ("kbest", "lkp", "fastpath", "benchstat")
 
 
 def seconds(text: str | None, option: str) -> float | None:
@@ -96,6 +97,45 @@ class MachineArgs:
     kvm: Literal["auto", "on", "off"]
     qemu: str
     seed: int | None
+
+    def options(self, *, native: bool = False, rep_features: bool = False) -> MachineOptions:
+        """What the guests look like."""
+        from kdelta.model import MachineOptions
+
+        return MachineOptions(
+            smp=self.smp,
+            memory_mib=self.memory,
+            kvm=self.kvm,
+            qemu=self.qemu,
+            native=native,
+            rep_features=rep_features,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureArgs(CaseArgs, MachineArgs):
+    """What most subcommands take: cases, and the machine to run them on."""
+
+    def asked(
+        self,
+        cases: Sequence[Case],
+        effort: Effort | None = None,
+        *,
+        mitigations: Literal["default", "off", "both"] = "default",
+        native: bool = False,
+        rep_features: bool = False,
+    ) -> Asked:
+        """What every kind of experiment takes."""
+        from kdelta.experiment.templates import Asked
+
+        return Asked(
+            cases=tuple(cases),
+            mitigations=("default", "off") if mitigations == "both" else (mitigations,),
+            machine=self.options(native=native, rep_features=rep_features),
+            effort=effort or self.effort(),
+            folders=self.folders,
+            command=command_line(),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,14 +210,14 @@ output_options = decorate(
     click.option("--format", "-f", "fmt", default="terminal", show_default=True, metavar="FORMAT", help="terminal, mail, markdown, html, json, csv, ktap, junit or benchfmt."),
     click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to a file."),
     click.option("--all-metrics", is_flag=True, help="Show every metric, not only the deciding ones."),
-    click.option("--view", type=click.Choice(VIEWS), help="Add another tool's reading of the same samples; it never decides."),
+    click.option("--view", type=click.Choice(register.names()), help="Add another rule's reading of the same samples; it never decides."),
     click.option("--quiet", "-q", is_flag=True, help="No progress on standard error."),
 )  # fmt: skip
 
 
 def load_workloads(folders: Sequence[Path]) -> dict[str, Workload]:
     """The catalogue, with a user's will-it-scale folder when one is named."""
-    from kdelta.workloads import catalogue
+    from kdelta.spec.workloads import catalogue
 
     if len(folders) > 1:
         raise UserError("--workloads takes one folder at a time")
@@ -191,7 +231,7 @@ def parse_cases(
     import msgspec
 
     from kdelta.guest import pressure as memory
-    from kdelta.workloads import five_cases, parse_case
+    from kdelta.spec.workloads import five_cases, parse_case
 
     cases = [case for text in texts for case in parse_case(text, workloads)] if texts else list(five_cases(workloads))
     if memcg:
@@ -221,10 +261,10 @@ def run_experiment(
     store: Store, experiment: Experiment, reporter: Reporter, folders: Sequence[Path], budget_s: float | None = None
 ) -> None:
     """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on."""
-    from kdelta import runner, session
+    from kdelta.experiment import prepare, runner
 
     workloads = load_workloads(folders)
-    job = session.prepare(experiment, workloads, store, reporter, extra=tuple(folders), time_budget_s=budget_s)
+    job = prepare.prepare(experiment, workloads, store, reporter, extra=tuple(folders), time_budget_s=budget_s)
     try:
         runner.execute(job, store, reporter)
     except KeyboardInterrupt:
@@ -237,12 +277,12 @@ def run_experiment(
 
 def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult:
     """Print or write the report of one experiment, rebuilt from the store."""
-    from kdelta import analysis
     from kdelta.report import registry, terminal
     from kdelta.report.view import Options, build
+    from kdelta.results import answer
 
     chosen = registry.find(args.format)
-    result, detail = analysis.result(store, experiment_id, views=(args.view,) if args.view else ())
+    result, detail = answer.result(store, experiment_id, views=(args.view,) if args.view else ())
     view = build(result, detail, Options(all_metrics=args.all_metrics))
     if chosen.name == "terminal" and args.output is None and sys.stdout.isatty():
         text: str | bytes = terminal.render(view, colour=True)
@@ -256,13 +296,14 @@ def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult
 
 def _offer(result: ExperimentResult) -> None:
     """After the report, on standard error: how to decide what it left open."""
-    from kdelta import deciding
+    from kdelta.experiment import follow_up
 
-    open_cells = deciding.undecided(result.results)
-    if result.experiment.kind == "compare" and open_cells and not result.experiment.extra.get(deciding.FOLLOWED):
-        what = "seeds" if result.experiment.mode == "exact" else "boots"
+    open_cells = follow_up.undecided(result.results)
+    experiment = result.experiment
+    if follow_up.can_follow(experiment) and open_cells and not experiment.annotations.followed_by:
+        what = "seeds" if experiment.mode == "exact" else "boots"
         click.echo(
-            f"{len(open_cells)} undecided; to decide with fresh {what}: kdelta resume {result.experiment.id} --decide",
+            f"{len(open_cells)} undecided; to decide with fresh {what}: kdelta resume {experiment.id} --decide",
             err=True,
         )
 

@@ -12,6 +12,7 @@ from kdelta.cli import _spec_file, common
 from kdelta.errors import RegressionFound, UserError
 
 if TYPE_CHECKING:
+    from kdelta.experiment.templates import Asked, Stopping
     from kdelta.model import Experiment, Kernel, Mode
     from kdelta.store.store import Store
 
@@ -28,11 +29,10 @@ Examples:
 The first kernel is the baseline. Without KVM the answer is exact: instructions that the kernel executes, the same every
 time. --timed asks for time instead; it stops each case as soon as it is decided.
 """
-_PLANS = {20: (8, 12, 16, 20), 40: (8, 12, 16, 24, 40)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.CaseArgs, common.MachineArgs, common.OutputArgs):
+class Args(common.MeasureArgs, common.OutputArgs):
     """The options of ``kdelta compare``."""
 
     timed: bool
@@ -56,22 +56,10 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
     """What was asked for, else time where KVM runs these kernels and exact counts where it does not."""
     if args.timed or args.exact or args.pressure or args.kvm == "off":
         return "timed" if args.timed or args.pressure else "exact"
-    from kdelta import session
+    from kdelta.experiment import prepare
 
-    ground = session.survey(kernels, args.kvm, args.qemu, session.programs_for(kernels, args.folders))
+    ground = prepare.survey(kernels, args.kvm, args.qemu, prepare.programs_for(kernels, args.folders))
     return "timed" if ground.accel == "kvm" else "exact"
-
-
-def _plan(blocks: int | None, max_blocks: int | None) -> tuple[int, tuple[int, ...]]:
-    """(blocks, looks): a fixed plan for --blocks, else a group-sequential one."""
-    if blocks is not None and max_blocks is not None:
-        raise UserError("--blocks (a fixed plan) and --max-blocks (a sequential one) exclude each other")
-    if blocks is not None:
-        return blocks, ()
-    most = max_blocks or 20
-    looks = _PLANS[20] if most <= 20 else _PLANS[40]
-    looks = tuple(look for look in looks if look < most)
-    return most, (*looks, most)
 
 
 @click.command(epilog=EPILOG)
@@ -116,11 +104,12 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
 
 def run(kernels: tuple[str, ...], args: Args) -> int:
     """The command on typed arguments."""
-    from kdelta import gates
     from kdelta.cli import _patching, trace
     from kdelta.cli.progress import Reporter
+    from kdelta.experiment import annotate
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
+    from kdelta.results import gates
     from kdelta.store.store import Store
 
     gate = gates.parse(args.fail_on) if args.fail_on else None
@@ -128,18 +117,18 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
         trace.split(args.why)  # refused before anything is measured
     specs = [parse_kernel(text) for text in kernels]
     _patching.check(specs, args.selftests, args.each)
-    if len(specs) < 2 and specs[0].kind != "range" and not args.each:
+    if len(specs) < 2 and not specs[0].is_range and not args.each:
         raise UserError("compare needs two kernels or more, the baseline first (kdelta run measures the running one)")
     budget_s = common.seconds(args.time_budget, "--time-budget")
-    _template(args, "timed")  # refuses bad input before any kernel is fetched
+    _asked(args)  # refuses bad input before any kernel is fetched
     with Store() as store:
         with Reporter(args.quiet) as reporter:
             resolved = _patching.resolve_each(specs, reporter) if args.each else resolve_all(specs, reporter)
             experiment = _create(store, resolved, args)
-            experiment = _patching.note_code(store, experiment, reporter)
-            experiment = _patching.run_gate(store, experiment, reporter)
+            experiment = annotate.note_code(store, experiment, reporter)
+            experiment = annotate.run_gate(store, experiment, reporter)
             common.run_experiment(store, experiment, reporter, args.folders, budget_s)
-            traced = trace.beside(store, experiment, args.why, args.folders, reporter) if args.why else None
+            traced = trace.beside(store, experiment, args.why, reporter) if args.why else None
         result = common.show(store, experiment.id, args)
         if traced is not None:
             trace.show_below(store, traced, args)
@@ -149,47 +138,31 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     return 0
 
 
-def _template(args: Args, mode: Mode) -> Experiment:
-    """Everything of the experiment but its kernels."""
-    from kdelta.cli import _patching
-    from kdelta.model import Experiment, MachineOptions
+def _asked(args: Args) -> tuple[Asked, Stopping]:
+    """Everything of the experiment but its kernels and its mode; refuses what cannot be."""
+    from kdelta.experiment import templates
 
     if args.exact and args.pressure:
         raise UserError("--pressure needs time to pass: it goes with --timed, not with --exact")
     if args.timed and args.exact:
         raise UserError("--timed and --exact exclude each other")
     args.format  # noqa: B018 - an unknown format is refused here
-    precision = common.percentage(args.precision, "--precision")
-    blocks, looks = (args.seeds, ()) if mode == "exact" else _plan(args.blocks, args.max_blocks)
-    extra = {"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {}
-    if precision is not None:
-        extra["precision_percent"] = str(precision)
-    return Experiment(
-        id="",
-        mode=mode,
-        kernels=(),
-        cases=common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg, args.pressure),
-        mitigations=("default", "off") if args.mitigations == "both" else (args.mitigations,),
-        blocks=blocks,
-        looks=looks,
-        machine=MachineOptions(
-            smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu, rep_features=args.rep_features
-        ),
-        effort=args.effort(seeds=args.seeds, repetitions=args.repetitions),
-        command=common.command_line(),
-        kind="sweep" if args.each else "compare",
-        extra=extra | _patching.pending(args.selftests),
-    )
+    stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
+    cases = common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg, args.pressure)
+    effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
+    return args.asked(cases, effort, mitigations=args.mitigations, rep_features=args.rep_features), stop
 
 
 def _create(store: Store, kernels: tuple[Kernel, ...], args: Args) -> Experiment:
-    import msgspec
-
-    from kdelta import session
+    from kdelta.experiment import templates
+    from kdelta.experiment.selftests import suites
 
     if any(not kernel.image_path for kernel in kernels):
         raise UserError("the running kernel cannot be booted in a guest without its image: use kdelta run")
-    whole = msgspec.structs.replace(_template(args, _mode(args, kernels)), kernels=kernels)
-    experiment = session.new_experiment(whole, args.seed, common.now)
+    asked, stop = _asked(args)
+    tests = suites(args.selftests) if args.selftests is not None else ()
+    mode = _mode(args, kernels)
+    template = templates.compare(asked, kernels, mode, stop, selftests=tests, series=args.each)
+    experiment = templates.created(template, args.seed, common.now)
     store.create(experiment)
     return experiment

@@ -15,8 +15,8 @@ from kdelta.cli import common
 from kdelta.errors import GuestError, RegressionFound, UserError
 
 if TYPE_CHECKING:
-    from kdelta.leaking import Finding
     from kdelta.model import Experiment, Kernel
+    from kdelta.results.leaks import Finding
     from kdelta.store.store import Store
 
 EPILOG = """\b
@@ -33,7 +33,7 @@ _CASE, _KERNEL = 36, 14
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.CaseArgs, common.MachineArgs):
+class Args(common.MeasureArgs):
     """The options of ``kdelta leaks``."""
 
     ops: int
@@ -60,7 +60,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     """Check KERNELs for leaks of kernel objects."""
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.store.store import Store
 
     args = Args(**options)
@@ -78,30 +78,20 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
 
 
 def _experiment(args: Args, kernels: tuple[Kernel, ...]) -> Experiment:
-    from kdelta import leaking, session
-    from kdelta.model import Experiment, MachineOptions
+    from kdelta.experiment import templates
+    from kdelta.results import leaks
 
-    template = Experiment(
-        id="",
-        kind=leaking.KIND,
-        mode="timed",
-        kernels=leaking.observed(kernels),
-        cases=common.parse_cases(args.cases or leaking.CASES, common.load_workloads(args.folders), args.memcg),
-        blocks=args.boots,
-        effort=args.effort(batches=args.batches, batch_ops=args.ops),
-        machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-        command=common.command_line(),
-        extra={"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {},
-    )
-    return session.new_experiment(template, args.seed, common.now)
+    cases = common.parse_cases(args.cases or leaks.CASES, common.load_workloads(args.folders), args.memcg)
+    asked = args.asked(cases, args.effort(batches=args.batches, batch_ops=args.ops))
+    return templates.created(templates.leaks(asked, leaks.observed(kernels), args.boots), args.seed, common.now)
 
 
 def show(store: Store, experiment_id: str, *, as_json: bool, output: Path | None) -> tuple[Finding, ...]:
     """Print the leak check of a stored experiment."""
-    from kdelta import leaking
+    from kdelta.results import leaks
 
     experiment = store.experiment(experiment_id)
-    found = leaking.findings(experiment, store)
+    found = leaks.findings(experiment, store)
     common.write(_json(experiment, found) if as_json else "\n".join(_lines(experiment, found)) + "\n", output)
     return found
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import _patching, common, leaks, trace
+from kdelta.cli import common, leaks, trace
 from kdelta.errors import UserError
 
 EPILOG = """\b
@@ -32,6 +32,7 @@ Examples:
 @common.output_options
 def command(experiment: str, console: str | None, ktap: str | None, against: str | None, **options: Any) -> int:
     """Print the report of a stored EXPERIMENT (an id, the start of one, or last)."""
+    from kdelta.model import plans
     from kdelta.store.store import Store
 
     args = common.OutputArgs(**options)
@@ -44,9 +45,9 @@ def command(experiment: str, console: str | None, ktap: str | None, against: str
             common.write(_ktap(store, experiment, ktap), args.output)
         elif against is not None:
             common.write(_agreement(store, experiment, against, args), args.output)
-        elif store.experiment(experiment).kind == "leaks":
+        elif isinstance(plan := store.experiment(experiment).plan, plans.Leaks):
             leaks.show(store, experiment, as_json=args.as_json, output=args.output)
-        elif store.experiment(experiment).kind == "trace":
+        elif isinstance(plan, plans.Trace):
             trace.show(store, [experiment], args.format == "json", args.output)
         else:
             common.show(store, experiment, args)
@@ -55,8 +56,7 @@ def command(experiment: str, console: str | None, ktap: str | None, against: str
 
 def _ktap(store: Any, name: str, label: str) -> bytes:
     """The selftests' output: a guest's own words, so bytes."""
-    extra: dict[str, str] = store.experiment(name).extra
-    found = {key.removeprefix(_patching.KTAP): text for key, text in extra.items() if key.startswith(_patching.KTAP)}
+    found: dict[str, str] = store.experiment(name).annotations.ktap
     if label not in found:
         labels = ", ".join(found) or "none: it was made without --selftests"
         raise UserError(f"--ktap {label!r}: experiment {name} has the selftests of {labels}")
@@ -65,8 +65,8 @@ def _ktap(store: Any, name: str, label: str) -> bytes:
 
 def _agreement(store: Any, here: str, there: str, args: common.OutputArgs) -> str:
     """The same figures measured twice, as text or JSON."""
-    from kdelta import agreement
     from kdelta.report import agreement as layout
+    from kdelta.results import agreement
 
     if args.format not in ("terminal", "json"):
         raise UserError(f"--against with --format {args.format}: it is text for people, or --json")

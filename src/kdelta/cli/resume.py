@@ -4,17 +4,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kdelta.cli import common, leaks, trace
 from kdelta.errors import UserError
-
-if TYPE_CHECKING:
-    from kdelta.cli.progress import Reporter
-    from kdelta.model import Experiment
-    from kdelta.store.store import Store
 
 EPILOG = """\b
 Examples:
@@ -36,6 +31,8 @@ asks for. The boots at hand are not used again: their plan's error is spent.
 def command(experiment: str, time_budget: str | None, decide: bool, **options: Any) -> int:
     """Run what is left of EXPERIMENT, then print its report."""
     from kdelta.cli.progress import Reporter
+    from kdelta.experiment import follow_up
+    from kdelta.model import plans
     from kdelta.store.store import Store
 
     args = common.OutputArgs(**options)
@@ -43,58 +40,20 @@ def command(experiment: str, time_budget: str | None, decide: bool, **options: A
     budget_s = common.seconds(time_budget, "--time-budget")
     with Store() as store:
         found = store.experiment(experiment)
-        if found.kind == "bisect":
+        if isinstance(found.plan, plans.Bisect):
             raise UserError(f"experiment {found.id} is a bisection: kdelta bisect --resume {found.id}")
-        if decide and found.kind != "compare":
+        if decide and not follow_up.can_follow(found):
             raise UserError(f"--decide: experiment {found.id} is a {found.kind}; only comparisons are decided")
-        folders = tuple(Path(line) for line in found.extra.get("folders", "").splitlines() if line)
+        folders = tuple(map(Path, found.folders))
         with Reporter(args.quiet) as reporter:
-            if found.kind == "trace":
-                trace.go_on(store, found, folders, reporter)
+            if isinstance(found.plan, plans.Trace):
+                trace.go_on(store, found, reporter)
                 return trace.conclude(trace.show(store, [found.id], args.format == "json", args.output))
             common.run_experiment(store, found, reporter, folders, budget_s)
             if decide:
-                found = _decide(store, found, reporter)
+                found = follow_up.begin(store, found, reporter, common.now)
                 common.run_experiment(store, found, reporter, folders, budget_s)
-        if found.kind == "leaks":
+        if isinstance(found.plan, plans.Leaks):
             return leaks.conclude(leaks.show(store, found.id, as_json=args.as_json, output=args.output), None)
         common.raise_if_lost(common.show(store, found.id, args))
     return 0
-
-
-def _decide(store: Store, asked: Experiment, reporter: Reporter) -> Experiment:
-    """The experiment that decides what ``asked`` left open: the one begun before, else a new one.
-
-    Raises:
-        UserError: nothing is undecided, or blocks are still missing.
-    """
-    import msgspec
-
-    from kdelta import analysis, deciding, session
-
-    if begun := asked.extra.get(deciding.FOLLOWED):
-        reporter.note(f"going on with {begun}, which was begun for this")
-        return store.experiment(begun)
-    blocks = 1 + max((block for block, _ in store.done(asked.id)), default=-1)
-    results = analysis.result(store, asked.id)[0].results
-    if deciding.undecided(results) and blocks < asked.blocks:
-        raise UserError(
-            f"experiment {asked.id} has {blocks} of {asked.blocks} blocks: its own plan may still decide it; go on with: "
-            f"kdelta resume {asked.id}"
-        )
-    template = deciding.follow_up(asked, results)
-    if template is None and deciding.undecided(results):
-        raise UserError(
-            f"experiment {asked.id} needs more than {deciding.MOST_BOOTS} boots per kernel to be decided: this host is too "
-            "noisy for an effect so small; count exactly (--exact), or measure on a quieter host or with KVM"
-        )
-    if template is None:
-        raise UserError(f"experiment {asked.id} left nothing inconclusive: there is nothing to decide")
-    template = msgspec.structs.replace(template, command=f"{asked.command} && kdelta resume last --decide")
-    seed = asked.seed + 1 if asked.mode == "exact" else None
-    fresh = session.new_experiment(template, seed, common.now)
-    store.create(fresh)
-    store.extend(msgspec.structs.replace(asked, extra=asked.extra | {deciding.FOLLOWED: fresh.id}))
-    names = ", ".join(case.name for case in fresh.cases)
-    reporter.note(f"experiment {fresh.id}: up to {fresh.blocks} fresh boots per kernel for {names}")
-    return fresh

@@ -12,7 +12,7 @@ from kdelta.cli import common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
-    from kdelta.model import Experiment, Kernel
+    from kdelta.model import Experiment, Kernel, Mode
 
 EPILOG = """\b
 Examples:
@@ -26,7 +26,7 @@ One kernel has nothing to be compared with: the figures are descriptive, with th
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.CaseArgs, common.MachineArgs, common.OutputArgs):
+class Args(common.MeasureArgs, common.OutputArgs):
     """The options of ``kdelta run``."""
 
     kernel: str
@@ -47,13 +47,13 @@ def command(**options: Any) -> int:
     """Measure one kernel: the running one, without a guest or root, or --kernel in guests."""
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.store.store import Store
 
     args = Args(**options)
     args.format  # noqa: B018 - an unknown format is refused here
     spec = parse_kernel(args.kernel)
-    if spec.kind == "range":
+    if spec.is_range:
         raise UserError("run takes one kernel; a range is for kdelta sweep")
     if args.pressure and (args.exact or spec.kind == "running"):
         raise UserError("--pressure needs a timed guest: name a kernel, as in --kernel debian:6.12, without --exact")
@@ -69,19 +69,9 @@ def command(**options: Any) -> int:
 
 
 def _experiment(args: Args, kernels: tuple[Kernel, ...], native: bool) -> Experiment:
-    from kdelta import session
-    from kdelta.model import Experiment, MachineOptions
+    from kdelta.experiment import templates
 
-    template = Experiment(
-        id="",
-        kind="run",
-        mode="exact" if args.exact else "timed",
-        kernels=kernels,
-        cases=common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg, args.pressure),
-        blocks=args.boots,
-        effort=args.effort(),
-        machine=MachineOptions(native=native, smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-        command=common.command_line(),
-        extra={"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {},
-    )
-    return session.new_experiment(template, args.seed, common.now)
+    cases = common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg, args.pressure)
+    mode: Mode = "exact" if args.exact else "timed"
+    template = templates.run(args.asked(cases, native=native), kernels, mode, args.boots)
+    return templates.created(template, args.seed, common.now)

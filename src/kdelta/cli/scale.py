@@ -15,7 +15,7 @@ from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.model import Case, Experiment, Kernel
-    from kdelta.scaling import Point
+    from kdelta.results.scaling import Point
 
 EPILOG = """\b
 Examples:
@@ -30,7 +30,7 @@ _CASES = ("path_lookup", "pipe", "thread_spawn")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.CaseArgs, common.MachineArgs):
+class Args(common.MeasureArgs):
     """The options of ``kdelta scale``."""
 
     tasks: str | None
@@ -52,10 +52,10 @@ def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any)
     """Measure how cases scale over tasks on KERNELs, in time."""
     from click.core import ParameterSource
 
-    from kdelta import scaling
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
+    from kdelta.results import scaling
     from kdelta.store.store import Store
 
     chosen = context.get_parameter_source("smp") is not ParameterSource.DEFAULT
@@ -76,12 +76,17 @@ def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any)
     return 0
 
 
+def _tasks(args: Args) -> tuple[int, ...]:
+    from kdelta.results import scaling
+
+    return scaling.task_counts(args.tasks or f"1..{args.smp}")
+
+
 def _cases(args: Args) -> tuple[Case, ...]:
-    from kdelta import scaling
+    from kdelta.results import scaling
 
     known = common.load_workloads(args.folders)
-    tasks = scaling.task_counts(args.tasks or f"1..{args.smp}")
-    cases = [case for text in args.cases or _CASES for case in scaling.grid(text, tasks, known)]
+    cases = [case for text in args.cases or _CASES for case in scaling.grid(text, _tasks(args), known)]
     if args.memcg:
         raise UserError("scale measures in the root cgroup; leave --memcg out")
     if len({case.name for case in cases}) < len(cases):
@@ -90,22 +95,10 @@ def _cases(args: Args) -> tuple[Case, ...]:
 
 
 def _experiment(args: Args, cases: tuple[Case, ...], kernels: tuple[Kernel, ...]) -> Experiment:
-    from kdelta import session
-    from kdelta.model import Experiment, MachineOptions
+    from kdelta.experiment import templates
 
-    template = Experiment(
-        id="",
-        kind="compare" if len(kernels) > 1 else "run",
-        mode="timed",
-        kernels=kernels,
-        cases=cases,
-        blocks=args.blocks,
-        effort=args.effort(),
-        machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-        command=common.command_line(),
-        extra={"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {},
-    )
-    return session.new_experiment(template, args.seed, common.now)
+    template = templates.scale(args.asked(cases), kernels, args.blocks, _tasks(args))
+    return templates.created(template, args.seed, common.now)
 
 
 def _json(experiment: Experiment, found: Sequence[Point]) -> str:

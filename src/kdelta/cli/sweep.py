@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from kdelta.kernel.progress import Progress
     from kdelta.model import Experiment
+    from kdelta.results.versions import Version
     from kdelta.store.store import Store
-    from kdelta.versions import Version
 
 EPILOG = """\b
 Examples:
@@ -37,7 +37,7 @@ code is 2 where this machine could not get one; one that does not build is an an
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.CaseArgs, common.MachineArgs, common.OutputArgs):
+class Args(common.MeasureArgs, common.OutputArgs):
     """The options of ``kdelta sweep``."""
 
     timed: bool
@@ -94,10 +94,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
 
 def _raise_if_missing(experiment: Experiment) -> None:
     """Exit code 2 where this machine could not get a kernel; one that does not build is an answer like any other."""
-    from kdelta.kernel.partial import Absent
-    from kdelta.versions import versions_of
-
-    missing = [one for one in versions_of(experiment) if isinstance(one, Absent) and one.by_host]
+    missing = [gap for gap in experiment.annotations.gaps if gap.by_host]
     if missing:
         names = ", ".join(one.label for one in missing)
         raise HostError(f"left out: {names}: {missing[0].why}; the same line tries again, the others are measured")
@@ -116,21 +113,12 @@ def _refs(args: Args) -> list[str]:
 
 def _template(args: Args) -> Experiment:
     """Everything of the experiment but its kernels."""
-    from kdelta.model import Effort, Experiment, MachineOptions
+    from kdelta.experiment import templates
 
-    extra = {"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {}
-    return Experiment(
-        id="",
-        kind="sweep",
-        mode="timed" if args.timed else "exact",
-        kernels=(),
-        cases=common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg),
-        mitigations=("default", "off") if args.mitigations == "both" else (args.mitigations,),
-        blocks=args.blocks if args.timed else args.seeds,
-        machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-        effort=Effort(seeds=args.seeds, repetitions=args.repetitions),
-        extra=extra,
-    )
+    cases = common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg)
+    effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
+    asked = args.asked(cases, effort, mitigations=args.mitigations)
+    return templates.sweep(asked, "timed" if args.timed else "exact", args.blocks if args.timed else args.seeds)
 
 
 def _older(store: Store, args: Args) -> Experiment:
@@ -139,8 +127,10 @@ def _older(store: Store, args: Args) -> Experiment:
     Raises:
         UserError: no sweep, or a timed one: its blocks hold every version, so none can come later.
     """
+    from kdelta.model import plans
+
     found = store.experiment(args.add or "")
-    if found.kind != "sweep":
+    if not isinstance(found.plan, plans.Sweep):
         raise UserError(f"--add {args.add}: experiment {found.id} is a {found.kind}, not a sweep")
     if found.mode != "exact" or args.timed:
         raise UserError(
@@ -157,9 +147,10 @@ def _line_up(template: Experiment, texts: Sequence[str], progress: Progress) -> 
 
     Versions that an earlier sweep could not have are tried again.
     """
-    from kdelta.kernel.partial import Absent, labelled, resolve_each
-    from kdelta.spec import parse_kernel
-    from kdelta.versions import oldest_first, versions_of
+    from kdelta.kernel.partial import labelled, resolve_each
+    from kdelta.kernel.sources import parse_kernel
+    from kdelta.model import Gap
+    from kdelta.results.versions import oldest_first, versions_of
 
     specs = [parse_kernel(text) for text in texts]
     if any(spec.kind == "running" for spec in specs):
@@ -167,23 +158,23 @@ def _line_up(template: Experiment, texts: Sequence[str], progress: Progress) -> 
     known, earlier = template.kernels, versions_of(template)
     if earlier and not specs and len(earlier) == len(known):
         raise UserError("--add needs a kernel to add, as in: kdelta sweep --add last debian:7.4")
-    if not earlier and len(specs) < 2 and not any(spec.kind == "range" for spec in specs):
+    if not earlier and len(specs) < 2 and not any(spec.is_range for spec in specs):
         raise UserError("a sweep needs a range such as 'debian:6.1..7.3', or two kernels or more")
     new = resolve_each(specs, progress)
     images = {(kernel.image_sha256, kernel.cmdline) for kernel in known}
     line: list[Version] = []
     for one in earlier:
-        line += resolve_each([one.spec], progress) if isinstance(one, Absent) else (one,)
-    line += (one for one in new if isinstance(one, Absent) or (one.image_sha256, one.cmdline) not in images)
+        line += resolve_each([parse_kernel(one.spec)], progress) if isinstance(one, Gap) else (one,)
+    line += (one for one in new if isinstance(one, Gap) or (one.image_sha256, one.cmdline) not in images)
     _refuse_too_few(line, texts)
     together = oldest_first(line) if known and oldest_first(known) == known else tuple(line)
     return labelled(together, frozenset(index for index, one in enumerate(together) if one in known))
 
 
 def _refuse_too_few(line: Sequence[Version], texts: Sequence[str]) -> None:
-    from kdelta.kernel.partial import Absent
+    from kdelta.model import Gap
 
-    missing = [one for one in line if isinstance(one, Absent)]
+    missing = [one for one in line if isinstance(one, Gap)]
     left = len(line) - len(missing)
     if left >= 2:
         return
@@ -193,22 +184,21 @@ def _refuse_too_few(line: Sequence[Version], texts: Sequence[str]) -> None:
 
 
 def _create(store: Store, template: Experiment, line: Sequence[Version], args: Args) -> Experiment:
-    import msgspec
-
-    from kdelta import session
+    from kdelta.experiment import templates
     from kdelta.kernel.banner import compiler
     from kdelta.model import Kernel
-    from kdelta.versions import gaps_text
+    from kdelta.results.versions import gaps_in
 
-    kernels = tuple(one for one in line if isinstance(one, Kernel))
-    extra = {key: value for key, value in template.extra.items() if key not in ("reuse", "gaps")}
-    if gaps := gaps_text(line):
-        extra["gaps"] = gaps
-    extra["compilers"] = "\n".join(compiler(kernel) for kernel in kernels)
-    if template.mode == "exact" and not args.fresh:
-        extra["reuse"] = "yes"
-    whole = msgspec.structs.replace(template, kernels=kernels, command=common.command_line(), extra=extra)
+    kernels = [one for one in line if isinstance(one, Kernel)]
+    whole = templates.with_versions(
+        template,
+        kernels,
+        gaps_in(line),
+        [compiler(kernel) for kernel in kernels],
+        command=common.command_line(),
+        reuse=template.mode == "exact" and not args.fresh,
+    )
     seed = template.seed if args.add and args.seed is None else args.seed
-    experiment = session.new_experiment(whole, seed, common.now)
+    experiment = templates.created(whole, seed, common.now)
     store.create(experiment)
     return experiment

@@ -15,11 +15,9 @@ from kdelta.errors import GuestError, UserError
 
 if TYPE_CHECKING:
     from kdelta.attribution.traces import SetResult
-    from kdelta.collectors import Collector
+    from kdelta.experiment.prepare import Voice
     from kdelta.model import Experiment
     from kdelta.store.store import Store
-    from kdelta.tracing import Voice
-    from kdelta.workloads import Workload
 
 EPILOG = """\b
 Examples:
@@ -35,7 +33,7 @@ number of operations runs between arming and disarming. docs/how-to/trace.md exp
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.CaseArgs, common.MachineArgs):
+class Args(common.MeasureArgs):
     """The options of ``kdelta trace``."""
 
     what: str
@@ -65,9 +63,9 @@ class Args(common.CaseArgs, common.MachineArgs):
 def command(kernels: tuple[str, ...], **options: Any) -> int:
     """Trace KERNELs from inside their guests, and show what each operation does side by side."""
     from kdelta.cli.progress import Reporter
+    from kdelta.experiment import templates
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.model import Experiment, MachineOptions
-    from kdelta.spec import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.store.store import Store
 
     args = Args(**options)
@@ -80,75 +78,61 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
             resolved = resolve_all(specs, reporter)
             if any(not kernel.image_path for kernel in resolved):
                 raise UserError("the running kernel cannot be traced in a guest without its image: name another kernel")
-            template = Experiment(
-                id="",
-                mode="timed",
-                kernels=resolved,
-                cases=cases,
-                machine=MachineOptions(smp=args.smp, memory_mib=args.memory, kvm=args.kvm, qemu=args.qemu),
-                effort=args.effort(),
-                command=common.command_line(),
-                extra={"folders": "\n".join(str(folder) for folder in args.folders)} if args.folders else {},
-            )
-            made = [_run(store, template, sets, workloads, args.ops, args.folders, reporter) for sets in wanted]
+            asked = args.asked(cases)
+            made = [_run(store, templates.trace(asked, resolved, sets, args.ops), reporter) for sets in wanted]
         found = show(store, made, args.as_json, args.output)
     return conclude(found)
 
 
-def split(what: str) -> list[tuple[Collector, ...]]:
+def split(what: str) -> list[tuple[str, ...]]:
     """``locks,hold`` -> one group of collector sets for each experiment; an empty group stands for exact holds.
 
     Raises:
         UserError: one of them is not known.
     """
-    from kdelta import collectors, tracing
+    from kdelta.results.traces import HOLD
+    from kdelta.spec import collectors
 
     names = [name.strip() for name in what.split(",")]
-    rest = [name for name in names if name != tracing.HOLD]
-    if names.count(tracing.HOLD) > 1:
-        raise UserError(f"{tracing.HOLD!r} is given twice")
-    groups = [collectors.choose(",".join(rest), collectors.catalogue())] if rest else []
-    return [*groups, ()] if tracing.HOLD in names else groups
+    rest = [name for name in names if name != HOLD]
+    if names.count(HOLD) > 1:
+        raise UserError(f"{HOLD!r} is given twice")
+    groups = [tuple(one.name for one in collectors.choose(",".join(rest), collectors.catalogue()))] if rest else []
+    return [*groups, ()] if HOLD in names else groups
 
 
-def _run(
-    store: Store,
-    template: Experiment,
-    sets: tuple[Collector, ...],
-    workloads: dict[str, Workload],
-    ops: int | None,
-    folders: tuple[Path, ...],
-    voice: Voice,
-) -> str:
+def _run(store: Store, template: Experiment, voice: Voice) -> str:
     """One experiment, made and run; its id."""
-    from kdelta import tracing
+    from kdelta.experiment import templates, trace
 
-    experiment = tracing.new(template, sets, workloads, ops, common.now)
+    workloads = common.load_workloads(tuple(map(Path, template.folders)))
+    trace.refuse_endless(template.cases, workloads)
+    experiment = templates.created(template, 0, common.now)
     store.create(experiment)
     try:
-        tracing.run(experiment, store, voice, workloads, folders)
+        trace.run(experiment, store, voice, workloads)
     except KeyboardInterrupt:
         voice.note(f"interrupted: finished boots are kept; go on with: kdelta resume {experiment.id}")
         raise
     return experiment.id
 
 
-def go_on(store: Store, experiment: Experiment, folders: tuple[Path, ...], voice: Voice) -> None:
+def go_on(store: Store, experiment: Experiment, voice: Voice) -> None:
     """Run what is left of a stored trace (``kdelta resume``)."""
-    from kdelta import tracing
+    from kdelta.experiment import trace
 
-    tracing.run(experiment, store, voice, common.load_workloads(folders), folders)
+    trace.run(experiment, store, voice, common.load_workloads(tuple(map(Path, experiment.folders))))
 
 
 def show(store: Store, names: Sequence[str], as_json: bool, output: Path | None) -> tuple[SetResult, ...]:
     """Print what stored traces found, rebuilt from the store."""
-    from kdelta import tracing
     from kdelta.report import traces
+    from kdelta.results.traces import results
 
-    parts = [tracing.results(store, name) for name in names]
+    parts = [results(store, name) for name in names]
     render = traces.to_json if as_json else traces.render
     common.write(render(parts), output)
-    return tuple(result for _, results in parts for result in results)
+    return tuple(result for _, found in parts for result in found)
 
 
 def show_below(store: Store, names: Sequence[str], args: common.OutputArgs) -> None:
@@ -160,10 +144,12 @@ def show_below(store: Store, names: Sequence[str], args: common.OutputArgs) -> N
         click.echo("traced: " + "; ".join(f"kdelta report {name}" for name in names), err=True)
 
 
-def beside(store: Store, measured: Experiment, what: str, folders: tuple[Path, ...], voice: Voice) -> list[str]:
+def beside(store: Store, measured: Experiment, what: str, voice: Voice) -> list[str]:
     """Trace the kernels and cases of a finished experiment (``compare --why``); the ids of the traces."""
-    workloads = common.load_workloads(folders)
-    return [_run(store, measured, sets, workloads, None, folders, voice) for sets in split(what)]
+    from kdelta.experiment import templates
+
+    asked = templates.asked_in(measured)
+    return [_run(store, templates.trace(asked, measured.kernels, sets, None), voice) for sets in split(what)]
 
 
 def conclude(found: Sequence[SetResult]) -> int:

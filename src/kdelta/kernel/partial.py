@@ -7,78 +7,50 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
-from kdelta.errors import HostError, UserError
-from kdelta.kernel import debian, debver
+from kdelta.errors import HostError
+from kdelta.kernel import debver
 from kdelta.kernel.build import BuildError
 from kdelta.kernel.progress import Progress
-from kdelta.kernel.resolve import expand, labels_differ, resolve, unique
-from kdelta.model import Kernel
-from kdelta.spec import KernelSpec
+from kdelta.kernel.resolve import check, expand, labels_differ, resolve, unique
+from kdelta.kernel.sources import written
+from kdelta.model import Gap, Kernel
+from kdelta.spec.kernels import KernelSpec
 
 _FULL_DISK = "No space left on device"
-
-
-class Absent(Struct, frozen=True, kw_only=True):
-    """A kernel that was asked for and could not be had. ``spec`` is whole, so that it can be tried again.
-
-    ``by_host``: this machine or its network failed; else the version itself does not build.
-    """
-
-    label: str
-    spec: KernelSpec
-    why: str
-    by_host: bool
 
 
 def name_of(spec: KernelSpec) -> str:
     """What to call a kernel of which nothing but its name is known. Pure."""
     if spec.label:
         return spec.label
-    if spec.kind in ("debian", "src-debian"):
-        name = debver.upstream_of(spec.target) + (f"-{spec.flavour}" if spec.flavour else "")
-    elif spec.kind == "range":
+    if spec.is_range:
         name = f"{spec.target}..{spec.last}"
+    elif spec.kind in ("debian", "src-debian"):
+        name = debver.upstream_of(spec.target) + (f"-{spec.flavour}" if spec.flavour else "")
     else:
         name = spec.ref or Path(spec.target).name or spec.target
     return name + "".join(("-" if ref.reverse else "+") + Path(ref.path).stem for ref in spec.patches)
 
 
-def absent(spec: KernelSpec, error: HostError) -> Absent:
-    """``spec`` as absent because of ``error``. A full disk says nothing of the version that was being built. Pure."""
+def absent(spec: KernelSpec, error: HostError) -> Gap:
+    """``spec`` as a gap because of ``error``. A full disk says nothing of the version that was being built. Pure."""
     chain = (error, error.__cause__, error.__context__)
     built = next((each for each in chain if isinstance(each, BuildError)), None)
     if built is not None and _FULL_DISK not in built.line:
-        return Absent(label=name_of(spec), spec=spec, why=f"does not build: {built.line}", by_host=False)
-    return Absent(label=name_of(spec), spec=spec, why=str(error), by_host=True)
+        return Gap(label=name_of(spec), spec=written(spec), why=f"does not build: {built.line}", by_host=False)
+    return Gap(label=name_of(spec), spec=written(spec), why=str(error), by_host=True)
 
 
-def _refuse_typos(spec: KernelSpec, progress: Progress) -> None:
-    """What a kernel would be refused for later on, as far as that is cheap to see."""
-    if spec.kind == "debian":
-        debian.find(spec.target, spec.flavour, spec.arch, progress)
-    elif spec.kind in ("image", "deb") and not Path(spec.target).expanduser().exists():
-        raise UserError(f"kernel {spec.text!r}: there is no file {spec.target}")
-    elif spec.kind in ("src", "src-debian"):
-        from kdelta.kernel.origin import from_path
-        from kdelta.kernel.source import load_patches
-
-        load_patches(spec.patches)
-        if spec.kind == "src":
-            from_path(spec.target, spec.ref)
-
-
-def _singles(spec: KernelSpec, progress: Progress) -> list[KernelSpec | Absent]:
+def _singles(spec: KernelSpec, progress: Progress) -> list[KernelSpec | Gap]:
     try:
-        _refuse_typos(spec, progress)
         return [*expand(spec, progress)]
     except HostError as error:
         return [absent(spec, error)]
 
 
-def resolve_each(specs: Sequence[KernelSpec], progress: Progress) -> tuple[Kernel | Absent, ...]:
-    """Every kernel of ``specs`` in order, ranges expanded, labels of kernels unique; one that cannot be had is Absent.
+def resolve_each(specs: Sequence[KernelSpec], progress: Progress) -> tuple[Kernel | Gap, ...]:
+    """Every kernel of ``specs`` in order, ranges expanded, labels of kernels unique; one that cannot be had is a Gap.
 
     What is misspelt is refused before anything is fetched or built.
 
@@ -86,8 +58,9 @@ def resolve_each(specs: Sequence[KernelSpec], progress: Progress) -> tuple[Kerne
         UserError: there is no such kernel, it is none, or an option does not apply to it; a label given twice.
     """
     labels_differ(specs)
+    check(specs)
     todo = [single for spec in specs for single in _singles(spec, progress)]
-    found: list[Kernel | Absent] = []
+    found: list[Kernel | Gap] = []
     for done, one in enumerate(todo):
         if isinstance(one, KernelSpec):
             progress.step(f"kernel {name_of(one)}", done, len(todo))
@@ -102,7 +75,7 @@ def resolve_each(specs: Sequence[KernelSpec], progress: Progress) -> tuple[Kerne
     return labelled(found, frozenset(i for i, one in enumerate(todo) if one.label and one in specs))
 
 
-def labelled(versions: Sequence[Kernel | Absent], chosen: frozenset[int]) -> tuple[Kernel | Absent, ...]:
+def labelled(versions: Sequence[Kernel | Gap], chosen: frozenset[int]) -> tuple[Kernel | Gap, ...]:
     """``versions`` with labels made unique; those at the indexes ``chosen`` stay. Pure."""
     places = [index for index, one in enumerate(versions) if isinstance(one, Kernel)]
     kernels = [one for one in versions if isinstance(one, Kernel)]
@@ -112,7 +85,7 @@ def labelled(versions: Sequence[Kernel | Absent], chosen: frozenset[int]) -> tup
         result[index] = kernel
     taken = {kernel.label for kernel in named}
     for index, one in enumerate(result):
-        if isinstance(one, Absent):
+        if isinstance(one, Gap):
             label, number = one.label, 1
             while label in taken:
                 number += 1

@@ -24,7 +24,7 @@ from kdelta.kernel.progress import Progress, Quiet
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.kernel.worktree import Worktree
 from kdelta.paths import cache_dir
-from kdelta.spec import KernelSpec
+from kdelta.spec.kernels import KernelSpec
 
 FOLDER = "tools/testing/selftests"
 FORMAT = 1  # of what is remembered

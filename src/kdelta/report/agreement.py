@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two measurements of the same kernels and cases side by side (``kdelta report --against``): what is shown, as text
-and as JSON (schema ``kdelta-agreement/1``). The figures are made in kdelta/agreement.py.
+"""Two measurements of the same kernels and cases side by side (``kdelta report --against``), as text and as JSON
+(schema ``kdelta-agreement/1``).
 """
 
 from __future__ import annotations
@@ -8,19 +8,26 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import Struct
 
-from kdelta.model import Cgroup, Mitigations, Mode, State, Word
 from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.scrub import Scrubber
 from kdelta.report.text import WIDTH, pad, wrap
 from kdelta.report.view import MARKS
+from kdelta.results.agreement.types import (
+    Agreement,
+    Count,
+    CountCall,
+    CountPair,
+    Effect,
+    EffectPair,
+    Fact,
+    FunctionPair,
+    Side,
+)
 
-CountCall = Literal["exact", "within", "differs", "same-boots", "not-comparable"]
-EffectCall = Literal["overlap", "apart", "descriptive"]
 _LABEL, _FIGURE = 22, 14
 _FUNCTIONS = 3  # named in a line of text; JSON has all
 
@@ -31,111 +38,6 @@ _SUMMARY: dict[CountCall, str] = {
     "same-boots": "are the same boots",
     "not-comparable": "not comparable",
 }
-
-
-class Side(Struct, frozen=True, kw_only=True):
-    """One of the two experiments."""
-
-    experiment: str
-    kind: str
-    created_at: str
-    boots_done: int
-    boots_planned: int
-    complete: bool  # also where a sequential plan ended early
-    command: str
-
-
-class Fact(Struct, frozen=True, kw_only=True):
-    """Something about how it was measured that is not the same; "" where it is not known."""
-
-    what: str
-    here: str
-    there: str
-
-
-class Count(Struct, frozen=True, kw_only=True):
-    """A kernel's count per operation over its seeds: median, lowest, highest. None unless ``state`` is ok."""
-
-    state: State
-    why: str = ""
-    count: float | None = None
-    low: float | None = None
-    high: float | None = None
-    spread_percent: float | None = None  # None also where only some seeds count 0
-    seeds: int = 0
-
-
-class FunctionPair(Struct, frozen=True, kw_only=True):
-    """What one function, or all those of interrupts, count per operation."""
-
-    function: str
-    here: float
-    there: float
-    delta: float
-    functions: int = 1  # how many it stands for
-
-
-class CountPair(Struct, frozen=True, kw_only=True):
-    """One count of one kernel in one case, measured twice. ``kernel`` is its label here."""
-
-    case: str
-    params: dict[str, str]
-    cgroup: Cgroup
-    mitigations: Mitigations
-    metric: str
-    unit: str
-    kernel: str
-    kernel_there: str
-    here: Count
-    there: Count
-    percent: float | None  # there relative to here
-    call: CountCall
-    why: str = ""
-    same_identity: bool = False  # everything that is known to change counts is the same
-    functions: tuple[FunctionPair, ...] = ()  # what makes the difference, the most first; they add up to it
-
-
-class Effect(Struct, frozen=True, kw_only=True):
-    """What one experiment says of a pair of kernels (of a kernel alone: only its figure, as baseline)."""
-
-    state: State
-    why: str = ""
-    baseline: float | None = None
-    patched: float | None = None
-    effect_percent: float | None = None
-    interval_percent: tuple[float, float] | None = None
-    verdict: Word | None = None
-    boots: tuple[int, int] = (0, 0)
-
-
-class EffectPair(Struct, frozen=True, kw_only=True):
-    """One timed effect, measured twice. ``reversed``: there the kernels stood the other way round."""
-
-    case: str
-    params: dict[str, str]
-    cgroup: Cgroup
-    mitigations: Mitigations
-    metric: str
-    unit: str
-    baseline_kernel: str
-    patched_kernel: str
-    here: Effect
-    there: Effect
-    call: EffectCall
-    reversed: bool = False
-
-
-class Agreement(Struct, frozen=True, kw_only=True):
-    """The whole answer; ``counts`` in exact mode, ``effects`` in timed."""
-
-    mode: Mode
-    here: Side
-    there: Side
-    differences: tuple[Fact, ...]
-    counts: tuple[CountPair, ...] = ()
-    effects: tuple[EffectPair, ...] = ()
-    only_here: tuple[str, ...] = ()
-    only_there: tuple[str, ...] = ()
 
 
 def to_json(found: Agreement) -> str:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kdelta.report.detail import CellName, CellPoints
-from kdelta.report.figures import finite
 from kdelta.report.registry import Format
 from kdelta.report.view import View
+from kdelta.results.types import CellName, CellPoints
+from kdelta.units import finite
 
 _PROCS = re.compile(r"-(\d+)$")
 

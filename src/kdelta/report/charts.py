@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from kdelta.report import svg
-from kdelta.report.detail import CellName, CellPoints, Point
 from kdelta.report.figures import absolute, drawable
 from kdelta.report.scrub import clip
 from kdelta.report.view import Cell, View, cell_title
+from kdelta.results.types import CellName, CellPoints, Point
 
 # More rows than this are a table's business; the table shows all of them.
 MAX_ROWS = 80

@@ -8,10 +8,10 @@ import io
 from collections.abc import Iterator
 
 from kdelta.model import CellResult
-from kdelta.report.detail import Sweep
-from kdelta.report.figures import finite
 from kdelta.report.registry import Format
 from kdelta.report.view import View, functions_text
+from kdelta.results.types import Sweep
+from kdelta.units import finite
 
 COLUMNS = (
     "record",

@@ -9,10 +9,10 @@ from itertools import pairwise
 
 from kdelta.report import svg
 from kdelta.report.charts import Figure, fitting, full_name, value_axis
-from kdelta.report.detail import Distribution, FunctionDiff, Scaling, Sweep
 from kdelta.report.figures import absolute, drawable
 from kdelta.report.scrub import clip
 from kdelta.report.view import SweepTable
+from kdelta.results.types import Distribution, FunctionDiff, Scaling, Sweep
 
 _PERCENTILES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
 _MAX_FUNCTIONS = 20

@@ -5,12 +5,7 @@ from __future__ import annotations
 
 import math
 
-from kdelta.units import human, percent
-
-
-def finite(value: float | None) -> float | None:
-    """``value``, or None where there is no number to show."""
-    return value if value is not None and math.isfinite(value) else None
+from kdelta.units import finite, human, percent
 
 
 def drawable(value: float | None) -> float | None:

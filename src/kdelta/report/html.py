@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from kdelta.report.charts import Figure, boots, intervals
 from kdelta.report.curves import distribution, functions, scaling, sweep
-from kdelta.report.detail import CellPoints
 from kdelta.report.registry import Format
 from kdelta.report.view import View
+from kdelta.results.types import CellPoints
 
 if TYPE_CHECKING:
     from jinja2 import Environment

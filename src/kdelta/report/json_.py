@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, Warn
-from kdelta.report.detail import CellName, Sweep
 from kdelta.report.registry import Format
 from kdelta.report.view import View
+from kdelta.results.types import CellName, Sweep
 
 VOLATILE = ("experiment", "host")
 
@@ -156,7 +156,7 @@ def as_dict(view: View) -> dict[str, Any]:
         "results": [_cell(cell) for cell in result.results],
         "warnings": _warnings(result.warnings),
     }
-    if view.detail.sweeps or result.experiment.kind == "sweep":
+    if view.detail.sweeps or result.experiment.in_steps:
         document["points"] = _points(view.detail.sweeps)
         document["steps"] = _steps(view.detail.sweeps)
     return document

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kdelta.model import CellResult, Experiment, ExperimentResult, Kernel
-from kdelta.report.detail import Sweep, SweepStep
-from kdelta.report.figures import absolute, finite
+from kdelta.report.figures import absolute
+from kdelta.results.types import Sweep, SweepStep
+from kdelta.units import finite
 
 _EFFECT = "Effect: Hodges-Lehmann estimate over blocks; interval: exact signed-rank."
 _STEPS = (
@@ -26,7 +27,7 @@ def title(result: ExperimentResult) -> str:
     """``compare: 6.12 (baseline) against 7.0, exact``"""
     experiment = result.experiment
     labels = [kernel.label for kernel in experiment.kernels]
-    if experiment.kind == "sweep" and len(labels) > 2:
+    if experiment.in_steps and len(labels) > 2:
         subject = f"{len(labels)} kernels, {labels[0]} to {labels[-1]}"
     elif len(labels) > 1:
         subject = f"{labels[0]} (baseline) against {', '.join(labels[1:])}"
@@ -132,7 +133,7 @@ def _method(experiment: Experiment) -> list[str]:
     lines = [
         f"Timed: {experiment.blocks} blocks planned; each block runs every kernel once in random order, and one boot "
         "counts as one observation (the median of its samples).",
-        _STEPS if experiment.kind == "sweep" else _EFFECT,
+        _STEPS if experiment.in_steps else _EFFECT,
     ]
     if experiment.looks:
         lines.append(f"Looks planned at {', '.join(map(str, experiment.looks))} blocks; the interval pays for them.")
@@ -150,7 +151,7 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
         if machine.native
         else f"QEMU guests with {machine.smp} CPU{'s' if machine.smp != 1 else ''} and {machine.memory_mib} MiB"
     )
-    stepped = experiment.kind == "sweep" and experiment.mode == "timed"  # steps in times need no floor
+    stepped = experiment.in_steps and experiment.mode == "timed"  # steps in times need no floor
     lines = [*_method(experiment), *(() if stepped else (_floors(result.results),)), f"Machine: {where}."]
     if experiment.host:
         lines.append("Host: " + "; ".join(f"{key} {value}" for key, value in sorted(experiment.host.items())) + ".")
@@ -182,7 +183,7 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
     lines = [f"{', '.join(names)} ({reason})." for reason, names in gaps.items()]
     visible = set(map(id, shown))
     hidden = [cell for cell in result.results if id(cell) not in visible and cell.state == "ok"]
-    swept = result.experiment.kind == "sweep"
+    swept = result.experiment.in_steps
     if hidden and not swept:
         changed = sum(cell.verdict in ("improved", "regressed") for cell in hidden)
         lines.append(f"Measured but not shown here: other metrics ({len(hidden)} figures, {changed} of them changed).")

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kdelta.report.detail import Point
+from kdelta.results.types import Point
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, State, Warn, Word
 from kdelta.report import prose
-from kdelta.report.detail import CellName, Detail, Sweep, SweepPoint, SweepStep
-from kdelta.report.figures import absolute, effect, finite, interval
+from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.scrub import Scrubber
+from kdelta.results.types import CellName, Detail, Sweep, SweepPoint, SweepStep
+from kdelta.units import finite
 
 MARKS: dict[Word, str] = {"improved": "(I)", "regressed": "(R)", "same": "=", "inconclusive": "?"}
 
@@ -298,7 +299,7 @@ def _sweep(sweep: Sweep, kernels: frozenset[str]) -> SweepTable:
 def _shown(result: ExperimentResult, detail: Detail, options: Options) -> list[CellResult]:
     """The cells that the tables show: primary metrics (all where a case has none), and no sweep twice."""
     swept = {(s.cell.case, s.cell.cgroup, s.cell.mitigations, s.cell.metric) for s in detail.sweeps}
-    if result.experiment.kind != "sweep":
+    if not result.experiment.in_steps:
         swept = set()
     with_primary = {_case_key(cell) for cell in result.results if cell.primary}
     return [

@@ -14,9 +14,9 @@ from kdelta.report import registry
 from kdelta.report.charts import Figure, intervals
 from kdelta.report.curves import functions as functions_chart
 from kdelta.report.curves import sweep as sweep_chart
-from kdelta.report.detail import Detail, FunctionDiff
 from kdelta.report.scrub import Scrubber
 from kdelta.report.view import View, build
+from kdelta.results.types import Detail, FunctionDiff
 from kdelta.serve import console, functions, lists, page
 from kdelta.serve.results import Results
 from kdelta.store.rows import ExperimentRow

@@ -6,7 +6,7 @@ from __future__ import annotations
 from kdelta.attribution import because, profiles
 from kdelta.errors import UserError
 from kdelta.model import Experiment, FunctionDelta, Profile
-from kdelta.report.detail import CellName, FunctionDiff
+from kdelta.results.types import CellName, FunctionDiff
 from kdelta.store.store import Store
 
 

@@ -7,9 +7,9 @@ from collections import OrderedDict, defaultdict
 from threading import Lock
 from typing import NamedTuple
 
-from kdelta import analysis
 from kdelta.model import Experiment, ExperimentResult
-from kdelta.report.detail import Detail
+from kdelta.results import answer
+from kdelta.results.types import Detail
 from kdelta.store.store import Store
 
 _KEPT = 8
@@ -25,7 +25,7 @@ class _Stamp(NamedTuple):
 
 
 class Results:
-    """``analysis.result`` with a memory of the last few; any number of threads may ask, one works per experiment."""
+    """``answer.result`` with a memory of the last few; any number of threads may ask, one works per experiment."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -42,7 +42,7 @@ class Results:
             with self._lock:
                 kept = self._kept.get(experiment.id)
             if kept is None or kept[0] != stamp:
-                kept = (stamp, *analysis.result(self._store, experiment.id))
+                kept = (stamp, *answer.result(self._store, experiment.id))
             with self._lock:
                 self._kept[experiment.id] = kept
                 self._kept.move_to_end(experiment.id)
@@ -51,6 +51,6 @@ class Results:
             return kept[1], kept[2]
 
     def _stamp(self, experiment: Experiment) -> _Stamp:
-        floors = analysis.floors_of(experiment, self._store)
+        floors = answer.floors_of(experiment, self._store)
         boots, looks = len(self._store.done(experiment.id)), len(self._store.looks(experiment.id))
         return _Stamp(experiment, boots, looks, floors)

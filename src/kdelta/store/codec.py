@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from kdelta.errors import HostError, UserError
 from kdelta.model import BootResult, Experiment, Mode, PlannedBoot, RunResult, State
-from kdelta.samples import number_of, spread_percent
+from kdelta.store.samples import number_of, spread_percent
 from kdelta.units import Better
 
 T = TypeVar("T")

@@ -86,7 +86,7 @@ class Store:
             writes.insert_experiment(connection, experiment)
 
     def extend(self, experiment: Experiment) -> None:
-        """Store a growing experiment (a bisection) anew: with more kernels, or with other extra facts.
+        """Store a growing experiment (a bisection) anew: with more kernels, or with other annotations.
 
         Raises:
             UserError: it differs in anything else.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One experiment <-> one file, for another person to report.
 
-    line 1: JSON {"format": "kdelta-experiment", "schema": 1, "id", "boots", "tool_version"} and a newline
+    line 1: JSON {"format": "kdelta-experiment", "schema": 2, "id", "boots", "tool_version"} and a newline
     then:   Zstandard of frames, each u32 little endian length and msgpack: Header, BootResult * boots, the word "end"
     last:   SHA-256 of all bytes before it (32 bytes)
 
@@ -28,11 +28,13 @@ from sqlalchemy import Connection, insert, select, update
 from kdelta.errors import HostError, UserError
 from kdelta.model import BootResult, Experiment
 from kdelta.store import codec, reads, tables, writes
+from kdelta.store.old_documents import upgraded
 from kdelta.store.rows import Look
 
 T = TypeVar("T")
 
-FORMAT, SCHEMA = "kdelta-experiment", 1
+FORMAT, SCHEMA = "kdelta-experiment", 2
+_OLD_SCHEMA = 1  # whose experiments have no plan: see old_documents
 LINE_LIMIT = 4096
 FRAME_LIMIT = 256 * 2**20
 FILE_LIMIT = 4 * 2**30
@@ -56,6 +58,15 @@ class Header(Struct, frozen=True, kw_only=True):
     """The first frame: all of an experiment but its boots."""
 
     experiment: Experiment
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    looks: tuple[Look, ...] = ()
+
+
+class _OldHeader(Struct, frozen=True, kw_only=True):
+    """The first frame of an older file."""
+
+    experiment: dict[str, Any]
     tags: tuple[str, ...] = ()
     note: str = ""
     looks: tuple[Look, ...] = ()
@@ -152,7 +163,7 @@ def _first_line(file: IO[bytes], path: Path) -> Line:
         raise UserError(f"{path}: not an experiment that kdelta export wrote") from None
     if line.format != FORMAT or not start.endswith(b"\n"):
         raise UserError(f"{path}: not an experiment that kdelta export wrote")
-    if line.schema != SCHEMA:
+    if line.schema not in (_OLD_SCHEMA, SCHEMA):
         raise UserError(f"{path}: of schema {line.schema}, this kdelta reads {SCHEMA}: upgrade kdelta")
     if not 0 <= line.boots <= BOOT_LIMIT:
         raise _bad(path, f"it claims {line.boots} boots")
@@ -229,7 +240,7 @@ def read(connection: Connection, path: Path) -> Imported:
         with path.open("rb") as file:
             line = _first_line(file, path)
             frames = _Frames(file, path)
-            header = frames.next(Header)
+            header = frames.next(Header) if line.schema == SCHEMA else _upgraded(frames.next(_OldHeader), path)
             _check(header, line, path)
             created = _adopt(connection, header, path)
             owner = writes.find(connection, header.experiment.id)
@@ -239,6 +250,14 @@ def read(connection: Connection, path: Path) -> Imported:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     return Imported(owner.id, created, added, line.boots - added)
+
+
+def _upgraded(old: _OldHeader, path: Path) -> Header:
+    try:
+        experiment = msgspec.convert(upgraded(old.experiment), Experiment)
+    except (msgspec.ValidationError, ValueError, KeyError, TypeError) as error:
+        raise _bad(path, f"it holds what no experiment holds ({str(error)[:200]})") from None
+    return Header(experiment=experiment, tags=old.tags, note=old.note, looks=old.looks)
 
 
 def _check(header: Header, line: Line, path: Path) -> None:

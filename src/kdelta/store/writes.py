@@ -88,7 +88,7 @@ def insert_experiment(connection: Connection, experiment: Experiment) -> None:
 
 
 def extend_experiment(connection: Connection, owner: Found, experiment: Experiment) -> None:
-    """Replace the document of a growing experiment: its kernels may only be added to, its extra facts change.
+    """Replace the document of a growing experiment: its kernels may only be added to, its annotations change.
 
     Raises:
         UserError: anything else differs from what is stored.
@@ -96,7 +96,8 @@ def extend_experiment(connection: Connection, owner: Found, experiment: Experime
     e, k = tables.experiment, tables.kernel
     stored = codec.experiment_of(connection.execute(select(e.c.document).where(e.c.no == owner.no)).scalar_one())
     kept = experiment.kernels[: len(stored.kernels)]
-    if structs.replace(stored, kernels=kept, extra={}) != structs.replace(experiment, kernels=stored.kernels, extra={}):
+    grown = structs.replace(experiment, kernels=stored.kernels, annotations=stored.annotations)
+    if structs.replace(stored, kernels=kept) != grown:
         raise UserError(f"experiment {owner.id}: only kernels can be added to it; nothing was changed")
     connection.execute(
         update(e)

@@ -6,15 +6,18 @@ docs/methodology.md says why each rule is what it is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kdelta.model import CellResult, Experiment, Metric, Mitigations, State, Warn
-from kdelta.stats import design, exact, multiplicity, paired, sequential, signed_rank
+from kdelta.stats import counts, design, exact, paired, sequential, signed_rank
+from kdelta.verdict import work
+from kdelta.verdict.correction import corrected
 from kdelta.verdict.counts import counted
 from kdelta.verdict.pairing import (
     CellData,
@@ -27,9 +30,10 @@ from kdelta.verdict.pairing import (
     paired_blocks,
     values_of,
 )
-from kdelta.verdict.words import ALPHA, DELTA_PERCENT, GRID_PAIRS, below, cell_warnings, with_need, word
+from kdelta.verdict.words import ALPHA, DELTA_PERCENT, cell_warnings, with_need, word
 
 Floats = NDArray[np.float64]
+Table = Mapping[tuple[int, Mitigations, str, int], tuple[Observation, ...]]
 
 
 def floor_of(floors: Mapping[str, float], case: str, metric: str) -> float | None:
@@ -53,6 +57,45 @@ def judge(
 
     With a single kernel the rows are descriptive: its figure stands as baseline, and nothing is compared.
     """
+    return corrected(_cells(experiment, data, floors, metrics))
+
+
+def adjacent(
+    experiment: Experiment,
+    data: Sequence[CellData],
+    floors: Mapping[str, float],
+    metrics: Mapping[str, tuple[Metric, ...]],
+) -> tuple[CellResult, ...]:
+    """The deciding cells of every kernel against the measured one before it, corrected together; arguments as judge's.
+
+    A kernel without a figure for a case is stepped over.
+    """
+    found: list[CellResult] = []
+    for index, mitigations in product(range(len(experiment.cases)), experiment.mitigations):
+        case = experiment.cases[index]
+        mine = [d for d in data if (d.case, d.mitigations) == (index, mitigations)]
+        deciding = {m.name for m in metrics.get(case.workload, ()) if m.primary}
+        present = sorted({d.kernel for d in mine if d.metric in deciding and measured(d.boots)})
+        for pair in pairwise(present):
+            places = {kernel: place for place, kernel in enumerate(pair)}
+            two = replace(
+                experiment,
+                kernels=tuple(experiment.kernels[k] for k in pair),
+                cases=(case,),
+                mitigations=(mitigations,),
+            )
+            sides = [replace(d, case=0, kernel=places[d.kernel]) for d in mine if d.kernel in places]
+            found += [cell for cell in _cells(two, sides, floors, metrics) if cell.primary]
+    return corrected(found)
+
+
+def _cells(
+    experiment: Experiment,
+    data: Sequence[CellData],
+    floors: Mapping[str, float],
+    metrics: Mapping[str, tuple[Metric, ...]],
+) -> list[CellResult]:
+    """Every cell that has data, before correction for multiplicity."""
     table = {(d.case, d.mitigations, d.metric, d.kernel): d.boots for d in data}
     results: list[CellResult] = []
     others = range(1, len(experiment.kernels)) if len(experiment.kernels) > 1 else (0,)
@@ -62,8 +105,17 @@ def judge(
             b = table.get((case, mitigations, metric.name, kernel), ())
             if a or b:
                 floor = floor_of(floors, experiment.cases[case].name, metric.name)
-                results.append(_cell(experiment, case, mitigations, metric, kernel, a, b, floor))
-    return _corrected(results)
+                cell = _cell(experiment, case, mitigations, metric, kernel, a, b, floor)
+                if experiment.mode == "exact" and metric.name == work.INSTRUCTIONS and kernel:
+                    second = [_second_account(table, case, mitigations, k) for k in (0, kernel)]
+                    cell = work.both_accounts(cell, second[0], second[1], experiment.looks)
+                results.append(cell)
+    return results
+
+
+def _second_account(table: Table, case: int, mitigations: Mitigations, kernel: int) -> tuple[Observation, ...]:
+    names = (work.INSTRUCTIONS, work.EXECUTIONS, work.BYTES)
+    return work.per_word(*(table.get((case, mitigations, name, kernel), ()) for name in names))
 
 
 def _cell(
@@ -105,7 +157,7 @@ def _cell(
     if alone:
         return _alone(blank, a)
     if experiment.mode == "exact":
-        return counted(blank, a, b, metric)
+        return counted(blank, a, b, metric, experiment.looks)
     return _timed(blank, a, b, metric, experiment)
 
 
@@ -137,19 +189,14 @@ def _alone(blank: CellResult, a: Sequence[Observation]) -> CellResult:
     return replace(blank, baseline=float(np.median(values)), extra={"spread_percent": exact.spread_percent(values)})
 
 
-def _differences(a: Floats, b: Floats) -> tuple[Floats, bool]:
-    """Log ratios; with values of 0 or less, differences relative to the mean level (False)."""
-    if min(a.min(), b.min()) > 0:
-        return np.log(b) - np.log(a), True
-    level = float(np.abs(np.concatenate([a, b])).mean())
-    return (b - a) / (level or 1.0), False
-
-
 def _timed(
     blank: CellResult, a: Sequence[Observation], b: Sequence[Observation], metric: Metric, experiment: Experiment
 ) -> CellResult:
     pairs = paired_blocks(
-        (blank.baseline_label, blank.patched_label), a, b, float(experiment.extra.get("steal_limit_percent", "inf"))
+        (blank.baseline_label, blank.patched_label),
+        a,
+        b,
+        math.inf if experiment.steal_limit_percent is None else experiment.steal_limit_percent,
     )
     looks = experiment.looks or (max(experiment.blocks, 1),)
     index, used = at_look(pairs, looks)
@@ -161,7 +208,7 @@ def _timed(
         figures = replace(blank, baseline=float(np.median(values_of(a))), patched=float(np.median(values_of(b))))
         return replace(figures, effect_percent=ratio, warnings=warnings)
     values_a, values_b = values_of(used.a), values_of(used.b)
-    d, logs = _differences(values_a, values_b)
+    d, logs = counts.differences(values_a, values_b)
 
     def percent(x: float) -> float:
         return 100.0 * (float(np.expm1(x)) if logs else x)
@@ -218,49 +265,6 @@ def _design(used: Pairs, d: Floats, values_a: Floats, values_b: Floats) -> tuple
     return tuple(unique.values())
 
 
-def _withdrawn(result: CellResult, adjusted: float, cells: int) -> CellResult:
-    """A significant cell that the correction does not keep: same where its interval lies within delta all the same."""
-    text = f"significant alone, not among {cells} cells (Benjamini-Hochberg p = {adjusted:.3f})"
-    if result.extra["pairs"] < GRID_PAIRS:
-        text += f"; a grid needs {GRID_PAIRS} blocks or more"
-    warnings = (*(w for w in result.warnings if w.code != "below-delta"), Warn("multiplicity", text))
-    delta = result.extra["delta_percent"]
-    if result.interval_percent is not None and all(below(bound, delta) for bound in result.interval_percent):
-        return replace(result, verdict="same", warnings=warnings)
-    return with_need(replace(result, verdict="inconclusive", warnings=warnings))
-
-
-def _corrected(results: list[CellResult]) -> tuple[CellResult, ...]:
-    """Benjamini-Hochberg over the primary cells, and over the others, each a family of its own."""
-    out = list(results)
-    for primary in (True, False):
-        family = [i for i, r in enumerate(results) if r.primary == primary and r.p_value is not None]
-        adjusted = multiplicity.benjamini_hochberg([results[i].p_value or 0.0 for i in family])
-        for index, q in zip(family, adjusted, strict=True):
-            if results[index].verdict in ("improved", "regressed") and q > ALPHA:
-                out[index] = _withdrawn(results[index], float(q), len(family))
-    return tuple(out)
-
-
-def gate_holm(
-    results: Sequence[CellResult], alpha: float = ALPHA, delta_percent: float = 0.0
-) -> tuple[CellResult, ...]:
-    """The regressions that close a gate: primary cells that Holm keeps at ``alpha``, worse by over ``delta_percent``.
-
-    Exact verdicts without noise are facts and need no correction.
-    """
-    family = [r for r in results if r.primary and r.p_value is not None]
-    adjusted = dict(zip(map(id, family), multiplicity.holm([r.p_value or 0.0 for r in family]), strict=True))
-    return tuple(
-        r
-        for r in results
-        if r.primary
-        and r.verdict == "regressed"
-        and adjusted.get(id(r), 0.0) <= alpha
-        and (r.effect_percent is None or abs(r.effect_percent) > delta_percent)
-    )
-
-
 def still_undecided(
     experiment: Experiment,
     data: Sequence[CellData],
@@ -270,11 +274,9 @@ def still_undecided(
     """The cases, by index, that need further blocks.
 
     A case is decided when each of its primary cells has a verdict other than inconclusive, or can have none
-    (its state is not ok). With ``extra["precision_percent"]`` it is decided when each interval's half-width is
+    (its state is not ok). With a ``precision_percent`` it is decided when each interval's half-width is
     below that instead. A case without data is undecided.
     """
-    precision = experiment.extra.get("precision_percent")
-    limit = float(precision) if precision else None
     results = judge(experiment, data, floors, metrics)
     undecided: set[int] = set()
     for index, case in enumerate(experiment.cases):
@@ -282,13 +284,13 @@ def still_undecided(
         names = {m.name for m in known if m.primary} or {m.name for m in known[:1]}
         identity = (case.name, case.params, case.cgroup)
         mine = [r for r in results if (r.case, r.params, r.cgroup) == identity and r.metric in names]
-        if not mine or not all(_decided(r, limit) for r in mine):
+        if not mine or not all(_decided(r, experiment.precision_percent) for r in mine):
             undecided.add(index)
     return undecided
 
 
 def _decided(result: CellResult, precision: float | None) -> bool:
-    if result.state != "ok" or any(warning.code in ("tail", "legacy") for warning in result.warnings):
+    if result.state != "ok" or any(warning.code in ("tail", "legacy", work.MIXED) for warning in result.warnings):
         return True  # more blocks cannot give it a verdict
     if precision is not None:
         interval = result.interval_percent

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kdelta import collectors
 from kdelta.attribution import traces
 from kdelta.errors import GuestError
 from kdelta.guest import protocol
-from kdelta.model import Experiment
+from kdelta.model import Experiment, plans
 from kdelta.report import traces as report
+from kdelta.spec import collectors
 
 DATA = Path(__file__).parents[2] / "data" / "traces"
 SETS = collectors.catalogue()
@@ -199,7 +199,7 @@ Totals:
 
 def test_the_table_sets_renamed_functions_side_by_side_in_72_columns() -> None:
     results = [_result(f"pipe-locks-sizes-{version}", "locks", LOCKS) for version in ("6.12", "7.2", "6.1")]
-    text = report.render([(Experiment(id="x", mode="timed", kernels=(), cases=()), results)])
+    text = report.render([(Experiment(id="x", mode="timed", kernels=(), cases=(), plan=plans.Trace()), results)])
     assert max(map(len, text.splitlines())) <= report.WIDTH
     line = next(line for line in text.splitlines() if line.startswith("  pipe_write "))
     assert [round(float(word)) for word in line.split()[1:]] == [1, 1, 1]
@@ -210,7 +210,9 @@ def test_the_json_has_figures_per_operation_for_each_kernel() -> None:
     import json
 
     results = [_result(f"pidfd-allocs-syscalls-{version}", "allocs", ALLOCS) for version in ("6.1", "6.12")]
-    document = json.loads(report.to_json([(Experiment(id="x", mode="timed", kernels=(), cases=()), results)]))
+    document = json.loads(
+        report.to_json([(Experiment(id="x", mode="timed", kernels=(), cases=(), plan=plans.Trace()), results)])
+    )
     (inodes,) = [
         r for r in document["traces"][0]["per_operation"] if r["site"] == "alloc_inode" and r["probe"] == "objects"
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.cli.main import run
-from kdelta.model import Case, Experiment, Kernel
+from kdelta.model import Case, Experiment, Kernel, plans
 from kdelta.store.store import Store
 
 
@@ -31,11 +31,18 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
+PLANS = {
+    "compare": plans.Compare(),
+    "sweep": plans.Sweep(),
+    "bisect": plans.Bisect(tree="t", good="g", bad="b", metric="m"),
+}
+
+
 def stored(mode: str, kind: str) -> None:
     kernels = tuple(Kernel(label=x, spec=x, release=x, image_path="/i", image_sha256=x) for x in ("6.1", "6.12"))
     with Store() as store:
         store.create(
-            Experiment(id="old", kind=kind, mode=mode, kernels=kernels, cases=(Case(workload="pipe"),))  # type: ignore[arg-type]
+            Experiment(id="old", plan=PLANS[kind], mode=mode, kernels=kernels, cases=(Case(workload="pipe"),))  # type: ignore[arg-type]
         )
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from test_source import PIPE, TREE
 
-from kdelta import runner, session
 from kdelta.cli.main import run
 from kdelta.errors import HostError
+from kdelta.experiment import prepare, runner
 from kdelta.kernel import debian, toolchain
 from kdelta.model import BootResult, Experiment, PlannedBoot, Profile, RunResult, Series
 from kdelta.store.store import Store
@@ -59,7 +59,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("KDELTA_STORE", raising=False)
     monkeypatch.setattr(toolchain, "missing", lambda arch: [])
-    monkeypatch.setattr(session, "prepare", lambda experiment, *_a, **_k: experiment)
+    monkeypatch.setattr(prepare, "prepare", lambda experiment, *_a, **_k: experiment)
     monkeypatch.setattr(runner, "execute", execute)
     root = tmp_path / "linux"
     for name, text in TREE.items():

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from kdelta import leaking
 from kdelta.guest import binary
 from kdelta.guest.jobs import jobs_text
 from kdelta.guest.metrics import timed_runs
 from kdelta.guest.protocol import parse
 from kdelta.model import Effort, Metric, RunResult
 from kdelta.paths import shipped
-from kdelta.workloads import Workload, catalogue, parse_case
+from kdelta.results import leaks
+from kdelta.spec.workloads import Workload, catalogue, parse_case
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
 
@@ -53,7 +53,7 @@ def run(program: Path, tmp_path: Path) -> Run:
         assert (stream.state, stream.noise) == ("ok", ())
         metrics: dict[int, tuple[Metric, ...]] = {i: known[cases[i].workload].metrics for i in indexes}
         if effort.batches:
-            metrics = dict.fromkeys(indexes, leaking.METRICS)
+            metrics = dict.fromkeys(indexes, leaks.METRICS)
         runs = timed_runs(stream.records, list(indexes), metrics, ("ok", ""))
         return {case.name: result for case, result in zip(cases, runs, strict=True)}
 
@@ -61,12 +61,12 @@ def run(program: Path, tmp_path: Path) -> Run:
 
 
 def test_every_path_lives_and_dies_or_names_what_is_missing(run: Run) -> None:
-    runs = run(leaking.CASES[0])
+    runs = run(leaks.CASES[0])
     assert len(runs) == 13
     assert {name: r.why for name, r in runs.items() if r.state not in ("ok", "unsupported")} == {}
     for result in (r for r in runs.values() if r.state == "ok"):
         assert (result.facts["leak_batches"], result.facts["leak_ops"]) == (2, 20)
-        dentries = leaking.counts(result.facts)["dentries"]
+        dentries = leaks.counts(result.facts)["dentries"]
         assert len(dentries) == 3
 
 

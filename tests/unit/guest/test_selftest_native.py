@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kdelta import selftesting
+from kdelta.experiment import selftests
 from kdelta.guest import binary, protocol
-from kdelta.ktap import Ended
+from kdelta.guest.ktap import Ended
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
 
@@ -47,7 +47,7 @@ def run(program: Path, folder: Path, *names: str, limit_ms: int = 20_000) -> dic
         subprocess.run(argv, pass_fds=[stream.fileno()], check=True, timeout=120)
     parsed = protocol.parse((folder / "stream").read_bytes())
     assert parsed.state == "ok", parsed.why
-    return selftesting.read(parsed.records, [("s", name) for name in names], "")
+    return selftests.read(parsed.records, [("s", name) for name in names], "")
 
 
 def test_lines_of_both_streams_and_the_exit_code_arrive(program: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from kdelta.guest.metrics import repetitions, timed_runs
 from kdelta.guest.protocol import Done, Record, Task, parse
 from kdelta.model import Case, Effort, Mode, RunResult
 from kdelta.paths import shipped
-from kdelta.workloads import Workload, catalogue, parse_case
+from kdelta.spec.workloads import Workload, catalogue, parse_case
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
 

@@ -13,10 +13,10 @@ from kdelta.errors import HostError, UserError
 from kdelta.kernel import debian, partial
 from kdelta.kernel.build import BuildError
 from kdelta.kernel.debver import DebianKernel
-from kdelta.kernel.partial import Absent
 from kdelta.kernel.progress import Quiet
-from kdelta.model import Kernel
-from kdelta.spec import KernelSpec, parse_kernel
+from kdelta.kernel.sources import parse_kernel
+from kdelta.model import Gap, Kernel
+from kdelta.spec.kernels import KernelSpec
 
 
 def one(upstream: str) -> DebianKernel:
@@ -65,7 +65,7 @@ def archive(monkeypatch: pytest.MonkeyPatch) -> Archive:
     return Archive(monkeypatch)
 
 
-def resolved(*texts: str) -> tuple[Kernel | Absent, ...]:
+def resolved(*texts: str) -> tuple[Kernel | Gap, ...]:
     return partial.resolve_each([parse_kernel(text) for text in texts], Quiet())
 
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_fetched_is_absent_and_the_others_are_there(archive: Arch
     found = resolved("debian:6.1..6.12")
     assert [item.label for item in found] == ["6.1.9", "6.6.7", "6.12.5"]
     missing = found[1]
-    assert isinstance(missing, Absent) and missing.by_host and "404" in missing.why
+    assert isinstance(missing, Gap) and missing.by_host and "404" in missing.why
     assert all(isinstance(item, Kernel) for item in (found[0], found[2]))
 
 
@@ -82,15 +82,15 @@ def test_an_absent_kernel_can_be_tried_again_by_what_is_remembered_of_it(archive
     archive.unreachable = {"6.6.7"}
     missing = resolved("debian:6.1..6.12")[1]
     archive.unreachable = set()
-    assert isinstance(missing, Absent)
-    (again,) = partial.resolve_each([missing.spec], Quiet())
+    assert isinstance(missing, Gap)
+    (again,) = partial.resolve_each([parse_kernel(missing.spec)], Quiet())
     assert isinstance(again, Kernel) and again.release == "6.6.7"
 
 
 def test_a_range_whose_index_cannot_be_had_is_one_absent_kernel(archive: Archive) -> None:
     archive.offline = True
     (missing,) = resolved("debian:6.1..6.12")
-    assert isinstance(missing, Absent) and (missing.label, missing.by_host) == ("6.1..6.12", True)
+    assert isinstance(missing, Gap) and (missing.label, missing.by_host) == ("6.1..6.12", True)
 
 
 @pytest.mark.parametrize(

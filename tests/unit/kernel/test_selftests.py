@@ -13,7 +13,7 @@ import pytest
 from kdelta.errors import HostError, UserError
 from kdelta.kernel import selftests, toolchain
 from kdelta.kernel.progress import Quiet
-from kdelta.spec import parse_kernel
+from kdelta.kernel.sources import parse_kernel
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from report_samples import cell, experiment, functions, kernel
 
-from kdelta.model import CellResult, ExperimentResult, Warn
-from kdelta.report.detail import (
+from kdelta.model import CellResult, ExperimentResult, Warn, plans
+from kdelta.results.types import (
     CellName,
     CellPoints,
     Curve,
@@ -142,7 +142,7 @@ def inputs(draw: st.DrawFn) -> tuple[ExperimentResult, Detail]:
     result = ExperimentResult(
         experiment=experiment(
             mode=draw(st.sampled_from(["timed", "exact"])),
-            kind=draw(st.sampled_from(["compare", "sweep", "run"])),
+            plan=draw(st.sampled_from([plans.Compare(), plans.Sweep(), plans.Run()])),
             kernels=kernels,
             command=draw(texts),
             created_at=draw(texts),

@@ -5,8 +5,18 @@ from __future__ import annotations
 
 import random
 
-from kdelta.model import CellResult, Experiment, ExperimentResult, FunctionDelta, Kernel, MachineOptions, Warn
-from kdelta.report.detail import (
+from kdelta.model import (
+    CellResult,
+    Experiment,
+    ExperimentResult,
+    FunctionDelta,
+    Kernel,
+    MachineOptions,
+    Plan,
+    Warn,
+    plans,
+)
+from kdelta.results.types import (
     CellName,
     CellPoints,
     Curve,
@@ -17,9 +27,6 @@ from kdelta.report.detail import (
     Point,
     Scaling,
     ScalingLine,
-    Sweep,
-    SweepPoint,
-    SweepStep,
 )
 
 UNBLOCKED = Warn("drift", "boots became slower over the experiment (0.4 % per block)")
@@ -38,11 +45,15 @@ def kernel(label: str, release: str = "", cmdline: str = "") -> Kernel:
     )
 
 
-def experiment(*labels: str, mode: str = "timed", kind: str = "compare", **fields: object) -> Experiment:
+def _word(plan: Plan | None) -> str:
+    return str((plan or plans.Compare()).__struct_config__.tag)
+
+
+def experiment(*labels: str, mode: str = "timed", plan: Plan | None = None, **fields: object) -> Experiment:
     values: dict[str, object] = {
         "id": "20260101-000000-abcd",
         "mode": mode,
-        "kind": kind,
+        "plan": plan or plans.Compare(),
         "kernels": tuple(kernel(label) for label in labels),
         "cases": (),
         "seed": 7,
@@ -51,7 +62,7 @@ def experiment(*labels: str, mode: str = "timed", kind: str = "compare", **field
         "tool_version": "0.1.0",
         "host": {"accel": "tcg", "cpu": "Example CPU", "qemu": "7.2"},
         "machine": MachineOptions(),
-        "command": f"kdelta {kind} " + " ".join(f"debian:{label}" for label in labels) + " --seed 7",
+        "command": f"kdelta {_word(plan)} " + " ".join(f"debian:{label}" for label in labels) + " --seed 7",
     }
     return Experiment(**(values | fields))  # type: ignore[arg-type]
 
@@ -302,96 +313,3 @@ def several() -> tuple[ExperimentResult, None]:
     return ExperimentResult(
         experiment=experiment(*labels), results=tuple(results), boots_done=60, boots_planned=60
     ), None
-
-
-def sweep() -> tuple[ExperimentResult, Detail]:
-    """Six versions, exact: a step up with its because, a gap, a step down."""
-    labels = ("6.1", "6.12", "6.16", "6.18", "7.0", "7.3")
-    values = (3314.0, 5569.0, None, 5571.0, 4100.0, 4100.0)
-    points = tuple(
-        SweepPoint(kernel=label, value=value, state="ok")
-        if value is not None
-        else SweepPoint(kernel=label, value=None, state="unsupported", why="needs CONFIG_ANON_VMA_NAME")
-        for label, value in zip(labels, values, strict=True)
-    )
-    steps = (
-        SweepStep(
-            last="6.1",
-            first="6.12",
-            baseline=3314.0,
-            patched=5569.0,
-            effect_percent=68.04,
-            verdict="regressed",
-            because=functions(),
-        ),
-        SweepStep(
-            last="6.18",
-            first="7.0",
-            baseline=5571.0,
-            patched=4100.0,
-            effect_percent=-26.4,
-            verdict="improved",
-            because_text="-264 __call_rcu_common",
-        ),
-    )
-    name = CellName(case="pidfd_open", metric="instructions")
-    detail = Detail(
-        sweeps=(Sweep(cell=name, unit="instructions", better="lower", points=points, steps=steps),),
-        functions=(FunctionDiff(cell=name, baseline_label="6.1", patched_label="6.12", functions=functions()),),
-    )
-    results = tuple(
-        cell(
-            "pidfd_open",
-            "instructions",
-            unit="instructions",
-            baseline_label="6.1",
-            patched_label=label,
-            baseline=3314.0,
-            patched=value,
-            effect_percent=100 * (value / 3314.0 - 1) if value else None,
-            interval_percent=None,
-            verdict=("regressed" if value else None),
-            state="ok" if value else "unsupported",
-        )
-        for label, value in zip(labels[1:], values[1:], strict=True)
-    )
-    return ExperimentResult(
-        experiment=experiment(*labels, mode="exact", kind="sweep"),
-        results=results,
-        boots_done=18,
-        boots_planned=18,
-    ), detail
-
-
-def timed_sweep() -> tuple[ExperimentResult, Detail]:
-    """Four versions in times, eight blocks: two levels, and a version that does not build between them."""
-    labels, levels = ("6.8", "6.10", "6.11"), (300.0, 420.0, 420.0)
-    why = "does not build: fs/pipe.c:12:3: error: 'nr' undeclared"
-    values = tuple(SweepPoint(kernel=label, value=level) for label, level in zip(labels, levels, strict=True))
-    step = SweepStep(
-        last="6.8", first="6.10", baseline=300.0, patched=420.0, effect_percent=39.6, verdict="regressed", p_value=0.001
-    )
-    name = CellName(case="pipe", metric="ns_per_op")
-    rng = random.Random(5)
-    boots = tuple(
-        Point(block, slot, slot, level * (1 + 0.02 * rng.random()))
-        for block in range(8)
-        for slot, level in enumerate(levels)
-    )
-    points = (values[0], SweepPoint(kernel="6.9", value=None, state="failed", why=why), *values[1:])
-    detail = Detail(
-        points=(CellPoints(cell=name, unit="ns", better="lower", points=boots),),
-        sweeps=(Sweep(cell=name, unit="ns", better="lower", points=points, steps=(step,)),),
-    )
-    return ExperimentResult(
-        experiment=experiment(*labels, kind="sweep", blocks=8),
-        results=(),
-        boots_done=24,
-        boots_planned=24,
-        warnings=(Warn("gap", f"6.9 left out: {why}"),),
-    ), detail
-
-
-SAMPLES = {
-    "timed": timed, "exact": exact, "gaps": gaps, "several": several, "sweep": sweep, "timed_sweep": timed_sweep,
-}  # fmt: skip

@@ -11,18 +11,18 @@ from statistics import median
 
 import pytest
 import real_benchstat
-from broken_samples import broken_sweep
 from lxml import html
 from msgspec.structs import replace
-from report_samples import SAMPLES, cell, exact, experiment, gaps, sweep, timed, timed_sweep
+from report_samples import cell, exact, experiment, gaps, timed
+from sweep_samples import SAMPLES, broken_sweep, sweep, timed_sweep
 
 from kdelta.errors import UserError
 from kdelta.model import ExperimentResult
 from kdelta.report import benchfmt, json_, junit, ktap
 from kdelta.report import html as page
-from kdelta.report.detail import CellName, CellPoints, Detail, Point
 from kdelta.report.registry import find, formats
 from kdelta.report.view import build
+from kdelta.results.types import CellName, CellPoints, Detail, Point
 
 NAMES = ["benchfmt", "csv", "html", "json", "junit", "ktap", "mail", "markdown", "terminal"]
 

@@ -8,11 +8,21 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from kdelta.kernel.partial import Absent
-from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series
-from kdelta.spec import parse_kernel
+from kdelta.model import (
+    Annotations,
+    BootResult,
+    Case,
+    Experiment,
+    Gap,
+    Kernel,
+    PlannedBoot,
+    Profile,
+    RunResult,
+    Series,
+    plans,
+)
+from kdelta.results.versions import gaps_in
 from kdelta.store.store import Store
-from kdelta.versions import gaps_text
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>../../etc/passwd\nsecond\u202eline{{ 7*7 }}"
 CONSOLE = (
@@ -36,7 +46,7 @@ def experiment(name: str, labels: tuple[str, ...], **more: Any) -> Experiment:
         "command": f"kdelta compare {' '.join(labels)}",
         "tool_version": "0.1.0",
     }
-    return Experiment(**{**fields, **more})
+    return Experiment(**{"plan": plans.Compare(), **fields, **more})
 
 
 def boot(block: int, slot: int, cases: int = 1, console: bytes = CONSOLE, cost: int = 0, **more: Any) -> BootResult:
@@ -64,19 +74,19 @@ def boot(block: int, slot: int, cases: int = 1, console: bytes = CONSOLE, cost: 
     return BootResult(**{**fields, **more})
 
 
-def sweep(name: str, versions: list[Kernel | Absent], **more: Any) -> Experiment:
+def sweep(name: str, versions: list[Kernel | Gap], **more: Any) -> Experiment:
     """An exact sweep of ``versions``."""
     kernels = tuple(one for one in versions if isinstance(one, Kernel))
-    extra = {
-        "gaps": gaps_text(versions),
-        "compilers": "\n".join("gcc 14" if k else "gcc 12" for k in range(len(kernels))),
-    }
+    compilers = tuple("gcc 14" if k else "gcc 12" for k in range(len(kernels)))
+    told = Annotations(gaps=gaps_in(versions), compilers=compilers)
     command = "kdelta sweep --refs v6.1..v7.0"
-    return experiment(name, (), **{"kind": "sweep", "kernels": kernels, "extra": extra, "command": command, **more})
+    return experiment(
+        name, (), **{"plan": plans.Sweep(), "kernels": kernels, "annotations": told, "command": command, **more}
+    )
 
 
-def absent(label: str, why: str) -> Absent:
-    return Absent(label=label, spec=parse_kernel("src:./linux@v6.9"), why=why, by_host=False)
+def absent(label: str, why: str) -> Gap:
+    return Gap(label=label, spec="src:./linux@v6.9", why=why, by_host=False)
 
 
 def fill_sweep(store: Store) -> None:
@@ -85,7 +95,7 @@ def fill_sweep(store: Store) -> None:
     gap = absent("6.9", "does not build: fs/pipe.c:12: error: 'x' undeclared")
     versions = [kernel("6.1"), kernel("6.6"), gap, kernel("6.12"), kernel("7.0")]
     store.create(sweep("sweep", versions, mitigations=tuple(costs), created_at="2026-03-01T10:00:00+00:00"))
-    for block in range(2):
+    for block in range(5):
         for number, (mitigations, row) in enumerate(costs.items()):
             for index, cost in enumerate(row):
                 slot = number * len(row) + index
@@ -107,7 +117,14 @@ def fill(store: Store) -> None:
     case = Case(workload="pidfd_open", label=long, params={HOSTILE: HOSTILE})
     names = (kernel(HOSTILE), kernel(long, spec=HOSTILE, release=HOSTILE, cmdline=HOSTILE))
     hostile = experiment(
-        "hostile", (), kernels=names, cases=(case,), command=long, kind=HOSTILE, created_at=HOSTILE, host={"h": HOSTILE}
+        "hostile",
+        (),
+        kernels=names,
+        cases=(case,),
+        command=long,
+        plan=plans.Compare(follows=HOSTILE),
+        created_at=HOSTILE,
+        host={"h": HOSTILE},
     )
     store.create(hostile)
     for slot in range(2):

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series
+from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series, plans
 
 VECTOR = (7, 6, 5, 4, 3, 2, 1)
 
@@ -32,6 +32,7 @@ def experiment(name: str = "first", **more: Any) -> Experiment:
         **{
             "id": name,
             "mode": "timed",
+            "plan": plans.Compare(),
             "kernels": (kernel("6.12"), kernel("7.0")),
             "cases": (Case(workload="pidfd_open"), Case(workload="pipe", label="pipe:writers=2", cgroup="child")),
             "blocks": 2,

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from store_builders import VECTOR, boot, experiment, kernel, run
 
 from kdelta.errors import HostError, UserError
-from kdelta.model import Case, PlannedBoot, Series
+from kdelta.model import Annotations, Case, PlannedBoot, Series, plans
 from kdelta.store import tables
 from kdelta.store.rows import Floor, Look
 from kdelta.store.store import Store
@@ -27,7 +27,9 @@ def rows_in(store: Store) -> dict[str, int]:
 
 
 def test_an_experiment_comes_back_as_it_was_created(store: Store) -> None:
-    wanted = experiment(extra={"sweep": "6.1..7.3"}, looks=(8, 12), host={"cpu": "x"})
+    wanted = experiment(
+        plan=plans.Sweep(reuse=True), annotations=Annotations(gate="closed"), looks=(8, 12), host={"cpu": "x"}
+    )
     store.create(wanted)
     assert store.experiment("first") == wanted
 
@@ -153,7 +155,7 @@ def test_a_boot_that_does_not_fit_its_experiment_is_refused(lite: Store, bad: ob
 
 
 def test_experiments_are_listed_newest_first_with_what_is_done(store: Store) -> None:
-    store.create(experiment("old", created_at="2026-01-01", kind="sweep"))
+    store.create(experiment("old", created_at="2026-01-01", plan=plans.Sweep()))
     store.create(experiment("new", created_at="2026-02-01"))
     for block in range(2):
         for slot in range(2):
@@ -326,7 +328,7 @@ def test_hostile_names_are_stored_found_and_given_back_as_they_were(store: Store
         kernels=(kernel(text, spec=text, release=text, cmdline=text),),
         cases=(Case(workload=text, params={text: text}),),
         command=text,
-        kind=text,
+        plan=plans.Compare(follows=text),
         host={text: text},
     )
     store.create(wanted)
@@ -343,7 +345,7 @@ def test_hostile_names_are_stored_found_and_given_back_as_they_were(store: Store
     assert store.history(text, text)[0].value == 1.0
     assert list(store.floors(text, text)) == [text]
     assert store.looks("last")[0].decided == {text: text}
-    assert [row.id for row in store.experiments(kind=text)] == ["first"]
+    assert [row.id for row in store.experiments(kind="compare")] == ["first"]
 
 
 def test_names_that_are_not_utf8_are_refused_in_one_line(store: Store) -> None:

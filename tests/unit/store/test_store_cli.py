@@ -11,6 +11,7 @@ import pytest
 from store_builders import boot, experiment, kernel
 
 from kdelta.cli.main import run
+from kdelta.model import plans
 from kdelta.store.store import Store
 
 
@@ -110,7 +111,7 @@ def test_an_experiment_goes_out_and_comes_in(
 
 def test_hostile_names_reach_no_terminal(filled: Store, capsys: pytest.CaptureFixture[str]) -> None:
     nasty = "\x1b[31mred\n\u202e" + "x" * 10_000
-    filled.create(experiment("second", kernels=(kernel(nasty),), created_at="2027", kind=nasty))
+    filled.create(experiment("second", kernels=(kernel(nasty),), created_at="2027", plan=plans.Compare(follows=nasty)))
     filled.save_boot("second", boot())
     assert run(["history"]) == 0
     assert run(["history", "pidfd_open"]) == 0

@@ -35,7 +35,7 @@ def sent(lite: Store, tmp_path: Path) -> Path:
 
 def craft(path: Path, *frames: bytes, line: dict[str, object] | None = None) -> Path:
     """A file with a good checksum around whatever ``frames`` hold."""
-    first = {"format": "kdelta-experiment", "schema": 1, "id": "first", "boots": 1, **(line or {})}
+    first = {"format": "kdelta-experiment", "schema": 2, "id": "first", "boots": 1, **(line or {})}
     packed = zstandard.ZstdCompressor().compress(b"".join(struct.pack("<I", len(f)) + f for f in frames))
     body = msgspec.json.encode(first) + b"\n" + packed
     path.write_bytes(body + hashlib.sha256(body).digest())
@@ -137,8 +137,8 @@ def test_a_file_that_cannot_be_read_is_named(lite: Store, tmp_path: Path) -> Non
 
 
 def test_a_file_of_a_newer_schema_asks_for_an_upgrade(lite: Store, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"of schema 2.*upgrade"):
-        lite.import_(craft(tmp_path / "f", line={"schema": 2}))
+    with pytest.raises(UserError, match=r"of schema 3.*upgrade"):
+        lite.import_(craft(tmp_path / "f", line={"schema": 3}))
 
 
 def test_what_is_well_packed_but_no_experiment_is_refused_whole(lite: Store, tmp_path: Path) -> None:

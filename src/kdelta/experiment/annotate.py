@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is found out beside a measurement of built kernels, and kept with it: their selftests, their machine code."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kdelta.attribution import images, stripped
+from kdelta.errors import KdeltaError
+from kdelta.experiment import selftests
+from kdelta.experiment.prepare import Voice
+from kdelta.model import Annotations, Experiment, Warn, plans
+from kdelta.store.store import Store
+
+
+def run_gate(store: Store, experiment: Experiment, voice: Voice) -> Experiment:
+    """Run the selftests that ``experiment`` asks for, and keep their judgement and KTAP with it."""
+    names = experiment.plan.selftests if isinstance(experiment.plan, plans.Compare) else ()
+    if not names:
+        return experiment
+    gate = selftests.gate(experiment.kernels, names, experiment.machine, voice)
+    for note in (*gate.notes, *filter(None, [gate.failed])):
+        voice.note(note)
+    known = experiment.annotations
+    notes = (*known.notes, *(Warn("selftests", note) for note in gate.notes))
+    return _kept(store, experiment, replace(known, gate=gate.failed, ktap=gate.ktap, notes=notes))
+
+
+def note_code(store: Store, experiment: Experiment, voice: Voice) -> Experiment:
+    """Keep a line on the machine code of each built kernel with ``experiment``: against the baseline, or its step."""
+    if not selftests.built(experiment.kernels):
+        return experiment
+    lines = []
+    try:
+        found = [images.image_of(kernel) for kernel in experiment.kernels]
+        for index, kernel in enumerate(experiment.kernels[1:], 1):
+            voice.step(f"comparing the machine code of {kernel.label}")
+            before = found[index - 1 if experiment.in_steps else 0]
+            lines.append(f"{kernel.label}: {stripped.sentence(images.compare(before, found[index])[0])}")
+    except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
+        lines.append(f"machine code was not compared: {error}")
+    notes = (*experiment.annotations.notes, *(Warn("machine-code", line) for line in lines))
+    return _kept(store, experiment, replace(experiment.annotations, notes=notes))
+
+
+def _kept(store: Store, experiment: Experiment, annotations: Annotations) -> Experiment:
+    grown = replace(experiment, annotations=annotations)
+    store.extend(grown)
+    return grown

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an experiment left undecided, asked again with fresh boots.
+
+The boots at hand have spent their plan's error, and going on until something is significant is no test. So the cases
+that are inconclusive get an experiment of their own, as large as their spread asks for, judged by its own boots alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from kdelta.errors import UserError
+from kdelta.experiment import templates
+from kdelta.experiment.prepare import Voice
+from kdelta.model import Annotations, CellResult, Experiment, plans
+from kdelta.results import answer
+from kdelta.stats.paired import MIN_PAIRS
+from kdelta.store.store import Store
+from kdelta.verdict.words import GRID_PAIRS
+
+MOST_BOOTS = 400
+_SHARES = (0.4, 0.6, 0.8, 1.0)  # of the boots at which the second experiment looks, as the usual plan of 20 does
+
+
+def can_follow(experiment: Experiment) -> bool:
+    """Whether what ``experiment`` left undecided may be asked again: a comparison's cells."""
+    return isinstance(experiment.plan, plans.Compare | plans.Check | plans.Scale) and len(experiment.kernels) > 1
+
+
+def undecided(results: Sequence[CellResult]) -> tuple[CellResult, ...]:
+    """The deciding rows that are inconclusive and say how many boots would decide them."""
+    return tuple(row for row in results if row.primary and row.verdict == "inconclusive" and row.boots_needed)
+
+
+def plan(boots: int) -> tuple[int, ...]:
+    """The looks of a sequential plan over ``boots`` blocks, the first not before eight."""
+    return tuple(sorted({max(MIN_PAIRS, math.ceil(boots * share)) for share in _SHARES}))
+
+
+def follow_up(experiment: Experiment, results: Sequence[CellResult]) -> Experiment | None:
+    """A template for the experiment that decides what ``experiment`` did not; None where nothing is left to decide so.
+
+    It has the undecided cases, the baseline and the undecided kernels, and as many boots per kernel as the neediest
+    cell asks for. Cells that ask for more than MOST_BOOTS are left out.
+    """
+    rows = [row for row in undecided(results) if (row.boots_needed or 0) <= MOST_BOOTS]
+    if not rows:
+        return None
+    cases = tuple(case for case in experiment.cases if case.name in {row.case for row in rows})
+    labels = {row.patched_label for row in rows}
+    kernels = (experiment.kernels[0], *(kernel for kernel in experiment.kernels[1:] if kernel.label in labels))
+    alone = len(cases) * (len(kernels) - 1) * len(experiment.mitigations) == 1
+    boots = max(MIN_PAIRS if alone else GRID_PAIRS, *(row.boots_needed or 0 for row in rows))
+    return replace(
+        experiment,
+        kernels=kernels,
+        cases=cases,
+        blocks=boots,
+        looks=plan(boots) if experiment.mode == "timed" else (),
+        effort=replace(experiment.effort, seeds=boots) if experiment.mode == "exact" else experiment.effort,
+        precision_percent=None,
+        plan=plans.Compare(follows=experiment.id),
+        annotations=Annotations(),
+    )
+
+
+def begin(store: Store, asked: Experiment, progress: Voice, now: Callable[[], datetime]) -> Experiment:
+    """The experiment that decides what ``asked`` left open: the one begun before, else a new one, stored.
+
+    Raises:
+        UserError: nothing is undecided, or blocks are still missing.
+    """
+    if begun := asked.annotations.followed_by:
+        progress.note(f"going on with {begun}, which was begun for this")
+        return store.experiment(begun)
+    blocks = 1 + max((block for block, _ in store.done(asked.id)), default=-1)
+    results = answer.result(store, asked.id)[0].results
+    if undecided(results) and blocks < asked.blocks:
+        raise UserError(
+            f"experiment {asked.id} has {blocks} of {asked.blocks} blocks: its own plan may still decide it; "
+            f"go on with: kdelta resume {asked.id}"
+        )
+    template = follow_up(asked, results)
+    if template is None and undecided(results):
+        raise UserError(
+            f"experiment {asked.id} needs more than {MOST_BOOTS} boots per kernel to be decided: this host is too "
+            "noisy for an effect so small; count exactly (--exact), or measure on a quieter host or with KVM"
+        )
+    if template is None:
+        raise UserError(f"experiment {asked.id} left nothing inconclusive: there is nothing to decide")
+    template = replace(template, command=f"{asked.command} && kdelta resume last --decide")
+    fresh = templates.created(template, asked.seed + 1 if asked.mode == "exact" else None, now)
+    store.create(fresh)
+    store.extend(replace(asked, annotations=replace(asked.annotations, followed_by=fresh.id)))
+    names = ", ".join(case.name for case in fresh.cases)
+    progress.note(f"experiment {fresh.id}: up to {fresh.blocks} fresh boots per kernel for {names}")
+    return fresh

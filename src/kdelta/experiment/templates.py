@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Experiments as front ends ask for them: a function per kind, each of which makes its plan and schedule.
+
+A template has no id yet: ``created`` gives it one, with a time, a seed and this host's identity. Pure but for that.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from kdelta import __version__
+from kdelta.errors import UserError
+from kdelta.machine import hostfacts
+from kdelta.model import (
+    Annotations,
+    Case,
+    Effort,
+    Experiment,
+    Gap,
+    Kernel,
+    MachineOptions,
+    Mitigations,
+    Mode,
+    plans,
+)
+
+USUAL_LOOKS = (8, 12, 16, 20)  # blocks at which a sequential plan looks
+_LONG_LOOKS = (8, 12, 16, 24, 40)
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What every kind of experiment takes from its front end."""
+
+    cases: tuple[Case, ...]
+    mitigations: tuple[Mitigations, ...] = ("default",)
+    machine: MachineOptions = MachineOptions()
+    effort: Effort = Effort()
+    folders: tuple[Path, ...] = ()  # of user workloads
+    command: str = ""
+
+    def template(self, mode: Mode, kernels: Sequence[Kernel], blocks: int, plan: plans.Plan) -> Experiment:
+        """An experiment of ``plan`` that looks once, at the end of its ``blocks``."""
+        return Experiment(
+            id="",
+            mode=mode,
+            kernels=tuple(kernels),
+            cases=self.cases,
+            mitigations=self.mitigations,
+            blocks=blocks,
+            machine=self.machine,
+            effort=self.effort,
+            folders=tuple(map(str, self.folders)),
+            command=self.command,
+            plan=plan,
+        )
+
+
+class Stopping(Struct, frozen=True, kw_only=True):
+    """When a timed experiment ends: after so many blocks, or at the look that decides every case."""
+
+    blocks: int = USUAL_LOOKS[-1]
+    looks: tuple[int, ...] = USUAL_LOOKS
+    precision_percent: float | None = None
+
+
+def stopping(blocks: int | None, max_blocks: int | None, precision_percent: float | None = None) -> Stopping:
+    """A fixed plan of ``blocks``, else a group-sequential one of ``max_blocks`` at most.
+
+    Raises:
+        UserError: both are given.
+    """
+    if blocks is not None and max_blocks is not None:
+        raise UserError("--blocks (a fixed plan) and --max-blocks (a sequential one) exclude each other")
+    if blocks is not None:
+        return Stopping(blocks=blocks, looks=(), precision_percent=precision_percent)
+    most = max_blocks or USUAL_LOOKS[-1]
+    usual = USUAL_LOOKS if most <= USUAL_LOOKS[-1] else _LONG_LOOKS
+    looks = (*(look for look in usual if look < most), most)
+    return Stopping(blocks=most, looks=looks, precision_percent=precision_percent)
+
+
+def new_id(now: datetime, token: Callable[[int], str] = secrets.token_hex) -> str:
+    """An experiment's id: sortable by time, unique by chance."""
+    return f"{now:%Y%m%d-%H%M%S}-{token(2)}"
+
+
+def created(template: Experiment, rng_seed: int | None, now: Callable[[], datetime]) -> Experiment:
+    """``template`` with an id, a time, a seed and this host's identity.
+
+    Raises:
+        UserError: the kernels are of several architectures.
+    """
+    if len({kernel.arch for kernel in template.kernels}) > 1:
+        raise UserError("kernels of different architectures cannot be compared: their instructions are not the same")
+    stamp = now()
+    seed = secrets.randbelow(1 << 31) if rng_seed is None else rng_seed
+    if template.mode == "exact" and rng_seed is None:
+        seed = 0
+    return msgspec.structs.replace(
+        template,
+        id=new_id(stamp),
+        created_at=stamp.astimezone(UTC).isoformat(timespec="seconds"),
+        seed=seed,
+        tool_version=__version__,
+        host=hostfacts.identity(),
+    )
+
+
+def compare(
+    asked: Asked,
+    kernels: Sequence[Kernel],
+    mode: Mode,
+    stop: Stopping,
+    *,
+    selftests: Sequence[str] = (),
+    series: bool = False,
+) -> Experiment:
+    """Kernels against the first one; with ``series`` each against the one before it.
+
+    An interrupted gate is no open one: until its ``selftests`` are done, the experiment says that they are not.
+    """
+    plan: plans.Plan = plans.Sweep() if series else plans.Compare(selftests=tuple(selftests))
+    exact = mode == "exact"
+    names = ",".join(selftests)
+    gate = f"not run: the selftests {names} were asked for, but did not finish" if selftests else ""
+    return msgspec.structs.replace(
+        asked.template(mode, kernels, asked.effort.seeds if exact else stop.blocks, plan),
+        looks=() if exact else stop.looks,
+        precision_percent=stop.precision_percent,
+        annotations=Annotations(gate=gate),
+    )
+
+
+def run(asked: Asked, kernels: Sequence[Kernel], mode: Mode, boots: int, *, reuse: bool = False) -> Experiment:
+    """One kernel, compared with nothing."""
+    return asked.template(mode, kernels, boots, plans.Run(reuse=reuse))
+
+
+def sweep(asked: Asked, mode: Mode, blocks: int) -> Experiment:
+    """Versions in order; ``with_versions`` gives it the kernels."""
+    return asked.template(mode, (), blocks, plans.Sweep())
+
+
+def with_versions(
+    template: Experiment,
+    kernels: Sequence[Kernel],
+    gaps: Sequence[Gap],
+    compilers: Sequence[str],
+    *,
+    command: str,
+    reuse: bool,
+) -> Experiment:
+    """A new sweep on the plan of ``template``, an earlier one or a bare one, with its own versions."""
+    return msgspec.structs.replace(
+        template,
+        kernels=tuple(kernels),
+        command=command,
+        plan=plans.Sweep(reuse=reuse),
+        annotations=Annotations(gaps=tuple(gaps), compilers=tuple(compilers)),
+    )
+
+
+def calibrate(asked: Asked, kernel: Kernel, blocks: int) -> Experiment:
+    """``kernel`` under two labels."""
+    sides = [msgspec.structs.replace(kernel, label=f"{kernel.label}-{side}") for side in ("A", "B")]
+    return asked.template("timed", sides, blocks, plans.Calibrate())
+
+
+def leaks(asked: Asked, kernels: Sequence[Kernel], boots: int) -> Experiment:
+    """Whole lives of the cases; ``asked.effort`` has the batches."""
+    return asked.template("timed", kernels, boots, plans.Leaks())
+
+
+def scale(asked: Asked, kernels: Sequence[Kernel], blocks: int, tasks: Sequence[int]) -> Experiment:
+    """Cases at several numbers of ``tasks``, which ``asked.cases`` have already."""
+    return asked.template("timed", kernels, blocks, plans.Scale(tasks=tuple(tasks)))
+
+
+def check(
+    asked: Asked, kernels: Sequence[Kernel], mode: Mode, blocks: int, recipe: str, *, reuse: bool = False
+) -> Experiment:
+    """The cases that the claims of ``recipe`` need."""
+    return asked.template(mode, kernels, blocks, plans.Check(recipe=recipe, reuse=reuse))
+
+
+def bisect(asked: Asked, mode: Mode, plan: plans.Bisect) -> Experiment:
+    """No kernels yet, and timed no schedule either: each boot decides the next."""
+    return asked.template(mode, (), 0 if mode == "timed" else asked.effort.seeds, plan)
+
+
+def trace(asked: Asked, kernels: Sequence[Kernel], sets: Sequence[str], ops: int | None) -> Experiment:
+    """One boot a kernel that collects ``sets``; without any, exact lock holds.
+
+    Memory pressure is left out: it is for measuring, and would only be traced too.
+    """
+    cases = tuple(msgspec.structs.replace(case, pressure="") for case in asked.cases)
+    plain = msgspec.structs.replace(asked, cases=cases, mitigations=("default",))
+    return plain.template("timed" if sets else "exact", kernels, 1, plans.Trace(sets=tuple(sets), ops=ops))
+
+
+def asked_in(experiment: Experiment) -> Asked:
+    """What a stored experiment was asked with, for another of the same cases."""
+    return Asked(
+        cases=experiment.cases,
+        mitigations=experiment.mitigations,
+        machine=experiment.machine,
+        effort=experiment.effort,
+        folders=tuple(map(Path, experiment.folders)),
+        command=experiment.command,
+    )

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The nouns of kdelta as frozen structs: no I/O, no behaviour beyond naming. The plans are in ``model.plans``."""
+
+from kdelta.model.experiment import Annotations, Experiment, ExperimentResult, Gap, Refuted, Search
+from kdelta.model.nouns import (
+    EXACT_COUNTERS,
+    Arch,
+    BootResult,
+    Case,
+    CellResult,
+    Cgroup,
+    Effort,
+    FunctionDelta,
+    Kernel,
+    MachineOptions,
+    Metric,
+    Mitigations,
+    Mode,
+    PlannedBoot,
+    Profile,
+    RunResult,
+    Series,
+    State,
+    Warn,
+    Word,
+)
+from kdelta.model.plans import PatchRef, Plan
+
+__all__ = [
+    "EXACT_COUNTERS",
+    "Annotations",
+    "Arch",
+    "BootResult",
+    "Case",
+    "CellResult",
+    "Cgroup",
+    "Effort",
+    "Experiment",
+    "ExperimentResult",
+    "FunctionDelta",
+    "Gap",
+    "Kernel",
+    "MachineOptions",
+    "Metric",
+    "Mitigations",
+    "Mode",
+    "PatchRef",
+    "Plan",
+    "PlannedBoot",
+    "Profile",
+    "Refuted",
+    "RunResult",
+    "Search",
+    "Series",
+    "State",
+    "Warn",
+    "Word",
+]

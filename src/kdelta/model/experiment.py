@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An experiment with its plan and what is found out around it, and the answer that a report shows."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from kdelta.model.nouns import Case, CellResult, Effort, Kernel, MachineOptions, Mitigations, Mode, Warn
+from kdelta.model.plans import Check, Plan, Scale, Sweep
+
+
+class Gap(Struct, frozen=True, kw_only=True):
+    """A version that was asked for and is no kernel: it did not build, or this host could not get it (``by_host``).
+
+    ``place`` is its index among all versions; ``spec`` is written in the kernel grammar, to try it again.
+    """
+
+    place: int = 0
+    label: str
+    spec: str
+    why: str
+    by_host: bool
+
+
+class Refuted(Struct, frozen=True):
+    """A commit (whole hash) that its comparison refuted, made after so many ``readings`` of the search."""
+
+    commit: str
+    confirmation: str
+    readings: int
+
+
+class Search(Struct, frozen=True, kw_only=True):
+    """How far a bisection came. Commits are whole hashes; ``confirmation`` is the comparison under way, or done."""
+
+    skipped: dict[str, str] = field(default_factory=dict)  # commit -> why it cannot be built
+    refuted: tuple[Refuted, ...] = ()
+    confirmation: str = ""
+
+
+class Annotations(Struct, frozen=True, kw_only=True):
+    """What is found out around a measurement. Unlike the plan it grows while, and after, the experiment runs."""
+
+    gate: str = ""  # above any speed: the selftests that failed anew, or have not been run yet
+    ktap: dict[str, str] = field(default_factory=dict)  # kernel label -> what its selftests printed
+    notes: tuple[Warn, ...] = ()
+    compilers: tuple[str, ...] = ()  # of each kernel; "" where it is not known
+    gaps: tuple[Gap, ...] = ()
+    nameless: dict[str, str] = field(default_factory=dict)  # kernel label -> why its functions have no names
+    followed_by: str = ""  # the experiment that decides what this one left open
+    search: Search = Search()
+
+
+class Experiment(Struct, frozen=True, kw_only=True):
+    """A question and the plan to answer it; everything needed to resume or rebuild it."""
+
+    id: str
+    mode: Mode
+    kernels: tuple[Kernel, ...]
+    cases: tuple[Case, ...]
+    plan: Plan
+    mitigations: tuple[Mitigations, ...] = ("default",)
+    seed: int = 0
+    blocks: int = 8  # planned complete blocks (timed); seeds (exact)
+    looks: tuple[int, ...] = ()  # block counts at which a sequential plan looks; () = one look at the end
+    precision_percent: float | None = None  # timed: an interval is narrow enough when its half-width is below this
+    steal_limit_percent: float | None = None  # timed: a boot that lost more to steal takes its block out
+    machine: MachineOptions = MachineOptions()
+    effort: Effort = Effort()
+    folders: tuple[str, ...] = ()  # of user workloads, as they were named
+    created_at: str = ""
+    tool_version: str = ""
+    host: dict[str, str] = field(default_factory=dict)
+    command: str = ""  # the line that reproduces it
+    annotations: Annotations = Annotations()
+
+    @property
+    def kind(self) -> str:
+        """The word by which reports and lists call it; scaling and checking measure as comparing and running do."""
+        if isinstance(self.plan, Scale | Check):
+            return "compare" if len(self.kernels) > 1 else "run"
+        return str(self.plan.__struct_config__.tag)
+
+    @property
+    def in_steps(self) -> bool:
+        """Whether each kernel is held against the one before it, not against the first."""
+        return isinstance(self.plan, Sweep)
+
+
+class ExperimentResult(Struct, frozen=True, kw_only=True):
+    """Everything that a report shows; ``schema`` is what scripts depend on."""
+
+    experiment: Experiment
+    results: tuple[CellResult, ...]
+    boots_done: int = 0
+    boots_planned: int = 0
+    boots_faulty: tuple[str, ...] = ()  # one line per lost, panicked or hung boot, with its console's name
+    warnings: tuple[Warn, ...] = ()
+    gate: str = ""  # "failed the gate: ..." when functional tests regressed, above any speed
+    schema: str = "kdelta/1"

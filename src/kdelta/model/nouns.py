@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The nouns of kdelta as frozen structs: no I/O, no behaviour beyond naming.
+
+One word, one meaning (see ARCHITECTURE.md, Vocabulary). Times carry their unit in the name.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+from kdelta.units import Better
+
+Mode = Literal["timed", "exact"]
+Arch = Literal["x86_64", "arm64"]
+Cgroup = Literal["root", "child"]
+Mitigations = Literal["default", "off"]
+State = Literal["ok", "lost", "panicked", "hung", "unsupported", "failed"]
+Word = Literal["improved", "regressed", "same", "inconclusive"]
+
+# The exact cost vector, in the order of the plugin's columns. "user_instructions" is derived.
+EXACT_COUNTERS = ("instructions", "loads", "stores", "locked", "taken_branches", "rep_executions", "rep_bytes")
+
+
+class Kernel(Struct, frozen=True, kw_only=True):
+    """A kernel resolved: an image with its command line. The same image with two command lines is two kernels.
+
+    ``config`` holds the facts that cases need (``ANON_VMA_NAME`` -> ``y``/``m``/``n``; absent when unknown).
+    ``vmlinux_path`` is the uncompressed ELF image where one could be extracted, else None.
+    """
+
+    label: str
+    spec: str
+    release: str
+    arch: Arch = "x86_64"
+    image_path: str
+    image_sha256: str
+    vmlinux_path: str | None = None
+    build_id: str | None = None
+    cmdline: str = ""
+    config: dict[str, str] = field(default_factory=dict)
+    origin: str = ""
+
+
+class Metric(Struct, frozen=True, kw_only=True):
+    """What is measured: ``source`` says how it is derived (see guest/metrics.py)."""
+
+    name: str
+    unit: str
+    better: Better
+    source: str = ""
+    primary: bool = False
+    legacy: bool = False
+    help: str = ""
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """A workload with every parameter given (defaults filled in), in one cgroup."""
+
+    workload: str
+    params: dict[str, str] = field(default_factory=dict)
+    cgroup: Cgroup = "root"
+    label: str = ""  # the workload and the parameters that differ from their default
+    pressure: str = ""  # memory pressure beside the case: WORKERSxPERCENT%, as in 2x60%
+
+    @property
+    def name(self) -> str:
+        base = self.label or self.workload
+        base += f" (pressure {self.pressure})" if self.pressure else ""
+        return base if self.cgroup == "root" else f"{base} (memcg)"
+
+
+class MachineOptions(Struct, frozen=True, kw_only=True):
+    """What the guests look like; recorded with every result."""
+
+    smp: int = 1
+    memory_mib: int = 1024
+    kvm: Literal["auto", "on", "off"] = "auto"
+    native: bool = False  # the running machine itself, no guest
+    rep_features: bool = False  # exact mode: leave ERMS/FSRM on in the guest CPU
+    qemu: str = ""  # path of an own QEMU, "" for the one on PATH
+    boot_limit_s: float = 180.0
+
+
+class Effort(Struct, frozen=True, kw_only=True):
+    """How much is sampled inside one boot."""
+
+    warmup_windows: int = 16
+    windows: int = 160
+    window_ms: int = 5
+    latency_ops: int = 4000
+    repetitions: int = 7  # exact mode
+    seeds: int = 3  # exact mode
+    limit_ms: int = 60_000  # per run
+    batches: int = 0  # leak check: lives of the case, of batch_ops operations each, instead of windows
+    batch_ops: int = 500
+
+
+class PlannedBoot(Struct, frozen=True, kw_only=True):
+    """One boot of the schedule. ``slot`` is its position in the block; (block, slot) is unique."""
+
+    block: int
+    slot: int
+    kernel: int  # index into Experiment.kernels
+    mitigations: Mitigations = "default"
+    cases: tuple[int, ...] = ()  # indexes into Experiment.cases; () = all
+
+
+class Series(Struct, frozen=True, kw_only=True):
+    """Samples of one metric in one run; ``warm`` marks warm-up samples, kept but never used in an estimate."""
+
+    metric: str
+    unit: str
+    better: Better
+    values: tuple[float, ...]
+    warm: tuple[bool, ...] = ()
+
+    def kept(self) -> tuple[float, ...]:
+        """Samples that are not warm-up."""
+        if not self.warm:
+            return self.values
+        return tuple(v for v, w in zip(self.values, self.warm, strict=True) if not w)
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    """Exact counts of one run folded by function: ``functions[name]`` is a vector in EXACT_COUNTERS order.
+
+    Kernel functions by name, user space as ``[user]``, addresses without a symbol as ``[unknown ADDRESS]``.
+    Counts are of ``ops`` operations; the vectors add up to ``total``. ``calls`` says whom the functions that ran can
+    call (kernel/calls.py), one line a function: its name, then those of its callees, separated by spaces. It is one
+    text because few of many stored profiles are ever asked; empty where calls are not known.
+    """
+
+    ops: int
+    functions: dict[str, tuple[int, ...]]
+    total: tuple[int, ...]
+    calls: str = ""
+
+
+class RunResult(Struct, frozen=True, kw_only=True):
+    """One case in one boot. ``series`` is empty unless ``state`` is ok."""
+
+    case: int
+    state: State
+    why: str = ""
+    series: tuple[Series, ...] = ()
+    histograms: dict[str, bytes] = field(default_factory=dict)  # HdrHistogram V2 payloads
+    facts: dict[str, float] = field(default_factory=dict)
+    profile: Profile | None = None
+
+
+class BootResult(Struct, frozen=True, kw_only=True):
+    """One guest lifetime, the unit of statistics."""
+
+    plan: PlannedBoot
+    state: State
+    why: str = ""
+    started_at: str = ""
+    elapsed_s: float = 0.0
+    first_sample_s: float | None = None
+    argv: tuple[str, ...] = ()
+    machine: dict[str, str] = field(default_factory=dict)  # accel, qemu version, cpu, port, clock
+    facts: dict[str, float | str] = field(default_factory=dict)  # steal, temperature, load: see machine/hostfacts
+    console: bytes = b""
+    stream: bytes = b""
+    runs: tuple[RunResult, ...] = ()
+
+
+class Warn(Struct, frozen=True):
+    """A warning as a value: a stable ``code`` for scripts, a sentence for people."""
+
+    code: str
+    text: str
+
+
+class FunctionDelta(Struct, frozen=True, kw_only=True):
+    """Kernel instructions per operation of one function before and after."""
+
+    function: str
+    baseline: float
+    patched: float
+    delta: float
+    note: str = ""  # see attribution/because.py
+
+
+class CellResult(Struct, frozen=True, kw_only=True):
+    """One row of the answer: a case and metric for one patched kernel against the baseline."""
+
+    case: str
+    params: dict[str, str]
+    cgroup: Cgroup
+    mitigations: Mitigations
+    metric: str
+    unit: str
+    better: Better
+    primary: bool
+    baseline_label: str
+    patched_label: str
+    baseline: float | None
+    patched: float | None
+    effect_percent: float | None
+    interval_percent: tuple[float, float] | None
+    verdict: Word | None  # None: descriptive only, or not measured (see state)
+    state: State
+    why: str = ""
+    boots: tuple[int, int] = (0, 0)
+    floor_percent: float | None = None
+    p_value: float | None = None
+    detectable_percent: float | None = None  # smallest effect that the data could have shown
+    boots_needed: int | None = None  # fresh boots per kernel that would decide
+    because: tuple[FunctionDelta, ...] = ()
+    because_text: str = ""
+    warnings: tuple[Warn, ...] = ()
+    extra: dict[str, float] = field(default_factory=dict)  # named side figures: rep bytes, k-best, spread

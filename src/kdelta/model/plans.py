@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an experiment asks: one frozen struct per kind, each with exactly what this kind needs. Stored as they are.
+
+A plan never changes once its experiment is stored; what is found out later stands in ``Annotations``.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kdelta.model.nouns import Arch
+
+
+class Compare(Struct, frozen=True, kw_only=True, tag_field="kind", tag="compare"):
+    """Kernels against the first one.
+
+    ``selftests``: suites of the kernels' own tests that gate the result. ``follows``: the experiment whose open cases
+    this one decides with fresh boots. ``confirms``: the bisection whose commit is held against its parent.
+    """
+
+    selftests: tuple[str, ...] = ()
+    follows: str = ""
+    confirms: str = ""
+
+
+class Run(Struct, frozen=True, kw_only=True, tag_field="kind", tag="run"):
+    """One kernel, compared with nothing."""
+
+    reuse: bool = False  # take over stored boots of the same identity (exact)
+
+
+class Sweep(Struct, frozen=True, kw_only=True, tag_field="kind", tag="sweep"):
+    """Versions in order: where are the steps? Also a series of patches, one more applied in each kernel."""
+
+    reuse: bool = False
+
+
+class PatchRef(Struct, frozen=True):
+    """A patch to apply, or with ``reverse`` to take out."""
+
+    path: str
+    reverse: bool = False
+
+
+class Bisect(Struct, frozen=True, kw_only=True, tag_field="kind", tag="bisect"):
+    """The commit of ``tree`` (whole path) between ``good`` and ``bad`` (whole hashes) that changed ``metric``.
+
+    All commits are built with the same patches, configuration fragment and command line.
+    """
+
+    tree: str
+    good: str
+    bad: str
+    metric: str
+    max_boots: int = 200  # timed: then the likely commits are named
+    patches: tuple[PatchRef, ...] = ()
+    cmdline: str = ""
+    config: str = ""
+    arch: Arch = "x86_64"
+
+
+class Trace(Struct, frozen=True, kw_only=True, tag_field="kind", tag="trace"):
+    """Collector sets of the tracefs on every case; without any, exact lock holds by the counting plugin."""
+
+    sets: tuple[str, ...] = ()
+    ops: int | None = None  # operations of each counted task; None: 32 exact repetitions
+
+
+class Leaks(Struct, frozen=True, kw_only=True, tag_field="kind", tag="leaks"):
+    """What whole lives of the cases leave behind in each kernel."""
+
+
+class Calibrate(Struct, frozen=True, kw_only=True, tag_field="kind", tag="calibrate"):
+    """One kernel under two labels: how much do identical boots differ here?"""
+
+
+class Scale(Struct, frozen=True, kw_only=True, tag_field="kind", tag="scale"):
+    """The same cases at several numbers of tasks."""
+
+    tasks: tuple[int, ...]
+
+
+class Check(Struct, frozen=True, kw_only=True, tag_field="kind", tag="check"):
+    """The cases that the claims of ``recipe`` need."""
+
+    recipe: str
+    reuse: bool = False
+
+
+Plan = Compare | Run | Sweep | Bisect | Trace | Leaks | Calibrate | Scale | Check

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Scaling curves: throughput and efficiency over the number of tasks, from the facts of stored timed runs."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from msgspec import Struct
+
+from kdelta.errors import UserError
+from kdelta.model import Case, Experiment
+from kdelta.spec.workloads import Workload, parse_case
+from kdelta.store.store import Store
+
+KNOBS = ("tasks", "writers")  # what counts the tasks whose operations count
+_TASK = re.compile(r"^task\d+_ops_per_s$")
+_RANGE = re.compile(r"^(\d+)\.\.(\d+)$")
+MOST_TASKS = 1024
+
+
+class Point(Struct, frozen=True, kw_only=True):
+    """One kernel at one number of tasks; None where no boot measured it.
+
+    ``efficiency``: throughput per task relative to the fewest tasks. ``least`` and ``most``: slowest and fastest task
+    relative to the mean one.
+    """
+
+    kernel: str
+    case: str
+    tasks: int
+    ops_per_s: float | None
+    efficiency: float | None = None
+    least: float | None = None
+    most: float | None = None
+    boots: int = 0
+    why: str = ""
+
+
+def task_counts(text: str) -> tuple[int, ...]:
+    """``1..4`` or ``1,2,4,8`` -> ascending numbers of tasks.
+
+    Raises:
+        UserError: neither, or out of 1..1024.
+    """
+    found: set[int] = set()
+    for piece in text.split(","):
+        if match := _RANGE.match(piece.strip()):
+            first, last = int(match[1]), min(int(match[2]), MOST_TASKS + 1)
+            found |= set(range(first, last + 1))
+        elif piece.strip().isascii() and piece.strip().isdigit():
+            found.add(int(piece))
+        else:
+            found.add(0)
+    if not found or min(found) < 1 or max(found) > MOST_TASKS:
+        raise UserError(f"--tasks {text!r}: give numbers of tasks in 1..{MOST_TASKS}, as 1..4 or 1,2,4,8")
+    return tuple(sorted(found))
+
+
+def grid(text: str, tasks: Iterable[int], catalogue: Mapping[str, Workload]) -> list[Case]:
+    """The cases of ``text`` at each number of tasks.
+
+    Raises:
+        UserError: the workload has one task only, or ``text`` sets the number itself.
+    """
+    plain = parse_case(text, catalogue)
+    workload = catalogue[plain[0].workload]
+    knob = next((k for k in KNOBS if k in workload.params), None)
+    if knob is None or not workload.multi_task:
+        raise UserError(f"case {text!r}: {workload.name} has one task only; scaling needs one with tasks")
+    if re.search(rf"[:,]\s*{knob}\s*=", text):
+        raise UserError(f"case {text!r}: --tasks sets {knob}=; leave it out")
+    joint = "," if ":" in text else ":"
+    return parse_case(f"{text}{joint}{knob}={'|'.join(map(str, tasks))}", catalogue)
+
+
+def _rates(facts: Mapping[str, float]) -> list[float]:
+    return [value for name, value in facts.items() if _TASK.match(name)]
+
+
+def points(experiment: Experiment, store: Store) -> tuple[Point, ...]:
+    """Every curve of an experiment: by case without its number of tasks, then kernel, then tasks."""
+    runs: dict[tuple[int, int], list[list[float]]] = defaultdict(list)
+    healthy = {(boot.block, boot.slot) for boot in store.boots(experiment.id) if boot.state == "ok"}
+    states = {(n.kernel, n.case): (n.state, n.why) for n in store.numbers(experiment.id) if n.state != "ok"}
+    for row in store.facts(experiment.id):
+        if (row.block, row.slot) in healthy and (rates := _rates(row.facts)):
+            runs[row.kernel, row.case].append(rates)
+    found: list[Point] = []
+    for kernel, label in enumerate(k.label for k in experiment.kernels):
+        base: dict[str, float] = {}  # per task, at the fewest tasks
+        for index, (name, tasks) in sorted(enumerate(map(_place, experiment.cases)), key=lambda one: one[1]):
+            measured = runs.get((kernel, index), [])
+            state, why = states.get((kernel, index), ("lost", "not run"))
+            found.append(_point(label, name, tasks, measured, base, f"{state}: {why}"))
+    return tuple(sorted(found, key=lambda p: (p.case, [k.label for k in experiment.kernels].index(p.kernel), p.tasks)))
+
+
+def _place(case: Case) -> tuple[str, int]:
+    """(The case's name without its number of tasks, that number)."""
+    knob = next(k for k in KNOBS if k in case.params)
+    name = re.sub(rf"([:,]){knob}=\d+(,|(?= )|$)", lambda m: m[1] if m[2] == "," else "", case.name)
+    return name, int(case.params[knob])
+
+
+def _point(kernel: str, case: str, tasks: int, runs: list[list[float]], base: dict[str, float], why: str) -> Point:
+    if not runs:
+        return Point(kernel=kernel, case=case, tasks=tasks, ops_per_s=None, why=why)
+    total = float(np.median([sum(rates) for rates in runs]))
+    per_task = total / tasks
+    base.setdefault(case, per_task)
+    return Point(
+        kernel=kernel,
+        case=case,
+        tasks=tasks,
+        ops_per_s=total,
+        efficiency=per_task / base[case],
+        least=float(np.median([min(rates) / np.mean(rates) for rates in runs])),
+        most=float(np.median([max(rates) / np.mean(rates) for rates in runs])),
+        boots=len(runs),
+    )

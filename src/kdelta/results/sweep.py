@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Numbers of many versions -> sweeps: a figure per version, the steps between them, and the functions behind a step.
+
+Exact counts: a change between measured neighbours that the verdict engine calls and that exceeds the case's floor is a
+step. Times: the permutation steps of stats.steps over boot medians in blocks. A version without a figure is a gap with
+its state, and the version after it is compared with the one before. An absent version (see results/versions.py) is a
+gap too.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import count, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdelta import verdict
+from kdelta.attribution import because, moved, profiles
+from kdelta.model import CellResult, Experiment, FunctionDelta, Gap, Metric, Mitigations, Profile, State, Word
+from kdelta.results.types import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
+from kdelta.results.versions import Version, versions_of
+from kdelta.stats.paired import MIN_PAIRS
+from kdelta.stats.steps import find_steps
+from kdelta.units import Better
+from kdelta.verdict.judge import floor_of
+from kdelta.verdict.pairing import Observation, measured, values_of
+
+Floats = NDArray[np.float64]
+Seeds = Mapping[tuple[int, str], Mapping[int, Sequence[Profile]]]  # [case, mitigations][kernel] -> one a seed
+
+BECAUSE_KEPT = 12
+_GRAVEST: tuple[State, ...] = ("panicked", "hung", "lost", "failed", "unsupported")
+
+
+def sweeps(
+    experiment: Experiment,
+    data: Sequence[verdict.CellData],
+    floors: Mapping[str, float],
+    metrics: Mapping[str, tuple[Metric, ...]],
+    seeds: Seeds,
+) -> tuple[Sweep, ...]:
+    """One sweep per case, mitigations and deciding metric, kernels in the order of the experiment.
+
+    Args:
+        experiment: its kernels are the versions, in order.
+        data: the boots of all kernels, as the verdict engine takes them.
+        floors: noise floors in percent, by ``CASE/METRIC`` or ``CASE``.
+        metrics: the metrics of each workload by its name.
+        seeds: the profiles of each kernel, one a seed, for the because of exact steps.
+    """
+    table: dict[tuple[int, Mitigations, str], dict[int, tuple[Observation, ...]]] = defaultdict(dict)
+    for cell in data:
+        table[cell.case, cell.mitigations, cell.metric][cell.kernel] = cell.boots
+    versions, found = versions_of(experiment), []
+    labels = [kernel.label for kernel in experiment.kernels]
+    neighbours = verdict.adjacent(experiment, data, floors, metrics) if experiment.mode == "exact" else ()
+    for index, case in enumerate(experiment.cases):
+        for mitigations in experiment.mitigations:
+            for metric in metrics.get(case.workload, ()):
+                boots = table.get((index, mitigations, metric.name))
+                if boots is None or not metric.primary:
+                    continue
+                name = CellName(case=case.name, metric=metric.name, cgroup=case.cgroup, mitigations=mitigations)
+                if experiment.mode == "exact":
+                    this = (case.name, mitigations, metric.name)
+                    cells = [c for c in neighbours if (c.case, c.mitigations, c.metric) == this]
+                    floor = floor_of(floors, case.name, metric.name) or 0.0
+                    steps = _exact_steps(cells, labels, floor, seeds.get((index, mitigations), {}))
+                    unseen = _undecided(cells, labels)
+                else:
+                    steps = _timed_steps(experiment, boots, metric.better, name)
+                    unseen = _unseen(experiment, boots)
+                points = _points(versions, boots, unseen)
+                found.append(Sweep(cell=name, unit=metric.unit, better=metric.better, points=points, steps=steps))
+    return tuple(found)
+
+
+def step_functions(found: Sequence[Sweep]) -> tuple[FunctionDiff, ...]:
+    """The functions behind each step, to be drawn."""
+    return tuple(
+        FunctionDiff(cell=sweep.cell, baseline_label=step.last, patched_label=step.first, functions=step.because)
+        for sweep in found
+        for step in sweep.steps
+        if step.because
+    )
+
+
+def _points(
+    versions: Sequence[Version], boots: Mapping[int, tuple[Observation, ...]], unseen: Mapping[int, str]
+) -> tuple[SweepPoint, ...]:
+    kernel = count()
+    return tuple(
+        SweepPoint(kernel=one.label, value=None, state="failed", why=one.why)
+        if isinstance(one, Gap)
+        else _point(one.label, boots.get(index := next(kernel), ()), unseen.get(index, ""))
+        for one in versions
+    )
+
+
+def _point(label: str, boots: Sequence[Observation], unseen: str) -> SweepPoint:
+    """A version's figure: the median of its boots, or why there is none."""
+    if measured(boots):
+        return SweepPoint(kernel=label, value=float(np.median(values_of(boots))), why=unseen)
+    states = {boot.state for boot in boots}
+    state: State = next((s for s in _GRAVEST if s in states), "lost")
+    why = next((boot.why for boot in boots if boot.state == state and boot.why), "" if boots else "not booted yet")
+    return SweepPoint(kernel=label, value=None, state=state, why=why)
+
+
+def _present(experiment: Experiment, boots: Mapping[int, tuple[Observation, ...]]) -> list[int]:
+    return [k for k in range(len(experiment.kernels)) if measured(boots.get(k, ()))]
+
+
+def _unseen(experiment: Experiment, boots: Mapping[int, tuple[Observation, ...]]) -> dict[int, str]:
+    """Why no step could be seen at a measured version, whatever its figure, by kernel. The first has none before it."""
+    present = _present(experiment, boots)
+    blocks = _shared_blocks(_matrix(boots, present)) if present else 0
+    if blocks >= MIN_PAIRS:
+        return {}
+    return dict.fromkeys(present[1:], f"{blocks} of the {MIN_PAIRS} blocks that a step needs")
+
+
+def _undecided(cells: Sequence[CellResult], labels: Sequence[str]) -> dict[int, str]:
+    """Why nothing could be said of the step to a version, by kernel."""
+    found = {}
+    for cell in cells:
+        if cell.state == "ok" and cell.verdict in (None, "inconclusive"):
+            seen = f"only a step of {cell.detectable_percent:.1f} % could be seen" if cell.detectable_percent else ""
+            text = seen or next((warning.text for warning in cell.warnings), "undecided")
+            found[labels.index(cell.patched_label)] = text
+    return found
+
+
+def _word(rises: bool, better: Better) -> Word:
+    return "improved" if rises == (better == "higher") else "regressed"
+
+
+def explained(
+    before: Sequence[Profile], after: Sequence[Profile], effect: float
+) -> tuple[tuple[FunctionDelta, ...], str]:
+    """The functions that differ between two kernels, given a profile for each seed, and one line about them.
+
+    Functions whose own count varies between seeds by more than it changed are left out; nothing where a side has none.
+    """
+    if not before or not after or not all(map(moved.has_names, (*before, *after))):
+        return (), ""
+    deltas = because.differences(profiles.median_profile(before), profiles.median_profile(after))
+    kept = because.significant([d for d in deltas if d.delta], before, after)
+    return kept[:BECAUSE_KEPT], because.because_text(kept, effect)
+
+
+def _exact_steps(
+    cells: Sequence[CellResult], labels: Sequence[str], floor: float, seeds: Mapping[int, Sequence[Profile]]
+) -> tuple[SweepStep, ...]:
+    """The changes between neighbours that the verdict engine calls, and that exceed the case's floor."""
+    found = []
+    for cell in cells:
+        if cell.verdict not in ("improved", "regressed") or cell.baseline is None or cell.patched is None:
+            continue
+        effect = math.inf if cell.effect_percent is None else cell.effect_percent
+        if abs(effect) <= floor:
+            continue
+        last, first = labels.index(cell.baseline_label), labels.index(cell.patched_label)
+        functions, text = explained(seeds.get(last, ()), seeds.get(first, ()), effect)
+        found.append(
+            SweepStep(
+                last=cell.baseline_label,
+                first=cell.patched_label,
+                baseline=cell.baseline,
+                patched=cell.patched,
+                effect_percent=effect,
+                verdict=cell.verdict,
+                because=functions,
+                because_text=text,
+            )
+        )
+    return tuple(found)
+
+
+def _matrix(boots: Mapping[int, tuple[Observation, ...]], present: Sequence[int]) -> Floats:
+    """Figures of shape (blocks, versions); NaN where a boot is missing."""
+    blocks = sorted({boot.block for k in present for boot in boots[k]})
+    values = np.full((len(blocks), len(present)), np.nan)
+    for column, kernel in enumerate(present):
+        for boot in boots[kernel]:
+            if boot.state == "ok" and boot.value is not None:
+                values[blocks.index(boot.block), column] = boot.value
+    return values
+
+
+def _shared_blocks(values: Floats) -> int:
+    """Blocks that hold two versions or more."""
+    return int((np.isfinite(values).sum(axis=1) >= 2).sum())
+
+
+def _timed_steps(
+    experiment: Experiment, boots: Mapping[int, tuple[Observation, ...]], better: Better, cell: CellName
+) -> tuple[SweepStep, ...]:
+    """Steps in times; none with fewer blocks than any verdict needs."""
+    present = _present(experiment, boots)
+    if not present:
+        return ()
+    values = _matrix(boots, present)
+    if _shared_blocks(values) < MIN_PAIRS:
+        return ()
+    logs = bool(np.nanmin(values) > 0)
+    scaled = np.log(values) if logs else values / (float(np.nanmean(np.abs(values))) or 1.0)
+    # the same data give the same steps, however often they are reported
+    rng = np.random.default_rng([experiment.seed, zlib.crc32(repr(cell).encode())])
+    steps = find_steps(scaled, rng)
+    edges = [0, *(step.index for step in steps), len(present)]
+    levels = [float(np.nanmedian(values[:, a:b])) for a, b in pairwise(edges)]
+    return tuple(
+        SweepStep(
+            last=experiment.kernels[present[step.index - 1]].label,
+            first=experiment.kernels[present[step.index]].label,
+            baseline=before,
+            patched=after,
+            effect_percent=100.0 * (float(np.expm1(step.effect)) if logs else step.effect),
+            verdict=_word(step.effect > 0, better),
+            p_value=step.p,
+        )
+        for step, before, after in zip(steps, levels, levels[1:], strict=False)
+    )

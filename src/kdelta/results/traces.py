@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What traced boots found, made from all that the guests sent: again whenever it is asked for."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kdelta.attribution import holds, traces
+from kdelta.attribution.traces import SetResult
+from kdelta.errors import UserError
+from kdelta.guest import protocol
+from kdelta.model import Experiment, plans
+from kdelta.spec import collectors
+from kdelta.spec.collectors import Collector
+from kdelta.store.store import Store
+
+HOLD = "hold"  # not a collector set of the tracefs, but the counting plugin
+
+
+def plan_of(experiment: Experiment) -> plans.Trace:
+    """What a stored trace asks.
+
+    Raises:
+        UserError: the experiment is no trace.
+    """
+    if not isinstance(experiment.plan, plans.Trace):
+        raise UserError(f"experiment {experiment.id} is no trace; kdelta report shows it")
+    return experiment.plan
+
+
+def sets_of(experiment: Experiment) -> tuple[Collector, ...]:
+    """The collector sets of a stored experiment; none where it counted lock holds."""
+    wanted = plan_of(experiment).sets
+    return collectors.choose(",".join(wanted), collectors.catalogue()) if wanted else ()
+
+
+def _hold_results(store: Store, experiment: Experiment) -> tuple[SetResult, ...]:
+    aliases = collectors.catalogue()["locks"].aliases
+    found = []
+    boots = {row.kernel: row for row in store.boots(experiment.id)}
+    for case, named in enumerate(experiment.cases):
+        for index, kernel in enumerate(experiment.kernels):
+            if index not in boots:
+                continue
+            stored = store.boot(experiment.id, boots[index].block, boots[index].slot)
+            run = next((run for run in stored.runs if run.case == case), None)
+            state, why = (run.state, run.why) if run else (stored.state if stored.state != "ok" else "lost", stored.why)
+            one = SetResult(
+                collector=HOLD, title="Lock holds", kernel=kernel.label, case=named.name, state=state, why=why
+            )
+            if run is not None and run.state == "ok":
+                probe, warnings = holds.result(run.facts, aliases)
+                one = replace(one, ops=int(run.facts["ops"]), probes=(probe,), warnings=tuple(warnings))
+            found.append(one)
+    return tuple(found)
+
+
+def results(store: Store, name: str) -> tuple[Experiment, tuple[SetResult, ...]]:
+    """Everything that the experiment ``name`` found, from the store alone: by case, set and kernel.
+
+    Raises:
+        UserError: no such experiment, or one of another kind.
+    """
+    experiment = store.experiment(name)
+    sets = sets_of(experiment)
+    if not sets:
+        return experiment, _hold_results(store, experiment)
+    found: dict[tuple[int, int], SetResult] = {}
+    for plan in sorted(store.done(experiment.id)):
+        stored = store.boot(experiment.id, *plan)
+        kernel = experiment.kernels[stored.plan.kernel]
+        records = protocol.parse(stored.stream).records
+        for job in range(len(experiment.cases) * len(sets)):
+            found[job, stored.plan.kernel] = traces.evaluate(
+                sets[job % len(sets)],
+                records,
+                job,
+                kernel=kernel.label,
+                case=experiment.cases[job // len(sets)].name,
+                config=kernel.config,
+                boot=(stored.state, stored.why),
+            )
+    return experiment, tuple(found[key] for key in sorted(found))

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a report can draw beside the verdicts. All of it is made in results/ from the store.
+
+Cells are named as in ``model.CellResult``: case, cgroup, mitigations and metric. Kernels are named by label.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kdelta.model import Cgroup, FunctionDelta, Mitigations, State, Word
+from kdelta.units import Better
+
+
+class CellName(Struct, frozen=True, kw_only=True):
+    """Which case, cgroup, mitigations and metric a drawing belongs to."""
+
+    case: str
+    metric: str
+    cgroup: Cgroup = "root"
+    mitigations: Mitigations = "default"
+
+
+class Point(Struct, frozen=True):
+    """One boot's figure. ``kernel`` indexes ``Experiment.kernels``; exact mode: ``block`` is the seed."""
+
+    block: int
+    slot: int
+    kernel: int
+    value: float
+
+
+class CellPoints(Struct, frozen=True, kw_only=True):
+    """Every boot's figure of one cell, in the metric's unit."""
+
+    cell: CellName
+    unit: str
+    better: Better
+    points: tuple[Point, ...]
+
+
+class Curve(Struct, frozen=True, kw_only=True):
+    """A distribution as (percentile in 0..100, value) pairs, both ascending."""
+
+    kernel: str
+    points: tuple[tuple[float, float], ...]
+
+
+class Distribution(Struct, frozen=True, kw_only=True):
+    """Percentile curves of one case's histogram (``cell.metric`` is the histogram's name), one per kernel."""
+
+    cell: CellName
+    unit: str
+    curves: tuple[Curve, ...]
+
+
+class FunctionDiff(Struct, frozen=True, kw_only=True):
+    """Kernel functions of one case before and after, largest change first; instructions per operation."""
+
+    cell: CellName
+    baseline_label: str
+    patched_label: str
+    functions: tuple[FunctionDelta, ...]
+
+
+class SweepPoint(Struct, frozen=True, kw_only=True):
+    """One version's figure; ``value`` is None with a ``state`` other than ok where the case has a gap.
+
+    ``why`` is the gap's reason; of a measured version, why no step could have been seen at it.
+    """
+
+    kernel: str
+    value: float | None
+    state: State = "ok"
+    why: str = ""
+
+
+class SweepStep(Struct, frozen=True, kw_only=True):
+    """A change between two versions: ``last`` still has the old figure, ``first`` has the new one."""
+
+    last: str
+    first: str
+    baseline: float
+    patched: float
+    effect_percent: float
+    verdict: Word | None = None
+    p_value: float | None = None
+    because: tuple[FunctionDelta, ...] = ()
+    because_text: str = ""
+
+
+class Sweep(Struct, frozen=True, kw_only=True):
+    """One case and metric over an ordered list of kernels."""
+
+    cell: CellName
+    unit: str
+    better: Better
+    points: tuple[SweepPoint, ...]
+    steps: tuple[SweepStep, ...] = ()
+
+
+class ScalingLine(Struct, frozen=True, kw_only=True):
+    """(number of tasks, value) pairs of one kernel, tasks ascending."""
+
+    kernel: str
+    points: tuple[tuple[int, float], ...]
+
+
+class Scaling(Struct, frozen=True, kw_only=True):
+    """A metric against the number of tasks, one line per kernel."""
+
+    cell: CellName
+    unit: str
+    lines: tuple[ScalingLine, ...]
+
+
+class LegacyView(Struct, frozen=True, kw_only=True):
+    """The same samples by another tool's rule: lines to print as they are. Never decides."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+class Detail(Struct, frozen=True, kw_only=True):
+    """Everything that may be drawn; each part may be empty."""
+
+    points: tuple[CellPoints, ...] = ()
+    distributions: tuple[Distribution, ...] = ()
+    functions: tuple[FunctionDiff, ...] = ()
+    sweeps: tuple[Sweep, ...] = ()
+    scaling: tuple[Scaling, ...] = ()
+    legacy: tuple[LegacyView, ...] = ()

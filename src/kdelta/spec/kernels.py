@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernel grammar: one way to name a kernel, everywhere. Pure; files are looked at by ``kernel``.
+
+[NAME=]SOURCE[,cmdline="..."][,config=FRAGMENT][,arch=arm64]
+
+What a SOURCE may look like is said by the files of ``kernel/sources``, one for each kind. Texts may be hostile: they
+are bounded, and every pattern takes time in proportion to what it reads.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from msgspec import Struct
+
+from kdelta.errors import UserError
+from kdelta.model import Arch
+from kdelta.model import PatchRef as PatchRef
+
+MAX_CHARS = 16_384
+_LABEL = re.compile(r"^([A-Za-z0-9][A-Za-z0-9_.@%-]{0,63})=(?=\S)")
+_VERSION = re.compile(r"^\d{1,5}\.\d{1,5}(\.\d{1,5})?([-~+][A-Za-z0-9.+~-]{1,100})?$", re.ASCII)
+_OPTIONS = ("cmdline", "config", "arch")
+_ARCHES: dict[str, Arch] = {"x86_64": "x86_64", "amd64": "x86_64", "arm64": "arm64", "aarch64": "arm64"}
+
+
+class KernelSpec(Struct, frozen=True, kw_only=True):
+    """A kernel as named by a user, parsed. ``target`` is a path, a version or a tree, by ``kind``."""
+
+    text: str
+    kind: str  # of those that the files of kernel/sources know
+    target: str = ""
+    last: str = ""  # end of a range
+    flavour: str = ""  # "" = the generic one
+    ref: str = ""
+    patches: tuple[PatchRef, ...] = ()
+    cmdline: str = ""
+    config: str = ""
+    arch: Arch = "x86_64"
+    label: str = ""
+
+    @property
+    def is_range(self) -> bool:
+        """Whether it names several kernels."""
+        return bool(self.last)
+
+
+def _split_options(text: str) -> tuple[str, dict[str, str]]:
+    """``a,cmdline="x y"`` -> (``a``, {cmdline: "x y"}); commas inside quotes do not split."""
+    lexer = shlex.shlex(text, posix=True)
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters, lexer.escape = ",", True, "", ""
+    try:
+        parts = list(lexer)
+    except ValueError as error:
+        raise UserError(f"kernel {text!r}: unbalanced quotes ({error})") from None
+    source, options = (parts[0] if parts else ""), {}
+    for part in parts[1:]:
+        key, equals, value = part.partition("=")
+        if not equals or key not in _OPTIONS:
+            raise UserError(f"kernel {text!r}: unknown option {key!r}; one of {', '.join(_OPTIONS)} (as key=value)")
+        if key in options:
+            raise UserError(f"kernel {text!r}: option {key!r} given twice")
+        options[key] = value
+    return source, options
+
+
+def version(text: str, wanted: str) -> str:
+    """``wanted`` where it is a kernel's version; ``text`` is for the message.
+
+    Raises:
+        UserError: it is none.
+    """
+    if not _VERSION.match(wanted):
+        raise UserError(f"kernel {text!r}: {wanted!r} is not a version such as 6.12 or 6.12.43")
+    return wanted
+
+
+def split(text: str) -> tuple[KernelSpec, str]:
+    """The options and label of a kernel's name as a spec without a kind, and its SOURCE.
+
+    Raises:
+        UserError: control characters, too long a name, an unknown option.
+    """
+    if "\0" in text or "\n" in text:
+        raise UserError(f"kernel {text[:200]!r}: control characters are not allowed")
+    if len(text) > MAX_CHARS:
+        raise UserError(f"kernel {text[:60]!r}...: its name has {len(text)} characters, more than {MAX_CHARS}")
+    label, rest = "", text
+    if match := _LABEL.match(text):
+        label, rest = match.group(1), text[match.end() :]
+    source, options = _split_options(rest)
+    arch = options.get("arch", "x86_64")
+    if arch not in _ARCHES:
+        raise UserError(f"kernel {text!r}: unknown arch {arch!r}; one of {', '.join(_ARCHES)}")
+    bare = KernelSpec(
+        text=text,
+        kind="",
+        label=label,
+        arch=_ARCHES[arch],
+        cmdline=options.get("cmdline", ""),
+        config=options.get("config", ""),
+    )
+    return bare, source
+
+
+def joined(spec: KernelSpec, source: str) -> str:
+    """The inverse of ``split``: a kernel's name from its SOURCE and the options and label of ``spec``."""
+    if any(sign in source for sign in ",='\""):  # they would end it, or begin an option or a label
+        source = _quoted(source)
+    given = {"cmdline": spec.cmdline, "config": spec.config, "arch": spec.arch if spec.arch != "x86_64" else ""}
+    options = "".join(f",{key}={_quoted(value)}" for key, value in given.items() if value)
+    return f"{spec.label}={source}{options}" if spec.label else source + options
+
+
+def _quoted(value: str) -> str:
+    """``value`` as one word of ``_split_options``: in double quotes, its own double quotes in single ones."""
+    return '"' + value.replace('"', '"\'"\'"') + '"'

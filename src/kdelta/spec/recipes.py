@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Published claims as recipes: a TOML file each, and what it takes to measure them. Pure; docs/reference/recipes.md."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kdelta.errors import UserError
+from kdelta.model import Arch, Mode
+from kdelta.units import Better
+
+Factor = Annotated[float, Meta(ge=1.0, le=2.0)]
+
+
+class Kernels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The kernels of a recipe. With ``patch`` the patched one is ``tree`` with a patch that the user supplies."""
+
+    baseline: str = ""  # with patch: "" is the tree without it
+    patched: str = ""  # "" without patch: claims about one kernel
+    patch: str = ""  # what the user must supply: its subject, where it can be had
+    tree: str = ""
+    why: str = ""  # how these kernels stand for the published ones
+
+
+class Claim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One published figure. ``before`` and ``after`` are in ``unit``; ``percent`` is as published where it differs.
+
+    Compared are two kernels in ``case``; with ``from_case``, two cases on the kernel ``on``; with ``function``, the
+    share of one function in all kernel instructions, in percent.
+    """
+
+    text: str
+    case: str = ""
+    from_case: str = ""
+    on: Literal["both", "baseline", "patched"] = "both"
+    function: str = ""
+    selftests: str = ""  # suites that pass on both kernels alike
+    metric: str = ""  # of timed mode; "" is the case's deciding one
+    before: float | None = None
+    after: float | None = None
+    percent: float | None = None
+    interval_percent: tuple[float, float] | None = None  # of the change, where one was published
+    unit: str = ""
+    better: Better = "lower"
+    same: bool = False  # the claim is that nothing changes
+    same_percent: float = 1.0  # how much that leaves
+    within: Factor | None = None
+    exact: bool = True  # instructions can stand in for the figure
+    cores: int = 1  # processors without which the claim is about something else
+    arch: Arch | None = None
+    pressure: str = ""
+    needs: str = ""  # what cannot be had here at all
+
+
+class Recipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A publication with its claims."""
+
+    name: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]*$")]
+    title: str
+    source: str
+    measured_on: str
+    about: str = ""
+    exact: str = ""  # what exact mode can and cannot say of it
+    within: Factor = 2.0
+    kernels: Kernels
+    claims: Annotated[tuple[Claim, ...], Meta(min_length=1)]
+
+    def factor(self, claim: Claim) -> float:
+        """By how much a measured size may differ from the claimed one."""
+        return claim.within or self.within
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """What this machine and this call offer."""
+
+    mode: Mode
+    cores: int
+    accel: Literal["kvm", "tcg"]
+    arch: Arch = "x86_64"
+    baseline: bool = True  # there is a kernel for it
+    patched: bool = True
+    built: bool = False  # both are built from source
+
+
+def parse(text: str, where: str) -> Recipe:
+    """A recipe from its TOML text; ``[claim]`` holds what all ``[[claims]]`` have in common.
+
+    Raises:
+        UserError: naming the file and the key.
+    """
+    try:
+        table = msgspec.toml.decode(text)
+        shared = table.pop("claim", {})
+        table["claims"] = [{**shared, **claim} for claim in table.get("claims", [])]
+        recipe = msgspec.convert(table, Recipe)
+    except (msgspec.DecodeError, TypeError, AttributeError) as error:
+        raise UserError(f"recipe {where}: {error}; see docs/reference/recipes.md") from None
+    for number, claim in enumerate(recipe.claims, 1):
+        if complaint := _complaint(claim):
+            raise UserError(f"recipe {where}: claim {number} ({claim.text!r}): {complaint}")
+    if complaint := _kernels_complaint(recipe.kernels):
+        raise UserError(f"recipe {where}: kernels: {complaint}")
+    return recipe
+
+
+def _kernels_complaint(kernels: Kernels) -> str:
+    if kernels.patch and not kernels.tree:
+        return "patch needs a tree that it is for, as in src:debian:6.12"
+    if kernels.patch and kernels.patched:
+        return "patch and patched exclude each other"
+    return "" if kernels.patch or kernels.baseline else "baseline is missing"
+
+
+def _complaint(claim: Claim) -> str:
+    """What is wrong with a claim beyond its types, or ""."""
+    if not claim.needs and bool(claim.case) == bool(claim.selftests):
+        return "name a case, or selftests"
+    if claim.from_case and claim.on == "both":
+        return "from_case compares two cases of one kernel: say on = baseline or patched"
+    if claim.on != "both" and not claim.from_case:
+        return "on needs from_case: a claim about one kernel compares two cases"
+    if claim.from_case and claim.function:
+        return "from_case and function exclude each other"
+    if claim.needs or claim.selftests or claim.same or claim.percent is not None:
+        return ""
+    if claim.before is None or (claim.after is None and claim.before != 0):
+        return "give before and after, or percent"
+    return ""
+
+
+def in_time(claim: Claim) -> bool:
+    """Whether the claim is about time or rates, for which counts can only give a direction."""
+    return not (claim.function or claim.selftests or claim.unit.startswith("instructions"))
+
+
+def published_percent(claim: Claim) -> float | None:
+    """The claimed change in percent, of the figure as published; None where it has none (from zero)."""
+    if claim.percent is not None:
+        return claim.percent
+    if not claim.before or claim.after is None:
+        return None
+    return 100.0 * (claim.after / claim.before - 1.0)
+
+
+def obstacle(claim: Claim, recipe: Recipe, setting: Setting) -> str:
+    """Why ``claim`` cannot be measured in ``setting``, with the remedy where there is one; "" if it can."""
+    if claim.needs:
+        return f"needs {claim.needs}"
+    wanted = {"both": ("baseline", "patched"), "baseline": ("baseline",), "patched": ("patched",)}[claim.on]
+    if any(not getattr(setting, side) for side in wanted):
+        return f"needs a patch: give it with --patch FILE ({recipe.kernels.patch})"
+    if claim.arch is not None and claim.arch != setting.arch:
+        return f"needs {claim.arch} kernels: name them with --baseline and --patched"
+    if claim.selftests:
+        return "" if setting.built else "needs kernels built from source, whose selftests belong to them"
+    if claim.cores > 1:
+        return _contended(claim, setting)
+    if claim.function and setting.mode == "timed":
+        return "needs exact mode, which sees functions: leave out --timed"
+    if setting.mode == "exact" and not claim.exact:
+        return "needs times or memory figures, which exact mode does not take: add --timed"
+    return ""
+
+
+def _contended(claim: Claim, setting: Setting) -> str:
+    """A claim about several processors is never answered by one."""
+    if setting.cores < claim.cores:
+        return f"needs {claim.cores} cores; this machine has {setting.cores}"
+    if setting.accel != "kvm":
+        return f"needs {claim.cores} cores under KVM: emulated processors do not contend as real ones do"
+    return f"needs {claim.cores} cores at once: add --timed" if setting.mode == "exact" else ""

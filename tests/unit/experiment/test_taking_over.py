@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Exact boots that were measured before are taken over, and only those; given-up versions leave a plan that ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from msgspec.structs import replace
+
+from kdelta.errors import UserError
+from kdelta.experiment import runner
+from kdelta.model import Annotations, BootResult, Case, Experiment, Kernel, PlannedBoot, RunResult, Series, plans
+from kdelta.results import answer
+from kdelta.store.store import Store
+
+
+class Silent:
+    def boots(self, done: int, planned: int, what: str) -> None: ...
+    def note(self, text: str) -> None: ...
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
+        yield opened
+
+
+def kernel(label: str) -> Kernel:
+    return Kernel(label=label, spec=label, release=label, image_path="/i", image_sha256=label * 8)
+
+
+def sweep(name: str, labels: str, mode: str = "exact", blocks: int = 3, **more: Any) -> Experiment:
+    return Experiment(
+        id=name, plan=plans.Sweep(), mode=cast(Any, mode), kernels=tuple(map(kernel, labels)),
+        cases=(Case(workload="pipe"),), blocks=blocks, created_at=f"2026-11-21T00:00:0{len(name)}", **more,
+    )  # fmt: skip
+
+
+class Bench:
+    """A runner whose boots are simulated; ``dead`` versions panic."""
+
+    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.store, self.made, self.dead = store, [], ""  # type: ignore[var-annotated]
+        monkeypatch.setattr(runner, "boot", self.boot)
+
+    def boot(self, job: runner.Job, plan: PlannedBoot) -> BootResult:
+        label = job.experiment.kernels[plan.kernel].label
+        self.made.append((label, plan.block))
+        machine = {"identity": job.identity(plan)} if job.identity else {}
+        if label in self.dead:
+            return BootResult(plan=plan, state="panicked", why="no init", machine=machine)
+        series = Series(metric="instructions", unit="instructions/op", better="lower", values=(100.0,) * 7)
+        return BootResult(
+            plan=plan, state="ok", machine=machine, runs=(RunResult(case=0, state="ok", series=(series,)),)
+        )  # fmt: skip
+
+    def run(self, experiment: Experiment, *, reuse: bool = True) -> None:
+        job = runner.Job(
+            experiment=experiment,
+            site=cast(Any, None),
+            metrics={},
+            symbols=lambda _kernel: None,
+            machine={},
+            undecided=lambda _blocks: (),
+            identity=lambda plan: f"{experiment.kernels[plan.kernel].image_sha256}/{plan.block}",
+            recall=self.store.identical if reuse else None,
+            gaps=True,
+        )
+        runner.execute(job, self.store, Silent())
+
+
+@pytest.fixture
+def bench(store: Store, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(store, monkeypatch)
+
+
+def run(bench: Bench, experiment: Experiment, **options: bool) -> list[tuple[str, int]]:
+    bench.made.clear()
+    bench.store.create(experiment)
+    bench.run(experiment, **options)
+    return sorted(bench.made)
+
+
+def test_a_version_added_later_is_the_only_one_measured(bench: Bench, store: Store) -> None:
+    assert len(run(bench, sweep("a", "pqr"))) == 9
+    assert run(bench, sweep("bb", "pqsr")) == [("s", 0), ("s", 1), ("s", 2)]
+    boots = store.boots("bb")
+    assert len(boots) == 12
+    assert {b.machine.get("taken_from", "").split(" ")[0] for b in boots if b.kernel != 2} == {"a"}
+    assert store.boot("bb", 1, 3).machine["taken_from"] == "a 1.2", "the slot is its own, the origin is named"
+    (warning,) = answer.result(store, "bb")[0].warnings
+    assert warning.code == "taken-over" and "9 of 12 boots are taken over from experiment a" in warning.text
+
+
+def test_without_reuse_everything_is_measured_anew(bench: Bench) -> None:
+    run(bench, sweep("a", "pq"))
+    assert len(run(bench, sweep("bb", "pq"), reuse=False)) == 6
+
+
+def test_failed_boots_are_never_taken_over(bench: Bench) -> None:
+    bench.dead = "q"
+    run(bench, sweep("a", "pq"))
+    bench.dead = ""
+    assert run(bench, sweep("bb", "pq")) == [("q", 0), ("q", 1), ("q", 2)]
+
+
+def test_the_origin_is_where_it_was_measured_not_where_it_was_taken_over_before(bench: Bench, store: Store) -> None:
+    run(bench, sweep("a", "pq"))
+    run(bench, sweep("bb", "pqr"))
+    run(bench, sweep("ccc", "pqr"))
+    origins = {b.kernel: b.machine["taken_from"].split(" ")[0] for b in store.boots("ccc")}
+    assert origins == {0: "a", 1: "a", 2: "bb"}
+
+
+def test_boots_of_an_imported_file_are_never_taken_over(bench: Bench, store: Store, tmp_path: Path) -> None:
+    run(bench, sweep("a", "pq"))
+    store.export("a", tmp_path / "a.kdelta")
+    store.delete("a")
+    store.import_(tmp_path / "a.kdelta")
+    assert len(store.boots("a")) == 6
+    assert len(run(bench, sweep("bb", "pq"))) == 6
+
+
+def test_a_timed_version_that_does_not_boot_is_a_gap_and_the_rest_goes_on(bench: Bench, store: Store) -> None:
+    bench.dead = "q"
+    made = run(bench, sweep("a", "pqr", mode="timed", blocks=8))
+    assert [made.count((label, block)) for label in "pr" for block in range(8)] == [1] * 16
+    assert sum(label == "q" for label, _ in made) == 2
+    boots = [b for b in store.boots("a") if b.kernel == 1]
+    assert len(boots) == 8 and all(b.state == "panicked" for b in boots)
+    assert boots[-1].why == "not booted, given up after 2 boots: no init"
+    bench.made.clear()
+    bench.run(store.experiment("a"))
+    assert bench.made == [], "resumed, there is nothing left to do"
+
+
+def test_a_growing_experiment_takes_kernels_and_nothing_else(store: Store) -> None:
+    first = sweep("a", "p", annotations=Annotations(gate="1"))
+    store.create(first)
+    grown = replace(first, kernels=(*first.kernels, kernel("q")), annotations=Annotations(gate="2"))
+    store.extend(grown)
+    assert store.experiment("a") == grown
+    assert store.experiments()[0].kernels == ("p", "q") and store.experiments()[0].boots_planned == 6
+    for other in (replace(grown, seed=5), replace(grown, kernels=grown.kernels[:1]), replace(grown, mode="timed")):
+        with pytest.raises(UserError, match="only kernels can be added"):
+            store.extend(other)
+    assert store.experiment("a") == grown

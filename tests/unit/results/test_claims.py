@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Recipes are parsed strictly, and a claim is judged by sign and order of size."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdelta import paths
+from kdelta.errors import UserError
+from kdelta.results import claims
+from kdelta.results.claims import Column, Measured
+from kdelta.spec import recipes
+from kdelta.spec.recipes import Claim, Recipe, Setting
+
+HEAD = """
+name = "x"
+title = "t"
+source = "s"
+measured_on = "m"
+[kernels]
+baseline = "debian:6.1"
+patched = "debian:6.12"
+"""
+
+
+def recipe_with(claim: str, kernels: str = "") -> Recipe:
+    return recipes.parse(HEAD + kernels + "[[claims]]\ntext = 'c'\n" + claim, "x.toml")
+
+
+def judged(claim: str, **measured: object) -> claims.Answer:
+    recipe = recipe_with(claim)
+    return claims.judge(recipe.claims[0], recipe, Measured(**{"unit": "instructions/op", **measured}))  # type: ignore[arg-type]
+
+
+SLOWER = "case = 'pidfd_open'\nbefore = 0.4\nafter = 0.5\nunit = 'us'\n"
+
+
+def test_the_same_sign_within_a_factor_of_two_is_reproduced() -> None:
+    answer = judged(SLOWER, before=0.30, after=0.40, verdict="regressed")
+    assert answer.call == "reproduced"
+    assert "1.3 times the published size" in answer.why
+
+
+def test_the_same_sign_and_another_size_is_the_same_direction_with_the_factor() -> None:
+    answer = judged(SLOWER, before=100.0, after=101.0, verdict="regressed")
+    assert answer.call == "same direction"
+    assert "0.045 times" in answer.why
+
+
+def test_intervals_without_a_common_value_are_the_same_direction() -> None:
+    published = SLOWER + "interval_percent = [24.0, 26.0]\n"
+    near = judged(published, before=0.30, after=0.40, verdict="regressed", interval_percent=(25.0, 40.0))
+    far = judged(published, before=0.30, after=0.40, verdict="regressed", interval_percent=(30.0, 40.0))
+    assert (near.call, far.call) == ("reproduced", "same direction")
+
+
+def test_the_other_sign_is_opposite() -> None:
+    assert judged(SLOWER, before=100.0, after=90.0, verdict="improved").call == "opposite"
+
+
+def test_no_difference_beyond_the_floor_is_not_reproduced() -> None:
+    answer = judged(SLOWER, before=100.0, after=100.2, verdict="same", interval_percent=(-0.4, 0.8))
+    assert answer.call == "not reproduced"
+
+
+def test_a_claim_smaller_than_what_could_be_seen_is_not_refuted() -> None:
+    small = "case = 'pidfd_open'\npercent = 0.5\nunit = 'us'\n"
+    answer = judged(small, before=100.0, after=100.2, verdict="same", interval_percent=(-0.4, 0.8))
+    assert answer.call == "not measurable here"
+
+
+def test_data_without_a_verdict_refutes_nothing() -> None:
+    assert judged(SLOWER, before=100.0, after=60.0, verdict=None).call == "not measurable here"
+
+
+def columns(**verdicts: tuple[float, str]) -> dict[str, object]:
+    found = tuple(Column(name=n, percent=p, verdict=v) for n, (p, v) in verdicts.items())  # type: ignore[arg-type]
+    first = found[0]
+    return {"counts": True, "columns": found, "verdict": first.verdict}
+
+
+def test_a_claim_in_time_is_never_reproduced_nor_refuted_by_instructions() -> None:
+    faster = "case = 'path_lookup'\nbefore = 21619\nafter = 22536\nunit = 'ops/s'\nbetter = 'higher'\n"
+    far = judged(faster, before=4624.0, after=3348.0, **columns(instructions=(-27.6, "improved")))
+    assert far.call == "same direction" and "7.8 times the published size" in far.why and "--timed" in far.why
+    near = judged(faster, before=100.0, after=96.0, **columns(instructions=(-4.0, "improved")))
+    assert near.call == "same direction"
+    other = judged(faster, before=100.0, after=120.0, **columns(instructions=(20.0, "regressed")))
+    assert other.call == "not measurable here" and "+20.00 %" in other.why
+    nothing = judged(faster, before=100.0, after=100.0, **columns(instructions=(0.0, "same")))
+    assert nothing.call == "not measurable here"
+
+
+def test_locked_operations_carry_what_instructions_do_not() -> None:
+    dearer = "case = 'fork_vmas'\npercent = 12.16\nunit = 'ms'\n"
+    answer = judged(
+        dearer, before=100.0, after=100.2, **columns(instructions=(0.2, "same"), locked=(23.6, "regressed"))
+    )
+    assert answer.call == "same direction" and "carried by locked" in answer.why
+
+
+def test_what_stayed_undecided_is_not_measurable_rather_than_refuted() -> None:
+    answer = judged(SLOWER, before=100.0, after=120.0, verdict="inconclusive", why="more --blocks")
+    assert (answer.call, answer.why) == ("not measurable here", "more --blocks")
+
+
+def test_a_rate_that_rises_is_the_sign_of_a_time_that_falls() -> None:
+    rate = "case = 'path_lookup'\nbefore = 21619\nafter = 22536\nbetter = 'higher'\n"
+    assert judged(rate, before=100.0, after=96.0, verdict="improved").call == "reproduced"
+    assert judged(rate, before=96.0, after=100.0, verdict="regressed").call == "opposite"
+
+
+@pytest.mark.parametrize(
+    ("after", "call"), [(0.0, "reproduced"), (0.4, "reproduced"), (2.0, "not reproduced"), (6.0, "opposite")]
+)
+def test_a_function_that_is_said_to_vanish_must_be_gone(after: float, call: str) -> None:
+    vanish = "case = 'path_lookup'\nfunction = 'step_into'\nbefore = 4.9\nafter = 0\n"
+    assert judged(vanish, before=5.0, after=after, verdict="improved").call == call
+
+
+def test_a_function_that_was_not_there_before_cannot_vanish() -> None:
+    vanish = "case = 'path_lookup'\nfunction = 'step_into'\nbefore = 4.9\nafter = 0\n"
+    assert judged(vanish, before=0.0, after=0.0, verdict="same").call == "not measurable here"
+
+
+def test_what_comes_from_zero_is_compared_by_amount() -> None:
+    memory = "case = 'pidfd_open'\nmetric = 'slab_per_process'\nbefore = 0\nafter = 1000\nunit = 'B'\n"
+    assert judged(memory, before=200.0, after=1400.0, verdict="regressed").call == "reproduced"
+    assert judged(memory, before=200.0, after=210.0, verdict="regressed").call == "same direction"
+    assert judged(memory, before=200.0, after=100.0, verdict="improved").call == "opposite"
+
+
+def test_a_leak_check_takes_zero_only() -> None:
+    leak = "case = 'pidfd_open'\nmetric = 'objects_left'\nbefore = 0\nafter = 0\n"
+    assert judged(leak, before=0.0, after=0.0, verdict="same").call == "reproduced"
+    assert judged(leak, before=0.0, after=1.0, verdict="regressed").call == "not reproduced"
+
+
+def test_no_difference_can_be_the_claim() -> None:
+    same = "case = 'pidfd_open'\nsame = true\nsame_percent = 2\n"
+    assert judged(same, before=100.0, after=101.9, verdict="regressed").call == "reproduced"
+    assert judged(same, before=100.0, after=103.0, verdict="regressed").call == "not reproduced"
+    assert judged(same, before=100.0, after=103.0, verdict="same").call == "reproduced"
+
+
+def test_a_guest_that_failed_answers_nothing() -> None:
+    answer = judged(SLOWER, before=None, after=None, state="panicked", why="panicked: Kernel panic")
+    assert (answer.call, answer.why) == ("not measurable here", "panicked: Kernel panic")
+
+
+@given(
+    percent=st.floats(-90, 900).filter(lambda p: abs(p) > 0.1),
+    effect=st.floats(-90, 900).filter(lambda p: abs(p) > 0.1),
+)
+def test_the_answer_does_not_depend_on_which_way_is_better(percent: float, effect: float) -> None:
+    recipe = recipe_with(SLOWER)
+    calls = set()
+    for better in ("lower", "higher"):
+        claim = Claim(text="c", case="pidfd_open", percent=percent, better=better)  # type: ignore[arg-type]
+        word = "improved" if (effect > 0) == (better == "higher") else "regressed"
+        measured = Measured(before=100.0, after=100.0 + effect, unit="", better=better, verdict=word)  # type: ignore[arg-type]
+        calls.add(claims.judge(claim, recipe, measured).call)
+    assert len(calls) == 1
+    same_sign = (percent > 0) == (effect > 0)
+    assert (calls == {"opposite"}) == (not same_sign)
+    times = math.log1p(effect / 100) / math.log1p(percent / 100)
+    if same_sign and not math.isclose(max(times, 1 / times), 2, rel_tol=1e-6):
+        assert calls == {"reproduced" if 0.5 < times < 2 else "same direction"}
+
+
+HERE = Setting(mode="exact", cores=2, accel="tcg")
+
+
+@pytest.mark.parametrize(
+    ("claim", "setting", "why"),
+    [
+        (SLOWER, HERE, ""),
+        (SLOWER + "cores = 24\n", HERE, "needs 24 cores; this machine has 2"),
+        (SLOWER + "cores = 2\n", HERE, "needs 2 cores under KVM"),
+        (SLOWER + "cores = 2\n", Setting(mode="timed", cores=2, accel="kvm"), ""),
+        (SLOWER + "cores = 2\n", Setting(mode="exact", cores=2, accel="kvm"), "add --timed"),
+        (SLOWER + "exact = false\n", HERE, "add --timed"),
+        (SLOWER + "arch = 'arm64'\n", HERE, "needs arm64 kernels"),
+        (SLOWER + "needs = 'a tape drive'\n", HERE, "needs a tape drive"),
+        (SLOWER, Setting(mode="exact", cores=2, accel="tcg", patched=False), "needs a patch: give it with --patch"),
+        (
+            "case = 'pipe'\nfunction = 'f'\nbefore = 1\nafter = 2\n",
+            Setting(mode="timed", cores=2, accel="tcg"),
+            "exact",
+        ),
+        ("selftests = 'pidfd'\n", HERE, "built from source"),
+    ],
+)
+def test_what_cannot_be_measured_says_why(claim: str, setting: Setting, why: str) -> None:
+    recipe = recipe_with(claim)
+    got = recipes.obstacle(recipe.claims[0], recipe, setting)
+    assert (why in got) if why else not got
+
+
+@pytest.mark.parametrize(
+    ("claim", "why"),
+    [
+        ("before = 1\nafter = 2\n", "name a case, or selftests"),
+        ("case = 'pipe'\n", "give before and after, or percent"),
+        ("case = 'pipe'\npercent = 1\nfrom_case = 'pipe'\n", "say on = baseline or patched"),
+        ("case = 'pipe'\npercent = 1\non = 'baseline'\n", "on needs from_case"),
+        ("case = 'pipe'\npercent = 1\nwithin = 0.5\n", "within"),
+        ("case = 'pipe'\npercent = 1\nwithin = 10\n", "within"),
+        ("case = 'pipe'\npercent = 1\ncolour = 'red'\n", "colour"),
+        ("case = 'pipe'\npercent = 'much'\n", "percent"),
+    ],
+)
+def test_a_damaged_recipe_names_its_file_and_what_is_wrong(claim: str, why: str) -> None:
+    with pytest.raises(UserError) as error:
+        recipe_with(claim)
+    assert why in str(error.value)
+    assert "x.toml" in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "[", "claims = 3", "claim = 3\nclaims = [{}]", "claims = [1]"])
+def test_text_that_is_no_recipe_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(UserError, match=r"recipe x\.toml"):
+        recipes.parse(text, "x.toml")
+
+
+def test_claims_share_what_the_claim_table_says() -> None:
+    shared = recipe_with("case = 'pipe'\npercent = 1\n", "[claim]\nbetter = 'higher'\nunit = 'MB/s'\n").claims[0]
+    assert (shared.better, shared.unit) == ("higher", "MB/s")
+
+
+def test_the_shipped_recipes_hold_the_five_published_claims() -> None:
+    found = [recipes.parse(p.read_text(), str(p)) for p in sorted(paths.shipped("recipes").glob("*.toml"))]
+    assert {r.name for r in found} >= {
+        "pidfs",
+        "pidfd-dentry",
+        "path-walk",
+        "pipe-prealloc",
+        "fork-names",
+        "thread-exit",
+    }
+    assert [p.stem for p in sorted(paths.shipped("recipes").glob("*.toml"))] == [r.name for r in found]
+    pipe = next(r for r in found if r.name == "pipe-prealloc")
+    percents = [recipes.published_percent(c) or 0.0 for c in pipe.claims]
+    plain = [p for p, c in zip(percents, pipe.claims, strict=True) if not c.pressure]
+    pressed = [p for p, c in zip(percents, pipe.claims, strict=True) if c.pressure]
+    # the ranges that the publication gives for its own table
+    assert (len(plain), len(pressed)) == (9, 9)
+    assert 5.5 <= min(plain) < 6.5
+    assert 27.5 <= max(plain) < 29.0
+    assert 20.5 <= min(pressed) < 21.5
+    assert 47.5 <= max(pressed) < 48.5
+
+
+def test_every_case_of_a_shipped_recipe_is_in_the_catalogue() -> None:
+    from kdelta.spec.workloads import catalogue, parse_case
+
+    known = catalogue()
+    for path in paths.shipped("recipes").glob("*.toml"):
+        for claim in recipes.parse(path.read_text(), str(path)).claims:
+            for text in filter(None, (claim.case, claim.from_case)):
+                (case,) = parse_case(text, known)
+                metrics = {metric.name for metric in known[case.workload].metrics}
+                assert claim.metric in metrics | {""}
+
+
+def test_the_summary_counts_each_answer() -> None:
+    answers = tuple(
+        claims.Answer(claim=Claim(text="c", case="pipe"), call=call, why="")
+        for call in ("reproduced", "reproduced", "opposite")
+    )
+    assert claims.summary(answers) == "3 claims: 2 reproduced, 1 opposite"

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sweeps from given figures: points, gaps, steps and the functions behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kdelta.kernel import banner as banner_module
+from kdelta.model import Annotations, Case, Experiment, Gap, Kernel, Metric, Mode, Profile, State, plans
+from kdelta.results.sweep import sweeps
+from kdelta.results.types import Sweep
+from kdelta.results.versions import Version, gaps_in
+from kdelta.verdict import CellData, Observation
+
+INSTRUCTIONS = Metric(name="instructions", unit="instructions/op", better="lower", primary=True)
+LOADS = Metric(name="loads", unit="loads/op", better="lower")
+RATE = Metric(name="rate", unit="ops/s", better="higher", primary=True)
+
+
+def experiment(versions: int, mode: Mode = "exact", blocks: int = 3) -> Experiment:
+    kernels = tuple(
+        Kernel(label=f"6.{i}", spec="", release="", image_path="", image_sha256=str(i)) for i in range(versions)
+    )
+    return Experiment(
+        id="s", plan=plans.Sweep(), mode=mode, kernels=kernels, cases=(Case(workload="pipe"),), blocks=blocks, seed=7
+    )
+
+
+def cells(figures: Sequence[Sequence[float] | State], metric: str = "instructions") -> list[CellData]:
+    """One cell per version: its figures by seed or block, or the state that it has instead."""
+    found = []
+    for kernel, values in enumerate(figures):
+        if isinstance(values, str):
+            boots = tuple(Observation(block=b, slot=kernel, state=values, why="no syscall") for b in range(3))
+        else:
+            boots = tuple(Observation(block=b, slot=kernel, value=v) for b, v in enumerate(values))
+        found.append(CellData(case=0, metric=metric, kernel=kernel, boots=boots))
+    return found
+
+
+def sweep(
+    figures: Sequence[Sequence[float] | State],
+    floor: float = 0.0,
+    seeds: Mapping[int, Sequence[Profile]] | None = None,
+    metric: Metric = INSTRUCTIONS,
+    mode: Mode = "exact",
+) -> Sweep:
+    (found,) = sweeps(
+        experiment(len(figures), mode),
+        cells(figures, metric.name),
+        {"pipe": floor},
+        {"pipe": (metric, LOADS)},
+        {(0, "default"): seeds or {}},
+    )
+    return found
+
+
+def profile(**functions: int) -> Profile:
+    vectors = {name: (count, 0, 0, 0, 0, 0, 0) for name, count in functions.items()}
+    return Profile(ops=1, functions=vectors, total=(sum(functions.values()), 0, 0, 0, 0, 0, 0))
+
+
+def test_every_exact_change_between_neighbours_is_a_step() -> None:
+    found = sweep([[100.0] * 5, [100.0] * 5, [110.0] * 5, [99.0] * 5])
+    assert [(s.last, s.first, s.verdict) for s in found.steps] == [
+        ("6.1", "6.2", "regressed"),
+        ("6.2", "6.3", "improved"),
+    ]
+    assert [round(s.effect_percent, 6) for s in found.steps] == [10.0, -10.0]
+    assert [p.value for p in found.points] == [100.0, 100.0, 110.0, 99.0]
+
+
+def test_a_change_within_the_floor_is_no_step() -> None:
+    assert sweep([[1000.0] * 5, [1006.0] * 5], floor=0.7).steps == ()
+    assert len(sweep([[1000.0] * 5, [1008.0] * 5], floor=0.7).steps) == 1
+
+
+def test_a_change_within_the_spread_of_the_seeds_is_no_step() -> None:
+    wide = [1000.0 + 50 * (i % 3) for i in range(8)]
+    assert sweep([wide, [x + 2 * (i % 2) for i, x in enumerate(reversed(wide))]]).steps == ()
+    quiet = [1000.0 + i % 3 for i in range(8)]
+    assert len(sweep([quiet, [x + 40 + i % 2 for i, x in enumerate(quiet)]]).steps) == 1
+
+
+def test_a_gap_keeps_its_state_and_is_stepped_over() -> None:
+    found = sweep([[100.0] * 5, "unsupported", [120.0] * 5, "panicked"])
+    assert [(p.value, p.state) for p in found.points] == [
+        (100.0, "ok"), (None, "unsupported"), (120.0, "ok"), (None, "panicked"),
+    ]  # fmt: skip
+    assert found.points[1].why == "no syscall"
+    assert [(s.last, s.first) for s in found.steps] == [("6.0", "6.2")]
+
+
+def test_a_version_that_has_not_run_yet_is_a_gap() -> None:
+    (found,) = sweeps(experiment(3), cells([[1.0] * 5, [1.0] * 5]), {}, {"pipe": (INSTRUCTIONS,)}, {})
+    assert (found.points[2].state, found.points[2].why) == ("lost", "not booted yet")
+
+
+def test_four_seeds_make_no_step_and_the_version_after_says_so() -> None:
+    found = sweep([[100.0] * 5, [200.0] * 4, [200.0] * 5, [200.0] * 5])
+    why = "4 of the 5 seeds that any verdict needs: descriptive only"
+    assert (found.steps, [point.why for point in found.points]) == ((), ["", why, why, ""])
+
+
+def test_counts_that_vary_say_what_they_could_have_seen() -> None:
+    rng = np.random.default_rng(1)
+    found = sweep([np.round(1000 * np.exp(rng.normal(0, 0.05, 8))).tolist() for _ in range(2)])
+    assert found.steps == () and "could be seen" in found.points[1].why
+
+
+def test_a_step_names_the_functions_of_the_versions_around_it() -> None:
+    before, after = profile(vfs_read=60, pipe_read=40), profile(vfs_read=60, pipe_read=70, new_one=5)
+    found = sweep([[100.0] * 5, "lost", [135.0] * 5], seeds={0: [before], 2: [after]})
+    (step,) = found.steps
+    assert {d.function: d.delta for d in step.because} == {"pipe_read": 30.0, "new_one": 5.0}
+    assert "pipe_read +30" in step.because_text and "+35 %" in step.because_text
+
+
+def test_a_profile_without_names_explains_nothing() -> None:
+    (step,) = sweep([[100.0] * 5, [200.0] * 5], seeds={0: [profile(**{"[user]": 100})], 1: [profile(f=200)]}).steps
+    assert (step.because, step.because_text) == ((), "")
+
+
+def test_a_step_from_zero_has_no_percentage() -> None:
+    (step,) = sweep([[0.0] * 5, [8.0] * 5]).steps
+    assert (step.baseline, step.patched, step.effect_percent) == (0.0, 8.0, float("inf"))
+
+
+@given(st.lists(st.integers(1, 400), min_size=2, max_size=12))
+def test_repeating_counts_step_exactly_where_they_change(levels: list[int]) -> None:
+    found = sweep([[float(level)] * 5 for level in levels])
+    expected = [f"6.{i}" for i in range(1, len(levels)) if levels[i] != levels[i - 1]]
+    assert [step.first for step in found.steps] == expected
+
+
+def blocks_of(levels: Sequence[float], count: int, seed: int = 1) -> list[list[float]]:
+    rng = np.random.default_rng(seed)
+    drift = 0.05 * rng.standard_normal(count)
+    return [[float(level * np.exp(d + 0.003 * rng.standard_normal())) for d in drift] for level in levels]
+
+
+def test_times_step_where_the_level_changes_in_spite_of_drift() -> None:
+    figures = blocks_of([100, 100, 100, 110, 110], 8)
+    found = sweep(figures, metric=RATE, mode="timed")
+    (step,) = found.steps
+    assert (step.last, step.first, step.verdict) == ("6.2", "6.3", "improved")
+    assert 8 < step.effect_percent < 12 and step.p_value is not None and step.p_value <= 0.05
+
+
+def test_times_in_fewer_than_eight_blocks_are_points_without_steps() -> None:
+    found = sweep(blocks_of([100, 200], 7), metric=RATE, mode="timed")
+    assert found.steps == () and all(point.value for point in found.points)
+    assert [point.why for point in found.points] == ["", "7 of the 8 blocks that a step needs"]
+    assert not any(point.why for point in sweep(blocks_of([100, 200], 8), metric=RATE, mode="timed").points)
+
+
+def test_the_same_times_give_the_same_steps_however_often_they_are_read() -> None:
+    figures = blocks_of([100, 101, 103, 104, 108], 8, seed=3)
+    assert sweep(figures, metric=RATE, mode="timed") == sweep(figures, metric=RATE, mode="timed")
+
+
+def test_a_timed_gap_shifts_no_step() -> None:
+    figures: list[Sequence[float] | State] = [*blocks_of([100, 100, 130, 130], 8)]
+    figures.insert(2, "hung")
+    (step,) = sweep(figures, metric=RATE, mode="timed").steps
+    assert (step.last, step.first) == ("6.1", "6.3")
+
+
+def test_an_absent_version_is_a_gap_with_its_reason_and_is_stepped_over() -> None:
+    whole = experiment(3)
+    missing = Gap(label="6.9", spec="src:./linux@v6.9", why="does not build: x", by_host=False)
+    line: list[Version] = [*whole.kernels[:1], missing, *whole.kernels[1:]]
+    one = replace(whole, annotations=Annotations(gaps=gaps_in(line)))
+    figures = cells([[100.0] * 5, [100.0] * 5, [110.0] * 5])
+    (found,) = sweeps(one, figures, {}, {"pipe": (INSTRUCTIONS,)}, {})
+    assert [(p.kernel, p.value, p.state, p.why) for p in found.points] == [
+        ("6.0", 100.0, "ok", ""), ("6.9", None, "failed", "does not build: x"), ("6.1", 100.0, "ok", ""),
+        ("6.2", 110.0, "ok", ""),
+    ]  # fmt: skip
+    assert [(s.last, s.first) for s in found.steps] == [("6.1", "6.2")]
+
+
+@pytest.mark.parametrize(
+    ("banner", "expected"),
+    [
+        (
+            b"Linux version 7.2.13 (a@b) (x86_64-linux-gnu-gcc-16 (Debian 16.2.0-4) 16.2.0, GNU ld (x)",
+            "gcc 16.2.0",
+        ),
+        (b"\0Linux version 6.1 (a@b) (gcc-12 (Debian 12.2.0-14+deb12u1) 12.2.0, GNU ld (x) 2.40) # SMP", "gcc 12.2.0"),
+        (
+            b"Linux version 6.9.0 (a@b) (clang version 18.1.3 (https://example.org abc), LLD 18) #2",
+            "clang 18.1.3",
+        ),
+        (b"Linux version 6.9.0 (me@host) (tcc, GNU ld 2.40) #2", "tcc"),
+        (b"no kernel at all", ""),
+    ],
+)
+def test_a_kernel_says_what_compiled_it(banner: bytes, expected: str) -> None:
+    assert banner_module.compiler_in(banner) == expected

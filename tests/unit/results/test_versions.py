@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Versions in order, the absent ones among them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kdelta.model import Annotations, Experiment, Gap, Kernel, plans
+from kdelta.results import versions
+from kdelta.results.versions import Version
+
+
+def kernel(label: str) -> Kernel:
+    return Kernel(label=label, spec="", release=label, image_path="", image_sha256=label)
+
+
+def absent(label: str, why: str = "does not build: x.c:1: error", place: int = 0) -> Gap:
+    return Gap(label=label, spec="src:./linux@v6.9+-a.patch", why=why, by_host=False, place=place)
+
+
+def experiment(line: list[Version]) -> Experiment:
+    kernels = tuple(one for one in line if isinstance(one, Kernel))
+    told = Annotations(gaps=versions.gaps_in(line))
+    return Experiment(id="s", plan=plans.Sweep(), mode="exact", kernels=kernels, cases=(), annotations=told)
+
+
+@given(st.lists(st.booleans(), max_size=12))
+def test_what_was_asked_for_comes_back_in_order(there: list[bool]) -> None:
+    line: list[Version] = [kernel(f"6.{i}") if yes else absent(f"6.{i}") for i, yes in enumerate(there)]
+    assert [one.label for one in versions.versions_of(experiment(line))] == [one.label for one in line]
+
+
+def test_an_experiment_without_gaps_is_its_kernels() -> None:
+    line: list[Version] = [kernel("6.1"), kernel("6.6")]
+    assert versions.gaps_in(line) == ()
+    assert versions.versions_of(experiment(line)) == tuple(line)
+
+
+def test_places_that_cannot_be_are_the_nearest_that_can() -> None:
+    found = replace(experiment([kernel("6.1")]), annotations=Annotations(gaps=(absent("a", place=-5),)))
+    assert [one.label for one in versions.versions_of(found)] == ["a", "6.1"]
+    found = replace(found, annotations=Annotations(gaps=(absent("a", place=99),)))
+    assert [one.label for one in versions.versions_of(found)] == ["6.1", "a"]
+
+
+def test_an_absent_version_stays_behind_its_kernel_when_kernels_are_sorted() -> None:
+    line = [absent("a"), kernel("6.1"), absent("b"), kernel("6.12"), kernel("6.6"), absent("c")]
+    assert [one.label for one in versions.oldest_first(line)] == ["a", "6.1", "b", "6.6", "c", "6.12"]
+
+
+def test_absent_versions_are_told_once_per_reason() -> None:
+    line = [kernel("6.1"), absent("6.6"), absent("6.9"), absent("7.0", "apt could not download it")]
+    assert [(w.code, w.text) for w in versions.remarks(experiment(line))] == [
+        ("gap", "6.6, 6.9 left out: does not build: x.c:1: error"),
+        ("gap", "7.0 left out: apt could not download it"),
+    ]
+
+
+def test_a_change_of_compiler_between_neighbours_is_said() -> None:
+    line: list[Version] = [kernel(f"6.{i}") for i in range(4)]
+    one = replace(experiment(line), annotations=Annotations(compilers=("gcc 14.2.0", "", "gcc 14.2.0", "gcc 16.2.0")))
+    (warning,) = versions.remarks(one)
+    assert warning.text.startswith("6.3 was built by gcc 16.2.0, 6.2 by gcc 14.2.0")
+    assert versions.remarks(experiment(line)) == ()

@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kdelta.model import Case, CellResult, Experiment, Kernel, Metric, plans
+from kdelta.verdict import CellData, Observation, gate_holm, judge, still_undecided
+
+PLAN = (8, 12, 16, 20)
+TIME = Metric(name="latency", unit="ns", better="lower", source="window:ns_per_op", primary=True)
+RATE = Metric(name="rate", unit="ops/s", better="higher", source="window:ops_per_s", primary=True)
+P99 = Metric(name="p99", unit="ns", better="lower", source="hist:latency:p99", primary=True)
+COUNT = Metric(name="instructions", unit="instructions", better="lower", primary=True)
+SWAPPED = {"improved": "regressed", "regressed": "improved", "same": "same", "inconclusive": "inconclusive"}
+
+
+def kernel(label: str) -> Kernel:
+    return Kernel(label=label, spec=label, release="6.12", image_path="/k", image_sha256="0")
+
+
+def experiment(
+    *, mode: Literal["timed", "exact"] = "timed", kernels: int = 2, cases: int = 1, looks: tuple[int, ...] = PLAN,
+    blocks: int = 20, **more: float,
+) -> Experiment:  # fmt: skip
+    return Experiment(
+        id="e", mode=mode, kernels=tuple(kernel("abc"[i]) for i in range(kernels)), blocks=blocks, looks=looks,
+        cases=tuple(Case(workload="pipe", params={"n": str(i)}, label=f"pipe{i}") for i in range(cases)),
+        plan=plans.Compare(), **more,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def boots(values: Sequence[float], kernel: int = 0, samples: int = 100) -> tuple[Observation, ...]:
+    return tuple(
+        Observation(block=i, slot=(i + kernel) % 2, value=float(v), samples=samples) for i, v in enumerate(values)
+    )
+
+
+def cell(values: Sequence[float], kernel: int, metric: Metric = TIME, case: int = 0, samples: int = 100) -> CellData:
+    return CellData(case=case, metric=metric.name, kernel=kernel, boots=boots(values, kernel, samples))
+
+
+def noisy(n: int, effect: float = 0.0, sd: float = 0.01, seed: int = 0) -> tuple[list[float], list[float]]:
+    rng = np.random.default_rng(seed)
+    drift = np.linspace(0, 0.02, n)
+    a, b = rng.normal(0, sd, n) + drift, rng.normal(0, sd, n) + drift + np.log1p(effect)
+    return (1000 * np.exp(a)).tolist(), (1000 * np.exp(b)).tolist()
+
+
+def one(
+    a: Sequence[float], b: Sequence[float], metric: Metric = TIME, floor: float | None = None, **options: object
+) -> CellResult:
+    samples = int(options.pop("samples", 100))  # type: ignore[call-overload]
+    data = [cell(a, 0, metric, samples=samples), cell(b, 1, metric, samples=samples)]
+    floors = {} if floor is None else {"pipe0": floor}
+    (result,) = judge(experiment(**options), data, floors, {"pipe": (metric,)})  # type: ignore[arg-type]
+    return result
+
+
+def codes(result: CellResult) -> set[str]:
+    return {warning.code for warning in result.warnings}
+
+
+def test_a_large_effect_is_called_at_the_first_look() -> None:
+    result = one(*noisy(8, -0.05))
+    assert result.verdict == "improved" and result.interval_percent is not None
+    assert result.interval_percent[1] < 0 and result.extra["look"] == 1 and result.extra["spent_alpha"] < 0.013
+    assert result.boots == (8, 8) and result.boots_needed is None
+    assert one(*noisy(8, -0.05), metric=RATE).verdict == "regressed"
+
+
+def test_quiet_identical_kernels_are_the_same() -> None:
+    assert one(*noisy(20, 0.0, sd=0.004)).verdict == "same"
+
+
+def test_an_inconclusive_cell_says_what_it_could_have_seen_and_those_boots_decide_it() -> None:
+    decided = 0
+    for seed in range(40):
+        a, b = noisy(200, 0.006, seed=seed)
+        first = one(a[:8], b[:8])
+        if first.verdict != "inconclusive":
+            continue
+        assert first.detectable_percent and first.detectable_percent > 0.5 and first.boots_needed
+        total = 8 + first.boots_needed
+        if total > 200:
+            continue
+        decided += one(a[:total], b[:total], looks=(8, total), blocks=total).verdict != "inconclusive"
+    assert decided >= 25
+
+
+def test_an_effect_below_delta_is_called_with_a_warning() -> None:
+    result = one(*noisy(20, -0.006, sd=0.001))
+    assert result.verdict == "improved" and "below-delta" in codes(result)
+
+
+def test_the_noise_floor_of_the_case_widens_delta() -> None:
+    a, b = noisy(20, 0.0, sd=0.012, seed=3)
+    assert one(a, b).verdict == "inconclusive"
+    calibrated = one(a, b, floor=4.0)
+    assert calibrated.verdict == "same" and calibrated.floor_percent == 4.0 and calibrated.extra["delta_percent"] == 4.0
+
+
+def test_boots_after_the_last_look_reached_are_not_peeked_at() -> None:
+    a, b = noisy(12, -0.05)
+    for n in (8, 9, 10, 11):
+        assert one(a[:n], b[:n]) == one(a[:8], b[:8])
+    assert one(a, b).extra["look"] == 2
+
+
+def test_nothing_is_judged_before_the_plan_looks() -> None:
+    few, early = one(*noisy(5, -0.2)), one(*noisy(10, -0.2), looks=(), blocks=20)
+    assert few.verdict is None and codes(few) == {"descriptive"} and few.interval_percent is None
+    assert early.verdict is None and codes(early) == {"unfinished"}
+
+
+def test_boots_without_common_blocks_get_no_verdict() -> None:
+    a, b = noisy(20, -0.2)
+    data = [cell(a, 0), replace(cell(b, 1), boots=tuple(replace(o, block=o.block + 20) for o in boots(b, 1)))]
+    (result,) = judge(experiment(), data, {}, {"pipe": (TIME,)})
+    assert result.verdict is None and "unblocked" in codes(result) and result.baseline is not None
+
+
+def test_a_fault_takes_its_whole_block_out_and_is_counted() -> None:
+    a, b = noisy(12, -0.05)
+    bad = list(boots(b, 1))
+    bad[3] = replace(bad[3], value=None, state="lost", why="no end record")
+    data = [cell(a, 0), CellData(case=0, metric="latency", kernel=1, boots=tuple(bad))]
+    (result,) = judge(experiment(), data, {}, {"pipe": (TIME,)})
+    assert result.verdict == "improved" and result.boots == (11, 11) and "dropped" in codes(result)
+    stolen = replace(bad[3], value=b[3], state="ok", facts={"steal_percent": 7.0})
+    data[1] = CellData(case=0, metric="latency", kernel=1, boots=(*bad[:3], stolen, *bad[4:]))
+    (kept,) = judge(experiment(), data, {}, {"pipe": (TIME,)})
+    (dropped,) = judge(experiment(steal_limit_percent=5.0), data, {}, {"pipe": (TIME,)})
+    assert kept.boots == (12, 12) and "steal" in codes(kept) and dropped.boots == (11, 11)
+
+
+@pytest.mark.parametrize("state", ["lost", "panicked", "hung", "unsupported", "failed"])
+@pytest.mark.parametrize("mode", ["timed", "exact"])
+def test_a_side_without_figures_is_a_state_never_a_number(state: str, mode: str) -> None:
+    dead = tuple(replace(o, value=None, state=state, why="needs CONFIG_ANON_VMA_NAME") for o in boots([1.0] * 8, 1))
+    data = [cell([5.0] * 8, 0), CellData(case=0, metric="latency", kernel=1, boots=dead)]
+    chosen = experiment(mode=mode)  # type: ignore[arg-type]
+    (result,) = judge(chosen, data, {}, {"pipe": (TIME,)})
+    assert result.state == state and result.verdict is None
+    assert result.baseline is None and result.patched is None and result.effect_percent is None
+    assert result.why == f"b: {state}: needs CONFIG_ANON_VMA_NAME"
+    assert still_undecided(chosen, data, {}, {"pipe": (TIME,)}) == set()
+
+
+def test_a_tail_with_too_few_samples_is_shown_but_not_judged() -> None:
+    a, b = noisy(20, -0.2)
+    few, enough = one(a, b, metric=P99, samples=1999), one(a, b, metric=P99, samples=2000)
+    assert few.verdict is None and codes(few) >= {"tail"} and few.baseline is not None
+    assert enough.verdict == "improved"
+
+
+def test_legacy_metrics_never_decide() -> None:
+    result = one(*noisy(20, -0.2), metric=replace(TIME, legacy=True))
+    assert result.verdict is None and codes(result) == {"legacy"} and result.effect_percent is not None
+
+
+def test_zeros_are_compared_relative_to_the_mean_level() -> None:
+    leaks = one([0.0] * 20, [5.0, 6.0] * 10)
+    assert leaks.verdict == "regressed" and "zeros" in codes(leaks)
+    nothing = one([0.0] * 20, [0.0] * 20)
+    assert nothing.verdict == "same" and nothing.effect_percent == 0.0
+
+
+def grid(seed: int, cases: int, effect: Callable[[int], float], n: int = 20) -> list[CellData]:
+    rng = np.random.default_rng(seed)
+    return [
+        cell((1000 * np.exp(rng.normal(effect(c) * k, 0.01, n))).tolist(), k, metric, case=c)
+        for c in range(cases)
+        for metric in METRICS
+        for k in (0, 1)
+    ]
+
+
+METRICS = tuple(replace(TIME, name=f"m{i}") for i in range(5))
+
+
+def test_twelve_cases_by_five_metrics_of_identical_kernels_raise_no_alarm_in_ten_seeds() -> None:
+    alone = 0
+    for seed in range(10):
+        results = judge(experiment(cases=12), grid(seed, 12, lambda c: 0.0), {}, {"pipe": METRICS})
+        assert len(results) == 60
+        assert not [r for r in results if r.verdict in ("improved", "regressed")]
+        alone += sum("multiplicity" in codes(r) for r in results)
+        assert all(r.boots_needed for r in results if r.verdict == "inconclusive")
+    assert alone > 0, "without the correction there would have been alarms"
+
+
+def test_real_effects_survive_the_correction() -> None:
+    results = judge(experiment(cases=12), grid(1, 12, lambda c: -0.05 if c < 3 else 0.0), {}, {"pipe": METRICS})
+    found = [r.case for r in results if r.verdict == "improved"]
+    assert len(found) >= 14 and set(found) == {"pipe0", "pipe1", "pipe2"}
+
+
+def test_the_gate_takes_regressions_that_holm_keeps_and_that_exceed_delta() -> None:
+    results = judge(experiment(cases=4), grid(2, 4, lambda c: 0.05 if c == 1 else 0.0), {}, {"pipe": METRICS})
+    closed = gate_holm(results)
+    assert closed and {r.case for r in closed} == {"pipe1"}
+    assert gate_holm(results, delta_percent=20.0) == ()
+    exact = one([100] * 5, [101] * 5, metric=COUNT, mode="exact")
+    assert gate_holm((exact,)) == (exact,)
+
+
+def test_decided_cases_need_no_more_blocks() -> None:
+    data = [
+        cell(v, k, case=c) for c, e in enumerate((-0.08, 0.0)) for k, v in enumerate(noisy(12, e, sd=0.015, seed=2))
+    ]
+    chosen = experiment(cases=3)
+    assert still_undecided(chosen, data, {}, {"pipe": (TIME,)}) == {1, 2}
+    assert still_undecided(experiment(cases=2, precision_percent=0.5), data, {}, {"pipe": (TIME,)}) == {0, 1}
+    assert still_undecided(experiment(cases=2, precision_percent=90.0), data, {}, {"pipe": (TIME,)}) == set()
+
+
+def test_eight_blocks_decide_one_cell_but_no_grid() -> None:
+    strong = [noisy(8, -0.2, seed=c) for c in range(4)]
+    data = [cell(v, k, case=c) for c, pair in enumerate(strong) for k, v in enumerate(pair)]
+    (alone,) = judge(experiment(), data[:2], {}, {"pipe": (TIME,)})
+    assert alone.verdict == "improved"
+    # four certain effects keep each other; one among three others that are not does not pass
+    data[2:] = [cell(v, k, case=c) for c in range(1, 4) for k, v in enumerate(noisy(8, 0.0, sd=0.015, seed=c))]
+    first = judge(experiment(cases=4), data, {}, {"pipe": (TIME,)})[0]
+    assert first.verdict == "inconclusive" and first.boots_needed and "12 blocks" in first.warnings[-1].text
+
+
+def test_a_single_kernel_is_described() -> None:
+    (result,) = judge(experiment(kernels=1), [cell([5.0, 6.0, 7.0], 0)], {}, {"pipe": (TIME,)})
+    assert (result.baseline, result.patched, result.verdict, result.patched_label) == (6.0, None, None, "")
+
+
+def test_each_patched_kernel_has_its_row() -> None:
+    a, b = noisy(20, -0.05)
+    results = judge(experiment(kernels=3), [cell(a, 0), cell(b, 1), cell(a, 2)], {}, {"pipe": (TIME,)})
+    assert [(r.patched_label, r.verdict) for r in results] == [("b", "improved"), ("c", "same")]
+
+
+def test_faults_of_the_design_become_footnotes() -> None:
+    a, b = noisy(20, 0.0)
+    first = [replace(o, slot=k) for k in (0, 1) for o in boots(a if k == 0 else b, k)]
+    data = [CellData(case=0, metric="latency", kernel=k, boots=tuple(first[20 * k : 20 * k + 20])) for k in (0, 1)]
+    (ordered,) = judge(experiment(), data, {}, {"pipe": (TIME,)})
+    assert "order" in codes(ordered)
+    two = [x * (1.1 if i % 3 == 0 else 1.0) for i, x in enumerate(a)]
+    assert "bistable" in codes(one(two, b))
+    assert "drift" in codes(one([x * 1.02**i for i, x in enumerate(a)], [x * 1.02**i for i, x in enumerate(b)]))
+    jitter = np.random.default_rng(0).normal(0, 1e-4, 20)
+    slow_second = [x * (1.03 if i % 2 else 1.0) * np.exp(jitter[i]) for i, x in enumerate([1000.0] * 20)]
+    assert "slot" in codes(one(slow_second, [1030.0 if not i % 2 else 1000.0 for i in range(20)]))
+
+
+def exact_one(a: Sequence[float], b: Sequence[float], **options: object) -> CellResult:
+    return one(a, b, metric=COUNT, mode="exact", looks=(5, 8, 12, 16, 20), **options)  # type: ignore[arg-type]
+
+
+def test_exact_counts_that_repeat_are_facts() -> None:
+    result = exact_one([1000] * 5, [714] * 5)
+    assert result.verdict == "improved" and result.interval_percent == (result.effect_percent, result.effect_percent)
+    assert result.effect_percent == pytest.approx(-28.6)
+    assert exact_one([1000] * 5, [1000] * 5).verdict == "same"
+    small = exact_one([1000] * 5, [1001] * 5)
+    assert small.verdict == "regressed" and codes(small) == {"below-delta"}
+
+
+def test_fewer_than_five_seeds_never_give_a_verdict() -> None:
+    for n in range(1, 5):
+        result = exact_one([1000] * n, [714] * n)
+        assert result.verdict is None and codes(result) == {"descriptive"} and result.interval_percent is None
+
+
+def test_exact_counts_that_move_are_judged_from_eight_seeds_on() -> None:
+    few = exact_one([1000, 1004, 1002, 1001, 1003], [1100, 1101, 1108, 1104, 1102])
+    assert few.verdict is None and codes(few) == {"unfinished", "noisy"}
+    rng = np.random.default_rng(4)
+    a, b = (1000 + rng.integers(0, 5, 8)).tolist(), (1100 + rng.integers(0, 5, 8)).tolist()
+    called = exact_one(a, b)
+    assert called.verdict == "regressed" and "noisy" in codes(called) and called.floor_percent == 1.0
+    assert exact_one(a, [x + 1 for x in a]).verdict in ("same", "regressed")
+    wide = exact_one(*noisy(20, 0.0, sd=0.05, seed=7))
+    assert wide.verdict == "inconclusive" and wide.detectable_percent and wide.boots_needed
+
+
+def test_a_seed_that_differs_once_is_no_fact() -> None:
+    result = exact_one([1000] * 8, [1000] * 7 + [1001])
+    assert result.extra["fact"] == 0.0 and result.verdict == "same"
+
+
+def test_a_lost_seed_leaves_no_verdict() -> None:
+    dead = [replace(o, value=None, state="lost", why="killed") if o.block == 2 else o for o in boots([714] * 5, 1)]
+    data = [cell([1000] * 5, 0, COUNT), CellData(case=0, metric="instructions", kernel=1, boots=tuple(dead))]
+    chosen = experiment(mode="exact", looks=(5, 8, 12, 16, 20))
+    (result,) = judge(chosen, data, {}, {"pipe": (COUNT,)})
+    assert result.verdict is None and "descriptive" in codes(result) and "dropped" in codes(result)
+    assert still_undecided(chosen, data, {}, {"pipe": (COUNT,)}) == {0}
+
+
+REPS = tuple(replace(COUNT, name=name, primary=False) for name in ("rep_executions", "rep_bytes"))
+
+
+def with_reps(
+    a: Sequence[float], b: Sequence[float], moved: tuple[float, float], times: tuple[float, float] = (1, 1)
+) -> CellResult:
+    data = [cell(a, 0, COUNT), cell(b, 1, COUNT)]
+    for kernel, side in enumerate((a, b)):
+        data += [cell([times[kernel]] * len(side), kernel, REPS[0]), cell([moved[kernel]] * len(side), kernel, REPS[1])]
+    found = judge(experiment(mode="exact", looks=(5, 8)), data, {}, {"pipe": (COUNT, *REPS)})
+    return next(r for r in found if r.metric == "instructions")
+
+
+def test_work_that_moves_into_string_instructions_is_no_improvement() -> None:
+    assert with_reps([1000] * 5, [950] * 5, (80, 80)).verdict == "improved"
+    hidden = with_reps([1000] * 5, [950] * 5, (80, 800))
+    assert hidden.verdict == "inconclusive" and "mixed" in codes(hidden) and hidden.boots_needed is None
+    back = with_reps([950] * 5, [1000] * 5, (800, 80))
+    assert back.verdict == "inconclusive" and "mixed" in codes(back)
+
+
+def test_counts_that_are_the_same_while_string_instructions_move_far_more_are_mixed() -> None:
+    assert with_reps([1000] * 5, [1000] * 5, (80, 82)).verdict == "same"
+    assert with_reps([1000] * 5, [1000] * 5, (80, 800)).verdict == "inconclusive"
+
+
+def test_a_withdrawn_difference_within_delta_is_the_same() -> None:
+    rng = np.random.default_rng(5)
+    data, plan = [], experiment(cases=8, looks=(8,), blocks=8)
+    for case in range(8):  # one small difference that is significant alone, and seven cells of noise
+        b = rng.normal(0, 0.001, 8) + (0.002 if case == 0 else 0.0)
+        data += [cell([1000.0] * 8, 0, case=case), cell((1000 * np.exp(b)).tolist(), 1, case=case)]
+    first = judge(plan, data, {}, {"pipe": (TIME,)})[0]
+    assert "multiplicity" in codes(first) and first.verdict == "same"
+
+
+def test_exact_zeros_have_a_direction_but_no_percentage() -> None:
+    assert exact_one([0] * 5, [0] * 5).verdict == "same"
+    appeared = exact_one([0] * 5, [5] * 5)
+    assert appeared.verdict == "regressed" and appeared.effect_percent is None and "from-zero" in codes(appeared)
+    assert appeared.interval_percent is None
+    gone = exact_one([5] * 5, [0] * 5)
+    assert gone.verdict == "improved" and gone.effect_percent == -100.0
+
+
+values = st.lists(st.floats(min_value=900, max_value=1100), min_size=16, max_size=40)
+counts = st.lists(st.integers(0, 1200), min_size=16, max_size=40)
+
+
+def _log(percent: float | None) -> float:
+    assert percent is not None
+    return float(np.log1p(percent / 100))
+
+
+@settings(max_examples=60, deadline=None)
+@given(values, st.sampled_from([1.0, 0.97, 1.05]), st.sampled_from([TIME, RATE]))
+def test_swapping_timed_kernels_negates_effects_and_swaps_words(
+    drawn: list[float], shift: float, metric: Metric
+) -> None:
+    half = len(drawn) // 2
+    a, b = drawn[:half], [x * shift for x in drawn[half : 2 * half]]
+    there, back = one(a, b, metric), one(b, a, metric)
+    assert back.verdict == SWAPPED[there.verdict or ""]
+    assert _log(back.effect_percent) == pytest.approx(-_log(there.effect_percent), abs=1e-9)
+    assert there.interval_percent and back.interval_percent
+    assert _log(back.interval_percent[0]) == pytest.approx(-_log(there.interval_percent[1]), abs=1e-9)
+    assert back.p_value == there.p_value
+
+
+@settings(max_examples=100, deadline=None)
+@given(counts)
+def test_swapping_exact_kernels_swaps_words(drawn: list[int]) -> None:
+    half = len(drawn) // 2
+    a, b = drawn[:half], drawn[half : 2 * half]
+    there, back = exact_one(a, b), exact_one(b, a)
+    assert back.verdict == SWAPPED[there.verdict or ""]
+    if "zeros" in codes(there):
+        return  # percentages of the mean level, and counts of 0 have no ratio
+    if there.effect_percent not in (None, -100.0) and back.effect_percent not in (None, -100.0):
+        assert _log(back.effect_percent) == pytest.approx(-_log(there.effect_percent), abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(values, st.sampled_from([1e-9, 0.125, 1e3, 1e9]))
+def test_scaling_units_changes_nothing(drawn: list[float], factor: float) -> None:
+    half = len(drawn) // 2
+    a, b = drawn[:half], drawn[half : 2 * half]
+    plain, scaled = one(a, b), one([x * factor for x in a], [x * factor for x in b])
+    assert plain.verdict == scaled.verdict and plain.boots_needed == scaled.boots_needed
+    assert plain.effect_percent == pytest.approx(scaled.effect_percent, abs=1e-9)
+    assert plain.p_value == scaled.p_value
+
+
+@settings(max_examples=40, deadline=None)
+@given(values, st.randoms(use_true_random=False))
+def test_reordering_records_changes_nothing(drawn: list[float], rng: object) -> None:
+    half = len(drawn) // 2
+    data = [cell(drawn[:half], 0), cell(drawn[half : 2 * half], 1)]
+    mixed = []
+    for d in reversed(data):
+        shuffled = list(d.boots)
+        rng.shuffle(shuffled)  # type: ignore[attr-defined]
+        mixed.append(replace(d, boots=tuple(shuffled)))
+    assert judge(experiment(), mixed, {}, {"pipe": (TIME,)}) == judge(experiment(), data, {}, {"pipe": (TIME,)})
