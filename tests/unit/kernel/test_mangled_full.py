@@ -51,12 +51,21 @@ def _made(data: bytes, path: str, old: str) -> str | None:
 @pytest.mark.parametrize("name", sorted(mangling.EXACT))
 def test_what_the_tree_gives_back_is_the_same_to_the_byte(name: str, changes: list) -> None:  # type: ignore[type-arg]
     for path, old, new, lines in changes:
-        assert _made(mangling.mail(mangling.EXACT[name](lines)), path, old) == new, path
+        made = _made(mangling.mail(mangling.EXACT[name](lines)), path, old)
+        assert made == new or (name == "no trailing white space" and _same_but_for_ends(made, new, lines)), path
+
+
+def _same_but_for_ends(made: str | None, new: str, lines: mangling.Lines) -> bool:
+    """Blanks that an author added at a line's end are gone for good; the file's own are not."""
+    sloppy = {line[1:] for line in lines if line.startswith("+") and line[1:] != line[1:].rstrip()}
+    pairs = list(zip((made or "").split("\n"), new.split("\n"), strict=True))
+    return all(a == b or (b in sloppy and a == b.rstrip()) for a, b in pairs)
 
 
 def test_a_flowed_mail_is_the_same_to_the_byte(changes: list) -> None:  # type: ignore[type-arg]
     for path, old, new, lines in changes:
-        assert _made(mangling.flowed(lines), path, old) == new, path
+        made = _made(mangling.flowed(lines), path, old)
+        assert made == new or _same_but_for_ends(made, new, lines), path
 
 
 @pytest.mark.parametrize("name", sorted(mangling.SPACES | mangling.BLANKS | mangling.WRAPS))
