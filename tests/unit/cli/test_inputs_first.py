@@ -63,6 +63,8 @@ BAD = {
     "an image that is not there": ("{}/missing", "missing"),
     "a folder as an image": ("{}/tree", "folder"),
     "a package that is not there": ("deb:{}/missing.deb", "missing.deb"),
+    "an RPM that is not there": ("rpm:{}/missing.rpm", "missing.rpm"),
+    "an RPM that is none": ("rpm:{}/no.patch", "not an RPM package"),
 }
 
 
