@@ -17,7 +17,7 @@ from kdelta.attribution.tracefs import FRAME, Entry, Hist, Key, files, parse_his
 from kdelta.guest.protocol import Done, Record, Repetition
 from kdelta.kernel.spelling import fold
 from kdelta.model import State, Warn
-from kdelta.spec.collectors import Collector, Probe, Table, Way
+from kdelta.model.collectors import Collector, Probe, Table, Way
 
 _SYMBOL = re.compile(r"^\[([0-9a-f]+)\]\s+(\S+)$")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+(/0x[0-9a-f]+)?( \[\w+\])?$")

@@ -122,7 +122,6 @@ def _base(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
 
 
 def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
-    import msgspec
 
     from kdelta.experiment import bisect, templates
     from kdelta.kernel import history
@@ -146,7 +145,6 @@ def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
         arch=first.arch,
     )
     asked = args.asked([case], args.effort(seeds=args.seeds, repetitions=args.repetitions))
-    asked = msgspec.structs.replace(asked, folders=tuple(folder.resolve() for folder in args.folders))
     experiment = templates.created(templates.bisect(asked, mode, plan), args.seed, common.now)
     store.create(experiment)
     return experiment

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdelta.cli import common
-from kdelta.errors import HostError, UserError
+from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.model import Experiment, Kernel
@@ -83,16 +83,12 @@ def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:
     import msgspec
     import numpy as np
 
-    from kdelta.results import floors
+    from kdelta.experiment import calibrate
     from kdelta.stats import design
 
-    found = floors.calibrate(experiment, store, np.random.default_rng(experiment.seed))
-    if not found:
-        raise HostError("no case was measured in two whole blocks: see kdelta report " + experiment.id)
+    found = calibrate.conclude(store, experiment, common.now)
     boots = store.boots(experiment.id)
     beside = design.busy(np.array([b.facts["other_cpus"] for b in boots if "other_cpus" in b.facts], dtype=float))
-    for floor in floors.floors(experiment, boots, found, common.now().isoformat(timespec="seconds")):
-        store.save_floor(floor)
     if as_json:
         click.echo(json.dumps({case: msgspec.to_builtins(one) for case, one in found.items()}, indent=2))
         return 0

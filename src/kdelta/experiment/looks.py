@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kdelta import verdict
 from kdelta.model import Experiment
-from kdelta.results import cells
+from kdelta.results import cells, definitions
 from kdelta.stats import sequential
 from kdelta.store.store import Store
 
@@ -20,7 +20,7 @@ def undecided(store: Store, experiment: Experiment, blocks: int) -> tuple[int, .
             return tuple(int(index) for index in look.payload["open"])
     numbers = [n for n in store.numbers(experiment.id) if n.block < blocks]
     data = cells.of_numbers(experiment, store, numbers)
-    floors, metrics = cells.floors_of(experiment, store), cells.metrics_of(experiment)
+    floors, metrics = cells.floors_of(experiment, store), definitions.metrics_of(experiment)
     still = tuple(sorted(verdict.still_undecided(experiment, data, floors, metrics)))
     rows = verdict.judge(experiment, data, floors, metrics)
     decided = {

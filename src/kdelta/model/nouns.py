@@ -56,6 +56,14 @@ class Metric(Struct, frozen=True, kw_only=True):
     help: str = ""
 
 
+class Definition(Struct, frozen=True, kw_only=True):
+    """A workload as it was when an experiment was made: what its report needs, whatever becomes of its files."""
+
+    metrics: tuple[Metric, ...]  # of the experiment's mode
+    floor_percent: float = 0.0  # exact: differences below are noise of the path
+    exact_label: str = ""  # what an exact figure means where that is not plain
+
+
 class Case(Struct, frozen=True, kw_only=True):
     """A workload with every parameter given (defaults filled in), in one cgroup."""
 

@@ -135,7 +135,7 @@ def legacy_views(
     for view in views:
         lines = []
         for row in results:
-            if not row.primary or row.state != "ok":
+            if not row.primary or row.state != "ok" or not row.patched_label:  # one kernel alone
                 continue
             samples = _samples(experiment, store, row)
             if all(samples):

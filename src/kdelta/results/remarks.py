@@ -10,8 +10,7 @@ from statistics import median
 from msgspec.structs import replace
 
 from kdelta.model import CellResult, Experiment, Warn, plans
-from kdelta.results import versions
-from kdelta.results.cells import workloads_of
+from kdelta.results import definitions, versions
 from kdelta.store.rows import BootRow
 from kdelta.store.store import Store
 
@@ -39,7 +38,7 @@ def _labels(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResu
     """What an exact figure means where that is not plain, as a warning on the row."""
     if experiment.mode != "exact":
         return list(rows)
-    found = workloads_of(experiment)
+    found = definitions.of(experiment)
     labels = {case.name: found[case.workload].exact_label for case in experiment.cases if case.workload in found}
 
     def label(row: CellResult) -> str:
