@@ -84,6 +84,7 @@ def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:
     import numpy as np
 
     from kdelta.experiment import calibrate
+    from kdelta.report.sentences import sentence
     from kdelta.stats import design
 
     found = calibrate.conclude(store, experiment, common.now)
@@ -99,5 +100,5 @@ def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:
             f"{one.slot_effect_percent:+7.2f}%{100 * one.false_alarm_rate:9.1f}%  {'yes' if one.blessed else 'no: ' + one.why}"
         )
     if beside is not None:
-        click.echo(f"note: {beside.text}; calibrate again on a quiet host for a lower floor")
+        click.echo(f"note: {sentence(beside)}; calibrate again on a quiet host for a lower floor")
     return 0

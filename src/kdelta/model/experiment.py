@@ -5,7 +5,18 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from kdelta.model.nouns import Case, CellResult, Definition, Effort, Kernel, MachineOptions, Mitigations, Mode, Warn
+from kdelta.model.nouns import (
+    Case,
+    CellResult,
+    Definition,
+    Effort,
+    Kernel,
+    MachineOptions,
+    Mitigations,
+    Mode,
+    Remark,
+    Warn,
+)
 from kdelta.model.plans import Check, Plan, Scale, Sweep
 
 
@@ -43,7 +54,7 @@ class Annotations(Struct, frozen=True, kw_only=True):
 
     gate: str = ""  # above any speed: the selftests that failed anew, or have not been run yet
     ktap: dict[str, str] = field(default_factory=dict)  # kernel label -> what its selftests printed
-    notes: tuple[Warn, ...] = ()
+    notes: tuple[Remark, ...] = ()
     compilers: tuple[str, ...] = ()  # of each kernel; "" where it is not known
     gaps: tuple[Gap, ...] = ()
     nameless: dict[str, str] = field(default_factory=dict)  # kernel label -> why its functions have no names

@@ -30,9 +30,12 @@ from kdelta.verdict.pairing import (
     paired_blocks,
     values_of,
 )
+from kdelta.verdict.warnings import LegacyMetric, MixedAccounts, TailOfFew
 from kdelta.verdict.words import ALPHA, DELTA_PERCENT, cell_warnings, with_need, word
 
 Floats = NDArray[np.float64]
+# With one of these more blocks cannot give a verdict.
+FINAL = (TailOfFew, LegacyMetric, MixedAccounts)
 Table = Mapping[tuple[int, Mitigations, str, int], tuple[Observation, ...]]
 
 
@@ -287,8 +290,8 @@ def still_undecided(
 
 
 def _decided(result: CellResult, precision: float | None) -> bool:
-    if result.state != "ok" or any(warning.code in ("tail", "legacy", work.MIXED) for warning in result.warnings):
-        return True  # more blocks cannot give it a verdict
+    if result.state != "ok" or any(isinstance(warning, FINAL) for warning in result.warnings):
+        return True
     if precision is not None:
         interval = result.interval_percent
         return interval is not None and (interval[1] - interval[0]) / 2.0 < precision

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.attribution import traces
+from kdelta.attribution.warnings import TraceDropped, TraceFailed, TraceMissed
 from kdelta.errors import GuestError
 from kdelta.guest import protocol
 from kdelta.model import Experiment, plans
@@ -138,7 +139,7 @@ def test_a_full_table_is_a_warning_that_names_its_size() -> None:
     )
     (warning,) = result.warnings
     assert warning.code == "trace-dropped"
-    assert "7 of 10 events found no room in the 128 entries" in warning.text
+    assert isinstance(warning, TraceDropped) and (warning.dropped, warning.hits, warning.size) == (7, 10, 128)
 
 
 def test_a_probe_that_missed_calls_and_a_trigger_that_failed_are_warnings() -> None:
@@ -147,8 +148,9 @@ def test_a_probe_that_missed_calls_and_a_trigger_that_failed_are_warnings() -> N
         _record("@status", "failed - x EBUSY events/a/trigger hist:keys=x\n"),
         DONE,
     )
-    assert [warning.code for warning in result.warnings] == ["trace-missed", "trace-failed"]
-    assert "kd_got missed 2 of 10" in result.warnings[0].text
+    missed, failed = result.warnings
+    assert missed == TraceMissed("kd_got", missed=2, calls=10)
+    assert isinstance(failed, TraceFailed) and (failed.way, failed.error) == ("x", "EBUSY")
 
 
 def test_a_kernel_without_tracefs_is_unsupported_and_a_lost_guest_is_lost() -> None:

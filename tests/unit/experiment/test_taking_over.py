@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kdelta.experiment import runner
 from kdelta.model import Annotations, BootResult, Case, Experiment, Kernel, PlannedBoot, Quiet, RunResult, Series, plans
 from kdelta.results import answer
+from kdelta.results.warnings import TakenOver
 from kdelta.store.store import Store
 
 
@@ -86,7 +87,7 @@ def test_a_version_added_later_is_the_only_one_measured(bench: Bench, store: Sto
     assert {b.machine.get("taken_from", "").split(" ")[0] for b in boots if b.kernel != 2} == {"a"}
     assert store.boot("bb", 1, 3).machine["taken_from"] == "a 1.2", "the slot is its own, the origin is named"
     (warning,) = answer.result(store, "bb")[0].warnings
-    assert warning.code == "taken-over" and "9 of 12 boots are taken over from experiment a" in warning.text
+    assert warning == TakenOver(boots=9, of=12, experiment="a")
 
 
 def test_without_reuse_everything_is_measured_anew(bench: Bench) -> None:

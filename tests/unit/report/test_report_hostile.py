@@ -76,7 +76,7 @@ def version_word(sweep: Sweep, point: SweepPoint, kernels: set[str]) -> str:
     steps = {step.first: step.verdict or "descriptive" for step in sweep.steps}
     if point not in figures:
         return point.state.replace("ok", "failed") if point.kernel in kernels else "unsupported"
-    level = "descriptive" if point.why and point is not figures[0] else "same"
+    level = "descriptive" if point.unseen and point is not figures[0] else "same"
     return steps.get(point.kernel, level)
 
 

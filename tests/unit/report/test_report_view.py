@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from report_samples import cell, exact, experiment, gaps, several, timed
 from sweep_samples import sweep
 
-from kdelta.model import ExperimentResult, Warn, plans
+from kdelta.model import ExperimentResult, Remark, plans
 from kdelta.report.terminal import render
 from kdelta.report.view import Options, View, build
 
@@ -89,7 +89,7 @@ def test_a_sweep_shows_versions_and_steps_instead_of_a_wide_table() -> None:
 
 def test_one_kernel_alone_has_figures_and_no_verdict() -> None:
     fields = {"patched": None, "effect_percent": None, "interval_percent": None, "verdict": None}
-    lonely = cell("pipe", patched_label="", warnings=(Warn("few", "few boots"),), **fields)
+    lonely = cell("pipe", patched_label="", warnings=(Remark("few", "few boots"),), **fields)
     text = render(build(ExperimentResult(experiment=experiment("6.12", plan=plans.Run()), results=(lonely,))))
     assert "489.0 ns" in text
     assert "[1] few boots" in text

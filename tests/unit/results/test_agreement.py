@@ -16,8 +16,10 @@ from kdelta.cli.main import run
 from kdelta.errors import UserError
 from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series, plans
 from kdelta.report import agreement as layout
+from kdelta.report.sentences import sentence
 from kdelta.results import agreement, answer
 from kdelta.store.store import Store
+from kdelta.verdict.warnings import Noisy
 
 OLD, NEW = kernel("6.1", image_sha256="a" * 64), kernel("7.0", image_sha256="b" * 64)
 PIPE = Case(workload="pipe", params={"writers": "1"})
@@ -307,12 +309,13 @@ def test_the_warning_of_counts_that_differ_between_seeds_names_the_functions(sto
     save(store, made("here"), {"6.1": (QUIET, QUIET), "7.0": (SLAB, TICK)})
     result, _ = answer.result(store, "here")
     (row,) = [r for r in result.results if r.metric == "instructions"]
-    (text,) = [w.text for w in row.warnings if w.code == "noisy"]
-    assert text == "counts vary by 9.45 % across seeds (timer ticks, ___slab_alloc)"
+    (noisy,) = [w for w in row.warnings if isinstance(w, Noisy)]
+    assert noisy.functions == ("timer ticks", "___slab_alloc") and not noisy.more
+    assert sentence(noisy) == "counts vary by 9.45 % across seeds (timer ticks, ___slab_alloc)"
 
 
 def test_without_function_names_the_warning_says_what_it_may_be(store: Store) -> None:
     save(store, made("here"), {"6.1": ({"[unknown 0x1]": 9},) * 2, "7.0": ({"[unknown 0x1]": 9}, {"[unknown 0x2]": 8})})
     result, _ = answer.result(store, "here")
-    (text,) = [w.text for r in result.results if r.metric == "instructions" for w in r.warnings if w.code == "noisy"]
-    assert "(allocator order, random numbers or timer ticks)" in text
+    (noisy,) = [w for r in result.results if r.metric == "instructions" for w in r.warnings if isinstance(w, Noisy)]
+    assert "(allocator order, random numbers or timer ticks)" in sentence(noisy)

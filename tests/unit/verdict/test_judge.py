@@ -27,6 +27,7 @@ from verdict_cells import (
 
 from kdelta.model import Metric
 from kdelta.verdict import CellData, gate_holm, judge, still_undecided
+from kdelta.verdict.warnings import Withdrawn
 
 
 def test_a_large_effect_is_called_at_the_first_look() -> None:
@@ -191,7 +192,9 @@ def test_eight_blocks_decide_one_cell_but_no_grid() -> None:
     # four certain effects keep each other; one among three others that are not does not pass
     data[2:] = [cell(v, k, case=c) for c in range(1, 4) for k, v in enumerate(noisy(8, 0.0, sd=0.015, seed=c))]
     first = judge(experiment(cases=4), data, {}, {"pipe": (TIME,)})[0]
-    assert first.verdict == "inconclusive" and first.boots_needed and "12 blocks" in first.warnings[-1].text
+    assert first.verdict == "inconclusive" and first.boots_needed
+    withdrawn = first.warnings[-1]
+    assert isinstance(withdrawn, Withdrawn) and withdrawn.blocks == 12
 
 
 def test_a_single_kernel_is_described() -> None:
