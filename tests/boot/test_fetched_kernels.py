@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernel import cache, symbols
+from kdelta.kernel import cache, naming, symbols
 from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel
+from kdelta.kernel.spelling import fold
 
 
 @pytest.mark.boot
@@ -18,9 +19,9 @@ def test_a_real_kernel_is_fetched_verified_and_has_its_symbols(text: str) -> Non
     kernel = resolve(parse_kernel(text))
     assert cache.digest(Path(kernel.image_path)) == kernel.image_sha256
     assert kernel.config["MEMCG"] == "y"
-    table = symbols.load(kernel)
+    table = naming.load(kernel)
     assert isinstance(table, symbols.SymbolTable)
-    names = {symbols.fold(name) for name in table.all_names}
+    names = {fold(name) for name in table.all_names}
     assert {"do_sys_openat2", "pipe_write", "copy_process", "link_path_walk"} <= names | {
         name.removeprefix("anon_") for name in names
     }

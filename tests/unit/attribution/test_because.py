@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 
-import counts
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from kdelta.attribution.because import cumulative_shares, differences, line, significant
 from kdelta.attribution.profiles import kernel_vector
 from kdelta.model import Because
+from unit.attribution import counts
 
 # access(2) from 6.18 to 7.0, FEASIBILITY.md
 OLD = counts.profile(

@@ -14,7 +14,9 @@ from kdelta.model import EXACT_COUNTERS, Profile
 
 
 def profile(ops: int = 1, **functions: int) -> Profile:
-    vectors = {name: (count, count // 2, 0, 0, 0, 0, 0) for name, count in functions.items()}
+    vectors: dict[str, tuple[int, ...]] = {
+        name: (count, count // 2, 0, 0, 0, 0, 0) for name, count in functions.items()
+    }
     total = tuple(sum(column) for column in zip(*vectors.values(), strict=True)) if vectors else (0,) * 7
     return Profile(ops=ops, functions=vectors, total=total)
 

@@ -7,8 +7,6 @@ import base64
 from pathlib import Path
 
 import pytest
-import serve_store
-import synthetic
 
 from kdelta.experiment import functions
 from kdelta.experiment.boot_once import Site
@@ -19,6 +17,8 @@ from kdelta.model.progress import Quiet
 from kdelta.results import answer
 from kdelta.results.warnings import NoNames
 from kdelta.store.store import Store
+from unit.kernel import synthetic
+from unit.serve import serve_store
 
 
 def piece(part: int, parts: int, text: bytes) -> Trace:

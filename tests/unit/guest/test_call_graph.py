@@ -14,7 +14,8 @@ from kdelta.paths import shipped
 
 def _names(object_file: Path) -> tuple[set[str], set[str]]:
     """(defined, wanted) global names."""
-    defined, wanted = set(), set()
+    defined: set[str] = set()
+    wanted: set[str] = set()
     listing = subprocess.run(["nm", "-g", str(object_file)], capture_output=True, text=True, check=True).stdout
     for line in listing.splitlines():
         *_, kind, name = line.split()

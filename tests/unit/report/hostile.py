@@ -7,7 +7,6 @@ import math
 
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from report_samples import cell, experiment, functions, kernel
 
 from kdelta.model import Because, CellResult, ExperimentResult, Remark, plans
 from kdelta.results.types import (
@@ -26,6 +25,7 @@ from kdelta.results.types import (
     SweepPoint,
     SweepStep,
 )
+from unit.report.report_samples import cell, experiment, functions, kernel
 
 NASTY = (
     "<script>alert(1)</script>",
@@ -58,6 +58,7 @@ WORDS = ("improved", "regressed", "same", "inconclusive", None)
 STATES = ("ok", "lost", "panicked", "hung", "unsupported", "failed")
 
 
+PLANS: tuple[plans.Plan, ...] = (plans.Compare(), plans.Sweep(), plans.Run())
 remarks = st.builds(Remark, st.just("code"), texts)
 
 
@@ -164,7 +165,7 @@ def inputs(draw: st.DrawFn) -> tuple[ExperimentResult, Detail]:
     result = ExperimentResult(
         experiment=experiment(
             mode=draw(st.sampled_from(["timed", "exact"])),
-            plan=draw(st.sampled_from([plans.Compare(), plans.Sweep(), plans.Run()])),
+            plan=draw(st.sampled_from(PLANS)),
             kernels=kernels,
             command=draw(texts),
             created_at=draw(texts),

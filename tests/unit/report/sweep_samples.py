@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import random
 
-from report_samples import cell, exact, experiment, functions, gaps, several, timed
-
 from kdelta.model import Because, ExperimentResult, Remark, plans
 from kdelta.results.types import CellName, CellPoints, Detail, FunctionDiff, Point, Sweep, SweepPoint, SweepStep
+from unit.report.report_samples import cell, exact, experiment, functions, gaps, several, timed
 
 
 def broken_sweep() -> tuple[ExperimentResult, Detail]:

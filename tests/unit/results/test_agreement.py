@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from store_builders import kernel
 
 from kdelta.cli.main import run
 from kdelta.errors import UserError
@@ -18,8 +17,10 @@ from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Prof
 from kdelta.report import agreement as layout
 from kdelta.report.sentences import sentence
 from kdelta.results import agreement, answer
+from kdelta.results.agreement.types import Agreement
 from kdelta.store.store import Store
 from kdelta.verdict.warnings import Noisy
+from unit.store.store_builders import kernel
 
 OLD, NEW = kernel("6.1", image_sha256="a" * 64), kernel("7.0", image_sha256="b" * 64)
 PIPE = Case(workload="pipe", params={"writers": "1"})
@@ -49,7 +50,7 @@ def made(name: str, kernels: Sequence[Kernel] = (OLD, NEW), cases: Sequence[Case
 
 
 def counted(case: int, functions: Functions, unit: str = "instructions/op") -> RunResult:
-    vectors = {name: (count, 0, 0, 0, 0, 0, 0) for name, count in functions.items()}
+    vectors: dict[str, tuple[int, ...]] = {name: (count, 0, 0, 0, 0, 0, 0) for name, count in functions.items()}
     total = (sum(functions.values()), 0, 0, 0, 0, 0, 0)
     series = Series(metric="instructions", unit=unit, better="lower", values=(float(total[0]),) * 3)
     return RunResult(case=case, state="ok", series=(series,), profile=Profile(ops=1, functions=vectors, total=total))
@@ -82,7 +83,7 @@ TICK = {**QUIET, "irq_enter_rcu": 8, "hrtimer_interrupt": 92}
 STEADY = {"6.1": (QUIET, QUIET), "7.0": (SLAB, SLAB)}
 
 
-def calls(found: layout.Agreement) -> list[str]:
+def calls(found: Agreement) -> list[str]:
     return [pair.call for pair in found.counts]
 
 
@@ -110,9 +111,8 @@ def test_a_difference_is_named_by_function_and_held_against_the_spread_of_the_se
 
 
 def test_where_the_middle_seeds_are_alike_the_seeds_that_differ_are_explained(store: Store) -> None:
-    three = {"blocks": 3}
-    save(store, made("here", **three), {"6.1": (QUIET, QUIET, TICK), "7.0": (SLAB,) * 3})
-    save(store, made("there", **three), {"6.1": (QUIET,) * 3, "7.0": (SLAB,) * 3})
+    save(store, made("here", blocks=3), {"6.1": (QUIET, QUIET, TICK), "7.0": (SLAB,) * 3})
+    save(store, made("there", blocks=3), {"6.1": (QUIET,) * 3, "7.0": (SLAB,) * 3})
     pair = agreement.compare(store, "here", "there").counts[0]
     assert (pair.call, pair.percent) == ("within", 0.0)
     assert [(f.function, f.functions) for f in pair.functions] == [("timer ticks", 2)]

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from store_builders import boot, kernel
 
 from kdelta.cli.main import run
 from kdelta.experiment import prepare, templates
@@ -22,6 +21,7 @@ from kdelta.results import definitions, floors, traces
 from kdelta.spec import collectors, workloads
 from kdelta.store.rows import Floor
 from kdelta.store.store import Store
+from unit.store.store_builders import boot, kernel
 
 OWN = Path(__file__).parents[2] / "data" / "workloads"
 FORMATS = ("terminal", "mail", "markdown", "html", "json", "csv", "ktap", "junit", "benchfmt")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from store_builders import boot, experiment, kernel, run
 
 from kdelta.model import Case, CellResult, Experiment
 from kdelta.results import answer, detail
 from kdelta.store.store import Store
+from unit.store.store_builders import boot, experiment, kernel, run
 
 
 @pytest.fixture

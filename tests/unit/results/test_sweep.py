@@ -64,7 +64,7 @@ def sweep(
 
 
 def profile(**functions: int) -> Profile:
-    vectors = {name: (count, 0, 0, 0, 0, 0, 0) for name, count in functions.items()}
+    vectors: dict[str, tuple[int, ...]] = {name: (count, 0, 0, 0, 0, 0, 0) for name, count in functions.items()}
     return Profile(ops=1, functions=vectors, total=(sum(functions.values()), 0, 0, 0, 0, 0, 0))
 
 

@@ -47,12 +47,12 @@ def test_places_that_cannot_be_are_the_nearest_that_can() -> None:
 
 
 def test_an_absent_version_stays_behind_its_kernel_when_kernels_are_sorted() -> None:
-    line = [absent("a"), kernel("6.1"), absent("b"), kernel("6.12"), kernel("6.6"), absent("c")]
+    line: list[Version] = [absent("a"), kernel("6.1"), absent("b"), kernel("6.12"), kernel("6.6"), absent("c")]
     assert [one.label for one in versions.oldest_first(line)] == ["a", "6.1", "b", "6.6", "c", "6.12"]
 
 
 def test_absent_versions_are_told_once_per_reason() -> None:
-    line = [kernel("6.1"), absent("6.6"), absent("6.9"), absent("7.0", "apt could not download it")]
+    line: list[Version] = [kernel("6.1"), absent("6.6"), absent("6.9"), absent("7.0", "apt could not download it")]
     assert versions.remarks(experiment(line)) == (
         LeftOut(("6.6", "6.9"), "does not build: x.c:1: error"),
         LeftOut(("7.0",), "apt could not download it"),

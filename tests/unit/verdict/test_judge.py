@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from verdict_cells import (
+
+from kdelta.model import Metric
+from kdelta.verdict import CellData, gate_holm, judge, still_undecided
+from kdelta.verdict.warnings import Withdrawn
+from unit.verdict.verdict_cells import (
     COUNT,
     P99,
     RATE,
@@ -24,10 +28,6 @@ from verdict_cells import (
     noisy,
     one,
 )
-
-from kdelta.model import Metric
-from kdelta.verdict import CellData, gate_holm, judge, still_undecided
-from kdelta.verdict.warnings import Withdrawn
 
 
 def test_a_large_effect_is_called_at_the_first_look() -> None:
