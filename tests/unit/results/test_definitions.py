@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -72,6 +74,12 @@ def measured(store: Store, experiment: Experiment) -> None:
             store.save_boot(experiment.id, BootResult(plan=plan, state="ok", runs=tuple(runs)))
 
 
+def contents(home: Path) -> list[str]:
+    """All that is in the store, as SQL."""
+    with closing(sqlite3.connect(home.parent / "store.sqlite")) as raw:
+        return list(raw.iterdump())
+
+
 @pytest.mark.parametrize("mode", ["exact", "timed"])
 def test_a_report_is_the_same_from_elsewhere_with_the_folder_gone(
     home: Path, store: Store, mode: Mode, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -85,6 +93,7 @@ def test_a_report_is_the_same_from_elsewhere_with_the_folder_gone(
             texts.append(capsys.readouterr().out)
         return texts
 
+    stored = contents(home)
     before = printed()
     assert "uneven" in before[0]
     shutil.rmtree(home / "own")
@@ -92,6 +101,7 @@ def test_a_report_is_the_same_from_elsewhere_with_the_folder_gone(
     assert printed() == before
     monkeypatch.setattr(workloads, "catalogue", lambda *_: {})
     assert printed() == before, "nor does it need the workloads that kdelta ships now"
+    assert contents(home) == stored, "who reads writes nothing"
 
 
 def test_a_store_without_definitions_falls_back_on_what_is_here(home: Path, store: Store) -> None:

@@ -16,7 +16,8 @@ from kdelta.errors import UserError
 from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series, plans
 from kdelta.report import agreement as layout
 from kdelta.report.sentences import sentence
-from kdelta.results import agreement, answer
+from kdelta.results import answer
+from kdelta.results.agreement import agree
 from kdelta.results.agreement.types import Agreement
 from kdelta.store.store import Store
 from kdelta.verdict.warnings import Noisy
@@ -90,7 +91,7 @@ def calls(found: Agreement) -> list[str]:
 def test_counts_that_repeat_agree_exactly_whatever_host_and_qemu(store: Store) -> None:
     save(store, made("here"), STEADY)
     save(store, made("there", host={"cpu": "two"}), STEADY, qemu="10.0")
-    found = agreement.compare(store, "here", "there")
+    found = agree.compare(store, "here", "there")
     assert calls(found) == ["exact", "exact"]
     assert {(fact.what, fact.here, fact.there) for fact in found.differences} == {
         ("QEMU", "7.2", "10.0"),
@@ -102,7 +103,7 @@ def test_counts_that_repeat_agree_exactly_whatever_host_and_qemu(store: Store) -
 def test_a_difference_is_named_by_function_and_held_against_the_spread_of_the_seeds(store: Store) -> None:
     save(store, made("here"), {"6.1": (QUIET, TICK), "7.0": (SLAB, SLAB)})
     save(store, made("there"), {"6.1": (QUIET, QUIET), "7.0": (QUIET, QUIET)})
-    within, differs = agreement.compare(store, "here", "there").counts
+    within, differs = agree.compare(store, "here", "there").counts
     assert (within.call, within.here.count, within.there.count) == ("within", 1050.0, 1000.0)
     assert within.here.spread_percent == pytest.approx(10.0)
     assert (differs.call, differs.here.spread_percent) == ("differs", 0.0)
@@ -113,7 +114,7 @@ def test_a_difference_is_named_by_function_and_held_against_the_spread_of_the_se
 def test_where_the_middle_seeds_are_alike_the_seeds_that_differ_are_explained(store: Store) -> None:
     save(store, made("here", blocks=3), {"6.1": (QUIET, QUIET, TICK), "7.0": (SLAB,) * 3})
     save(store, made("there", blocks=3), {"6.1": (QUIET,) * 3, "7.0": (SLAB,) * 3})
-    pair = agreement.compare(store, "here", "there").counts[0]
+    pair = agree.compare(store, "here", "there").counts[0]
     assert (pair.call, pair.percent) == ("within", 0.0)
     assert [(f.function, f.functions) for f in pair.functions] == [("timer ticks", 2)]
 
@@ -121,7 +122,7 @@ def test_where_the_middle_seeds_are_alike_the_seeds_that_differ_are_explained(st
 def test_the_order_of_the_two_and_of_their_kernels_changes_only_the_sign(store: Store) -> None:
     save(store, made("here"), {"6.1": (QUIET, QUIET), "7.0": (SLAB, SLAB)})
     save(store, made("there", (NEW, OLD)), {"6.1": (TICK, TICK), "7.0": (SLAB, SLAB)})
-    there, back = (agreement.compare(store, *names) for names in (("here", "there"), ("there", "here")))
+    there, back = (agree.compare(store, *names) for names in (("here", "there"), ("there", "here")))
     assert {(p.kernel, p.call, p.here.count, p.there.count) for p in there.counts} == {
         (p.kernel, p.call, p.there.count, p.here.count) for p in back.counts
     }
@@ -134,7 +135,7 @@ def test_kernels_are_the_same_by_image_and_command_line_and_cases_by_all_that_th
     wide = replace(PIPE, params={"writers": "2"}, label="pipe:writers=2")
     there = made("there", (other_line, renamed), (wide, replace(LOOKUP, cgroup="child"), PIPE))
     save(store, there, {"mine": (QUIET, QUIET), "7.0": (SLAB, SLAB)})
-    found = agreement.compare(store, "here", "there")
+    found = agree.compare(store, "here", "there")
     assert [(p.case, p.kernel, p.kernel_there, p.call) for p in found.counts] == [("pipe", "6.1", "mine", "exact")]
     assert found.only_here == (f"kernel 7.0 (image {'b' * 12})", "case path_lookup")
     assert found.only_there == (
@@ -148,14 +149,14 @@ def test_an_image_that_stands_twice_in_an_experiment_is_paired_in_order(store: S
     twins = (replace(OLD, label="a"), replace(OLD, label="b"))
     for name in ("here", "there"):
         save(store, made(name, twins), {"a": (QUIET, QUIET), "b": (QUIET, QUIET)})
-    found = agreement.compare(store, "here", "there")
+    found = agree.compare(store, "here", "there")
     assert [(p.kernel, p.kernel_there) for p in found.counts] == [("a", "a"), ("b", "b")]
 
 
 def test_what_was_not_measured_is_no_count_and_says_why(store: Store) -> None:
     save(store, made("here"), {"6.1": ("panicked", "panicked"), "7.0": (SLAB, SLAB)})
     save(store, made("there"), {"6.1": (QUIET, QUIET), "7.0": ()})
-    found = agreement.compare(store, "here", "there")
+    found = agree.compare(store, "here", "there")
     assert calls(found) == ["not-comparable", "not-comparable"]
     assert [p.why for p in found.counts] == ["here: panicked: no init", "there: no boot yet"]
     assert all(p.percent is None for p in found.counts)
@@ -168,7 +169,7 @@ def test_counts_of_different_units_do_not_compare(store: Store) -> None:
     store.create(made("there"))
     plan = PlannedBoot(block=0, slot=0, kernel=0)
     store.save_boot("there", BootResult(plan=plan, state="ok", runs=(counted(0, QUIET, "instructions/lookup"),)))
-    pair = agreement.compare(store, "here", "there").counts[0]
+    pair = agree.compare(store, "here", "there").counts[0]
     assert (pair.call, pair.percent) == ("not-comparable", None)
     assert pair.why == "counted in instructions/op here, in instructions/lookup there"
 
@@ -179,7 +180,7 @@ def test_boots_that_were_taken_over_are_no_second_measurement(store: Store) -> N
     for seed in (0, 1):
         boot = store.boot("here", seed, 0)
         store.save_boot("there", replace(boot, machine={**boot.machine, "taken_from": f"here {seed}.0"}))
-    found = agreement.compare(store, "here", "there")
+    found = agree.compare(store, "here", "there")
     assert calls(found) == ["same-boots"]
     assert "1 are the same boots" in layout.summary(found)
 
@@ -187,7 +188,7 @@ def test_boots_that_were_taken_over_are_no_second_measurement(store: Store) -> N
 def test_boots_of_one_identity_that_differ_are_called_a_fault(store: Store) -> None:
     save(store, made("here", (OLD,)), {"6.1": (QUIET, QUIET)}, identity="x")
     save(store, made("there", (OLD,)), {"6.1": (SLAB, SLAB)}, identity="x")
-    found = agreement.compare(store, "here", "there")
+    found = agree.compare(store, "here", "there")
     assert found.counts[0].same_identity
     assert "should repeat: a fault" in " ".join(layout.render(found).split())
 
@@ -209,7 +210,7 @@ def test_timed_effects_stand_side_by_side_without_a_verdict(store: Store) -> Non
     timed("here", (OLD, NEW), 1.10, store)
     timed("near", (OLD, NEW), 1.1001, store)
     timed("far", (OLD, NEW), 1.30, store)
-    near, far = (agreement.compare(store, "here", name) for name in ("near", "far"))
+    near, far = (agree.compare(store, "here", name) for name in ("near", "far"))
     assert [p.call for p in (*near.effects, *far.effects)] == ["overlap", "apart"]
     text = layout.render(far)
     assert "No verdict comes of two experiments" in text
@@ -219,7 +220,7 @@ def test_timed_effects_stand_side_by_side_without_a_verdict(store: Store) -> Non
 def test_an_effect_that_was_measured_the_other_way_round_is_turned_round(store: Store) -> None:
     timed("here", (OLD, NEW), 1.25, store)
     timed("back", (NEW, OLD), 0.8, store)
-    (pair,) = agreement.compare(store, "here", "back").effects
+    (pair,) = agree.compare(store, "here", "back").effects
     assert (pair.call, pair.reversed) == ("overlap", True)
     assert pair.there.effect_percent == pytest.approx(25.0, abs=0.3)
     assert pair.there.interval_percent and pair.there.interval_percent[0] < pair.there.interval_percent[1]
@@ -229,7 +230,7 @@ def test_an_effect_that_was_measured_the_other_way_round_is_turned_round(store: 
 def test_effects_of_too_few_blocks_are_only_described(store: Store) -> None:
     timed("here", (OLD, NEW), 1.1, store, blocks=3)
     timed("there", (OLD, NEW), 1.1, store, blocks=3)
-    found = agreement.compare(store, "here", "there")
+    found = agree.compare(store, "here", "there")
     assert [p.call for p in found.effects] == ["descriptive"]
     assert layout.summary(found) == "1 without an interval on both sides"
 
@@ -250,7 +251,7 @@ def test_what_cannot_be_compared_is_one_line_that_says_why(store: Store) -> None
         (("timed", "leak"), "a leak check"),
     ):
         with pytest.raises(UserError) as caught:
-            agreement.compare(store, *names)
+            agree.compare(store, *names)
         assert word in str(caught.value)
         assert "\n" not in str(caught.value)
 
