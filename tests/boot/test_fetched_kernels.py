@@ -6,11 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import rpms
 
-from kdelta.kernel import cache, naming, spelling, symbols
+from kdelta.kernel import cache, naming, symbols
 from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel
+from kdelta.kernel.spelling import fold
+from unit.kernel import rpms
 
 
 @pytest.mark.boot
@@ -21,7 +22,7 @@ def test_a_real_kernel_is_fetched_verified_and_has_its_symbols(text: str) -> Non
     assert kernel.config["MEMCG"] == "y"
     table = naming.load(kernel)
     assert isinstance(table, symbols.SymbolTable)
-    names = {spelling.fold(name) for name in table.all_names}
+    names = {fold(name) for name in table.all_names}
     assert {"do_sys_openat2", "pipe_write", "copy_process", "link_path_walk"} <= names | {
         name.removeprefix("anon_") for name in names
     }

@@ -104,17 +104,16 @@ def _export(name: str, both: dict[str, Profile], side: str) -> str | bytes:
 
 
 def _table(row: CellResult, before: Profile, after: Profile, everything: bool) -> str:
-    from kdelta.attribution import because
+    from kdelta.attribution.because import cumulative_shares, differences
     from kdelta.model import EXACT_COUNTERS
+    from kdelta.report.sentences import because
 
-    deltas = because.differences(before, after)
-    shares = because.cumulative_shares(deltas)
+    deltas = differences(before, after)
+    shares = cumulative_shares(deltas)
     shown = list(zip(deltas, shares, strict=True))
     shown = shown if everything else [pair for pair in shown if pair[0].delta][:30]
-    lines = [
-        f"{row.case}: {row.baseline_label} -> {row.patched_label}: {row.because_text or 'no function changed'}",
-        "",
-    ]
+    told = because(row.because_line, row.effect_percent) or "no function changed"
+    lines = [f"{row.case}: {row.baseline_label} -> {row.patched_label}: {told}", ""]
     lines.append(f"{'function':34}{'before':>9}{'after':>9}{'delta':>9}{'cum.':>7}  note")
     for delta, share in shown:
         part = "-" if share is None else f"{100 * share:.0f}%"

@@ -5,12 +5,12 @@ import tarfile
 from pathlib import Path
 
 import pytest
-import synthetic
 
 from kdelta.errors import UserError
 from kdelta.kernel import deb, package
 from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel
+from unit.kernel import synthetic
 
 pytestmark = pytest.mark.skipif(not synthetic.dpkg_works(), reason="dpkg-deb is not installed")
 CONFIG = b"#\n# Linux/x86 6.12.117 Kernel Configuration\n#\nCONFIG_PVH=y\n# CONFIG_ANON_VMA_NAME is not set\n"

@@ -7,7 +7,6 @@ import random
 import re
 from pathlib import Path
 
-import mangling
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from kdelta.errors import UserError
 from kdelta.kernel.mail import steps
 from kdelta.kernel.patch import Applied, apply
+from unit.kernel import mangling
 
 SOURCES = sorted((Path(__file__).parents[3] / "guest").glob("*.c"))  # C in kernel style
 PATH = "fs/a.c"

@@ -7,7 +7,6 @@ import re
 import tarfile
 from pathlib import Path
 
-import mangling
 import pytest
 
 from kdelta.errors import UserError
@@ -15,6 +14,7 @@ from kdelta.kernel import debian
 from kdelta.kernel.mail import steps
 from kdelta.kernel.patch import apply
 from kdelta.kernel.worktree import decode
+from unit.kernel import mangling
 
 pytestmark = pytest.mark.full
 _WANTED = re.compile(r"^[^/]+/((?:fs|kernel|mm)/(?:[^/]+/)?[^/]+\.[ch])$")

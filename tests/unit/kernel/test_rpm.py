@@ -5,14 +5,13 @@ import random
 from pathlib import Path
 
 import pytest
-import rpms
-import synthetic
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.kernel import cache, package, rpm
 from kdelta.kernel.resolve import check, resolve
 from kdelta.kernel.sources import parse_kernel, written
+from unit.kernel import rpms, synthetic
 
 needs_rpm = pytest.mark.skipif(not rpms.works(), reason="rpm and rpmbuild are not installed")
 CONFIG = b"#\n# Linux/x86 6.12.117 Kernel Configuration\n#\nCONFIG_PVH=y\n# CONFIG_ANON_VMA_NAME is not set\n"

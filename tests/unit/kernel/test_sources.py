@@ -8,11 +8,10 @@ import os
 import re
 import shutil
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import synthetic
 import zstandard
 
 from kdelta.errors import UserError
@@ -21,6 +20,7 @@ from kdelta.kernel.partial import resolve_each
 from kdelta.kernel.sources import parse_kernel
 from kdelta.model.progress import Quiet
 from kdelta.spec.kernels import MAX_CHARS
+from unit.kernel import synthetic
 
 FOURTH = '''
 """A distribution that kdelta does not know."""
@@ -208,7 +208,8 @@ def test_inputs_are_looked_at_before_anything_is_fetched_unpacked_or_built(
     ):  # fmt: skip
         monkeypatch.setattr(place, name, refuse)
     specs = [parse_kernel("debian:6.12"), parse_kernel(text.format(tree=tree))]
-    for resolved in (lambda: resolve.resolve_all(specs), lambda: resolve_each(specs, Quiet())):
+    resolvers: list[Callable[[], object]] = [lambda: resolve.resolve_all(specs), lambda: resolve_each(specs, Quiet())]
+    for resolved in resolvers:
         with pytest.raises(UserError, match=why) as error:
             resolved()
         assert "\n" not in str(error.value)

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from serve_store import filled
+
+from unit.serve.serve_store import filled
 
 COMMAND = [sys.executable, "-c", "from kdelta.cli.main import main; main()", "serve"]
 

@@ -10,14 +10,18 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from store_builders import kernel
 
 from kdelta.cli.main import run
 from kdelta.errors import UserError
 from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series, plans
 from kdelta.report import agreement as layout
-from kdelta.results import agreement, answer
+from kdelta.report.sentences import sentence
+from kdelta.results import answer
+from kdelta.results.agreement import agree
+from kdelta.results.agreement.types import Agreement
 from kdelta.store.store import Store
+from kdelta.verdict.warnings import Noisy
+from unit.store.store_builders import kernel
 
 OLD, NEW = kernel("6.1", image_sha256="a" * 64), kernel("7.0", image_sha256="b" * 64)
 PIPE = Case(workload="pipe", params={"writers": "1"})
@@ -47,7 +51,7 @@ def made(name: str, kernels: Sequence[Kernel] = (OLD, NEW), cases: Sequence[Case
 
 
 def counted(case: int, functions: Functions, unit: str = "instructions/op") -> RunResult:
-    vectors = {name: (count, 0, 0, 0, 0, 0, 0) for name, count in functions.items()}
+    vectors: dict[str, tuple[int, ...]] = {name: (count, 0, 0, 0, 0, 0, 0) for name, count in functions.items()}
     total = (sum(functions.values()), 0, 0, 0, 0, 0, 0)
     series = Series(metric="instructions", unit=unit, better="lower", values=(float(total[0]),) * 3)
     return RunResult(case=case, state="ok", series=(series,), profile=Profile(ops=1, functions=vectors, total=total))
@@ -80,14 +84,14 @@ TICK = {**QUIET, "irq_enter_rcu": 8, "hrtimer_interrupt": 92}
 STEADY = {"6.1": (QUIET, QUIET), "7.0": (SLAB, SLAB)}
 
 
-def calls(found: layout.Agreement) -> list[str]:
+def calls(found: Agreement) -> list[str]:
     return [pair.call for pair in found.counts]
 
 
 def test_counts_that_repeat_agree_exactly_whatever_host_and_qemu(store: Store) -> None:
     save(store, made("here"), STEADY)
     save(store, made("there", host={"cpu": "two"}), STEADY, qemu="10.0")
-    found = agreement.compare(store, "here", "there")
+    found = agree.compare(store, "here", "there")
     assert calls(found) == ["exact", "exact"]
     assert {(fact.what, fact.here, fact.there) for fact in found.differences} == {
         ("QEMU", "7.2", "10.0"),
@@ -99,7 +103,7 @@ def test_counts_that_repeat_agree_exactly_whatever_host_and_qemu(store: Store) -
 def test_a_difference_is_named_by_function_and_held_against_the_spread_of_the_seeds(store: Store) -> None:
     save(store, made("here"), {"6.1": (QUIET, TICK), "7.0": (SLAB, SLAB)})
     save(store, made("there"), {"6.1": (QUIET, QUIET), "7.0": (QUIET, QUIET)})
-    within, differs = agreement.compare(store, "here", "there").counts
+    within, differs = agree.compare(store, "here", "there").counts
     assert (within.call, within.here.count, within.there.count) == ("within", 1050.0, 1000.0)
     assert within.here.spread_percent == pytest.approx(10.0)
     assert (differs.call, differs.here.spread_percent) == ("differs", 0.0)
@@ -108,10 +112,9 @@ def test_a_difference_is_named_by_function_and_held_against_the_spread_of_the_se
 
 
 def test_where_the_middle_seeds_are_alike_the_seeds_that_differ_are_explained(store: Store) -> None:
-    three = {"blocks": 3}
-    save(store, made("here", **three), {"6.1": (QUIET, QUIET, TICK), "7.0": (SLAB,) * 3})
-    save(store, made("there", **three), {"6.1": (QUIET,) * 3, "7.0": (SLAB,) * 3})
-    pair = agreement.compare(store, "here", "there").counts[0]
+    save(store, made("here", blocks=3), {"6.1": (QUIET, QUIET, TICK), "7.0": (SLAB,) * 3})
+    save(store, made("there", blocks=3), {"6.1": (QUIET,) * 3, "7.0": (SLAB,) * 3})
+    pair = agree.compare(store, "here", "there").counts[0]
     assert (pair.call, pair.percent) == ("within", 0.0)
     assert [(f.function, f.functions) for f in pair.functions] == [("timer ticks", 2)]
 
@@ -119,7 +122,7 @@ def test_where_the_middle_seeds_are_alike_the_seeds_that_differ_are_explained(st
 def test_the_order_of_the_two_and_of_their_kernels_changes_only_the_sign(store: Store) -> None:
     save(store, made("here"), {"6.1": (QUIET, QUIET), "7.0": (SLAB, SLAB)})
     save(store, made("there", (NEW, OLD)), {"6.1": (TICK, TICK), "7.0": (SLAB, SLAB)})
-    there, back = (agreement.compare(store, *names) for names in (("here", "there"), ("there", "here")))
+    there, back = (agree.compare(store, *names) for names in (("here", "there"), ("there", "here")))
     assert {(p.kernel, p.call, p.here.count, p.there.count) for p in there.counts} == {
         (p.kernel, p.call, p.there.count, p.here.count) for p in back.counts
     }
@@ -132,7 +135,7 @@ def test_kernels_are_the_same_by_image_and_command_line_and_cases_by_all_that_th
     wide = replace(PIPE, params={"writers": "2"}, label="pipe:writers=2")
     there = made("there", (other_line, renamed), (wide, replace(LOOKUP, cgroup="child"), PIPE))
     save(store, there, {"mine": (QUIET, QUIET), "7.0": (SLAB, SLAB)})
-    found = agreement.compare(store, "here", "there")
+    found = agree.compare(store, "here", "there")
     assert [(p.case, p.kernel, p.kernel_there, p.call) for p in found.counts] == [("pipe", "6.1", "mine", "exact")]
     assert found.only_here == (f"kernel 7.0 (image {'b' * 12})", "case path_lookup")
     assert found.only_there == (
@@ -146,14 +149,14 @@ def test_an_image_that_stands_twice_in_an_experiment_is_paired_in_order(store: S
     twins = (replace(OLD, label="a"), replace(OLD, label="b"))
     for name in ("here", "there"):
         save(store, made(name, twins), {"a": (QUIET, QUIET), "b": (QUIET, QUIET)})
-    found = agreement.compare(store, "here", "there")
+    found = agree.compare(store, "here", "there")
     assert [(p.kernel, p.kernel_there) for p in found.counts] == [("a", "a"), ("b", "b")]
 
 
 def test_what_was_not_measured_is_no_count_and_says_why(store: Store) -> None:
     save(store, made("here"), {"6.1": ("panicked", "panicked"), "7.0": (SLAB, SLAB)})
     save(store, made("there"), {"6.1": (QUIET, QUIET), "7.0": ()})
-    found = agreement.compare(store, "here", "there")
+    found = agree.compare(store, "here", "there")
     assert calls(found) == ["not-comparable", "not-comparable"]
     assert [p.why for p in found.counts] == ["here: panicked: no init", "there: no boot yet"]
     assert all(p.percent is None for p in found.counts)
@@ -166,7 +169,7 @@ def test_counts_of_different_units_do_not_compare(store: Store) -> None:
     store.create(made("there"))
     plan = PlannedBoot(block=0, slot=0, kernel=0)
     store.save_boot("there", BootResult(plan=plan, state="ok", runs=(counted(0, QUIET, "instructions/lookup"),)))
-    pair = agreement.compare(store, "here", "there").counts[0]
+    pair = agree.compare(store, "here", "there").counts[0]
     assert (pair.call, pair.percent) == ("not-comparable", None)
     assert pair.why == "counted in instructions/op here, in instructions/lookup there"
 
@@ -177,7 +180,7 @@ def test_boots_that_were_taken_over_are_no_second_measurement(store: Store) -> N
     for seed in (0, 1):
         boot = store.boot("here", seed, 0)
         store.save_boot("there", replace(boot, machine={**boot.machine, "taken_from": f"here {seed}.0"}))
-    found = agreement.compare(store, "here", "there")
+    found = agree.compare(store, "here", "there")
     assert calls(found) == ["same-boots"]
     assert "1 are the same boots" in layout.summary(found)
 
@@ -185,7 +188,7 @@ def test_boots_that_were_taken_over_are_no_second_measurement(store: Store) -> N
 def test_boots_of_one_identity_that_differ_are_called_a_fault(store: Store) -> None:
     save(store, made("here", (OLD,)), {"6.1": (QUIET, QUIET)}, identity="x")
     save(store, made("there", (OLD,)), {"6.1": (SLAB, SLAB)}, identity="x")
-    found = agreement.compare(store, "here", "there")
+    found = agree.compare(store, "here", "there")
     assert found.counts[0].same_identity
     assert "should repeat: a fault" in " ".join(layout.render(found).split())
 
@@ -207,7 +210,7 @@ def test_timed_effects_stand_side_by_side_without_a_verdict(store: Store) -> Non
     timed("here", (OLD, NEW), 1.10, store)
     timed("near", (OLD, NEW), 1.1001, store)
     timed("far", (OLD, NEW), 1.30, store)
-    near, far = (agreement.compare(store, "here", name) for name in ("near", "far"))
+    near, far = (agree.compare(store, "here", name) for name in ("near", "far"))
     assert [p.call for p in (*near.effects, *far.effects)] == ["overlap", "apart"]
     text = layout.render(far)
     assert "No verdict comes of two experiments" in text
@@ -217,7 +220,7 @@ def test_timed_effects_stand_side_by_side_without_a_verdict(store: Store) -> Non
 def test_an_effect_that_was_measured_the_other_way_round_is_turned_round(store: Store) -> None:
     timed("here", (OLD, NEW), 1.25, store)
     timed("back", (NEW, OLD), 0.8, store)
-    (pair,) = agreement.compare(store, "here", "back").effects
+    (pair,) = agree.compare(store, "here", "back").effects
     assert (pair.call, pair.reversed) == ("overlap", True)
     assert pair.there.effect_percent == pytest.approx(25.0, abs=0.3)
     assert pair.there.interval_percent and pair.there.interval_percent[0] < pair.there.interval_percent[1]
@@ -227,7 +230,7 @@ def test_an_effect_that_was_measured_the_other_way_round_is_turned_round(store: 
 def test_effects_of_too_few_blocks_are_only_described(store: Store) -> None:
     timed("here", (OLD, NEW), 1.1, store, blocks=3)
     timed("there", (OLD, NEW), 1.1, store, blocks=3)
-    found = agreement.compare(store, "here", "there")
+    found = agree.compare(store, "here", "there")
     assert [p.call for p in found.effects] == ["descriptive"]
     assert layout.summary(found) == "1 without an interval on both sides"
 
@@ -248,7 +251,7 @@ def test_what_cannot_be_compared_is_one_line_that_says_why(store: Store) -> None
         (("timed", "leak"), "a leak check"),
     ):
         with pytest.raises(UserError) as caught:
-            agreement.compare(store, *names)
+            agree.compare(store, *names)
         assert word in str(caught.value)
         assert "\n" not in str(caught.value)
 
@@ -307,12 +310,13 @@ def test_the_warning_of_counts_that_differ_between_seeds_names_the_functions(sto
     save(store, made("here"), {"6.1": (QUIET, QUIET), "7.0": (SLAB, TICK)})
     result, _ = answer.result(store, "here")
     (row,) = [r for r in result.results if r.metric == "instructions"]
-    (text,) = [w.text for w in row.warnings if w.code == "noisy"]
-    assert text == "counts vary by 9.45 % across seeds (timer ticks, ___slab_alloc)"
+    (noisy,) = [w for w in row.warnings if isinstance(w, Noisy)]
+    assert noisy.functions == ("timer ticks", "___slab_alloc") and not noisy.more
+    assert sentence(noisy) == "counts vary by 9.45 % across seeds (timer ticks, ___slab_alloc)"
 
 
 def test_without_function_names_the_warning_says_what_it_may_be(store: Store) -> None:
     save(store, made("here"), {"6.1": ({"[unknown 0x1]": 9},) * 2, "7.0": ({"[unknown 0x1]": 9}, {"[unknown 0x2]": 8})})
     result, _ = answer.result(store, "here")
-    (text,) = [w.text for r in result.results if r.metric == "instructions" for w in r.warnings if w.code == "noisy"]
-    assert "(allocator order, random numbers or timer ticks)" in text
+    (noisy,) = [w for r in result.results if r.metric == "instructions" for w in r.warnings if isinstance(w, Noisy)]
+    assert "(allocator order, random numbers or timer ticks)" in sentence(noisy)

@@ -3,24 +3,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-
-@pytest.fixture(scope="module")
-def record() -> ModuleType:
-    path = Path(__file__).parents[3] / "tools" / "record_paths.py"
-    spec = importlib.util.spec_from_file_location("record_paths", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+import record_paths
 
 
-def test_only_lookups_that_ended_well_or_with_enoent_count(record: ModuleType) -> None:
+def test_only_lookups_that_ended_well_or_with_enoent_count() -> None:
     lines = [
         '7 openat(AT_FDCWD, "/usr/include/stdio.h", O_RDONLY) = 3',
         '7 access("/etc/ld.so.preload", R_OK) = -1 ENOENT (No such file or directory)',
@@ -31,36 +21,36 @@ def test_only_lookups_that_ended_well_or_with_enoent_count(record: ModuleType) -
         "7 +++ exited with 0 +++",
         '8 execve("/usr/bin/as", ["as"], 0x7ffd /* 9 vars */) = 0',
     ]
-    assert list(record.parse(lines)) == [
+    assert list(record_paths.parse(lines)) == [
         ("/usr/include/stdio.h", True),
         ("/etc/ld.so.preload", False),
         ("/usr/bin/as", True),
     ]
 
 
-def test_a_name_counts_once_and_not_at_all_when_it_came_or_went(record: ModuleType) -> None:
+def test_a_name_counts_once_and_not_at_all_when_it_came_or_went() -> None:
     lookups = [("/a", True), ("/o", False), ("/b", False), ("/a", True), ("/o", True), ("/proc/x", True)]
-    assert record.distinct(lookups) == {"/a": True, "/b": False}
+    assert record_paths.distinct(lookups) == {"/a": True, "/b": False}
 
 
-def test_the_selection_has_the_numbers_of_the_claim_in_the_order_recorded(record: ModuleType) -> None:
+def test_the_selection_has_the_numbers_of_the_claim_in_the_order_recorded() -> None:
     found = {f"/{i}": i % 3 == 0 for i in range(900)}
-    selected = record.select(found)
+    selected = record_paths.select(found)
     assert (len(selected), list(selected.values()).count(False)) == (205, 118)
     assert list(selected) == [path for path in found if path in selected]
 
 
-def test_too_short_a_recording_is_refused(record: ModuleType) -> None:
+def test_too_short_a_recording_is_refused() -> None:
     with pytest.raises(SystemExit, match="are needed"):
-        record.select({"/a": True})
+        record_paths.select({"/a": True})
 
 
-def test_a_walk_counts_symlinks_and_notes_parents_first(record: ModuleType, tmp_path: Path) -> None:
+def test_a_walk_counts_symlinks_and_notes_parents_first(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "file").touch()
     (tmp_path / "link").symlink_to("real")
     (tmp_path / "far").symlink_to(tmp_path / "link")
-    tree = record.Tree(str(tmp_path))
+    tree = record_paths.Tree(str(tmp_path))
     above = sum(p.is_symlink() for p in tmp_path.parents)
     assert tree.walk(f"{tmp_path}/real/../real/file", True) == above
     assert tree.walk(f"{tmp_path}/link/file", True) == above + 1
