@@ -125,6 +125,7 @@ def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
 
     from kdelta.experiment import bisect, templates
     from kdelta.kernel import history
+    from kdelta.kernel.resolve import check
     from kdelta.model import plans
 
     first, last = _base(good, bad)
@@ -133,6 +134,7 @@ def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
     mode: Mode = "timed" if args.timed else "exact"
     metric = bisect.metric_of(mode, workloads[case.workload], args.metric)
     line = history.line(first.target, first.ref, last.ref)
+    check([first, last])  # before any commit is built
     plan = plans.Bisect(
         tree=first.target,
         good=line[0],

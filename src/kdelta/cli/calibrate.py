@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,17 +65,18 @@ def command(kernel: str | None, **options: Any) -> int:
                 spec = parse_kernel(kernel or "")
                 if spec.is_range:
                     raise UserError("calibrate takes one kernel, not a range")
-                experiment = _experiment(args, resolve_all([spec], reporter)[0])
+                experiment = _experiment(args, lambda: resolve_all([spec], reporter)[0])
                 store.create(experiment)
             common.run_experiment(store, experiment, reporter)
         return _conclude(store, experiment, args.as_json)
 
 
-def _experiment(args: Args, kernel: Kernel) -> Experiment:
+def _experiment(args: Args, fetch: Callable[[], Kernel]) -> Experiment:
+    """Refuses bad input before the kernel is fetched."""
     from kdelta.experiment import templates
 
     cases = common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg)
-    return templates.created(templates.calibrate(args.asked(cases), kernel, args.blocks), args.seed, common.now)
+    return templates.created(templates.calibrate(args.asked(cases), fetch(), args.blocks), args.seed, common.now)
 
 
 def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _output, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ EXPORTS = ("collapsed", "speedscope", "pprof", "json")
     help="Which kernel's profile is exported.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
+@_output.output_option("Write to a file.")
 def command(
     experiment: str,
     case: str,
