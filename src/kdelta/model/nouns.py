@@ -88,7 +88,7 @@ class MachineOptions(Struct, frozen=True, kw_only=True):
     kvm: Literal["auto", "on", "off"] = "auto"
     native: bool = False  # the running machine itself, no guest
     rep_features: bool = False  # exact mode: leave ERMS/FSRM on in the guest CPU
-    qemu: str = ""  # path of an own QEMU, "" for the one on PATH
+    qemu: str = ""  # path of the user's QEMU, "" for the one on PATH
     boot_limit_s: float = 180.0
 
 
@@ -250,7 +250,7 @@ class CellResult(Struct, frozen=True, kw_only=True):
     boots: tuple[int, int] = (0, 0)
     floor_percent: float | None = None
     p_value: float | None = None
-    detectable_percent: float | None = None  # smallest effect that the data could have shown
+    detectable_percent: float | None = None  # minimum detectable effect
     boots_needed: int | None = None  # fresh boots per kernel that would decide
     because: tuple[FunctionDelta, ...] = ()
     because_line: Because | None = None
