@@ -40,4 +40,4 @@ def shipped(name: str) -> Path:
     for candidate in (package / "_data" / name, package.parents[1] / name):
         if candidate.is_dir():
             return candidate
-    raise HostError(f"kdelta's own folder {name!r} is missing beside {package}: reinstall kdelta")
+    raise HostError(f"kdelta's own directory {name!r} is missing beside {package}: reinstall kdelta")

@@ -103,7 +103,7 @@ def _is_testcase(path: Path) -> bool:
 def _folder_units(guest: Path, folder: Path) -> list[_Unit]:
     """The user's folder: workloads of their own, and two units for each testcase (itself, and its registration)."""
     if not folder.is_dir():
-        raise UserError(f"workloads {folder}: no such folder")
+        raise UserError(f"workloads {folder}: no such directory")
     units: list[_Unit] = []
     symbols: dict[str, Path] = {}
     for path in sorted(folder.glob("*.c")):
@@ -116,7 +116,7 @@ def _folder_units(guest: Path, folder: Path) -> list[_Unit]:
             raise UserError(f"testcase {path}: its name may have letters, digits and . _ + - only; rename it")
         symbol = re.sub(r"\W", "_", path.stem)
         if other := symbols.get(symbol):
-            raise UserError(f"testcase {path}: its name is too close to {other.name}; rename one of them")
+            raise UserError(f"testcase {path}: its name is too similar to {other.name}; rename one of them")
         symbols[symbol] = path
         units.append(_Unit(path, (*_COMMON, *_FOREIGN), wis_symbol=symbol, foreign=True))
         defines = (f"-DWIS_SYMBOL={symbol}", f'-DWIS_NAME="{path.stem}"')
@@ -150,7 +150,7 @@ def _run(argv: Sequence[str], log: Callable[[str], None]) -> str | None:
             argv, capture_output=True, text=True, errors="replace", timeout=_STEP_LIMIT_S, env=environment, check=False
         )
     except subprocess.TimeoutExpired:
-        return f"{Path(argv[0]).name} did not end within {_STEP_LIMIT_S} s"
+        return f"{Path(argv[0]).name} did not finish within {_STEP_LIMIT_S} s"
     if done.returncode == 0:
         return None
     lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]

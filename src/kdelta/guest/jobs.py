@@ -30,7 +30,7 @@ def _job(index: int, case: Case, effort: Effort, mode: Mode, exact_ops: int) -> 
         words.append(f"pressure={case.pressure}")
     for key, value in case.params.items():
         if key in RESERVED or not value or any(c.isspace() or not c.isprintable() for c in key + value):
-            raise UserError(f"case {case.name}: parameter {key}={value!r} cannot be handed to a guest")
+            raise UserError(f"case {case.name}: parameter {key}={value!r} cannot be passed to a guest")
         words.append(f"{key}={value}")
     return " ".join(words)
 
@@ -65,7 +65,7 @@ def case_jobs(
     ``traces``: what a job collects with the kernel's tracefs, as lines of guest/trace.h without their first word.
 
     Raises:
-        UserError: a parameter cannot be handed to a guest.
+        UserError: a parameter cannot be passed to a guest.
     """
     lines = []
     for i, case in sorted(cases.items()):

@@ -92,7 +92,7 @@ def _too_coarse(hello: Hello | None, windows: Sequence[Window], hists: Mapping[s
         return ""
     name = f"the guest's clock ({hello.clock or 'unknown'}) is too coarse to time this"
     if step == 0:
-        return f"{name}: it stood still while it was read over and over; is another clocksource= available?"
+        return f"{name}: it did not advance while it was read repeatedly; try another clocksource="
     if spans and step > _COARSE * float(np.median(spans)):
         return f"{name}: its smallest step is {step:g} ns, above 1 % of a window"
     return ""

@@ -63,7 +63,7 @@ def programs(arches: Sequence[Arch]) -> dict[str, Path]:
     try:
         said = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(f"--pressure: ldd {program} did not work: {error}; {_INSTALL}") from None
+        raise HostError(f"--pressure: ldd {program} failed: {error}; {_INSTALL}") from None
     if "not found" in said.stdout:
         missing = next(line.strip() for line in said.stdout.splitlines() if "not found" in line)
         raise HostError(f"--pressure: {program} lacks a library ({missing}); {_INSTALL}")

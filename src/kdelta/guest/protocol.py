@@ -173,10 +173,10 @@ def parse(stream: bytes) -> Stream:
             return Stream(tuple(records), "lost" if cut else "failed", got, tuple(noise))
         records.append(got)
     if not records or not isinstance(records[-1], End):
-        why = f"no end record after {len(records)} records" if records else "the guest wrote no record"
+        why = f"no end record after {len(records)} records" if records else "the guest wrote no records"
         garbage = next((line for line in noise if not line.isascii()), None)
         if garbage is not None:
-            return Stream(tuple(records), "failed", f"{why}, but bytes that are no text", tuple(noise))
+            return Stream(tuple(records), "failed", f"{why}, and bytes that are not text", tuple(noise))
         return Stream(tuple(records), "lost", why, tuple(noise))
     last = records[-1]
     if last.records != len(records) - 1:
@@ -194,7 +194,7 @@ def diagnose(stream: Stream, console: bytes, timed_out: bool, exit_status: int |
     if stream.state == "failed":
         return "failed", f"garbage in the record stream: {stream.why}"
     if timed_out:
-        return "hung", f"no end of the boot within its time limit ({stream.why})"
+        return "hung", f"the boot did not finish within its time limit ({stream.why})"
     why = stream.why
     if oom := _OOM.search(console):
         why += "; " + oom.group(0).decode("utf-8", "replace")

@@ -51,7 +51,7 @@ class Effort:
         """
         self._left -= 1
         if self._left < 0:
-            raise Ambiguous("has too many lines alike to find its place: ambiguous")
+            raise Ambiguous("has too many similar lines to locate it: ambiguous")
 
 
 class Line(Struct, frozen=True):
@@ -313,4 +313,4 @@ def align(
         found = _Aligner(lines, real, squeezed, at, counts, own, how, effort, context, signs=True).read(last=True)
         if found is not None:
             return replace(found, guessed=True)
-    raise Ambiguous("lost blank lines, and where they were is not clear: ambiguous")
+    raise Ambiguous("lost blank lines, and where they belong is unclear: ambiguous")

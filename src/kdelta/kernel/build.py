@@ -90,7 +90,7 @@ def error_line(lines: Iterable[str]) -> str:
         for line in kept:
             if pattern.match(line):
                 return line
-    return next((line for line in reversed(kept) if line), "make failed without a word")
+    return next((line for line in reversed(kept) if line), "make failed without an error message")
 
 
 def time_left(elapsed_s: float, done: int, total: int) -> str:

@@ -85,7 +85,7 @@ def _free_bytes(path: Path) -> int:
 def disk_error(error: OSError, path: Path) -> HostError:
     """An error of the disk as one line with the path, and the free space where that is the matter."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-        return HostError(f"{error.filename or path}: {error.strerror or error}; is the cache folder writable?")
+        return HostError(f"{error.filename or path}: {error.strerror or error}; is the cache directory writable?")
     return HostError(f"{path}: disk full ({_free_bytes(path) >> 20} MiB free); {_REMEDY}")
 
 
@@ -227,7 +227,7 @@ def put(entry: Entry, image: bytes, vmlinux: bytes | None, config: str, system_m
             _renew(known, entry, config, system_map)
     stored = _read(folder)
     if stored is None:
-        raise HostError(f"{folder}: vanished while it was stored; is another program cleaning {root()}?")
+        raise HostError(f"{folder}: disappeared while it was being stored; is another program cleaning {root()}?")
     return stored
 
 

@@ -57,7 +57,7 @@ def parse(text: str, name: str) -> dict[str, str]:
         elif match := _UNSET.match(line):
             options[match[1]] = "n"
         elif line.strip() and not line.lstrip().startswith("#"):
-            raise UserError(f"config {name} line {number}: {line.strip()[:60]!r} is not like CONFIG_FOO=y")
+            raise UserError(f"config {name} line {number}: {line.strip()[:60]!r} is not of the form CONFIG_FOO=y")
     return options
 
 
@@ -107,7 +107,7 @@ def _read(config: str) -> tuple[str, dict[str, str]]:
         if path.exists() and not path.is_file():
             raise UserError(f"config {config}: it is not a regular file")
         if path.stat().st_size > _LIMIT_BYTES:
-            raise UserError(f"config {config}: {path.stat().st_size >> 20} MiB are no config")
+            raise UserError(f"config {config}: {path.stat().st_size >> 20} MiB is too large for a config")
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:
         raise UserError(f"config {config}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
@@ -143,7 +143,7 @@ def unmet(wanted: Request, result: str) -> tuple[str, ...]:
     """One line for each option that did not come out as asked; options that do not exist count as ``n``."""
     got = kconfig.parse(result)
     return tuple(
-        f"CONFIG_{name}: asked for {value}, got {got.get(name, 'n (does not exist, or something it needs is off)')}"
+        f"CONFIG_{name}: requested {value}, got {got.get(name, 'n (does not exist, or a dependency is off)')}"
         for name, value in sorted(wanted.options.items())
         if not value.startswith("?") and value.strip('"') != got.get(name, "" if value == '""' else "n")
     )

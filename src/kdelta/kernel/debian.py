@@ -187,7 +187,7 @@ def find_range(first: str, last: str, flavour: str, arch: Arch, progress: Progre
         HostError: apt failed and neither an index nor the cache is there.
     """
     if debver.compare(first, last) > 0:
-        raise UserError(f"debian:{first}..{last}: the range runs backwards; write debian:{last}..{first}")
+        raise UserError(f"debian:{first}..{last}: the range is reversed; write debian:{last}..{first}")
     try:
         kernels = Archive(arch, progress).index().kernels
     except HostError:

@@ -60,7 +60,7 @@ def _path(field: str, name: str) -> str | None:
     parts = stripped.split("/")
     unsafe = any(part in ("", ".", "..") or part.lower() == ".git" for part in parts)
     if unsafe or "\\" in stripped or any(ord(char) < 32 for char in stripped):
-        raise UserError(f"patch {name}: refused, it names the path {text[:200]!r}, which is not inside a kernel tree")
+        raise UserError(f"patch {name}: refused, path {text[:200]!r} is outside the kernel tree")
     return stripped
 
 
@@ -121,14 +121,14 @@ class _Parser:
         """A line outside of hunks, after ``diff --git``."""
         self._mode(line)
         if line.startswith(("GIT binary patch", "Binary files ")):
-            raise UserError(
-                f"patch {self.name}: {self.new or self.old} is changed as a binary; only text can be applied"
-            )
+            raise UserError(f"patch {self.name}: {self.new or self.old} is a binary change; only text can be applied")
         for kind in ("rename", "copy"):
             if line.startswith(f"{kind} from "):
                 self.old = _path("a/" + line.split(" ", 2)[2].strip('"'), self.name)
                 if kind == "copy":
-                    raise UserError(f"patch {self.name}: copies {self.old}; make it with git format-patch --no-copies")
+                    raise UserError(
+                        f"patch {self.name}: copies {self.old}; regenerate it with git format-patch --no-copies"
+                    )
             elif line.startswith(f"{kind} to "):
                 self.new = _path("b/" + line.split(" ", 2)[2].strip('"'), self.name)
 
@@ -159,7 +159,7 @@ class _Parser:
         elif match := _HUNK.match(line):
             if not (self.old or self.new):
                 raise UserError(
-                    f"patch {self.name}: a hunk {line[:40]!r} stands before any file name (--- a/..., +++ b/...)"
+                    f"patch {self.name}: a hunk {line[:40]!r} comes before any file name (--- a/..., +++ b/...)"
                 )
             self._close_hunk()
             self.match = match
@@ -190,7 +190,7 @@ def parse(mail: PatchMail) -> tuple[Change, ...]:
         parser.line(line, following, after)
     parser.close()
     if not parser.changes:
-        raise UserError(f"patch {mail.name}: no change of a file found in it")
+        raise UserError(f"patch {mail.name}: it changes no file")
     changes = _ended(parser.changes)
     last = changes[-1].hunks[-1:]
     if last and not stripped(changes) and (lost := cut(last[0])) and (lost[0] != lost[1]):

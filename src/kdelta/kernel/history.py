@@ -44,9 +44,9 @@ def commit(tree: str, ref: str) -> Commit:
         UserError: no git tree, or no such commit.
     """
     if not Path(tree).is_dir():
-        raise UserError(f"src:{tree}: there is no such tree")
+        raise UserError(f"src:{tree}: no such tree")
     if ref.startswith("-"):
-        raise UserError(f"src:{tree}: {ref!r} cannot be a git ref")
+        raise UserError(f"src:{tree}: {ref!r} is not a valid git ref")
     try:
         form = "%H%x00%P%x00%an <%ae>%x00%cI%x00%s"
         text = _git(tree, "log", "-1", "--no-show-signature", f"--format={form}", "--end-of-options", ref, "--")
@@ -68,11 +68,11 @@ def line(tree: str, good: str, bad: str) -> tuple[str, ...]:
     words = ("rev-list", "--first-parent", "--reverse", last.hash, f"^{first.hash}")
     found = _git(tree, *words).split()
     if not found:
-        same = "are the same commit" if first.hash == last.hash else "hold nothing between them; are they swapped?"
+        same = "are the same commit" if first.hash == last.hash else "have no commits between them; are they swapped?"
         raise UserError(f"src:{tree}: {good} and {bad} {same}")
     start = commit(tree, found[0]).parents
     if not start or start[0] != first.hash:
-        hint = f"; the line meets its history at {start[0][:12]}, which may be meant" if start else ""
+        hint = f"; their histories join at {start[0][:12]}, which may be what you want" if start else ""
         raise UserError(f"src:{tree}: {good} is not on the first-parent line of {bad}{hint}")
     return (first.hash, *found)
 

@@ -160,8 +160,8 @@ def place(hunk: Hunk, real: Sequence[str], squeezed: Sequence[str], shift: int, 
                     raise Misfit(str(error), ambiguous=True) from None
                 if len(places) > 1:
                     shown = ", ".join(str(p.at + 1) for p in sorted(places, key=lambda p: p.at)[:4])
-                    raise Misfit(f"fits at more than one place (lines {shown}): ambiguous", ambiguous=True)
+                    raise Misfit(f"applies at more than one place (lines {shown}): ambiguous", ambiguous=True)
                 if places:
                     return replace(places[0], offset=places[0].at - trim[0] - stated)
     why = _why(hunk, search.lines, real, squeezed, stated + shift)
-    raise Misfit(f"does not fit within {MAX_OFFSET} lines and 1 line of fuzz: {why}")
+    raise Misfit(f"does not apply within an offset of {MAX_OFFSET} lines and fuzz 1: {why}")

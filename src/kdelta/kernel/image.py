@@ -96,7 +96,7 @@ def _lz4(data: bytes) -> bytes:
 
 
 def _lzo(_: bytes) -> bytes:
-    raise _Packed("it is packed with LZO, which kdelta does not unpack")
+    raise _Packed("it is compressed with LZO, which kdelta does not support")
 
 
 _PACKERS: tuple[tuple[bytes, Callable[[bytes], bytes]], ...] = (
@@ -121,7 +121,7 @@ def _unpack(payload: bytes) -> bytes:
                 raise _Packed(f"its payload is damaged ({error})") from None
     if payload.startswith(elf.MAGIC):
         return payload
-    raise _Packed(f"its payload starts with {payload[:4].hex() or 'nothing'}, which no known packing does")
+    raise _Packed(f"its payload starts with {payload[:4].hex() or 'nothing'}, which is no known compression format")
 
 
 def embedded_config(plain: bytes) -> str | None:
@@ -175,7 +175,7 @@ def _bzimage(name: str, data: bytes) -> Unpacked:
             raise UserError(f"{name}: {error}") from None
         return Unpacked(arch="x86_64", form="bzImage", release=release, boot=data, plain=None, why_packed=str(error))
     except elf.ElfError as error:
-        raise UserError(f"{name}: its payload is no usable kernel: {error}") from None
+        raise UserError(f"{name}: its payload is not a usable kernel: {error}") from None
     if file.machine != "x86_64":
         raise UserError(f"{name}: a kernel for {file.machine}; kdelta boots x86_64 and arm64")
     return Unpacked(arch="x86_64", form="bzImage", release=release or _banner(plain), boot=data, plain=plain)

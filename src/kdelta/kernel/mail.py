@@ -160,12 +160,12 @@ def _mail(piece: bytes, name: str) -> PatchMail | None:
     """The patch in one message, None where it has no hunk (a cover letter, a discussion)."""
     if _HEADER.match(piece):
         if any(match.end() - match.start() > _CONTENT_TYPE_BYTES for match in _CONTENT_TYPE.finditer(piece)):
-            raise UserError(f"patch {name}: a mail with a Content-Type longer than any mail's; save its text alone")
+            raise UserError(f"patch {name}: its Content-Type header is implausibly long; save the plain text only")
         try:
             message = email.message_from_bytes(re.sub(rb"\A\s*>?From [^\n]*\n", b"", piece.lstrip()))
             texts, subject = _texts(message), _subject(message)
         except RecursionError:
-            raise UserError(f"patch {name}: a mail with parts in parts in parts; save its text alone") from None
+            raise UserError(f"patch {name}: its MIME parts are nested too deeply; save the plain text only") from None
     else:
         texts, subject = [_unescaped(_decode(piece, None).replace("\r\n", "\n"))], ""
     with_hunks = [text for text in texts if _HUNK.search(text)]

@@ -125,7 +125,7 @@ def load(kernel: Kernel) -> SymbolTable | NoSymbols:
     if path is None:
         return NoSymbols(f"no image of {kernel.label} is readable here")
     if _packed(kernel):
-        return NoSymbols("its image could not be unpacked, so no name can be held against its code")
+        return NoSymbols("its image could not be unpacked, so no name can be checked against its code")
     found = _remembered(cached_path(path), lambda: symbols.from_image(path.read_bytes()))
     if isinstance(found, SymbolTable):
         return found

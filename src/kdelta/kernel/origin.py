@@ -138,7 +138,9 @@ def _changes(root: Path, env: dict[str, str]) -> tuple[dict[str, File], list[str
     for name in sorted({*changed.split(b"\0"), *new} - {b""}):
         path, at = decode(name), root / os.fsdecode(name)
         if at.is_symlink() or at.is_dir():
-            raise UserError(f"{root}: the uncommitted {path} is a link or a folder: commit it, and name the ref (@REF)")
+            raise UserError(
+                f"{root}: the uncommitted {path} is a link or a directory: commit it, and name the ref (@REF)"
+            )
         if not at.exists():
             files[path] = File(None)
         elif name in new and at.stat().st_size > _UNTRACKED_BYTES:
@@ -252,18 +254,18 @@ def look(target: str, ref: str) -> Seen:
     """The tree that ``src:TARGET[@REF]`` names; nothing of it is copied or hashed.
 
     Raises:
-        UserError: no such folder, not a kernel, an unknown ref.
+        UserError: no such directory, not a kernel, an unknown ref.
     """
     path = Path(target).expanduser()
     try:
         if not path.is_dir():
-            raise UserError(f"src:{target}: {'not a folder' if path.exists() else 'no such folder'}")
+            raise UserError(f"src:{target}: {'not a directory' if path.exists() else 'no such directory'}")
         path = path.resolve()
         os.listdir(path)
         git_dir = _git_dir(path)
         if git_dir is None:
             if ref:
-                raise UserError(f"src:{target}@{ref}: {path} is no git repository, so it has no refs")
+                raise UserError(f"src:{target}@{ref}: {path} is not a git repository, so it has no refs")
             makefile = path / "Makefile"
             text = makefile.read_text("utf-8", "replace") if makefile.is_file() else ""
             return Seen(path=path, version=version_of(text, f"src:{target}"))
@@ -278,7 +280,7 @@ def from_path(target: str, ref: str) -> Origin:
     """The origin that ``src:TARGET[@REF]`` names.
 
     Raises:
-        UserError: no such folder, not a kernel, an unknown ref.
+        UserError: no such directory, not a kernel, an unknown ref.
     """
     seen = look(target, ref)
     path = seen.path

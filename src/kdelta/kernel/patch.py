@@ -110,15 +110,15 @@ def _notes(change: Change, placed: list[Placed], name: str) -> list[str]:
     for hunk, found in zip(change.hunks, placed, strict=True):
         where = f"patch {name}: {change.path} hunk {hunk.number}"
         if found.fuzz:
-            notes.append(f"{where} fits only without its outermost context line (fuzz 1), at line {found.at + 1}")
+            notes.append(f"{where} applied at line {found.at + 1} with fuzz 1")
         elif found.offset:
-            notes.append(f"{where} fits {found.offset:+d} lines from where it says")
+            notes.append(f"{where} applied with an offset of {found.offset:+d} lines")
         if found.blanks:
-            notes.append(f"{where}: the mail lost blank lines; where they stand among the added ones is not sure")
+            notes.append(f"{where}: the mail lost blank lines; where they belong among the added lines is uncertain")
         if found.guessed:
-            notes.append(f"{where}: the mail lost white space; that of {found.guessed} added lines is rebuilt")
+            notes.append(f"{where}: the mail lost whitespace; that of {found.guessed} added lines is reconstructed")
         elif found.repaired:
-            notes.append(f"{where}: the mail lost white space; taken from the tree")
+            notes.append(f"{where}: the mail lost whitespace; restored from the tree")
     return notes
 
 
@@ -139,7 +139,7 @@ def _before(change: Change, read: Read, name: str) -> str:
 def _made(change: Change, before: str, placed: list[Placed], name: str) -> dict[str, File]:
     after = _result(before, placed)
     if change.new is None and after:
-        raise UserError(f"patch {name}: {change.old} would be removed, but has lines that the patch does not know")
+        raise UserError(f"patch {name}: {change.old} would be removed, but has lines that the patch does not have")
     files: dict[str, File] = {}
     if change.old and change.old != change.new:
         files[change.old] = File(None)
@@ -219,12 +219,12 @@ def _fits(changes: tuple[Change, ...], read: Read, name: str) -> bool:
 def _already_there(changes: tuple[Change, ...], read: Read, name: str) -> str:
     """Why the patch seems to be in the tree already, or ""."""
     if _fits(reverse(changes), read, name):
-        return "it can be taken out exactly"
+        return "it reverts cleanly"
     names = added_identifiers(c for c in changes if c.new)
     text = "\n".join(read(c.new) or "" for c in changes if c.new)
     present = sorted(names & set(_WORD.findall(text)))
     if names and len(present) == len(names):
-        return f"the names it adds are there ({', '.join(present[:4])}{', ...' if len(present) > 4 else ''})"
+        return f"the names it adds exist ({', '.join(present[:4])}{', ...' if len(present) > 4 else ''})"
     return ""
 
 
@@ -244,9 +244,9 @@ def apply(mail: PatchMail, read: Read, *, take_out: bool = False) -> Applied:
         if take_out:
             if _fits(changes, read, mail.name):
                 raise UserError(
-                    f"patch {mail.name}: cannot be taken out, it is not in this tree (it would apply)"
+                    f"patch {mail.name}: cannot be reverted, it is not in this tree (it would apply)"
                 ) from None
-            raise UserError(f"{error}; so it cannot be taken out") from None
+            raise UserError(f"{error}; so it cannot be reverted") from None
         if why := _already_there(changes, read, mail.name):
             hint = f"measure it the other way round, with -{mail.name} as the baseline"
             raise UserError(f"patch {mail.name}: already merged in this tree: {why}; {hint}") from None

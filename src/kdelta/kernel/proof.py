@@ -50,7 +50,7 @@ class Claim(Struct, frozen=True, kw_only=True):
 
 def _bounds(image: Image, claim: Claim) -> str:
     if not claim.ranges:
-        return "the bounds of the code (_stext, _etext) have no names"
+        return "_stext and _etext, the bounds of the code, are missing"
     if not len(claim.addresses):
         return "no function lies in the code"
     low = min(segment.address for segment in image.segments if segment.address >> 63)
@@ -83,7 +83,7 @@ def _calls(image: Image, claim: Claim) -> str:
         inside |= (led >= low - base) & (led < high - base)
     led = led[inside]
     if len(led) < _LEAST_CALLS:
-        return f"there are only {len(led)} direct calls to check the names by"
+        return f"there are only {len(led)} direct calls to check the names against"
     hits = int(np.isin(led, (claim.addresses - np.uint64(base)).astype(np.int64)).sum())
     if hits < _LEAST_SHARE * len(led):
         return f"only {100 * hits / len(led):.0f} % of the direct calls lead to the start of a function"
@@ -112,7 +112,7 @@ def _kin(image: Image, claim: Claim) -> str:
     others = np.delete(counts, _SHIFTS, axis=0).max(axis=0)
     wrong = counts[_SHIFTS] < _TIMES * others
     if wrong.any():
-        return "names and code do not match: its functions call each other as if other names stood there"
+        return "names and code do not match: its functions call each other as if they had other names"
     return ""
 
 

@@ -62,7 +62,7 @@ def _verify(path: Path) -> None:
         [_program("rpmkeys"), "--checksig", "--nosignature", str(path.absolute())], capture_output=True, check=False
     )
     if run.returncode:
-        raise UserError(f"{path}: damaged, it does not have its own digests; is the download complete?")
+        raise UserError(f"{path}: damaged, its digests do not match; is the download complete?")
 
 
 def read_kernel(path: Path) -> KernelFiles:

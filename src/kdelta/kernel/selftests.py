@@ -56,7 +56,7 @@ def check_names(names: Sequence[str]) -> tuple[str, ...]:
     """
     for name in names:
         if not _NAME.match(name):
-            raise UserError(f"selftests {name!r}: a suite is a folder of {FOLDER}, such as pidfd")
+            raise UserError(f"selftests {name!r}: a suite is a directory of {FOLDER}, such as pidfd")
     if not names:
         raise UserError("selftests: name a suite or several, as in pidfd,clone3,proc")
     return tuple(dict.fromkeys(names))

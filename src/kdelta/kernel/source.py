@@ -260,7 +260,7 @@ def _resolve(spec: KernelSpec, steps: tuple[Step, ...], origin: Origin, progress
                 known = _recall(key)
     if known is None:
         raise HostError(
-            f"{spec.text}: the image vanished after it was built; is another program cleaning {cache.root()}?"
+            f"{spec.text}: the image disappeared after it was built; is another program cleaning {cache.root()}?"
         )
     built, stored = known
     for note in built.notes:

@@ -168,7 +168,7 @@ def from_image(data: bytes) -> SymbolTable | NoSymbols:
             first = first or found
     except (elf.ElfError, memory.ImageError, kallsyms.KallsymsError) as error:
         return first or NoSymbols(str(error))
-    return first or NoSymbols("it carries no names")
+    return first or NoSymbols("it has no symbols")
 
 
 def from_text(lines: Iterable[str], source: Source, data: bytes) -> SymbolTable | NoSymbols:
@@ -178,7 +178,7 @@ def from_text(lines: Iterable[str], source: Source, data: bytes) -> SymbolTable 
     """
     rows = [(int(m[1], 16), m[2], m[3]) for line in lines if (m := _LINE.match(line.rstrip("\r\n")))]
     if not any(address for address, _, _ in rows):
-        return NoSymbols("it tells no addresses (kptr_restrict, or a stub)")
+        return NoSymbols("it shows no addresses (kptr_restrict, or a stub)")
     addresses = np.array([row[0] for row in rows], dtype=np.uint64)
     order = np.argsort(addresses, kind="stable")
     ordered = [rows[i] for i in order.tolist()]

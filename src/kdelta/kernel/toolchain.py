@@ -61,7 +61,8 @@ def probe(arch: Arch) -> Toolchain:
         )
     prefix = prefix_for(arch)
     versions = [
-        decode(run([prefix + tool, "--version"], "asking for versions")).splitlines()[0] for tool in ("gcc", "ld")
+        decode(run([prefix + tool, "--version"], "reading the versions of gcc and ld")).splitlines()[0]
+        for tool in ("gcc", "ld")
     ]
     return Toolchain(
         arch=arch,

@@ -46,7 +46,7 @@ def checked(root: Path, path: str) -> Path:
         if at.is_symlink():
             raise UserError(f"refused: {path} goes through the symbolic link {at.relative_to(root)} of the tree")
     if at.is_dir():
-        raise UserError(f"refused: {path} is a folder in the tree, not a file")
+        raise UserError(f"refused: {path} is a directory in the tree, not a file")
     return at
 
 

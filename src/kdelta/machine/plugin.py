@@ -67,7 +67,7 @@ def build(cache: Path) -> Path:
     except OSError as error:
         raise HostError(f"plugin: cannot write below {cache}: {error.strerror or error}") from None
     except subprocess.TimeoutExpired:
-        raise HostError(f"plugin: {gcc} needed more than {_COMPILE_LIMIT_S} s to compile {folder}") from None
+        raise HostError(f"plugin: {gcc} took more than {_COMPILE_LIMIT_S} s to compile {folder}") from None
     return target
 
 

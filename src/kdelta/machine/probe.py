@@ -44,7 +44,7 @@ def find_qemu(name: str, arch: str, chosen: str = "") -> Qemu:
         raise HostError(f"{path} does not run: {error}") from None
     match = re.search(r"version ((\d+)\.(\d+)[^\n]*)", done.stdout)
     if match is None:
-        raise HostError(f"{path} is no QEMU: {(done.stdout + done.stderr).strip()[:200]}")
+        raise HostError(f"{path} is not QEMU: {(done.stdout + done.stderr).strip()[:200]}")
     return Qemu(path=path, version=(int(match.group(2)), int(match.group(3))), text=match.group(1))
 
 
@@ -69,13 +69,13 @@ def decide_accel(
         HostError: the user demanded KVM and it does not work.
     """
     if wanted == "off":
-        return "tcg", "emulation, as asked for"
+        return "tcg", "emulation, as requested"
     host = os.uname().machine
     if arch != {"aarch64": "arm64"}.get(host, host):
         return "tcg", f"emulation: the guest is {arch}, the host {host}"
     if not kvm_opens():
         if wanted == "on":
-            raise HostError("KVM was asked for, but /dev/kvm cannot be opened: add your user to the group kvm")
+            raise HostError("KVM was requested, but /dev/kvm cannot be opened: add your user to the group kvm")
         return "tcg", "emulation: there is no usable /dev/kvm"
     memory = cache / "kvm.json"
     known: dict[str, str] = msgspec.json.decode(memory.read_bytes()) if memory.exists() else {}
@@ -87,5 +87,5 @@ def decide_accel(
     if known["works"] == "yes":
         return "kvm", "KVM"
     if wanted == "on":
-        raise HostError(f"KVM was asked for, but it cannot run a stock guest here: {known['why']}")
+        raise HostError(f"KVM was requested, but it cannot run a stock guest here: {known['why']}")
     return "tcg", f"emulation: /dev/kvm opens but cannot run a stock guest ({known['why']})"

@@ -55,7 +55,7 @@ class Monitor:
             except OSError as error:
                 raise HostError(f"QEMU's monitor went silent: {error}") from None
             if not chunk:
-                raise HostError("QEMU ended while its monitor was in use")
+                raise HostError("QEMU exited while its monitor was in use")
             self._buffer += chunk
         line, self._buffer = self._buffer.split(b"\n", 1)
         message: dict[str, Any] = msgspec.json.decode(line)

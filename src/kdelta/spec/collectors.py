@@ -73,7 +73,7 @@ def choose(text: str, known: Mapping[str, Collector]) -> tuple[Collector, ...]:
         if name not in known:
             close = get_close_matches(name, known, 1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise UserError(f"{name!r} is nothing to trace; there are {', '.join(known)}{hint}")
+            raise UserError(f"cannot trace {name!r}; one of {', '.join(known)}{hint}")
         if names.count(name) > 1:
             raise UserError(f"{name!r} is given twice")
     return tuple(known[name] for name in names)

@@ -60,7 +60,7 @@ def _split_options(text: str) -> tuple[str, dict[str, str]]:
         if not equals or key not in _OPTIONS:
             raise UserError(f"kernel {text!r}: unknown option {key!r}; one of {', '.join(_OPTIONS)} (as key=value)")
         if key in options:
-            raise UserError(f"kernel {text!r}: option {key!r} given twice")
+            raise UserError(f"kernel {text!r}: option {key!r} was given twice")
         options[key] = value
     return source, options
 

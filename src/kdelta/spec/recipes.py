@@ -108,9 +108,9 @@ def parse(text: str, where: str) -> Recipe:
 
 def _kernels_complaint(kernels: Kernels) -> str:
     if kernels.patch and not kernels.tree:
-        return "patch needs a tree that it is for, as in src:debian:6.12"
+        return "patch needs the tree it applies to, as in src:debian:6.12"
     if kernels.patch and kernels.patched:
-        return "patch and patched exclude each other"
+        return "patch and patched cannot be combined"
     return "" if kernels.patch or kernels.baseline else "baseline is missing"
 
 
@@ -123,7 +123,7 @@ def _complaint(claim: Claim) -> str:
     if claim.on != "both" and not claim.from_case:
         return "on needs from_case: a claim about one kernel compares two cases"
     if claim.from_case and claim.function:
-        return "from_case and function exclude each other"
+        return "from_case and function cannot be combined"
     if claim.needs or claim.selftests or claim.same or claim.percent is not None:
         return ""
     if claim.before is None or (claim.after is None and claim.before != 0):
@@ -161,7 +161,7 @@ def obstacle(claim: Claim, recipe: Recipe, setting: Setting) -> str:
     if claim.function and setting.mode == "timed":
         return "needs exact mode, which sees functions: leave out --timed"
     if setting.mode == "exact" and not claim.exact:
-        return "needs times or memory figures, which exact mode does not take: add --timed"
+        return "needs times or memory figures, which exact mode does not measure: add --timed"
     return ""
 
 

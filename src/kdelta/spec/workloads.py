@@ -201,7 +201,7 @@ class Workload(Struct, frozen=True, kw_only=True):
                 if params[other] not in values:
                     allowed = "|".join(values)
                     raise UserError(
-                        f"case {self.name}: {name}= means nothing with {other}={params[other]}; "
+                        f"case {self.name}: {name}= has no effect with {other}={params[other]}; "
                         f"add {other}={allowed} or leave {name} out"
                     )
         knobs = ",".join(f"{k}={self.params[k].show(v)}" for k, v in special.items())
@@ -220,7 +220,7 @@ def _complaint(entry: Entry) -> str:
     """What is wrong with ``entry`` beyond its types, or ""."""
     for name, param in entry.params.items():
         if name in RESERVED:
-            return f"params.{name}: the name belongs to the harness; choose another"
+            return f"params.{name}: the name is reserved for the harness; choose another"
         if (param.type == "choice") != bool(param.choices):
             return f"params.{name}: choices are needed for type choice, and only there"
         if param.type in ("int", "size") and (param.min is None or param.max is None):
@@ -286,7 +286,7 @@ def load(path: Path) -> Workload:
     if entry.name != path.stem:
         raise UserError(f"workload {path}: name is {entry.name!r}; it must be the file's, {path.stem!r}")
     if not source.is_file():
-        raise UserError(f"workload {path}: {source.name} is missing beside it")
+        raise UserError(f"workload {path}: {source.name} is missing next to it")
     return _workload(entry, source, entry.name, entry.title)
 
 
@@ -314,7 +314,7 @@ def catalogue(extra_dirs: Iterable[Path] = ()) -> dict[str, Workload]:
     found: dict[str, Workload] = {}
     for folder in (shipped("guest") / "workloads", *map(Path, extra_dirs)):
         if not folder.is_dir():
-            raise UserError(f"workloads {folder}: no such folder")
+            raise UserError(f"workloads {folder}: no such directory")
         for workload in itertools.chain(map(load, sorted(folder.glob("*.toml"))), _wis(folder)):
             if workload.name in found:
                 other = found[workload.name].source_path

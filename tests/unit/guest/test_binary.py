@@ -169,7 +169,7 @@ def test_testcases_whose_names_cannot_be_told_apart_are_refused(cache: Path, tmp
     folder = _folder(tmp_path / "wis")
     for name in ("a-b.c", "a.b.c"):
         (folder / name).write_text(PLAIN)
-    with pytest.raises(UserError, match="too close to"):
+    with pytest.raises(UserError, match="too similar to"):
         binary.build("x86_64", cache=cache, wis_dir=folder)
     (folder / "a-b.c").rename(folder / 'a"b.c')
     with pytest.raises(UserError, match="rename it"):
@@ -177,7 +177,7 @@ def test_testcases_whose_names_cannot_be_told_apart_are_refused(cache: Path, tmp
 
 
 def test_a_folder_that_is_not_there_is_the_users_error(cache: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no such folder"):
+    with pytest.raises(UserError, match="no such directory"):
         binary.build("x86_64", cache=cache, wis_dir=tmp_path / "nowhere")
 
 

@@ -30,5 +30,5 @@ def test_an_exact_job_carries_repetitions_and_operations() -> None:
 
 @pytest.mark.parametrize("params", [{"a": "b c"}, {"a": "x\ny"}, {"reps": "9"}, {"a": ""}, {"a": "\x1b"}])
 def test_a_parameter_that_could_break_the_list_is_refused(params: dict[str, str]) -> None:
-    with pytest.raises(UserError, match="cannot be handed to a guest"):
+    with pytest.raises(UserError, match="cannot be passed to a guest"):
         text("timed", **params)

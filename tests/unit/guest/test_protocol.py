@@ -44,7 +44,7 @@ def test_carriage_returns_and_foreign_lines_do_not_harm() -> None:
         (lambda s: s.replace(line(1, DONE), b""), "failed", "is missing"),
         (lambda s: s.replace(line(0, HELLO), line(0, '{"t":"what"}')), "failed", "does not fit the protocol"),
         (lambda s: b"", "lost", "no record"),
-        (lambda s: b"\x00\xff garbage \n" * 5, "failed", "no text"),
+        (lambda s: b"\x00\xff garbage \n" * 5, "failed", "not text"),
         (lambda s: line(0, HELLO) + line(1, '{"t":"end","records":7}'), "lost", "counts 7"),
     ],
 )

@@ -96,9 +96,9 @@ def test_what_came_out_otherwise_is_listed() -> None:
     wanted = Request(options={"A": "y", "B": "n", "C": "64", "D": '""', "E": "n", "F": "y", "G": '"x"'})
     got = 'CONFIG_A=y\nCONFIG_B=y\nCONFIG_C=8\nCONFIG_D=""\nCONFIG_G="x"\n'
     assert config_fragment.unmet(wanted, got) == (
-        "CONFIG_B: asked for n, got y",
-        "CONFIG_C: asked for 64, got 8",
-        "CONFIG_F: asked for y, got n (does not exist, or something it needs is off)",
+        "CONFIG_B: requested n, got y",
+        "CONFIG_C: requested 64, got 8",
+        "CONFIG_F: requested y, got n (does not exist, or a dependency is off)",
     )
 
 

@@ -54,5 +54,5 @@ def test_a_patch_of_comments_leaves_the_code_identical(base: Kernel) -> None:
 def test_a_patch_that_does_not_compile_and_one_that_is_not_there_have_clear_answers(base: Kernel) -> None:
     with pytest.raises(HostError, match=r"the patch does not compile: .*fs/pipe\.c:452:.*totl_len"):
         built("pipe-broken.patch")
-    with pytest.raises(UserError, match="cannot be taken out, it is not in this tree"):
+    with pytest.raises(UserError, match="cannot be reverted, it is not in this tree"):
         resolve_source(parse_kernel(f"src:debian:6.12-{DATA / 'pipe-loop.patch'}"))

@@ -114,7 +114,7 @@ def test_lost_blank_lines_beside_added_ones_are_told_of() -> None:
     lines = mangling.diff(old, new, PATH)
     made = applied(mangling.mail(mangling.BLANKS["blank lines lost"](lines)), old)
     assert lines_with_text(made.files[PATH].text) == lines_with_text(new)
-    assert any("lost blank lines; where they stand" in note for note in made.notes)
+    assert any("lost blank lines; where they belong" in note for note in made.notes)
 
 
 def test_context_that_begins_with_a_sign_is_known_though_its_blank_is_lost() -> None:
@@ -164,7 +164,7 @@ def test_a_mail_that_ends_inside_a_hunk_says_where_and_what_is_whole(lost: int) 
 
 def test_lines_all_alike_are_refused_before_they_take_long() -> None:
     lines = ["--- a/fs/a.c", "+++ b/fs/a.c", "@@ -1,2000 +1,2000 @@", *["x"] * 1999, "-y", "+z"]
-    with pytest.raises(UserError, match="too many lines alike"):
+    with pytest.raises(UserError, match="too many similar lines"):
         result(("\n".join(lines) + "\n").encode(), "x\n" * 50_000)
 
 

@@ -90,7 +90,7 @@ def test_collapsed_tabs_are_taken_from_the_tree_and_added_lines_are_indented_aga
     assert re.sub(r"\s+", " ", text) == re.sub(r"\s+", " ", NEW)
     assert "\tif (total) {\n\t\tpr_debug(" in text
     assert "\n\t}\n" in text
-    assert "lost white space" in made.notes[0]
+    assert "lost whitespace" in made.notes[0]
 
 
 def test_the_clean_diff_of_a_repaired_patch_applies_with_git(tmp_path: Path) -> None:
@@ -131,12 +131,12 @@ def test_a_moved_place_is_found_and_said() -> None:
     moved = "/* line */\n" * 30 + OLD
     made = applied(diff(OLD, NEW), {"fs/a.c": moved})
     assert made.files["fs/a.c"].text == "/* line */\n" * 30 + NEW
-    assert "fits +30 lines from where it says" in made.notes[0]
+    assert "applied with an offset of +30 lines" in made.notes[0]
 
 
 def test_a_place_that_is_too_far_is_refused_with_file_and_hunk() -> None:
     with pytest.raises(
-        UserError, match=r"my.patch: fs/a.c hunk 1 \(@@ -\d+,\d+ \+\d+,\d+ @@\) does not fit within 200"
+        UserError, match=r"my.patch: fs/a.c hunk 1 \(@@ -\d+,\d+ \+\d+,\d+ @@\) does not apply within an offset of 200"
     ):
         applied(diff(OLD, NEW), {"fs/a.c": "/* line */\n" * 300 + OLD})
 
@@ -154,7 +154,7 @@ def test_one_line_of_fuzz_is_accepted_and_said() -> None:
     assert " \tif (value < 0)\n" in change
     made = applied(change, {"fs/a.c": tree})
     assert made.files["fs/a.c"].text == tree.replace("value + 1", "value + 2")
-    assert "without its outermost context line (fuzz 1)" in made.notes[0]
+    assert "with fuzz 1" in made.notes[0]
     assert "-\treturn value + 1;" in made.diff
 
 
@@ -166,14 +166,14 @@ def test_two_lines_of_drift_are_refused_with_the_line_that_differs() -> None:
 
 
 def test_a_patch_that_is_in_the_tree_is_called_merged() -> None:
-    with pytest.raises(UserError, match=r"already merged in this tree: it can be taken out exactly; .*-my.patch"):
+    with pytest.raises(UserError, match=r"already merged in this tree: it reverts cleanly; .*-my.patch"):
         applied(diff(OLD, NEW), {"fs/a.c": NEW})
 
 
 def test_a_merged_patch_is_told_by_the_names_it_adds_when_the_tree_has_moved_on() -> None:
     new = OLD.replace("\treturn total;\n", "\tstash_total_cache(thing);\n\treturn total;\n")
     moved_on = new.replace("mutex_unlock", "mutex_release").replace("return total;", "return stash_total_cache(thing);")
-    with pytest.raises(UserError, match=r"already merged .*the names it adds are there \(stash_total_cache\)"):
+    with pytest.raises(UserError, match=r"already merged .*the names it adds exist \(stash_total_cache\)"):
         applied(diff(OLD, new), {"fs/a.c": moved_on})
 
 
@@ -183,7 +183,7 @@ def test_a_patch_is_taken_out() -> None:
 
 
 def test_taking_out_what_is_not_there_says_that_it_would_apply() -> None:
-    with pytest.raises(UserError, match="cannot be taken out, it is not in this tree"):
+    with pytest.raises(UserError, match="cannot be reverted, it is not in this tree"):
         applied(diff(OLD, NEW), {"fs/a.c": OLD}, take_out=True)
 
 

@@ -100,7 +100,7 @@ def test_without_a_config_only_what_functions_prove_is_known(tmp_path: Path) -> 
     ("text", "why"),
     [
         ("/nonexistent/bzImage", "No such file"),
-        ("{tmp}", "is a folder"),
+        ("{tmp}", "is a directory"),
         ("deb:/nonexistent.deb", "no such file"),
         ("debian:6.12,config=x", "config= needs"),
         ("running,cmdline=quiet", "started with"),

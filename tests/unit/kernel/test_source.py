@@ -233,7 +233,7 @@ def test_an_option_that_could_not_be_had_is_named(tree: Path, tmp_path: Path) ->
     kernel = source.resolve_source(parse_kernel(f"src:{tree},config={tmp_path / 'mine.config'}"))
     notes = source.built_facts(parse_kernel(f"src:{tree},config={tmp_path / 'mine.config'}")).notes
     assert [note for note in notes if "NOSUCH" in note] == [
-        "CONFIG_NOSUCH: asked for y, got n (does not exist, or something it needs is off)"
+        "CONFIG_NOSUCH: requested y, got n (does not exist, or a dependency is off)"
     ]
     base = source.resolve_source(parse_kernel(f"src:{tree}"))
     assert source.config_differences(base, kernel) == ("CONFIG_EXTRA: n -> y", "CONFIG_KSM: y -> n")
@@ -317,9 +317,9 @@ def test_a_crash_while_a_patch_is_laid_loses_nothing(
 def test_what_is_no_kernel_tree_is_refused(tmp_path: Path, tree: Path) -> None:
     (tmp_path / "empty").mkdir()
     for text, why in (
-        ("nowhere", "no such folder"),
+        ("nowhere", "no such directory"),
         ("empty", "not a kernel source"),
-        ("linux@v9", "no git repository"),
+        ("linux@v9", "not a git repository"),
     ):
         with pytest.raises(UserError, match=why):
             source.resolve_source(parse_kernel(f"src:{tmp_path}/{text}"))

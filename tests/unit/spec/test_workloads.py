@@ -131,7 +131,7 @@ def test_a_case_that_cannot_be_is_refused_with_the_remedy(
         ("window:ns_per_op", "window:ns", "$.metrics[0].source"),
         ("default = 2", "default = 9", "between 1 and 8"),
         ("max = 8", "", "needs min and max"),
-        ("[params.count]", "[params.windows]", "belongs to the harness"),
+        ("[params.count]", "[params.windows]", "reserved for the harness"),
         ('type = "int"', 'type = "choice"', "choices are needed"),
         ('help = "how many"', 'help = "x"\nonly_with = { shape = ["round"] }', "only_with names shape"),
         ('name = "mine"', 'name = "other"', "it must be the file's"),
@@ -162,7 +162,7 @@ def test_an_entry_without_its_c_file_and_a_missing_folder_are_refused(tmp_path: 
     (tmp_path / "mine.c").unlink()
     with pytest.raises(UserError, match=r"mine\.c is missing"):
         catalogue([tmp_path])
-    with pytest.raises(UserError, match="no such folder"):
+    with pytest.raises(UserError, match="no such directory"):
         catalogue([tmp_path / "nowhere"])
 
 

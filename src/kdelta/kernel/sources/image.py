@@ -59,7 +59,7 @@ def check(spec: KernelSpec) -> None:
     """
     path = Path(spec.target).expanduser()
     if path.is_dir():
-        raise UserError(f"kernel {spec.text!r}: {path} is a folder; name an image in it, or src:{path} to build it")
+        raise UserError(f"kernel {spec.text!r}: {path} is a directory; name an image in it, or src:{path} to build it")
     try:
         size = path.stat().st_size
         if not path.is_file():
@@ -69,7 +69,7 @@ def check(spec: KernelSpec) -> None:
         why = getattr(error, "strerror", None) or error
         raise UserError(f"kernel {spec.text!r}: cannot read {path}: {why}") from None
     if size > image.LIMIT_BYTES:
-        raise UserError(f"{path}: {size >> 20} MiB are no kernel image")
+        raise UserError(f"{path}: {size >> 20} MiB is too large for a kernel image")
 
 
 def _resolve(spec: KernelSpec, _: Progress) -> Kernel:

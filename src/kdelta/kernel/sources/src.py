@@ -27,7 +27,7 @@ def _patches(body: str) -> tuple[str, tuple[PatchRef, ...]]:
 def _parse(spec: KernelSpec, body: str) -> KernelSpec:
     tree, patches = _patches(body)
     if any(not patch.path for patch in patches):
-        raise UserError(f"kernel {spec.text!r}: a patch's name is missing after + or -")
+        raise UserError(f"kernel {spec.text!r}: the patch file is missing after + or -")
     if tree.startswith("debian:"):
         target = version(spec.text, tree.removeprefix("debian:"))
         return replace(spec, kind="src-debian", target=target, patches=patches)
@@ -35,7 +35,7 @@ def _parse(spec: KernelSpec, body: str) -> KernelSpec:
     if not tree:
         raise UserError(f"kernel {spec.text!r}: src: needs a tree, as in src:./linux@mybranch")
     if ref.startswith("-"):
-        raise UserError(f"kernel {spec.text!r}: {ref!r} cannot be a git ref")
+        raise UserError(f"kernel {spec.text!r}: {ref!r} is not a valid git ref")
     return replace(spec, kind="src", target=tree, ref=ref, patches=patches)
 
 
