@@ -46,7 +46,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield server.stdout.readline().strip().rstrip("/")
             server.send_signal(signal.SIGINT)
             _, said = server.communicate(timeout=60)
-            assert said == "Ctrl-C ends it.\nkdelta serve: ended\n"  # no page complained
+            assert said == "Ctrl-C stops it.\nkdelta serve: stopped\n"  # no page complained
         finally:
             server.kill()
 

@@ -30,7 +30,9 @@ def check_writable(path: Path, option: str) -> None:
             file.unlink()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise UserError(f"{option} {path}: cannot be written ({why}); name a file in a folder of yours") from None
+        raise UserError(
+            f"{option} {path}: cannot be written ({why}); name a file in a directory you can write to"
+        ) from None
 
 
 def _path(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:

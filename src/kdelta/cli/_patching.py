@@ -32,14 +32,16 @@ def check(specs: Sequence[KernelSpec], selftests: str | None, each: bool) -> Non
     if not each:
         return
     if selftests is not None:
-        raise UserError("--each and --selftests exclude each other: gate the whole series without --each")
+        raise UserError("--each and --selftests cannot be combined: gate the whole series without --each")
     last = specs[-1]
     if last.kind not in _SOURCES or not last.patches:
-        raise UserError(f"--each: {last.text} is no source with a series; write src:TREE+series.mbox")
+        raise UserError(f"--each: {last.text} is not a source with a series; write src:TREE+series.mbox")
     first = specs[0]
     whole = first if len(specs) == 1 else msgspec.structs.replace(first, patches=last.patches)
     if len(specs) > 2 or first.patches != (last.patches if len(specs) == 1 else ()) or not _same_tree(whole, last):
-        raise UserError(f"--each: name one source with its series, or before it the same source without: {last.text}")
+        raise UserError(
+            f"--each: give one source with its series, optionally after the same source without it: {last.text}"
+        )
 
 
 def _same_tree(one: KernelSpec, other: KernelSpec) -> bool:

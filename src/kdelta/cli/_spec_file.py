@@ -45,7 +45,7 @@ def _values(path: Path, command: click.Command) -> dict[str, Any]:
             raise UserError(f"--spec {path}: unknown key {key!r}; {hint}")
         several = known[name].nargs == -1 or getattr(known[name], "multiple", False)
         if isinstance(value, dict) or (isinstance(value, list) and not several):
-            raise UserError(f"--spec {path}: {key} takes one plain value")
+            raise UserError(f"--spec {path}: {key} takes a single value")
         values[known[name].name or name] = [value] if several and not isinstance(value, list) else value
     return values
 
@@ -61,5 +61,5 @@ option = click.option(
     callback=_load,
     is_eager=True,
     expose_value=False,
-    help="Take options and kernels from a TOML file; the command line wins.",
+    help="Read options and kernels from a TOML file; the command line takes precedence.",
 )

@@ -26,9 +26,9 @@ Examples:
   kdelta bisect src:.@v6.12 src:. --case path_lookup --metric locked
   kdelta bisect --resume 20261121-1530
 
-GOOD and BAD are commits of one tree; the search goes along first parents, so a merge counts as one change. Both ends are
-measured first: where they do not differ there is nothing to find. Commits that do not build or boot are skipped. The
-commit that is found is compared with its parent once more, and the functions that changed are named.
+GOOD and BAD are commits of one tree; the search follows first parents, so a merge counts as one change. Both ends are
+measured first: if they do not differ, there is nothing to bisect. Commits that do not build or boot are skipped. The
+commit found is then compared with its parent, and the functions that changed are named.
 """
 
 
@@ -50,11 +50,11 @@ class Args(common.MeasureArgs):
 @click.argument("good", required=False)
 @click.argument("bad", required=False)
 @click.option("--timed", is_flag=True, help="Bisect by wall time in the guests, with a posterior over the commits.")
-@click.option("--metric", metavar="METRIC", help="Bisect by this metric of the case instead of its deciding one.")
+@click.option("--metric", metavar="METRIC", help="Bisect by this metric of the case instead of its primary one.")
 @click.option("--seeds", type=click.IntRange(5, 99), default=8, show_default=True, help="Exact: seeds (perturbed guests) per commit.")  # fmt: skip
 @click.option("--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed.")  # fmt: skip
-@click.option("--max-boots", type=click.IntRange(20, 10_000), default=200, show_default=True, help="Timed: then name the likely commits.")  # fmt: skip
-@click.option("--resume", metavar="EXPERIMENT", help="Go on with a bisection that was interrupted.")
+@click.option("--max-boots", type=click.IntRange(20, 10_000), default=200, show_default=True, help="Timed: maximum number of boots; then the likely commits are listed.")  # fmt: skip
+@click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted bisection.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 @common.case_options
@@ -87,12 +87,12 @@ def _search(store: Store, experiment: Experiment, progress: Progress, args: Args
     lab = bisect.Laboratory(store, experiment.id, workloads, progress)
     workload = workloads.get(experiment.cases[0].workload)
     if workload is None:
-        raise UserError(f"the workload {experiment.cases[0].workload!r} of bisection {experiment.id} is not here")
+        raise UserError(f"the workload {experiment.cases[0].workload!r} of bisection {experiment.id} was not found")
     again = f"kdelta bisect --resume {experiment.id}"
     try:
         return bisect.bisect(lab, bisect.metric_of(experiment.mode, workload, lab.plan.metric), common.now)
     except KeyboardInterrupt:
-        progress.note(f"interrupted: all finished boots are kept; go on with: {again}")
+        progress.note(f"interrupted: all finished boots are kept; continue with: {again}")
         raise
     except HostError as error:
         raise HostError(f"{error}; finished boots are kept, go on with: {again}") from None
@@ -112,7 +112,7 @@ def _base(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
     for text in (good, bad):
         spec = parse_kernel(text)
         if spec.kind != "src":
-            raise UserError(f"bisect needs commits of a git tree, as src:TREE@REF; {text!r} is none")
+            raise UserError(f"bisect needs commits of a git tree, as src:TREE@REF; {text!r} is not one")
         target = str(Path(spec.target).expanduser().resolve())
         ends.append(msgspec.structs.replace(spec, target=target, ref=spec.ref or "HEAD", label=""))
     plain = [msgspec.structs.replace(spec, text="", ref="") for spec in ends]
@@ -222,6 +222,6 @@ def _verdict(answer: Answer) -> str:
     if len(answer.suspects) == 1:
         return f"is the first commit with the change in {answer.case}, {answer.metric} ({kernels}; {answer.experiment})"
     return (
-        f"One of these {len(answer.suspects)} commits made the change in {answer.case}, {answer.metric}; which one cannot "
-        f"be decided, because those between cannot be measured or the boots are spent ({kernels}; {answer.experiment})"
+        f"One of these {len(answer.suspects)} commits changed {answer.case}, {answer.metric}; which one cannot be "
+        f"decided, because those between cannot be measured or the boots are used up ({kernels}; {answer.experiment})"
     )

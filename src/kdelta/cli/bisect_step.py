@@ -70,7 +70,7 @@ class _Step(click.Command):
 @click.option("--good", type=float, metavar="FIGURE", help="The good kernel's figure, in the metric's unit.")
 @click.option("--bad", type=float, metavar="FIGURE", help="The bad kernel's figure.")
 @click.option("--timed", is_flag=True, help="Measure wall time in the guests.")
-@click.option("--metric", metavar="METRIC", help="Another metric of the case than its deciding one.")
+@click.option("--metric", metavar="METRIC", help="Use this metric of the case instead of its primary one.")
 @click.option("--boots", type=click.IntRange(2, 1000), default=8, show_default=True, help="Timed: boots; exact takes 5 seeds.")  # fmt: skip
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 @common.case_options
@@ -108,7 +108,7 @@ def run(kernel: str, args: Args) -> int:
         numbers = [n for n in store.numbers(experiment.id) if n.metric in ("", metric.name)]
     values = [n.value for n in numbers if n.value is not None and n.state == "ok" and n.boot_state == "ok"]
     if len(values) < min(2, experiment.blocks):
-        why = next((f"{n.state}: {n.why}" for n in numbers if n.state != "ok"), "the boots gave no figure")
+        why = next((f"{n.state}: {n.why}" for n in numbers if n.state != "ok"), "the boots gave no value")
         click.echo(f"skip: {why}")
         return SKIP
     return _say(values, levels, experiment, metric)
@@ -142,7 +142,7 @@ def _levels(store: Store, args: Args, case: str, metric: Metric) -> tuple[float,
             raise UserError(f"experiment {found.id} has no figures of {case}, {metric.name} for both kernels")
         good, bad = (statistics.median(values) for values in sides.values())
     if good == bad:
-        raise UserError(f"the good and the bad figure are the same ({good:g}): nothing can be told apart")
+        raise UserError(f"the good and the bad figure are the same ({good:g}): they cannot be told apart")
     return good, bad
 
 

@@ -39,7 +39,7 @@ class Args(common.MeasureArgs):
 @click.command(epilog=EPILOG)
 @click.argument("kernel", required=False)
 @click.option("--blocks", type=click.IntRange(20, 400), default=20, show_default=True, help="Blocks of two boots.")
-@click.option("--resume", metavar="EXPERIMENT", help="Go on with an interrupted calibration.")
+@click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted calibration.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 @common.case_options
@@ -60,7 +60,7 @@ def command(kernel: str | None, **options: Any) -> int:
             if args.resume is not None:
                 experiment = store.experiment(args.resume)
                 if not isinstance(experiment.plan, plans.Calibrate):
-                    raise UserError(f"experiment {experiment.id} is no calibration; use kdelta resume")
+                    raise UserError(f"experiment {experiment.id} is not a calibration; use kdelta resume")
             else:
                 spec = parse_kernel(kernel or "")
                 if spec.is_range:
@@ -95,7 +95,7 @@ def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps({case: msgspec.to_builtins(one) for case, one in found.items()}, indent=2))
         return 0
-    click.echo(f"{'case':28}{'floor':>8}{'sd pair':>9}{'intra':>7}{'slot':>8}{'false al.':>10}  blessed")
+    click.echo(f"{'case':28}{'floor':>8}{'sd pair':>9}{'intra':>7}{'slot':>8}{'false al.':>10}  accepted")
     for case, one in found.items():
         click.echo(
             f"{case[:27]:28}{one.floor_percent:7.2f}%{one.sd_pair_percent:8.2f}%{one.intra_boot_correlation:7.2f}"

@@ -25,7 +25,7 @@ _FOLDER = click.option(
     "folders",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="A folder of will-it-scale testcases.",
+    help="A directory of will-it-scale testcases.",
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 

@@ -31,7 +31,7 @@ Examples:
   kdelta check ./my-claim.toml --timed --json
 
 Each claim is answered: reproduced, not reproduced, opposite, or not measurable here (and why). Reproduced means the same
-sign and order of size; the factor allowed stands in the recipe. docs/reference/recipes.md describes the file.
+sign and a similar size; the recipe sets the allowed factor. docs/reference/recipes.md describes the file.
 """
 
 
@@ -59,16 +59,16 @@ class Args(common.MachineArgs):
 @click.argument("recipe", required=False)
 @click.option("--list", "listing", is_flag=True, help="The shipped recipes.")
 @click.option("--patch", "patches", multiple=True, metavar="FILE", help="A patch, mail or mbox that the recipe needs; repeatable.")  # fmt: skip
-@click.option("--tree", metavar="KERNEL", help="The source that --patch is for, as in src:./linux@v6.12.")
-@click.option("--baseline", metavar="KERNEL", help="Another baseline than the recipe's.")
-@click.option("--patched", metavar="KERNEL", help="Another patched kernel than the recipe's.")
+@click.option("--tree", metavar="KERNEL", help="The source that --patch applies to, as in src:./linux@v6.12.")
+@click.option("--baseline", metavar="KERNEL", help="Use this baseline instead of the recipe's.")
+@click.option("--patched", metavar="KERNEL", help="Use this patched kernel instead of the recipe's.")
 @click.option("--timed", is_flag=True, help="Measure wall time in the guests.")
 @click.option("--exact", is_flag=True, help="Count executed instructions (default without KVM).")
 @click.option("--blocks", type=click.IntRange(8, 1000), default=12, show_default=True, help="Timed: boots per kernel.")
-@click.option("--seeds", type=click.IntRange(5, 99), default=20, show_default=True, help="Exact: the most seeds (perturbed guests) per kernel.")  # fmt: skip
+@click.option("--seeds", type=click.IntRange(5, 99), default=20, show_default=True, help="Exact: maximum number of seeds (perturbed guests) per kernel.")  # fmt: skip
 @click.option("--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed.")  # fmt: skip
 @click.option("--limit", metavar="TIME", default="5m", show_default=True, help="Time limit of one run of a case.")
-@click.option("--fresh", is_flag=True, help="Exact: measure anew, also what the store has already.")
+@click.option("--fresh", is_flag=True, help="Exact: measure again, even what the store already has.")
 @common.machine_options
 @click.option("--json", "as_json", is_flag=True, help="Print the answers as JSON (schema kdelta-check/1).")
 @_output.output_option("Write the answers to a file.")
@@ -76,7 +76,7 @@ class Args(common.MachineArgs):
 def command(recipe: str | None, listing: bool, **options: Any) -> int:
     """Check the claims of a publication: RECIPE is a shipped name or a TOML file."""
     if listing == (recipe is not None):
-        raise UserError("name one recipe, or ask for --list")
+        raise UserError("name one recipe, or use --list")
     args = Args(**options)
     if listing:
         common.write(_listing(args.as_json), args.output)
@@ -132,7 +132,7 @@ def run(recipe: Recipe, args: Args) -> int:
     from kdelta.store.store import Store
 
     if args.timed and args.exact:
-        raise UserError("--timed and --exact exclude each other")
+        raise UserError("--timed and --exact cannot be combined")
     common.seconds(args.limit, "--limit")  # refused before any kernel is fetched
     specs = _specs(recipe, args)
     check(list(specs.values()))

@@ -48,7 +48,7 @@ def command(
     with Reporter(quiet) as reporter:
         kernels = resolve_all([parse_kernel(baseline), parse_kernel(patched)], reporter)
         if len(kernels) != 2:
-            raise UserError("machine code is compared of two kernels: a range is several")
+            raise UserError("code compares two kernels; a range is several")
         reporter.step("reading the machine code")
         before, after = (images.image_of(kernel) for kernel in kernels)
     if function:
@@ -65,7 +65,7 @@ def _text(diff: CodeDiff, whole: bool, limit: int) -> str:
 
     if whole:
         return code.summary(diff, limit)
-    note = "sizes between the names of kallsyms; code that changed at the same size is not seen\n"
+    note = "sizes between kallsyms symbols; changes that keep a size are not detected\n"
     return (code.summary(diff, limit) if diff.functions else "no function differs in size\n") + note
 
 

@@ -173,7 +173,7 @@ case_options = decorate(
         "folders",
         multiple=True,
         type=click.Path(path_type=Path, exists=True, file_okay=False),
-        help="A folder of will-it-scale testcases; they become the cases wis/NAME.",
+        help="A directory of will-it-scale testcases; they become the cases wis/NAME.",
     ),
     click.option("--memcg", is_flag=True, help="Run every case in the root cgroup and in a child memcg."),
     click.option("--limit", metavar="TIME", help="Time limit of one run of a case.  [default: 60s]"),
@@ -181,7 +181,7 @@ case_options = decorate(
 pressure_option = click.option(
     "--pressure",
     metavar="NxP%",
-    help="Memory pressure beside every case: N workers of stress-ng that keep P% of the guest's memory, as in 2x60%.",
+    help="Memory pressure during every case: N stress-ng workers that hold P% of the guest's memory, as in 2x60%.",
 )
 machine_options = decorate(
     click.option(
@@ -209,18 +209,18 @@ output_options = decorate(
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON (schema kdelta/1)."),
     _output.format_option,
     _output.output_option("Write the report to a file."),
-    click.option("--all-metrics", is_flag=True, help="Show every metric, not only the deciding ones."),
-    click.option("--view", type=click.Choice(register.names()), help="Also show another tool's estimate from the same samples; it never decides."),
+    click.option("--all-metrics", is_flag=True, help="Show all metrics, not only the primary ones."),
+    click.option("--view", type=click.Choice(register.names()), help="Also show another tool's estimate from the same samples; it never affects the verdict."),
     click.option("--quiet", "-q", is_flag=True, help="No progress on standard error."),
 )  # fmt: skip
 
 
 def load_workloads(folders: Sequence[Path]) -> dict[str, Workload]:
-    """The catalogue, with a user's will-it-scale folder when one is named."""
+    """The catalogue, with a user's will-it-scale directory when one is named."""
     from kdelta.spec.workloads import catalogue
 
     if len(folders) > 1:
-        raise UserError("--workloads takes one folder at a time")
+        raise UserError("--workloads takes one directory at a time")
     return catalogue(extra_dirs=tuple(folders))
 
 
@@ -267,7 +267,7 @@ def run_experiment(store: Store, experiment: Experiment, reporter: Progress, bud
         runner.execute(job, store, reporter)
     except KeyboardInterrupt:
         done = len(store.done(experiment.id))
-        reporter.note(f"interrupted: {done} boots are kept; go on with: kdelta resume {experiment.id}")
+        reporter.note(f"interrupted: {done} boots are kept; continue with: kdelta resume {experiment.id}")
         raise
     except HostError as error:
         raise HostError(f"{error}; finished boots are kept, go on with: kdelta resume {experiment.id}") from None

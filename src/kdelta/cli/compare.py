@@ -26,8 +26,8 @@ Examples:
   kdelta compare src:debian:6.12 src:debian:6.12+my.patch --fail-on regressed:2% --selftests pidfd,clone3
   kdelta compare src:./linux@v6.12 src:./linux@v6.12+series.mbox --each
 
-The first kernel is the baseline. Without KVM the answer is exact: instructions that the kernel executes, the same every
-time. --timed asks for time instead; it stops each case as soon as it is decided.
+The first kernel is the baseline. Without KVM the mode is exact: it counts the instructions that the kernel
+executes, and repeats. --timed measures wall time instead, and stops each case as soon as it is decided.
 """
 
 
@@ -77,24 +77,30 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
 )
 @click.option("--blocks", type=click.IntRange(1, 400), help="Timed: a fixed number of blocks (boots per kernel).")
 @click.option(
-    "--max-blocks", type=click.IntRange(8, 40), help="Timed: the most blocks of the sequential plan.  [default: 20]"
+    "--max-blocks",
+    type=click.IntRange(8, 40),
+    help="Timed: maximum number of blocks of the sequential plan.  [default: 20]",
 )
-@click.option("--precision", metavar="PERCENT", help="Timed: go on until the interval is this narrow, as in 1%.")
-@click.option("--time-budget", metavar="TIME", help="Timed: start no block that would end after, as in 20m.")
+@click.option(
+    "--precision", metavar="PERCENT", help="Timed: continue until the confidence interval is this narrow, as in 1%."
+)
+@click.option(
+    "--time-budget", metavar="TIME", help="Timed: time limit; no block starts that would exceed it, as in 20m."
+)
 @click.option(
     "--seeds",
     type=click.IntRange(1, 99),
     default=20,
     show_default=True,
-    help="Exact: the most seeds (perturbed guests) per kernel; five decide counts that repeat.",
+    help="Exact: maximum number of seeds (perturbed guests) per kernel; counts that repeat need five.",
 )
 @click.option(
     "--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed."
 )
 @click.option("--rep-features", is_flag=True, help="Exact: leave ERMS/FSRM on in the guest CPU.")
 @click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")
-@click.option("--selftests", metavar="SUITE,...", help="Run the kernels' own tests first; a newly failing one closes the gate.")  # fmt: skip
-@click.option("--each", is_flag=True, help="A series in steps: which of its patches made the difference.")
+@click.option("--selftests", metavar="SUITE,...", help="Run these kernel selftests first; a new failure closes the gate.")  # fmt: skip
+@click.option("--each", is_flag=True, help="Measure a series patch by patch: which one made the difference.")
 @common.pressure_option
 @click.option(
     "--why", metavar="SET[,SET...]", help="Then trace: locks, sizes, allocs, syscalls, wakeups, hold (kdelta trace)."
@@ -147,9 +153,9 @@ def _asked(args: Args) -> tuple[Asked, Stopping]:
     from kdelta.experiment import templates
 
     if args.exact and args.pressure:
-        raise UserError("--pressure needs time to pass: it goes with --timed, not with --exact")
+        raise UserError("--pressure needs timed mode: use --timed, not --exact")
     if args.timed and args.exact:
-        raise UserError("--timed and --exact exclude each other")
+        raise UserError("--timed and --exact cannot be combined")
     args.format  # noqa: B018 - an unknown format is refused here
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
     cases = common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg, args.pressure)

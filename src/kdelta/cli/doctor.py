@@ -46,7 +46,7 @@ def _qemu(name: str, arch: str, package: str) -> Finding:
     except HostError as error:
         return Finding(name, "missing", str(error), f"apt-get install {package}")
     if not plugin.supports_plugins(found.path):
-        return Finding(name, "limited", f"QEMU {found.text} has no plugins: no exact mode", "use Debian's QEMU")
+        return Finding(name, "limited", f"QEMU {found.text} has no TCG plugins: no exact mode", "use Debian's QEMU")
     return Finding(name, "ok", f"QEMU {found.text}, with plugins: exact mode works")
 
 
@@ -61,14 +61,21 @@ def _kvm() -> Finding:
     if not os.path.exists("/dev/kvm"):
         return Finding("kvm", "limited", "no /dev/kvm: exact counts, and emulated time", "enable virtualisation")
     if not probe.kvm_opens():
-        return Finding("kvm", "limited", "/dev/kvm is not yours to open", "add your user to the group kvm")
+        return Finding("kvm", "limited", "no permission to open /dev/kvm", "add your user to the group kvm")
     memory = paths.cache_dir() / "kvm.json"
     if not memory.exists():
-        return Finding("kvm", "limited", "/dev/kvm opens; not tried yet (the first compare boots a guest under it)")
+        return Finding(
+            "kvm", "limited", "/dev/kvm can be opened; not tried yet (the first compare boots a guest under it)"
+        )
     known: dict[str, str] = msgspec.json.decode(memory.read_bytes())
     if known["works"] == "yes":
-        return Finding("kvm", "ok", "a stock guest ran under KVM: timed mode is real")
-    return Finding("kvm", "limited", f"/dev/kvm opens but ran no stock guest ({known['why']})", "exact mode needs none")
+        return Finding("kvm", "ok", "a stock guest ran under KVM: timed mode works")
+    return Finding(
+        "kvm",
+        "limited",
+        f"/dev/kvm can be opened, but no stock guest ran ({known['why']})",
+        "exact mode does not need it",
+    )
 
 
 def _builds() -> Finding:
@@ -105,7 +112,7 @@ def _governor() -> Finding:
 
     path = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     if not path.exists():
-        return Finding("frequency", "ok", "no frequency scaling is visible to this system")
+        return Finding("frequency", "ok", "no CPU frequency scaling is visible here")
     governor = path.read_text().strip()
     if governor == "performance":
         return Finding("frequency", "ok", "governor: performance")
@@ -120,7 +127,7 @@ def _perf() -> Finding:
         [program, "stat", "-x,", "-e", "instructions:u", "true"], capture_output=True, text=True, check=False
     )
     if done.returncode or "not supported" in done.stderr or "not counted" in done.stderr:
-        return Finding("pmu", "limited", "no hardware counters here: exact mode counts by emulation")
+        return Finding("pmu", "limited", "no hardware counters (PMU) here: exact mode counts by emulation")
     return Finding("pmu", "ok", "hardware counters work")
 
 
@@ -146,7 +153,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
 @click.command(epilog=EPILOG)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(as_json: bool) -> int:
-    """Say what this machine can do, with a remedy for each thing that it cannot."""
+    """Show what this machine can do, with a remedy for each thing that it cannot."""
     findings = [check() for check in CHECKS]
     if as_json:
         import json

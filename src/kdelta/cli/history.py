@@ -80,7 +80,7 @@ def show(case: str | None, metric: str | None, tag: str | None, kind: str | None
 @command.command("tag")
 @click.argument("experiment")
 @click.argument("name")
-@click.option("--remove", is_flag=True, help="Take the tag off.")
+@click.option("--remove", is_flag=True, help="Remove the tag.")
 def tag_(experiment: str, name: str, remove: bool) -> None:
     """Tag an EXPERIMENT.
 
@@ -110,9 +110,9 @@ def note(experiment: str, text: str) -> None:
 
 @command.command()
 @click.argument("experiment")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def delete(experiment: str, yes: bool) -> None:
-    """Forget an EXPERIMENT.
+    """Delete an EXPERIMENT.
 
     All its boots, samples and consoles go; kdelta export makes a copy first.
     """
@@ -129,7 +129,7 @@ def delete(experiment: str, yes: bool) -> None:
 def _nothing(case: str, metric: str | None, tag: str | None, known: list[str]) -> str:
     import difflib
 
-    wanted = f"no figure of case {plain(case, 60)!r}"
+    wanted = f"no result for case {plain(case, 60)!r}"
     wanted += f", metric {plain(metric, 40)!r}" if metric else ""
     wanted += f", tag {plain(tag, 40)!r}" if tag else ""
     close = difflib.get_close_matches(case, known, n=1)

@@ -26,9 +26,9 @@ def command(file: Path) -> None:
     with Store() as store:
         done = store.import_(file)
     if not done.created and not done.added:
-        click.echo(f"{done.id}: in the store already with all its boots; nothing was changed")
+        click.echo(f"{done.id}: already in the store with all its boots; nothing was changed")
         return
-    here = f", {done.present} were there" if done.present else ""
+    here = f", {done.present} already present" if done.present else ""
     click.echo(
         f"{done.id}: {done.added} boot{'s'[: done.added != 1]} added{here}; show it with: kdelta report {done.id}"
     )

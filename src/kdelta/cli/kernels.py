@@ -20,7 +20,7 @@ Examples:
   kdelta kernels list                       kernels in the cache
   kdelta kernels list --available           kernels in Debian's archive
   kdelta kernels fetch debian:6.12 debian:7.3/cloud
-  kdelta kernels show debian:6.12           config facts, and who needs them
+  kdelta kernels show debian:6.12           config options, and what needs them
   kdelta kernels prune --older-than 30d --size 2G
 """
 LIST_EPILOG = """\b
@@ -72,7 +72,7 @@ def command() -> None:
 
 
 @command.command("list", epilog=LIST_EPILOG)
-@click.option("--available", is_flag=True, help="Those in Debian's archive instead of those in the cache.")
+@click.option("--available", is_flag=True, help="List Debian's archive instead of the cache.")
 @click.option(
     "--arch", type=click.Choice(["x86_64", "arm64"]), default="x86_64", show_default=True, help="With --available."
 )
@@ -160,7 +160,7 @@ def _resolve(texts: tuple[str, ...], quiet: bool) -> tuple[Kernel, ...]:
 @_json
 @_quiet
 def fetch(kernels: tuple[str, ...], as_json: bool, quiet: bool) -> None:
-    """Put kernels into the cache, so that later commands need no network."""
+    """Fetch kernels into the cache, so that later commands need no network."""
     import msgspec
 
     found = _resolve(kernels, quiet or as_json)
@@ -265,11 +265,15 @@ def _size_bytes(text: str | None) -> int | None:
 
 
 @command.command("prune", epilog=PRUNE_EPILOG)
-@click.option("--older-than", default=None, metavar="AGE", help="What was not used for so long: 12h, 30d, 4w.")
-@click.option("--size", default=None, metavar="SIZE", help="The least recently used, until the rest fits: 500M, 2G.")
-@click.option("--all", "everything", is_flag=True, help="Everything that is not kept.")
-@click.option("--keep", multiple=True, metavar="RELEASE", help="Keep releases or sums that start so; repeatable.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--older-than", default=None, metavar="AGE", help="Remove what was not used for this long: 12h, 30d, 4w.")
+@click.option(
+    "--size", default=None, metavar="SIZE", help="Remove the least recently used until the rest fits: 500M, 2G."
+)
+@click.option("--all", "everything", is_flag=True, help="Remove everything that is not kept.")
+@click.option(
+    "--keep", multiple=True, metavar="RELEASE", help="Keep releases or SHA-256 sums with this prefix; repeatable."
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @_json
 def prune(
     older_than: str | None, size: str | None, everything: bool, keep: tuple[str, ...], dry_run: bool, as_json: bool

@@ -25,8 +25,8 @@ Examples:
   kdelta leaks src:debian:6.12 src:debian:6.12+my.patch --fail-on leak
   kdelta leaks debian:7.0 --case lifetimes:path=clone3_eagain --case pipe --ops 2000
 
-Each case lives several times over, on failing paths too; after each life the settled guest's objects are counted. A leak
-grows with every batch by half an object per operation or more, and comes before any verdict on speed.
+Each case is set up, run and torn down several times, error paths included; after each batch the objects left in the idle
+guest are counted. A leak grows in every batch by half an object per operation or more, and outranks any verdict on speed.
 """
 _WIDTH = 72
 _CASE, _KERNEL = 36, 14
@@ -47,9 +47,9 @@ class Args(common.MeasureArgs):
 
 @click.command(epilog=EPILOG)
 @click.argument("kernels", nargs=-1, required=True, metavar="KERNEL...")
-@click.option("--ops", type=click.IntRange(100, 1_000_000), default=500, show_default=True, help="Operations of a batch.")  # fmt: skip
-@click.option("--batches", type=click.IntRange(2, 64), default=3, show_default=True, help="Batches that are counted.")
-@click.option("--boots", type=click.IntRange(1, 100), default=1, show_default=True, help="Boots of each kernel; a leak shows in all.")  # fmt: skip
+@click.option("--ops", type=click.IntRange(100, 1_000_000), default=500, show_default=True, help="Operations per batch.")  # fmt: skip
+@click.option("--batches", type=click.IntRange(2, 64), default=3, show_default=True, help="Number of batches.")
+@click.option("--boots", type=click.IntRange(1, 100), default=1, show_default=True, help="Boots per kernel; a leak must show in all of them.")  # fmt: skip
 @click.option("--fail-on", type=click.Choice(["leak"]), help="Exit 4 when anything leaks.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON (schema kdelta-leaks/1).")
 @_output.output_option("Write the table to a file.")
@@ -66,7 +66,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     args = Args(**options)
     specs = [parse_kernel(text) for text in kernels]
     if any(spec.kind == "running" for spec in specs):
-        raise UserError("the leak check needs a guest that nothing else uses: name a kernel, as in debian:6.12")
+        raise UserError("the leak check runs in a guest: name a kernel, as in debian:6.12")
     _experiment(args, ())  # refuses bad input before any kernel is fetched
     with Store() as store:
         with Reporter(args.quiet) as reporter:

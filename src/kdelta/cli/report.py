@@ -58,7 +58,7 @@ def _ktap(store: Any, name: str, label: str) -> bytes:
     """The selftests' output: a guest's own words, so bytes."""
     found: dict[str, str] = store.experiment(name).annotations.ktap
     if label not in found:
-        labels = ", ".join(found) or "none: it was made without --selftests"
+        labels = ", ".join(found) or "none: it ran without --selftests"
         raise UserError(f"--ktap {label!r}: experiment {name} has the selftests of {labels}")
     return found[label].encode()
 
@@ -69,13 +69,13 @@ def _agreement(store: Any, here: str, there: str, args: common.OutputArgs) -> st
     from kdelta.results import agreement
 
     if args.format not in ("terminal", "json"):
-        raise UserError(f"--against with --format {args.format}: it is text for people, or --json")
+        raise UserError(f"--against with --format {args.format}: it prints text, or JSON with --json")
     if args.view is not None:
         raise UserError(
             "--against with --view: another tool's reading belongs to one experiment; leave out one of them"
         )
     if Path(there).is_file():
-        raise UserError(f"--against {there}: a file, not an experiment; take it in first: kdelta import {there}")
+        raise UserError(f"--against {there}: a file, not an experiment; import it first: kdelta import {there}")
     found = agreement.compare(store, here, there, all_metrics=args.all_metrics)
     return layout.to_json(found) if args.format == "json" else layout.render(found)
 

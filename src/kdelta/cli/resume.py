@@ -16,17 +16,20 @@ Examples:
   kdelta resume 20261121-1530 --json
   kdelta resume last --decide   fresh boots of the cases that are still inconclusive
 
-Boots that finished are never run again, and none is lost: each was stored before the next one started. --decide asks
-again what the finished EXPERIMENT left inconclusive: a new experiment of these cases, with as many boots as its report
-asks for. The old boots are not reused: their error
-budget (alpha) is spent.
+Finished boots are never repeated: each was stored before the next one started. --decide starts a new experiment of the
+cases that the finished EXPERIMENT left inconclusive, with as many boots as its report says are needed. The old boots are
+not reused: their alpha is spent.
 """
 
 
 @click.command(epilog=EPILOG)
 @click.argument("experiment", default="last", metavar="[EXPERIMENT]")
-@click.option("--time-budget", metavar="TIME", help="Timed: start no block that would end after, as in 20m.")
-@click.option("--decide", is_flag=True, help="Then boot afresh, in a new experiment, what is still inconclusive.")
+@click.option(
+    "--time-budget", metavar="TIME", help="Timed: time limit; no block starts that would exceed it, as in 20m."
+)
+@click.option(
+    "--decide", is_flag=True, help="Then measure what is still inconclusive in a new experiment, with fresh boots."
+)
 @common.output_options
 def command(experiment: str, time_budget: str | None, decide: bool, **options: Any) -> int:
     """Run what is left of EXPERIMENT, then print its report."""

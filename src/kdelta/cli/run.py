@@ -21,7 +21,7 @@ Examples:
   kdelta run --kernel debian:7.0 --exact         one kernel in a guest, counted exactly
   kdelta run --workloads ./will-it-scale/tests --case wis/getppid1:tasks=2
 
-One kernel has nothing to be compared with: the figures are descriptive, with their spread, and carry no verdict.
+With one kernel there is no baseline: the figures are descriptive, with their spread and without a verdict.
 """
 
 

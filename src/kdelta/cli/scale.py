@@ -24,7 +24,7 @@ Examples:
   kdelta report last --format html -o scaling.html     the curves of the same experiment
 
 Guests have as many CPUs as this host unless --smp says otherwise. Efficiency is throughput per task relative to the
-fewest tasks: 100 % means that tasks do not get in each other's way.
+fewest tasks: 100 % is perfect scaling.
 """
 _CASES = ("path_lookup", "pipe", "thread_spawn")
 
@@ -42,7 +42,7 @@ class Args(common.MeasureArgs):
 @click.command(epilog=EPILOG)
 @click.argument("kernels", nargs=-1, required=True, metavar="KERNEL...")
 @click.option("--tasks", metavar="1..N", help="Numbers of tasks, as 1..4 or 1,2,4,8.  [default: 1 to the guest's CPUs]")
-@click.option("--blocks", type=click.IntRange(1, 1000), default=3, show_default=True, help="Boots of each kernel.")
+@click.option("--blocks", type=click.IntRange(1, 1000), default=3, show_default=True, help="Boots per kernel.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON (schema kdelta-scale/1).")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 @common.case_options
@@ -121,7 +121,7 @@ def _lines(experiment: Experiment, found: Sequence[Point]) -> list[str]:
     cpus, boots = experiment.machine.smp, experiment.blocks
     lines = [f"kdelta scale {experiment.id}: guests of {cpus} CPU{'s' * (cpus > 1)}, {boots} boots of each kernel"]
     if any(point.tasks > cpus for point in found):
-        lines.append(f"more tasks than the {cpus} CPUs take turns: that is no contention of the kernel's")
+        lines.append(f"more tasks than the {cpus} CPUs take turns: that is time slicing, not contention in the kernel")
     case = ""
     for p in found:
         if p.case != case:

@@ -31,8 +31,8 @@ Examples:
   kdelta serve --host 0.0.0.0               other machines too, with the printed token
   ssh -L 8642:127.0.0.1:8642 lab            a lab's pages, safely from elsewhere
 
-Nothing can be changed through the pages. Ctrl-C ends them. Away from this machine
-the pages travel unencrypted: prefer ssh -L, or put a TLS proxy before them.
+Nothing can be changed through the pages. Ctrl-C stops the server. Away from this machine
+the pages travel unencrypted: prefer ssh -L, or put a TLS proxy in front of them.
 """
 _LONGEST_REQUEST = 1 << 18  # bytes of request line and headers: a case's name may have 10 KB
 _ANYWHERE = frozenset({"0.0.0.0", "::"})
@@ -43,19 +43,19 @@ _ANYWHERE = frozenset({"0.0.0.0", "::"})
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on; a token is asked for unless it is loopback.",
+    help="Address to listen on; a token is required unless it is loopback.",
 )
 @click.option(
     "--port", "-p", type=click.IntRange(0, 65535), default=8642, show_default=True, help="Port; 0 takes any free one."
 )
 @click.option(
-    "--token", "ask_token", is_flag=True, help="Ask for a token on loopback too (other users of this machine)."
+    "--token", "ask_token", is_flag=True, help="Require a token on loopback too (other users of this machine)."
 )
 @click.option(
     "--allow-host",
     multiple=True,
     metavar="NAME",
-    help="A further host name to answer to, as behind a proxy; repeatable.",
+    help="An additional host name to accept, as behind a proxy; repeatable.",
 )
 def command(host: str, port: int, ask_token: bool, allow_host: tuple[str, ...]) -> int:
     """Show the stored experiments as web pages."""
@@ -79,7 +79,7 @@ def _listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=128)
     except socket.gaierror:
-        raise UserError(f"--host {host!r} is no address of this machine; try 127.0.0.1 or 0.0.0.0") from None
+        raise UserError(f"--host {host!r} is not an address of this machine; try 127.0.0.1 or 0.0.0.0") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise UserError(
@@ -119,7 +119,7 @@ def _serve(store: Store, listener: socket.socket, host: str, ask_token: bool, al
     shown = f"[{shown}]" if ":" in shown else shown
     query = f"?token={access.token}" if access.token else ""
     click.echo(f"http://{shown}:{port}/{query}")
-    click.echo("Ctrl-C ends it.", err=True)
+    click.echo("Ctrl-C stops it.", err=True)
     with _until_stopped():
         server.run(sockets=[listener])
 
@@ -155,7 +155,7 @@ def _until_stopped() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("kdelta serve: ended", err=True)
+        click.echo("kdelta serve: stopped", err=True)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

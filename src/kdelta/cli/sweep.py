@@ -26,11 +26,11 @@ Examples:
   kdelta sweep debian:6.12 debian:6.18 ./bzImage --timed --blocks 12
   kdelta sweep --refs v6.8..v6.12 --tree ./linux --case pipe
   kdelta sweep --add last debian:7.4             only the new version is measured
-  kdelta sweep --add last                        tries again what the last sweep could not get
+  kdelta sweep --add last                        retries what the last sweep could not get
 
-Exact by default: instructions that the kernel executes; every change between neighbours beyond the floor is a step, with
-the functions that changed. Boots that were measured before, exactly so, are taken over from the store, and the report
-says from where; --fresh measures all of them. --timed boots every version in every block and finds steps in times.
+Exact by default: instructions that the kernel executes; every change between adjacent versions beyond the noise
+floor is a step, with the functions that changed. Identical boots that were measured before are reused from the store, and
+the report says from which experiment; --fresh measures all of them again. --timed boots every version in every block and finds steps in times.
 A version that does not build, or cannot be fetched, is a gap with its reason, and a later run tries it again. The exit
 code is 2 where this machine could not get one; one that does not build is an answer.
 """
@@ -59,13 +59,15 @@ class Args(common.MeasureArgs, common.OutputArgs):
 @click.option("--mitigations", type=click.Choice(["default", "off", "both"]), default="default", show_default=True,
               help="CPU mitigations as booted by default, off, or both as separate sweeps.")  # fmt: skip
 @click.option("--blocks", type=click.IntRange(2, 1000), default=8, show_default=True, help="Timed: boots per version; steps need 8.")  # fmt: skip
-@click.option("--seeds", type=click.IntRange(5, 99), default=12, show_default=True, help="Exact: the most seeds (perturbed guests) per version.")  # fmt: skip
+@click.option("--seeds", type=click.IntRange(5, 99), default=12, show_default=True, help="Exact: maximum number of seeds (perturbed guests) per version.")  # fmt: skip
 @click.option("--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed.")  # fmt: skip
-@click.option("--time-budget", metavar="TIME", help="Timed: start no block that would end after, as in 2h.")
+@click.option(
+    "--time-budget", metavar="TIME", help="Timed: time limit; no block starts that would exceed it, as in 2h."
+)
 @click.option("--refs", metavar="FIRST..LAST", help="The release tags of a git tree between these two, both included.")
 @click.option("--tree", default=".", show_default=True, metavar="TREE", help="The git tree of --refs.")
 @click.option("--add", metavar="EXPERIMENT", help="The kernels, cases and plan of this exact sweep, with KERNEL... added.")  # fmt: skip
-@click.option("--fresh", is_flag=True, help="Exact: measure every boot anew, also those in the store.")
+@click.option("--fresh", is_flag=True, help="Exact: measure every boot again, also those in the store.")
 @common.machine_options
 @common.output_options
 def command(kernels: tuple[str, ...], **options: Any) -> int:
@@ -97,7 +99,7 @@ def _raise_if_missing(experiment: Experiment) -> None:
     missing = [gap for gap in experiment.annotations.gaps if gap.by_host]
     if missing:
         names = ", ".join(one.label for one in missing)
-        raise HostError(f"left out: {names}: {missing[0].why}; the same line tries again, the others are measured")
+        raise HostError(f"left out: {names}: {missing[0].why}; the same command tries again, the others are measured")
 
 
 def _refs(args: Args) -> list[str]:
@@ -135,7 +137,7 @@ def _older(store: Store, args: Args) -> Experiment:
     if found.mode != "exact" or args.timed:
         raise UserError(
             f"--add {args.add}: the blocks of a timed sweep hold every version, so none can be added later: "
-            "sweep anew with all of them"
+            "start a new sweep with all of them"
         )
     if args.cases:
         raise UserError("--add keeps the cases of the earlier sweep: leave out --case")
@@ -179,7 +181,9 @@ def _refuse_too_few(line: Sequence[Version], texts: Sequence[str]) -> None:
     if left >= 2:
         return
     if missing:
-        raise HostError(f"a sweep needs two kernels or more, {left} could be had; {missing[0].label}: {missing[0].why}")
+        raise HostError(
+            f"a sweep needs two kernels or more, {left} could be fetched or built; {missing[0].label}: {missing[0].why}"
+        )
     raise UserError(f"a sweep needs two kernels or more; {' '.join(texts)} is {left}")
 
 

@@ -29,7 +29,7 @@ EXPORTS = ("collapsed", "speedscope", "pprof", "json")
 @click.command(epilog=EPILOG)
 @click.argument("experiment")
 @click.argument("case")
-@click.option("--patched", metavar="LABEL", help="Which kernel against the baseline.  [default: the last one]")
+@click.option("--patched", metavar="LABEL", help="Which kernel to compare with the baseline.  [default: the last one]")
 @click.option(
     "--mitigations", type=click.Choice(["default", "off"]), default=None, help="Which cell, where there are both."
 )

@@ -72,10 +72,10 @@ def test_a_patch_that_does_not_compile_shows_the_compilers_line_and_names_the_lo
         (["check", "no-such"], "not one of fork-names"),
         (["check", "./no-such.toml"], "cannot be read"),
         (["check", "pidfs", "--patch", "x"], "takes no patch"),
-        (["check", "pidfs", "--timed", "--exact"], "exclude each other"),
+        (["check", "pidfs", "--timed", "--exact"], "cannot be combined"),
         (["check", "pipe-prealloc", "--patch", "x", "--tree", "debian:6.12"], "a source is written src:TREE"),
         (["compare", "debian:6.1", "debian:6.12", "--selftests", "pidfd"], "not built from source"),
-        (["compare", "debian:6.1", "debian:6.12", "--each"], "no source with a series"),
+        (["compare", "debian:6.1", "debian:6.12", "--each"], "not a source with a series"),
     ],
 )
 def test_what_cannot_work_is_one_line_and_exit_code_1(

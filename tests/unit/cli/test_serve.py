@@ -52,7 +52,7 @@ def test_it_serves_until_it_is_told_to_stop_and_ends_without_a_trace(tmp_path: P
         assert get(int(match[1]), "/history?case=" + "x" * 100_000).status == 200
         process.send_signal(number)
         _, said = process.communicate(timeout=60)
-    assert process.returncode == 0 and "Traceback" not in said and said.endswith("kdelta serve: ended\n")
+    assert process.returncode == 0 and "Traceback" not in said and said.endswith("kdelta serve: stopped\n")
 
 
 def test_a_token_is_printed_where_one_is_asked_for(tmp_path: Path) -> None:

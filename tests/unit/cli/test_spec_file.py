@@ -37,7 +37,7 @@ def test_kernels_and_options_come_from_the_file_and_the_command_line_wins(tmp_pa
     [
         ('kernel = ["debian:6.12"]', "kernels"),
         ("seds = 3", "seeds"),
-        ("seeds = [3]", "one plain value"),
+        ("seeds = [3]", "a single value"),
         ("kernels = [", "not TOML"),
     ],
 )

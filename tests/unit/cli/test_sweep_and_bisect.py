@@ -62,7 +62,7 @@ def stored(mode: str, kind: str) -> None:
         (["bisect", "src:./a@x", "src:./a@y"], "needs one case"),
         (["bisect", "src:./a@x", "src:./a@y", "-c", "pipe:writers=1|2"], "one case, not 2"),
         (["bisect", "src:./a@x", "src:./a@y", "-c", "pipe", "--metric", "speed"], "no such exact metric"),
-        (["bisect", "src:./nowhere@x", "src:./nowhere@y", "-c", "pipe"], "there is no such tree"),
+        (["bisect", "src:./nowhere@x", "src:./nowhere@y", "-c", "pipe"], "no such tree"),
         (["bisect", "--resume", "nothing"], "is not in the store"),
         (["bisect", "--resume", "x", "src:./a", "src:./b"], "leave out GOOD"),
     ],

@@ -136,7 +136,7 @@ def test_a_sweep_of_which_one_kernel_is_left_ends_with_the_reason(
     specs = [f"{tag}=src:{tree}@{tag}" for tag in ("v6.8", "v6.10")]
     assert run(["sweep", *specs, "--case", "pipe", "-q"]) == 2
     err = capsys.readouterr().err
-    assert "1 could be had; v6.10: does not build" in err and err.count("\n") == 1
+    assert "1 could be fetched or built; v6.10: does not build" in err and err.count("\n") == 1
     with Store() as store:
         assert not store.experiments()
 
