@@ -234,7 +234,7 @@ def summary(diff: CodeDiff, limit: int = 40) -> str:
     if len(diff.functions) > limit:
         lines.append(f"... and {len(diff.functions) - limit} more")
     if diff.alternatives_differ:
-        lines.append("the instructions that are patched in at boot (alternatives) differ too")
+        lines.append("alternatives (instructions patched at boot) differ too")
     change = (diff.total_after - diff.total_before) / diff.total_before * 100 if diff.total_before else 0.0
     lines.append(f"Total: Before={diff.total_before}, After={diff.total_after}, chg {change:+.2f}%")
     return "\n".join(lines) + "\n"

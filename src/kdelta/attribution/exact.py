@@ -74,7 +74,7 @@ def _pair(
     if missing:
         return f"{len(missing)} of {len(wanted)} marked repetitions were not counted"
     if any(r.ops <= 0 for r in wanted):
-        return "a repetition counts no operation"
+        return "a repetition has no operations"
     return [(r, intervals[r.id]) for r in wanted]
 
 

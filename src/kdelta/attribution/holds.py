@@ -139,7 +139,9 @@ def find(image: bytes, table: Table, name: str = "kernel") -> Sites:
     takes = {address for symbol in TAKES for address in by_name[symbol]}
     releases = {address for symbol in RELEASES for address in by_name[symbol]}
     if not takes or not releases:
-        raise UserError(f"{name}: no function {TAKES[0]} and {RELEASES[0]}: its locks are inline and cannot be seen")
+        raise UserError(
+            f"{name}: no function {TAKES[0]} and {RELEASES[0]}: its locks are inlined and cannot be observed"
+        )
     scan, size = (_x86, 5) if file.machine == "x86_64" else (_arm64, 4)
     found: dict[int, Place] = {}
     for low, high in table.ranges:
@@ -221,7 +223,7 @@ def read(data: bytes) -> dict[int, Interval]:
     """
     lines = data.decode("ascii", "replace").splitlines()
     if not lines or lines[0] != "kdelta-holds 1":
-        raise GuestError("holds: not the counting plugin's output; QEMU ended before it began")
+        raise GuestError("holds: not the counting plugin's output; QEMU exited before the plugin started")
     found: dict[int, Interval] = {}
     now = Interval(holds={}, unclear={})
     for line in lines[1:]:
@@ -234,8 +236,8 @@ def read(data: bytes) -> dict[int, Interval]:
         elif line == f"end {len(found)}":
             return found
         else:
-            raise GuestError(f"holds: {line[:60]!r} is no line of the plugin")
-    raise GuestError("holds: cut off, there is no end; QEMU was killed or the disk is full")
+            raise GuestError(f"holds: {line[:60]!r} is not a line of the plugin's output")
+    raise GuestError("holds: truncated, no end line; QEMU was killed or the disk is full")
 
 
 def pick(intervals: Sequence[Interval]) -> tuple[Interval, int]:
@@ -284,5 +286,5 @@ def result(figures: Mapping[str, float], aliases: Mapping[str, str]) -> tuple[Pr
         )
     ordered = sorted(rows.values(), key=lambda row: (-row.sums[UNIT], row.site))
     same, every = int(figures.get("repetitions the same", 0)), int(figures.get("repetitions", 0))
-    way = f"counting plugin, {same} of {every} repetitions the same"
+    way = f"counting plugin, {same} of {every} repetitions identical"
     return ProbeResult(probe="hold", title=TITLE, state="ok", way=way, rows=tuple(ordered)), warnings

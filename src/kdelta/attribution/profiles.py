@@ -57,7 +57,7 @@ class Interval(Struct, frozen=True, eq=False):
 
 def _header(data: bytes | mmap.mmap) -> int:
     if len(data) < _HEADER.size:
-        raise GuestError(f"counts: {len(data)} bytes are no header; QEMU ended before the plugin began")
+        raise GuestError(f"counts: {len(data)} bytes, too short for a header; QEMU exited before the plugin started")
     magic, size, columns, _api, _flags, _target = _HEADER.unpack_from(data)
     if magic != _MAGIC:
         raise GuestError(f"counts: starts with {magic!r}, not with {_MAGIC.decode()}: not the counting plugin's output")
@@ -70,7 +70,7 @@ def _interval(data: memoryview, offset: int, number: int, section: tuple[int, in
     ident, records, crc = section
     end = offset + records * _RECORD_BYTES
     if end > len(data):
-        raise GuestError(f"counts: cut off inside interval {number}; QEMU was killed or the disk is full")
+        raise GuestError(f"counts: truncated inside interval {number}; QEMU was killed or the disk is full")
     body = data[offset:end]
     if zlib.crc32(body) != crc:
         raise GuestError(f"counts: interval {number} has a wrong checksum")
@@ -84,13 +84,13 @@ def _interval(data: memoryview, offset: int, number: int, section: tuple[int, in
 def _trailer(section: tuple[int, int, int], found: Sequence[Interval], rest: int) -> None:
     written, flags, _ = section
     if written != len(found):
-        raise GuestError(f"counts: the trailer tells of {written} intervals, {len(found)} are there")
+        raise GuestError(f"counts: the trailer says {written} intervals, {len(found)} were found")
     if rest:
         raise GuestError(f"counts: {rest} bytes follow the trailer")
     if flags & _OPEN_BEGIN:
         raise GuestError("counts: the guest ended inside an interval (a BEGIN mark without its END)")
     if flags & _BLIND:
-        raise GuestError("counts: how this kernel switches tasks is not known, so several tasks cannot be counted")
+        raise GuestError("counts: no task switch of this kernel was recognised, so several tasks cannot be counted")
 
 
 def read(data: bytes | mmap.mmap) -> tuple[Interval, ...]:
@@ -105,7 +105,7 @@ def read(data: bytes | mmap.mmap) -> tuple[Interval, ...]:
     while True:
         if offset + _SECTION.size > len(data):
             raise GuestError(
-                f"counts: cut off after {len(found)} intervals, no trailer; QEMU was killed or the disk is full"
+                f"counts: truncated after {len(found)} intervals, no trailer; QEMU was killed or the disk is full"
             )
         tag, *fields = _SECTION.unpack_from(data, offset)
         offset += _SECTION.size
@@ -114,7 +114,7 @@ def read(data: bytes | mmap.mmap) -> tuple[Interval, ...]:
             _trailer(section, found, len(data) - offset)
             break
         if tag != b"KDIV":
-            raise GuestError(f"counts: {tag!r} at byte {offset - _SECTION.size} starts no interval")
+            raise GuestError(f"counts: {tag!r} at byte {offset - _SECTION.size} does not start an interval")
         interval, offset = _interval(whole, offset, len(found), section)
         found.append(interval)
     twice = [ident for ident, times in Counter(interval.id for interval in found).items() if times > 1]

@@ -56,11 +56,11 @@ def files(records: Iterable[Record], job: int) -> dict[str, str]:
         if record.part == 0 and len(pieces[record.name]) == expected.get(record.name):
             del pieces[record.name], expected[record.name]  # read again by another probe
         if record.part != len(pieces[record.name]) or expected.setdefault(record.name, record.parts) != record.parts:
-            raise GuestError(f"trace file {record.name} of job {job}: piece {record.part} of {record.parts} is astray")
+            raise GuestError(f"trace file {record.name} of job {job}: unexpected piece {record.part} of {record.parts}")
         pieces[record.name].append(record.payload())
     for name, count in expected.items():
         if len(pieces[name]) != count:
-            raise GuestError(f"trace file {name} of job {job}: {len(pieces[name])} of {count} pieces are there")
+            raise GuestError(f"trace file {name} of job {job}: only {len(pieces[name])} of {count} pieces arrived")
     return {name: b"".join(parts).decode("utf-8", "replace") for name, parts in pieces.items()}
 
 

@@ -231,10 +231,10 @@ def _refusal(collector: Collector, probe: Probe, refused: Sequence[_Status], con
         return lacks
     way = open_ways[-1]
     said = next((s for s in refused if s.way == way.name.replace(" ", "_")), None)
-    why = f"{said.error} at {said.file}: {said.text}" if said else "the guest did not try it"
+    why = f"{said.error} at {said.file}: {said.text}" if said else "the guest did not attempt it"
     needs = ", ".join(f"CONFIG_{option}" for option in (*collector.needs, *way.needs))
     hint = f" (needs {needs}{f', {way.since}' if way.since else ''})"
-    return f"{way.name} is refused: {why}{hint}" + (f"; {lacks}" if off else "")
+    return f"{way.name} was rejected: {why}{hint}" + (f"; {lacks}" if off else "")
 
 
 def _missing_result(
@@ -271,7 +271,7 @@ def evaluate(
     """
     done = next((r for r in records if isinstance(r, Done) and r.j == job), None)
     state: State = done.state if done is not None else (boot[0] if boot[0] != "ok" else "lost")
-    why = done.why if done is not None else (boot[1] or "the guest sent no result of this case")
+    why = done.why if done is not None else (boot[1] or "the guest sent no result for this case")
     base = SetResult(collector=collector.name, title=collector.title, kernel=kernel, case=case, state=state, why=why)
     if state != "ok":
         return base

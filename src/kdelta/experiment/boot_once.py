@@ -107,7 +107,7 @@ def _folder(site: Site) -> tempfile.TemporaryDirectory[str]:
         site.scratch.mkdir(parents=True, exist_ok=True)
         return tempfile.TemporaryDirectory(prefix="boot-", dir=site.scratch)
     except OSError as error:
-        raise HostError(f"cannot make a folder in {site.scratch}: {error.strerror}") from None
+        raise HostError(f"cannot create a directory in {site.scratch}: {error.strerror}") from None
 
 
 def _guest(site: Site, work: Work, folder: Path) -> GuestSpec:

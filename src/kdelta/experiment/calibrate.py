@@ -19,11 +19,11 @@ def conclude(store: Store, experiment: Experiment, now: Callable[[], datetime]) 
     """What the calibration says, by case; what of it is blessed is stored as floors.
 
     Raises:
-        HostError: no case was measured in two whole blocks.
+        HostError: no case was measured in two complete blocks.
     """
     found = floors.calibrate(experiment, store, np.random.default_rng(experiment.seed))
     if not found:
-        raise HostError("no case was measured in two whole blocks: see kdelta report " + experiment.id)
+        raise HostError("no case was measured in two complete blocks: see kdelta report " + experiment.id)
     stamp = now().isoformat(timespec="seconds")
     for floor in floors.floors(experiment, store.boots(experiment.id), found, stamp):
         store.save_floor(floor)

@@ -75,20 +75,20 @@ def begin(store: Store, asked: Experiment, progress: Progress, now: Callable[[],
         UserError: nothing is undecided, or blocks are still missing.
     """
     if begun := asked.annotations.followed_by:
-        progress.note(f"going on with {begun}, which was begun for this")
+        progress.note(f"continuing {begun}, which was started for this")
         return store.experiment(begun)
     blocks = 1 + max((block for block, _ in store.done(asked.id)), default=-1)
     results = answer.result(store, asked.id)[0].results
     if undecided(results) and blocks < asked.blocks:
         raise UserError(
             f"experiment {asked.id} has {blocks} of {asked.blocks} blocks: its own plan may still decide it; "
-            f"go on with: kdelta resume {asked.id}"
+            f"continue with: kdelta resume {asked.id}"
         )
     template = follow_up(asked, results)
     if template is None and undecided(results):
         raise UserError(
             f"experiment {asked.id} needs more than {MOST_BOOTS} boots per kernel to be decided: this host is too "
-            "noisy for an effect so small; count exactly (--exact), or measure on a quieter host or with KVM"
+            "noisy for so small an effect; count exactly (--exact), or measure on a quieter host or with KVM"
         )
     if template is None:
         raise UserError(f"experiment {asked.id} left nothing inconclusive: there is nothing to decide")

@@ -63,7 +63,7 @@ def missing(site: Site, kernels: Iterable[Kernel], progress: Progress) -> dict[s
             continue
         why = ""
         if naming.can_ask(kernel) and kernel.arch in site.qemus:
-            progress.step(f"booting {kernel.label} for the names of its functions")
+            progress.step(f"booting {kernel.label} to read its kallsyms")
             said = ask(site, kernel)
             if isinstance(said, NoSymbols):
                 why = said.why

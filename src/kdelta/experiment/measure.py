@@ -29,7 +29,7 @@ def refuse_unknown(experiment: Experiment, workloads: Mapping[str, Workload]) ->
         workload = workloads.get(case.workload)
         if workload is None:
             raise UserError(
-                f"case {case.name}: its workload {case.workload!r} is not here; name its folder with --workloads"
+                f"case {case.name}: its workload {case.workload!r} was not found; give its directory with --workloads"
             )
         if experiment.mode == "exact" and workload.exact_ops == 0:
             raise UserError(f"case {case.name}: its loop never returns, so it has no exact mode; add --timed")

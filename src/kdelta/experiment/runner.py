@@ -253,7 +253,7 @@ class _Run:
                 self._save(replace(known, plan=plan, machine={**known.machine, **source}))
                 taken += 1
         if taken:
-            self.progress.note(f"{taken} of {len(missing)} boots are taken over from the store")
+            self.progress.note(f"{taken} of {len(missing)} boots are reused from the store")
 
     def _name(self, plan: PlannedBoot) -> str:
         kernel = self.experiment.kernels[plan.kernel]

@@ -156,10 +156,10 @@ def _alike(good: Sequence[float], bad: Sequence[float], floor_percent: float) ->
     look = counts.look(np.array(good[:n]), np.array(bad[:n]), counts.LOOKS, max(1.0, floor_percent))
     if not look.finished:
         need = counts.sequential_looks(counts.LOOKS)[0] if n >= counts.FACT_SEEDS else counts.FACT_SEEDS
-        return f"{n} seeds of counts that vary decide nothing: ask for --seeds {need}"
+        return f"{n} seeds are too few for counts that vary: use --seeds {need}"
     small = look.effect is not None and abs(look.effect) <= floor_percent
     if look.call not in (paired.LOWER, paired.HIGHER) or small:
-        return f"they differ by no more than the floor ({floor_percent:g} %) and what the seeds vary by"
+        return f"they differ by no more than the noise floor ({floor_percent:g} %) and the spread across seeds"
     return ""
 
 

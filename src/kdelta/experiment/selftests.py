@@ -169,9 +169,9 @@ def gate(kernels: tuple[Kernel, ...], names: Sequence[str], machine: MachineOpti
         failed = ktap.newly_failing(ktap.results(outcomes[0]), ktap.results(outcomes[index]))
         if not failed:
             continue
-        progress.note(f"{kernels[index].label}: {len(failed)} tests seem to fail anew; running them again")
+        progress.note(f"{kernels[index].label}: {len(failed)} tests newly fail; running them again")
         failed, unsteady = _again(place, (kernels[0], kernels[index]), (built[0], built[index]), failed)
-        notes |= dict.fromkeys(f"{name} is unsteady: it failed once on {kernels[index].label}" for name in unsteady)
+        notes |= dict.fromkeys(f"{name} is flaky: it failed once on {kernels[index].label}" for name in unsteady)
         if failed:
             sentences.append(_sentence(kernels[index], kernels[0], failed, outcomes[index]))
     return Gate(

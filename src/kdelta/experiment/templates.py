@@ -80,7 +80,7 @@ def stopping(blocks: int | None, max_blocks: int | None, precision_percent: floa
         UserError: both are given.
     """
     if blocks is not None and max_blocks is not None:
-        raise UserError("--blocks (a fixed plan) and --max-blocks (a sequential one) exclude each other")
+        raise UserError("--blocks (a fixed plan) and --max-blocks (a sequential one) cannot be combined")
     if blocks is not None:
         return Stopping(blocks=blocks, looks=(), precision_percent=precision_percent)
     most = max_blocks or USUAL_LOOKS[-1]
@@ -108,7 +108,7 @@ def created(template: Experiment, rng_seed: int | None, now: Callable[[], dateti
         UserError: the kernels are of several architectures.
     """
     if len({kernel.arch for kernel in template.kernels}) > 1:
-        raise UserError("kernels of different architectures cannot be compared: their instructions are not the same")
+        raise UserError("kernels of different architectures cannot be compared: their instruction sets differ")
     stamp = now()
     seed = secrets.randbelow(1 << 31) if rng_seed is None else rng_seed
     if template.mode == "exact" and rng_seed is None:
@@ -141,7 +141,7 @@ def compare(
     plan: plans.Plan = plans.Sweep() if series else plans.Compare(selftests=tuple(selftests))
     exact = mode == "exact"
     names = ",".join(selftests)
-    gate = f"not run: the selftests {names} were asked for, but did not finish" if selftests else ""
+    gate = f"not run: the selftests {names} were requested, but did not finish" if selftests else ""
     return msgspec.structs.replace(
         asked.template(mode, kernels, asked.effort.seeds if exact else stop.blocks, plan),
         looks=seed_looks(asked.effort.seeds) if exact else stop.looks,

@@ -33,7 +33,7 @@ _FUNCTIONS = 3  # named in a line of text; JSON has all
 
 _SUMMARY: dict[CountCall, str] = {
     "exact": "agree exactly",
-    "within": "within the seeds' spread",
+    "within": "within the spread across seeds",
     "differs": "differ",
     "same-boots": "are the same boots",
     "not-comparable": "not comparable",
@@ -48,7 +48,7 @@ def to_json(found: Agreement) -> str:
 
 
 def summary(found: Agreement) -> str:
-    """``4 agree exactly, 2 within the seeds' spread, 0 differ``"""
+    """``4 agree exactly, 2 within the spread across seeds, 0 differ``"""
     if found.mode == "timed":
         calls = Counter(pair.call for pair in found.effects)
         with_interval = calls["overlap"] + calls["apart"]
@@ -69,7 +69,7 @@ def render(found: Agreement) -> str:
     lines = wrap(f"agreement: {found.here.experiment} (here) and {found.there.experiment} (there), {found.mode}")
     lines += [line for name, side in (("here", found.here), ("there", found.there)) for line in _unfinished(name, side)]
     if found.mode == "timed":
-        lines += wrap("No verdict comes of two experiments, because their boots share no block.")
+        lines += wrap("There is no verdict between two experiments, because their boots share no block.")
     lines += ["", *_facts(found.differences), ""]
     lines += _counts(found.counts) if found.mode == "exact" else _effects(found.effects)
     for where, names in (("here", found.only_here), ("there", found.only_there)):
@@ -85,7 +85,7 @@ def _unfinished(name: str, side: Side) -> list[str]:
 
 def _facts(facts: Sequence[Fact]) -> list[str]:
     if not facts:
-        return ["Measured alike: QEMU, guest, kdelta, host and seeds are the same."]
+        return ["Measured the same way: QEMU, guest, kdelta, host and seeds are the same."]
     return ["Measured differently", *(line for fact in facts for line in wrap(_fact(fact), first="- "))]
 
 
@@ -158,9 +158,9 @@ def _remarks(pair: CountPair) -> list[str]:
         where = "within" if pair.call == "within" else "beyond"
         spreads = f"{_spread(pair.here)} here, {_spread(pair.there)} there"
         functions = functions_text(pair.functions)
-        texts.append(f"{where} the spread of seeds ({spreads})" + (f": {functions}" if functions else ""))
+        texts.append(f"{where} the spread across seeds ({spreads})" + (f": {functions}" if functions else ""))
         if pair.same_identity:
-            texts.append("image, jobs, seeds, QEMU and plugin are the same, so these counts should repeat: a fault")
+            texts.append("image, jobs, seeds, QEMU and plugin are the same, so these counts should be identical: a bug")
     return texts
 
 
@@ -184,7 +184,7 @@ def _effects(pairs: Sequence[EffectPair]) -> list[str]:
     for pair in pairs:
         lines += wrap(_title(pair, pairs), then="  ")
         kernels = f"{pair.baseline_kernel} -> {pair.patched_kernel}" if pair.patched_kernel else pair.baseline_kernel
-        lines += wrap(kernels + (" (there the other way round)" if pair.reversed else ""), first="  ")
+        lines += wrap(kernels + (" (reversed there)" if pair.reversed else ""), first="  ")
         for name, side in (("here", pair.here), ("there", pair.there)):
             lines += wrap(_effect(side, pair), first=f"    {name:7}")
         texts = {"overlap": "the intervals overlap", "apart": "the intervals do not overlap"}

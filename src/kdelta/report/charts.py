@@ -91,7 +91,7 @@ def intervals(view: View) -> Figure | None:
     return Figure(
         name="effects",
         title=title,
-        caption="Each bar is the interval, the dot the estimate. The shaded band is the noise floor.",
+        caption="Each bar is the confidence interval, the dot the estimate. The shaded band is the noise floor.",
         markup=area.markup(),
         header=("Case", "Effect", "Interval", "Verdict"),
         rows=table,

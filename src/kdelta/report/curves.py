@@ -190,7 +190,7 @@ def scaling(item: Scaling, number: int) -> Figure | None:
     return Figure(
         name=f"scale{number}",
         title=title,
-        caption="Several tasks at once, all together.",
+        caption="Throughput of all tasks together.",
         markup=area.markup(),
         header=("Tasks", *labels),
         rows=tuple((str(n), *(absolute(k.get(n), item.unit) for k in known)) for n in counts),

@@ -11,10 +11,10 @@ from kdelta.report.figures import absolute
 from kdelta.results.types import Sweep, SweepStep
 from kdelta.units import finite
 
-_EFFECT = "Effect: Hodges-Lehmann estimate over blocks; interval: exact signed-rank."
+_EFFECT = "Effect: Hodges-Lehmann estimate over blocks; confidence interval: exact signed-rank."
 _STEPS = (
-    "Steps: the split of the versions with the largest |t|, where at most 5 % of random relabellings within "
-    "blocks reach it; then each side again. Sizes are taken within blocks. Fewer than 8 blocks show no step."
+    "Steps: binary segmentation; a split (largest |t|) is a step where at most 5 % of random permutations within "
+    "blocks reach it. Sizes are estimated within blocks. Fewer than 8 blocks show no step."
 )
 _TASK_PARAMS = ("tasks", "threads", "processes", "procs", "writers", "readers")
 _WORDS = (
@@ -45,7 +45,7 @@ def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Seque
         counts = f"{steps} {'step' if steps == 1 else 'steps'} found" + (counts and f"; {counts}")
     boots = f"{result.boots_done} of {result.boots_planned} boots done"
     if result.decided and result.boots_done < result.boots_planned:
-        boots = f"stopped early: decided by {result.boots_done} boots"
+        boots = f"stopped early: decided after {result.boots_done} boots"
     return f"{counts}; {boots}" if counts else boots
 
 
@@ -77,7 +77,7 @@ def legend(exact: bool, sweeps: bool, notes: bool) -> tuple[str, ...]:
         lines.append("In a sweep, a step is relative to the version before it.")
     elif sweeps:
         lines.append(
-            "In a sweep of times, a step lies between two levels; a level is that of all versions up to a step."
+            "In a sweep of times, a step lies between two levels; a level covers all versions up to the next step."
         )
     if notes:
         lines.append("[n] refers to the notes.")
@@ -135,7 +135,7 @@ def _method(experiment: Experiment) -> list[str]:
     if experiment.mode == "exact":
         lines = [
             "Exact: QEMU's emulator counts what the guest executes between two marks, per operation; "
-            f"{_seeds(experiment)}, {experiment.effort.repetitions} repetitions each, or what the case asks for.",
+            f"{_seeds(experiment)}, {experiment.effort.repetitions} repetitions each, unless the case sets its own.",
             "KASLR is off and seeds are fixed: this measures path length, not wall time.",
         ]
         if experiment.machine.rep_features:
@@ -148,10 +148,10 @@ def _method(experiment: Experiment) -> list[str]:
     ]
     if experiment.looks:
         lines.append(
-            f"Looks planned at {', '.join(map(str, experiment.looks))} blocks; the interval is corrected for them."
+            f"Looks planned at {', '.join(map(str, experiment.looks))} blocks; the interval is adjusted for them."
         )
     if experiment.host.get("accel") == "tcg":
-        lines.append("The guests were emulated, so their time resolves large effects only.")
+        lines.append("The guests were emulated, so their times resolve only large effects.")
     return lines
 
 
@@ -177,7 +177,7 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
 def reproduce(result: ExperimentResult) -> tuple[str, ...]:
     """What stands beside the command that repeats the experiment."""
     experiment = result.experiment
-    lines = [f"Seed {experiment.seed}; the order of all boots follows from it."]
+    lines = [f"Seed {experiment.seed}; it determines the order of all boots."]
     if not experiment.command:
         lines.append("The command was not recorded; the experiment is stored as " + experiment.id + ".")
     return tuple(lines)
@@ -201,9 +201,9 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
         changed = sum(cell.verdict in ("improved", "regressed") for cell in hidden)
         lines.append(f"Measured but not shown here: other metrics ({len(hidden)} figures, {changed} of them changed).")
     if result.experiment.mode == "exact":
-        lines.append("Time, cache misses and contention between CPUs: exact counts do not see them.")
+        lines.append("Time, cache misses and contention between CPUs: exact counts do not include them.")
     else:
-        lines.append("Other hardware, other configurations, and loads beside the cases.")
+        lines.append("Other hardware, other configurations, other workloads.")
     if result.boots_done < result.boots_planned and not result.decided:
         lines.append(f"Planned boots not done: {result.boots_planned - result.boots_done}.")
     return tuple(lines)

@@ -93,13 +93,13 @@ def _(_: of_data.Unblocked) -> str:
 
 @sentence.register
 def _(w: of_verdicts.LegacyMetric) -> str:
-    return f"{w.metric} is a legacy view: shown, never judged"
+    return f"{w.metric} is a legacy metric: shown, but never given a verdict"
 
 
 @sentence.register
 def _(w: of_verdicts.TailOfFew) -> str:
     if w.needed is None:
-        return "a maximum estimates nothing: shown, never judged"
+        return "a maximum does not estimate a percentile: shown, but never given a verdict"
     return f"p{w.percentile:g} needs {w.needed} samples per boot, only {w.samples} available: no verdict"
 
 
@@ -120,7 +120,7 @@ def _fault(fault: of_verdicts.Fault) -> str:
     if fault.steal_percent is not None:
         return f"block {fault.block}: {fault.kernel} lost {fault.steal_percent:.1f} % to steal"
     if fault.state == "ok":
-        return f"block {fault.block}: no figure"
+        return f"block {fault.block}: no value"
     return f"block {fault.block}: {fault.kernel} {fault.state}"
 
 
@@ -132,12 +132,12 @@ def _(w: of_verdicts.Dropped) -> str:
 
 @sentence.register
 def _(w: of_data.Drift) -> str:
-    return f"both kernels drifted by {w.percent:+.1f} % over the experiment; blocks cancel it"
+    return f"both kernels drifted by {w.percent:+.1f} % over the experiment; blocking cancels it"
 
 
 @sentence.register
 def _(_: of_data.OneOrder) -> str:
-    return "one kernel always booted first: the order was not randomised and may be the effect"
+    return "one kernel always booted first: the order was not randomised and may explain the effect"
 
 
 @sentence.register
@@ -152,7 +152,7 @@ def _(w: of_data.Steal) -> str:
 
 @sentence.register
 def _(w: of_data.Busy) -> str:
-    return f"other load kept {w.cpus:.1f} CPUs of the host busy during the boots: more noise"
+    return f"other load kept {w.cpus:.1f} CPUs of the host busy during the boots: expect more noise"
 
 
 @sentence.register
@@ -162,7 +162,7 @@ def _(w: of_data.Frequency) -> str:
 
 @sentence.register
 def _(w: of_data.Temperature) -> str:
-    return f"the host's temperature moved by {w.degrees_c:.0f} degrees C between boots"
+    return f"the host's temperature changed by {w.degrees_c:.0f} degrees C between boots"
 
 
 @sentence.register
@@ -173,7 +173,7 @@ def _(w: of_data.Bistable) -> str:
 @sentence.register
 def _(w: of_results.TakenOver) -> str:
     return (
-        f"{w.boots} of {w.of} boots are taken over from experiment {w.experiment}: the same image, command line, "
+        f"{w.boots} of {w.of} boots are reused from experiment {w.experiment}: the same image, command line, "
         "cases, seeds, guest program, plugin and QEMU"
     )
 
@@ -193,7 +193,7 @@ def _(_: of_verdicts.CrossCheck) -> str:
 
 @sentence.register
 def _(_: of_verdicts.Zeros) -> str:
-    return "figures of 0 or less: percentages are relative to the mean level"
+    return "values of 0 or less: percentages are relative to the mean"
 
 
 @sentence.register
@@ -211,7 +211,7 @@ def _(w: of_verdicts.Withdrawn) -> str:
 def _(w: of_verdicts.MixedAccounts) -> str:
     return (
         f"REP counted once: {w.once_percent:+.2f} %; counted per 8 bytes moved: {w.per_word_percent:+.2f} %; "
-        "work moved into or out of string instructions, so the count of instructions decides nothing"
+        "work moved into or out of string instructions, so the instruction count gives no verdict"
     )
 
 
@@ -287,7 +287,7 @@ def _(w: of_traces.TraceMissed) -> str:
 
 @sentence.register
 def _(w: of_traces.TraceFailed) -> str:
-    return f"{w.way}: {w.error} at {w.file}: {w.text}: its figures cannot be believed"
+    return f"{w.way}: {w.error} at {w.file}: {w.text}: its figures are unreliable"
 
 
 @sentence.register

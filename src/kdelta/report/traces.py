@@ -133,7 +133,7 @@ def _probe_text(
     yield f"{first.title} (per operation)"
     for result, probe in zip(results, probes, strict=True):
         if probe is not None and probe.state == "missing":
-            yield from _wrapped(f"{result.kernel}: not seen: {probe.why}")
+            yield from _wrapped(f"{result.kernel}: not observed: {probe.why}")
     kept = [line for line in mine if not _rare(line, results)]
     for lock, of_lock in groupby(
         sorted(kept, key=lambda x: list(dict.fromkeys(k.lock for k in kept)).index(x.lock)), lambda x: x.lock
@@ -181,7 +181,7 @@ def render(parts: Sequence[Part]) -> str:
     """The tables of one or more traces. Names from guests are shown with control characters replaced."""
     out = []
     for experiment, results in parts:
-        out += [f"kdelta trace {experiment.id}: traced, so no figure here is a speed", ""]
+        out += [f"kdelta trace {experiment.id}: traced; times here are not speeds", ""]
         for group in _grouped(results):
             for at in range(1, max(len(group), 2), _COLUMNS - 1):
                 shown = [group[0], *group[at : at + _COLUMNS - 1]]

@@ -181,7 +181,7 @@ def _checked(cell: CellResult) -> CellResult:
     """A cell that claims to be measured but holds no number is a failed one: null with a state, never a figure."""
     figures = [cell.baseline, cell.patched, cell.effect_percent, *(cell.interval_percent or ())]
     if cell.state == "ok" and any(value is not None and finite(value) is None for value in figures):
-        return replace(cell, state="failed", verdict=None, why=cell.why or "the figure is not a finite number")
+        return replace(cell, state="failed", verdict=None, why=cell.why or "the value is not a finite number")
     return cell
 
 
@@ -260,7 +260,7 @@ def _point_state(point: SweepPoint) -> State:
 
 def _gap_row(point: SweepPoint, is_kernel: bool) -> SweepRow:
     state = _point_state(point)
-    why = point.why or ("the figure is not a finite number" if point.state == "ok" else "")
+    why = point.why or ("the value is not a finite number" if point.state == "ok" else "")
     return SweepRow(
         kernel=point.kernel, value=state, verdict=state if is_kernel else "left out", measured=False, sentence=why
     )

@@ -109,7 +109,7 @@ def _carrying(claim: Claim, measured: Measured) -> list[Column]:
 
 def _by_counts(claim: Claim, measured: Measured) -> tuple[Call, str]:
     """A claim in time beside counts: the same direction, with what carries it, or nothing at all."""
-    shown = ", ".join(_column(column, claim) for column in measured.columns) or "no count was judged"
+    shown = ", ".join(_column(column, claim) for column in measured.columns) or "no count has a verdict"
     if _carrying(claim, measured):
         carrying = ", ".join(column.name for column in _carrying(claim, measured))
         return "same direction", f"carried by {carrying} ({shown}); time itself was not measured: add --timed"
@@ -183,7 +183,7 @@ def _no_difference(claim: Claim, measured: Measured) -> tuple[Call, str]:
     if percent is None or interval is None or not _same_scale(claim, measured):
         return "not reproduced", "no difference beyond the noise floor"
     if interval[0] <= percent <= interval[1]:
-        return "not measurable here", f"{percent:+.2g} % lies within the interval of what was measured as the same"
+        return "not measurable here", f"{percent:+.2g} % lies within the measured confidence interval"
     return "not reproduced", "no difference beyond the noise floor"
 
 
@@ -204,7 +204,7 @@ def _by_size(times: float, factor: float, compatible: bool = True) -> tuple[Call
     if not 1.0 / factor <= times <= factor:
         return "same direction", f"{text}, which is beyond a factor of {factor:g}"
     if not compatible:
-        return "same direction", f"{text}, but the intervals have no value in common"
+        return "same direction", f"{text}, but the intervals do not overlap"
     return "reproduced", f"{text} (allowed: a factor of {factor:g})"
 
 

@@ -95,7 +95,7 @@ def _taken_over(boots: Sequence[BootRow]) -> tuple[Warn, ...]:
 
 
 def _unknown(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:
-    """Words of a user's command line that the kernel handed on to user space because it does not know them."""
+    """Unknown kernel parameters: those of a user's command line that the kernel passed to user space."""
     found: dict[tuple[str, str], None] = {}
     for boot in boots:
         kernel = experiment.kernels[boot.kernel]

@@ -68,7 +68,7 @@ def grid(text: str, tasks: Iterable[int], catalogue: Mapping[str, Workload]) -> 
     workload = catalogue[plain[0].workload]
     knob = next((k for k in TASK_KNOBS if k in workload.params), None)
     if knob is None or not workload.multi_task:
-        raise UserError(f"case {text!r}: {workload.name} has one task only; scaling needs one with tasks")
+        raise UserError(f"case {text!r}: {workload.name} has only one task; scaling needs a workload with several")
     if re.search(rf"[:,]\s*{knob}\s*=", text):
         raise UserError(f"case {text!r}: --tasks sets {knob}=; leave it out")
     joint = "," if ":" in text else ":"

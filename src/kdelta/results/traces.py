@@ -25,7 +25,7 @@ def plan_of(experiment: Experiment) -> plans.Trace:
         UserError: the experiment is no trace.
     """
     if not isinstance(experiment.plan, plans.Trace):
-        raise UserError(f"experiment {experiment.id} is no trace; kdelta report shows it")
+        raise UserError(f"experiment {experiment.id} is not a trace; kdelta report shows it")
     return experiment.plan
 
 

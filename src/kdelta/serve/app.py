@@ -40,11 +40,11 @@ def create_app(store: Store, access: Access, complain: Callable[[str], None]) ->
         if isinstance(error, page.Missing):
             return page.error(request, 404, str(error))
         complain(f"{request.url.path[:200]!r}: {_story(error)}")
-        return page.error(request, 500, "The page could not be made; kdelta serve has said why on its terminal.")
+        return page.error(request, 500, "The page could not be rendered; the terminal of kdelta serve shows why.")
 
     def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        text = "There is no such page." if error.status_code == 404 else error.detail
+        text = "Page not found." if error.status_code == 404 else error.detail
         return page.error(request, error.status_code, text)
 
     def style(_request: Request) -> Response:

@@ -131,7 +131,7 @@ class ExperimentPages:
         experiment = self._experiment(request)
         block, slot = request.path_params["block"], request.path_params["slot"]
         if max(block, slot) >= _LARGEST:
-            raise page.Missing("there is no such boot")
+            raise page.Missing("no such boot")
         with page.looked_up():
             return experiment, block, slot, self._store.console(experiment.id, block, slot)
 

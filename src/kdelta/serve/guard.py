@@ -100,7 +100,7 @@ class Guard:
         if len(hosts) != 1 or not self._access.knows(hosts[0]):
             return self._refuse(request, 421, "This server does not answer to that host name; see --allow-host.")
         if request.method not in ("GET", "HEAD"):
-            refusal = self._refuse(request, 405, "The pages are for reading only.")
+            refusal = self._refuse(request, 405, "The pages are read-only.")
             refusal.headers["allow"] = "GET, HEAD"
             return refusal
         return self._token_answer(request) if self._access.token else None

@@ -88,7 +88,7 @@ def check_note(text: str) -> str:
     """
     if len(text) > _NOTE_LIMIT:
         raise UserError(
-            f"the note has {len(text)} characters, at most {_NOTE_LIMIT} fit: attach the rest elsewhere and name it"
+            f"the note has {len(text)} characters, the limit is {_NOTE_LIMIT}: keep the rest elsewhere and refer to it"
         )
     if match := _CONTROL.search(text):
         raise UserError(
@@ -196,7 +196,7 @@ def run_rows(boot: BootResult, mode: Mode, case_count: int) -> list[RunRow]:
     """One row per planned case: as measured, else with the boot's own state, so that no cell is silently missing."""
     rows = {run.case: RunRow(run.case, run.state, run.why, figures_of(run, mode)) for run in boot.runs}
     state: State = "lost" if boot.state == "ok" else boot.state
-    why = boot.why or ("the guest sent no result of this case" if boot.state == "ok" else f"the boot {boot.state}")
+    why = boot.why or ("the guest sent no result for this case" if boot.state == "ok" else f"the boot {boot.state}")
     for case in boot.plan.cases or range(case_count):
         rows.setdefault(case, RunRow(case, state, why))
     return [rows[case] for case in sorted(rows)]
@@ -207,7 +207,7 @@ def misfit(boot: BootResult, kernel_count: int, case_count: int) -> str:
     plan: PlannedBoot = boot.plan
     cases = [run.case for run in boot.runs]
     if plan.block < 0 or plan.slot < 0 or max(plan.block, plan.slot) >= 2**31:
-        return f"block {plan.block}, slot {plan.slot} is no place in a schedule"
+        return f"block {plan.block}, slot {plan.slot} is not a place in the schedule"
     if not 0 <= plan.kernel < kernel_count:
         return f"kernel {plan.kernel} of {kernel_count}"
     if not all(0 <= case < case_count for case in (*plan.cases, *cases)):

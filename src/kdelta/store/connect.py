@@ -51,7 +51,7 @@ def _sqlite(url: URL) -> Engine:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise HostError(
-                f"cannot make the store's folder {folder}: {error.strerror}; set KDELTA_STATE to another"
+                f"cannot make the store's directory {folder}: {error.strerror}; set KDELTA_STATE to another"
             ) from None
     engine = create_engine(url.set(drivername="sqlite"), connect_args={"timeout": BUSY_TIMEOUT_S})
     event.listen(engine, "connect", _sqlite_connect)
@@ -112,11 +112,13 @@ def _explained(error: Exception, url: URL) -> HostError | UserError:
     if "malformed" in said:
         return HostError(f"{where}: damaged ({said}); restore it from a backup or move it away")
     if "database is locked" in said:
-        return HostError(f"{where}: another process held it for over {BUSY_TIMEOUT_S:.0f} s; try again when it is done")
+        return HostError(
+            f"{where}: locked by another process for over {BUSY_TIMEOUT_S:.0f} s; try again when it has finished"
+        )
     if "readonly" in said or "unable to open" in said:
         return HostError(f"{where}: {said}; check its permissions, or set KDELTA_STORE to another")
     if isinstance(error, IntegrityError):
-        return HostError(f"{where}: refused as a contradiction of what it holds ({said})")
+        return HostError(f"{where}: refused, it contradicts what is stored ({said})")
     return HostError(f"{where}: {said}; check that the database is there and reachable, or set KDELTA_STORE to another")
 
 

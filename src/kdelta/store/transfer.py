@@ -90,7 +90,7 @@ def _replacing(path: Path) -> Iterator[IO[bytes]]:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
     except OSError as error:
         raise UserError(
-            f"cannot write {path}: {error.strerror}; name a file in a folder that you may write to"
+            f"cannot write {path}: {error.strerror}; name a file in a directory that you may write to"
         ) from None
     try:
         with os.fdopen(handle, "wb") as file:
@@ -100,7 +100,7 @@ def _replacing(path: Path) -> Iterator[IO[bytes]]:
         os.chmod(temporary, 0o644)
         os.link(temporary, path)  # fails where a file came up meanwhile
     except OSError as error:
-        raise HostError(f"cannot write {path}: {error.strerror}; nothing is left of it") from None
+        raise HostError(f"cannot write {path}: {error.strerror}; the partial file was removed") from None
     finally:
         os.unlink(temporary)
 
@@ -151,7 +151,7 @@ def _pieces(connection: Connection, no: int, header: Header, line: Line, packer:
 
 
 def _bad(path: Path, why: str) -> UserError:
-    return UserError(f"{path}: {why}; ask for the file again, as kdelta export wrote it")
+    return UserError(f"{path}: {why}; get the file again, as written by kdelta export")
 
 
 def _first_line(file: IO[bytes], path: Path) -> Line:
@@ -160,9 +160,9 @@ def _first_line(file: IO[bytes], path: Path) -> Line:
     try:
         line = msgspec.json.decode(start, type=Line)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise UserError(f"{path}: not an experiment that kdelta export wrote") from None
+        raise UserError(f"{path}: not written by kdelta export") from None
     if line.format != FORMAT or not start.endswith(b"\n"):
-        raise UserError(f"{path}: not an experiment that kdelta export wrote")
+        raise UserError(f"{path}: not written by kdelta export")
     if line.schema not in (_OLD_SCHEMA, SCHEMA):
         raise UserError(f"{path}: of schema {line.schema}, this kdelta reads {SCHEMA}: upgrade kdelta")
     if not 0 <= line.boots <= BOOT_LIMIT:
@@ -176,7 +176,7 @@ def _first_line(file: IO[bytes], path: Path) -> Line:
 def _verify(file: IO[bytes], path: Path) -> None:
     size = file.seek(0, os.SEEK_END)
     if size > FILE_LIMIT:
-        raise UserError(f"{path}: {size} bytes, an experiment may have {FILE_LIMIT}")
+        raise UserError(f"{path}: {size} bytes; the limit is {FILE_LIMIT}")
     digest, left = hashlib.sha256(), size - _CHECKSUM
     file.seek(0)
     while left > 0:
@@ -213,7 +213,7 @@ class _Frames:
     def _exactly(self, size: int) -> bytes:
         self._left -= size
         if size > FRAME_LIMIT or self._left < 0:
-            raise _bad(self._path, "it unpacks to more than an experiment may hold")
+            raise _bad(self._path, "it unpacks to more than the limit")
         pieces, missing = [], size
         while missing:
             try:
@@ -231,7 +231,7 @@ class _Frames:
         try:
             return msgspec.msgpack.decode(self._exactly(size), type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _bad(self._path, f"it holds what no experiment holds ({str(error)[:200]})") from None
+            raise _bad(self._path, f"its contents are invalid ({str(error)[:200]})") from None
 
 
 def read(connection: Connection, path: Path) -> Imported:
@@ -256,7 +256,7 @@ def _upgraded(old: _OldHeader, path: Path) -> Header:
     try:
         experiment = msgspec.convert(upgraded(old.experiment), Experiment)
     except (msgspec.ValidationError, ValueError, KeyError, TypeError) as error:
-        raise _bad(path, f"it holds what no experiment holds ({str(error)[:200]})") from None
+        raise _bad(path, f"its contents are invalid ({str(error)[:200]})") from None
     return Header(experiment=experiment, tags=old.tags, note=old.note, looks=old.looks)
 
 

@@ -55,7 +55,7 @@ def _match(connection: Connection, name: str) -> Any:
     begins = func.substr(e.id, 1, len(text)) == text
     rows = connection.execute(wanted.where(begins).order_by(e.id).limit(_SHOWN)).all() if text else []
     if len(rows) != 1:
-        several = f"begins several: {', '.join(row.id for row in rows)}; give more of it" if rows else ""
+        several = f"is ambiguous: {', '.join(row.id for row in rows)}; give more characters of the id" if rows else ""
         raise UserError(f"experiment {name[:80]!r} {several or 'is not in the store; kdelta history lists what is'}")
     return rows[0]
 

@@ -83,7 +83,7 @@ def test_calls_of_arm64_are_found() -> None:
 
 
 def test_a_kernel_whose_locks_are_inline_says_so() -> None:
-    with pytest.raises(UserError, match="inline and cannot be seen"):
+    with pytest.raises(UserError, match="inlined and cannot be observed"):
         holds.find(_elf(bytes(0x100), 62), _table("writer"), "mine")
     with pytest.raises(UserError, match=r"mine: .*uncompressed vmlinux"):
         holds.find(b"no elf", _table(*NAMES), "mine")
@@ -124,5 +124,5 @@ def test_figures_survive_the_store_and_name_unclear_holds() -> None:
     (row,) = probe.rows
     assert (row.site, row.count, row.sums, row.most) == ("pipe_write", 4, {"instructions": 350}, 120)
     assert row.sites == {"anon_pipe_write+0x4a": 3, "anon_pipe_write+0x8a": 1}
-    assert probe.way.endswith("2 of 2 repetitions the same")
+    assert probe.way.endswith("2 of 2 repetitions identical")
     assert isinstance(warning, HoldUnclear) and (warning.site, warning.holds) == ("anon_pipe_write", 2)

@@ -98,7 +98,7 @@ def test_a_probe_that_the_kernel_refuses_names_what_is_missing() -> None:
     assert (probe.state, probe.rows) == ("missing", ())
     assert probe.why == "this kernel lacks CONFIG_FPROBE_EVENTS, CONFIG_KPROBE_EVENTS"
     probe = _probe(_result("pipe-locks-sizes-6.1", "sizes", SIZES, FPROBE_EVENTS="n"), "pipe_writes")
-    assert probe.why.startswith("kprobe at pipe_write is refused: EINVAL at dynamic_events: p:kdelta/kd_pipe")
+    assert probe.why.startswith("kprobe at pipe_write was rejected: EINVAL at dynamic_events: p:kdelta/kd_pipe")
     assert "v6.6" in probe.why and probe.why.endswith("this kernel lacks CONFIG_FPROBE_EVENTS")
 
 

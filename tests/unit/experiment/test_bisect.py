@@ -210,7 +210,7 @@ def test_a_line_follows_first_parents_from_good_to_bad(tree: Path) -> None:
         ("main", "main", "same commit"),
         ("side", "main", "not on the first-parent line"),
         ("nothing", "main", "no commit 'nothing'"),
-        ("-x", "main", "cannot be a git ref"),
+        ("-x", "main", "is not a valid git ref"),
     ],
 )
 def test_ends_that_make_no_line_are_refused(tree: Path, good: str, bad: str, why: str) -> None:

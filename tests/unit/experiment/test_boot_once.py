@@ -83,5 +83,5 @@ def test_labels_limits_and_folders_do_not(site: Site, work: Work, tmp_path: Path
 
 def test_a_folder_that_cannot_be_made_is_one_line(site: Site, work: Work, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(HostError, match=r"cannot make a folder in .*file"):
+    with pytest.raises(HostError, match=r"cannot create a directory in .*file"):
         boot_once(replace(site, scratch=tmp_path / "file"), work)

@@ -73,7 +73,7 @@ def test_a_leak_check_asks_for_lives(known: dict[str, Workload]) -> None:
 
 def test_what_is_not_here_is_refused(known: dict[str, Workload]) -> None:
     experiment = asked(known, "timed", "pipe")
-    with pytest.raises(UserError, match=r"'pipe' is not here.*--workloads"):
+    with pytest.raises(UserError, match=r"'pipe' was not found.*--workloads"):
         measure.refuse_unknown(experiment, {})
     measure.refuse_unknown(experiment, known)
 

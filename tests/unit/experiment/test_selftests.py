@@ -61,13 +61,13 @@ def test_no_suite_is_refused() -> None:
     ("kernels", "selftests", "each", "why"),
     [
         (["debian:6.1", "src:t"], "pidfd", False, "not built from source"),
-        (["src:t", "src:t+a.mbox"], "pidfd", True, "exclude each other"),
-        (["src:t", "debian:6.1"], None, True, "no source with a series"),
-        (["src:t", "src:t"], None, True, "no source with a series"),
+        (["src:t", "src:t+a.mbox"], "pidfd", True, "cannot be combined"),
+        (["src:t", "debian:6.1"], None, True, "not a source with a series"),
+        (["src:t", "src:t"], None, True, "not a source with a series"),
         (["src:other", "src:t+a.mbox"], None, True, "the same source without"),
         (["src:t+b.patch", "src:t+a.mbox"], None, True, "the same source without"),
         (["src:t", "src:t@v1", "src:t+a.mbox"], None, True, "the same source without"),
-        (["src:t", "src:t+a.mbox"], "../x", False, "a suite is a folder"),
+        (["src:t", "src:t+a.mbox"], "../x", False, "a suite is a directory"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_is_built(

@@ -29,7 +29,7 @@ def test_a_plan_is_fixed_or_sequential() -> None:
     assert templates.stopping(None, None).looks == (8, 12, 16, 20)
     assert templates.stopping(None, 14).looks == (8, 12, 14)
     assert templates.stopping(None, 40).looks == (8, 12, 16, 24, 40)
-    with pytest.raises(UserError, match="exclude each other"):
+    with pytest.raises(UserError, match="cannot be combined"):
         templates.stopping(7, 8)
 
 

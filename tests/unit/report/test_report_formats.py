@@ -142,7 +142,7 @@ def test_a_gap_of_a_sweep_is_skipped_only_where_the_version_could_have_no_figure
         ("ok", "6.8", "descriptive only, no verdict: 1 of the 2 seeds that a step needs"),
         ("ok", "6.9", ""),
     ]
-    assert "# failed: the figure is not a finite number\nnot ok 7" in text
+    assert "# failed: the value is not a finite number\nnot ok 7" in text
     assert "# panicked: Kernel panic - not syncing: VFS\nnot ok 5" in text
 
 

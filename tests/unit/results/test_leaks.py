@@ -170,4 +170,4 @@ def test_only_fail_on_closes_the_gate() -> None:
 
 def test_the_running_kernel_is_refused() -> None:
     result = CliRunner().invoke(cli.command, ["running"])
-    assert "needs a guest" in str(result.exception)
+    assert "runs in a guest" in str(result.exception)

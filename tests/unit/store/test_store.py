@@ -41,7 +41,7 @@ def test_an_experiment_is_found_by_id_by_beginning_and_as_the_last(store: Store)
     assert store.experiment("abc1").id == "abc1"  # whole ids win over beginnings
     assert store.experiment("x").id == "xyz"
     assert store.experiment("last").id == "abc12"
-    with pytest.raises(UserError, match="begins several: abc1, abc12"):
+    with pytest.raises(UserError, match="is ambiguous: abc1, abc12"):
         store.experiment("abc")
 
 
@@ -151,8 +151,8 @@ def test_two_threads_save_at_once(store: Store) -> None:
     ("bad", "why"),
     [
         (boot(kernel_index=2), "kernel 2 of 2"),
-        (boot(-1), "no place in a schedule"),
-        (boot(2**40), "no place in a schedule"),
+        (boot(-1), "not a place in the schedule"),
+        (boot(2**40), "not a place in the schedule"),
         (boot(runs=(run(2),)), "a case beyond"),
         (boot(runs=(run(0), run(0))), "two results of one case"),
         (boot(plan=PlannedBoot(block=0, slot=0, kernel=0, cases=(0, 9))), "a case beyond"),
@@ -226,7 +226,7 @@ def test_no_planned_cell_is_silently_missing(store: Store) -> None:
         (0, 0, 0, "hung", "ok", "", 502.0),
         (0, 0, 1, "hung", "hung", "silent for 60 s", None),
         (0, 1, 0, "ok", "unsupported", "no syscall", None),
-        (0, 1, 1, "ok", "lost", "the guest sent no result of this case", None),
+        (0, 1, 1, "ok", "lost", "the guest sent no result for this case", None),
         (1, 0, 0, "ok", "ok", "", 502.0),
     ]
 

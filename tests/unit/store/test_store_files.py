@@ -120,7 +120,7 @@ def test_a_store_of_a_newer_kdelta_is_refused_with_the_remedy(tmp_path: Path) ->
 
 def test_a_folder_that_cannot_be_made_is_a_host_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(HostError, match="cannot make the store's folder"):
+    with pytest.raises(HostError, match="cannot make the store's directory"):
         Store(sqlite_url(tmp_path / "file" / "store.sqlite"))
     (tmp_path / "dir.sqlite").mkdir()
     with pytest.raises(HostError, match="unable to open"):

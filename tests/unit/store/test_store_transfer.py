@@ -97,7 +97,7 @@ def test_an_export_replaces_no_file_and_leaves_none_when_it_fails(
 
     monkeypatch.setattr("kdelta.store.transfer.os.fsync", full)
     before = sorted(os.listdir(tmp_path))
-    with pytest.raises(HostError, match="No space left on device; nothing is left"):
+    with pytest.raises(HostError, match="No space left on device; the partial file was removed"):
         lite.export("first", tmp_path / "full.kdelta")
     assert sorted(os.listdir(tmp_path)) == before
 
@@ -126,7 +126,7 @@ def test_a_damaged_file_is_refused_by_its_checksum(store: Store, sent: Path, nam
 def test_a_foreign_file_is_refused(lite: Store, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "foreign"
     path.write_bytes(content)
-    with pytest.raises(UserError, match="not an experiment that kdelta export wrote"):
+    with pytest.raises(UserError, match="not written by kdelta export"):
         lite.import_(path)
 
 
@@ -144,7 +144,7 @@ def test_a_file_of_a_newer_schema_asks_for_an_upgrade(lite: Store, tmp_path: Pat
 def test_what_is_well_packed_but_no_experiment_is_refused_whole(lite: Store, tmp_path: Path) -> None:
     ghost = pack(boot(kernel_index=7))
     bad: dict[str, tuple[bytes, ...]] = {
-        "no experiment holds": (pack({"experiment": 5}),),
+        "its contents are invalid": (pack({"experiment": 5}),),
         "ends too early": (HEAD,),
         "more than its first line says": (HEAD, pack(boot()), pack("more")),
         "kernel 7 of 2": (HEAD, ghost, pack("end")),
@@ -164,7 +164,7 @@ def test_what_is_well_packed_but_no_experiment_is_refused_whole(lite: Store, tmp
 
 def test_a_deeply_nested_frame_is_refused(lite: Store, tmp_path: Path) -> None:
     nest = b"\x81\xa7payload" * 100_000 + b"\xc0"
-    with pytest.raises(UserError, match="no experiment holds"):
+    with pytest.raises(UserError, match="its contents are invalid"):
         lite.import_(craft(tmp_path / "f", b"\x81\xa5looks\x91\x81\xa7payload" + nest))
 
 
@@ -177,6 +177,6 @@ def test_a_bomb_is_stopped_at_its_limit(lite: Store, tmp_path: Path, monkeypatch
     with pytest.raises(UserError, match="unpacks to more"):
         lite.import_(craft(tmp_path / "f", HEAD, *many, pack("end"), line={"boots": 4}))
     monkeypatch.setattr(transfer, "FILE_LIMIT", 100)
-    with pytest.raises(UserError, match="bytes, an experiment may have 100"):
+    with pytest.raises(UserError, match="bytes; the limit is 100"):
         lite.import_(tmp_path / "f")
     assert lite.experiments() == []

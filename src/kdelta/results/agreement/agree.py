@@ -34,7 +34,7 @@ def compare(store: Store, here: str, there: str, *, all_metrics: bool = False) -
         raise UserError(f"--against: {here} and {there} are the same experiment, {a.id}; name another one")
     if a.mode != b.mode:
         raise UserError(
-            f"--against: {a.id} is {a.mode} and {b.id} is {b.mode}: counts and times do not compare; name two of a kind"
+            f"--against: {a.id} is {a.mode} and {b.id} is {b.mode}: counts and times cannot be compared; use one mode"
         )
     return put_together(_read(store, a), _read(store, b), all_metrics=all_metrics)
 

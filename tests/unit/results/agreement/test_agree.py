@@ -185,12 +185,12 @@ def test_boots_that_were_taken_over_are_no_second_measurement(store: Store) -> N
     assert "1 are the same boots" in layout.summary(found)
 
 
-def test_boots_of_one_identity_that_differ_are_called_a_fault(store: Store) -> None:
+def test_boots_of_one_identity_that_differ_are_called_a_bug(store: Store) -> None:
     save(store, made("here", (OLD,)), {"6.1": (QUIET, QUIET)}, identity="x")
     save(store, made("there", (OLD,)), {"6.1": (SLAB, SLAB)}, identity="x")
     found = agree.compare(store, "here", "there")
     assert found.counts[0].same_identity
-    assert "should repeat: a fault" in " ".join(layout.render(found).split())
+    assert "should be identical: a bug" in " ".join(layout.render(found).split())
 
 
 def timed(name: str, kernels: Sequence[Kernel], factor: float, store: Store, blocks: int = 8) -> None:
@@ -213,7 +213,7 @@ def test_timed_effects_stand_side_by_side_without_a_verdict(store: Store) -> Non
     near, far = (agree.compare(store, "here", name) for name in ("near", "far"))
     assert [p.call for p in (*near.effects, *far.effects)] == ["overlap", "apart"]
     text = layout.render(far)
-    assert "No verdict comes of two experiments" in text
+    assert "There is no verdict between two experiments" in text
     assert text.endswith("0 of 1 intervals overlap\n")
 
 
@@ -246,7 +246,7 @@ def test_what_cannot_be_compared_is_one_line_that_says_why(store: Store) -> None
         (("here", "here"), "the same experiment"),
         (("here", "other-kernel"), "no kernel (image and command line) in common"),
         (("here", "other-case"), "no case in common"),
-        (("here", "timed"), "counts and times do not compare"),
+        (("here", "timed"), "counts and times cannot be compared"),
         (("timed", "third"), "third compared 6.1 with 6.6"),
         (("timed", "leak"), "a leak check"),
     ):
@@ -264,8 +264,8 @@ def test_the_report_against_another_experiment_as_a_user_asks_for_it(
     assert run(["report", "here", "--against", "there"]) == 0
     out = capsys.readouterr().out
     assert "QEMU: 7.2 here, 10.0 there" in out
-    assert "beyond the spread of seeds (0 % here, 0 % there): ___slab_alloc +5.0" in " ".join(out.split())
-    assert out.endswith("1 agree exactly, 0 within the seeds' spread, 1 differ\n")
+    assert "beyond the spread across seeds (0 % here, 0 % there): ___slab_alloc +5.0" in " ".join(out.split())
+    assert out.endswith("1 agree exactly, 0 within the spread across seeds, 1 differ\n")
     assert all(len(line) <= 72 for line in out.splitlines())
     assert run(["report", "here", "--against", "there", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

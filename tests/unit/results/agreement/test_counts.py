@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Counts of two experiments: exact, within the seeds' spread, different, or not to be compared."""
+"""Counts of two experiments: exact, within the spread across seeds, different, or not to be compared."""
 
 from __future__ import annotations
 
