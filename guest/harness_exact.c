@@ -5,6 +5,7 @@
  * when it is at its operations; gate, waiting and the controller do not count,
  * but whatever the tasks make others do does, to the last byte drained.
  */
+#include <errno.h>
 #include <sched.h>
 #include <time.h>
 
@@ -12,19 +13,46 @@
 #include "mark.h"
 #include "trace.h"
 
-#define WARM_ROUNDS 4
+#define WARM_ROUNDS 2	 /* the first interval after the first rest still finds slabs to fill */
+#define AGREE_LEAST 1000 /* two intervals agree when they differ by less than a thousandth */
+#define REST_NS 60000000u
+#define GRID_NS 128000000u
+#define TICK_LEAST_NS 1000
+#define TICK_PERIOD_MOST_NS 12000000 /* CONFIG_HZ=100, and some */
+
 /*
  * Before each interval the task sleeps, so that RCU hands back what the last
  * one freed and timers and work queues run: else an interval counts how full
- * the slabs happened to be. Emulated idle time passes at once (sleep=off).
+ * the slabs happened to be. It sleeps to an instant that the seed says, and that
+ * does not hang on how long the steps before it took: to the millisecond that is
+ * chance on any machine. Emulated idle time passes at once (sleep=off).
  */
-#define REST_NS 60000000L
-
-static void rest(void)
+static void rest(struct harness *h)
 {
-	struct timespec span = {.tv_nsec = REST_NS};
+	uint64_t until = (now_ns() + REST_NS) / GRID_NS * GRID_NS + GRID_NS;
+	struct timespec t;
 
-	nanosleep(&span, NULL);
+	until += perturb_ns(h->wl.seed, h->rests++, GRID_NS);
+	t = (struct timespec){(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR &&
+	       !case_failed(h))
+		;
+	crng_renew();
+}
+
+/*
+ * Right after a tick of the kernel's timer: whether one falls into a short
+ * interval would else be chance. It shows as a gap between two looks at the clock.
+ */
+static uint64_t after_tick(void)
+{
+	uint64_t start = now_ns(), now = start, last;
+
+	do {
+		last = now;
+		now = now_ns();
+	} while (now - last < TICK_LEAST_NS && now - start < TICK_PERIOD_MOST_NS);
+	return now;
 }
 
 /* Operations that follow the rest unmarked: they take the path back into the caches of the CPU. */
@@ -66,6 +94,30 @@ static inline __attribute__((always_inline)) void marked_ops(const struct worklo
 			def->op(t);
 }
 
+/*
+ * How long the last two took, on a clock that counts what is executed: a third
+ * is made only where they differ. Within a boot, more of them are no evidence.
+ */
+struct agreement {
+	uint64_t last, now;
+	uint32_t made;
+};
+
+static bool wanted(struct harness *h, const struct agreement *a)
+{
+	uint64_t apart = a->now > a->last ? a->now - a->last : a->last - a->now;
+
+	return a->made < h->job->reps && !case_failed(h) &&
+	       (a->made < 2 || apart > a->now / AGREE_LEAST);
+}
+
+static void took(struct agreement *a, uint64_t since)
+{
+	a->last = a->now;
+	a->now = now_ns() - since;
+	a->made++;
+}
+
 static void put_rep(struct harness *h, uint32_t r, uint64_t ops)
 {
 	text_put(&h->out, "{\"t\":\"rep\",\"j\":%u,\"r\":%u,\"id\":%u,\"ops\":%llu}\n", h->job->nr,
@@ -105,7 +157,8 @@ void exact_inline(struct harness *h)
 {
 	const struct workload *def = h->wl.def;
 	struct wl_task *t = &h->slots[0].t;
-	uint64_t n = h->job->ops;
+	uint64_t n = h->job->ops, start;
+	struct agreement a = {0};
 	uint32_t r;
 
 	tasks_pin(h, 0);
@@ -115,20 +168,28 @@ void exact_inline(struct harness *h)
 	}
 	if (def->after)
 		run_first();
-	run_ops(def, t, n * WARM_ROUNDS);
-	for (r = 0; r < h->job->reps && !case_failed(h); r++) {
-		rest();
+	for (r = 0; r < WARM_ROUNDS; r++) {
+		rest(h);
+		run_ops(def, t, first_few(n) + n);
+	}
+	while (wanted(h, &a)) {
+		rest(h);
+		MARK(MARK_OP_ARM, 0);
 		run_ops(def, t, first_few(n));
-		if (!r)
+		if (!a.made)
 			trace_arm(h);
-		mark_id(h->job->nr << 8 | r);
+		mark_id(h->job->nr << 8 | a.made);
+		start = after_tick();
 		interval(def, t, n);
 		if (t->done)
 			set_error(h, STATE_FAILED, "the task had nothing left to do in interval %u",
-				  r);
-		put_rep(h, r, n);
+				  a.made);
+		put_rep(h, a.made, n);
+		took(&a, start);
 	}
 	trace_disarm(h);
+	if (h->stays)
+		return;
 	if (def->finish)
 		def->finish(t);
 	if (def->task_teardown)
@@ -180,26 +241,32 @@ static void round_of_all(struct harness *h, uint64_t ops)
 
 void exact_tasks(struct harness *h)
 {
-	uint64_t n = h->job->ops;
+	uint64_t n = h->job->ops, start;
+	struct agreement a = {0};
 	uint32_t r;
 
 	if (tasks_start(h, exact_loop))
 		return;
 	tasks_phase(h, PHASE_RUN);
-	for (r = 0; r < WARM_ROUNDS && !case_failed(h); r++)
-		round_of_all(h, n);
-	for (r = 0; r < h->job->reps && !case_failed(h); r++) {
-		rest();
+	for (r = 0; r < WARM_ROUNDS && !case_failed(h); r++) {
+		rest(h);
+		round_of_all(h, first_few(n) + n);
+	}
+	while (wanted(h, &a)) {
+		rest(h);
+		MARK(MARK_OP_ARM, 0);
 		round_of_all(h, first_few(n));
-		if (!r)
+		if (!a.made)
 			trace_arm(h);
-		mark_id(h->job->nr << 8 | r);
+		mark_id(h->job->nr << 8 | a.made);
+		start = after_tick();
 		MARK(MARK_OP_BEGIN, MARK_ALONE);
 		round_of_all(h, n);
 		MARK(MARK_OP_END, 0);
-		put_rep(h, r, n * h->counted);
+		put_rep(h, a.made, n * h->counted);
+		took(&a, start);
 	}
 	trace_disarm(h);
-	if (!case_failed(h))
+	if (!case_failed(h) && !h->stays)
 		tasks_stop(h);
 }
