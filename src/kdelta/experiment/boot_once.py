@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.errors import HostError
 from kdelta.guest import image
 from kdelta.guest.jobs import JobList
-from kdelta.machine import boot, native, snapshot
+from kdelta.machine import boot, folders, native, snapshot
 from kdelta.machine.boot import RawBoot
 from kdelta.machine.options import Accel, GuestSpec, Port
 from kdelta.machine.probe import Qemu
@@ -76,11 +74,11 @@ def boot_once(site: Site, work: Work) -> RawBoot:
     Raises:
         HostError: QEMU refused to run, or the disk is full.
     """
-    with _folder(site) as folder:
+    with folders.private(site.scratch) as folder:
         if site.native:
             program = site.programs[work.kernel.arch]
-            return native.run(program, site.data, work.jobs.text(), Path(folder), work.limit_s)
-        guest = _guest(site, work, Path(folder))
+            return native.run(program, site.data, work.jobs.text(), folder, work.limit_s)
+        guest = _guest(site, work, folder)
         if work.plugin is None:
             return boot.run(guest, _payload(site, work, work.jobs.text()), work.limit_s, cpu=site.cpu)
         if work.hold_sites is not None:
@@ -100,14 +98,6 @@ def identity(site: Site, work: Work) -> str:
     plugin = work.plugin.read_bytes() if work.plugin is not None else b""
     parts = (snapshot.key(guest, payload).encode(), hashlib.sha256(plugin).hexdigest().encode())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
-
-
-def _folder(site: Site) -> tempfile.TemporaryDirectory[str]:
-    try:
-        site.scratch.mkdir(parents=True, exist_ok=True)
-        return tempfile.TemporaryDirectory(prefix="boot-", dir=site.scratch)
-    except OSError as error:
-        raise HostError(f"cannot make a folder in {site.scratch}: {error.strerror}") from None
 
 
 def _guest(site: Site, work: Work, folder: Path) -> GuestSpec:
