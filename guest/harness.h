@@ -148,6 +148,12 @@ bool case_known(const struct job *job);
 void case_run(const struct jobs *js, const struct job *job, const char *data_dir,
 	      const char *tmp_dir, int fd, bool stays);
 
+/* harness_exact.c, for harness_traced.c too: the sleep before operations; the record of counted ones. */
+void exact_rest(struct harness *h);
+void put_rep(struct harness *h, uint32_t r, uint64_t ops);
+/* harness_traced.c: the operations of a job with trace lines, by rounds of some for each counted task. */
+void traced_ops(struct harness *h, void (*round)(struct harness *h, uint64_t ops));
+
 /* harness_leaks.c: one reading before the first counted life, one after each. */
 struct leaks;
 struct leaks *leaks_start(struct stream *s, unsigned int job);

@@ -11,7 +11,6 @@
 
 #include "harness.h"
 #include "mark.h"
-#include "trace.h"
 
 #define WARM_ROUNDS 2	 /* the first interval after the first rest still finds slabs to fill */
 #define AGREE_LEAST 1000 /* two intervals agree when they differ by less than a thousandth */
@@ -27,7 +26,7 @@
  * does not hang on how long the steps before it took: to the millisecond that is
  * chance on any machine. Emulated idle time passes at once (sleep=off).
  */
-static void rest(struct harness *h)
+void exact_rest(struct harness *h)
 {
 	uint64_t until = (now_ns() + REST_NS) / GRID_NS * GRID_NS + GRID_NS;
 	struct timespec t;
@@ -118,7 +117,7 @@ static void took(struct agreement *a, uint64_t since)
 	a->made++;
 }
 
-static void put_rep(struct harness *h, uint32_t r, uint64_t ops)
+void put_rep(struct harness *h, uint32_t r, uint64_t ops)
 {
 	text_put(&h->out, "{\"t\":\"rep\",\"j\":%u,\"r\":%u,\"id\":%u,\"ops\":%llu}\n", h->job->nr,
 		 r, h->job->nr << 8 | r, (unsigned long long)ops);
@@ -153,6 +152,23 @@ static void run_first(void)
 	sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first);
 }
 
+static void inline_round(struct harness *h, uint64_t ops)
+{
+	struct wl_task *t = &h->slots[0].t;
+
+	run_ops(h->wl.def, t, ops);
+	if (t->done)
+		set_error(h, STATE_FAILED, "the task had nothing left to do");
+}
+
+static void inline_end(const struct workload *def, struct wl_task *t)
+{
+	if (def->finish)
+		def->finish(t);
+	if (def->task_teardown)
+		def->task_teardown(t);
+}
+
 void exact_inline(struct harness *h)
 {
 	const struct workload *def = h->wl.def;
@@ -168,16 +184,19 @@ void exact_inline(struct harness *h)
 	}
 	if (def->after)
 		run_first();
+	if (h->job->ntrace) {
+		traced_ops(h, inline_round);
+		inline_end(def, t);
+		return;
+	}
 	for (r = 0; r < WARM_ROUNDS; r++) {
-		rest(h);
+		exact_rest(h);
 		run_ops(def, t, first_few(n) + n);
 	}
 	while (wanted(h, &a)) {
-		rest(h);
+		exact_rest(h);
 		MARK(MARK_OP_ARM, 0);
 		run_ops(def, t, first_few(n));
-		if (!a.made)
-			trace_arm(h);
 		mark_id(h->job->nr << 8 | a.made);
 		start = after_tick();
 		interval(def, t, n);
@@ -187,13 +206,8 @@ void exact_inline(struct harness *h)
 		put_rep(h, a.made, n);
 		took(&a, start);
 	}
-	trace_disarm(h);
-	if (h->stays)
-		return;
-	if (def->finish)
-		def->finish(t);
-	if (def->task_teardown)
-		def->task_teardown(t);
+	if (!h->stays)
+		inline_end(def, t);
 }
 
 /* Several tasks. */
@@ -239,25 +253,20 @@ static void round_of_all(struct harness *h, uint64_t ops)
 		h->wl.def->quiesce(&h->wl);
 }
 
-void exact_tasks(struct harness *h)
+static void counted_rounds(struct harness *h)
 {
 	uint64_t n = h->job->ops, start;
 	struct agreement a = {0};
 	uint32_t r;
 
-	if (tasks_start(h, exact_loop))
-		return;
-	tasks_phase(h, PHASE_RUN);
 	for (r = 0; r < WARM_ROUNDS && !case_failed(h); r++) {
-		rest(h);
+		exact_rest(h);
 		round_of_all(h, first_few(n) + n);
 	}
 	while (wanted(h, &a)) {
-		rest(h);
+		exact_rest(h);
 		MARK(MARK_OP_ARM, 0);
 		round_of_all(h, first_few(n));
-		if (!a.made)
-			trace_arm(h);
 		mark_id(h->job->nr << 8 | a.made);
 		start = after_tick();
 		MARK(MARK_OP_BEGIN, MARK_ALONE);
@@ -266,7 +275,17 @@ void exact_tasks(struct harness *h)
 		put_rep(h, a.made, n * h->counted);
 		took(&a, start);
 	}
-	trace_disarm(h);
+}
+
+void exact_tasks(struct harness *h)
+{
+	if (tasks_start(h, exact_loop))
+		return;
+	tasks_phase(h, PHASE_RUN);
+	if (h->job->ntrace)
+		traced_ops(h, round_of_all);
+	else
+		counted_rounds(h);
 	if (!case_failed(h) && !h->stays)
 		tasks_stop(h);
 }

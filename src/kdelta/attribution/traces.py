@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
 
 from kdelta.attribution.tracefs import FRAME, Entry, Hist, Key, files, parse_hist, plain
-from kdelta.guest.protocol import Done, Record, Repetition
+from kdelta.guest.protocol import Done, Record, Repetition, Value
 from kdelta.kernel.spelling import fold
 from kdelta.model import State, Warn
 from kdelta.spec.collectors import Collector, Probe, Table, Way
@@ -255,6 +255,14 @@ def _misses(content: str) -> list[Warn]:
     ]
 
 
+def _left_out(records: Sequence[Record], job: int, ops: int) -> Iterator[Warn]:
+    """Whether a traced operation cost too much for all that were asked for (guest/harness_traced.c)."""
+    for record in records:
+        if isinstance(record, Value) and record.j == job and record.name == "ops_left_out":
+            every = f"{ops} of {ops + record.v:.0f} operations"
+            yield Warn("fewer-operations", f"{every}: more of them, traced, do not fit into half of the time limit")
+
+
 def evaluate(
     collector: Collector,
     records: Sequence[Record],
@@ -293,8 +301,8 @@ def evaluate(
         if status.word == "failed":
             text = f"{status.way}: {status.error} at {status.file}: {status.text}: its figures cannot be believed"
             warnings.append(Warn("trace-failed", text))
+    ops = sum(r.ops for r in records if isinstance(r, Repetition) and r.j == job)
     return SetResult(
-        collector=collector.name, title=collector.title, kernel=kernel, case=case, state="ok",
-        ops=sum(r.ops for r in records if isinstance(r, Repetition) and r.j == job),
-        probes=tuple(probes), warnings=tuple(warnings), errors=content.get("@error_log", ""),
+        collector=collector.name, title=collector.title, kernel=kernel, case=case, state="ok", ops=ops,
+        probes=tuple(probes), warnings=(*warnings, *_left_out(records, job, ops)), errors=content.get("@error_log", ""),
     )  # fmt: skip

@@ -219,3 +219,12 @@ def test_the_json_has_figures_per_operation_for_each_kernel() -> None:
     assert document["schema"] == "kdelta-trace/1"
     old, new = inodes["kernels"].values()
     assert new["count"] == 1.0 and (old is None or old["count"] < 0.1)
+
+
+def test_operations_that_did_not_fit_are_told_with_their_number() -> None:
+    made = (protocol.Repetition(j=0, r=0, id=0, ops=300), DONE)
+    assert _made(*made).warnings == ()
+    cut = _made(protocol.Value(j=0, name="ops_left_out", v=700.0), *made)
+    assert cut.ops == 300
+    (warning,) = cut.warnings
+    assert warning.text.startswith("300 of 1000 operations")

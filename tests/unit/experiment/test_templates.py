@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kdelta.errors import UserError
 from kdelta.experiment import templates
 from kdelta.experiment.templates import Asked, Stopping
-from kdelta.model import Case, Effort, Experiment, Gap, Kernel, plans
+from kdelta.model import Case, Effort, Experiment, Gap, Kernel, MachineOptions, plans
 
 KERNEL = Kernel(label="k", spec="k", release="6.12", image_path="/i", image_sha256="ab")
 ASKED = Asked(cases=(Case(workload="pipe", pressure="2x60%"),), effort=Effort(seeds=5), folders=(Path("own"),))
@@ -38,6 +38,19 @@ def test_times_look_and_counts_have_seeds() -> None:
     assert (timed.blocks, timed.looks, timed.precision_percent) == (20, (8, 12, 16, 20), 5.0)
     assert (exact.blocks, exact.looks) == (5, ())
     assert timed.folders == ("own",)
+
+
+def test_counts_of_a_guest_with_several_cpus_are_refused_times_and_tables_are_not() -> None:
+    several = replace(ASKED, machine=MachineOptions(smp=4))
+    for make in (
+        lambda: templates.compare(several, (KERNEL, KERNEL), "exact", Stopping()),
+        lambda: templates.run(several, (KERNEL,), "exact", 1),
+        lambda: templates.trace(several, (KERNEL,), (), None),  # lock holds
+    ):
+        with pytest.raises(UserError, match=r"--smp 4: exact counts are of one CPU.*--timed"):
+            make()
+    assert templates.compare(several, (KERNEL, KERNEL), "timed", Stopping()).machine.smp == 4
+    assert templates.trace(several, (KERNEL,), ("locks",), None).machine.smp == 4
 
 
 def test_an_interrupted_gate_is_no_open_one() -> None:
