@@ -17,6 +17,7 @@ from kdelta.errors import UserError
 from kdelta.experiment import templates
 from kdelta.model import Annotations, CellResult, Experiment, Progress, plans
 from kdelta.results import answer
+from kdelta.stats.counts import FACT_SEEDS
 from kdelta.stats.paired import MIN_PAIRS
 from kdelta.store.store import Store
 from kdelta.verdict.words import GRID_PAIRS
@@ -59,7 +60,7 @@ def follow_up(experiment: Experiment, results: Sequence[CellResult]) -> Experime
         kernels=kernels,
         cases=cases,
         blocks=boots,
-        looks=plan(boots) if experiment.mode == "timed" else (),
+        looks=plan(boots) if experiment.mode == "timed" else tuple(sorted({FACT_SEEDS, *plan(boots)})),
         effort=replace(experiment.effort, seeds=boots) if experiment.mode == "exact" else experiment.effort,
         precision_percent=None,
         plan=plans.Compare(follows=experiment.id),

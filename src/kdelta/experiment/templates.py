@@ -29,6 +29,7 @@ from kdelta.model import (
     Mode,
     plans,
 )
+from kdelta.stats import counts
 
 USUAL_LOOKS = (8, 12, 16, 20)  # blocks at which a sequential plan looks
 _LONG_LOOKS = (8, 12, 16, 24, 40)
@@ -91,6 +92,13 @@ def stopping(blocks: int | None, max_blocks: int | None, precision_percent: floa
     return Stopping(blocks=most, looks=looks, precision_percent=precision_percent)
 
 
+def seed_looks(seeds: int) -> tuple[int, ...]:
+    """The looks of an exact plan of ``seeds`` at most; fewer than any verdict needs are measured without a look."""
+    if seeds < counts.FACT_SEEDS:
+        return ()
+    return (*(look for look in counts.LOOKS if look < seeds), seeds)
+
+
 def new_id(now: datetime, token: Callable[[int], str] = secrets.token_hex) -> str:
     """An experiment's id: sortable by time, unique by chance."""
     return f"{now:%Y%m%d-%H%M%S}-{token(2)}"
@@ -137,7 +145,7 @@ def compare(
     gate = f"not run: the selftests {names} were asked for, but did not finish" if selftests else ""
     return msgspec.structs.replace(
         asked.template(mode, kernels, asked.effort.seeds if exact else stop.blocks, plan),
-        looks=() if exact else stop.looks,
+        looks=seed_looks(asked.effort.seeds) if exact else stop.looks,
         precision_percent=stop.precision_percent,
         annotations=Annotations(gate=gate),
     )
@@ -149,8 +157,12 @@ def run(asked: Asked, kernels: Sequence[Kernel], mode: Mode, boots: int, *, reus
 
 
 def sweep(asked: Asked, mode: Mode, blocks: int) -> Experiment:
-    """Versions in order; ``with_versions`` gives it the kernels."""
-    return asked.template(mode, (), blocks, plans.Sweep())
+    """Versions in order, ``blocks`` (seeds) at most; ``with_versions`` gives it the kernels."""
+    return msgspec.structs.replace(asked.template(mode, (), blocks, plans.Sweep()), looks=_looks(mode, blocks))
+
+
+def _looks(mode: Mode, blocks: int) -> tuple[int, ...]:
+    return seed_looks(blocks) if mode == "exact" else ()
 
 
 def with_versions(
@@ -192,7 +204,8 @@ def check(
     asked: Asked, kernels: Sequence[Kernel], mode: Mode, blocks: int, recipe: str, *, reuse: bool = False
 ) -> Experiment:
     """The cases that the claims of ``recipe`` need."""
-    return asked.template(mode, kernels, blocks, plans.Check(recipe=recipe, reuse=reuse))
+    template = asked.template(mode, kernels, blocks, plans.Check(recipe=recipe, reuse=reuse))
+    return msgspec.structs.replace(template, looks=_looks(mode, blocks))
 
 
 def bisect(asked: Asked, mode: Mode, plan: plans.Bisect) -> Experiment:

@@ -92,7 +92,7 @@ class Effort(Struct, frozen=True, kw_only=True):
     window_ms: int = 5
     latency_ops: int = 4000
     repetitions: int = 7  # exact mode
-    seeds: int = 3  # exact mode
+    seeds: int = 20  # exact mode: at most; counts that repeat are decided by five
     limit_ms: int = 60_000  # per run
     batches: int = 0  # leak check: lives of the case, of batch_ops operations each, instead of windows
     batch_ops: int = 500
@@ -106,6 +106,14 @@ class PlannedBoot(Struct, frozen=True, kw_only=True):
     kernel: int  # index into Experiment.kernels
     mitigations: Mitigations = "default"
     cases: tuple[int, ...] = ()  # indexes into Experiment.cases; () = all
+
+
+class OpenCell(Struct, frozen=True, order=True):
+    """What a look left undecided: a case under ``mitigations`` that ``kernel`` has to be booted on with. Indexes."""
+
+    case: int
+    mitigations: Mitigations
+    kernel: int
 
 
 class Series(Struct, frozen=True, kw_only=True):

@@ -44,6 +44,8 @@ def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Seque
         steps = sum(len(sweep.steps) for sweep in sweeps)
         counts = f"{steps} {'step' if steps == 1 else 'steps'} found" + (counts and f"; {counts}")
     boots = f"{result.boots_done} of {result.boots_planned} boots done"
+    if result.decided and result.boots_done < result.boots_planned:
+        boots = f"stopped early: decided by {result.boots_done} boots"
     return f"{counts}; {boots}" if counts else boots
 
 
@@ -120,11 +122,20 @@ def _floors(cells: Iterable[CellResult]) -> str:
     return "Noise floor: " + "; ".join(f"{floor:.2f} % ({', '.join(names)})" for floor, names in floors.items()) + "."
 
 
+def _seeds(experiment: Experiment) -> str:
+    """The plan over seeds: what repeats is a fact at the first look, what varies is judged at the others."""
+    looks = experiment.looks
+    if len(looks) < 2:
+        return f"{experiment.blocks} seeds"
+    later = ", ".join(map(str, looks[1:]))
+    return f"{looks[0]} seeds for counts that repeat, looks at {later} for those that vary"
+
+
 def _method(experiment: Experiment) -> list[str]:
     if experiment.mode == "exact":
         lines = [
             "Exact: QEMU's emulator counts what the guest executes between two marks, per operation; "
-            f"{experiment.blocks} seeds, {experiment.effort.repetitions} repetitions each, or what the case asks for.",
+            f"{_seeds(experiment)}, {experiment.effort.repetitions} repetitions each, or what the case asks for.",
             "KASLR is off and seeds are fixed: this speaks of the path, not of the time a user waits.",
         ]
         if experiment.machine.rep_features:
@@ -191,6 +202,6 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
         lines.append("Time, cache misses and contention between CPUs: exact counts do not see them.")
     else:
         lines.append("Other hardware, other configurations, and loads beside the cases.")
-    if result.boots_done < result.boots_planned:
+    if result.boots_done < result.boots_planned and not result.decided:
         lines.append(f"Planned boots that were not done: {result.boots_planned - result.boots_done}.")
     return tuple(lines)

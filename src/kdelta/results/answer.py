@@ -66,6 +66,7 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
         results=tuple(explained),
         boots_done=len(boots),
         boots_planned=planned,
+        decided=any(look.final for look in store.looks(experiment.id)),
         boots_faulty=_faulty(experiment, boots),
         gate=experiment.annotations.gate,
         warnings=remarks.on_experiment(experiment, boots),

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, exists, func, insert, select, update
 
 from kdelta import paths
 from kdelta.errors import UserError
-from kdelta.model import BootResult, Experiment
+from kdelta.model import BootResult, Experiment, State
 from kdelta.store import codec, connect, reads, tables, transfer, writes
 from kdelta.store.rows import (
     BootRow,
@@ -181,7 +181,7 @@ class Store:
     # Boots
 
     def save_boot(self, experiment_id: str, boot: BootResult) -> None:
-        """Store a finished boot, whole or not at all.
+        """Store a finished boot, whole or not at all; it replaces a lost one.
 
         Raises:
             HostError: its block and slot is stored already, it does not fit the experiment, or the disk is full.
@@ -191,11 +191,18 @@ class Store:
 
     def done(self, experiment_id: str) -> set[tuple[int, int]]:
         """(block, slot) of every stored boot, whatever its state."""
+        return self._places(experiment_id, ())
+
+    def kept(self, experiment_id: str) -> set[tuple[int, int]]:
+        """(block, slot) of every stored boot that is not made again; a lost one is."""
+        return self._places(experiment_id, ("lost",))
+
+    def _places(self, experiment_id: str, without: tuple[State, ...]) -> set[tuple[int, int]]:
         b = tables.boot.c
         with self._reading() as connection:
             no = writes.find(connection, experiment_id).no
-            rows = connection.execute(select(b.block, b.slot).where(b.experiment_no == no))
-            return {(row.block, row.slot) for row in rows}
+            rows = connection.execute(select(b.block, b.slot, b.state).where(b.experiment_no == no))
+            return {(row.block, row.slot) for row in rows if row.state not in without}
 
     def boots(self, experiment_id: str) -> list[BootRow]:
         """All boots in order of block and slot, without console, stream and samples."""

@@ -36,7 +36,10 @@ def test_times_look_and_counts_have_seeds() -> None:
     timed = templates.compare(ASKED, (KERNEL, KERNEL), "timed", stop)
     exact = templates.compare(ASKED, (KERNEL, KERNEL), "exact", stop)
     assert (timed.blocks, timed.looks, timed.precision_percent) == (20, (8, 12, 16, 20), 5.0)
-    assert (exact.blocks, exact.looks) == (5, ())
+    assert (exact.blocks, exact.looks) == (5, (5,)), "seeds are looked at from five on"
+    assert templates.seed_looks(20) == (5, 8, 12, 16, 20)
+    assert templates.seed_looks(9) == (5, 8, 9)
+    assert templates.seed_looks(3) == (), "no verdict can come of it"
     assert timed.folders == ("own",)
 
 

@@ -92,6 +92,21 @@ def test_figures_that_are_not_numbers_survive(store: Store) -> None:
     assert store.numbers("first", case=0)[0].value is None
 
 
+@pytest.mark.parametrize(("mode", "looks_left"), [("exact", [5]), ("timed", [5, 8])])
+def test_a_lost_boot_is_replaced_when_it_is_made_again(store: Store, mode: str, looks_left: list[int]) -> None:
+    store.create(experiment(mode=mode))
+    store.save_boot("first", boot(5, 0, state="lost", why="the machine ended with status -9", runs=()))
+    store.save_boot("first", boot(5, 1))
+    store.save_look("first", 5, {}, 0.01)
+    store.save_look("first", 8, {}, 0.02, final=True)
+    assert store.done("first") == {(5, 0), (5, 1)} and store.kept("first") == {(5, 1)}
+    store.save_boot("first", boot(5, 0))
+    assert store.kept("first") == {(5, 0), (5, 1)} and store.boot("first", 5, 0).state == "ok"
+    assert [look.blocks for look in store.looks("first")] == looks_left, "counts are looked at anew with all seeds"
+    with pytest.raises(HostError, match="stored already"):
+        store.save_boot("first", boot(5, 0))
+
+
 def test_a_place_in_the_schedule_is_saved_once(store: Store) -> None:
     store.create(experiment())
     store.save_boot("first", boot(0, 0))
