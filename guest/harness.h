@@ -108,6 +108,8 @@ int set_verror(struct harness *h, enum state state, int error, const char *fmt, 
 	__attribute__((format(printf, 4, 0)));
 /* "unsupported", "failed" ... as one record. */
 void done_record(struct text *t, unsigned int job, const char *state, const char *why);
+/* The record of counted operations. */
+void put_rep(struct harness *h, uint32_t r, uint64_t ops);
 
 /* harness_tasks.c */
 bool tasks_inline(const struct harness *h);
@@ -148,9 +150,8 @@ bool case_known(const struct job *job);
 void case_run(const struct jobs *js, const struct job *job, const char *data_dir,
 	      const char *tmp_dir, int fd, bool stays);
 
-/* harness_exact.c, for harness_traced.c too: the sleep before operations; the record of counted ones. */
+/* harness_rest.c: the sleep before exact and traced operations. */
 void exact_rest(struct harness *h);
-void put_rep(struct harness *h, uint32_t r, uint64_t ops);
 /* harness_traced.c: the operations of a job with trace lines, by rounds of some for each counted task. */
 void traced_ops(struct harness *h, void (*round)(struct harness *h, uint64_t ops));
 

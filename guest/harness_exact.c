@@ -5,39 +5,15 @@
  * when it is at its operations; gate, waiting and the controller do not count,
  * but whatever the tasks make others do does, to the last byte drained.
  */
-#include <errno.h>
 #include <sched.h>
-#include <time.h>
 
 #include "harness.h"
 #include "mark.h"
 
 #define WARM_ROUNDS 2	 /* the first interval after the first rest still finds slabs to fill */
 #define AGREE_LEAST 1000 /* two intervals agree when they differ by less than a thousandth */
-#define REST_NS 60000000u
-#define GRID_NS 128000000u
 #define TICK_LEAST_NS 1000
 #define TICK_PERIOD_MOST_NS 12000000 /* CONFIG_HZ=100, and some */
-
-/*
- * Before each interval the task sleeps, so that RCU hands back what the last
- * one freed and timers and work queues run: else an interval counts how full
- * the slabs happened to be. It sleeps to an instant that the seed says, and that
- * does not hang on how long the steps before it took: to the millisecond that is
- * chance on any machine. Emulated idle time passes at once (sleep=off).
- */
-void exact_rest(struct harness *h)
-{
-	uint64_t until = (now_ns() + REST_NS) / GRID_NS * GRID_NS + GRID_NS;
-	struct timespec t;
-
-	until += perturb_ns(h->wl.seed, h->rests++, GRID_NS);
-	t = (struct timespec){(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR &&
-	       !case_failed(h))
-		;
-	crng_renew();
-}
 
 /*
  * Right after a tick of the kernel's timer: whether one falls into a short
@@ -115,12 +91,6 @@ static void took(struct agreement *a, uint64_t since)
 	a->last = a->now;
 	a->now = now_ns() - since;
 	a->made++;
-}
-
-void put_rep(struct harness *h, uint32_t r, uint64_t ops)
-{
-	text_put(&h->out, "{\"t\":\"rep\",\"j\":%u,\"r\":%u,\"id\":%u,\"ops\":%llu}\n", h->job->nr,
-		 r, h->job->nr << 8 | r, (unsigned long long)ops);
 }
 
 static __attribute__((noinline)) void interval(const struct workload *def, struct wl_task *t,
