@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import pytest
-import real_benchstat
 
 from kdelta import paths
+from unit.report import real_benchstat
 
 
 @pytest.fixture(scope="session")

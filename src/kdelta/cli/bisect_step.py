@@ -85,12 +85,14 @@ def run(kernel: str, args: Args) -> int:
     from kdelta.cli.bisect import one_case
     from kdelta.cli.progress import Reporter
     from kdelta.experiment import bisect
+    from kdelta.kernel.resolve import check
     from kdelta.kernel.sources import parse_kernel
     from kdelta.store.store import Store
 
     spec = parse_kernel(kernel)
     if spec.is_range or spec.kind == "running":
         raise UserError("bisect-step measures one kernel that can be booted, by default src:.")
+    check([spec])
     workloads = common.load_workloads(args.folders)
     case = one_case(args, workloads)
     metric = bisect.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)

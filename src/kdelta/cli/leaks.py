@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _output, common
 from kdelta.errors import GuestError, RegressionFound, UserError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Args(common.MeasureArgs):
 @click.option("--boots", type=click.IntRange(1, 100), default=1, show_default=True, help="Boots of each kernel; a leak shows in all.")  # fmt: skip
 @click.option("--fail-on", type=click.Choice(["leak"]), help="Exit 4 when anything leaks.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON (schema kdelta-leaks/1).")
-@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write the table to a file.")
+@_output.output_option("Write the table to a file.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 @common.case_options
 @common.machine_options

@@ -59,6 +59,7 @@ def command(**options: Any) -> int:
         raise UserError("--pressure needs a timed guest: name a kernel, as in --kernel debian:6.12, without --exact")
     if args.exact and spec.kind == "running":
         raise UserError("--exact counts inside a guest: name a kernel, as in --kernel debian:6.12")
+    _experiment(args, (), spec.kind == "running")  # refuses bad input before any kernel is fetched
     with Store() as store:
         with Reporter(args.quiet) as reporter:
             experiment = _experiment(args, resolve_all([spec], reporter), spec.kind == "running")

@@ -95,7 +95,7 @@ def begin(store: Store, asked: Experiment, progress: Progress, now: Callable[[],
     template = replace(template, command=f"{asked.command} && kdelta resume last --decide")
     fresh = templates.created(template, asked.seed + 1 if asked.mode == "exact" else None, now)
     store.create(fresh)
-    store.extend(replace(asked, annotations=replace(asked.annotations, followed_by=fresh.id)))
+    store.annotate(asked.id, lambda known: replace(known, followed_by=fresh.id))
     names = ", ".join(case.name for case in fresh.cases)
     progress.note(f"experiment {fresh.id}: up to {fresh.blocks} fresh boots per kernel for {names}")
     return fresh

@@ -12,7 +12,7 @@ import msgspec
 
 from kdelta import verdict
 from kdelta.model import Experiment, OpenCell
-from kdelta.results import cells
+from kdelta.results import cells, definitions
 from kdelta.stats import counts, sequential
 from kdelta.store.store import Store
 
@@ -24,7 +24,7 @@ def undecided(store: Store, experiment: Experiment, blocks: int) -> tuple[OpenCe
             return _stored(experiment, look.payload)
     numbers = [n for n in store.numbers(experiment.id) if n.block < blocks]
     data = cells.of_numbers(experiment, store, numbers)
-    floors, metrics = cells.floors_of(experiment, store), cells.metrics_of(experiment)
+    floors, metrics = cells.floors_of(experiment, store), definitions.metrics_of(experiment)
     still = verdict.open_cells(experiment, data, floors, metrics)
     rows = verdict.judge(experiment, data, floors, metrics)
     decided = {

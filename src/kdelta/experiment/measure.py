@@ -9,7 +9,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta.attribution import exact
-from kdelta.attribution.exact import exact_metrics
 from kdelta.attribution.profiles import Symbols
 from kdelta.errors import UserError
 from kdelta.experiment.boot_once import Work
@@ -17,8 +16,8 @@ from kdelta.guest import metrics as guest_metrics
 from kdelta.guest import pressure
 from kdelta.guest.jobs import case_jobs
 from kdelta.machine.boot import RawBoot
-from kdelta.model import Effort, Experiment, Kernel, Metric, PlannedBoot, RunResult, plans
-from kdelta.results import leaks
+from kdelta.model import Effort, Experiment, Kernel, Metric, PlannedBoot, RunResult
+from kdelta.results.definitions import define
 from kdelta.spec.workloads import Workload
 
 
@@ -34,16 +33,6 @@ def refuse_unknown(experiment: Experiment, workloads: Mapping[str, Workload]) ->
             )
         if experiment.mode == "exact" and workload.exact_ops == 0:
             raise UserError(f"case {case.name}: its loop never returns, so it has no exact mode; add --timed")
-
-
-def case_metrics(experiment: Experiment, workloads: Mapping[str, Workload]) -> dict[int, tuple[Metric, ...]]:
-    """The metrics of every case, by case index."""
-    found = {index: workloads[case.workload] for index, case in enumerate(experiment.cases)}
-    if isinstance(experiment.plan, plans.Leaks):
-        return dict.fromkeys(found, leaks.METRICS)
-    if experiment.mode == "exact":
-        return {index: exact_metrics(workload.part, workload.parts_per_op) for index, workload in found.items()}
-    return {index: workload.metrics for index, workload in found.items()}
 
 
 class Measuring(Struct, frozen=True, kw_only=True):
@@ -98,12 +87,13 @@ def measuring(
 ) -> Measuring:
     """The boots of ``experiment``, whose workloads are all known."""
     named = {index: workloads[case.workload] for index, case in enumerate(experiment.cases)}
+    defined = experiment.definitions or define(experiment, workloads)
     pressed = any(case.pressure for case in experiment.cases)
     return Measuring(
         experiment=experiment,
         efforts={index: workload.effort(experiment.effort) for index, workload in named.items()},
         exact_ops={index: workload.exact_ops for index, workload in named.items()},
-        metrics=case_metrics(experiment, workloads),
+        metrics={index: defined[case.workload].metrics for index, case in enumerate(experiment.cases)},
         data=tuple(name for workload in workloads.values() for name in workload.data),
         programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},
         symbols=symbols,

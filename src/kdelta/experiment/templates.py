@@ -29,6 +29,9 @@ from kdelta.model import (
     Mode,
     plans,
 )
+from kdelta.results import definitions
+from kdelta.results.traces import LOCKS
+from kdelta.spec import collectors
 from kdelta.stats import counts
 
 USUAL_LOOKS = (8, 12, 16, 20)  # blocks at which a sequential plan looks
@@ -51,7 +54,7 @@ class Asked(Struct, frozen=True, kw_only=True):
         Raises:
             UserError: counts of a guest with several CPUs, which nobody takes.
         """
-        if mode == "exact" and self.machine.smp > 1 and not (isinstance(plan, plans.Trace) and plan.sets):
+        if mode == "exact" and self.machine.smp > 1:
             raise UserError(f"--smp {self.machine.smp}: exact counts are of one CPU; leave it out, or add --timed")
         return Experiment(
             id="",
@@ -62,7 +65,7 @@ class Asked(Struct, frozen=True, kw_only=True):
             blocks=blocks,
             machine=self.machine,
             effort=self.effort,
-            folders=tuple(map(str, self.folders)),
+            folders=tuple(str(folder.expanduser().resolve()) for folder in self.folders),
             command=self.command,
             plan=plan,
         )
@@ -105,7 +108,7 @@ def new_id(now: datetime, token: Callable[[int], str] = secrets.token_hex) -> st
 
 
 def created(template: Experiment, rng_seed: int | None, now: Callable[[], datetime]) -> Experiment:
-    """``template`` with an id, a time, a seed and this host's identity.
+    """``template`` with an id, a time, a seed, this host's identity, and what its workloads are now.
 
     Raises:
         UserError: the kernels are of several architectures.
@@ -116,9 +119,11 @@ def created(template: Experiment, rng_seed: int | None, now: Callable[[], dateti
     seed = secrets.randbelow(1 << 31) if rng_seed is None else rng_seed
     if template.mode == "exact" and rng_seed is None:
         seed = 0
+    known = definitions.here(template.folders)
     return msgspec.structs.replace(
         template,
         id=new_id(stamp),
+        definitions=template.definitions or definitions.define(template, known),
         created_at=stamp.astimezone(UTC).isoformat(timespec="seconds"),
         seed=seed,
         tool_version=__version__,
@@ -217,10 +222,15 @@ def trace(asked: Asked, kernels: Sequence[Kernel], sets: Sequence[str], ops: int
     """One boot a kernel that collects ``sets``; without any, exact lock holds.
 
     Memory pressure is left out: it is for measuring, and would only be traced too.
+
+    Raises:
+        UserError: a set that is not known.
     """
+    chosen = collectors.choose(",".join(sets or (LOCKS,)), collectors.catalogue())
     cases = tuple(msgspec.structs.replace(case, pressure="") for case in asked.cases)
     plain = msgspec.structs.replace(asked, cases=cases, mitigations=("default",))
-    return plain.template("timed" if sets else "exact", kernels, 1, plans.Trace(sets=tuple(sets), ops=ops))
+    plan = plans.Trace(sets=tuple(sets), ops=ops, collectors=chosen)
+    return plain.template("timed" if sets else "exact", kernels, 1, plan)
 
 
 def asked_in(experiment: Experiment) -> Asked:

@@ -6,7 +6,7 @@ One word, one meaning (see ARCHITECTURE.md, Vocabulary). Times carry their unit 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from msgspec import Struct, field
 
@@ -54,6 +54,14 @@ class Metric(Struct, frozen=True, kw_only=True):
     primary: bool = False
     legacy: bool = False
     help: str = ""
+
+
+class Definition(Struct, frozen=True, kw_only=True):
+    """A workload as it was when an experiment was made: what its report needs, whatever becomes of its files."""
+
+    metrics: tuple[Metric, ...]  # of the experiment's mode
+    floor_percent: float = 0.0  # exact: differences below are noise of the path
+    exact_label: str = ""  # what an exact figure means where that is not plain
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -177,10 +185,36 @@ class BootResult(Struct, frozen=True, kw_only=True):
 
 
 class Warn(Struct, frozen=True):
-    """A warning as a value: a stable ``code`` for scripts, a sentence for people."""
+    """A warning as a value: what was found, not the sentence about it, which report/sentences.py makes.
 
-    code: str
+    Each kind is a struct of its own, beside what finds it; ``code`` is stable for scripts, and several may share one.
+    """
+
+    code: ClassVar[str] = ""
+
+
+class Remark(Warn, frozen=True, rename={"about": "code"}):
+    """Any other warning, its sentence made already: of an estimator of your own, or kept by an older kdelta."""
+
+    about: str
     text: str
+
+    @property
+    def code(self) -> str:  # type: ignore[override]
+        return self.about
+
+
+class Because(Struct, frozen=True, kw_only=True):
+    """The functions behind an effect, as one line tells them: what is gone, what is new, what changed.
+
+    Of those that are gone, and of those that are new, the names and what they come to in all; of the others each delta.
+    """
+
+    gone: tuple[str, ...] = ()
+    gone_delta: float = 0.0
+    new: tuple[str, ...] = ()
+    new_delta: float = 0.0
+    changed: tuple[tuple[str, float], ...] = ()
 
 
 class FunctionDelta(Struct, frozen=True, kw_only=True):
@@ -219,6 +253,6 @@ class CellResult(Struct, frozen=True, kw_only=True):
     detectable_percent: float | None = None  # smallest effect that the data could have shown
     boots_needed: int | None = None  # fresh boots per kernel that would decide
     because: tuple[FunctionDelta, ...] = ()
-    because_text: str = ""
+    because_line: Because | None = None
     warnings: tuple[Warn, ...] = ()
     extra: dict[str, float] = field(default_factory=dict)  # named side figures: rep bytes, k-best, spread

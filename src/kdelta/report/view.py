@@ -12,7 +12,8 @@ from kdelta.model import CellResult, ExperimentResult, FunctionDelta, State, War
 from kdelta.report import prose
 from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.scrub import Scrubber
-from kdelta.results.types import CellName, Detail, Sweep, SweepPoint, SweepStep
+from kdelta.report.sentences import because, sentence
+from kdelta.results.types import CellName, Detail, LegacyLine, Sweep, SweepPoint, SweepStep
 from kdelta.units import finite
 
 MARKS: dict[Word, str] = {"improved": "(I)", "regressed": "(R)", "same": "=", "inconclusive": "?"}
@@ -112,6 +113,7 @@ class View(Struct, frozen=True, kw_only=True):
     faulty: tuple[str, ...]
     footnotes: tuple[str, ...]  # number 1 first
     general_notes: tuple[int, ...]
+    legacy: tuple[tuple[str, tuple[str, ...]], ...]  # name of the view, its lines
     result: ExperimentResult
     detail: Detail
     options: Options
@@ -132,7 +134,7 @@ class _Notes:
         self.numbers: dict[str, int] = {}
 
     def refer(self, warnings: Iterable[Warn]) -> tuple[int, ...]:
-        numbers = {self.numbers.setdefault(warning.text, len(self.numbers) + 1) for warning in warnings}
+        numbers = {self.numbers.setdefault(sentence(warning), len(self.numbers) + 1) for warning in warnings}
         return tuple(sorted(numbers))
 
 
@@ -148,9 +150,12 @@ def functions_text(functions: tuple[FunctionDelta, ...], limit: int = 4) -> str:
 
 
 def _because(item: CellResult | SweepStep) -> str:
-    text = item.because_text or functions_text(item.because)
-    text = text.partition(" %: ")[2] or text  # the effect stands in the row already
-    return f"because {text}" if text and not text.startswith("because") else text
+    text = because(item.because_line) or functions_text(item.because)  # the effect stands in the row already
+    return f"because {text}" if text else ""
+
+
+def _legacy(line: LegacyLine) -> str:
+    return line.text + "".join(f" ({sentence(warning)})" for warning in line.warnings)
 
 
 def _sentence(cell: CellResult) -> str:
@@ -265,8 +270,8 @@ def _level_row(point: SweepPoint, sweep: Sweep, is_first: bool) -> SweepRow:
     return SweepRow(
         kernel=point.kernel,
         value=absolute(point.value, sweep.unit, sweep.cell.metric),
-        verdict="first" if is_first else "descriptive" if point.why else "as before",
-        unseen="" if is_first else point.why,
+        verdict="first" if is_first else "descriptive" if point.unseen else "as before",
+        unseen="" if is_first or point.unseen is None else sentence(point.unseen),
     )
 
 
@@ -342,6 +347,7 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
         faulty=result.boots_faulty,
         footnotes=tuple(notes.numbers),
         general_notes=general,
+        legacy=tuple((item.name, tuple(map(_legacy, item.lines))) for item in detail.legacy),
         result=result,
         detail=detail,
         options=options,

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from msgspec import structs
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from kdelta.errors import HostError, UserError
@@ -87,30 +87,24 @@ def insert_experiment(connection: Connection, experiment: Experiment) -> None:
     _insert_names(connection, no, experiment)
 
 
-def extend_experiment(connection: Connection, owner: Found, experiment: Experiment) -> None:
-    """Replace the document of a growing experiment: its kernels may only be added to, its annotations change.
-
-    Raises:
-        UserError: anything else differs from what is stored.
-    """
+def grow(connection: Connection, owner: Found, change: Callable[[Experiment], Experiment]) -> Experiment:
+    """Store an experiment anew as ``change`` makes it: with more kernels, or other annotations."""
     e, k = tables.experiment, tables.kernel
     stored = codec.experiment_of(connection.execute(select(e.c.document).where(e.c.no == owner.no)).scalar_one())
-    kept = experiment.kernels[: len(stored.kernels)]
-    grown = structs.replace(experiment, kernels=stored.kernels, annotations=stored.annotations)
-    if structs.replace(stored, kernels=kept) != grown:
-        raise UserError(f"experiment {owner.id}: only kernels can be added to it; nothing was changed")
+    grown = change(stored)
     connection.execute(
         update(e)
         .where(e.c.no == owner.no)
         .values(
-            document=codec.experiment_document(experiment),
-            kernel_count=len(experiment.kernels),
-            boots_planned=codec.boots_planned(experiment),
+            document=codec.experiment_document(grown),
+            kernel_count=len(grown.kernels),
+            boots_planned=codec.boots_planned(grown),
         )
     )
-    added = _kernel_rows(owner.no, experiment)[len(stored.kernels) :]
+    added = _kernel_rows(owner.no, grown)[len(stored.kernels) :]
     if added:
         connection.execute(insert(k), added)
+    return grown
 
 
 def _kernel_rows(no: int, experiment: Experiment) -> list[dict[str, Any]]:

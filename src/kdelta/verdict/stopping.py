@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kdelta.model import CellResult, Experiment, Metric, OpenCell
-from kdelta.verdict import work
 from kdelta.verdict.judge import adjacent, judge
 from kdelta.verdict.pairing import CellData
+from kdelta.verdict.warnings import Dropped, LegacyMetric, MixedAccounts, TailOfFew
 
-_HOPELESS = frozenset({"tail", "legacy", work.MIXED})  # warnings of cells that no further boot gives a verdict
+_HOPELESS = (LegacyMetric, MixedAccounts, TailOfFew)  # on cells that no further boot gives a verdict
 
 
 def open_cells(
@@ -45,10 +45,9 @@ def open_cells(
 
 
 def _decided(result: CellResult, experiment: Experiment) -> bool:
-    codes = {warning.code for warning in result.warnings}
-    if result.state != "ok" or codes & _HOPELESS:
+    if result.state != "ok" or any(isinstance(warning, _HOPELESS) for warning in result.warnings):
         return True
-    if experiment.mode == "exact" and "dropped" in codes:
+    if experiment.mode == "exact" and any(isinstance(warning, Dropped) for warning in result.warnings):
         return True  # a seed is missing: it is measured again, or there is no verdict
     precision = experiment.precision_percent
     if precision is not None:

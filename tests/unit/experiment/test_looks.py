@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from store_builders import boot, experiment, run
 
 from kdelta import verdict
 from kdelta.experiment import looks
 from kdelta.model import Experiment, OpenCell
 from kdelta.results import answer
 from kdelta.store.store import Store
+from unit.store.store_builders import boot, experiment, run
 
 ASKED = experiment("asked", blocks=16, looks=(8, 16))
 

@@ -15,7 +15,7 @@ from kdelta.experiment.measure import Measuring
 from kdelta.guest.protocol import Done
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Effort, Experiment, Kernel, Mode, PlannedBoot, plans
-from kdelta.results import leaks
+from kdelta.results.definitions import LEAK_METRICS
 from kdelta.spec.workloads import Workload, catalogue, parse_case
 
 KERNELS = tuple(Kernel(label=x, spec=x, release=x, image_path="/i", image_sha256=x) for x in "ab")
@@ -67,7 +67,7 @@ def test_a_run_that_never_ends_is_stopped_in_reasonable_time(known: dict[str, Wo
 def test_a_leak_check_asks_for_lives(known: dict[str, Workload]) -> None:
     experiment = asked(known, "timed", "pipe", plan=plans.Leaks(), effort=Effort(batches=3, batch_ops=100))
     made = measuring(known, experiment)
-    assert made.metrics[0] == leaks.METRICS
+    assert made.metrics[0] == LEAK_METRICS
     assert {"batches=3", "ops=100"} <= set(jobs(made.work(plan()))[0])
 
 
@@ -91,7 +91,7 @@ def test_a_traced_boot_has_a_job_for_each_case_and_set(known: dict[str, Workload
 def ended(*states: str) -> RawBoot:
     records = tuple(Done(j=job, state=state, why="" if state == "ok" else "why") for job, state in enumerate(states))  # type: ignore[arg-type]
     return RawBoot(
-        argv=(), state="ok", why="", records=records, console=b"", stream=b"", counts=b"", elapsed_s=1.0,
+        argv=(), state="ok", why="", records=records, console=b"", stream=b"", counts=(), elapsed_s=1.0,
         first_sample_s=None, qemu_log="",
     )  # fmt: skip
 

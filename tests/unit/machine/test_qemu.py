@@ -96,7 +96,7 @@ def test_a_snapshot_is_named_by_all_that_made_it() -> None:
 
 
 def test_the_memory_of_a_snapshot_is_a_file_and_a_restored_guest_leaves_it_as_it_is() -> None:
-    saving, restored = (argv(guest(mode="exact", **{name: True})) for name in ("snapshot_save", "restored"))
+    saving, restored = argv(guest(mode="exact", snapshot_save=True)), argv(guest(mode="exact", restored=True))
     assert "pc,memory-backend=ram" in saving and "pc,memory-backend=ram" in restored
     backend = "memory-backend-file,id=ram,size=1024M,mem-path=/boot-x/ram,share="
     assert f"{backend}on" in saving and f"{backend}off" in restored

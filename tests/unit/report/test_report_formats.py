@@ -10,11 +10,8 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-import real_benchstat
 from lxml import html
 from msgspec.structs import replace
-from report_samples import cell, exact, experiment, gaps, timed
-from sweep_samples import SAMPLES, broken_sweep, sweep, timed_sweep
 
 from kdelta.errors import UserError
 from kdelta.model import ExperimentResult
@@ -23,6 +20,9 @@ from kdelta.report import html as page
 from kdelta.report.registry import find, formats
 from kdelta.report.view import build
 from kdelta.results.types import CellName, CellPoints, Detail, Point
+from unit.report import real_benchstat
+from unit.report.report_samples import cell, exact, experiment, gaps, timed
+from unit.report.sweep_samples import SAMPLES, broken_sweep, sweep, timed_sweep
 
 NAMES = ["benchfmt", "csv", "html", "json", "junit", "ktap", "mail", "markdown", "terminal"]
 

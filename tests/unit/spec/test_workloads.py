@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import UserError
-from kdelta.guest import jobs
 from kdelta.model import Effort
-from kdelta.spec.workloads import FIVE, RESERVED, Workload, catalogue, five_cases, load, parse_case
+from kdelta.spec.workloads import FIVE, Workload, catalogue, five_cases, load, parse_case
 
 WIS = Path(__file__).parents[2] / "data" / "wis"
 
@@ -206,7 +205,3 @@ def test_an_entry_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(UserError, match=r"mine\.toml"):
         load(path)
-
-
-def test_the_reserved_names_are_those_of_the_job_line() -> None:
-    assert RESERVED == jobs.RESERVED

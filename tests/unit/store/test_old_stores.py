@@ -14,7 +14,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-import old_stores
 import pytest
 
 from kdelta.cli.main import run
@@ -25,6 +24,7 @@ from kdelta.kernel.sources import parse_kernel
 from kdelta.model import BootResult, OpenCell, PlannedBoot, Quiet, plans
 from kdelta.results import answer
 from kdelta.store.store import Store
+from unit.store import old_stores
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "stores"
 

@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 from sqlalchemy import func, select
-from store_builders import VECTOR, boot, experiment, kernel, run
 
 from kdelta.errors import HostError, UserError
 from kdelta.model import Annotations, Case, PlannedBoot, Series, plans
 from kdelta.store import tables
 from kdelta.store.rows import Floor, Look
 from kdelta.store.store import Store
+from unit.store.store_builders import VECTOR, boot, experiment, kernel, run
 
 
 def rows_in(store: Store) -> dict[str, int]:

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from verdict_cells import (
+
+from kdelta.model import CellResult
+from kdelta.verdict import CellData, judge, open_cells
+from unit.verdict.verdict_cells import (
     COUNT,
     TIME,
     boots,
@@ -18,9 +21,6 @@ from verdict_cells import (
     experiment,
     noisy,
 )
-
-from kdelta.model import CellResult
-from kdelta.verdict import CellData, judge, open_cells
 
 
 def test_exact_counts_that_repeat_are_facts() -> None:

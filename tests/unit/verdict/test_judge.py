@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from verdict_cells import (
+
+from kdelta.model import Metric
+from kdelta.verdict import CellData, gate_holm, judge, open_cells
+from kdelta.verdict.warnings import Withdrawn
+from unit.verdict.verdict_cells import (
     COUNT,
     P99,
     RATE,
@@ -24,9 +28,6 @@ from verdict_cells import (
     noisy,
     one,
 )
-
-from kdelta.model import Metric
-from kdelta.verdict import CellData, gate_holm, judge, open_cells
 
 
 def test_a_large_effect_is_called_at_the_first_look() -> None:
@@ -193,7 +194,9 @@ def test_eight_blocks_decide_one_cell_but_no_grid() -> None:
     # four certain effects keep each other; one among three others that are not does not pass
     data[2:] = [cell(v, k, case=c) for c in range(1, 4) for k, v in enumerate(noisy(8, 0.0, sd=0.015, seed=c))]
     first = judge(experiment(cases=4), data, {}, {"pipe": (TIME,)})[0]
-    assert first.verdict == "inconclusive" and first.boots_needed and "12 blocks" in first.warnings[-1].text
+    assert first.verdict == "inconclusive" and first.boots_needed
+    withdrawn = first.warnings[-1]
+    assert isinstance(withdrawn, Withdrawn) and withdrawn.blocks == 12
 
 
 def test_a_single_kernel_is_described() -> None:
