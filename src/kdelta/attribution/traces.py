@@ -258,7 +258,7 @@ def _left_out(records: Sequence[Record], job: int, ops: int) -> Iterator[Warn]:
     """Whether a traced operation cost too much for all that were asked for (guest/harness_traced.c)."""
     for record in records:
         if isinstance(record, Value) and record.j == job and record.name == "ops_left_out":
-            yield TraceShortened(ops, ops + int(record.v))
+            yield TraceShortened(ops, ops + int(min(max(record.v, 0.0), 2.0**53)))
 
 
 def evaluate(

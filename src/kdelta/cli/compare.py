@@ -89,7 +89,11 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
     help="Exact: the most seeds (perturbed guests) per kernel; five decide counts that repeat.",
 )
 @click.option(
-    "--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed."
+    "--repetitions",
+    type=click.IntRange(1, 255),
+    default=3,
+    show_default=True,
+    help="Exact: repetitions per seed, at most: two that agree are enough.",
 )
 @click.option("--rep-features", is_flag=True, help="Exact: leave ERMS/FSRM on in the guest CPU.")
 @click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")

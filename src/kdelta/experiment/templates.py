@@ -54,7 +54,7 @@ class Asked(Struct, frozen=True, kw_only=True):
         Raises:
             UserError: counts of a guest with several CPUs, which nobody takes.
         """
-        if mode == "exact" and self.machine.smp > 1 and not (isinstance(plan, plans.Trace) and plan.sets):
+        if mode == "exact" and self.machine.smp > 1:
             raise UserError(f"--smp {self.machine.smp}: exact counts are of one CPU; leave it out, or add --timed")
         return Experiment(
             id="",

@@ -216,7 +216,7 @@ def _plain_records(stream: bytes) -> Iterator[dict[str, Any]]:
 
 def interval_of(guest: int, interval: int) -> int:
     """The id of a guest's interval among those of all guests of a boot."""
-    return guest << 32 | interval
+    return guest << 32 | interval & 0xFFFFFFFF
 
 
 def diagnose(stream: Stream, console: bytes, timed_out: bool, exit_status: int | None) -> tuple[State, str]:

@@ -103,9 +103,12 @@ def started(
 
 @contextlib.contextmanager
 def _ending(process: subprocess.Popen[bytes]) -> Iterator[select.poll]:
-    """What a poll of returns as soon as ``process`` has ended (pidfd_open(2))."""
-    fd = os.pidfd_open(process.pid)
+    """What a poll of returns as soon as ``process`` ends (pidfd_open(2)), and at its limit where it has already."""
     poller = select.poll()
+    if process.poll() is not None:
+        yield poller
+        return
+    fd = os.pidfd_open(process.pid)
     poller.register(fd, select.POLLIN)
     try:
         yield poller
