@@ -94,7 +94,7 @@ def test_a_word_that_the_kernel_does_not_know_is_told_and_harms_nothing(answer) 
     (row,) = rows(got).values()
     assert (row["verdict"], row["state"]) == ("same", "ok")
     (told,) = (warning["text"] for warning in got["warnings"] if warning["code"] == "cmdline")
-    assert told.startswith("typo does not know 'quiett mitigation=off'")
+    assert told.startswith("typo: Unknown kernel parameters: quiett mitigation=off ")
 
 
 def test_counts_that_repeat_stop_at_five_seeds_and_those_that_vary_go_on(kdelta) -> None:  # type: ignore[no-untyped-def]

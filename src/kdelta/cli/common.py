@@ -197,7 +197,7 @@ machine_options = decorate(
         show_default=True,
         help="KVM for timed guests.",
     ),
-    click.option("--qemu", default="", metavar="PATH", help="An own QEMU instead of the one on PATH."),
+    click.option("--qemu", default="", metavar="PATH", help="The QEMU to use instead of the one on PATH."),
     click.option(
         "--seed",
         type=click.IntRange(0, 2**31 - 1),
@@ -210,7 +210,7 @@ output_options = decorate(
     _output.format_option,
     _output.output_option("Write the report to a file."),
     click.option("--all-metrics", is_flag=True, help="Show every metric, not only the deciding ones."),
-    click.option("--view", type=click.Choice(register.names()), help="Add another rule's reading of the same samples; it never decides."),
+    click.option("--view", type=click.Choice(register.names()), help="Also show another tool's estimate from the same samples; it never decides."),
     click.option("--quiet", "-q", is_flag=True, help="No progress on standard error."),
 )  # fmt: skip
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kdelta leaks: what whole lives of processes, pidfds, pipes and mappings leave behind in a kernel."""
+"""kdelta leaks: kernel objects that whole lives of processes, pidfds, pipes and mappings leak."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Examples:
   kdelta leaks debian:7.0 --case lifetimes:path=clone3_eagain --case pipe --ops 2000
 
 Each case lives several times over, on failing paths too; after each life the settled guest's objects are counted. A leak
-grows with every batch by half an object per operation or more, and stands above any speed.
+grows with every batch by half an object per operation or more, and comes before any verdict on speed.
 """
 _WIDTH = 72
 _CASE, _KERNEL = 36, 14

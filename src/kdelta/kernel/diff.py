@@ -60,7 +60,7 @@ def _path(field: str, name: str) -> str | None:
     parts = stripped.split("/")
     unsafe = any(part in ("", ".", "..") or part.lower() == ".git" for part in parts)
     if unsafe or "\\" in stripped or any(ord(char) < 32 for char in stripped):
-        raise UserError(f"patch {name}: refused, it names the path {text!r}, which is not inside a kernel tree")
+        raise UserError(f"patch {name}: refused, it names the path {text[:200]!r}, which is not inside a kernel tree")
     return stripped
 
 

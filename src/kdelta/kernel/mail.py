@@ -21,6 +21,8 @@ from kdelta.errors import UserError
 
 MAX_BYTES = 32 << 20
 _SUBJECT_CHARS = 2000
+_CONTENT_TYPE = re.compile(rb"(?im)^content-type:[^\n]*(?:\n[ \t][^\n]*)*")
+_CONTENT_TYPE_BYTES = 16_384  # Python's email takes time by the square of its parameters
 _PROBE = "@@ -1,2 +3 @@ ~\\n\\u0041{[+-"
 _BLANK_ESCAPED = re.compile(r"^(?:[>|] ?)*=20$", re.MULTILINE)
 _NO_ESCAPE = re.compile(r"=(?![0-9A-F]{2}|$)", re.MULTILINE)
@@ -66,23 +68,23 @@ def _decode(payload: bytes, charset: str | None) -> str:
 
 def _unflow(text: str, delete_space: bool) -> str:
     """Join the soft line breaks of ``format=flowed`` and take out its space-stuffing (RFC 3676), also in quotes."""
-    lines: list[str] = []
+    lines: list[list[str]] = []  # each in pieces
     open_quote: str | None = None  # the marks of the line that flows on
     for line in text.split("\n"):
         body = line.lstrip(">")
         quote, body = line[: len(line) - len(body)], body.removeprefix(" ")
         if open_quote == quote:
-            lines[-1] += body
+            lines[-1].append(body)
+        elif quote:
+            lines.append([f"{quote} {body}" if body.strip() else quote])
         else:
-            lines.append(
-                f"{quote} {body}".rstrip() if quote and not body.strip() else f"{quote} {body}" if quote else body
-            )
+            lines.append([body])
         # a lone context blank is " " + "" stuffed; only a line with text in it flows on
         flows = body.endswith(" ") and body != "-- " and bool(body.strip())
         open_quote = quote if flows else None
         if flows and delete_space:
-            lines[-1] = lines[-1][:-1]
-    return "\n".join(lines)
+            lines[-1][-1] = lines[-1][-1][:-1]
+    return "\n".join("".join(pieces) for pieces in lines)
 
 
 def _unescaped(text: str) -> str:
@@ -157,6 +159,8 @@ def _messages(data: bytes) -> list[bytes]:
 def _mail(piece: bytes, name: str) -> PatchMail | None:
     """The patch in one message, None where it has no hunk (a cover letter, a discussion)."""
     if _HEADER.match(piece):
+        if any(match.end() - match.start() > _CONTENT_TYPE_BYTES for match in _CONTENT_TYPE.finditer(piece)):
+            raise UserError(f"patch {name}: a mail with a Content-Type longer than any mail's; save its text alone")
         try:
             message = email.message_from_bytes(re.sub(rb"\A\s*>?From [^\n]*\n", b"", piece.lstrip()))
             texts, subject = _texts(message), _subject(message)

@@ -88,7 +88,7 @@ class MachineOptions(Struct, frozen=True, kw_only=True):
     kvm: Literal["auto", "on", "off"] = "auto"
     native: bool = False  # the running machine itself, no guest
     rep_features: bool = False  # exact mode: leave ERMS/FSRM on in the guest CPU
-    qemu: str = ""  # path of an own QEMU, "" for the one on PATH
+    qemu: str = ""  # path of the user's QEMU, "" for the one on PATH
     boot_limit_s: float = 180.0
 
 
@@ -99,7 +99,7 @@ class Effort(Struct, frozen=True, kw_only=True):
     windows: int = 160
     window_ms: int = 5
     latency_ops: int = 4000
-    repetitions: int = 3  # exact mode: at most, two that agree are enough
+    repetitions: int = 7  # exact mode: at most, two that agree are enough
     seeds: int = 20  # exact mode: at most; counts that repeat are decided by five
     limit_ms: int = 60_000  # per run
     batches: int = 0  # leak check: lives of the case, of batch_ops operations each, instead of windows
@@ -250,7 +250,7 @@ class CellResult(Struct, frozen=True, kw_only=True):
     boots: tuple[int, int] = (0, 0)
     floor_percent: float | None = None
     p_value: float | None = None
-    detectable_percent: float | None = None  # smallest effect that the data could have shown
+    detectable_percent: float | None = None  # minimum detectable effect
     boots_needed: int | None = None  # fresh boots per kernel that would decide
     because: tuple[FunctionDelta, ...] = ()
     because_line: Because | None = None

@@ -51,7 +51,7 @@ def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Seque
 
 def kernel(item: Kernel) -> str:
     """What a label stands for: release, the name it was asked by, command line, image."""
-    parts = [item.release or "release not known", item.arch]
+    parts = [item.release or "unknown release", item.arch]
     if item.spec and item.spec != item.label:
         parts.append(item.spec)
     if item.cmdline:
@@ -136,7 +136,7 @@ def _method(experiment: Experiment) -> list[str]:
         lines = [
             "Exact: QEMU's emulator counts what the guest executes between two marks, per operation; "
             f"{_seeds(experiment)}, {experiment.effort.repetitions} repetitions each, or what the case asks for.",
-            "KASLR is off and seeds are fixed: this speaks of the path, not of the time a user waits.",
+            "KASLR is off and seeds are fixed: this measures path length, not wall time.",
         ]
         if experiment.machine.rep_features:
             lines.append("The guest CPU offers ERMS/FSRM.")
@@ -147,7 +147,9 @@ def _method(experiment: Experiment) -> list[str]:
         _STEPS if experiment.in_steps else _EFFECT,
     ]
     if experiment.looks:
-        lines.append(f"Looks planned at {', '.join(map(str, experiment.looks))} blocks; the interval pays for them.")
+        lines.append(
+            f"Looks planned at {', '.join(map(str, experiment.looks))} blocks; the interval is corrected for them."
+        )
     if experiment.host.get("accel") == "tcg":
         lines.append("The guests were emulated, so their time resolves large effects only.")
     return lines
@@ -203,5 +205,5 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
     else:
         lines.append("Other hardware, other configurations, and loads beside the cases.")
     if result.boots_done < result.boots_planned and not result.decided:
-        lines.append(f"Planned boots that were not done: {result.boots_planned - result.boots_done}.")
+        lines.append(f"Planned boots not done: {result.boots_planned - result.boots_done}.")
     return tuple(lines)

@@ -61,34 +61,34 @@ def _(w: Remark) -> str:
 
 @sentence.register
 def _(w: of_data.TooFewBlocks) -> str:
-    return f"{w.blocks} complete blocks of at least {w.needed}: descriptive only, no verdict"
+    return f"a verdict needs {w.needed} complete blocks, only {w.blocks} available"
 
 
 @sentence.register
 def _(w: of_verdicts.SeedsMissing) -> str:
     if not w.planned:
         return "no seed was measured on both kernels: no verdict"
-    return f"{w.seeds} of {w.planned} planned seeds were measured: no verdict; kdelta resume measures the others"
+    return f"{w.seeds} of {w.planned} planned seeds were measured: no verdict; kdelta resume measures the rest"
 
 
 @sentence.register
 def _(w: of_verdicts.TooFewSeeds) -> str:
-    return f"{w.seeds} of the {w.needed} seeds that any verdict needs: descriptive only"
+    return f"a verdict needs {w.needed} seeds, only {w.seeds} available"
 
 
 @sentence.register
 def _(w: of_verdicts.BeforeFirstLook) -> str:
-    return f"{w.blocks} blocks, but the plan first looks at {w.first_look}: no verdict before"
+    return f"{w.blocks} blocks; the first planned look is at {w.first_look}: no verdict yet"
 
 
 @sentence.register
 def _(w: of_verdicts.SeedsVary) -> str:
-    return f"{w.seeds} seeds whose counts vary: no verdict before {w.needed} seeds{' or more' if w.at_least else ''}"
+    return f"varies across {w.seeds} seeds: no verdict before {w.needed} seeds{' or more' if w.at_least else ''}"
 
 
 @sentence.register
 def _(_: of_data.Unblocked) -> str:
-    return "the kernels were not booted in common blocks: unblocked, drift-confounded, no verdict"
+    return "the kernels share no block: the effect is confounded with drift, no verdict"
 
 
 @sentence.register
@@ -100,17 +100,17 @@ def _(w: of_verdicts.LegacyMetric) -> str:
 def _(w: of_verdicts.TailOfFew) -> str:
     if w.needed is None:
         return "a maximum estimates nothing: shown, never judged"
-    return f"{w.samples} samples a boot of at least {w.needed} for p{w.percentile:g}: no verdict"
+    return f"p{w.percentile:g} needs {w.needed} samples per boot, only {w.samples} available: no verdict"
 
 
 @sentence.register
 def _(w: of_results.StepUnseen) -> str:
-    return f"{w.blocks} of the {w.needed} blocks that a step needs"
+    return f"a step needs {w.needed} blocks, only {w.blocks} available"
 
 
 @sentence.register
 def _(w: of_results.StepDetectable) -> str:
-    return f"only a step of {w.percent:.1f} % could be seen"
+    return f"minimum detectable step {w.percent:.1f} %"
 
 
 # How the boots were made
@@ -132,28 +132,27 @@ def _(w: of_verdicts.Dropped) -> str:
 
 @sentence.register
 def _(w: of_data.Drift) -> str:
-    way = "rose" if w.percent > 0 else "fell"
-    return f"both kernels {way} together by {abs(w.percent):.1f} % over the experiment; blocks cancel it"
+    return f"both kernels drifted by {w.percent:+.1f} % over the experiment; blocks cancel it"
 
 
 @sentence.register
 def _(_: of_data.OneOrder) -> str:
-    return "one kernel was always booted first: the order was not randomised, it may be the effect"
+    return "one kernel always booted first: the order was not randomised and may be the effect"
 
 
 @sentence.register
 def _(w: of_data.SlotEffect) -> str:
-    return f"the boot that came first in its block differs by {w.percent:+.1f} %; balanced order cancels it"
+    return f"the first boot of a block differs by {w.percent:+.1f} %; balanced order cancels it"
 
 
 @sentence.register
 def _(w: of_data.Steal) -> str:
-    return f"{w.boots} of {w.of} boots lost over {w.limit_percent:g} % of CPU time to steal"
+    return f"{w.boots} of {w.of} boots lost more than {w.limit_percent:g} % of CPU time to steal"
 
 
 @sentence.register
 def _(w: of_data.Busy) -> str:
-    return f"other programs kept {w.cpus:.1f} CPUs of the host busy beside the boots: more noise"
+    return f"other load kept {w.cpus:.1f} CPUs of the host busy during the boots: more noise"
 
 
 @sentence.register
@@ -168,7 +167,7 @@ def _(w: of_data.Temperature) -> str:
 
 @sentence.register
 def _(w: of_data.Bistable) -> str:
-    return f"boots fall into two clusters {w.percent:.1f} % apart ({w.boots[0]} and {w.boots[1]} boots)"
+    return f"bimodal: two clusters of boots {w.percent:.1f} % apart ({w.boots[0]} and {w.boots[1]} boots)"
 
 
 @sentence.register
@@ -189,7 +188,7 @@ def _(w: of_verdicts.BelowDelta) -> str:
 
 @sentence.register
 def _(_: of_verdicts.CrossCheck) -> str:
-    return "a paired t interval disagrees: the differences are skewed or hold outliers"
+    return "a paired t interval disagrees: the differences are skewed or have outliers"
 
 
 @sentence.register
@@ -204,7 +203,7 @@ def _(w: of_verdicts.FromZero) -> str:
 
 @sentence.register
 def _(w: of_verdicts.Withdrawn) -> str:
-    text = f"significant alone, not among {w.cells} cells (Benjamini-Hochberg p = {w.adjusted_p:.3f})"
+    text = f"not significant after Benjamini-Hochberg ({w.cells} cells, adjusted p = {w.adjusted_p:.3f})"
     return text + (f"; a grid needs {w.blocks} blocks or more" if w.blocks is not None else "")
 
 
@@ -220,8 +219,8 @@ def _(w: of_verdicts.MixedAccounts) -> str:
 def _(w: of_verdicts.Noisy) -> str:
     size = "from 0" if w.spread_percent is None else f"by {w.spread_percent:.2f} %"
     causes = ", ".join([*w.functions, *([f"{w.more} more"] if w.more else [])]) or _SEED_CAUSES
-    judged = "" if w.judged is None else f": judged over {w.judged} seeds as times are"
-    return f"counts vary {size} across seeds ({causes}){judged}"
+    judged = "" if w.judged is None else f"; judged by the interval over {w.judged} seeds"
+    return f"varies {size} across seeds ({causes}){judged}"
 
 
 @sentence.register
@@ -249,12 +248,12 @@ def _(w: of_results.Pressure) -> str:
 
 @sentence.register
 def _(w: of_results.Follows) -> str:
-    return f"fresh boots of what experiment {w.experiment} left undecided; its own boots are not used"
+    return f"fresh boots for what experiment {w.experiment} left inconclusive; its own boots are not reused"
 
 
 @sentence.register
 def _(w: of_results.UnknownParameters) -> str:
-    return f"{w.kernel} does not know {w.parameters!r} of its command line: misspelt, or without effect there"
+    return f"{w.kernel}: Unknown kernel parameters: {w.parameters} (misspelled, or without effect on this kernel)"
 
 
 @sentence.register
@@ -265,8 +264,8 @@ def _(w: of_results.LeftOut) -> str:
 @sentence.register
 def _(w: of_results.CompilerChange) -> str:
     return (
-        f"{w.first} was built by {w.first_compiler}, {w.last} by {w.last_compiler}: a step between them may be the "
-        "compiler's work"
+        f"{w.first} was built by {w.first_compiler}, {w.last} by {w.last_compiler}: a step between them may come from "
+        "the compiler"
     )
 
 
@@ -276,7 +275,7 @@ def _(w: of_results.CompilerChange) -> str:
 @sentence.register
 def _(w: of_traces.TraceDropped) -> str:
     return (
-        f"{w.probe}: {w.dropped} of {w.hits} events found no room in the {w.size} entries of {w.event}: "
+        f"{w.probe}: {w.dropped} of {w.hits} events did not fit into the {w.size} entries of {w.event}: "
         f"raise size= in recipes/collectors/{w.collector}.toml"
     )
 

@@ -74,7 +74,7 @@ class Table(Struct, frozen=True, kw_only=True):
 class SweepRow(Struct, frozen=True, kw_only=True):
     """One version; ``change`` is set where a step arrives.
 
-    ``verdict`` is the step's word; without a step "first" or "as before", or "descriptive" where none could be seen;
+    ``verdict`` is the step's word; without a step "first" or "as before", or "descriptive" where none was detectable;
     without a figure the state, or "left out" for a version that could not be built or fetched.
     """
 
@@ -85,7 +85,7 @@ class SweepRow(Struct, frozen=True, kw_only=True):
     change: str = ""
     mark: str = ""
     sentence: str = ""
-    unseen: str = ""  # why no step could be seen here; the report says it once for all versions
+    unseen: str = ""  # why no step was detectable here; the report says it once for all versions
 
 
 class SweepTable(Struct, frozen=True, kw_only=True):
@@ -170,8 +170,8 @@ def _sentence(cell: CellResult) -> str:
         return "; ".join(filter(None, [cell.why, alone]))
     if cell.verdict == "inconclusive":
         seen, boots = finite(cell.detectable_percent), cell.boots_needed
-        parts = [f"the data could have seen {seen:.2f} %" if seen is not None else "what could be seen is not known"]
-        parts.append(f"{boots} fresh boots per kernel would decide" if boots else "boots still needed: not known")
+        parts = [f"minimum detectable effect {seen:.2f} %" if seen is not None else "minimum detectable effect unknown"]
+        parts.append(f"{boots} fresh boots per kernel would decide" if boots else "boots still needed: unknown")
         return "inconclusive: " + "; ".join([*parts, *filter(None, [cell.why, _because(cell)])])
     text = "; ".join(filter(None, [cell.why, _because(cell)]))
     return f"{cell.verdict}: {text}" if text else ""

@@ -74,7 +74,7 @@ def _undecided(row: CellResult, exact: bool) -> str | Warn:
     if mixed := next((warning for warning in row.warnings if isinstance(warning, MixedAccounts)), None):
         return mixed
     made = f"{row.boots[0]} {'seeds' if exact else 'boots'}"
-    seen = f"; only {row.detectable_percent:.1f} % could be seen" if row.detectable_percent else ""
+    seen = f"; minimum detectable effect {row.detectable_percent:.1f} %" if row.detectable_percent else ""
     return f"inconclusive after {made}{seen}: more --{'seeds' if exact else 'blocks'}"
 
 

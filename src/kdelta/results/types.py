@@ -13,7 +13,7 @@ from kdelta.units import Better
 
 
 class CellName(Struct, frozen=True, kw_only=True):
-    """Which case, cgroup, mitigations and metric a drawing belongs to."""
+    """Which case, cgroup, mitigations and metric a chart belongs to."""
 
     case: str
     metric: str

@@ -19,7 +19,7 @@ class StepUnseen(Warn, frozen=True):
 
 
 class StepDetectable(Warn, frozen=True):
-    """Only a larger step than this could be seen in the counts."""
+    """The minimum detectable step of counts that vary."""
 
     code: ClassVar[str] = "step-detectable"
     percent: float

@@ -306,7 +306,7 @@ def _wis(folder: Path) -> Iterator[Workload]:
 
 
 def catalogue(extra_dirs: Iterable[Path] = ()) -> dict[str, Workload]:
-    """All workloads by name: the shipped ones, then those of ``extra_dirs`` (own workloads, will-it-scale testcases).
+    """All workloads by name: the shipped ones, then those of ``extra_dirs`` (the user's, will-it-scale testcases).
 
     Raises:
         UserError: a damaged TOML file, a folder that is not there, or a name that is taken.

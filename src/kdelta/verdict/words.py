@@ -23,7 +23,7 @@ def word(call: int, better: str) -> Word:
 
 
 def with_need(result: CellResult) -> CellResult:
-    """An inconclusive cell with what it could have seen, and the fresh boots per kernel that would decide."""
+    """An inconclusive cell with its minimum detectable effect, and the fresh boots per kernel that would decide."""
     sd, n, delta = (result.extra[key] for key in ("sd_pair_percent", "pairs", "delta_percent"))
     return replace(
         result,

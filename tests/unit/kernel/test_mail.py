@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import UserError
+from kdelta.kernel.diff import parse
 from kdelta.kernel.mail import MAX_BYTES, steps
 
 DATA = Path(__file__).parents[2] / "data" / "mail"
@@ -180,3 +181,18 @@ def test_an_equals_sign_that_is_meant_is_no_escape() -> None:
     assert body_of(message("[PATCH] a", meant)) == meant
     alone = DIFF.replace("new = é;", "MODEL=3D")
     assert body_of(message("[PATCH] a", alone)) == alone
+
+
+def test_what_takes_the_square_of_its_length_is_not_begun() -> None:
+    with pytest.raises(UserError, match="Content-Type longer"):
+        steps(b"From: a\nContent-Type: text/plain; " + b"a*0=x; " * 200_000 + b"\n\n" + DIFF.encode(), "p")
+    flowed = "Content-Type: text/plain; format=flowed\n"
+    (mail,) = steps(message("[PATCH] a", "a \n" * 300_000 + "\n" + DIFF, flowed), "p")
+    assert "+\tnew = é;" in mail.lines
+
+
+def test_a_path_without_end_is_not_printed_whole() -> None:
+    (mail,) = steps(("diff --git a/x b/y\nrename from " + "a/" * 100_000 + "\n" + DIFF).encode(), "p")
+    with pytest.raises(UserError) as error:
+        parse(mail)
+    assert len(str(error.value)) < 1000

@@ -44,9 +44,9 @@ def test_a_case_without_a_primary_metric_shows_what_it_has() -> None:
 def test_inconclusive_says_what_it_could_have_seen_and_what_would_decide() -> None:
     view = only(verdict="inconclusive", detectable_percent=3.1, boots_needed=6)
     sentence = next(iter(view.cells()))[2].sentence
-    assert sentence == "inconclusive: the data could have seen 3.10 %; 6 fresh boots per kernel would decide"
+    assert sentence == "inconclusive: minimum detectable effect 3.10 %; 6 fresh boots per kernel would decide"
     unknown = next(iter(only(verdict="inconclusive").cells()))[2].sentence
-    assert "not known" in unknown
+    assert "unknown" in unknown
 
 
 def test_a_state_is_a_word_and_never_a_number() -> None:

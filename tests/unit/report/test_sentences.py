@@ -14,38 +14,39 @@ import kdelta
 from kdelta.attribution.warnings import FewerOperations, HoldUnclear, TraceDropped
 from kdelta.model import Because, Remark, Warn
 from kdelta.report.sentences import because, sentence
-from kdelta.results.warnings import LeftOut, NoNames, Pressure, Reclaim
+from kdelta.results.warnings import LeftOut, NoNames, Pressure, Reclaim, UnknownParameters
 from kdelta.stats.warnings import Bistable, Drift, TooFewBlocks
 from kdelta.verdict.warnings import Dropped, Fault, Noisy, SeedsMissing, SeedsVary, TailOfFew, Withdrawn
 
 FAULT = Fault(3, "7.0", "hung")
 TOLD = [
-    (TooFewBlocks(4, 6), "4 complete blocks of at least 6: descriptive only, no verdict"),
-    (Drift(-2.04), "both kernels fell together by 2.0 % over the experiment; blocks cancel it"),
-    (Bistable(7.6, (5, 3)), "boots fall into two clusters 7.6 % apart (5 and 3 boots)"),
+    (TooFewBlocks(4, 6), "a verdict needs 6 complete blocks, only 4 available"),
+    (Drift(-2.04), "both kernels drifted by -2.0 % over the experiment; blocks cancel it"),
+    (Bistable(7.6, (5, 3)), "bimodal: two clusters of boots 7.6 % apart (5 and 3 boots)"),
     (SeedsMissing(0, 0), "no seed was measured on both kernels: no verdict"),
-    (SeedsMissing(2, 3), "2 of 3 planned seeds were measured: no verdict; kdelta resume measures the others"),
-    (SeedsVary(5, 8, at_least=False), "5 seeds whose counts vary: no verdict before 8 seeds"),
-    (SeedsVary(5, 6, at_least=True), "5 seeds whose counts vary: no verdict before 6 seeds or more"),
-    (TailOfFew(99.9, 40, 1000), "40 samples a boot of at least 1000 for p99.9: no verdict"),
+    (SeedsMissing(2, 3), "2 of 3 planned seeds were measured: no verdict; kdelta resume measures the rest"),
+    (SeedsVary(5, 8, at_least=False), "varies across 5 seeds: no verdict before 8 seeds"),
+    (SeedsVary(5, 6, at_least=True), "varies across 5 seeds: no verdict before 6 seeds or more"),
+    (TailOfFew(99.9, 40, 1000), "p99.9 needs 1000 samples per boot, only 40 available: no verdict"),
     (TailOfFew(100.0, 40, None), "a maximum estimates nothing: shown, never judged"),
     (Dropped(1, 8, (FAULT,)), "1 of 8 blocks dropped: block 3: 7.0 hung"),
     (Dropped(1, 8, (Fault(3, "7.0", "ok", 12.34),)), "1 of 8 blocks dropped: block 3: 7.0 lost 12.3 % to steal"),
     (Dropped(1, 8, (Fault(3, "7.0", "ok"),)), "1 of 8 blocks dropped: block 3: no figure"),
     (Dropped(6, 8, (FAULT,) * 5), f"6 of 8 blocks dropped: {'; '.join(['block 3: 7.0 hung'] * 4)}; ..."),
-    (Withdrawn(9, 0.06, None), "significant alone, not among 9 cells (Benjamini-Hochberg p = 0.060)"),
-    (Noisy(1.5, 8, ("slab", "lru"), 2), "counts vary by 1.50 % across seeds (slab, lru, 2 more): judged over 8 seeds"),
-    (Noisy(None, None), "counts vary from 0 across seeds (allocator order, random numbers or timer ticks)"),
+    (Withdrawn(9, 0.06, None), "not significant after Benjamini-Hochberg (9 cells, adjusted p = 0.060)"),
+    (Noisy(1.5, 8, ("slab", "lru"), 2), "varies by 1.50 % across seeds (slab, lru, 2 more); judged by the interval"),
+    (Noisy(None, None), "varies from 0 across seeds (allocator order, random numbers or timer ticks)"),
     (NoNames(()), "no function names; totals only"),
     (NoNames((("7.0", "stripped"),)), "7.0: no function names: stripped; totals only"),
     (Pressure((Reclaim("7.0", 9, 8, 0),)), "reclaim during a run: 7.0: 9 pages scanned, 8 reclaimed, 0 stalls"),
     (LeftOut(("6.6", "6.9"), "not built"), "6.6, 6.9 left out: not built"),
-    (TraceDropped("waits", 7, 10, 128, "sched_switch", "locks"), "waits: 7 of 10 events found no room in the 128"),
+    (TraceDropped("waits", 7, 10, 128, "sched_switch", "locks"), "waits: 7 of 10 events did not fit into the 128"),
     (
         FewerOperations(300, 1000),
         "300 of 1000 operations: more of them, traced, do not fit into half of the time limit",
     ),
     (HoldUnclear("pipe_write", 2), "pipe_write: 2 holds began before the last one had ended, and are not counted"),
+    (UnknownParameters("7.0", "x=1"), "7.0: Unknown kernel parameters: x=1 (misspelled,"),
     (Remark("few", "as <it> is: %: 3"), "as <it> is: %: 3"),
 ]
 

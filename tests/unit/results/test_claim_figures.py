@@ -90,7 +90,7 @@ def test_an_undecided_row_says_what_would_help_or_what_stands_against_it() -> No
     few = row(verdict="inconclusive", boots=(5, 5), detectable_percent=2.51)
     assert (
         claim_figures._undecided(few, exact=True)
-        == "inconclusive after 5 seeds; only 2.5 % could be seen: more --seeds"
+        == "inconclusive after 5 seeds; minimum detectable effect 2.5 %: more --seeds"
     )
     mixed = MixedAccounts(-3.0, 2.0)
     assert claim_figures._undecided(replace(few, warnings=(mixed,)), exact=True) is mixed

@@ -312,7 +312,7 @@ def test_the_warning_of_counts_that_differ_between_seeds_names_the_functions(sto
     (row,) = [r for r in result.results if r.metric == "instructions"]
     (noisy,) = [w for w in row.warnings if isinstance(w, Noisy)]
     assert noisy.functions == ("timer ticks", "___slab_alloc") and not noisy.more
-    assert sentence(noisy) == "counts vary by 9.45 % across seeds (timer ticks, ___slab_alloc)"
+    assert sentence(noisy) == "varies by 9.45 % across seeds (timer ticks, ___slab_alloc)"
 
 
 def test_without_function_names_the_warning_says_what_it_may_be(store: Store) -> None:
