@@ -95,7 +95,11 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
     help="Exact: maximum number of seeds (perturbed guests) per kernel; counts that repeat need five.",
 )
 @click.option(
-    "--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed."
+    "--repetitions",
+    type=click.IntRange(1, 255),
+    default=3,
+    show_default=True,
+    help="Exact: maximum number of repetitions per seed; two that agree are enough.",
 )
 @click.option("--rep-features", is_flag=True, help="Exact: leave ERMS/FSRM on in the guest CPU.")
 @click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")

@@ -30,7 +30,7 @@ def run(binary: Path, data: Path, jobs: str, folder: Path, limit_s: float) -> bo
         records=parsed.records,
         console=console,
         stream=raw,
-        counts=b"",
+        counts=(),
         elapsed_s=ended.elapsed_s,
         first_sample_s=ended.first_sample_s,
         qemu_log="",
