@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Snapshots made anew, under load: the counts are the same to the byte."""
+"""Recreated snapshots, under load: the counts are the same to the byte."""
 
 from __future__ import annotations
 

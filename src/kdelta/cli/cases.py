@@ -85,7 +85,7 @@ def _lines(workload: Workload) -> list[str]:
         lines.append(f"  {name:14} {param.help} ({values}; default {param.show(param.default_text)})")
     lines.append("Metrics (timed):")
     for metric in workload.metrics:
-        marks = [m for m, on in (("deciding", metric.primary), ("legacy", metric.legacy)) if on]
+        marks = [m for m, on in (("primary", metric.primary), ("legacy", metric.legacy)) if on]
         lines.append(f"  {metric.name:18} {metric.unit:8} {metric.better} is better {', '.join(marks)}".rstrip())
     exact = f"{workload.exact_ops} operations per repetition" if workload.exact_ops else "none: its loop never returns"
     lines.append(f"Exact mode: {exact}" + (f"; {workload.exact_label}" if workload.exact_label else ""))

@@ -57,7 +57,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 def metric_of(mode: Mode, workload: Workload, name: str | None) -> Metric:
-    """The metric to bisect by: the deciding one, or the one called ``name``.
+    """The metric to bisect by: the primary one, or the one called ``name``.
 
     Raises:
         UserError: the case has none of that name.

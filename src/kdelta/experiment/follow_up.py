@@ -32,7 +32,7 @@ def can_follow(experiment: Experiment) -> bool:
 
 
 def undecided(results: Sequence[CellResult]) -> tuple[CellResult, ...]:
-    """The deciding rows that are inconclusive and say how many boots would decide them."""
+    """The primary rows that are inconclusive and say how many boots would decide them."""
     return tuple(row for row in results if row.primary and row.verdict == "inconclusive" and row.boots_needed)
 
 

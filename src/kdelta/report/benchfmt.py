@@ -78,7 +78,7 @@ def _repeat(cell: CellPoints) -> bool:
 
 
 def _assumptions(cases: Iterable[list[tuple[CellPoints, str]]]) -> dict[str, str]:
-    """What benchstat is told of each unit: ``exact`` takes one line for all, so no cell of the unit may vary."""
+    """What benchstat assumes of each unit: ``exact`` takes one line for all, so no cell of the unit may vary."""
     found: dict[str, tuple[str, bool]] = {}
     for cell, unit in (pair for pairs in cases for pair in pairs):
         _, repeats = found.get(unit, ("", True))

@@ -29,7 +29,7 @@ def _listed(names: Sequence[str]) -> str:
 def because(told: Because | None, effect_percent: float | None = None) -> str:
     """``"-33 %: step_into and walk_component gone (-413), memset_orig -671"``.
 
-    Without an effect the functions alone; empty where no function is told.
+    Without an effect the functions alone; empty where no function is known.
     """
     if told is None:
         return ""

@@ -44,7 +44,7 @@ def _blank(why: str, row: CellResult | None = None) -> Measured:
 
 
 def _rows(result: ExperimentResult, case: Case, metric: str) -> list[CellResult]:
-    """The rows of ``case``: its ``metric`` or the deciding one; in exact mode all counts, instructions first."""
+    """The rows of ``case``: its ``metric`` or the primary one; in exact mode all counts, instructions first."""
     mine = [row for row in result.results if row.case == case.name]
     if result.experiment.mode == "exact":
         return [row for name in COLUMNS for row in mine if row.metric == name]

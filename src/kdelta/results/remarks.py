@@ -51,7 +51,7 @@ def _labels(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResu
 
 
 def _reclaim(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -> list[CellResult]:
-    """What the memory pressure beside a case came to, as a warning on its deciding row."""
+    """What the memory pressure beside a case came to, as a warning on its primary row."""
     pressed = {case.name: index for index, case in enumerate(experiment.cases) if case.pressure}
     if not pressed:
         return list(rows)

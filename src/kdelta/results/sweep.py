@@ -53,7 +53,7 @@ def sweeps(
     metrics: Mapping[str, tuple[Metric, ...]],
     seeds: Seeds,
 ) -> tuple[Sweep, ...]:
-    """One sweep per case, mitigations and deciding metric, kernels in the order of the experiment.
+    """One sweep per case, mitigations and primary metric, kernels in the order of the experiment.
 
     Args:
         experiment: its kernels are the versions, in order.

@@ -38,7 +38,7 @@ class Claim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     on: Literal["both", "baseline", "patched"] = "both"
     function: str = ""
     selftests: str = ""  # suites that pass on both kernels alike
-    metric: str = ""  # of timed mode; "" is the case's deciding one
+    metric: str = ""  # of timed mode; "" is the case's primary one
     before: float | None = None
     after: float | None = None
     percent: float | None = None

@@ -66,7 +66,7 @@ def adjacent(
     floors: Mapping[str, float],
     metrics: Mapping[str, tuple[Metric, ...]],
 ) -> tuple[CellResult, ...]:
-    """The deciding cells of every kernel against the measured one before it, corrected together; arguments as judge's.
+    """The primary cells of every kernel against the measured one before it, corrected together; arguments as judge's.
 
     A kernel without a figure for a case is stepped over.
     """
@@ -74,8 +74,8 @@ def adjacent(
     for index, mitigations in product(range(len(experiment.cases)), experiment.mitigations):
         case = experiment.cases[index]
         mine = [d for d in data if (d.case, d.mitigations) == (index, mitigations)]
-        deciding = {m.name for m in metrics.get(case.workload, ()) if m.primary}
-        present = sorted({d.kernel for d in mine if d.metric in deciding and measured(d.boots)})
+        primary = {m.name for m in metrics.get(case.workload, ()) if m.primary}
+        present = sorted({d.kernel for d in mine if d.metric in primary and measured(d.boots)})
         for pair in pairwise(present):
             places = {kernel: place for place, kernel in enumerate(pair)}
             two = replace(

@@ -35,7 +35,7 @@ def boots(**machine: str) -> BootRow:
     return BootRow(block=0, slot=1, kernel=1, mitigations="default", cases=(0,), state="ok", machine=machine)
 
 
-def test_a_label_stands_on_the_deciding_row_of_exact_experiments_alone(store: Store) -> None:
+def test_a_label_stands_on_the_primary_row_of_exact_experiments_alone(store: Store) -> None:
     rows = [row(case="pipe"), row(case="pipe", metric="loads", primary=False), row(case="pipe", params={"tasks": "1"})]
     assert [one.warnings for one in remarks.on_rows(made(), store, rows)] == [(ExactLabel("one CPU"),), (), ()]
     assert all(not one.warnings for one in remarks.on_rows(made("timed"), store, rows))

@@ -19,7 +19,7 @@ Key = tuple[int, str, str, int, int | None]
 
 
 def effect_pairs(here: Measured, there: Measured, common: Shared, all_metrics: bool) -> tuple[EffectPair, ...]:
-    """Each effect that both have, the deciding metrics alone unless ``all_metrics``.
+    """Each effect that both have, the primary metrics alone unless ``all_metrics``.
 
     An effect whose kernels stood the other way round there is turned round.
 
