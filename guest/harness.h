@@ -61,6 +61,7 @@ struct harness {
 	pid_t owner;
 	_Atomic uint32_t phase __attribute__((aligned(CACHE_LINES)));
 	_Atomic uint32_t rep; /* exact: counts gates opened */
+	uint64_t round_ops;   /* exact: of each counted task, once the gate opens */
 	_Atomic uint32_t event
 		__attribute__((aligned(CACHE_LINES))); /* the controller waits for it */
 	_Atomic uint32_t ready, pending, counted_left;

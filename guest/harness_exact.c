@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Marked intervals of a fixed number of operations, for the counting plugin.
- * Between BEGIN and END there is the workload and, with several tasks, opening
- * the gate and waiting for them; no clock is read and nothing is written.
+ * No clock is read in one and nothing is written. With several tasks, each says
+ * when it is at its operations; gate, waiting and the controller do not count,
+ * but whatever the tasks make others do does, to the last byte drained.
  */
 #include <sched.h>
 #include <time.h>
@@ -32,20 +33,37 @@ static uint64_t first_few(uint64_t n)
 	return n / 4 + 1;
 }
 
-/* `marked` is a constant in each caller, so that marks cost no branch. */
+/* Marks cost nothing outside of an interval, so the operations that warm up are the same code. */
 static inline __attribute__((always_inline)) void
-ops_with_after(const struct workload *def, struct wl_task *t, uint64_t n, bool marked)
+ops_with_after(const struct workload *def, struct wl_task *t, uint64_t n, bool alone)
 {
 	void (*op)(struct wl_task *) = def->op, (*after)(struct wl_task *) = def->after;
 
 	for (; n; n--) {
 		op(t);
-		if (marked)
+		if (alone)
+			MARK(MARK_OP_PAUSE, MARK_ALONE);
+		else
 			MARK(MARK_OP_PAUSE, 0);
 		after(t);
-		if (marked)
-			MARK(MARK_OP_RESUME, 0);
+		MARK(MARK_OP_RESUME, 0);
 	}
+}
+
+static inline __attribute__((always_inline)) void marked_ops(const struct workload *def,
+							     struct wl_task *t, uint64_t n)
+{
+	void (*batch)(struct wl_task *, uint64_t) = def->batch;
+
+	if (def->after && def->after_alone)
+		ops_with_after(def, t, n, true);
+	else if (def->after)
+		ops_with_after(def, t, n, false);
+	else if (batch)
+		batch(t, n);
+	else
+		for (; n; n--)
+			def->op(t);
 }
 
 static void put_rep(struct harness *h, uint32_t r, uint64_t ops)
@@ -54,26 +72,21 @@ static void put_rep(struct harness *h, uint32_t r, uint64_t ops)
 		 r, h->job->nr << 8 | r, (unsigned long long)ops);
 }
 
-static __attribute__((noinline)) void interval_after(const struct workload *def, struct wl_task *t,
-						     uint64_t n)
+static __attribute__((noinline)) void interval(const struct workload *def, struct wl_task *t,
+					       uint64_t n)
 {
 	MARK(MARK_OP_BEGIN, 0);
-	ops_with_after(def, t, n, true);
+	marked_ops(def, t, n);
 	MARK(MARK_OP_END, 0);
 }
 
-static __attribute__((noinline)) void interval_batch(const struct workload *def, struct wl_task *t,
-						     uint64_t n)
+/* The share of one of several tasks; before and after it, what the task does does not count. */
+static __attribute__((noinline)) void share(const struct workload *def, struct wl_task *t,
+					    uint64_t n)
 {
-	void (*batch)(struct wl_task *, uint64_t) = def->batch;
-
-	MARK(MARK_OP_BEGIN, 0);
-	if (batch)
-		batch(t, n);
-	else
-		for (; n; n--)
-			def->op(t);
-	MARK(MARK_OP_END, 0);
+	MARK(MARK_OP_RESUME, 0);
+	marked_ops(def, t, n);
+	MARK(MARK_OP_PAUSE, MARK_ALONE);
 }
 
 /*
@@ -109,10 +122,7 @@ void exact_inline(struct harness *h)
 		if (!r)
 			trace_arm(h);
 		mark_id(h->job->nr << 8 | r);
-		if (def->after)
-			interval_after(def, t, n);
-		else
-			interval_batch(def, t, n);
+		interval(def, t, n);
 		if (t->done)
 			set_error(h, STATE_FAILED, "the task had nothing left to do in interval %u",
 				  r);
@@ -136,18 +146,14 @@ static void exact_loop(struct harness *h, struct slot *s)
 		tasks_background(h, s);
 		return;
 	}
+	MARK(MARK_OP_PAUSE, MARK_ALONE);
 	for (;;) {
 		while (atomic_load(&h->rep) == seen)
 			futex_wait(&h->rep, seen);
 		seen = atomic_load(&h->rep);
 		if (atomic_load(&h->phase) == PHASE_STOP)
 			return;
-		if (!def->after)
-			run_ops(def, &s->t, h->job->ops);
-		else if (seen <= WARM_ROUNDS)
-			ops_with_after(def, &s->t, h->job->ops, false);
-		else
-			ops_with_after(def, &s->t, h->job->ops, true);
+		share(def, &s->t, h->round_ops);
 		if (s->t.done)
 			set_error(h, STATE_FAILED, "task %u had nothing left to do", s->t.nr);
 		if (atomic_fetch_sub(&h->pending, 1) == 1)
@@ -160,42 +166,38 @@ static bool none_pending(struct harness *h)
 	return !atomic_load(&h->pending);
 }
 
-static void round_of_all(struct harness *h)
+/* Each counted task does `ops` operations, and what they set going has come to rest. */
+static void round_of_all(struct harness *h, uint64_t ops)
 {
+	h->round_ops = ops;
+	atomic_store(&h->pending, h->counted);
 	atomic_fetch_add(&h->rep, 1);
 	futex_wake(&h->rep);
 	tasks_wait(h, none_pending);
-}
-
-static void quiesce(struct harness *h)
-{
 	if (h->wl.def->quiesce && !case_failed(h))
 		h->wl.def->quiesce(&h->wl);
 }
 
 void exact_tasks(struct harness *h)
 {
+	uint64_t n = h->job->ops;
 	uint32_t r;
 
 	if (tasks_start(h, exact_loop))
 		return;
 	tasks_phase(h, PHASE_RUN);
-	for (r = 0; r < WARM_ROUNDS + h->job->reps && !case_failed(h); r++) {
-		atomic_store(&h->pending, h->counted);
-		if (r < WARM_ROUNDS) {
-			round_of_all(h);
-			quiesce(h);
-			continue;
-		}
+	for (r = 0; r < WARM_ROUNDS && !case_failed(h); r++)
+		round_of_all(h, n);
+	for (r = 0; r < h->job->reps && !case_failed(h); r++) {
 		rest();
-		if (r == WARM_ROUNDS)
+		round_of_all(h, first_few(n));
+		if (!r)
 			trace_arm(h);
-		mark_id(h->job->nr << 8 | (r - WARM_ROUNDS));
-		MARK(MARK_OP_BEGIN, 0);
-		round_of_all(h);
-		quiesce(h); /* counted: else work moved to the other side would vanish */
+		mark_id(h->job->nr << 8 | r);
+		MARK(MARK_OP_BEGIN, MARK_ALONE);
+		round_of_all(h, n);
 		MARK(MARK_OP_END, 0);
-		put_rep(h, r - WARM_ROUNDS, h->job->ops * h->counted);
+		put_rep(h, r, n * h->counted);
 	}
 	trace_disarm(h);
 	if (!case_failed(h))

@@ -19,6 +19,7 @@
 #include "harness.h"
 #include "harness_child.h"
 #include "kstat.h"
+#include "mark.h"
 #include "pressure.h"
 #include "readfile.h"
 #include "trace.h"
@@ -194,6 +195,7 @@ static void run_job(const struct supervisor *sv, const struct jobs *js, const st
 	char tmp[64], cgroup[256] = "", why[200];
 	pid_t holder = -1;
 
+	MARK(MARK_OP_FORGET, 0);
 	if (job->bad[0]) {
 		done(sv, job, "failed", job->bad);
 		return;

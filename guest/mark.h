@@ -15,6 +15,9 @@
 #define MARK_OP_RESUME 4
 #define MARK_OP_NIBBLE 5
 #define MARK_OP_EPOCH 6
+#define MARK_OP_FORGET 7
+#define MARK_ALONE \
+	1 /* of PAUSE: the caller's work alone is left out; of BEGIN: the caller's is not counted */
 
 #if defined(__x86_64__)
 /* nopl imm32(%rax,%rax,1) */

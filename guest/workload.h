@@ -48,6 +48,11 @@ struct workload {
 	void (*op)(struct wl_task *t);
 	/* Optional: undoes op outside the measured span (close after open). */
 	void (*after)(struct wl_task *t);
+	/*
+	 * Exact mode leaves out all that runs while `after` does, also in tasks that op or
+	 * after have set going, as a child that after waits for. Set, it leaves out after alone.
+	 */
+	bool after_alone;
 	/* n operations with nothing around them; WORKLOAD_BATCH makes it. NULL if after is set. */
 	void (*batch)(struct wl_task *t, uint64_t n);
 	/* Optional: once the harness has said stop; must make blocked peers return. */

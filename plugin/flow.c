@@ -96,10 +96,12 @@ void flow_enter(unsigned int vcpu, void *block)
 	bool goes_on = false;
 
 	(void)vcpu;
-	block_touch(b);
 	now.from = b;
 	if (left.from->kind != KIND_PLAIN)
 		goes_on = arrive(&left, b->pc);
+	if (counting_switched)
+		counting_switch();
+	block_touch(b);
 	if (b->kind == KIND_REP) {
 		now.rep_started = goes_on;
 		rep_step = 0;

@@ -5,6 +5,7 @@
  *   decode.c    bytes of an instruction -> what kind it is
  *   blocks.c    blocks of translated code with their counters; which ran since the last mark (blocks.h)
  *   memory.c    memory or the end
+ *   counting.c  whose instructions count: tasks, pauses
  *   flow.c      from block to block: taken branches, executions of REP instructions
  *   interval.c  counters of the blocks that ran -> one record per address
  *   hold.c      instructions while locks are held
@@ -18,7 +19,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum mark_op { MARK_BEGIN = 1, MARK_END, MARK_PAUSE, MARK_RESUME, MARK_NIBBLE, MARK_EPOCH };
+enum mark_op {
+	MARK_BEGIN = 1,
+	MARK_END,
+	MARK_PAUSE,
+	MARK_RESUME,
+	MARK_NIBBLE,
+	MARK_EPOCH,
+	MARK_FORGET
+};
 
 enum insn_kind {
 	KIND_PLAIN,
@@ -30,13 +39,14 @@ enum insn_kind {
 
 struct decoded {
 	enum insn_kind kind;
-	bool no_loads;	      /* what QEMU loads for it the guest does not (store-exclusive) */
-	bool locked;	      /* atomic read-modify-write */
-	bool tame;	      /* certain to reach the next instruction, without accesses */
-	bool bare;	      /* a jump that makes no access */
-	bool pair;	      /* 16 bytes that QEMU 7.2 accesses in two halves (cmpxchg16b) */
-	bool helper;	      /* QEMU executes its accesses in a helper, not in generated code */
-	bool rep_stores;      /* KIND_REP: its iterations show as stores, else as loads */
+	bool no_loads;	 /* what QEMU loads for it the guest does not (store-exclusive) */
+	bool locked;	 /* atomic read-modify-write */
+	bool tame;	 /* certain to reach the next instruction, without accesses */
+	bool bare;	 /* a jump that makes no access */
+	bool pair;	 /* 16 bytes that QEMU 7.2 accesses in two halves (cmpxchg16b) */
+	bool switches;	 /* takes the stack pointer of the next task: the kernel's task switch */
+	bool helper;	 /* QEMU executes its accesses in a helper, not in generated code */
+	bool rep_stores; /* KIND_REP: its iterations show as stores, else as loads */
 	uint8_t rep_accesses; /* KIND_REP: such accesses in one iteration */
 	uint8_t rep_width;    /* KIND_REP: bytes that one iteration moves or compares */
 	uint16_t mark;	      /* KIND_MARK: op << 12 | arg */
@@ -50,6 +60,20 @@ struct block;
 
 /* memory.c: zeroed; running out of it ends QEMU with a message. */
 void *xalloc(size_t n, size_t size);
+
+/* counting.c */
+/* Opens an interval for the calling task, or for others alone; false where tasks cannot be told apart. */
+bool counting_open(bool for_others);
+bool counting_close(void); /* false: none was open */
+bool counting_is_open(void);
+void counting_pause(bool alone); /* the calling task alone, or with all that never said a mark */
+void counting_resume(void);
+void counting_forget(
+	void); /* what tasks have said: they may be gone, and their addresses used again */
+void counting_cut(void); /* what has run goes where it belongs; counters to zero */
+void counting_next(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata); /* callback */
+extern bool counting_switched; /* the next block is another task's */
+void counting_switch(void);
 
 /* flow.c */
 void flow_enter(unsigned int vcpu, void *block); /* callback: a block starts */
@@ -67,7 +91,7 @@ struct record {
 size_t interval_records(struct record **records); /* sorted by pc; valid until the next call */
 bool output_open(const char *path, const char *target, int qemu_api);
 void output_interval(uint32_t id, const struct record *records, size_t n);
-void output_close(bool open_begin, bool abandoned);
+void output_close(uint32_t flags);
 
 /* hold.c: does nothing unless hold_open() was called. */
 struct qemu_plugin_insn;

@@ -92,10 +92,9 @@ void output_interval(uint32_t id, const struct record *records, size_t n)
 	n_intervals++;
 }
 
-void output_close(bool open_begin, bool abandoned)
+void output_close(uint32_t flags)
 {
-	struct section s = {"KDEN", n_intervals, (uint32_t)open_begin | (uint32_t)abandoned << 1,
-			    0};
+	struct section s = {"KDEN", n_intervals, flags, 0};
 
 	if (!file)
 		return;

@@ -37,8 +37,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct decoded (*decode)(const uint8_t *bytes, size_t size, uint64_t pc);
 static struct qemu_plugin_scoreboard *score;
 
+/* In the trailer of the output. */
+enum { FLAG_OPEN = 1, FLAG_ABANDONED = 2, FLAG_BLIND = 4 };
+
 static struct {
-	bool open, paused, abandoned;
+	bool abandoned;
+	bool blind; /* one was opened for others, and no task switch had ever been seen */
 	uint32_t id, next_id;
 } interval;
 
@@ -109,14 +113,13 @@ static void add_on_access(struct qemu_plugin_insn *insn, const struct insn *what
 	}
 }
 
-static void begin(void)
+static void begin(bool for_others)
 {
-	interval.abandoned |= interval.open;
+	interval.abandoned |= counting_is_open();
 	blocks_drop_sums();
-	interval.open = true;
-	interval.paused = false;
 	interval.id = interval.next_id;
 	interval.next_id = 0;
+	interval.blind |= !counting_open(for_others);
 	hold_begin();
 }
 
@@ -125,13 +128,12 @@ static void end(void)
 	struct record *records;
 	size_t n;
 
+	if (!counting_close())
+		return;
 	hold_end(interval.id);
-	if (!interval.paused)
-		blocks_absorb();
 	n = interval_records(&records);
 	output_interval(interval.id, records, n);
 	blocks_drop_sums();
-	interval.open = false;
 }
 
 /*
@@ -144,37 +146,36 @@ static void mark_cb(unsigned int vcpu, void *udata)
 	const struct insn *insn = udata;
 	struct block *b = flow_current();
 	uint16_t mark = insn->mark;
+	bool arg = mark & 1;
 
 	(void)vcpu;
 	pthread_mutex_lock(&lock);
 	b->count[insn - b->insns]
 		[SLOT_STARTS]++; /* here, so that it falls on the side of what precedes the mark */
+	counting_cut();
 	switch (mark >> 12) {
 	case MARK_BEGIN:
-		begin();
+		begin(arg);
 		break;
 	case MARK_END:
-		if (interval.open)
-			end();
+		end();
 		break;
 	case MARK_PAUSE:
-		if (interval.open && !interval.paused)
-			blocks_absorb();
-		interval.paused = true;
+		counting_pause(arg);
 		break;
 	case MARK_RESUME:
-		interval.paused = false;
+		counting_resume();
 		break;
 	case MARK_NIBBLE:
 		interval.next_id = interval.next_id << 4 | (mark & 0xf);
 		break;
+	case MARK_FORGET:
+		counting_forget();
+		break;
 	default:
 		break;
 	}
-	if (mark >> 12 <= MARK_RESUME) {
-		blocks_clear();
-		block_touch(b);
-	}
+	block_touch(b);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -237,6 +238,9 @@ static void instrument(struct qemu_plugin_tb *tb, struct block *b)
 		}
 		if (!i || !what[-1].tame || what->doubtful)
 			add_on_start(insn, &b->count[i][SLOT_STARTS]);
+		if (what->switches)
+			qemu_plugin_register_vcpu_mem_cb(insn, counting_next, CB_NO_REGS, MEM_RW,
+							 NULL);
 		if (hold_wanted()) {
 			if (what->kind !=
 			    KIND_REP) /* counted in flow.c, once and not by iteration */
@@ -287,6 +291,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.no_loads = d.no_loads,
 			.tame = d.tame,
 			.bare = d.bare,
+			.switches = d.switches && at >> 63,
 			.pair = !score && d.pair,
 			.doubtful = i && i + 1 == n && maybe_absent(at),
 			.split = score || d.helper,
@@ -304,7 +309,8 @@ static void finished(qemu_plugin_id_t id, void *udata)
 	(void)id;
 	(void)udata;
 	pthread_mutex_lock(&lock);
-	output_close(interval.open, interval.abandoned);
+	output_close((counting_is_open() ? FLAG_OPEN : 0) |
+		     (interval.abandoned ? FLAG_ABANDONED : 0) | (interval.blind ? FLAG_BLIND : 0));
 	hold_close();
 	pthread_mutex_unlock(&lock);
 }

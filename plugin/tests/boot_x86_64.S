@@ -62,6 +62,8 @@ start32:
 	/* Level 4 -> 3 -> 2: 512 pages of 2 MiB; one of them through level 1. */
 	movl $(pdpt + 3), pml4
 	movl $(pd + 3), pdpt
+	movl $(pdpt + 3), pml4 + 511 * 8	/* the same again at -2 GiB */
+	movl $(pd + 3), pdpt + 510 * 8
 	xorl %ecx, %ecx
 1:	movl %ecx, %eax
 	shll $21, %eax

@@ -12,8 +12,13 @@
 
 #define BIG (1 << 20)
 
+#include "tasks_x86_64.S"
 #include "boot_x86_64.S"
 
+#ifdef BLIND
+	BEGIN_FOR_OTHERS(18)	/* no task switch has been seen */
+	END
+#endif
 	/* 1: 1000 times load, store, locked operation; 999 branches taken. */
 	BEGIN(1)
 	movl $1000, %ecx
@@ -220,6 +225,30 @@ device_top:
 	lock cmpxchg8b (%rdi)
 	xchgq %rax, 16(%rdi)
 	END
+
+	/*
+	 * 17: three tasks. What the main one does and what `worker` does outside
+	 * RESUME..PAUSE does not count; `other` says nothing and counts, but where the
+	 * worker leaves out all others. Counted: 10 of the worker, 3 of `other` and the
+	 * 7 with which it switches away (2 loads, 2 stores), 5 and 6 of the worker.
+	 */
+	movl $task_worker, %edi
+	movq $worker, %rax
+	call make_task
+	movl $task_other, %edi
+	movq $other, %rax
+	call make_task
+	SWITCH(task_main, task_worker)	/* and back: a task is known by its first switch */
+	BEGIN_FOR_OTHERS(17)
+	movl $100, %ecx
+1:	incq cell
+	loop 1b
+	SWITCH(task_main, task_worker)
+	movl $100, %ecx
+1:	incq cell
+	loop 1b
+	END
+	FORGET
 
 	/* 11: empty; then an interval that is abandoned by a second BEGIN. */
 	BEGIN(11)

@@ -15,3 +15,6 @@
 #define END MARK(2, 0)
 #define PAUSE MARK(3, 0)
 #define RESUME MARK(4, 0)
+#define BEGIN_FOR_OTHERS(id) ID(id); MARK(1, 1)
+#define PAUSE_ALONE MARK(3, 1)
+#define FORGET MARK(7, 0)

@@ -49,6 +49,7 @@ X86_EXPECTED = {
     11: (0, 0, 0, 0, 0, 0, 0),
     13: (2, 0, 0, 0, 0, 0, 0),
     15: (4, 4, 4, 4, 0, 0, 0),
+    17: (10 + 3 + 7 + 5 + 6, 24 + 2, 24 + 2, 0, 0, 0, 0),
     14: (2 + 10 * 9 + 5, 10 + 1, 1, 0, 9, 1, 8),
 }
 ARM64_EXPECTED = {
@@ -74,7 +75,7 @@ def _qemu(which: str, name: str) -> str:
     return path
 
 
-def _assemble(name: str, folder: Path) -> Path:
+def _assemble(name: str, folder: Path, *defines: str) -> Path:
     prefix, source, start, text = (
         ("", "guest_x86_64.S", "start32", "0x100000")
         if name == X86
@@ -91,6 +92,7 @@ def _assemble(name: str, folder: Path) -> Path:
         "-Wl,--build-id=none",
         f"-Wl,-Ttext={text}",
         f"-Wl,-e,{start}",
+        *defines,
     ]
     subprocess.run([f"{prefix}gcc", *flags, "-o", str(made), str(HERE / source)], check=True, capture_output=True)
     return made
@@ -203,6 +205,14 @@ def test_ticks_are_charged_to_no_instruction_that_they_follow(run: Callable[[str
     assert _at(result, 16, "page_end_load") == (300_000, 300_000, 0, 0, 0, 0, 0)
     total = _total(result[0][16])
     assert total[:3] == (1 + 300_000 * 11 + 7 * ticks, 300_000 * 4 + 11 * ticks, 300_000 * 3 + ticks)
+
+
+def test_several_tasks_are_refused_where_no_switch_was_ever_seen(plugin: Path, tmp_path: Path) -> None:
+    guest, out = _assemble(X86, tmp_path, "-DBLIND"), tmp_path / "counts"
+    done = subprocess.run(_argv(_qemu("path", X86), X86, guest, plugin, out), timeout=LIMIT_S, capture_output=True)
+    assert done.returncode == PASSED[X86]
+    with pytest.raises(GuestError, match="switches tasks is not known"):
+        read(out.read_bytes())
 
 
 def test_a_killed_qemu_leaves_output_that_is_refused(plugin: Path, tmp_path: Path) -> None:

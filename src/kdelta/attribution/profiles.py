@@ -29,6 +29,7 @@ _SECTION = struct.Struct("<4s3I")
 _COLUMNS = len(EXACT_COUNTERS)
 _RECORD_BYTES = 8 * (1 + _COLUMNS)
 _OPEN_BEGIN = 1
+_BLIND = 4  # tasks could not be told apart
 _KERNEL_HALF = np.uint64(1 << 63)
 _PAGE = np.uint64(4095)
 
@@ -88,6 +89,8 @@ def _trailer(section: tuple[int, int, int], found: Sequence[Interval], rest: int
         raise GuestError(f"counts: {rest} bytes follow the trailer")
     if flags & _OPEN_BEGIN:
         raise GuestError("counts: the guest ended inside an interval (a BEGIN mark without its END)")
+    if flags & _BLIND:
+        raise GuestError("counts: how this kernel switches tasks is not known, so several tasks cannot be counted")
 
 
 def read(data: bytes | mmap.mmap) -> tuple[Interval, ...]:

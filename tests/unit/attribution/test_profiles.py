@@ -64,6 +64,7 @@ def test_a_changed_byte_in_an_interval_is_refused(position: int, flip: int) -> N
         (counts.HEADER + counts.interval(1, []) + counts.trailer(2), "trailer tells of 2 intervals, 1 are there"),
         (counts.output() + b"more", "4 bytes follow"),
         (counts.output(flags=1), "BEGIN mark without its END"),
+        (counts.output(flags=4), "switches tasks is not known"),
         (counts.output(counts.interval(5, []), counts.interval(5, [])), "0x5 occurs twice"),
         (counts.output(counts.interval(5, [(2, ONE), (1, ONE)])), "not in order"),
         (counts.output(counts.interval(5, [(2, ONE), (2, ONE)])), "not in order"),

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Several tasks, exactly: the same operations count the same, whoever does them and however many do."""
+
+from __future__ import annotations
+
+import pytest
+
+WAYS = ("getppid", "getppid:mode=processes", "getppid:tasks=2", "getppid:tasks=2,mode=processes", "getppid:tasks=8")
+
+
+def _rows(answer, *kernels: str) -> dict[str, dict]:  # type: ignore[no-untyped-def, type-arg]
+    cases = [word for way in WAYS for word in ("--case", way)]
+    got = answer("compare", *kernels, *cases, "--seeds", "2")
+    return {row["case"]: row for row in got["results"] if row["metric"] == "instructions"}
+
+
+def test_a_call_costs_the_same_in_one_task_in_processes_and_in_many(answer) -> None:  # type: ignore[no-untyped-def]
+    rows = _rows(answer, "debian:6.12/cloud", "debian:7.0/cloud")
+    assert len(rows) == len(WAYS)
+    assert len({(row["baseline"], row["patched"], row["verdict"]) for row in rows.values()}) == 1, rows
+
+
+@pytest.mark.full
+def test_tasks_are_told_apart_on_arm64_too(answer) -> None:  # type: ignore[no-untyped-def]
+    rows = _rows(answer, "debian:6.12/cloud,arch=arm64", "debian:6.12/cloud,arch=arm64")
+    assert len({row["baseline"] for row in rows.values()}) == 1, rows
+
+
+def test_what_a_pipe_carries_is_counted_to_the_last_byte(answer) -> None:  # type: ignore[no-untyped-def]
+    got = answer("compare", "debian:6.12/cloud", "debian:7.0/cloud", "--case", "pipe", "--seeds", "2")
+    (row,) = (row for row in got["results"] if row["metric"] == "rep_bytes")
+    assert min(row["baseline"], row["patched"]) > 2 * 65536  # 64 KiB in and out again
