@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "case.h"
 #include "harness.h"
 #include "selftest.h"
 #include "trace.h"
@@ -20,7 +21,7 @@ static const struct workload *workload_named(const char *name)
 	for (w = __start_kdelta_workloads; w < __stop_kdelta_workloads; w++)
 		if (!strcmp((*w)->name, name))
 			return *w;
-	return NULL;
+	return case_workload(name);
 }
 
 static bool is_selftest(const struct job *job)

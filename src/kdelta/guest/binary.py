@@ -92,6 +92,8 @@ def toolchain(arch: Arch) -> Toolchain:
 
 def _own_units(guest: Path, extra: Sequence[Path]) -> list[_Unit]:
     units = [_Unit(path, (*_COMMON, *_STRICT)) for path in sorted([*guest.glob("*.c"), *guest.glob("workloads/*.c")])]
+    for path in sorted(guest.glob("suites/*/*.c")):
+        units.append(_Unit(path, (*_COMMON, *_STRICT, f"-DCASE_SUITE={path.parent.name}")))
     return units + [_Unit(path, (*_COMMON, *_FOREIGN, f"-I{guest}"), foreign=True) for path in sorted(extra)]
 
 
