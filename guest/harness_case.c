@@ -7,6 +7,7 @@
 
 #include "case.h"
 #include "harness.h"
+#include "kallsyms.h"
 #include "selftest.h"
 #include "trace.h"
 
@@ -29,9 +30,14 @@ static bool is_selftest(const struct job *job)
 	return !strcmp(job->workload, SELFTEST_JOB);
 }
 
+static bool is_kallsyms(const struct job *job)
+{
+	return !strcmp(job->workload, KALLSYMS_JOB);
+}
+
 bool case_known(const struct job *job)
 {
-	return is_selftest(job) || workload_named(job->workload);
+	return is_selftest(job) || is_kallsyms(job) || workload_named(job->workload);
 }
 
 static bool hook(struct harness *h, const char *name, int result)
@@ -133,6 +139,10 @@ void case_run(const struct jobs *js, const struct job *job, const char *data_dir
 
 	if (is_selftest(job)) {
 		selftest_run(job, fd);
+		return;
+	}
+	if (is_kallsyms(job)) {
+		kallsyms_run(job, fd);
 		return;
 	}
 	if (h == MAP_FAILED || sched_getaffinity(0, sizeof(h->cpus), &h->cpus))

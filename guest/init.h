@@ -10,7 +10,7 @@ struct text;
 void init_main(char **argv) __attribute__((noreturn));
 
 /*
- * Pauses the machine (pvpanic), and once it runs again reads the jobs from
+ * Pauses the machine while it is idle, and once it runs again reads the jobs from
  * fw_cfg. Returns 0, or -1 with a sentence in why.
  */
 int snapshot_pause(struct text *jobs, char *why, size_t size);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A snapshot is taken while this process stands at an outb to the pvpanic
- * device (QEMU docs/specs/pvpanic: port 0x505, bit 0). Jobs come through fw_cfg
- * (docs/specs/fw_cfg: selector 0x510, data 0x511), which is read synchronously:
- * input that arrives on a port of its own would come when the host likes.
+ * A snapshot is taken while the machine is idle: a watchdog (QEMU's ib700, port
+ * 0x443, set to pause the machine) ends its time while this process sleeps. A CPU
+ * that pauses the machine by itself (pvpanic) does so at an instant of the host:
+ * QEMU's main loop may still let the virtual clock jump to the next timer. Jobs
+ * come through fw_cfg (docs/specs/fw_cfg: selector 0x510, data 0x511), which is
+ * read synchronously: input that arrives on a port of its own would come when
+ * the host likes.
  */
 #include <stdio.h>
 
@@ -14,9 +17,11 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/io.h>
+#include <time.h>
 
-#define PVPANIC_PORT 0x505
-#define PVPANIC_PANICKED 1
+#define WATCHDOG_PORT 0x443
+#define WATCHDOG_2S 14 /* hw/watchdog/wdt_ib700.c: time_map */
+#define SLEEP_NS 2050000000u
 #define FW_CFG_SELECTOR 0x510
 #define FW_CFG_DATA 0x511
 #define FW_CFG_FILE_DIR 0x19
@@ -78,17 +83,20 @@ static int fw_cfg_jobs(struct text *jobs, char *why, size_t size)
 
 int snapshot_pause(struct text *jobs, char *why, size_t size)
 {
+	struct timespec t = {SLEEP_NS / 1000000000u, SLEEP_NS % 1000000000u};
 	int result;
 
-	if (ioperm(PVPANIC_PORT, 1, 1) || ioperm(FW_CFG_SELECTOR, 2, 1)) {
+	if (ioperm(WATCHDOG_PORT, 1, 1) || ioperm(FW_CFG_SELECTOR, 2, 1)) {
 		snprintf(why, size, "snapshot: no access to I/O ports (CONFIG_X86_IOPL_IOPERM): %s",
 			 strerror(errno));
 		return -1;
 	}
-	outb(PVPANIC_PANICKED, PVPANIC_PORT);
+	outb(WATCHDOG_2S, WATCHDOG_PORT);
+	while (nanosleep(&t, &t))
+		;
 	result = fw_cfg_jobs(jobs, why, size);
 	/* Children would inherit the bitmap, at 51 instructions a system call. */
-	ioperm(PVPANIC_PORT, 1, 0);
+	ioperm(WATCHDOG_PORT, 1, 0);
 	ioperm(FW_CFG_SELECTOR, 2, 0);
 	return result;
 }

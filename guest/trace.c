@@ -171,19 +171,19 @@ void trace_disarm(struct harness *h)
 		write_verb(h->job, trace.chosen[k], TRACE_DISARM);
 }
 
-static void put_records(struct harness *h, const char *name, const struct text *t)
+void trace_records(struct text *out, unsigned int job, const char *name, const struct text *t)
 {
 	size_t parts = t->len / CHUNK_BYTES + 1, i;
 
 	for (i = 0; i < parts; i++) {
 		size_t at = i * CHUNK_BYTES, left = t->len - at;
 
-		text_put(&h->out, "{\"t\":\"trace\",\"j\":%u,\"name\":", h->job->nr);
-		text_json(&h->out, name);
-		text_put(&h->out, ",\"part\":%zu,\"parts\":%zu,\"b64\":\"", i, parts);
-		text_base64(&h->out, (const uint8_t *)t->s + at,
+		text_put(out, "{\"t\":\"trace\",\"j\":%u,\"name\":", job);
+		text_json(out, name);
+		text_put(out, ",\"part\":%zu,\"parts\":%zu,\"b64\":\"", i, parts);
+		text_base64(out, (const uint8_t *)t->s + at,
 			    left < CHUNK_BYTES ? left : CHUNK_BYTES);
-		text_put(&h->out, "\"}\n");
+		text_put(out, "\"}\n");
 	}
 }
 
@@ -198,7 +198,7 @@ static void put_file(struct harness *h, const struct trace_line *line)
 	if (error)
 		put_status("failed", "-", "read", line, error);
 	else
-		put_records(h, line->name, &t);
+		trace_records(&h->out, h->job->nr, line->name, &t);
 	text_free(&t);
 }
 
@@ -213,9 +213,9 @@ void trace_collect(struct harness *h)
 		for (i = trace.chosen[k]; i && !way_ends(j, i); i++)
 			if (j->trace[i].verb == TRACE_READ)
 				put_file(h, &j->trace[i]);
-	put_records(h, "@status", &trace.status);
+	trace_records(&h->out, h->job->nr, "@status", &trace.status);
 	if (trace.errors.len)
-		put_records(h, "@error_log", &trace.errors);
+		trace_records(&h->out, h->job->nr, "@error_log", &trace.errors);
 }
 
 void trace_undo(const struct job *j)

@@ -18,6 +18,7 @@
 
 struct harness;
 struct job;
+struct text;
 
 /* All do nothing for a job without trace lines. -1 with the error set: there is no tracefs. */
 int trace_prepare(struct harness *h);
@@ -25,6 +26,8 @@ void trace_arm(struct harness *h);
 void trace_disarm(struct harness *h);
 /* Adds the records: what was read, what was refused, the kernel's error log. */
 void trace_collect(struct harness *h);
+/* The records of one text, in chunks. */
+void trace_records(struct text *out, unsigned int job, const char *name, const struct text *t);
 /* By the process that runs the jobs: a case may have been killed. */
 void trace_undo(const struct job *job);
 

@@ -23,7 +23,7 @@ from starlette.testclient import TestClient
 import bench_store
 from kdelta.experiment.schedule import blocks
 from kdelta.model import Experiment, Metric, Profile, RunResult, Series
-from kdelta.results.answer import metrics_of
+from kdelta.results.cells import metrics_of
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
 from kdelta.store.store import Store

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from kdelta.cli.progress import Reporter
 from kdelta.experiment import prepare
+from kdelta.experiment.boot_once import SETTLE_MS, Site, Work, boot_once
 from kdelta.experiment.runner import Job
 from kdelta.guest import image
-from kdelta.guest.jobs import jobs_text
 from kdelta.kernel.resolve import resolve
-from kdelta.machine import boot, guests
+from kdelta.kernel.sources import parse_kernel
+from kdelta.machine import boot
 from kdelta.machine.options import GuestSpec
 from kdelta.model import Experiment, Kernel, Mode, PlannedBoot, plans
-from kdelta.spec.kernels import parse_kernel
 from kdelta.spec.workloads import FIVE, catalogue, parse_case
 from kdelta.store.store import Store
 
@@ -39,42 +39,49 @@ def first_sample_s(name: str, rounds: int) -> float:
         job = _job(kernel, "timed", ("getppid",), store)
         found = []
         for index in range(rounds):
-            raw = guests.run_timed(job.site, PlannedBoot(block=index, slot=0, kernel=0))
+            raw = boot_once(job.site, _work(job, index))
             found.append(raw.first_sample_s if raw.first_sample_s is not None else raw.elapsed_s)
     return sorted(found)[len(found) // 2]
+
+
+def _work(job: Job, block: int = 0) -> Work:
+    work = job.work(PlannedBoot(block=block, slot=0, kernel=0))
+    assert isinstance(work, Work)
+    return work
 
 
 def counting_ratios(name: str, rounds: int) -> list[float]:
     """Wall time of a whole exact run, boot included, with the plugin over the same without it, pair by pair."""
     kernel = resolve(parse_kernel(name))
     with tempfile.TemporaryDirectory() as folder, Store(f"sqlite:///{folder}/bench.sqlite") as store:
-        site = _job(kernel, "exact", FIVE, store).site
+        job = _job(kernel, "exact", FIVE, store)
+        work = _work(job)
         ratios = []
         for _ in range(rounds):
-            spans = [_cold_s(site, kernel, plugin) for plugin in (site.plugin, None)]
+            spans = [_cold_s(job.site, work, plugin) for plugin in (work.plugin, None)]
             ratios.append(spans[0] / spans[1])
     return ratios
 
 
-def _cold_s(site: guests.Site, kernel: Kernel, plugin: Path | None) -> float:
+def _cold_s(site: Site, work: Work, plugin: Path | None) -> float:
     """Seconds of one exact guest from power-on to its end."""
-    cases = dict(enumerate(site.experiment.cases))
-    jobs = jobs_text(cases, mode="exact", efforts=site.efforts, exact_ops=site.exact_ops, settle_ms=guests.SETTLE_MS)
-    qemu = site.qemus[kernel.arch]
+    qemu = site.qemus[work.kernel.arch]
+    data = {name: site.data / name for name in work.data}
     with tempfile.TemporaryDirectory() as folder:
         guest = GuestSpec(
-            kernel=kernel,
+            kernel=work.kernel,
             mode="exact",
             accel="tcg",
-            options=site.experiment.machine,
+            options=site.options,
             mitigations="default",
             qemu=qemu.path,
             qemu_version=qemu.version,
             folder=Path(folder),
             plugin=plugin,
         )
+        payload = image.payload(site.programs[work.kernel.arch], data, work.jobs.text(settle_ms=SETTLE_MS))
         start = time.perf_counter()
-        boot.run(guest, image.payload(site.binaries[kernel.arch], site.data, jobs), 300)
+        boot.run(guest, payload, 300)
         return time.perf_counter() - start
 
 

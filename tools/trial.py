@@ -23,7 +23,8 @@ import numpy as np
 from msgspec import Struct
 
 from kdelta.results import answer
-from kdelta.stats import legacy, paired, sequential
+from kdelta.results.cells import metrics_of
+from kdelta.stats import estimators, paired, sequential
 from kdelta.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -98,7 +99,7 @@ def truths(store: Store, kernel: str) -> dict[tuple[str, str], float]:
 def cells(store: Store, name: str) -> Iterator[tuple[str, list[tuple[np.ndarray, np.ndarray]]]]:
     """(case, blocks) of the primary metric of each case."""
     found = store.experiment(name)
-    metrics = answer.metrics_of(found)
+    metrics = metrics_of(found)
     for index, case in enumerate(found.cases):
         primary = next(m.name for m in metrics[case.workload] if m.primary)
         yield case.name, blocks_of(store, name, index, primary)
@@ -122,6 +123,7 @@ def ours(pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[int, int]:
     return 0, int(d.size)
 
 
+RULES = ("kbest", "lkp", "fastpath", "benchstat")
 _DIRECTION = {"improved": -1, "regressed": 1, "none": 0}
 
 
@@ -130,8 +132,8 @@ def judge(pairs: list[tuple[np.ndarray, np.ndarray]], truth: int, table: dict[st
     direction, used = ours(pairs)
     table["kdelta"].add(direction == truth if truth else direction != 0, used)
     a, b = [x for x, _ in pairs], [y for _, y in pairs]
-    for rule, function in legacy.RULES.items():
-        call = _DIRECTION[function(a, b).call]
+    for rule in RULES:
+        call = _DIRECTION[estimators.estimate(rule, a, b).call]
         table[rule].add(call == truth if truth else call != 0, len(pairs))
 
 

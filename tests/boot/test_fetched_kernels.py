@@ -9,7 +9,7 @@ import pytest
 
 from kdelta.kernel import cache, symbols
 from kdelta.kernel.resolve import resolve
-from kdelta.spec.kernels import parse_kernel
+from kdelta.kernel.sources import parse_kernel
 
 
 @pytest.mark.boot

@@ -12,14 +12,15 @@ import msgspec
 from kdelta.attribution import profiles
 from kdelta.cli.progress import Reporter
 from kdelta.experiment import prepare
+from kdelta.experiment.boot_once import Work
 from kdelta.guest import image
-from kdelta.guest.jobs import jobs_text
+from kdelta.guest.jobs import case_jobs
 from kdelta.guest.protocol import Repetition, Window
 from kdelta.kernel.resolve import resolve
+from kdelta.kernel.sources import parse_kernel
 from kdelta.machine import boot
 from kdelta.machine.options import GuestSpec
-from kdelta.model import Effort, Experiment, plans
-from kdelta.spec.kernels import parse_kernel
+from kdelta.model import Effort, Experiment, PlannedBoot, plans
 from kdelta.spec.workloads import catalogue, parse_case
 from kdelta.store.store import Store
 
@@ -32,8 +33,9 @@ def test_instructions_agree_with_the_icount_clock_within_half_a_percent(tmp_path
     experiment = Experiment(id="icount", mode="exact", kernels=(kernel,), cases=cases, blocks=1, plan=plans.Run())
     with Store(f"sqlite:///{tmp_path}/x.sqlite") as store, tempfile.TemporaryDirectory() as folder:
         job = prepare.prepare(experiment, known, store, Reporter(quiet=True))
-        site = msgspec.structs.replace(job.site, exact_ops={0: 4096})
-        qemu = site.qemus["x86_64"]
+        site, work = job.site, job.work(PlannedBoot(block=0, slot=0, kernel=0))
+        assert isinstance(work, Work)
+        qemu, data = site.qemus["x86_64"], {name: site.data / name for name in work.data}
         guest = GuestSpec(
             kernel=kernel,
             mode="exact",
@@ -43,16 +45,16 @@ def test_instructions_agree_with_the_icount_clock_within_half_a_percent(tmp_path
             qemu=qemu.path,
             qemu_version=qemu.version,
             folder=Path(folder),
-            plugin=site.plugin,
+            plugin=work.plugin,
         )
-        exact = jobs_text(dict(enumerate(cases)), mode="exact", efforts={0: Effort()}, exact_ops={0: 4096})
-        counted = boot.run(guest, image.payload(site.binaries["x86_64"], site.data, exact), 180)
+        exact = case_jobs(dict(enumerate(cases)), mode="exact", efforts={0: Effort()}, exact_ops={0: 4096}).text()
+        counted = boot.run(guest, image.payload(site.programs["x86_64"], data, exact), 180)
         # No tick falls into windows this short that would not fall into intervals of the same length.
         effort = Effort(warmup_windows=4, windows=40, window_ms=4, latency_ops=0)
-        timed = jobs_text(dict(enumerate(cases)), mode="timed", efforts={0: effort}, exact_ops={0: 1})
+        timed = case_jobs(dict(enumerate(cases)), mode="timed", efforts={0: effort}, exact_ops={0: 1}).text()
         clocked = boot.run(
             msgspec.structs.replace(guest, plugin=None),
-            image.payload(site.binaries["x86_64"], site.data, timed),
+            image.payload(site.programs["x86_64"], data, timed),
             180,
         )
     assert (counted.state, clocked.state) == ("ok", "ok"), counted.why + clocked.why

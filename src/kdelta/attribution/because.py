@@ -65,6 +65,23 @@ def differences(baseline: Profile, patched: Profile) -> tuple[FunctionDelta, ...
     return tuple(sorted(deltas, key=lambda d: (-abs(d.delta), d.function)))
 
 
+def significant(
+    deltas: Sequence[FunctionDelta], baseline: Sequence[Profile], patched: Sequence[Profile]
+) -> tuple[FunctionDelta, ...]:
+    """The ``deltas`` that exceed how far the function's own count moves between the seeds of either side.
+
+    ``baseline`` and ``patched`` are the profiles of all seeds, one each. What varies by more than it changed explains
+    nothing: it would be named, up or down, by the chance of which seed is the median.
+    """
+    sides = [[_per_op(profile) for profile in side] for side in (baseline, patched)]
+
+    def spread(name: str) -> float:
+        found = [[counts.get(name, 0.0) for counts in side] for side in sides if side]
+        return max((max(side) - min(side) for side in found), default=0.0)
+
+    return tuple(d for d in deltas if abs(d.delta) > spread(d.function))
+
+
 def cumulative_shares(deltas: Sequence[FunctionDelta]) -> tuple[float | None, ...]:
     """For each function the part of the net effect (the sum of all deltas) that it and those before it make up.
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Machine code of two kernels: which functions differ, by how much, and what was inlined. Pure over bytes.
 
+A function is what the source calls so, with all parts that the compiler made of it, as everywhere in kdelta.
+
 Functions are equal when their instructions are, with addresses replaced by what they point at; so a function that
 only moved is equal. Data is not code: a text or table with new content changes no function. The size summary follows
 the kernel's scripts/bloat-o-meter.
@@ -16,11 +18,13 @@ from msgspec import Struct
 
 from kdelta.attribution.disassembly import Function, Image, Instruction
 from kdelta.errors import UserError
+from kdelta.kernel.spelling import fold
 
 _CODE = ("[.text", "[.init.text", "[.exit.text")  # padding between functions is no name
 _MASK = 0xFFFFFFFFFFFFFFFF
 _KERNEL_MAP = 0xFFFFFFFF80000000  # where x86-64 maps physical address 0 for the kernel's image
 _PHYSICAL = 1 << 20  # no smaller constant is an address in the image
+_NUMBER = re.compile(r"\.\d+|#\d+")
 _LABEL = re.compile(r"\bL\d+\b")
 _REP = re.compile(r"^rep\w* (?:stos|movs)[bwlq]")
 
@@ -111,7 +115,13 @@ def _only_moved(before: Image, after: Image, old: Function, new: Function) -> bo
     return True
 
 
-def _same(before: Image, after: Image, old: Function, new: Function) -> bool:
+def _same(before: Image, after: Image, name: str) -> bool:
+    """Whether the function ``name`` has the same parts in both."""
+    old, new = before.sources.get(name, ()), after.sources.get(name, ())
+    return len(old) == len(new) and all(_same_part(before, after, *pair) for pair in zip(old, new, strict=True))
+
+
+def _same_part(before: Image, after: Image, old: Function, new: Function) -> bool:
     return _only_moved(before, after, old, new) or (
         old.size == new.size and before.listing(old, strings=False) == after.listing(new, strings=False)
     )
@@ -121,24 +131,30 @@ def _reps(code: Iterable[Instruction]) -> tuple[str, ...]:
     return tuple(match[0] for one in code if (match := _REP.match(one.text)))
 
 
-def _calls(code: Iterable[Instruction]) -> set[str]:
-    return {one.target for one in code if one.calls}
+def _calls(code: Iterable[Instruction], caller: str) -> set[str]:
+    return {fold(one.target) for one in code if one.calls} - {caller}
+
+
+def size_of(parts: Iterable[Function]) -> int | None:
+    """Bytes of all parts of a function; None where there is none."""
+    sizes = [part.size for part in parts]
+    return sum(sizes) if sizes else None
 
 
 def _changed(before: Image, after: Image, name: str) -> FunctionCode:
-    old, new = before.functions.get(name), after.functions.get(name)
-    was = before.instructions(old) if old else []
-    now = after.instructions(new) if new else []
+    old, new = before.sources.get(name, ()), after.sources.get(name, ())
+    was = [one for part in old for one in before.instructions(part)]
+    now = [one for part in new for one in after.instructions(part)]
     return FunctionCode(
         name=name,
-        size_before=old.size if old else None,
-        size_after=new.size if new else None,
+        size_before=size_of(old),
+        size_after=size_of(new),
         instructions_before=len(was),
         instructions_after=len(now),
         rep_before=_reps(was),
         rep_after=_reps(now),
-        calls_gone=tuple(sorted(_calls(was) - _calls(now))) if old and new else (),
-        calls_new=tuple(sorted(_calls(now) - _calls(was))) if old and new else (),
+        calls_gone=tuple(sorted(_calls(was, name) - _calls(now, name))) if old and new else (),
+        calls_new=tuple(sorted(_calls(now, name) - _calls(was, name))) if old and new else (),
     )
 
 
@@ -174,16 +190,8 @@ def compare(before: Image, after: Image) -> CodeDiff:
     """
     if before.arch != after.arch:
         raise UserError(f"machine code of {before.arch} and {after.arch} cannot be compared")
-    names = before.functions.keys() | after.functions.keys()
-    differing = [
-        _changed(before, after, name)
-        for name in sorted(names)
-        if not (
-            (old := before.functions.get(name))
-            and (new := after.functions.get(name))
-            and _same(before, after, old, new)
-        )
-    ]
+    names = before.sources.keys() | after.sources.keys()
+    differing = [_changed(before, after, name) for name in sorted(names) if not _same(before, after, name)]
     noted = [
         FunctionCode(**{**{f: getattr(one, f) for f in one.__struct_fields__}, "note": _note(one, differing)})
         for one in differing
@@ -235,16 +243,27 @@ def summary(diff: CodeDiff, limit: int = 40) -> str:
 def function_diff(before: Image, after: Image, name: str, context: int = 4) -> str:
     """Disassembly of one function before and after as a unified diff, addresses as names; "" where it is equal.
 
+    ``name`` may be spelt as the source or as the compiler does; all parts of the function are shown.
+
     Raises:
         UserError: neither kernel has such a function.
     """
-    old, new = before.functions.get(name), after.functions.get(name)
-    if old is None and new is None:
-        near = difflib.get_close_matches(name, [*before.functions, *after.functions], 3)
+    source = fold(name)
+    old, new = before.sources.get(source, ()), after.sources.get(source, ())
+    if not old and not new:
+        near = difflib.get_close_matches(source, {*before.sources, *after.sources}, 3)
         raise UserError(f"function {name!r}: in neither kernel; nearest: {', '.join(near) or 'none'}")
-    lines = [f"--- {name} ({old.size if old else 0} bytes)", f"+++ {name} ({new.size if new else 0} bytes)"]
-    hunks = _unified(before.listing(old) if old else [], after.listing(new) if new else [], context)
+    lines = [f"--- {source} ({size_of(old) or 0} bytes)", f"+++ {source} ({size_of(new) or 0} bytes)"]
+    hunks = _unified(_listing(before, old), _listing(after, new), context)
     return "".join(f"{line}\n" for line in [*lines, *hunks]) if hunks else ""
+
+
+def _listing(image: Image, parts: tuple[Function, ...]) -> list[str]:
+    """The disassembly of a function, its further parts under their own names."""
+    lines = [] if not parts else image.listing(parts[0])
+    for part in parts[1:]:
+        lines += [f"{_NUMBER.sub('', part.name)}:", *image.listing(part)]
+    return lines
 
 
 def _unified(old: list[str], new: list[str], context: int) -> list[str]:

@@ -18,11 +18,13 @@ from msgspec import Struct
 
 from kdelta.errors import UserError
 from kdelta.kernel import elf
+from kdelta.kernel.spelling import fold
 
 _SYMBOL = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )
 _NUMBERED = re.compile(r"\.\d+$")  # CSWTCH.12, __already_done.5: counted by the compiler, anew in each build
+_DIGITS = re.compile(r"\.\d+")
 _BOUND = re.compile(r"^(__start_|__stop_|_[se](?=[a-z]))|_(start|end|stop|begin)$")
 # capstone writes large immediates of x86 in decimal
 _NUMBER = re.compile(r"(?<![\w.])(-?)(?:0x([0-9a-f]+)|(\d{12,}))(\(%rip\))?")
@@ -58,6 +60,11 @@ class Instruction(Struct, frozen=True, kw_only=True):
     label: str = ""  # set where a jump of the function lands
     target: str = ""
     calls: bool = False
+
+
+def _part(function: Function) -> tuple[str, int]:
+    """The order of a function's parts, for two builds alike: compilers number them anew each time."""
+    return _DIGITS.sub("", function.name.partition("#")[0]), function.address
 
 
 class Image:
@@ -103,12 +110,20 @@ class Image:
             self._addresses.append(value)
             self._symbols.append((_NUMBERED.sub("", label), size))
             section = file.sections[shndx]
-            if info & 15 == 2 and size and "text" in section.name:
+            if info & 15 in (0, 2) and size and "text" in section.name:  # assembly's SYM_CODE has no type
                 seen[label] = seen.get(label, 0) + 1
                 key = label if seen[label] == 1 else f"{label}#{seen[label]}"
                 start = section.offset + value - section.address
                 code = file.data[start : start + size]
                 self.functions[key] = Function(name=key, address=value, code=code, section=section.name)
+
+    @cached_property
+    def sources(self) -> dict[str, tuple[Function, ...]]:
+        """The parts of each function as the source names it: ``f``, ``f.isra.0``, ``f.cold``, others of that name."""
+        found: dict[str, list[Function]] = {}
+        for key, function in self.functions.items():
+            found.setdefault(fold(key.partition("#")[0]), []).append(function)
+        return {name: tuple(sorted(parts, key=_part)) for name, parts in found.items()}
 
     @cached_property
     def _loaded(self) -> list[elf.Section]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from kdelta.attribution.traces import ProbeResult, Row
 from kdelta.errors import GuestError, UserError
 from kdelta.kernel import elf
-from kdelta.kernel.symbols import fold
+from kdelta.kernel.spelling import fold
 from kdelta.model import Warn
 
 TAKES = ("mutex_lock", "mutex_lock_nested")

@@ -9,23 +9,23 @@ from kdelta.attribution import code, stripped
 from kdelta.attribution.code import CodeDiff
 from kdelta.attribution.disassembly import Image
 from kdelta.errors import UserError
-from kdelta.kernel import symbols
+from kdelta.kernel import naming, symbols
 from kdelta.model import Kernel
 
 
 def image_of(kernel: Kernel) -> Image:
-    """The functions of a kernel: by its symbol table, else by its kallsyms.
+    """The functions of a kernel: by its symbol table, else by what stands in for one.
 
     Raises:
-        UserError: neither is there, or no ELF image.
+        UserError: it has no names that its code proves, or no ELF image.
     """
     if kernel.vmlinux_path is None:
         raise UserError(f"{kernel.label}: machine code needs the uncompressed image, and none could be unpacked")
     data = Path(kernel.vmlinux_path).read_bytes()
-    table = symbols.load(kernel)
-    if isinstance(table, symbols.SymbolTable) and table.source != "symtab":
-        return stripped.NamedImage(data, table, kernel.label)
-    return Image(data, kernel.label)
+    table = naming.load(kernel)
+    if isinstance(table, symbols.NoSymbols):
+        raise UserError(f"{kernel.label}: machine code needs the names of its functions: {table.why}")
+    return Image(data, kernel.label) if table.source == "symtab" else stripped.NamedImage(data, table, kernel.label)
 
 
 def compare(before: Image, after: Image) -> tuple[CodeDiff, bool]:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kdelta.errors import GuestError
-from kdelta.kernel.symbols import fold as source_name
+from kdelta.kernel.spelling import fold as source_name
 from kdelta.model import EXACT_COUNTERS, Profile
 
 USER = "[user]"

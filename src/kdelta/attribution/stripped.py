@@ -7,7 +7,7 @@ releases differ in nearly every function, so of these only sizes are compared as
 
 from __future__ import annotations
 
-from kdelta.attribution.code import CodeDiff, FunctionCode
+from kdelta.attribution.code import CodeDiff, FunctionCode, size_of
 from kdelta.attribution.disassembly import Function, Image
 from kdelta.errors import UserError
 from kdelta.kernel.symbols import SymbolTable
@@ -65,18 +65,11 @@ def size_diff(before: Image, after: Image) -> CodeDiff:
     if before.arch != after.arch:
         raise UserError(f"machine code of {before.arch} and {after.arch} cannot be compared")
     found = []
-    for name in before.functions.keys() | after.functions.keys():
-        old, new = before.functions.get(name), after.functions.get(name)
-        if old is None or new is None or old.size != new.size:
+    for name in before.sources.keys() | after.sources.keys():
+        old, new = size_of(before.sources.get(name, ())), size_of(after.sources.get(name, ()))
+        if old != new:
             note = "gone" if new is None else "new" if old is None else ""
-            found.append(
-                FunctionCode(
-                    name=name,
-                    size_before=old.size if old else None,
-                    size_after=new.size if new else None,
-                    note=note,
-                )
-            )
+            found.append(FunctionCode(name=name, size_before=old, size_after=new, note=note))
     return CodeDiff(
         functions=tuple(sorted(found, key=lambda one: (-abs(one.delta), one.name))),
         total_before=sum(function.size for function in before.functions.values()),

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from kdelta.attribution.tracefs import FRAME, Entry, Hist, Key, files, parse_hist, plain
 from kdelta.guest.protocol import Done, Record, Repetition
-from kdelta.kernel.symbols import fold
+from kdelta.kernel.spelling import fold
 from kdelta.model import State, Warn
 from kdelta.spec.collectors import Collector, Probe, Table, Way
 

@@ -29,7 +29,18 @@ def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
         if measured is None or measured.before is None or measured.after is None:
             return None
         percent = claims.measured_percent(measured)
-        return {"before": measured.before, "after": measured.after, "percent": _rounded(percent), "unit": measured.unit}
+        return {
+            "before": measured.before,
+            "after": measured.after,
+            "percent": _rounded(percent),
+            "unit": measured.unit,
+            "interval_percent": measured.interval_percent,
+            "verdict": measured.verdict,
+            "columns": [
+                {"name": column.name, "percent": _rounded(column.percent), "verdict": column.verdict}
+                for column in measured.columns
+            ],
+        }
 
     document = {
         "schema": "kdelta-check/1",
@@ -65,8 +76,11 @@ def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
-def text(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | None) -> str:
-    """For people: each claim with its answer, the published figures above those measured here."""
+def text(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | None, own_kernels: bool = False) -> str:
+    """For people: each claim with its answer, the published figures above those measured here.
+
+    ``own_kernels``: the user named other kernels, of which the recipe's reasons do not speak.
+    """
     from kdelta.report.text import wrap
     from kdelta.results import claims
 
@@ -76,7 +90,7 @@ def text(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
         lines.append(f"here: {names}; {experiment.mode}; experiment {experiment.id}")
         if experiment.mode == "exact" and recipe.exact:
             lines += wrap(f"exact mode says {recipe.exact}.", WIDTH)
-    if recipe.kernels.why:
+    if recipe.kernels.why and not own_kernels:
         lines += wrap(recipe.kernels.why, WIDTH)
     for answer in answers:
         lines += ["", f"{answer.call.upper()}: {answer.claim.text}", *_pair(answer)]

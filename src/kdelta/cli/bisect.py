@@ -14,8 +14,7 @@ from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
     from kdelta.experiment.bisect import Answer
-    from kdelta.experiment.prepare import Voice
-    from kdelta.model import Case, Experiment, Mode
+    from kdelta.model import Case, Experiment, Mode, Progress
     from kdelta.spec.kernels import KernelSpec
     from kdelta.spec.workloads import Workload
     from kdelta.store.store import Store
@@ -52,7 +51,7 @@ class Args(common.MeasureArgs):
 @click.argument("bad", required=False)
 @click.option("--timed", is_flag=True, help="Bisect by wall time in the guests, with a posterior over the commits.")
 @click.option("--metric", metavar="METRIC", help="Bisect by this metric of the case instead of its deciding one.")
-@click.option("--seeds", type=click.IntRange(2, 99), default=3, show_default=True, help="Exact: perturbations per commit.")  # fmt: skip
+@click.option("--seeds", type=click.IntRange(5, 99), default=8, show_default=True, help="Exact: perturbations per commit.")  # fmt: skip
 @click.option("--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed.")  # fmt: skip
 @click.option("--max-boots", type=click.IntRange(20, 10_000), default=200, show_default=True, help="Timed: then name the likely commits.")  # fmt: skip
 @click.option("--resume", metavar="EXPERIMENT", help="Go on with a bisection that was interrupted.")
@@ -81,12 +80,11 @@ def run(good: str | None, bad: str | None, args: Args) -> int:
     return 0
 
 
-def _search(store: Store, experiment: Experiment, voice: Voice, args: Args) -> Answer:
+def _search(store: Store, experiment: Experiment, progress: Progress, args: Args) -> Answer:
     from kdelta.experiment import bisect
 
-    folders = tuple(map(Path, experiment.folders))
-    workloads = common.load_workloads(folders)
-    lab = bisect.Laboratory(store, experiment.id, workloads, voice, folders)
+    workloads = common.load_workloads(tuple(map(Path, experiment.folders)))
+    lab = bisect.Laboratory(store, experiment.id, workloads, progress)
     workload = workloads.get(experiment.cases[0].workload)
     if workload is None:
         raise UserError(f"the workload {experiment.cases[0].workload!r} of bisection {experiment.id} is not here")
@@ -94,7 +92,7 @@ def _search(store: Store, experiment: Experiment, voice: Voice, args: Args) -> A
     try:
         return bisect.bisect(lab, bisect.metric_of(experiment.mode, workload, lab.plan.metric), common.now)
     except KeyboardInterrupt:
-        voice.note(f"interrupted: all finished boots are kept; go on with: {again}")
+        progress.note(f"interrupted: all finished boots are kept; go on with: {again}")
         raise
     except HostError as error:
         raise HostError(f"{error}; finished boots are kept, go on with: {again}") from None
@@ -108,7 +106,7 @@ def _base(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
     """
     import msgspec
 
-    from kdelta.spec.kernels import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
 
     ends = []
     for text in (good, bad):

@@ -85,11 +85,11 @@ def run(kernel: str, args: Args) -> int:
     from kdelta.cli.bisect import one_case
     from kdelta.cli.progress import Reporter
     from kdelta.experiment import bisect
-    from kdelta.spec.kernels import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.store.store import Store
 
     spec = parse_kernel(kernel)
-    if spec.kind in ("range", "running"):
+    if spec.is_range or spec.kind == "running":
         raise UserError("bisect-step measures one kernel that can be booted, by default src:.")
     workloads = common.load_workloads(args.folders)
     case = one_case(args, workloads)
@@ -102,7 +102,7 @@ def run(kernel: str, args: Args) -> int:
             return SKIP
         experiment = _experiment(args, made, case)
         store.create(experiment)
-        common.run_experiment(store, experiment, reporter, args.folders)
+        common.run_experiment(store, experiment, reporter)
         numbers = [n for n in store.numbers(experiment.id) if n.metric in ("", metric.name)]
     values = [n.value for n in numbers if n.value is not None and n.state == "ok" and n.boot_state == "ok"]
     if len(values) < min(2, experiment.blocks):

@@ -47,8 +47,8 @@ def command(kernel: str | None, **options: Any) -> int:
     """Measure this host's noise floor with KERNEL against itself."""
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.model import plans
-    from kdelta.spec.kernels import parse_kernel
     from kdelta.store.store import Store
 
     args = Args(**options)
@@ -62,11 +62,11 @@ def command(kernel: str | None, **options: Any) -> int:
                     raise UserError(f"experiment {experiment.id} is no calibration; use kdelta resume")
             else:
                 spec = parse_kernel(kernel or "")
-                if spec.kind == "range":
+                if spec.is_range:
                     raise UserError("calibrate takes one kernel, not a range")
                 experiment = _experiment(args, resolve_all([spec], reporter)[0])
                 store.create(experiment)
-            common.run_experiment(store, experiment, reporter, args.folders)
+            common.run_experiment(store, experiment, reporter)
         return _conclude(store, experiment, args.as_json)
 
 

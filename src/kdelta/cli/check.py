@@ -16,7 +16,7 @@ from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.cli.progress import Reporter
-    from kdelta.model import Case, CellResult, Experiment, ExperimentResult, Kernel, Mode
+    from kdelta.model import Case, Experiment, Kernel, Mode
     from kdelta.results.claims import Measured
     from kdelta.spec.kernels import KernelSpec
     from kdelta.spec.recipes import Claim, Recipe, Setting
@@ -150,14 +150,17 @@ def run(recipe: Recipe, args: Args) -> int:
         else claims.judge(claim, recipe, measured[index])
         for index, (claim, why) in enumerate(zip(recipe.claims, obstacles, strict=True))
     )
-    render = _answers.json if args.as_json else _answers.text
-    common.write(render(recipe, answers, experiment), args.output)
+    own = bool(args.baseline or args.patched or args.tree)
+    if args.as_json:
+        common.write(_answers.json(recipe, answers, experiment), args.output)
+    else:
+        common.write(_answers.text(recipe, answers, experiment, own), args.output)
     return 0
 
 
 def _specs(recipe: Recipe, args: Args) -> dict[str, KernelSpec]:
     """The kernels at hand by side: ``baseline``, ``patched``; a side that only a patch could make is missing."""
-    from kdelta.spec.kernels import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
 
     kernels = recipe.kernels
     if not kernels.patch and (args.patches or args.tree):
@@ -219,12 +222,12 @@ def _resolved(specs: Mapping[str, KernelSpec], reporter: Reporter) -> tuple[Kern
 
 
 def _setting(args: Args, specs: Mapping[str, KernelSpec], kernels: tuple[Kernel, ...]) -> Setting:
-    from kdelta.experiment import prepare
+    from kdelta.experiment.survey import programs_for, survey
     from kdelta.spec import recipes
 
     modes, accel = _modes(args), "tcg"
     if "timed" in modes:
-        accel = prepare.survey(kernels, args.kvm, args.qemu, prepare.programs_for(kernels, ())).accel
+        accel = survey(kernels, args.kvm, args.qemu, programs_for(kernels, ())).accel
     mode: Mode = modes[0] if len(modes) == 1 else ("timed" if accel == "kvm" else "exact")
     return recipes.Setting(
         mode=mode,
@@ -258,7 +261,7 @@ def _measure(
     reporter: Reporter,
 ) -> tuple[Experiment | None, dict[int, Measured]]:
     """Run the cases that the claims ``wanted`` need, and read their figures."""
-    from kdelta.results import answer, claims
+    from kdelta.results import answer, claim_figures, claims
 
     found: dict[int, claims.Measured] = {}
     chosen = {index: recipe.claims[index] for index in wanted}
@@ -270,13 +273,11 @@ def _measure(
     if not cases:
         return None, found
     experiment = _create(recipe, args, setting, kernels, tuple(unique.values()), store)
-    common.run_experiment(store, experiment, reporter, ())
+    common.run_experiment(store, experiment, reporter)
     result = answer.result(store, experiment.id)[0]
     for index, claim in chosen.items():
-        if claim.function:
-            found[index] = _share(claim, result, store)
-        elif claim.case:
-            found[index] = _figures(claim, result)
+        if claim.case:
+            found[index] = claim_figures.measured(claim, _cases_of(claim), result, store)
     return experiment, found
 
 
@@ -306,63 +307,6 @@ def _create(
     experiment = templates.created(template, args.seed, common.now)
     store.create(experiment)
     return experiment
-
-
-def _row(result: ExperimentResult, case: Case, metric: str) -> CellResult | None:
-    exact = result.experiment.mode == "exact"
-    mine = [row for row in result.results if row.case == case.name]
-    name = "instructions" if exact else metric
-    return next((row for row in mine if (row.metric == name if name else row.primary)), None)
-
-
-def _blank(why: str) -> Measured:
-    from kdelta.results.claims import Measured
-
-    return Measured(before=None, after=None, unit="", state="failed", why=why)
-
-
-def _figures(claim: Claim, result: ExperimentResult) -> Measured:
-    """Two kernels in one case, or one kernel in two."""
-    from kdelta.results.claims import Measured
-
-    rows = [_row(result, case, claim.metric) for case in _cases_of(claim)]
-    if any(row is None for row in rows):
-        return _blank(f"{claim.metric or claim.case} was not measured")
-    found = [row for row in rows if row is not None]
-    bad = next((row for row in found if row.state != "ok"), None)
-    last = found[-1]
-    if bad is not None:
-        return Measured(before=None, after=None, unit=bad.unit, state=bad.state, why=f"{bad.state}: {bad.why}")
-    if not claim.from_case:
-        detectable = f"; only {last.detectable_percent:.1f} % could be seen" if last.detectable_percent else ""
-        why = (
-            f"inconclusive after {last.boots[0]} boots{detectable}: more --blocks"
-            if last.verdict == "inconclusive"
-            else ""
-        )
-        return Measured(
-            before=last.baseline, after=last.patched, unit=last.unit, better=last.better, verdict=last.verdict, why=why
-        )
-    alone = claim.on == "baseline"
-    before, after = ((row.baseline if alone else row.patched) for row in found)
-    return Measured(before=before, after=after, unit=last.unit, better=last.better)
-
-
-def _share(claim: Claim, result: ExperimentResult, store: Store) -> Measured:
-    """A function's share in the kernel instructions of a case, in percent."""
-    from kdelta.results import answer
-    from kdelta.results.claims import Measured
-
-    row = _row(result, _case(claim.case, claim), "")
-    if row is None or row.state != "ok":
-        return _blank(f"{claim.case} was not measured" + (f": {row.state}: {row.why}" if row else ""))
-    shares = []
-    for profile in answer.profiles_of(result.experiment, store, row):
-        kernel = {name: counts[0] for name, counts in profile.functions.items() if name != "[user]"}
-        if not any(not name.startswith("[") for name in kernel):
-            return _blank("the kernel has no function names (no kallsyms)")
-        shares.append(100.0 * kernel.get(claim.function, 0) / sum(kernel.values()))
-    return Measured(before=shares[0], after=shares[1], unit="% of kernel instructions")
 
 
 def _selftests(claim: Claim, kernels: tuple[Kernel, ...], args: Args, reporter: Reporter) -> Measured:

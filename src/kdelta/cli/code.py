@@ -41,7 +41,7 @@ def command(
     from kdelta.attribution import code, images
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec.kernels import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
 
     if function and as_json:
         raise UserError("--json lists functions; one function is shown as a diff of its listing")

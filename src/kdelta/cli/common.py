@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from kdelta.errors import GuestError, HostError, UserError
+from kdelta.stats import register
 
 if TYPE_CHECKING:
-    from kdelta.cli.progress import Reporter
     from kdelta.experiment.templates import Asked
-    from kdelta.model import Case, Effort, Experiment, ExperimentResult, MachineOptions
+    from kdelta.model import Case, Effort, Experiment, ExperimentResult, MachineOptions, Progress
     from kdelta.spec.workloads import Workload
     from kdelta.store.store import Store
 
@@ -26,7 +26,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _DURATION = re.compile(r"^(\d+(?:\.\d+)?)\s*(s|m|min|h|)$")
 _SCALE = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-VIEWS = ("kbest", "lkp", "fastpath", "benchstat")
 
 
 def seconds(text: str | None, option: str) -> float | None:
@@ -210,7 +209,7 @@ output_options = decorate(
     click.option("--format", "-f", "fmt", default="terminal", show_default=True, metavar="FORMAT", help="terminal, mail, markdown, html, json, csv, ktap, junit or benchfmt."),
     click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to a file."),
     click.option("--all-metrics", is_flag=True, help="Show every metric, not only the deciding ones."),
-    click.option("--view", type=click.Choice(VIEWS), help="Add another tool's reading of the same samples; it never decides."),
+    click.option("--view", type=click.Choice(register.names()), help="Add another rule's reading of the same samples; it never decides."),
     click.option("--quiet", "-q", is_flag=True, help="No progress on standard error."),
 )  # fmt: skip
 
@@ -257,14 +256,12 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def run_experiment(
-    store: Store, experiment: Experiment, reporter: Reporter, folders: Sequence[Path], budget_s: float | None = None
-) -> None:
+def run_experiment(store: Store, experiment: Experiment, reporter: Progress, budget_s: float | None = None) -> None:
     """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on."""
     from kdelta.experiment import prepare, runner
 
-    workloads = load_workloads(folders)
-    job = prepare.prepare(experiment, workloads, store, reporter, extra=tuple(folders), time_budget_s=budget_s)
+    workloads = load_workloads(tuple(map(Path, experiment.folders)))
+    job = prepare.prepare(experiment, workloads, store, reporter, time_budget_s=budget_s)
     try:
         runner.execute(job, store, reporter)
     except KeyboardInterrupt:

@@ -56,9 +56,9 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
     """What was asked for, else time where KVM runs these kernels and exact counts where it does not."""
     if args.timed or args.exact or args.pressure or args.kvm == "off":
         return "timed" if args.timed or args.pressure else "exact"
-    from kdelta.experiment import prepare
+    from kdelta.experiment.survey import programs_for, survey
 
-    ground = prepare.survey(kernels, args.kvm, args.qemu, prepare.programs_for(kernels, args.folders))
+    ground = survey(kernels, args.kvm, args.qemu, programs_for(kernels, args.folders))
     return "timed" if ground.accel == "kvm" else "exact"
 
 
@@ -108,8 +108,8 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     from kdelta.cli.progress import Reporter
     from kdelta.experiment import annotate
     from kdelta.kernel.resolve import resolve_all
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.results import gates
-    from kdelta.spec.kernels import parse_kernel
     from kdelta.store.store import Store
 
     gate = gates.parse(args.fail_on) if args.fail_on else None
@@ -117,7 +117,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
         trace.split(args.why)  # refused before anything is measured
     specs = [parse_kernel(text) for text in kernels]
     _patching.check(specs, args.selftests, args.each)
-    if len(specs) < 2 and specs[0].kind != "range" and not args.each:
+    if len(specs) < 2 and not specs[0].is_range and not args.each:
         raise UserError("compare needs two kernels or more, the baseline first (kdelta run measures the running one)")
     budget_s = common.seconds(args.time_budget, "--time-budget")
     _asked(args)  # refuses bad input before any kernel is fetched
@@ -127,7 +127,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
             experiment = _create(store, resolved, args)
             experiment = annotate.note_code(store, experiment, reporter)
             experiment = annotate.run_gate(store, experiment, reporter)
-            common.run_experiment(store, experiment, reporter, args.folders, budget_s)
+            common.run_experiment(store, experiment, reporter, budget_s)
             traced = trace.beside(store, experiment, args.why, reporter) if args.why else None
         result = common.show(store, experiment.id, args)
         if traced is not None:

@@ -149,7 +149,7 @@ def _stored_json(stored: Stored) -> dict[str, Any]:
 def _resolve(texts: tuple[str, ...], quiet: bool) -> tuple[Kernel, ...]:
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec.kernels import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
 
     with Reporter(quiet) as reporter:
         return resolve_all([parse_kernel(text) for text in texts], reporter)
@@ -179,9 +179,9 @@ def show(kernel: str, as_json: bool, quiet: bool) -> None:
     """Describe one kernel: where it comes from, and what its config means for the cases."""
     import msgspec
 
-    from kdelta.spec.kernels import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
 
-    if parse_kernel(kernel).kind == "range":
+    if parse_kernel(kernel).is_range:
         raise UserError(f"kernel {kernel!r}: a range is several kernels; show takes one")
     (found,) = _resolve((kernel,), quiet or as_json)
     facts = _describe(found)
@@ -196,9 +196,9 @@ def _describe(kernel: Kernel) -> dict[str, Any]:
     import os
     from pathlib import Path
 
-    from kdelta.kernel import symbols
+    from kdelta.kernel import naming, symbols
 
-    table = symbols.load(kernel)
+    table = naming.load(kernel)
     names = len(table) if isinstance(table, symbols.SymbolTable) else None
     sizes = [os.stat(path).st_size for path in (kernel.image_path, kernel.vmlinux_path) if path]
     return {

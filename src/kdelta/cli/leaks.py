@@ -60,7 +60,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     """Check KERNELs for leaks of kernel objects."""
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec.kernels import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.store.store import Store
 
     args = Args(**options)
@@ -72,7 +72,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
         with Reporter(args.quiet) as reporter:
             experiment = _experiment(args, resolve_all(specs, reporter))
             store.create(experiment)
-            common.run_experiment(store, experiment, reporter, args.folders)
+            common.run_experiment(store, experiment, reporter)
         found = show(store, experiment.id, as_json=args.as_json, output=args.output)
     return conclude(found, args.fail_on)
 

@@ -13,7 +13,7 @@ _QUIET_S = 15.0
 
 
 class Reporter:
-    """Hears of steps and boots; implements kernel.progress.Progress and runner.Events."""
+    """Hears of steps and boots; is a model.Progress."""
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
@@ -55,7 +55,7 @@ class Reporter:
             click.echo(f"{text}{share}", err=True)
 
     def boots(self, done: int, planned: int, what: str) -> None:
-        """See runner.Events."""
+        """So many boots are stored."""
         if self._bar is not None:
             self._bar.update(  # type: ignore[attr-defined]
                 self._task, description=f"boots: {what}"[:60], completed=done, total=planned

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -44,15 +43,13 @@ def command(experiment: str, time_budget: str | None, decide: bool, **options: A
             raise UserError(f"experiment {found.id} is a bisection: kdelta bisect --resume {found.id}")
         if decide and not follow_up.can_follow(found):
             raise UserError(f"--decide: experiment {found.id} is a {found.kind}; only comparisons are decided")
-        folders = tuple(map(Path, found.folders))
         with Reporter(args.quiet) as reporter:
-            if isinstance(found.plan, plans.Trace):
-                trace.go_on(store, found, reporter)
-                return trace.conclude(trace.show(store, [found.id], args.format == "json", args.output))
-            common.run_experiment(store, found, reporter, folders, budget_s)
+            common.run_experiment(store, found, reporter, budget_s)
             if decide:
                 found = follow_up.begin(store, found, reporter, common.now)
-                common.run_experiment(store, found, reporter, folders, budget_s)
+                common.run_experiment(store, found, reporter, budget_s)
+        if isinstance(found.plan, plans.Trace):
+            return trace.conclude(trace.show(store, [found.id], args.format == "json", args.output))
         if isinstance(found.plan, plans.Leaks):
             return leaks.conclude(leaks.show(store, found.id, as_json=args.as_json, output=args.output), None)
         common.raise_if_lost(common.show(store, found.id, args))

@@ -47,13 +47,13 @@ def command(**options: Any) -> int:
     """Measure one kernel: the running one, without a guest or root, or --kernel in guests."""
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec.kernels import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.store.store import Store
 
     args = Args(**options)
     args.format  # noqa: B018 - an unknown format is refused here
     spec = parse_kernel(args.kernel)
-    if spec.kind == "range":
+    if spec.is_range:
         raise UserError("run takes one kernel; a range is for kdelta sweep")
     if args.pressure and (args.exact or spec.kind == "running"):
         raise UserError("--pressure needs a timed guest: name a kernel, as in --kernel debian:6.12, without --exact")
@@ -63,7 +63,7 @@ def command(**options: Any) -> int:
         with Reporter(args.quiet) as reporter:
             experiment = _experiment(args, resolve_all([spec], reporter), spec.kind == "running")
             store.create(experiment)
-            common.run_experiment(store, experiment, reporter, args.folders)
+            common.run_experiment(store, experiment, reporter)
         common.raise_if_lost(common.show(store, experiment.id, args))
     return 0
 

@@ -54,8 +54,8 @@ def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any)
 
     from kdelta.cli.progress import Reporter
     from kdelta.kernel.resolve import resolve_all
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.results import scaling
-    from kdelta.spec.kernels import parse_kernel
     from kdelta.store.store import Store
 
     chosen = context.get_parameter_source("smp") is not ParameterSource.DEFAULT
@@ -70,7 +70,7 @@ def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any)
         with Reporter(args.quiet) as reporter:
             experiment = _experiment(args, cases, resolve_all(specs, reporter))
             store.create(experiment)
-            common.run_experiment(store, experiment, reporter, args.folders)
+            common.run_experiment(store, experiment, reporter)
         found = scaling.points(experiment, store)
     click.echo(_json(experiment, found) if args.as_json else "\n".join(_lines(experiment, found)))
     return 0

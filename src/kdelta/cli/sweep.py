@@ -14,8 +14,8 @@ from kdelta.errors import HostError, UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdelta.kernel.progress import Progress
     from kdelta.model import Experiment
+    from kdelta.model.progress import Progress
     from kdelta.results.versions import Version
     from kdelta.store.store import Store
 
@@ -85,7 +85,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
         specs = [*kernels, *_refs(args)]
         with Reporter(args.quiet) as reporter:
             experiment = _create(store, template, _line_up(template, specs, reporter), args)
-            common.run_experiment(store, experiment, reporter, args.folders, budget_s)
+            common.run_experiment(store, experiment, reporter, budget_s)
         result = common.show(store, experiment.id, args)
     common.raise_if_lost(result)
     _raise_if_missing(experiment)
@@ -148,9 +148,9 @@ def _line_up(template: Experiment, texts: Sequence[str], progress: Progress) -> 
     Versions that an earlier sweep could not have are tried again.
     """
     from kdelta.kernel.partial import labelled, resolve_each
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.model import Gap
     from kdelta.results.versions import oldest_first, versions_of
-    from kdelta.spec.kernels import parse_kernel
 
     specs = [parse_kernel(text) for text in texts]
     if any(spec.kind == "running" for spec in specs):
@@ -158,7 +158,7 @@ def _line_up(template: Experiment, texts: Sequence[str], progress: Progress) -> 
     known, earlier = template.kernels, versions_of(template)
     if earlier and not specs and len(earlier) == len(known):
         raise UserError("--add needs a kernel to add, as in: kdelta sweep --add last debian:7.4")
-    if not earlier and len(specs) < 2 and not any(spec.kind == "range" for spec in specs):
+    if not earlier and len(specs) < 2 and not any(spec.is_range for spec in specs):
         raise UserError("a sweep needs a range such as 'debian:6.1..7.3', or two kernels or more")
     new = resolve_each(specs, progress)
     images = {(kernel.image_sha256, kernel.cmdline) for kernel in known}

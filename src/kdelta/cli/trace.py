@@ -15,8 +15,7 @@ from kdelta.errors import GuestError, UserError
 
 if TYPE_CHECKING:
     from kdelta.attribution.traces import SetResult
-    from kdelta.experiment.prepare import Voice
-    from kdelta.model import Experiment
+    from kdelta.model import Experiment, Progress
     from kdelta.store.store import Store
 
 EPILOG = """\b
@@ -65,7 +64,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     from kdelta.cli.progress import Reporter
     from kdelta.experiment import templates
     from kdelta.kernel.resolve import resolve_all
-    from kdelta.spec.kernels import parse_kernel
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.store.store import Store
 
     args = Args(**options)
@@ -101,7 +100,7 @@ def split(what: str) -> list[tuple[str, ...]]:
     return [*groups, ()] if HOLD in names else groups
 
 
-def _run(store: Store, template: Experiment, voice: Voice) -> str:
+def _run(store: Store, template: Experiment, progress: Progress) -> str:
     """One experiment, made and run; its id."""
     from kdelta.experiment import templates, trace
 
@@ -109,19 +108,8 @@ def _run(store: Store, template: Experiment, voice: Voice) -> str:
     trace.refuse_endless(template.cases, workloads)
     experiment = templates.created(template, 0, common.now)
     store.create(experiment)
-    try:
-        trace.run(experiment, store, voice, workloads)
-    except KeyboardInterrupt:
-        voice.note(f"interrupted: finished boots are kept; go on with: kdelta resume {experiment.id}")
-        raise
+    common.run_experiment(store, experiment, progress)
     return experiment.id
-
-
-def go_on(store: Store, experiment: Experiment, voice: Voice) -> None:
-    """Run what is left of a stored trace (``kdelta resume``)."""
-    from kdelta.experiment import trace
-
-    trace.run(experiment, store, voice, common.load_workloads(tuple(map(Path, experiment.folders))))
 
 
 def show(store: Store, names: Sequence[str], as_json: bool, output: Path | None) -> tuple[SetResult, ...]:
@@ -144,12 +132,12 @@ def show_below(store: Store, names: Sequence[str], args: common.OutputArgs) -> N
         click.echo("traced: " + "; ".join(f"kdelta report {name}" for name in names), err=True)
 
 
-def beside(store: Store, measured: Experiment, what: str, voice: Voice) -> list[str]:
+def beside(store: Store, measured: Experiment, what: str, progress: Progress) -> list[str]:
     """Trace the kernels and cases of a finished experiment (``compare --why``); the ids of the traces."""
     from kdelta.experiment import templates
 
     asked = templates.asked_in(measured)
-    return [_run(store, templates.trace(asked, measured.kernels, sets, None), voice) for sets in split(what)]
+    return [_run(store, templates.trace(asked, measured.kernels, sets, None), progress) for sets in split(what)]
 
 
 def conclude(found: Sequence[SetResult]) -> int:

@@ -56,7 +56,7 @@ def command(
     output: Path | None,
 ) -> int:
     """Say which functions account for the difference in CASE of EXPERIMENT."""
-    from kdelta.results import answer
+    from kdelta.results import answer, explain
     from kdelta.store.store import Store
 
     with Store() as store:
@@ -65,7 +65,7 @@ def command(
             raise UserError(f"experiment {found.id} measured time: functions come from exact mode")
         rows = answer.result(store, found.id)[0].results
         row = _row(found, rows, case, patched, mitigations)
-        before, after = answer.profiles_of(found, store, row)
+        before, after = explain.profiles_of(found, store, row)
     if export_format or as_json:
         both = {f"{row.case} {row.baseline_label}": before, f"{row.case} {row.patched_label}": after}
         text = _export(export_format or "json", both, side)

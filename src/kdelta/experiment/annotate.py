@@ -8,25 +8,24 @@ from msgspec.structs import replace
 from kdelta.attribution import images, stripped
 from kdelta.errors import KdeltaError
 from kdelta.experiment import selftests
-from kdelta.experiment.prepare import Voice
-from kdelta.model import Annotations, Experiment, Warn, plans
+from kdelta.model import Annotations, Experiment, Progress, Warn, plans
 from kdelta.store.store import Store
 
 
-def run_gate(store: Store, experiment: Experiment, voice: Voice) -> Experiment:
+def run_gate(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
     """Run the selftests that ``experiment`` asks for, and keep their judgement and KTAP with it."""
     names = experiment.plan.selftests if isinstance(experiment.plan, plans.Compare) else ()
     if not names:
         return experiment
-    gate = selftests.gate(experiment.kernels, names, experiment.machine, voice)
+    gate = selftests.gate(experiment.kernels, names, experiment.machine, progress)
     for note in (*gate.notes, *filter(None, [gate.failed])):
-        voice.note(note)
+        progress.note(note)
     known = experiment.annotations
     notes = (*known.notes, *(Warn("selftests", note) for note in gate.notes))
     return _kept(store, experiment, replace(known, gate=gate.failed, ktap=gate.ktap, notes=notes))
 
 
-def note_code(store: Store, experiment: Experiment, voice: Voice) -> Experiment:
+def note_code(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
     """Keep a line on the machine code of each built kernel with ``experiment``: against the baseline, or its step."""
     if not selftests.built(experiment.kernels):
         return experiment
@@ -34,7 +33,7 @@ def note_code(store: Store, experiment: Experiment, voice: Voice) -> Experiment:
     try:
         found = [images.image_of(kernel) for kernel in experiment.kernels]
         for index, kernel in enumerate(experiment.kernels[1:], 1):
-            voice.step(f"comparing the machine code of {kernel.label}")
+            progress.step(f"comparing the machine code of {kernel.label}")
             before = found[index - 1 if experiment.in_steps else 0]
             lines.append(f"{kernel.label}: {stripped.sentence(images.compare(before, found[index])[0])}")
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on

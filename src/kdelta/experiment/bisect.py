@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -22,19 +21,18 @@ from kdelta.errors import HostError, UserError
 from kdelta.experiment import prepare, runner, search, templates
 from kdelta.experiment.search import Found, Reading, Same
 from kdelta.kernel import history
-from kdelta.kernel.build import BuildError
+from kdelta.kernel.build import fault_of_source
 from kdelta.kernel.history import Commit
 from kdelta.kernel.resolve import resolve
-from kdelta.model import Annotations, Experiment, Kernel, Metric, Mode, PlannedBoot, Refuted, plans
-from kdelta.results import answer
-from kdelta.spec.kernels import KernelSpec, written
+from kdelta.kernel.sources import written
+from kdelta.model import Annotations, Experiment, Kernel, Metric, Mode, PlannedBoot, Progress, Refuted, plans
+from kdelta.results import answer, cells
+from kdelta.spec.kernels import KernelSpec
 from kdelta.spec.workloads import Workload
-from kdelta.stats.exact import MIN_SEEDS
 from kdelta.store.rows import Number
 from kdelta.store.store import Store
 
-_STRIKES = 2  # timed boots of one commit that may fail before it is skipped
-_FULL_DISK = "No space left on device"
+_READINGS = 2  # exact seeds that a commit between the ends needs to be told good or bad
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -83,24 +81,19 @@ def plan_of(experiment: Experiment) -> plans.Bisect:
     return experiment.plan
 
 
-def _by_build(error: BaseException) -> BuildError | None:
-    """The failure of make behind an error, if that is what it was."""
-    return next((e for e in (error, error.__cause__, error.__context__) if isinstance(e, BuildError)), None)
-
-
-def build(spec: KernelSpec, voice: prepare.Voice) -> Kernel | str:
+def build(spec: KernelSpec, progress: Progress) -> Kernel | str:
     """The kernel of ``spec``, or why it does not build.
 
     Raises:
         UserError, HostError: anything else that is wrong, as a full disk or a missing compiler.
     """
     try:
-        return resolve(spec, voice)
+        return resolve(spec, progress)
     except HostError as error:
-        made = _by_build(error)
-        if made is None or _FULL_DISK in str(made):
+        line = fault_of_source(error)
+        if not line:
             raise
-        return f"does not build: {made.line}"
+        return f"does not build: {line}"
 
 
 class Laboratory:
@@ -111,10 +104,9 @@ class Laboratory:
         store: Store,
         experiment_id: str,
         workloads: dict[str, Workload],
-        voice: prepare.Voice,
-        folders: Sequence[Path] = (),
+        progress: Progress,
     ) -> None:
-        self.store, self.id, self.workloads, self.voice, self.folders = store, experiment_id, workloads, voice, folders
+        self.store, self.id, self.workloads, self.progress = store, experiment_id, workloads, progress
         self.plan = plan_of(self.experiment)
         self.line = history.line(self.plan.tree, self.plan.good, self.plan.bad)
 
@@ -141,12 +133,21 @@ class Laboratory:
 
     def _readings(self, experiment: Experiment) -> list[Reading]:
         commit_of = self._commit_of(experiment)
+        cut_short = self._cut_short(experiment)
         return [
             Reading(commit_of[n.kernel], n.value)
             for n in self.store.numbers(experiment.id)
             if n.metric == self.plan.metric and n.value is not None and math.isfinite(n.value)
-            if n.state == "ok" and n.boot_state == "ok"
+            if n.state == "ok" and n.boot_state == "ok" and n.kernel not in cut_short
         ]
+
+    def _cut_short(self, experiment: Experiment) -> set[int]:
+        """Kernels whose seeds an interruption left unfinished: what is there of them is read when all are."""
+        if experiment.mode != "exact":
+            return set()
+        done = self.store.done(experiment.id)
+        made = Counter(slot for _, slot in done)
+        return {slot for slot, seeds in made.items() if seeds < experiment.blocks}
 
     def skipped(self) -> dict[int, str]:
         """See ``search.Lab``: what did not build, and what was booted to no avail."""
@@ -161,7 +162,7 @@ class Laboratory:
                 failed.setdefault(commit_of[n.kernel], []).append(f"{state}: {why}" if why else state)
         exact = experiment.mode == "exact"
         for commit, whys in failed.items():
-            hopeless = read[commit] < MIN_SEEDS if exact else not read[commit] and len(whys) >= _STRIKES
+            hopeless = read[commit] < _READINGS if exact else not read[commit] and len(whys) >= runner.STRIKES
             if hopeless:
                 found[commit] = whys[0]
         return found
@@ -187,8 +188,8 @@ class Laboratory:
         known = self._commit_of(experiment)
         if commit in known:
             return known.index(commit)
-        self.voice.step(f"commit {commit} of {len(self.line) - 1}: {self.line[commit][:12]}")
-        made = build(self._spec(commit), self.voice)
+        self.progress.step(f"commit {commit} of {len(self.line) - 1}: {self.line[commit][:12]}")
+        made = build(self._spec(commit), self.progress)
         if isinstance(made, str):
             self._skip(commit, made)
             return None
@@ -203,7 +204,7 @@ class Laboratory:
 
     def _skip(self, commit: int, why: str) -> None:
         self._note(skipped=self.experiment.annotations.search.skipped | {self.line[commit]: why})
-        self.voice.note(f"skipped {self.line[commit][:12]}: {why}")
+        self.progress.note(f"skipped {self.line[commit][:12]}: {why}")
 
     def measure(self, commit: int) -> None:
         """See ``search.Lab``: all seeds of exact counts, one boot of times."""
@@ -211,26 +212,28 @@ class Laboratory:
         if kernel is None:
             return
         experiment = self.experiment
-        job = prepare.prepare(experiment, self.workloads, self.store, self.voice, extra=self.folders)
+        job = prepare.prepare(experiment, self.workloads, self.store, self.progress)
         if experiment.mode == "exact":
-            runner.execute(job, self.store, self.voice)
+            runner.execute(job, self.store, self.progress)
         else:
             number = max((block for block, _ in self.store.done(self.id)), default=-1) + 1
             plan = PlannedBoot(block=number, slot=kernel, kernel=kernel)
-            self.voice.step(f"boot {number + 1}: {self.line[commit][:12]}")
+            self.progress.step(f"boot {number + 1}: {self.line[commit][:12]}")
             self.store.save_boot(self.id, runner.boot(job, plan))
         self._tell(commit)
 
     def _tell(self, commit: int) -> None:
         values = sorted(reading.value for reading in self.readings() if reading.commit == commit)
         if values:
-            self.voice.note(f"{self.line[commit][:12]} ({commit}/{len(self.line) - 1}): {values[len(values) // 2]:g}")
+            self.progress.note(
+                f"{self.line[commit][:12]} ({commit}/{len(self.line) - 1}): {values[len(values) // 2]:g}"
+            )
 
     def decide(self, readings: Sequence[Reading], skipped: dict[int, str]) -> search.Step:
         """What to do next by this experiment's mode and noise floor."""
         experiment = self.experiment
         commits = len(self.line)
-        floor = answer.floors_of(experiment, self.store).get(experiment.cases[0].name, 0.0)
+        floor = cells.floors_of(experiment, self.store).get(experiment.cases[0].name, 0.0)
         if experiment.mode == "exact":
             return search.decide_exact(commits, readings, skipped, floor)
         refuted = [self.line.index(one.commit) for one in self.refuted]
@@ -247,7 +250,7 @@ class Laboratory:
         confirmation = experiment.annotations.search.confirmation
         one = Refuted(self.line[commit], confirmation, len(self._readings(experiment)))
         self._note(refuted=(*self.refuted, one), confirmation="")
-        self.voice.note(f"{self.line[commit][:12]} does not differ from its parent: searching on")
+        self.progress.note(f"{self.line[commit][:12]} does not differ from its parent: searching on")
 
 
 def _confirm(lab: Laboratory, found: Found, now: Callable[[], datetime], blocks: int, looks: tuple[int, ...]) -> str:
@@ -267,8 +270,8 @@ def _confirm(lab: Laboratory, found: Found, now: Callable[[], datetime], blocks:
         made = templates.created(plain, experiment.seed, now)
         lab.store.create(replace(made, id=name))
     stored = lab.store.experiment(name)
-    job = prepare.prepare(stored, lab.workloads, lab.store, lab.voice, extra=lab.folders)
-    runner.execute(job, lab.store, lab.voice)
+    job = prepare.prepare(stored, lab.workloads, lab.store, lab.progress)
+    runner.execute(job, lab.store, lab.progress)
     return name
 
 

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Raw boots -> BootResults: what a guest said, and in exact mode what the plugin counted, as runs with series."""
+"""A raw boot and the runs that were read from it -> the BootResult that is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kdelta.attribution import exact
-from kdelta.attribution.profiles import Symbols
-from kdelta.guest import metrics as guest_metrics
 from kdelta.guest.protocol import Hello, Record
 from kdelta.machine.boot import RawBoot
-from kdelta.model import BootResult, Experiment, Metric, PlannedBoot, RunResult
+from kdelta.model import BootResult, PlannedBoot, RunResult
 
 
 def _hello(records: Sequence[Record]) -> dict[str, str]:
@@ -31,32 +28,16 @@ def _hello(records: Sequence[Record]) -> dict[str, str]:
     } | ({"unknown": hello.unknown} if hello.unknown else {})
 
 
-def _runs(
-    experiment: Experiment,
-    cases: Sequence[int],
-    raw: RawBoot,
-    metrics: Mapping[int, Sequence[Metric]],
-    symbols: Symbols | None,
-) -> tuple[RunResult, ...]:
-    boot_state = (raw.state, raw.why)
-    if experiment.mode == "exact":
-        return exact.runs(raw.records, raw.counts, cases, metrics, symbols, boot_state)
-    return guest_metrics.timed_runs(raw.records, cases, metrics, boot_state)
-
-
 def boot_result(
-    experiment: Experiment,
     plan: PlannedBoot,
     raw: RawBoot,
+    runs: tuple[RunResult, ...],
     *,
-    metrics: Mapping[int, Sequence[Metric]],
-    symbols: Symbols | None,
     machine: Mapping[str, str],
     facts: Mapping[str, float | str],
     started_at: str,
 ) -> BootResult:
     """Everything that is kept of one boot. A lost boot's finished runs count for nothing: its block is dropped."""
-    cases = plan.cases or tuple(range(len(experiment.cases)))
     return BootResult(
         plan=plan,
         state=raw.state,
@@ -69,5 +50,5 @@ def boot_result(
         facts=dict(facts),
         console=raw.console,
         stream=raw.stream,
-        runs=_runs(experiment, cases, raw, metrics, symbols),
+        runs=runs,
     )

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.experiment import templates
-from kdelta.experiment.prepare import Voice
-from kdelta.model import Annotations, CellResult, Experiment, plans
+from kdelta.model import Annotations, CellResult, Experiment, Progress, plans
 from kdelta.results import answer
 from kdelta.stats.paired import MIN_PAIRS
 from kdelta.store.store import Store
@@ -68,7 +67,7 @@ def follow_up(experiment: Experiment, results: Sequence[CellResult]) -> Experime
     )
 
 
-def begin(store: Store, asked: Experiment, progress: Voice, now: Callable[[], datetime]) -> Experiment:
+def begin(store: Store, asked: Experiment, progress: Progress, now: Callable[[], datetime]) -> Experiment:
     """The experiment that decides what ``asked`` left open: the one begun before, else a new one, stored.
 
     Raises:

@@ -1,130 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From a question to a job that can run: kernels and cases to an Experiment, an Experiment to its Site and Job."""
+"""An experiment -> a job that can run: programs compiled, machine surveyed, plugin built, its kind of boots chosen."""
 
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
-
-from msgspec import Struct
 
 from kdelta import __version__, paths
-from kdelta.attribution.exact import exact_metrics
-from kdelta.attribution.profiles import Symbols
-from kdelta.errors import HostError, UserError
-from kdelta.experiment.runner import Events, Job
-from kdelta.guest import binary, image, pressure
-from kdelta.guest.jobs import jobs_text
-from kdelta.kernel import calls, symbols
-from kdelta.kernel.progress import Progress
-from kdelta.machine import boot, guests, plugin, probe
-from kdelta.machine.options import Accel, GuestSpec, common_port
-from kdelta.machine.qemu import binary_name
-from kdelta.model import Arch, Experiment, Kernel, MachineOptions, Metric, plans
-from kdelta.results import answer, leaks
+from kdelta.experiment import boot_once, functions, looks, trace
+from kdelta.experiment.measure import Measuring, measuring, refuse_unknown
+from kdelta.experiment.runner import Job
+from kdelta.experiment.survey import Ground, programs_for, site, survey
+from kdelta.machine import plugin
+from kdelta.model import Experiment, Progress, plans
 from kdelta.spec.workloads import Workload
 from kdelta.store.store import Store
-
-
-class Voice(Progress, Events, Protocol):
-    """A front end that hears of steps and of boots."""
-
-
-class Ground(Struct, frozen=True, kw_only=True):
-    """What was found out about this machine for an experiment."""
-
-    accel: Accel
-    why: str
-    qemus: dict[Arch, probe.Qemu]
-
-
-def _trial(qemu: probe.Qemu, kernel: Kernel, program: Path) -> tuple[bool, str]:
-    """Boot ``kernel`` under KVM with no job: does it come up?"""
-    with tempfile.TemporaryDirectory(prefix="kdelta-kvm-") as folder:
-        guest = GuestSpec(
-            kernel=kernel,
-            mode="timed",
-            accel="kvm",
-            options=MachineOptions(),
-            mitigations="default",
-            qemu=qemu.path,
-            qemu_version=qemu.version,
-            folder=Path(folder),
-        )
-        payload = image.payload(program, {}, jobs_text({}, mode="timed", efforts={}, exact_ops={}))
-        try:
-            raw = boot.run(guest, payload, probe.KVM_TRIAL_LIMIT_S)
-        except HostError as error:
-            return False, str(error)
-        return raw.state == "ok", "" if raw.state == "ok" else f"{raw.state}: {raw.why}"
-
-
-def survey(kernels: Sequence[Kernel], kvm: str, chosen_qemu: str, programs: Mapping[Arch, Path]) -> Ground:
-    """Find QEMU for every architecture and decide between KVM and emulation."""
-    arches = sorted({kernel.arch for kernel in kernels})
-    qemus = {arch: probe.find_qemu(binary_name(arch), arch, chosen_qemu) for arch in arches}
-    first = kernels[0]
-    accel, why = probe.decide_accel(
-        kvm if len(arches) == 1 else "off",
-        qemus[first.arch],
-        first.arch,
-        paths.cache_dir(),
-        lambda: _trial(qemus[first.arch], first, programs[first.arch]),
-    )
-    return Ground(accel=accel, why=why, qemus=qemus)
-
-
-def case_metrics(experiment: Experiment, workloads: Mapping[str, Workload]) -> dict[int, tuple[Metric, ...]]:
-    """The metrics of every case, by case index."""
-    found = {index: workloads[case.workload] for index, case in enumerate(experiment.cases)}
-    if isinstance(experiment.plan, plans.Leaks):
-        return dict.fromkeys(found, leaks.METRICS)
-    if experiment.mode == "exact":
-        return {index: exact_metrics(workload.part, workload.parts_per_op) for index, workload in found.items()}
-    return {index: workload.metrics for index, workload in found.items()}
-
-
-def programs_for(kernels: Sequence[Kernel], extra: Sequence[Path]) -> dict[Arch, Path]:
-    """The guest binary for every architecture at hand, compiled now if it was not."""
-    arches: set[Arch] = {kernel.arch for kernel in kernels}
-    wis_dir = extra[0] if extra else None
-    return {arch: binary.build(arch, cache=paths.cache_dir(), wis_dir=wis_dir) for arch in sorted(arches)}
-
-
-def _code(kernel: Kernel, voice: Voice) -> Symbols | None:
-    table = symbols.load(kernel)
-    if isinstance(table, symbols.NoSymbols):
-        voice.note(f"{kernel.label}: no function names: {table.why}")
-        return None
-    graph = calls.load(kernel, table)
-    if isinstance(graph, symbols.NoSymbols):
-        voice.note(f"{kernel.label}: who calls whom is not known: {graph.why}")
-    return calls.Code(table, None if isinstance(graph, symbols.NoSymbols) else graph)
-
-
-def _symbols(voice: Voice) -> Callable[[Kernel], Symbols | None]:
-    known: dict[str, Symbols | None] = {}
-
-    def of(kernel: Kernel) -> Symbols | None:
-        if kernel.image_sha256 not in known:
-            known[kernel.image_sha256] = _code(kernel, voice)
-        return known[kernel.image_sha256]
-
-    return of
-
-
-def _check_cases(experiment: Experiment, workloads: Mapping[str, Workload]) -> None:
-    for case in experiment.cases:
-        workload = workloads.get(case.workload)
-        if workload is None:
-            raise UserError(
-                f"case {case.name}: its workload {case.workload!r} is not here; name its folder with --workloads"
-            )
-        if experiment.mode == "exact" and workload.exact_ops == 0:
-            raise UserError(f"case {case.name}: its loop never returns, so it has no exact mode; add --timed")
 
 
 def _reuses(plan: plans.Plan) -> bool:
@@ -132,66 +23,65 @@ def _reuses(plan: plans.Plan) -> bool:
     return isinstance(plan, plans.Bisect) or (isinstance(plan, plans.Run | plans.Sweep | plans.Check) and plan.reuse)
 
 
+def _machine(experiment: Experiment, ground: Ground | None) -> dict[str, str]:
+    """What is stored of the machine with every boot."""
+    if ground is None:
+        return {"accel": "native", "tool": __version__}
+    accel = "tcg" if experiment.mode == "exact" else ground.accel
+    return {"accel": accel, "qemu": ground.text, "tool": __version__}
+
+
 def prepare(
     experiment: Experiment,
     workloads: Mapping[str, Workload],
     store: Store,
-    voice: Voice,
+    progress: Progress,
     *,
-    extra: Sequence[Path] = (),
     time_budget_s: float | None = None,
-    ground: Ground | None = None,
 ) -> Job:
-    """Make ``experiment`` ready to run: programs compiled, machine surveyed, plugin built.
+    """Make ``experiment`` ready to run.
 
     An exact experiment whose plan says ``reuse`` takes over boots of the same identity from the store.
 
     Raises:
         UserError: a case whose workload is missing. HostError: no QEMU, no compiler.
     """
-    _check_cases(experiment, workloads)
-    programs = programs_for(experiment.kernels, extra)
-    native = experiment.machine.native
-    if ground is None and not native:
-        kvm = "off" if experiment.mode == "exact" else experiment.machine.kvm
-        ground = survey(experiment.kernels, kvm, experiment.machine.qemu, programs)
-    machine = {"accel": "native", "tool": __version__}
-    if ground is not None:
-        accel = "tcg" if experiment.mode == "exact" else ground.accel
-        text = "; ".join(f"{arch} {qemu.text}" for arch, qemu in ground.qemus.items())
-        machine = {"accel": accel, "qemu": text, "tool": __version__}
-        if experiment.mode == "timed":
-            voice.note(f"machine: {ground.why}; QEMU {text}")
-    metrics = case_metrics(experiment, workloads)
-    pressed = any(case.pressure for case in experiment.cases)
-    cores = os.cpu_count() or 1
-    folder = paths.shipped("guest") / "data"
-    site = guests.Site(
-        experiment=experiment,
-        efforts={i: workloads[c.workload].effort(experiment.effort) for i, c in enumerate(experiment.cases)},
-        exact_ops={i: workloads[c.workload].exact_ops for i, c in enumerate(experiment.cases)},
-        data={name: folder / name for workload in workloads.values() for name in workload.data},
-        data_folder=folder,
-        programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},
-        binaries=programs,
-        qemus={} if ground is None else ground.qemus,
-        accel="tcg" if ground is None else ground.accel,
-        port=common_port(experiment.kernels, experiment.mode),
-        plugin=plugin.build(paths.cache_dir()) if experiment.mode == "exact" else None,
-        cache=paths.cache_dir(),
-        tmp=paths.cache_dir() / "boots",
-        cpu=None,
-    )
+    refuse_unknown(experiment, workloads)
+    exact = experiment.mode == "exact"
+    machine = experiment.machine
+    programs = programs_for(experiment.kernels, tuple(map(Path, experiment.folders)))
+    ground = None
+    if not machine.native:
+        ground = survey(experiment.kernels, "off" if exact else machine.kvm, machine.qemu, programs)
+        if not exact:
+            progress.note(f"machine: {ground.why}; QEMU {ground.text}")
+    here = site(experiment.kernels, machine, experiment.mode, programs, ground)
+    if exact and ground is not None:
+        experiment = functions.learn(store, experiment, here, progress)
+    counter = plugin.build(paths.cache_dir()) if exact else None
+    kind = _kind(measuring(experiment, workloads, functions.known(), counter), workloads)
+    identity = None
+    if exact and isinstance(kind, Measuring):
+        identity = lambda plan: boot_once.identity(here, kind.work(plan))  # noqa: E731
     return Job(
         experiment=experiment,
-        site=site,
-        metrics=metrics,
-        symbols=_symbols(voice),
-        machine=machine,
-        undecided=lambda blocks: answer.undecided(store, experiment, blocks),
-        time_budget_s=time_budget_s,
-        workers=cores if experiment.mode == "exact" else 1,
-        identity=(lambda plan: guests.identity(site, plan)) if experiment.mode == "exact" else None,
+        site=here,
+        work=kind.work,
+        runs=kind.runs,
+        machine=_machine(experiment, ground),
+        undecided=lambda blocks: looks.undecided(store, experiment, blocks),
+        time_budget_s=None if exact else time_budget_s,
+        workers=(os.cpu_count() or 1) if exact else 1,
+        identity=identity,
         recall=store.identical if _reuses(experiment.plan) else None,
         gaps=experiment.in_steps,
     )
+
+
+def _kind(measured: Measuring, workloads: Mapping[str, Workload]) -> Measuring | trace.Tracing | trace.Holding:
+    """How the boots of this kind of experiment work."""
+    if not isinstance(measured.experiment.plan, plans.Trace):
+        return measured
+    if measured.experiment.plan.sets:
+        return trace.tracing(measured.experiment, workloads)
+    return trace.holding(measured)

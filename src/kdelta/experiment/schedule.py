@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from kdelta.model import Experiment, Mitigations, PlannedBoot
+from kdelta.model import Experiment, Mitigations, PlannedBoot, plans
 
 
 def _cells(experiment: Experiment) -> list[tuple[int, Mitigations]]:
@@ -21,11 +21,11 @@ def block(experiment: Experiment, index: int, cases: tuple[int, ...] = ()) -> li
     """The boots of block ``index`` in the order in which they run.
 
     Two kernels alternate AB/BA in pairs of blocks, the first of each pair decided by a coin; more are shuffled.
-    Exact experiments are not shuffled: order cannot matter there, and a block is one seed.
+    Exact experiments and traces are not shuffled: order cannot matter there, and a block is one seed.
     ``cases`` restricts the boots to the cases that are still undecided; () means all.
     """
     order = _cells(experiment)
-    if experiment.mode == "timed":
+    if experiment.mode == "timed" and not isinstance(experiment.plan, plans.Trace):
         pair, second = divmod(index, 2)
         rng = random.Random(f"{experiment.seed}/{pair if len(order) == 2 else index}")
         rng.shuffle(order)

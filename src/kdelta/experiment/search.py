@@ -16,8 +16,7 @@ from typing import Protocol
 import numpy as np
 from msgspec import Struct
 
-from kdelta.results.sweep import leaves_floor
-from kdelta.stats import bisect, paired
+from kdelta.stats import bisect, counts, paired
 
 END_PAIRS = 10  # timed: boots of each end before the search; as many as the posterior asks for
 ALPHA = 0.05
@@ -141,13 +140,27 @@ def decide_exact(
     for end in (0, commits - 1):
         if end not in found:
             return Measure(end)
-    ends = np.array(found[0]), np.array(found[commits - 1])
-    good, bad = (float(np.median(values)) for values in ends)
-    if leaves_floor(*ends, floor_percent) is None:
-        return Same(good, bad, f"they differ by no more than the floor ({floor_percent:g} %) and the seeds' spread")
+    good, bad = (float(np.median(found[end])) for end in (0, commits - 1))
+    if why := _alike(found[0], found[commits - 1], floor_percent):
+        return Same(good, bad, why)
     sides = {commit: side(float(np.median(values)), good, bad) for commit, values in found.items()}
     low, high, between = halving(kept, {commit: sides[commit] for commit in kept if commit in sides})
     return Found(low, low + 1, high) if between is None else Measure(between)
+
+
+def _alike(good: Sequence[float], bad: Sequence[float], floor_percent: float) -> str:
+    """Why the counts of the ends cannot be told apart, "" where they can; seeds are paired in order."""
+    n = min(len(good), len(bad))
+    if n == 0:
+        return "an end has no count"
+    look = counts.look(np.array(good[:n]), np.array(bad[:n]), counts.LOOKS, max(1.0, floor_percent))
+    if not look.finished:
+        need = counts.sequential_looks(counts.LOOKS)[0] if n >= counts.FACT_SEEDS else counts.FACT_SEEDS
+        return f"{n} seeds of counts that vary decide nothing: ask for --seeds {need}"
+    small = look.effect is not None and abs(look.effect) <= floor_percent
+    if look.call not in (paired.LOWER, paired.HIGHER) or small:
+        return f"they differ by no more than the floor ({floor_percent:g} %) and what the seeds vary by"
+    return ""
 
 
 def decide_timed(

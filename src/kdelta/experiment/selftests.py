@@ -7,25 +7,22 @@ kernels in new guests; only what fails again counts, the rest is called unsteady
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from kdelta import paths
-from kdelta.errors import HostError, UserError
-from kdelta.experiment import prepare
-from kdelta.experiment.prepare import Ground, Voice
-from kdelta.guest import image, ktap
+from kdelta.errors import UserError
+from kdelta.experiment.boot_once import Site, Work, boot_once
+from kdelta.experiment.survey import programs_for, site, survey
+from kdelta.guest import ktap
+from kdelta.guest.jobs import JobList
 from kdelta.guest.ktap import Ended
 from kdelta.guest.protocol import Done, Output, Record, Value
 from kdelta.kernel import selftests
 from kdelta.kernel.selftests import Suite
-from kdelta.machine import boot
-from kdelta.machine.options import GuestSpec, common_port
-from kdelta.model import Arch, Kernel, MachineOptions
-from kdelta.spec.kernels import parse_kernel
+from kdelta.kernel.sources import parse_kernel
+from kdelta.model import Kernel, MachineOptions, Progress
 
 LIMIT_S = 300  # of one program; pidfd takes 98 s under emulation
 _SHOWN = 5
@@ -74,25 +71,22 @@ def built(kernels: Sequence[Kernel]) -> bool:
     return all(parse_kernel(kernel.spec).kind in _BUILT for kernel in kernels)
 
 
-def _archive(program: Path, built: Sequence[Suite], jobs: str) -> bytes:
-    binary = program.read_bytes()
-    files = {"init": binary, "jobs": jobs.encode("ascii"), "bin/sleep": binary}  # pidfd_test executes /bin/sleep
-    runnable = {"init", "bin/sleep"}
+def _work(kernel: Kernel, own: Path, built: Sequence[Suite], jobs: JobList, limit_s: float) -> Work:
+    programs = {"bin/sleep": own}  # pidfd_test executes /bin/sleep
     for suite in built:
-        for name, path in (suite.programs | suite.files).items():
-            place = f"selftests/{suite.name}/{name}"
-            files[place] = Path(path).read_bytes()
-            runnable.add(place)
-    return image.initramfs(files, executable=frozenset(runnable))
+        files = suite.programs | suite.files
+        programs |= {f"selftests/{suite.name}/{name}": Path(path) for name, path in files.items()}
+    return Work(kernel=kernel, jobs=jobs, limit_s=limit_s, programs=programs)
 
 
-def _jobs(programs: Sequence[tuple[str, str]]) -> str:
-    lines = ["kdelta-jobs 1", "set mode timed", "set seed 1", "set settle_ms 0", "set snapshot 0"]
-    lines += [
-        f"job {number} {_JOB} limit_ms={LIMIT_S * 1000} program=/selftests/{suite}/{name}"
-        for number, (suite, name) in enumerate(programs)
-    ]
-    return "\n".join([*lines, "end", ""])
+def _jobs(programs: Sequence[tuple[str, str]]) -> JobList:
+    return JobList(
+        mode="timed",
+        lines=tuple(
+            f"job {number} {_JOB} limit_ms={LIMIT_S * 1000} program=/selftests/{suite}/{name}"
+            for number, (suite, name) in enumerate(programs)
+        ),
+    )
 
 
 def read(records: Sequence[Record], programs: Sequence[tuple[str, str]], why: str) -> dict[str, Ended]:
@@ -118,55 +112,27 @@ def read(records: Sequence[Record], programs: Sequence[tuple[str, str]], why: st
     }
 
 
-class Range(Struct, frozen=True, kw_only=True):
-    """Where the tests run."""
-
-    ground: Ground
-    guest_programs: Mapping[Arch, Path]
-    kernels: tuple[Kernel, ...]
-    machine: MachineOptions
-
-    def boot(self, kernel: Kernel, built: Sequence[Suite], only: frozenset[str] | None = None) -> dict[str, Ended]:
-        """Run the programs of ``built`` (or ``only`` some) in one guest."""
-        programs = [(s.name, name) for s in built for name in s.programs if only is None or f"{s.name}:{name}" in only]
-        if not programs:
-            return {}
-        qemu = self.ground.qemus[kernel.arch]
-        folder = paths.cache_dir() / "boots"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise HostError(f"cannot make {folder}: {error.strerror}") from None
-        with tempfile.TemporaryDirectory(prefix="selftests-", dir=folder) as private:
-            guest = GuestSpec(
-                kernel=kernel,
-                mode="timed",
-                accel=self.ground.accel,
-                options=self.machine,
-                mitigations="default",
-                qemu=qemu.path,
-                qemu_version=qemu.version,
-                folder=Path(private),
-                port=common_port(self.kernels, "timed"),
-            )
-            payload = _archive(self.guest_programs[kernel.arch], built, _jobs(programs))
-            raw = boot.run(guest, payload, self.machine.boot_limit_s + LIMIT_S * min(len(programs), 20))
-        why = "" if raw.state == "ok" else f"the guest {raw.state}: {raw.why}"
-        return read(raw.records, programs, why)
+def _run(site: Site, kernel: Kernel, built: Sequence[Suite], only: frozenset[str] | None = None) -> dict[str, Ended]:
+    """The programs of ``built`` (or ``only`` some), run in one guest."""
+    programs = [(s.name, name) for s in built for name in s.programs if only is None or f"{s.name}:{name}" in only]
+    if not programs:
+        return {}
+    limit_s = site.options.boot_limit_s + LIMIT_S * min(len(programs), 20)
+    raw = boot_once(site, _work(kernel, site.programs[kernel.arch], built, _jobs(programs), limit_s))
+    return read(raw.records, programs, "" if raw.state == "ok" else f"the guest {raw.state}: {raw.why}")
 
 
-def _range(kernels: tuple[Kernel, ...], machine: MachineOptions) -> Range:
-    programs = prepare.programs_for(kernels, ())
-    ground = prepare.survey(kernels, machine.kvm, machine.qemu, programs)
-    return Range(ground=ground, guest_programs=programs, kernels=kernels, machine=machine)
+def _site(kernels: tuple[Kernel, ...], machine: MachineOptions) -> Site:
+    programs = programs_for(kernels, ())
+    return site(kernels, machine, "timed", programs, survey(kernels, machine.kvm, machine.qemu, programs))
 
 
 def _again(
-    place: Range, kernels: tuple[Kernel, Kernel], built: tuple[Sequence[Suite], Sequence[Suite]], failed: list[str]
+    place: Site, kernels: tuple[Kernel, Kernel], built: tuple[Sequence[Suite], Sequence[Suite]], failed: list[str]
 ) -> tuple[list[str], list[str]]:
     """(those of ``failed`` that fail again, those that do not)."""
     only = frozenset(name.split(" > ")[0] for name in failed)
-    both = [ktap.results(place.boot(kernel, suite, only)) for kernel, suite in zip(kernels, built, strict=True)]
+    both = [ktap.results(_run(place, kernel, suite, only)) for kernel, suite in zip(kernels, built, strict=True)]
     repeated = set(ktap.newly_failing(*both))
     return [n for n in failed if n in repeated], [n for n in failed if n not in repeated]
 
@@ -184,26 +150,26 @@ def _reason(ended: Ended | None) -> str:
     return f" ({ended.why or f'killed by signal {ended.signal}'})"
 
 
-def gate(kernels: tuple[Kernel, ...], names: Sequence[str], machine: MachineOptions, voice: Voice) -> Gate:
+def gate(kernels: tuple[Kernel, ...], names: Sequence[str], machine: MachineOptions, progress: Progress) -> Gate:
     """Run the suites ``names`` on all ``kernels`` and hold each against the first.
 
     Raises:
         UserError: a kernel without source, or a source without such a suite. HostError: no QEMU, no compiler.
     """
-    built = [selftests.build_suites(parse_kernel(kernel.spec), names, voice) for kernel in kernels]
-    place = _range(kernels, machine)
+    built = [selftests.build_suites(parse_kernel(kernel.spec), names, progress) for kernel in kernels]
+    place = _site(kernels, machine)
     outcomes = []
     for done, (kernel, suite) in enumerate(zip(kernels, built, strict=True)):
-        voice.boots(done, len(kernels), f"selftests of {kernel.label}")
-        outcomes.append(place.boot(kernel, suite))
-    voice.boots(len(kernels), len(kernels), "selftests done")
+        progress.boots(done, len(kernels), f"selftests of {kernel.label}")
+        outcomes.append(_run(place, kernel, suite))
+    progress.boots(len(kernels), len(kernels), "selftests done")
     notes = dict.fromkeys(note for suite in built for one in suite for note in one.notes)
     sentences = []
     for index in range(1, len(kernels)):
         failed = ktap.newly_failing(ktap.results(outcomes[0]), ktap.results(outcomes[index]))
         if not failed:
             continue
-        voice.note(f"{kernels[index].label}: {len(failed)} tests seem to fail anew; running them again")
+        progress.note(f"{kernels[index].label}: {len(failed)} tests seem to fail anew; running them again")
         failed, unsteady = _again(place, (kernels[0], kernels[index]), (built[0], built[index]), failed)
         notes |= dict.fromkeys(f"{name} is unsteady: it failed once on {kernels[index].label}" for name in unsteady)
         if failed:

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from kdelta.errors import UserError
 from kdelta.model import Case, Effort, Mode
-
-RESERVED = frozenset(
-    {"limit_ms", "warmup", "windows", "window_ms", "latency_ops", "reps", "ops", "cgroup", "batches", "pressure"}
-)
+from kdelta.spec.workloads import RESERVED
 
 
 def _job(index: int, case: Case, effort: Effort, mode: Mode, exact_ops: int) -> str:
@@ -36,24 +35,40 @@ def _job(index: int, case: Case, effort: Effort, mode: Mode, exact_ops: int) -> 
     return " ".join(words)
 
 
-def jobs_text(
+class JobList(Struct, frozen=True, kw_only=True):
+    """A job list: ``lines`` are its jobs, each followed by what is to be traced in it.
+
+    ``seed`` perturbs an exact guest before each job.
+    """
+
+    mode: Mode
+    seed: int = 1
+    lines: tuple[str, ...] = ()
+
+    def text(self, *, settle_ms: int = 0, snapshot: bool = False) -> str:
+        """As the guest reads it; with ``snapshot`` it pauses and gets its jobs when it runs again, through fw_cfg."""
+        head = (f"mode {self.mode}", f"seed {self.seed}", f"settle_ms {settle_ms}", f"snapshot {int(snapshot)}")
+        return "\n".join(["kdelta-jobs 1", *(f"set {line}" for line in head), *self.lines, "end", ""])
+
+
+def case_jobs(
     cases: Mapping[int, Case],
     *,
     mode: Mode,
     efforts: Mapping[int, Effort],
     exact_ops: Mapping[int, int],
     seed: int = 1,
-    settle_ms: int = 0,
-    snapshot: bool = False,
     traces: Mapping[int, Sequence[str]] | None = None,
-) -> str:
-    """The job list for ``cases`` by index; with ``snapshot`` the jobs come later, through fw_cfg.
+) -> JobList:
+    """The job list for ``cases`` by index.
 
     ``traces``: what a job collects with the kernel's tracefs, as lines of guest/trace.h without their first word.
+
+    Raises:
+        UserError: a parameter cannot be handed to a guest.
     """
-    lines = ["kdelta-jobs 1", f"set mode {mode}", f"set seed {seed}", f"set settle_ms {settle_ms}"]
-    lines.append(f"set snapshot {int(snapshot)}")
+    lines = []
     for i, case in sorted(cases.items()):
         lines.append(_job(i, case, efforts[i], mode, exact_ops[i]))
         lines += [f"trace {line}" for line in (traces or {}).get(i, ())]
-    return "\n".join([*lines, "end", ""])
+    return JobList(mode=mode, seed=seed, lines=tuple(lines))

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from kdelta.errors import HostError
 from kdelta.kernel import cache
-from kdelta.kernel.progress import Progress
+from kdelta.model.progress import Progress
 
 # Releases oldest first; each has -updates and -backports beside it and -security in the security archive.
 RELEASES = ("bullseye", "bookworm", "trixie", "forky", "duke")

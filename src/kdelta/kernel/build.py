@@ -22,9 +22,9 @@ from msgspec import Struct
 from kdelta.errors import HostError
 from kdelta.kernel import config_fragment
 from kdelta.kernel.config_fragment import Request
-from kdelta.kernel.progress import Progress
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.model import Arch
+from kdelta.model.progress import Progress
 
 TARGETS: dict[Arch, str] = {"x86_64": "vmlinux", "arm64": "Image"}
 IMAGES: dict[Arch, str] = {"x86_64": "vmlinux", "arm64": "arch/arm64/boot/Image"}
@@ -44,6 +44,13 @@ class BuildError(HostError):
     def __init__(self, line: str, log: Path) -> None:
         super().__init__(f"{line}; log: {log}")
         self.line, self.log = line, log
+
+
+def fault_of_source(error: BaseException) -> str:
+    """What the compiler said where the source does not build; "" where that was not it, or only a full disk."""
+    chain = (error, error.__cause__, error.__context__)
+    line = next((each.line for each in chain if isinstance(each, BuildError)), "")
+    return "" if "No space left on device" in line else line
 
 
 class Products(Struct, frozen=True, kw_only=True):

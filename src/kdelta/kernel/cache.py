@@ -2,7 +2,8 @@
 """The store of kernels in the user's cache: one folder an image, named by its sha256.
 
 ``image`` is what QEMU boots, ``vmlinux`` the uncompressed kernel where there is one, ``config`` its .config,
-``meta.json`` an Entry. A folder appears whole (rename) or not at all; everything in it can be fetched again.
+``System.map`` its symbols where they came with it, ``meta.json`` an Entry. A folder appears whole (rename) or not at
+all; everything in it can be fetched again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from kdelta.errors import HostError
 from kdelta.model import Arch
 from kdelta.paths import cache_dir
 
+SYSTEM_MAP = "System.map"
 _REMEDY = "free space, 'kdelta kernels prune', or set KDELTA_CACHE"
 
 
@@ -120,6 +122,21 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise disk_error(error, path) from None
 
 
+def write_checked(path: Path, data: bytes) -> None:
+    """``write_atomically`` with a digest in front, for ``read_checked``."""
+    write_atomically(path, hashlib.sha256(data).digest() + data)
+
+
+def read_checked(path: Path) -> bytes | None:
+    """What ``write_checked`` wrote; None where there is no such file, or it is not what was written."""
+    try:
+        whole = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    data = whole[32:]
+    return data if hashlib.sha256(data).digest() == whole[:32] else None
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold a folder's lock, against other processes and threads.
@@ -195,7 +212,7 @@ def touch(stored: Stored, now_s: float) -> None:
         os.utime(stored.folder / "meta.json", (now_s, now_s))
 
 
-def put(entry: Entry, image: bytes, vmlinux: bytes | None, config: str) -> Stored:
+def put(entry: Entry, image: bytes, vmlinux: bytes | None, config: str, system_map: bytes = b"") -> Stored:
     """Store an image under ``entry.sha256``; an intact entry of that name is kept, its facts renewed.
 
     Raises:
@@ -205,17 +222,19 @@ def put(entry: Entry, image: bytes, vmlinux: bytes | None, config: str) -> Store
     with locked(root()):
         known = get(entry.sha256)
         if known is None:
-            _create(folder, entry, image, vmlinux, config)
+            _create(folder, entry, image, vmlinux, config, system_map)
         else:
-            _renew(known, entry, config)
+            _renew(known, entry, config, system_map)
     stored = _read(folder)
     if stored is None:
         raise HostError(f"{folder}: vanished while it was stored; is another program cleaning {root()}?")
     return stored
 
 
-def _renew(known: Stored, entry: Entry, config: str) -> None:
+def _renew(known: Stored, entry: Entry, config: str, system_map: bytes) -> None:
     """Keep the better knowledge: a config from a package beats one that was guessed, a package's name beats none."""
+    if system_map and not (known.folder / SYSTEM_MAP).is_file():
+        write_atomically(known.folder / SYSTEM_MAP, system_map)
     if config and known.config_text is None:
         write_atomically(known.folder / "config", config.encode())
     keep = (
@@ -226,8 +245,9 @@ def _renew(known: Stored, entry: Entry, config: str) -> None:
     write_atomically(known.folder / "meta.json", msgspec.json.encode(keep))
 
 
-def _create(folder: Path, entry: Entry, image: bytes, vmlinux: bytes | None, config: str) -> None:
-    parts = {"image": image, "vmlinux": vmlinux, "config": config.encode(), "meta.json": msgspec.json.encode(entry)}
+def _create(folder: Path, entry: Entry, image: bytes, vmlinux: bytes | None, config: str, system_map: bytes) -> None:
+    parts = {"image": image, "vmlinux": vmlinux, "config": config.encode(), SYSTEM_MAP: system_map}
+    parts["meta.json"] = msgspec.json.encode(entry)
     temporary = None
     try:
         temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))

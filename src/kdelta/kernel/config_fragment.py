@@ -21,6 +21,7 @@ from kdelta.paths import shipped
 
 _LINE = re.compile(r'^CONFIG_([A-Za-z0-9_]+)=("(?:[^"\\]|\\.)*"|[A-Za-z0-9_.+-]+|)\s*(?:#.*)?$')
 _UNSET = re.compile(r"^# CONFIG_([A-Za-z0-9_]+) is not set\s*$")
+_LIMIT_BYTES = 4 << 20
 _WHOLE_LINES = 600  # even tinyconfig writes more
 
 
@@ -95,6 +96,32 @@ def is_whole(text: str) -> bool:
     return "Automatically generated file; DO NOT EDIT" in text or text.count("CONFIG_") > _WHOLE_LINES
 
 
+def _read(config: str) -> tuple[str, dict[str, str]]:
+    """The text and the options of a user's fragment or .config.
+
+    Raises:
+        UserError: no such file, or not a config.
+    """
+    path = Path(config).expanduser()
+    try:
+        if path.exists() and not path.is_file():
+            raise UserError(f"config {config}: it is not a regular file")
+        if path.stat().st_size > _LIMIT_BYTES:
+            raise UserError(f"config {config}: {path.stat().st_size >> 20} MiB are no config")
+        text = path.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise UserError(f"config {config}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    return text, parse(text, config)
+
+
+def check(config: str) -> None:
+    """Raises:
+    UserError: ``config`` is the path of no fragment or .config ("" is none, and good).
+    """
+    if config:
+        _read(config)
+
+
 def request(config: str, version: tuple[int, int], arch: Arch) -> Request:
     """What to ask for: ``config`` is a fragment's or .config's path, or "".
 
@@ -102,18 +129,10 @@ def request(config: str, version: tuple[int, int], arch: Arch) -> Request:
         UserError: no such file, or not a config.
     """
     folder = shipped("recipes") / "kconfig"
-    user: dict[str, str] = {}
-    if config:
-        path = Path(config).expanduser()
-        try:
-            text = path.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"config {config}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-        if is_whole(text):
-            parse(text, config)
-            own = parse((folder / "whole.config").read_text(), "whole.config")
-            return Request(options=own, base=text, title=path.name)
-        user = parse(text, config)
+    text, user = _read(config) if config else ("", {})
+    if is_whole(text):
+        own = parse((folder / "whole.config").read_text(), "whole.config")
+        return Request(options=own, base=text, title=Path(config).name)
     options = parse((folder / "guest.config").read_text(), "guest.config")
     options |= parse((folder / f"guest-{arch}.config").read_text(), f"guest-{arch}.config")
     options = adjusted(options | user, (folder / "versions.toml").read_text(), version, arch, force=frozenset(user))

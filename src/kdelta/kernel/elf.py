@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 MAGIC = b"\x7fELF"
 MACHINES = {62: "x86_64", 183: "arm64"}
-BOUNDS = ("_text", "_stext", "_etext", "_sinittext", "_einittext")
+BOUNDS = ("_text", "_stext", "_etext", "_sinittext", "_einittext", "_end")
 _SYMTAB, _NOTE = 2, 7
+_EXECUTED = 4  # SHF_EXECINSTR
 _SYMBOL = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )
@@ -28,11 +29,13 @@ class ElfError(ValueError):
 
 @dataclass(frozen=True)
 class Segment:
-    """``size`` bytes at ``offset`` of the file, loaded at virtual ``address``."""
+    """``size`` bytes at ``offset`` of the file, loaded at virtual ``address``; in ``memory`` bytes there."""
 
     address: int
     offset: int
     size: int
+    physical: int = 0
+    memory: int = 0
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Section:
     offset: int
     size: int
     link: int
+    executable: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class Elf:
     segments: tuple[Segment, ...]
     notes: tuple[Segment, ...]
     sections: tuple[Section, ...]
+    entry: int = 0
 
     def section(self, name: str) -> Section | None:
         """The first section of that name."""
@@ -76,7 +81,7 @@ def _sections(data: bytes, offset: int, size: int, count: int, names: int) -> tu
     if names >= count:
         raise ElfError("its section names are missing")
     strings = data[raw[names][4] : raw[names][4] + raw[names][5]]
-    return tuple(Section(_string(strings, r[0]), r[1], r[3], r[4], r[5], r[6]) for r in raw)
+    return tuple(Section(_string(strings, r[0]), r[1], r[3], r[4], r[5], r[6], bool(r[2] & _EXECUTED)) for r in raw)
 
 
 def parse(data: bytes) -> Elf:
@@ -87,22 +92,22 @@ def parse(data: bytes) -> Elf:
     """
     if len(data) < 64 or data[:4] != MAGIC or data[4:6] != b"\x02\x01":
         raise ElfError("it is not a 64-bit little-endian ELF file")
-    _, machine, _, _, phoff, shoff, _, _, phsize, phnum, shsize, shnum, shstr = struct.unpack_from(
+    _, machine, _, entry, phoff, shoff, _, _, phsize, phnum, shsize, shnum, shstr = struct.unpack_from(
         "<HHIQQQIHHHHHH", data, 16
     )
     if phnum and (phsize != 56 or phoff + phnum * phsize > len(data)):
         raise ElfError("its program headers lie outside the file")
     segments, notes = [], []
     for i in range(phnum):
-        kind, _, offset, address, _, size, _, _ = struct.unpack_from("<IIQQQQQQ", data, phoff + i * phsize)
+        kind, _, offset, address, physical, size, memory, _ = struct.unpack_from("<IIQQQQQQ", data, phoff + i * phsize)
         if kind in (1, 4) and offset + size > len(data):
             raise ElfError(f"it is truncated: a segment ends at {offset + size}, the file at {len(data)}")
         if kind == 1:
-            segments.append(Segment(address, offset, size))
+            segments.append(Segment(address, offset, size, physical, memory))
         elif kind == 4:
             notes.append(Segment(address, offset, size))
     sections = _sections(data, shoff, shsize, shnum, shstr)
-    return Elf(data, MACHINES.get(machine, f"machine {machine}"), tuple(segments), tuple(notes), sections)
+    return Elf(data, MACHINES.get(machine, f"machine {machine}"), tuple(segments), tuple(notes), sections, entry)
 
 
 def _notes(elf: Elf) -> list[bytes]:

@@ -25,9 +25,10 @@ def _config(unpacked: image.Unpacked, text: str) -> tuple[str, dict[str, str], s
 
 
 def store(
-    name: str, data: bytes, config: str | bytes = "", *, origin: str, package: str = "", version: str = ""
-) -> cache.Stored:
-    """Store the kernel image ``data``; ``name`` is for messages, ``config`` its .config where it is known.
+    name: str, data: bytes, config: str | bytes = "", *, origin: str, package: str = "", version: str = "",
+    system_map: bytes = b"",
+) -> cache.Stored:  # fmt: skip
+    """Store the kernel image ``data``; ``name`` is for messages, ``config`` and ``system_map`` where they are known.
 
     Raises:
         UserError: not a kernel that can be booted.
@@ -59,4 +60,4 @@ def store(
         config_source=source,
         added_s=time.time(),
     )
-    return cache.put(entry, unpacked.boot, plain, text)
+    return cache.put(entry, unpacked.boot, plain, text, system_map)

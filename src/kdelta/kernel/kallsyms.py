@@ -7,12 +7,14 @@ the token table, and the markers repeat the offsets of every 256th name. Three l
 
 ====================  ==========================================================================================
 up to 6.3             offsets, relative_base, num_syms, names, markers, [seqs_of_names from 6.2], tokens, index
-6.4 to 7.2            num_syms, names, markers, tokens, index, offsets, relative_base, seqs_of_names
-from 7.3              as 6.4, with 4-byte alignment, and each offset relative to its own place; no base
+6.4 to 6.19           num_syms, names, markers, tokens, index, offsets, relative_base, seqs_of_names
+from 7.0              as 6.4, with each offset relative to its own place; no base
 ====================  ==========================================================================================
 
-Up to 6.14 x86 (ABSOLUTE_PERCPU) stores per-CPU symbols as positive absolute values and all others as
-``base - 1 - address``. arm64 leaves the base to a relocation where it uses RELA; it is then the image's own address.
+How tables are aligned changes with the release and with the length of what lies before them, and is not recorded
+either: all that fit are candidates, and ``proof`` decides by the machine code. Up to 6.14 x86 (ABSOLUTE_PERCPU) stores
+per-CPU symbols as positive absolute values and all others as ``base - 1 - address``. arm64 leaves the base to a
+relocation where it uses RELA; it is then the image's own address.
 Source: scripts/kallsyms.c and kernel/kallsyms.c of the kernel; checked against /proc/kallsyms of booted guests.
 """
 
@@ -25,40 +27,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kdelta.kernel import elf
+from kdelta.kernel.memory import Image
 
 _DIGITS = b"0\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00"
 _TYPES = frozenset(b"aAbBcCdDgGiInNpPrRsStTuUvVwW?-")
 _MAX_SYMBOLS = 4_000_000
 _SEARCH_BYTES = 64 << 20
-_WINDOW_BYTES = 1 << 20
-# KIMAGE_VADDR of arm64 is the middle of the kernel's half plus the module area: 128 MiB, 256 MiB (5.x), 2 GiB (6.5 on).
-_ARM64_BASES = tuple(
-    (1 << 64) - (1 << (bits - 1)) + area for bits in (48, 47, 42, 39, 36) for area in (2 << 30, 256 << 20, 128 << 20)
-)
+_PER_MARKER = 256  # names
+_LONGEST_NAME = 514  # KSYM_NAME_LEN with its length, in bytes; names before 6.1 are shorter
+# An image is hostile where more places than this look like a table: real ones have one or two.
+_MAX_TRIES = 4096
+_MAX_WALKS = 64
 
 
 class KallsymsError(ValueError):
     """The image has no readable kallsyms tables; the message says why."""
-
-
-@dataclass(frozen=True)
-class Image:
-    """Bytes of a kernel and where they are loaded."""
-
-    data: bytes
-    segments: tuple[elf.Segment, ...]
-
-    def address_of(self, offset: int) -> int | None:
-        """Virtual address of a file offset."""
-        for segment in self.segments:
-            if segment.offset <= offset < segment.offset + segment.size:
-                return segment.address + offset - segment.offset
-        return None
-
-    def holds(self, address: int) -> bool:
-        """Whether ``address`` is loaded from this file."""
-        return any(segment.address <= address < segment.address + segment.size for segment in self.segments)
 
 
 @dataclass(frozen=True)
@@ -70,29 +53,6 @@ class Symbols:
     names: list[str]
 
 
-def raw_arm64(data: bytes) -> Image:
-    """An uncompressed arm64 Image as linked: its base is the candidate into which most of its own pointers lead."""
-    words = np.frombuffer(data, "<u8", len(data) // 8)
-    counts = [int(np.count_nonzero((words >= base) & (words < base + len(data)))) for base in _ARM64_BASES]
-    return Image(data, (elf.Segment(_ARM64_BASES[int(np.argmax(counts))], 0, len(data)),))
-
-
-def open_image(data: bytes) -> Image:
-    """An Image from the bytes of a vmlinux ELF file or of an uncompressed arm64 Image.
-
-    Raises:
-        KallsymsError: neither.
-    """
-    if data[:4] == elf.MAGIC:
-        try:
-            return Image(data, elf.parse(data).segments)
-        except elf.ElfError as error:
-            raise KallsymsError(f"unreadable vmlinux: {error}") from None
-    if data[56:60] == b"ARM\x64":
-        return raw_arm64(data)
-    raise KallsymsError("neither a vmlinux ELF file nor an arm64 Image")
-
-
 def _up(value: int, step: int) -> int:
     return -(-value // step) * step
 
@@ -100,7 +60,10 @@ def _up(value: int, step: int) -> int:
 def _tokens(data: bytes) -> tuple[int, list[bytes], int]:
     """(offset of the token table, 256 tokens, end of the token index)."""
     at = -1
-    while (at := data.find(_DIGITS, at + 1)) >= 0:
+    for _ in range(_MAX_TRIES):
+        at = data.find(_DIGITS, at + 1)
+        if at < 0:
+            break
         start = at
         for _ in range(ord("0")):
             start = data.rfind(b"\0", 0, max(start - 1, 0)) + 1
@@ -141,23 +104,20 @@ def _walk(data: bytes, start: int, count: int, limit: int) -> tuple[int, list[in
     return at, marks
 
 
-def _counts(data: bytes, tokens_at: int) -> Iterator[tuple[int, int, int]]:
-    """Places that could be num_syms, nearest to the tokens first: (place, count, start of names)."""
-    floor = max(0, tokens_at - _SEARCH_BYTES)
-    top = tokens_at & ~3
-    while top > floor:
-        bottom = max(floor & ~3, top - _WINDOW_BYTES)
-        words = np.frombuffer(data, "<u4", (top - bottom) // 4 + 1, bottom)
-        places = bottom + 4 * np.arange(len(words) - 1)
-        room = tokens_at - places
-        counts = words[:-1].astype(np.int64)
-        good = (counts > 0) & (counts < _MAX_SYMBOLS) & (counts * 2 < room) & (counts * 256 + 4096 > room)
-        for i in np.flatnonzero(good)[::-1]:
-            place, count = int(places[i]), int(counts[i])
-            if words[i + 1] == 0 and place % 8 == 0:
-                yield place, count, place + 8
-            yield place, count, place + 4
-        top = bottom
+def _runs(data: bytes, tokens_at: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Places that could be the markers, nearest to the tokens first: (place, values that rise as markers do)."""
+    floor = max(0, tokens_at - _SEARCH_BYTES) & ~3
+    words = np.frombuffer(data, "<u4", (tokens_at - floor) // 4, floor)
+    if not len(words):
+        return
+    steps = words[1:] - words[:-1]
+    good = np.append((steps >= 2 * _PER_MARKER) & (steps <= _LONGEST_NAME * _PER_MARKER), False)
+    stops = np.flatnonzero(~good)
+    # One alone is of up to 256 names, right before the tokens: 6.2 and 6.3 have 3 bytes a name between them.
+    near = np.arange(len(words)) >= len(words) - 4 * _PER_MARKER
+    starts = np.flatnonzero((words == 0) & (good | near))[::-1][:_MAX_TRIES]
+    for start, stop in zip(starts.tolist(), stops[np.searchsorted(stops, starts)].tolist(), strict=True):
+        yield floor + 4 * start, words[start : stop + 1].astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -169,19 +129,42 @@ class _Tables:
     end: int  # of the token index
 
 
+def _counts(data: bytes, place: int, markers: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Places that could be num_syms, where ``markers`` at ``place`` are (the first of) those of its names."""
+    low = max(0, place - int(markers[-1]) - _LONGEST_NAME * _PER_MARKER - 16) & ~3
+    counts = np.frombuffer(data, "<u4", (place - low) // 4, low).astype(np.int64)
+    places = low + 4 * np.arange(len(counts))
+    needed = (counts + _PER_MARKER - 1) // _PER_MARKER
+    last = markers[np.clip(needed - 1, 0, len(markers) - 1)]
+    gap = place - places - last  # what the names behind the last marker and the padding may take
+    good = (counts > 0) & (counts < _MAX_SYMBOLS) & (needed <= len(markers))
+    good &= (gap > 4) & (gap <= _LONGEST_NAME * _PER_MARKER + 16)
+    for i in np.flatnonzero(good)[::-1].tolist():
+        yield int(places[i]), int(counts[i])
+
+
 def _find(data: bytes) -> _Tables:
     tokens_at, tokens, end = _tokens(data)
     types = frozenset(i for i, token in enumerate(tokens) if token and token[0] in _TYPES)
-    for place, count, names_at in _counts(data, tokens_at):
-        first = data[names_at + 1 : names_at + 2]
-        if not first or first[0] not in types or not 0 < data[names_at] < 0x80:
-            continue
-        walked = _walk(data, names_at, count, tokens_at)
-        if walked is None:
-            continue
-        markers = struct.pack(f"<{len(walked[1])}I", *walked[1])
-        if any(data[_up(walked[0], step) :][: len(markers)] == markers for step in (4, 8)):
-            return _Tables(place, count, names_at, tokens, end)
+    tries = walks = 0
+    for place, markers in _runs(data, tokens_at):
+        for count_at, count in _counts(data, place, markers):
+            for names_at in (count_at + 8, count_at + 4):
+                tries += 1
+                if tries > _MAX_TRIES or walks > _MAX_WALKS:
+                    raise KallsymsError("kallsyms tokens with too many possible names: an unknown layout")
+                first = data[names_at + 1 : names_at + 2]
+                if not first or first[0] not in types or not 0 < data[names_at] < 0x80:
+                    continue
+                begin = _walk(data, names_at, min(count, _PER_MARKER), place)
+                if begin is None or (count > _PER_MARKER and begin[0] - names_at != markers[1]):
+                    continue
+                walks += 1
+                walked = _walk(data, names_at, count, place)
+                if walked is None or walked[1] != markers[: len(walked[1])].tolist():
+                    continue
+                if place in (_up(walked[0], 4), _up(walked[0], 8)):
+                    return _Tables(count_at, count, names_at, tokens, end)
     raise KallsymsError("kallsyms tokens without names: an unknown layout")
 
 
@@ -236,27 +219,34 @@ def _own_place(image: Image, at: int, count: int) -> Iterator[NDArray[np.uint64]
 
 
 def _layouts(image: Image, tables: _Tables) -> Iterator[NDArray[np.uint64]]:
+    """Addresses as each known layout would have them: most of them nonsense."""
     count = tables.count
-    for at in (_up(tables.end, 8), _up(tables.end, 4)):
-        yield from _relative(image, at, _up(at + 4 * count, 8), count)
-    base_at = (tables.count_at & ~7) - 8
-    yield from _relative(image, (base_at - 4 * count) & ~7, base_at, count)
-    for at in (_up(tables.end, 8), _up(tables.end, 4)):
+    starts = sorted({_up(tables.end, 4), _up(tables.end, 8)})
+    for at in starts:
+        for base_at in sorted({_up(at + 4 * count, 4), _up(at + 4 * count, 8)}):
+            yield from _relative(image, at, base_at, count)
+    for at in starts:
         yield from _own_place(image, at, count)
+    for base_at in sorted({tables.count_at - 8, (tables.count_at & ~7) - 8}):
+        for at in sorted({base_at - 4 * count, (base_at - 4 * count) & ~7}):
+            yield from _relative(image, at, base_at, count)
 
 
-def parse(image: Image) -> Symbols:
-    """All symbols of the image's kallsyms tables.
+def candidates(image: Image) -> Iterator[Symbols]:
+    """All symbols of the image's kallsyms tables, once for each layout in which they can be read: one is true.
 
     Raises:
-        KallsymsError: there are none, or in a layout that is not known.
+        KallsymsError: there are no tables, or in no layout that is known.
     """
     tables = _find(image.data)
     types, names = _names(image.data, tables)
     anchor = next((names.index(name) for name in ("_stext", "_text") if name in names), None)
     if anchor is None:
         raise KallsymsError("kallsyms tables without _stext: an unknown layout")
+    known = False
     for addresses in _layouts(image, tables):
         if _rising(addresses) and image.holds(int(addresses[anchor])):
-            return Symbols(addresses, types, names)
-    raise KallsymsError("kallsyms names without addresses: an unknown layout")
+            known = True
+            yield Symbols(addresses, types, names)
+    if not known:
+        raise KallsymsError("kallsyms names without addresses: an unknown layout")

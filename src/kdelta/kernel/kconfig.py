@@ -31,7 +31,6 @@ FACTS: tuple[Fact, ...] = (
     Fact("VIRTIO_MMIO", "microvm machines", "virtio_mmio_probe"),
     Fact("VIRTIO_CONSOLE", "records (virtio port)", "virtcons_probe"),
     Fact("PVH", "booting vmlinux directly", "xen_prepare_pvh"),
-    Fact("PVPANIC", "snapshots", "pvpanic_probe"),
     Fact("DEVMEM", "snapshots on arm64", "write_mem"),
     Fact("X86_IOPL_IOPERM", "snapshots on x86-64", "ksys_ioperm"),
     Fact("KALLSYMS", "names of functions (because)", "kallsyms_lookup"),

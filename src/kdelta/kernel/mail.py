@@ -156,6 +156,11 @@ def _complete(mails: list[PatchMail], name: str) -> list[PatchMail]:
     return sorted(mails, key=lambda mail: mail.number)
 
 
+def too_large(name: str, size_bytes: int) -> str:
+    """What to say of a file that is larger than any patch."""
+    return f"patch {name}: {size_bytes >> 20} MiB is more than the {MAX_BYTES >> 20} MiB allowed for a patch"
+
+
 def steps(data: bytes, name: str) -> tuple[PatchMail, ...]:
     """Split a patch file, a saved mail or an mbox into its patches, in the order of their [n/m].
 
@@ -166,9 +171,7 @@ def steps(data: bytes, name: str) -> tuple[PatchMail, ...]:
         UserError: no diff in it, an incomplete or mixed series, or a file too large to be a patch.
     """
     if len(data) > MAX_BYTES:
-        raise UserError(
-            f"patch {name}: {len(data) >> 20} MiB is more than the {MAX_BYTES >> 20} MiB allowed for a patch"
-        )
+        raise UserError(too_large(name, len(data)))
     data = data.replace(b"\r\n", b"\n")
     mails = [mail for piece in _messages(data) if (mail := _mail(piece, name)) is not None]
     mails = [mail for mail in mails if not mail.reply] or mails

@@ -19,8 +19,8 @@ from msgspec import Struct
 
 from kdelta.errors import HostError, UserError
 from kdelta.kernel.patch import File
-from kdelta.kernel.progress import Progress
 from kdelta.kernel.worktree import Worktree, decode, require_space, version_of
+from kdelta.model.progress import Progress
 
 TREE_BYTES = 3 << 30
 _UNTRACKED_BYTES = 16 << 20
@@ -238,42 +238,72 @@ def _listing(root: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
 Origin = Tarball | Git | Folder
 
 
+class Seen(Struct, frozen=True, kw_only=True):
+    """A source tree as it was found: a git repository where ``git_dir`` is set."""
+
+    path: Path
+    version: tuple[int, int]
+    git_dir: Path | None = None
+    commit: str = ""
+    tree_id: str = ""
+
+
+def look(target: str, ref: str) -> Seen:
+    """The tree that ``src:TARGET[@REF]`` names; nothing of it is copied or hashed.
+
+    Raises:
+        UserError: no such folder, not a kernel, an unknown ref.
+    """
+    path = Path(target).expanduser()
+    try:
+        if not path.is_dir():
+            raise UserError(f"src:{target}: {'not a folder' if path.exists() else 'no such folder'}")
+        path = path.resolve()
+        os.listdir(path)
+        git_dir = _git_dir(path)
+        if git_dir is None:
+            if ref:
+                raise UserError(f"src:{target}@{ref}: {path} is no git repository, so it has no refs")
+            makefile = path / "Makefile"
+            text = makefile.read_text("utf-8", "replace") if makefile.is_file() else ""
+            return Seen(path=path, version=version_of(text, f"src:{target}"))
+    except OSError as error:
+        raise UserError(f"src:{target}: cannot be read ({error.strerror}: {error.filename})") from None
+    commit, tree_id = _resolve_ref(path, ref or "HEAD")
+    version = _git_version(path, tree_id, f"src:{target}{f'@{ref}' if ref else ''}")
+    return Seen(path=path, version=version, git_dir=git_dir, commit=commit, tree_id=tree_id)
+
+
 def from_path(target: str, ref: str) -> Origin:
     """The origin that ``src:TARGET[@REF]`` names.
 
     Raises:
         UserError: no such folder, not a kernel, an unknown ref.
     """
-    path = Path(target).expanduser()
-    if not path.is_dir():
-        raise UserError(f"src:{target}: no such folder")
-    path = path.resolve()
-    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
-    git_dir = _git_dir(path)
-    if git_dir is None:
-        if ref:
-            raise UserError(f"src:{target}@{ref}: {path} is no git repository, so it has no refs")
-        makefile = path / "Makefile"
-        version = version_of(makefile.read_text("utf-8", "replace") if makefile.is_file() else "", f"src:{target}")
+    seen = look(target, ref)
+    path = seen.path
+    if seen.git_dir is None:
+        name = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
         digest = hashlib.sha256(json.dumps(list(_listing(path))).encode()).hexdigest()
         content = f"folder:{digest}"
-        return Folder(path=str(path), key=f"tree-{name}", base=content, id=content, title=str(path), version=version)
-    commit, tree_id = _resolve_ref(path, ref or "HEAD")
-    bare = git_dir == path
-    files, notes = ({}, []) if ref or bare else _uncommitted(path, git_dir)
-    title = f"{path}@{ref or 'HEAD'} ({commit[:12]})" + (f" with {len(files)} uncommitted files" if files else "")
+        return Folder(
+            path=str(path), key=f"tree-{name}", base=content, id=content, title=str(path), version=seen.version
+        )
+    files, notes = ({}, []) if ref or seen.git_dir == path else _uncommitted(path, seen.git_dir)
+    title = f"{path}@{ref or 'HEAD'} ({seen.commit[:12]})"
+    title += f" with {len(files)} uncommitted files" if files else ""
     common = os.fsdecode(
         run([*_git(), "-C", str(path), "rev-parse", "--git-common-dir"], str(path), _git_env())
     ).strip()
     name = hashlib.sha256(os.fsencode((path / common).resolve())).hexdigest()[:12]
     return Git(
-        git_dir=str(git_dir),
-        tree_id=tree_id,
+        git_dir=str(seen.git_dir),
+        tree_id=seen.tree_id,
         key=f"git-{name}",
-        base=f"git:{tree_id}",
-        id=f"git:{tree_id}{_digest(files)}",
+        base=f"git:{seen.tree_id}",
+        id=f"git:{seen.tree_id}{_digest(files)}",
         title=title,
-        version=_git_version(path, tree_id, title),
+        version=seen.version,
         files=files,
         notes=tuple(notes),
     )

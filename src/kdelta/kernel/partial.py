@@ -8,25 +8,23 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.errors import HostError, UserError
-from kdelta.kernel import debian, debver
-from kdelta.kernel.build import BuildError
-from kdelta.kernel.progress import Progress
-from kdelta.kernel.resolve import expand, labels_differ, resolve, unique
-from kdelta.model import Gap, Kernel
-from kdelta.spec.kernels import KernelSpec, written
-
-_FULL_DISK = "No space left on device"
+from kdelta.errors import HostError
+from kdelta.kernel import debver
+from kdelta.kernel.build import fault_of_source
+from kdelta.kernel.resolve import check, expand, labels_differ, resolve, unique
+from kdelta.kernel.sources import written
+from kdelta.model import Gap, Kernel, Progress
+from kdelta.spec.kernels import KernelSpec
 
 
 def name_of(spec: KernelSpec) -> str:
     """What to call a kernel of which nothing but its name is known. Pure."""
     if spec.label:
         return spec.label
-    if spec.kind in ("debian", "src-debian"):
-        name = debver.upstream_of(spec.target) + (f"-{spec.flavour}" if spec.flavour else "")
-    elif spec.kind == "range":
+    if spec.is_range:
         name = f"{spec.target}..{spec.last}"
+    elif spec.kind in ("debian", "src-debian"):
+        name = debver.upstream_of(spec.target) + (f"-{spec.flavour}" if spec.flavour else "")
     else:
         name = spec.ref or Path(spec.target).name or spec.target
     return name + "".join(("-" if ref.reverse else "+") + Path(ref.path).stem for ref in spec.patches)
@@ -34,31 +32,13 @@ def name_of(spec: KernelSpec) -> str:
 
 def absent(spec: KernelSpec, error: HostError) -> Gap:
     """``spec`` as a gap because of ``error``. A full disk says nothing of the version that was being built. Pure."""
-    chain = (error, error.__cause__, error.__context__)
-    built = next((each for each in chain if isinstance(each, BuildError)), None)
-    if built is not None and _FULL_DISK not in built.line:
-        return Gap(label=name_of(spec), spec=written(spec), why=f"does not build: {built.line}", by_host=False)
+    if line := fault_of_source(error):
+        return Gap(label=name_of(spec), spec=written(spec), why=f"does not build: {line}", by_host=False)
     return Gap(label=name_of(spec), spec=written(spec), why=str(error), by_host=True)
-
-
-def _refuse_typos(spec: KernelSpec, progress: Progress) -> None:
-    """What a kernel would be refused for later on, as far as that is cheap to see."""
-    if spec.kind == "debian":
-        debian.find(spec.target, spec.flavour, spec.arch, progress)
-    elif spec.kind in ("image", "deb") and not Path(spec.target).expanduser().exists():
-        raise UserError(f"kernel {spec.text!r}: there is no file {spec.target}")
-    elif spec.kind in ("src", "src-debian"):
-        from kdelta.kernel.origin import from_path
-        from kdelta.kernel.source import load_patches
-
-        load_patches(spec.patches)
-        if spec.kind == "src":
-            from_path(spec.target, spec.ref)
 
 
 def _singles(spec: KernelSpec, progress: Progress) -> list[KernelSpec | Gap]:
     try:
-        _refuse_typos(spec, progress)
         return [*expand(spec, progress)]
     except HostError as error:
         return [absent(spec, error)]
@@ -73,6 +53,7 @@ def resolve_each(specs: Sequence[KernelSpec], progress: Progress) -> tuple[Kerne
         UserError: there is no such kernel, it is none, or an option does not apply to it; a label given twice.
     """
     labels_differ(specs)
+    check(specs)
     todo = [single for spec in specs for single in _singles(spec, progress)]
     found: list[Kernel | Gap] = []
     for done, one in enumerate(todo):

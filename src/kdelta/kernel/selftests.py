@@ -20,9 +20,9 @@ from kdelta.errors import HostError, UserError
 from kdelta.kernel import build, cache, patch, source, toolchain
 from kdelta.kernel.build import Builder, BuildError
 from kdelta.kernel.origin import Origin
-from kdelta.kernel.progress import Progress, Quiet
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.kernel.worktree import Worktree
+from kdelta.model.progress import Progress, Quiet
 from kdelta.paths import cache_dir
 from kdelta.spec.kernels import KernelSpec
 

@@ -18,14 +18,14 @@ import msgspec
 from msgspec import Struct
 
 from kdelta.errors import HostError, UserError
-from kdelta.kernel import build, cache, config_fragment, debian, ingest, mail, patch, toolchain
+from kdelta.kernel import build, cache, config_fragment, debian, diff, ingest, mail, patch, toolchain
 from kdelta.kernel.build import Builder, BuildError
 from kdelta.kernel.config_fragment import Request
-from kdelta.kernel.origin import Origin, from_path, tarball
-from kdelta.kernel.progress import Progress, Quiet
+from kdelta.kernel.origin import Origin, from_path, look, tarball
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.kernel.worktree import Worktree, encode
 from kdelta.model import Kernel
+from kdelta.model.progress import Progress, Quiet
 from kdelta.paths import cache_dir
 from kdelta.spec.kernels import KernelSpec, PatchRef
 
@@ -68,6 +68,18 @@ def root() -> Path:
     return cache_dir() / "build"
 
 
+def _read(name: str) -> bytes:
+    path = Path(name).expanduser()
+    try:
+        if path.exists() and not path.is_file():
+            raise UserError(f"patch {name}: it is not a regular file; save the patch to one")
+        if path.stat().st_size > mail.MAX_BYTES:
+            raise UserError(mail.too_large(name, path.stat().st_size))
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise UserError(f"patch {name}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+
+
 def load_patches(refs: tuple[PatchRef, ...]) -> tuple[Step, ...]:
     """The single patches of ``refs`` in the order in which they are applied; a series taken out goes backwards.
 
@@ -76,13 +88,22 @@ def load_patches(refs: tuple[PatchRef, ...]) -> tuple[Step, ...]:
     """
     found: list[Step] = []
     for ref in refs:
-        try:
-            data = Path(ref.path).expanduser().read_bytes()
-        except OSError as error:
-            raise UserError(f"patch {ref.path}: cannot be read ({error.strerror})") from None
-        steps = [Step(mail=one, take_out=ref.reverse) for one in mail.steps(data, ref.path)]
+        steps = [Step(mail=one, take_out=ref.reverse) for one in mail.steps(_read(ref.path), ref.path)]
         found += reversed(steps) if ref.reverse else steps
     return tuple(found)
+
+
+def check(spec: KernelSpec) -> None:
+    """Read what ``spec`` names on this machine: its patches, its config fragment, its tree.
+
+    Raises:
+        UserError: one of them is missing or is not what it should be.
+    """
+    for step in load_patches(spec.patches):
+        diff.parse(step.mail)
+    config_fragment.check(spec.config)
+    if spec.kind == "src":
+        look(spec.target, spec.ref)
 
 
 def origin_of(spec: KernelSpec, progress: Progress) -> Origin:

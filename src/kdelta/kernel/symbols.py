@@ -2,31 +2,27 @@
 """Function symbols of a kernel, so that instruction addresses become names.
 
 From ``.symtab`` where the image has one, else from its own kallsyms tables (see ``kallsyms``), else from the text of a
-guest's /proc/kallsyms. Addresses are as linked: guests boot with ``nokaslr``. Tables are cached by build id.
+System.map or of a guest's /proc/kallsyms. Whatever it was read from, no table leaves here before the machine code has
+proven it (see ``proof``). Addresses are as linked: guests boot with ``nokaslr``.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from pathlib import Path
+from typing import Literal
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kdelta.kernel import cache, elf, kallsyms
-from kdelta.model import Kernel
-from kdelta.paths import cache_dir
+from kdelta.kernel import elf, kallsyms, memory, proof
+from kdelta.kernel.memory import Image, Span
 
-FORMAT = 1  # of the cached tables: raised when their content changes
+Source = Literal["symtab", "kallsyms", "System.map", "guest"]
 _FUNCTION_TYPES = "tTwW"
 _BOUNDS = (("_stext", "_etext"), ("_sinittext", "_einittext"))
-# What compilers and the kernel's macros append to the name of the function that a person wrote.
-_SUFFIX = re.compile(r"(\.(part|isra|constprop|cold|lto_priv|localalias|llvm|ipa_sra|__uniq)(\.\d+)*|\.\d+|_noprof)+$")
 _LINE = re.compile(r"^([0-9a-f]{8,16}) ([A-Za-z]) (\S+)$", re.MULTILINE)
 
 
@@ -43,11 +39,10 @@ class SymbolTable(Struct, frozen=True, kw_only=True, dict=True):
     kernel code, outside of which nothing has a name.
     """
 
-    source: str  # symtab | kallsyms | guest
-    ranges: tuple[tuple[int, int], ...]
+    source: Source
+    ranges: tuple[Span, ...]
     addresses_le: bytes
     text: str
-    format: int = FORMAT
 
     def __len__(self) -> int:
         return len(self.addresses_le) // 8
@@ -81,42 +76,55 @@ class SymbolTable(Struct, frozen=True, kw_only=True, dict=True):
         return self.names(np.array([address], dtype=np.uint64))[0]
 
 
-def fold(name: str) -> str:
-    """The name as in the source: ``__slab_free.isra.0.cold`` -> ``__slab_free``, ``kmalloc_noprof`` -> ``kmalloc``.
+class _Reading(Struct, frozen=True, kw_only=True):
+    """All symbols of a source in address order, the first choice of several at one address first; (n,) each."""
 
-    Compilers split and clone functions differently in each build; unfolded, a difference would show as gone and new.
-    """
-    folded = _SUFFIX.sub("", name)
-    return folded or name
-
-
-def _ranges(marks: dict[str, int], addresses: NDArray[np.uint64]) -> tuple[tuple[int, int], ...]:
-    found = [(marks[low], marks[high]) for low, high in _BOUNDS if low in marks and marks.get(high, 0) > marks[low]]
-    if found:
-        return tuple(found)
-    return ((int(addresses[0]), int(addresses[-1]) + 1),) if len(addresses) else ()
+    source: Source
+    addresses: NDArray[np.uint64]
+    functions: NDArray[np.bool_]
+    names: list[str]
 
 
-def _table(source: str, addresses: NDArray[np.uint64], names: list[str], marks: dict[str, int]) -> SymbolTable:
-    """A table of symbols that are in address order, first choice first."""
-    ranges = _ranges(marks, addresses)
-    inside = np.zeros(addresses.shape, dtype=bool)
+def _marks(reading: _Reading) -> dict[str, int]:
+    return {name: int(reading.addresses[i]) for i, name in enumerate(reading.names) if name in elf.BOUNDS}
+
+
+def _at(reading: _Reading, address: int | None) -> frozenset[str]:
+    if address is None:
+        return frozenset()
+    return frozenset(reading.names[i] for i in np.flatnonzero(reading.addresses == np.uint64(address)).tolist())
+
+
+def _proven(image: Image, reading: _Reading) -> SymbolTable | NoSymbols:
+    """The functions of ``reading`` if the machine code says that they are there."""
+    marks = _marks(reading)
+    ranges = tuple((marks[a], marks[b]) for a, b in _BOUNDS if a in marks and marks.get(b, 0) > marks[a])
+    addresses, inside = reading.addresses, np.zeros(reading.addresses.shape, bool)
     for low, high in ranges:
         inside |= (addresses >= np.uint64(low)) & (addresses < np.uint64(high))
-    inside[1:] &= addresses[1:] != addresses[:-1]
-    kept = np.flatnonzero(inside)
-    return SymbolTable(
-        source=source,
+    inside &= reading.functions & ~np.isin(np.array(reading.names), elf.BOUNDS)
+    places = np.flatnonzero(inside)
+    places = places[np.unique(addresses[places], return_index=True)[1]]
+    names = [reading.names[i] for i in places.tolist()]
+    claim = proof.Claim(
+        addresses=addresses[places],
+        names=names,
         ranges=ranges,
-        addresses_le=addresses[kept].astype("<u8").tobytes(),
-        text="\n".join(names[i] for i in kept.tolist()),
+        entry=_at(reading, image.entry),
+        end=marks.get("_end"),
+    )
+    if why := proof.doubt(image, claim):
+        return NoSymbols(f"the names of its {reading.source} are not those of its machine code: {why}")
+    return SymbolTable(
+        source=reading.source,
+        ranges=ranges,
+        addresses_le=addresses[places].astype("<u8").tobytes(),
+        text="\n".join(names),
     )
 
 
-def _from_symtab(file: elf.Elf) -> SymbolTable | None:
+def _from_symtab(file: elf.Elf) -> Iterator[_Reading]:
     addresses, names, bindings, marks = elf.functions(file)
-    if not names:
-        return None
 
     def rank(i: int) -> tuple[int, bool, bool, int, str]:
         """The order of aliases in scripts/kallsyms.c: weak ones and the linker script's last, few underscores first."""
@@ -124,82 +132,58 @@ def _from_symtab(file: elf.Elf) -> SymbolTable | None:
         linker = name in elf.BOUNDS or (name.startswith("__") and name.endswith(("_start", "_end")))
         return int(addresses[i]), bool(bindings[i] == 2), linker, len(name) - len(name.lstrip("_")), name
 
-    order = [i for i in sorted(range(len(names)), key=rank) if names[i] not in elf.BOUNDS]
-    return _table("symtab", addresses[order], [names[i] for i in order], marks)
+    if names:
+        order = sorted(range(len(names)), key=rank)
+        bounds = sorted(marks.items(), key=lambda mark: mark[1])
+        yield _Reading(
+            source="symtab",
+            addresses=np.append(addresses[order], np.array([a for _, a in bounds], np.uint64)),
+            functions=np.append(np.ones(len(order), bool), np.zeros(len(bounds), bool)),
+            names=[*(names[i] for i in order), *(name for name, _ in bounds)],
+        )
 
 
-def _from_all(source: str, symbols: kallsyms.Symbols) -> SymbolTable:
-    marks = dict.fromkeys(elf.BOUNDS, 0)
-    for i, name in enumerate(symbols.names):
-        if name in marks:
-            marks[name] = int(symbols.addresses[i])
-    marks = {name: value for name, value in marks.items() if value}
-    kept = [i for i, kind in enumerate(symbols.types) if kind in _FUNCTION_TYPES and symbols.names[i] not in marks]
-    return _table(source, symbols.addresses[kept], [symbols.names[i] for i in kept], marks)
+def _reading(source: Source, symbols: kallsyms.Symbols) -> _Reading:
+    functions = np.array([kind in _FUNCTION_TYPES for kind in symbols.types], bool)
+    return _Reading(source=source, addresses=symbols.addresses, functions=functions, names=symbols.names)
+
+
+def _readings(image: Image) -> Iterator[_Reading]:
+    """What the image says of its symbols, in every way in which it can be read."""
+    if image.data[:4] == elf.MAGIC:
+        yield from _from_symtab(elf.parse(image.data))
+    for symbols in kallsyms.candidates(image):
+        yield _reading("kallsyms", symbols)
 
 
 def from_image(data: bytes) -> SymbolTable | NoSymbols:
     """The table of an uncompressed kernel: vmlinux, or an arm64 Image."""
+    first: NoSymbols | None = None
     try:
-        if data[:4] == elf.MAGIC and (table := _from_symtab(elf.parse(data))) is not None:
-            return table
-        return _from_all("kallsyms", kallsyms.parse(kallsyms.open_image(data)))
-    except (elf.ElfError, kallsyms.KallsymsError) as error:
-        return NoSymbols(str(error))
+        image = memory.open_image(data)
+        for reading in _readings(image):
+            found = _proven(image, reading)
+            if isinstance(found, SymbolTable):
+                return found
+            first = first or found
+    except (elf.ElfError, memory.ImageError, kallsyms.KallsymsError) as error:
+        return first or NoSymbols(str(error))
+    return first or NoSymbols("it carries no names")
 
 
-def from_text(lines: Iterable[str]) -> SymbolTable | NoSymbols:
-    """The table of a guest's /proc/kallsyms; module symbols and lines that do not fit are left out."""
+def from_text(lines: Iterable[str], source: Source, data: bytes) -> SymbolTable | NoSymbols:
+    """The table in a System.map or a guest's /proc/kallsyms, proven by the uncompressed kernel ``data``.
+
+    Module symbols and lines that do not fit are left out.
+    """
     rows = [(int(m[1], 16), m[2], m[3]) for line in lines if (m := _LINE.match(line.rstrip("\r\n")))]
     if not any(address for address, _, _ in rows):
-        return NoSymbols("the kernel hides its addresses (kptr_restrict), or printed none")
+        return NoSymbols("it tells no addresses (kptr_restrict, or a stub)")
     addresses = np.array([row[0] for row in rows], dtype=np.uint64)
     order = np.argsort(addresses, kind="stable")
     ordered = [rows[i] for i in order.tolist()]
-    return _from_all(
-        "guest", kallsyms.Symbols(addresses[order], "".join(r[1] for r in ordered), [r[2] for r in ordered])
-    )
-
-
-def _cached(path: Path) -> SymbolTable | None:
+    read = kallsyms.Symbols(addresses[order], "".join(r[1] for r in ordered), [r[2] for r in ordered])
     try:
-        table = msgspec.msgpack.decode(path.read_bytes(), type=SymbolTable)
-    except (FileNotFoundError, msgspec.MsgspecError):
-        return None
-    return table if table.format == FORMAT and table.text.count("\n") + 1 == len(table) else None
-
-
-def image_path(kernel: Kernel) -> Path | None:
-    """The file that holds the kernel's code uncompressed, None where it is not readable here."""
-    path = Path(kernel.vmlinux_path or kernel.image_path)
-    return path if kernel.image_path and path.is_file() else None
-
-
-def cached_path(kernel: Kernel, image: Path, kind: str = "") -> Path:
-    """Where in the cache that belongs which was read from ``image``: by build id, and ``kind`` of knowledge."""
-    key = kernel.build_id or kernel.image_sha256 or hashlib.sha256(image.read_bytes()).hexdigest()
-    return cache_dir() / "symbols" / f"{key}{kind}.msgpack"
-
-
-def symbols_of(kernel: Kernel) -> SymbolTable | None:
-    """``load`` for callers to whom the reason does not matter: None without symbols."""
-    table = load(kernel)
-    return table if isinstance(table, SymbolTable) else None
-
-
-def load(kernel: Kernel) -> SymbolTable | NoSymbols:
-    """The symbol table of a kernel, from the cache where it is there.
-
-    Raises:
-        HostError: the cache cannot be written.
-    """
-    path = image_path(kernel)
-    if path is None:
-        return NoSymbols(f"no image of {kernel.label} is readable here")
-    stored = cached_path(kernel, path)
-    if (table := _cached(stored)) is not None:
-        return table
-    made = from_image(path.read_bytes())
-    if isinstance(made, SymbolTable):
-        cache.write_atomically(stored, msgspec.msgpack.encode(made))
-    return made
+        return _proven(memory.open_image(data), _reading(source, read))
+    except memory.ImageError as error:
+        return NoSymbols(str(error))

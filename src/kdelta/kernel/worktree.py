@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kdelta.errors import HostError, UserError
 from kdelta.kernel.patch import File
-from kdelta.kernel.progress import Progress
+from kdelta.model.progress import Progress
 
 _ABSENT = "absent"  # suffix in originals/ of a path that the base does not have
 

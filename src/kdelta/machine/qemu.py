@@ -85,7 +85,7 @@ def _exact(guest: GuestSpec) -> list[str]:
             plugin += f",sites={_escape(guest.hold_sites)},holds={_escape(guest.path('holds'))}"
         words += ["-plugin", plugin]
     if guest.arch == "x86_64":
-        words += ["-device", "pvpanic", "-action", "panic=pause"]
+        words += ["-device", "ib700", "-action", "watchdog=pause"]
     if guest.snapshot_save or guest.incoming_fd is not None:
         words += ["-qmp", f"unix:{_escape(guest.path('qmp.sock'))},server=on,wait=off"]
     if guest.incoming_fd is not None:

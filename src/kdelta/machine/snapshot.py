@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Booted, settled guests kept on disk and brought back to life, so that one boot serves many exact runs.
 
-The guest pauses itself (pvpanic), its state is migrated to a file, and later runs start from ``-incoming``. The file's
-name is a digest of everything that made it: image, command line, payload, QEMU and its arguments. A snapshot made by
-anything else has another name; a damaged one fails its checksum and is made anew.
+The guest has itself paused while it is idle (guest/init_snapshot.c), its state is migrated to a file, and later runs
+start from ``-incoming``. The file's name is a digest of everything that made it: image, command line, payload, QEMU and
+its arguments. A snapshot made by anything else has another name; a damaged one fails its checksum and is made anew.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kdelta.machine import boot, process, qemu
 from kdelta.machine.options import GuestSpec
 from kdelta.machine.qmp import Monitor
 
-_PAUSED = frozenset({"GUEST_PANICKED", "STOP"})
+_PAUSED = frozenset({"STOP"})
 _ENDED = frozenset({"SHUTDOWN"})
 _TRAILER = b"KDSNAP01"
 

@@ -4,6 +4,7 @@
 from kdelta.model.experiment import Annotations, Experiment, ExperimentResult, Gap, Refuted, Search
 from kdelta.model.nouns import (
     EXACT_COUNTERS,
+    GRAVEST_FIRST,
     Arch,
     BootResult,
     Case,
@@ -25,9 +26,11 @@ from kdelta.model.nouns import (
     Word,
 )
 from kdelta.model.plans import PatchRef, Plan
+from kdelta.model.progress import Progress, Quiet
 
 __all__ = [
     "EXACT_COUNTERS",
+    "GRAVEST_FIRST",
     "Annotations",
     "Arch",
     "BootResult",
@@ -48,6 +51,8 @@ __all__ = [
     "Plan",
     "PlannedBoot",
     "Profile",
+    "Progress",
+    "Quiet",
     "Refuted",
     "RunResult",
     "Search",

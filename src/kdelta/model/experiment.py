@@ -46,6 +46,7 @@ class Annotations(Struct, frozen=True, kw_only=True):
     notes: tuple[Warn, ...] = ()
     compilers: tuple[str, ...] = ()  # of each kernel; "" where it is not known
     gaps: tuple[Gap, ...] = ()
+    nameless: dict[str, str] = field(default_factory=dict)  # kernel label -> why its functions have no names
     followed_by: str = ""  # the experiment that decides what this one left open
     search: Search = Search()
 

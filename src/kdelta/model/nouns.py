@@ -17,6 +17,7 @@ Arch = Literal["x86_64", "arm64"]
 Cgroup = Literal["root", "child"]
 Mitigations = Literal["default", "off"]
 State = Literal["ok", "lost", "panicked", "hung", "unsupported", "failed"]
+GRAVEST_FIRST: tuple[State, ...] = ("panicked", "hung", "lost", "failed", "unsupported")
 Word = Literal["improved", "regressed", "same", "inconclusive"]
 
 # The exact cost vector, in the order of the plugin's columns. "user_instructions" is derived.

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A measurement held against the claims of a recipe. Pure; docs/reference/recipes.md.
 
-The rule: a claim is reproduced when what was measured has its sign and its order of size. The size of a change is the
-logarithm of its ratio, so that +100 % and -50 % are one size; the factor allowed is the recipe's ``within``. Exact mode
-counts instructions where most claims speak of time, so there the rule says nothing about time.
+A claim is judged by figures of its own kind. A claim in time is *reproduced* when the measured time has its sign, its
+size within a factor of two, and an interval that is compatible with it; counts can only agree in direction, and never
+refute it: 65,536 more locked operations were +12 % in time and +1 % in instructions. The size of a change is the
+logarithm of its ratio, so that +100 % and -50 % are one size. What has no verdict refutes nothing.
 """
 
 from __future__ import annotations
@@ -14,23 +15,39 @@ from typing import Literal
 from msgspec import Struct
 
 from kdelta.model import State, Word
-from kdelta.spec.recipes import Claim, Recipe, published_percent
+from kdelta.spec.recipes import Claim, Recipe, in_time, published_percent
 from kdelta.units import Better
 
-Call = Literal["reproduced", "not reproduced", "opposite", "not measurable here"]
-CALLS: tuple[Call, ...] = ("reproduced", "not reproduced", "opposite", "not measurable here")
+Call = Literal["reproduced", "same direction", "not reproduced", "opposite", "not measurable here"]
+CALLS: tuple[Call, ...] = ("reproduced", "same direction", "not reproduced", "opposite", "not measurable here")
 _GONE = 0.1  # of its share before: what is left of a function that a claim says vanishes
 _TINY = 1e-9
 
 
+class Column(Struct, frozen=True, kw_only=True):
+    """One count beside a claim in time: its change and the verdict on it. Lower is better."""
+
+    name: str
+    percent: float | None
+    verdict: Word | None
+
+
 class Measured(Struct, frozen=True, kw_only=True):
-    """What was measured for a claim; ``verdict`` None where none is made (shares, cases of one kernel)."""
+    """What was measured for a claim.
+
+    ``verdict`` is null where the data support none. ``interval_percent`` is of the change, as the verdict has it.
+    ``counts``: exact mode; before and after are counts, which stand for a claim in time only by their direction, each
+    with its verdict in ``columns``.
+    """
 
     before: float | None
     after: float | None
     unit: str
     better: Better = "lower"
     verdict: Word | None = None
+    interval_percent: tuple[float, float] | None = None
+    counts: bool = False
+    columns: tuple[Column, ...] = ()
     state: State = "ok"
     why: str = ""
 
@@ -59,26 +76,61 @@ def _cost(before: float, after: float, better: Better) -> float:
 
 def judge(claim: Claim, recipe: Recipe, measured: Measured) -> Answer:
     """Hold a measurement against its claim."""
+    call, why = _judged(claim, recipe, measured)
+    return Answer(claim=claim, call=call, why=why, measured=measured)
+
+
+def _judged(claim: Claim, recipe: Recipe, measured: Measured) -> tuple[Call, str]:
     before, after = measured.before, measured.after
     if measured.state != "ok" or before is None or after is None:
-        return Answer(
-            claim=claim, call="not measurable here", why=measured.why or f"the guests were {measured.state}",
-            measured=measured,
-        )  # fmt: skip
-    if measured.verdict == "inconclusive":
-        return Answer(claim=claim, call="not measurable here", why=measured.why or "inconclusive", measured=measured)
-    call: Call
+        return "not measurable here", measured.why or f"the guests were {measured.state}"
     if claim.selftests:
-        call, why = ("not reproduced", measured.why) if after > before else ("reproduced", "no test is worse")
-    elif claim.same:
-        call, why = _judge_same(claim, measured, before, after)
-    elif claim.before == 0 and claim.percent is None:
-        call, why = _judge_added(claim, recipe.factor(claim), before, after)
-    elif claim.after == 0:
-        call, why = _judge_gone(before, after)
-    else:
-        call, why = _judge_ratio(claim, recipe.factor(claim), measured, before, after)
-    return Answer(claim=claim, call=call, why=why, measured=measured)
+        return ("not reproduced", measured.why) if after > before else ("reproduced", "no test is worse")
+    if measured.counts and in_time(claim):
+        return _by_counts(claim, measured)
+    if measured.verdict is None or measured.verdict == "inconclusive":
+        return "not measurable here", measured.why or measured.verdict or "too few boots for a verdict"
+    if claim.same:
+        return _judge_same(claim, measured, before, after)
+    if claim.before == 0 and claim.percent is None:
+        return _judge_added(claim, recipe.factor(claim), before, after)
+    if claim.after == 0:
+        return _judge_gone(before, after)
+    return _judge_ratio(claim, recipe.factor(claim), measured, before, after)
+
+
+def _carrying(claim: Claim, measured: Measured) -> list[Column]:
+    """The counts that move as the claim says; those that stay, for a claim that nothing changes."""
+    if claim.same:
+        return [column for column in measured.columns if column.verdict == "same"]
+    wanted = "regressed" if _claimed(claim) > 0 else "improved"
+    return [column for column in measured.columns if column.verdict == wanted]
+
+
+def _by_counts(claim: Claim, measured: Measured) -> tuple[Call, str]:
+    """A claim in time beside counts: the same direction, with what carries it, or nothing at all."""
+    shown = ", ".join(_column(column, claim) for column in measured.columns) or "no count was judged"
+    if _carrying(claim, measured):
+        carrying = ", ".join(column.name for column in _carrying(claim, measured))
+        return "same direction", f"carried by {carrying} ({shown}); time itself was not measured: add --timed"
+    return "not measurable here", f"the claim is in time, and counts do not show it ({shown}): add --timed"
+
+
+def _column(column: Column, claim: Claim) -> str:
+    change = "no percentage" if column.percent is None else f"{column.percent:+.2f} %"
+    word = "" if column.verdict in ("improved", "regressed") else f", {column.verdict or 'no verdict'}"
+    times = ""
+    if not word and not claim.same and column.percent is not None and column.percent > -100.0:
+        times = f", {math.log1p(column.percent / 100.0) / _claimed(claim):.2g} times the published size"
+    return f"{column.name} {change}{word}{times}"
+
+
+def _claimed(claim: Claim) -> float:
+    """The published change as a cost, a natural logarithm; one from zero counts as dearer."""
+    percent = published_percent(claim)
+    if percent is None or percent <= -100.0:
+        return 1.0 if percent is None else -1.0
+    return _cost(1.0, 1.0 + percent / 100.0, claim.better)
 
 
 def _judge_same(claim: Claim, measured: Measured, before: float, after: float) -> tuple[Call, str]:
@@ -115,24 +167,45 @@ def _judge_gone(before: float, after: float) -> tuple[Call, str]:
 
 
 def _judge_ratio(claim: Claim, factor: float, measured: Measured, before: float, after: float) -> tuple[Call, str]:
-    percent = published_percent(claim)
-    assert percent is not None
-    claimed = _cost(1.0, 1.0 + percent / 100.0, claim.better)
     if before <= 0 or after <= 0:
         return "not measurable here", "a figure of zero has no ratio"
-    found = _cost(before, after, measured.better)
+    claimed, found = _claimed(claim), _cost(before, after, measured.better)
     if measured.verdict == "same" or abs(found) <= _TINY:
-        return "not reproduced", "no difference beyond the noise floor"
+        return _no_difference(claim, measured)
     if (found > 0) != (claimed > 0):
         return "opposite", f"published as {_word(claimed)}, measured as {_word(found)}"
-    return _by_size(found / claimed, factor)
+    return _by_size(found / claimed, factor, _compatible(claim, measured))
 
 
-def _by_size(times: float, factor: float) -> tuple[Call, str]:
+def _no_difference(claim: Claim, measured: Measured) -> tuple[Call, str]:
+    """``same`` refutes what its interval leaves out; a smaller claim it could not have seen."""
+    percent, interval = published_percent(claim), measured.interval_percent
+    if percent is None or interval is None or not _same_scale(claim, measured):
+        return "not reproduced", "no difference beyond the noise floor"
+    if interval[0] <= percent <= interval[1]:
+        return "not measurable here", f"{percent:+.2g} % lies within the interval of what was measured as the same"
+    return "not reproduced", "no difference beyond the noise floor"
+
+
+def _same_scale(claim: Claim, measured: Measured) -> bool:
+    return claim.better == measured.better
+
+
+def _compatible(claim: Claim, measured: Measured) -> bool:
+    """Whether the published interval and the measured one have a value in common; True where either is missing."""
+    published, found = claim.interval_percent, measured.interval_percent
+    if published is None or found is None or not _same_scale(claim, measured):
+        return True
+    return published[0] <= found[1] and found[0] <= published[1]
+
+
+def _by_size(times: float, factor: float, compatible: bool = True) -> tuple[Call, str]:
     text = f"same sign, {times:.2g} times the published size"
-    if 1.0 / factor <= times <= factor:
-        return "reproduced", f"{text} (allowed: a factor of {factor:g})"
-    return "not reproduced", f"{text}, which is beyond a factor of {factor:g}"
+    if not 1.0 / factor <= times <= factor:
+        return "same direction", f"{text}, which is beyond a factor of {factor:g}"
+    if not compatible:
+        return "same direction", f"{text}, but the intervals have no value in common"
+    return "reproduced", f"{text} (allowed: a factor of {factor:g})"
 
 
 def _word(cost: float) -> str:

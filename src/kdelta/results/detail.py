@@ -23,7 +23,8 @@ from kdelta.results.types import (
     Scaling,
     ScalingLine,
 )
-from kdelta.stats import legacy
+from kdelta.spec.workloads import TASK_KNOBS
+from kdelta.stats import estimators
 from kdelta.store.rows import Number
 from kdelta.store.store import Store
 
@@ -98,9 +99,6 @@ def functions(
     return tuple(found)
 
 
-_TASK_KNOBS = ("tasks", "writers")
-
-
 def scaling(experiment: Experiment, results: Sequence[CellResult]) -> tuple[Scaling, ...]:
     """Curves over the number of tasks, where an experiment has several cases that differ in it alone."""
     groups: dict[tuple[object, ...], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
@@ -108,7 +106,7 @@ def scaling(experiment: Experiment, results: Sequence[CellResult]) -> tuple[Scal
     for row in results:
         if not row.primary or row.state != "ok":
             continue
-        knob = next((k for k in _TASK_KNOBS if k in row.params), None)
+        knob = next((k for k in TASK_KNOBS if k in row.params), None)
         if knob is None:
             continue
         rest = tuple(sorted((k, v) for k, v in row.params.items() if k != knob))
@@ -141,9 +139,10 @@ def legacy_views(
                 continue
             samples = _samples(experiment, store, row)
             if all(samples):
-                call = legacy.RULES[view](*samples)
-                lines.append(f"{row.case}, {row.patched_label}: {call.text}: {call.call}")
-        found.append(LegacyView(name=view, lines=tuple(lines)))  # type: ignore[arg-type]
+                call = estimators.estimate(view, *samples)
+                told = "".join(f" ({warning.text})" for warning in call.warnings)
+                lines.append(f"{row.case}, {row.patched_label}: {call.text}: {call.call}{told}")
+        found.append(LegacyView(name=view, lines=tuple(lines)))
     return tuple(found)
 
 

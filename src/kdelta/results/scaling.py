@@ -12,10 +12,9 @@ from msgspec import Struct
 
 from kdelta.errors import UserError
 from kdelta.model import Case, Experiment
-from kdelta.spec.workloads import Workload, parse_case
+from kdelta.spec.workloads import TASK_KNOBS, Workload, parse_case
 from kdelta.store.store import Store
 
-KNOBS = ("tasks", "writers")  # what counts the tasks whose operations count
 _TASK = re.compile(r"^task\d+_ops_per_s$")
 _RANGE = re.compile(r"^(\d+)\.\.(\d+)$")
 MOST_TASKS = 1024
@@ -67,7 +66,7 @@ def grid(text: str, tasks: Iterable[int], catalogue: Mapping[str, Workload]) -> 
     """
     plain = parse_case(text, catalogue)
     workload = catalogue[plain[0].workload]
-    knob = next((k for k in KNOBS if k in workload.params), None)
+    knob = next((k for k in TASK_KNOBS if k in workload.params), None)
     if knob is None or not workload.multi_task:
         raise UserError(f"case {text!r}: {workload.name} has one task only; scaling needs one with tasks")
     if re.search(rf"[:,]\s*{knob}\s*=", text):
@@ -100,7 +99,7 @@ def points(experiment: Experiment, store: Store) -> tuple[Point, ...]:
 
 def _place(case: Case) -> tuple[str, int]:
     """(The case's name without its number of tasks, that number)."""
-    knob = next(k for k in KNOBS if k in case.params)
+    knob = next(k for k in TASK_KNOBS if k in case.params)
     name = re.sub(rf"([:,]){knob}=\d+(,|(?= )|$)", lambda m: m[1] if m[2] == "," else "", case.name)
     return name, int(case.params[knob])
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Numbers of many versions -> sweeps: a figure per version, the steps between them, and the functions behind a step.
 
-Exact counts: every change between measured neighbours that leaves the floor is a step. Times: the permutation steps
-of stats.steps over boot medians in blocks. A version without a figure is a gap with its state, and the version after
-it is compared with the one before. An absent version (see results/versions.py) is a gap too.
+Exact counts: a change between measured neighbours that the verdict engine calls and that exceeds the case's floor is a
+step. Times: the permutation steps of stats.steps over boot medians in blocks. A version without a figure is a gap with
+its state, and the version after it is compared with the one before. An absent version (see results/versions.py) is a
+gap too.
 """
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdelta import verdict
-from kdelta.attribution import because
-from kdelta.model import Experiment, FunctionDelta, Gap, Metric, Mitigations, Profile, State, Word
+from kdelta.model import GRAVEST_FIRST, CellResult, Experiment, Gap, Metric, Mitigations, Profile, State, Word
+from kdelta.results.explain import between
 from kdelta.results.types import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
 from kdelta.results.versions import Version, versions_of
-from kdelta.stats import exact
 from kdelta.stats.paired import MIN_PAIRS
 from kdelta.stats.steps import find_steps
 from kdelta.units import Better
@@ -29,10 +30,7 @@ from kdelta.verdict.judge import floor_of
 from kdelta.verdict.pairing import Observation, measured, values_of
 
 Floats = NDArray[np.float64]
-Profiles = Mapping[tuple[int, str], Mapping[int, Profile]]  # [case, mitigations][kernel]
-
-BECAUSE_KEPT = 12
-_GRAVEST: tuple[State, ...] = ("panicked", "hung", "lost", "failed", "unsupported")
+Seeds = Mapping[tuple[int, str], Mapping[int, Sequence[Profile]]]  # [case, mitigations][kernel] -> one a seed
 
 
 def sweeps(
@@ -40,7 +38,7 @@ def sweeps(
     data: Sequence[verdict.CellData],
     floors: Mapping[str, float],
     metrics: Mapping[str, tuple[Metric, ...]],
-    chosen: Profiles,
+    seeds: Seeds,
 ) -> tuple[Sweep, ...]:
     """One sweep per case, mitigations and deciding metric, kernels in the order of the experiment.
 
@@ -49,12 +47,14 @@ def sweeps(
         data: the boots of all kernels, as the verdict engine takes them.
         floors: noise floors in percent, by ``CASE/METRIC`` or ``CASE``.
         metrics: the metrics of each workload by its name.
-        chosen: the profile that speaks for a kernel, for the because of exact steps.
+        seeds: the profiles of each kernel, one a seed, for the because of exact steps.
     """
     table: dict[tuple[int, Mitigations, str], dict[int, tuple[Observation, ...]]] = defaultdict(dict)
     for cell in data:
         table[cell.case, cell.mitigations, cell.metric][cell.kernel] = cell.boots
     versions, found = versions_of(experiment), []
+    labels = [kernel.label for kernel in experiment.kernels]
+    neighbours = verdict.adjacent(experiment, data, floors, metrics) if experiment.mode == "exact" else ()
     for index, case in enumerate(experiment.cases):
         for mitigations in experiment.mitigations:
             for metric in metrics.get(case.workload, ()):
@@ -63,11 +63,15 @@ def sweeps(
                     continue
                 name = CellName(case=case.name, metric=metric.name, cgroup=case.cgroup, mitigations=mitigations)
                 if experiment.mode == "exact":
+                    this = (case.name, mitigations, metric.name)
+                    cells = [c for c in neighbours if (c.case, c.mitigations, c.metric) == this]
                     floor = floor_of(floors, case.name, metric.name) or 0.0
-                    steps = _exact_steps(experiment, boots, metric.better, floor, chosen.get((index, mitigations), {}))
+                    steps = _exact_steps(cells, labels, floor, seeds.get((index, mitigations), {}))
+                    unseen = _undecided(cells, labels)
                 else:
                     steps = _timed_steps(experiment, boots, metric.better, name)
-                points = _points(versions, boots, _unseen(experiment, boots))
+                    unseen = _unseen(experiment, boots)
+                points = _points(versions, boots, unseen)
                 found.append(Sweep(cell=name, unit=metric.unit, better=metric.better, points=points, steps=steps))
     return tuple(found)
 
@@ -99,7 +103,7 @@ def _point(label: str, boots: Sequence[Observation], unseen: str) -> SweepPoint:
     if measured(boots):
         return SweepPoint(kernel=label, value=float(np.median(values_of(boots))), why=unseen)
     states = {boot.state for boot in boots}
-    state: State = next((s for s in _GRAVEST if s in states), "lost")
+    state: State = next((s for s in GRAVEST_FIRST if s in states), "lost")
     why = next((boot.why for boot in boots if boot.state == state and boot.why), "" if boots else "not booted yet")
     return SweepPoint(kernel=label, value=None, state=state, why=why)
 
@@ -111,70 +115,48 @@ def _present(experiment: Experiment, boots: Mapping[int, tuple[Observation, ...]
 def _unseen(experiment: Experiment, boots: Mapping[int, tuple[Observation, ...]]) -> dict[int, str]:
     """Why no step could be seen at a measured version, whatever its figure, by kernel. The first has none before it."""
     present = _present(experiment, boots)
-    if experiment.mode == "exact":
-        seeds = {k: values_of(boots[k]).size for k in present}
-        pairs = {first: min(seeds[last], seeds[first]) for last, first in pairwise(present)}
-        return {
-            k: f"{n} of the {exact.MIN_SEEDS} seeds that a step needs" for k, n in pairs.items() if n < exact.MIN_SEEDS
-        }
     blocks = _shared_blocks(_matrix(boots, present)) if present else 0
     if blocks >= MIN_PAIRS:
         return {}
     return dict.fromkeys(present[1:], f"{blocks} of the {MIN_PAIRS} blocks that a step needs")
 
 
+def _undecided(cells: Sequence[CellResult], labels: Sequence[str]) -> dict[int, str]:
+    """Why nothing could be said of the step to a version, by kernel."""
+    found = {}
+    for cell in cells:
+        if cell.state == "ok" and cell.verdict in (None, "inconclusive"):
+            seen = f"only a step of {cell.detectable_percent:.1f} % could be seen" if cell.detectable_percent else ""
+            text = seen or next((warning.text for warning in cell.warnings), "undecided")
+            found[labels.index(cell.patched_label)] = text
+    return found
+
+
 def _word(rises: bool, better: Better) -> Word:
     return "improved" if rises == (better == "higher") else "regressed"
 
 
-def leaves_floor(before: Floats, after: Floats, floor_percent: float) -> exact.ExactLook | None:
-    """The look at two sets of exact counts where they differ by more than the floor and the seeds' spread, else None.
-
-    Counts of fewer than two seeds have no spread, so nothing can be said of them.
-    """
-    if min(before.size, after.size) < exact.MIN_SEEDS:
-        return None
-    look = exact.look(before, after, floor_percent, floor_percent)
-    if look.call not in ("higher", "lower"):
-        return None
-    limit = max(floor_percent, look.spread)
-    low, high = sorted((look.baseline, look.patched))
-    return look if high > low * (1.0 + limit / 100.0) else None
-
-
-def explained(before: Profile | None, after: Profile | None, effect: float) -> tuple[tuple[FunctionDelta, ...], str]:
-    """The functions that differ between two profiles, and one line about them; nothing where one is missing."""
-    if before is None or after is None:
-        return (), ""
-    if not all(any(not name.startswith("[") for name in profile.functions) for profile in (before, after)):
-        return (), ""
-    deltas = tuple(d for d in because.differences(before, after) if d.delta)
-    return deltas[:BECAUSE_KEPT], because.because_text(deltas, effect)
-
-
 def _exact_steps(
-    experiment: Experiment,
-    boots: Mapping[int, tuple[Observation, ...]],
-    better: Better,
-    floor: float,
-    chosen: Mapping[int, Profile],
+    cells: Sequence[CellResult], labels: Sequence[str], floor: float, seeds: Mapping[int, Sequence[Profile]]
 ) -> tuple[SweepStep, ...]:
-    present = _present(experiment, boots)
+    """The changes between neighbours that the verdict engine calls, and that exceed the case's floor."""
     found = []
-    for last, first in pairwise(present):
-        look = leaves_floor(values_of(boots[last]), values_of(boots[first]), floor)
-        if look is None:
+    for cell in cells:
+        if cell.verdict not in ("improved", "regressed") or cell.baseline is None or cell.patched is None:
             continue
-        effect = look.effect if look.effect is not None else float("inf")
-        functions, text = explained(chosen.get(last), chosen.get(first), effect)
+        effect = math.inf if cell.effect_percent is None else cell.effect_percent
+        if abs(effect) <= floor:
+            continue
+        last, first = labels.index(cell.baseline_label), labels.index(cell.patched_label)
+        functions, text = between(seeds.get(last, ()), seeds.get(first, ()), effect)
         found.append(
             SweepStep(
-                last=experiment.kernels[last].label,
-                first=experiment.kernels[first].label,
-                baseline=look.baseline,
-                patched=look.patched,
+                last=cell.baseline_label,
+                first=cell.patched_label,
+                baseline=cell.baseline,
+                patched=cell.patched,
                 effect_percent=effect,
-                verdict=_word(look.call == "higher", better),
+                verdict=cell.verdict,
                 because=functions,
                 because_text=text,
             )

@@ -6,14 +6,10 @@ Cells are named as in ``model.CellResult``: case, cgroup, mitigations and metric
 
 from __future__ import annotations
 
-from typing import Literal
-
 from msgspec import Struct
 
 from kdelta.model import Cgroup, FunctionDelta, Mitigations, State, Word
 from kdelta.units import Better
-
-ViewName = Literal["kbest", "lkp", "fastpath", "benchstat"]
 
 
 class CellName(Struct, frozen=True, kw_only=True):
@@ -121,7 +117,7 @@ class Scaling(Struct, frozen=True, kw_only=True):
 class LegacyView(Struct, frozen=True, kw_only=True):
     """The same samples by another tool's rule: lines to print as they are. Never decides."""
 
-    name: ViewName
+    name: str
     lines: tuple[str, ...]
 
 

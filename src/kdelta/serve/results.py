@@ -8,7 +8,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from kdelta.model import Experiment, ExperimentResult
-from kdelta.results import answer
+from kdelta.results import answer, cells
 from kdelta.results.types import Detail
 from kdelta.store.store import Store
 
@@ -51,6 +51,6 @@ class Results:
             return kept[1], kept[2]
 
     def _stamp(self, experiment: Experiment) -> _Stamp:
-        floors = answer.floors_of(experiment, self._store)
+        floors = cells.floors_of(experiment, self._store)
         boots, looks = len(self._store.done(experiment.id)), len(self._store.looks(experiment.id))
         return _Stamp(experiment, boots, looks, floors)

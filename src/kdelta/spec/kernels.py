@@ -3,15 +3,14 @@
 
 [NAME=]SOURCE[,cmdline="..."][,config=FRAGMENT][,arch=arm64]
 
-SOURCE  running | PATH | deb:FILE | debian:VERSION[/FLAVOUR] | debian:FIRST..LAST[/FLAVOUR]
-        | src:TREE[@REF][+PATCH|-PATCH...] | src:debian:VERSION[+PATCH|-PATCH...]
+What a SOURCE may look like is said by the files of ``kernel/sources``, one for each kind. Texts may be hostile: they
+are bounded, and every pattern takes time in proportion to what it reads.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from typing import Literal
 
 from msgspec import Struct
 
@@ -19,28 +18,18 @@ from kdelta.errors import UserError
 from kdelta.model import Arch
 from kdelta.model import PatchRef as PatchRef
 
-Kind = Literal["running", "image", "deb", "debian", "range", "src", "src-debian"]
-
+MAX_CHARS = 16_384
 _LABEL = re.compile(r"^([A-Za-z0-9][A-Za-z0-9_.@%-]{0,63})=(?=\S)")
-_VERSION = re.compile(r"^\d+\.\d+(\.\d+)?([-~+][A-Za-z0-9.+~-]+)*$")
-_FLAVOUR = re.compile(r"^[a-z0-9][a-z0-9-]*$")
-# A "-" takes a patch out where it cannot be part of a name: after a patch's ending, before ./ or /, or written "+-".
-_PATCH_SIGN = re.compile(r"(\+-?|(?<=\.patch)-|(?<=\.mbox)-|(?<=\.diff)-|(?<=\.eml)-|(?<=\.txt)-|-(?=\.{0,2}/))")
-_DEBIAN_SOURCE = re.compile(r"^(debian:\d+\.\d+(?:\.\d+)?)-(?=\S)")
+_VERSION = re.compile(r"^\d{1,5}\.\d{1,5}(\.\d{1,5})?([-~+][A-Za-z0-9.+~-]{1,100})?$", re.ASCII)
 _OPTIONS = ("cmdline", "config", "arch")
 _ARCHES: dict[str, Arch] = {"x86_64": "x86_64", "amd64": "x86_64", "arm64": "arm64", "aarch64": "arm64"}
-
-FORMS = (
-    "running, a path to an image, deb:FILE, debian:VERSION[/FLAVOUR], debian:FIRST..LAST, "
-    "src:TREE[@REF][+PATCH], src:debian:VERSION[+PATCH]"
-)
 
 
 class KernelSpec(Struct, frozen=True, kw_only=True):
     """A kernel as named by a user, parsed. ``target`` is a path, a version or a tree, by ``kind``."""
 
     text: str
-    kind: Kind
+    kind: str  # of those that the files of kernel/sources know
     target: str = ""
     last: str = ""  # end of a range
     flavour: str = ""  # "" = the generic one
@@ -50,6 +39,11 @@ class KernelSpec(Struct, frozen=True, kw_only=True):
     config: str = ""
     arch: Arch = "x86_64"
     label: str = ""
+
+    @property
+    def is_range(self) -> bool:
+        """Whether it names several kernels."""
+        return bool(self.last)
 
 
 def _split_options(text: str) -> tuple[str, dict[str, str]]:
@@ -71,97 +65,47 @@ def _split_options(text: str) -> tuple[str, dict[str, str]]:
     return source, options
 
 
-def _version(text: str, version: str) -> str:
-    if not _VERSION.match(version):
-        raise UserError(f"kernel {text!r}: {version!r} is not a version such as 6.12 or 6.12.43")
-    return version
-
-
-def _debian(text: str, body: str) -> dict[str, object]:
-    version, slash, flavour = body.partition("/")
-    if slash and not _FLAVOUR.match(flavour):
-        raise UserError(f"kernel {text!r}: {flavour!r} is not a flavour such as cloud or rt")
-    if ".." in version:
-        first, _, last = version.partition("..")
-        return {"kind": "range", "target": _version(text, first), "last": _version(text, last), "flavour": flavour}
-    return {"kind": "debian", "target": _version(text, version), "flavour": flavour}
-
-
-def _patches(body: str) -> tuple[str, tuple[PatchRef, ...]]:
-    pieces = _PATCH_SIGN.split(_DEBIAN_SOURCE.sub(r"\1+-", body))
-    refs = tuple(PatchRef(path, sign.endswith("-")) for sign, path in zip(pieces[1::2], pieces[2::2], strict=True))
-    return pieces[0], refs
-
-
-def _source(text: str, body: str) -> dict[str, object]:
-    tree, patches = _patches(body)
-    if any(not patch.path for patch in patches):
-        raise UserError(f"kernel {text!r}: a patch's name is missing after + or -")
-    if tree.startswith("debian:"):
-        return {"kind": "src-debian", "target": _version(text, tree.removeprefix("debian:")), "patches": patches}
-    tree, _, ref = tree.partition("@")
-    if not tree:
-        raise UserError(f"kernel {text!r}: src: needs a tree, as in src:./linux@mybranch")
-    if ref.startswith("-"):
-        raise UserError(f"kernel {text!r}: {ref!r} cannot be a git ref")
-    return {"kind": "src", "target": tree, "ref": ref, "patches": patches}
-
-
-def _fields(text: str, source: str) -> dict[str, object]:
-    scheme, colon, body = source.partition(":")
-    if source == "running":
-        return {"kind": "running"}
-    if colon and scheme in ("deb", "debian", "src"):
-        if not body:
-            raise UserError(f"kernel {text!r}: nothing after {scheme}:")
-        if scheme == "deb":
-            return {"kind": "deb", "target": body}
-        return _debian(text, body) if scheme == "debian" else _source(text, body)
-    if not source or (colon and "/" not in scheme):
-        raise UserError(f"kernel {text!r}: not a kernel; forms: {FORMS}")
-    return {"kind": "image", "target": source}
-
-
-def parse_kernel(text: str) -> KernelSpec:
-    """Parse one kernel name.
+def version(text: str, wanted: str) -> str:
+    """``wanted`` where it is a kernel's version; ``text`` is for the message.
 
     Raises:
-        UserError: the text fits no form of the grammar.
+        UserError: it is none.
+    """
+    if not _VERSION.match(wanted):
+        raise UserError(f"kernel {text!r}: {wanted!r} is not a version such as 6.12 or 6.12.43")
+    return wanted
+
+
+def split(text: str) -> tuple[KernelSpec, str]:
+    """The options and label of a kernel's name as a spec without a kind, and its SOURCE.
+
+    Raises:
+        UserError: control characters, too long a name, an unknown option.
     """
     if "\0" in text or "\n" in text:
-        raise UserError(f"kernel {text!r}: control characters are not allowed")
-    label = ""
-    rest = text
+        raise UserError(f"kernel {text[:200]!r}: control characters are not allowed")
+    if len(text) > MAX_CHARS:
+        raise UserError(f"kernel {text[:60]!r}...: its name has {len(text)} characters, more than {MAX_CHARS}")
+    label, rest = "", text
     if match := _LABEL.match(text):
         label, rest = match.group(1), text[match.end() :]
     source, options = _split_options(rest)
     arch = options.get("arch", "x86_64")
     if arch not in _ARCHES:
         raise UserError(f"kernel {text!r}: unknown arch {arch!r}; one of {', '.join(_ARCHES)}")
-    fields = _fields(text, source)
-    return KernelSpec(
+    bare = KernelSpec(
         text=text,
+        kind="",
         label=label,
         arch=_ARCHES[arch],
         cmdline=options.get("cmdline", ""),
         config=options.get("config", ""),
-        **fields,  # type: ignore[arg-type]
     )
+    return bare, source
 
 
-def written(spec: KernelSpec) -> str:
-    """A text that ``parse_kernel`` reads as ``spec``; unlike ``spec.text`` also of one version out of a range."""
-    flavour = f"/{spec.flavour}" if spec.flavour else ""
-    patches = "".join(("+-" if patch.reverse else "+") + patch.path for patch in spec.patches)
-    source = {
-        "running": "running",
-        "image": spec.target,
-        "deb": f"deb:{spec.target}",
-        "debian": f"debian:{spec.target}{flavour}",
-        "range": f"debian:{spec.target}..{spec.last}{flavour}",
-        "src": f"src:{spec.target}{f'@{spec.ref}' if spec.ref else ''}{patches}",
-        "src-debian": f"src:debian:{spec.target}{patches}",
-    }[spec.kind]
+def joined(spec: KernelSpec, source: str) -> str:
+    """The inverse of ``split``: a kernel's name from its SOURCE and the options and label of ``spec``."""
     if any(sign in source for sign in ",='\""):  # they would end it, or begin an option or a label
         source = _quoted(source)
     given = {"cmdline": spec.cmdline, "config": spec.config, "arch": spec.arch if spec.arch != "x86_64" else ""}

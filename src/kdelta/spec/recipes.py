@@ -12,7 +12,7 @@ from kdelta.errors import UserError
 from kdelta.model import Arch, Mode
 from kdelta.units import Better
 
-Factor = Annotated[float, Meta(ge=1.0)]
+Factor = Annotated[float, Meta(ge=1.0, le=2.0)]
 
 
 class Kernels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,6 +42,7 @@ class Claim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     before: float | None = None
     after: float | None = None
     percent: float | None = None
+    interval_percent: tuple[float, float] | None = None  # of the change, where one was published
     unit: str = ""
     better: Better = "lower"
     same: bool = False  # the claim is that nothing changes
@@ -63,7 +64,7 @@ class Recipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     measured_on: str
     about: str = ""
     exact: str = ""  # what exact mode can and cannot say of it
-    within: Factor = 10.0
+    within: Factor = 2.0
     kernels: Kernels
     claims: Annotated[tuple[Claim, ...], Meta(min_length=1)]
 
@@ -128,6 +129,11 @@ def _complaint(claim: Claim) -> str:
     if claim.before is None or (claim.after is None and claim.before != 0):
         return "give before and after, or percent"
     return ""
+
+
+def in_time(claim: Claim) -> bool:
+    """Whether the claim is about time or rates, for which counts can only give a direction."""
+    return not (claim.function or claim.selftests or claim.unit.startswith("instructions"))
 
 
 def published_percent(claim: Claim) -> float | None:

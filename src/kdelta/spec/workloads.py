@@ -25,6 +25,7 @@ from kdelta.units import Better
 
 FIVE = ("pidfd_open", "path_lookup", "pipe", "fork_vmas", "thread_spawn")
 WIS_PREFIX = "wis/"
+TASK_KNOBS = ("tasks", "writers")  # what counts the tasks whose operations count
 # Keys of a job line that belong to the harness (ARCHITECTURE.md, Contract: jobs).
 RESERVED = frozenset(
     {"limit_ms", "warmup", "windows", "window_ms", "latency_ops", "reps", "ops", "cgroup", "batches", "pressure"}

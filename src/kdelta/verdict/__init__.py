@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Statistics and noise floor -> verdicts. Pure; never reads attribution."""
 
-from kdelta.verdict.judge import floor_of, gate_holm, judge, still_undecided
+from kdelta.verdict.correction import gate_holm
+from kdelta.verdict.judge import adjacent, floor_of, judge, still_undecided
 from kdelta.verdict.pairing import CellData, Observation
 
-__all__ = ["CellData", "Observation", "floor_of", "gate_holm", "judge", "still_undecided"]
+__all__ = ["CellData", "Observation", "adjacent", "floor_of", "gate_holm", "judge", "still_undecided"]

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kdelta.model import CellResult, Experiment, Metric, Mitigations, State, Warn
-from kdelta.stats import design, exact, multiplicity, paired, sequential, signed_rank
+from kdelta.model import GRAVEST_FIRST, CellResult, Experiment, Metric, Mitigations, State, Warn
+from kdelta.stats import counts, design, exact, paired, sequential, signed_rank
+from kdelta.verdict import work
+from kdelta.verdict.correction import corrected
 from kdelta.verdict.counts import counted
 from kdelta.verdict.pairing import (
     CellData,
@@ -28,9 +30,10 @@ from kdelta.verdict.pairing import (
     paired_blocks,
     values_of,
 )
-from kdelta.verdict.words import ALPHA, DELTA_PERCENT, GRID_PAIRS, below, cell_warnings, with_need, word
+from kdelta.verdict.words import ALPHA, DELTA_PERCENT, cell_warnings, with_need, word
 
 Floats = NDArray[np.float64]
+Table = Mapping[tuple[int, Mitigations, str, int], tuple[Observation, ...]]
 
 
 def floor_of(floors: Mapping[str, float], case: str, metric: str) -> float | None:
@@ -54,6 +57,45 @@ def judge(
 
     With a single kernel the rows are descriptive: its figure stands as baseline, and nothing is compared.
     """
+    return corrected(_cells(experiment, data, floors, metrics))
+
+
+def adjacent(
+    experiment: Experiment,
+    data: Sequence[CellData],
+    floors: Mapping[str, float],
+    metrics: Mapping[str, tuple[Metric, ...]],
+) -> tuple[CellResult, ...]:
+    """The deciding cells of every kernel against the measured one before it, corrected together; arguments as judge's.
+
+    A kernel without a figure for a case is stepped over.
+    """
+    found: list[CellResult] = []
+    for index, mitigations in product(range(len(experiment.cases)), experiment.mitigations):
+        case = experiment.cases[index]
+        mine = [d for d in data if (d.case, d.mitigations) == (index, mitigations)]
+        deciding = {m.name for m in metrics.get(case.workload, ()) if m.primary}
+        present = sorted({d.kernel for d in mine if d.metric in deciding and measured(d.boots)})
+        for pair in pairwise(present):
+            places = {kernel: place for place, kernel in enumerate(pair)}
+            two = replace(
+                experiment,
+                kernels=tuple(experiment.kernels[k] for k in pair),
+                cases=(case,),
+                mitigations=(mitigations,),
+            )
+            sides = [replace(d, case=0, kernel=places[d.kernel]) for d in mine if d.kernel in places]
+            found += [cell for cell in _cells(two, sides, floors, metrics) if cell.primary]
+    return corrected(found)
+
+
+def _cells(
+    experiment: Experiment,
+    data: Sequence[CellData],
+    floors: Mapping[str, float],
+    metrics: Mapping[str, tuple[Metric, ...]],
+) -> list[CellResult]:
+    """Every cell that has data, before correction for multiplicity."""
     table = {(d.case, d.mitigations, d.metric, d.kernel): d.boots for d in data}
     results: list[CellResult] = []
     others = range(1, len(experiment.kernels)) if len(experiment.kernels) > 1 else (0,)
@@ -63,8 +105,17 @@ def judge(
             b = table.get((case, mitigations, metric.name, kernel), ())
             if a or b:
                 floor = floor_of(floors, experiment.cases[case].name, metric.name)
-                results.append(_cell(experiment, case, mitigations, metric, kernel, a, b, floor))
-    return _corrected(results)
+                cell = _cell(experiment, case, mitigations, metric, kernel, a, b, floor)
+                if experiment.mode == "exact" and metric.name == work.INSTRUCTIONS and kernel:
+                    second = [_second_account(table, case, mitigations, k) for k in (0, kernel)]
+                    cell = work.both_accounts(cell, second[0], second[1], experiment.looks)
+                results.append(cell)
+    return results
+
+
+def _second_account(table: Table, case: int, mitigations: Mitigations, kernel: int) -> tuple[Observation, ...]:
+    names = (work.INSTRUCTIONS, work.EXECUTIONS, work.BYTES)
+    return work.per_word(*(table.get((case, mitigations, name, kernel), ()) for name in names))
 
 
 def _cell(
@@ -106,11 +157,8 @@ def _cell(
     if alone:
         return _alone(blank, a)
     if experiment.mode == "exact":
-        return counted(blank, a, b, metric)
+        return counted(blank, a, b, metric, experiment.looks)
     return _timed(blank, a, b, metric, experiment)
-
-
-_GRAVEST: tuple[State, ...] = ("panicked", "hung", "lost", "failed", "unsupported")
 
 
 def _unmeasured(
@@ -123,12 +171,12 @@ def _unmeasured(
         if measured(boots):
             continue
         states = {boot.state for boot in boots}
-        state: State = next((s for s in _GRAVEST if s in states), "lost")
+        state: State = next((s for s in GRAVEST_FIRST if s in states), "lost")
         why = next((boot.why for boot in boots if boot.state == state and boot.why), "" if boots else "no boot")
         missing.append((state, f"{label}: {state}" + (f": {why}" if why else "")))
     if not missing:
         return None
-    gravest = min((state for state, _ in missing), key=_GRAVEST.index)
+    gravest = min((state for state, _ in missing), key=GRAVEST_FIRST.index)
     return replace(blank, state=gravest, why="; ".join(dict.fromkeys(text for _, text in missing)))
 
 
@@ -136,14 +184,6 @@ def _alone(blank: CellResult, a: Sequence[Observation]) -> CellResult:
     """A single kernel: its figure and spread, compared with nothing."""
     values = values_of(a)
     return replace(blank, baseline=float(np.median(values)), extra={"spread_percent": exact.spread_percent(values)})
-
-
-def _differences(a: Floats, b: Floats) -> tuple[Floats, bool]:
-    """Log ratios; with values of 0 or less, differences relative to the mean level (False)."""
-    if min(a.min(), b.min()) > 0:
-        return np.log(b) - np.log(a), True
-    level = float(np.abs(np.concatenate([a, b])).mean())
-    return (b - a) / (level or 1.0), False
 
 
 def _timed(
@@ -165,7 +205,7 @@ def _timed(
         figures = replace(blank, baseline=float(np.median(values_of(a))), patched=float(np.median(values_of(b))))
         return replace(figures, effect_percent=ratio, warnings=warnings)
     values_a, values_b = values_of(used.a), values_of(used.b)
-    d, logs = _differences(values_a, values_b)
+    d, logs = counts.differences(values_a, values_b)
 
     def percent(x: float) -> float:
         return 100.0 * (float(np.expm1(x)) if logs else x)
@@ -222,49 +262,6 @@ def _design(used: Pairs, d: Floats, values_a: Floats, values_b: Floats) -> tuple
     return tuple(unique.values())
 
 
-def _withdrawn(result: CellResult, adjusted: float, cells: int) -> CellResult:
-    """A significant cell that the correction does not keep: same where its interval lies within delta all the same."""
-    text = f"significant alone, not among {cells} cells (Benjamini-Hochberg p = {adjusted:.3f})"
-    if result.extra["pairs"] < GRID_PAIRS:
-        text += f"; a grid needs {GRID_PAIRS} blocks or more"
-    warnings = (*(w for w in result.warnings if w.code != "below-delta"), Warn("multiplicity", text))
-    delta = result.extra["delta_percent"]
-    if result.interval_percent is not None and all(below(bound, delta) for bound in result.interval_percent):
-        return replace(result, verdict="same", warnings=warnings)
-    return with_need(replace(result, verdict="inconclusive", warnings=warnings))
-
-
-def _corrected(results: list[CellResult]) -> tuple[CellResult, ...]:
-    """Benjamini-Hochberg over the primary cells, and over the others, each a family of its own."""
-    out = list(results)
-    for primary in (True, False):
-        family = [i for i, r in enumerate(results) if r.primary == primary and r.p_value is not None]
-        adjusted = multiplicity.benjamini_hochberg([results[i].p_value or 0.0 for i in family])
-        for index, q in zip(family, adjusted, strict=True):
-            if results[index].verdict in ("improved", "regressed") and q > ALPHA:
-                out[index] = _withdrawn(results[index], float(q), len(family))
-    return tuple(out)
-
-
-def gate_holm(
-    results: Sequence[CellResult], alpha: float = ALPHA, delta_percent: float = 0.0
-) -> tuple[CellResult, ...]:
-    """The regressions that close a gate: primary cells that Holm keeps at ``alpha``, worse by over ``delta_percent``.
-
-    Exact verdicts without noise are facts and need no correction.
-    """
-    family = [r for r in results if r.primary and r.p_value is not None]
-    adjusted = dict(zip(map(id, family), multiplicity.holm([r.p_value or 0.0 for r in family]), strict=True))
-    return tuple(
-        r
-        for r in results
-        if r.primary
-        and r.verdict == "regressed"
-        and adjusted.get(id(r), 0.0) <= alpha
-        and (r.effect_percent is None or abs(r.effect_percent) > delta_percent)
-    )
-
-
 def still_undecided(
     experiment: Experiment,
     data: Sequence[CellData],
@@ -290,7 +287,7 @@ def still_undecided(
 
 
 def _decided(result: CellResult, precision: float | None) -> bool:
-    if result.state != "ok" or any(warning.code in ("tail", "legacy") for warning in result.warnings):
+    if result.state != "ok" or any(warning.code in ("tail", "legacy", work.MIXED) for warning in result.warnings):
         return True  # more blocks cannot give it a verdict
     if precision is not None:
         interval = result.interval_percent

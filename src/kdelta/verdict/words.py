@@ -44,13 +44,17 @@ def below_delta(delta: float) -> Warn:
     return Warn("below-delta", f"significant, but below delta ({delta:g} %)")
 
 
-def cell_warnings(look: paired.Look, called: Word, delta: float, limit: float, logs: bool) -> tuple[Warn, ...]:
-    """What a look carries with it: a small effect, a disagreeing cross-check, figures without logarithms."""
+def shared_warnings(agrees: bool, logs: bool) -> tuple[Warn, ...]:
+    """What a look over pairs carries with it: a disagreeing cross-check, figures without logarithms."""
     found: list[Warn] = []
-    if called in ("improved", "regressed") and abs(float(look.effect)) < limit:
-        found.append(below_delta(delta))
-    if not bool(look.agrees):
+    if not agrees:
         found.append(Warn("cross-check", "a paired t interval disagrees: the differences are skewed or hold outliers"))
     if not logs:
         found.append(Warn("zeros", "figures of 0 or less: percentages are relative to the mean level"))
     return tuple(found)
+
+
+def cell_warnings(look: paired.Look, called: Word, delta: float, limit: float, logs: bool) -> tuple[Warn, ...]:
+    """The warnings of a look at times; a small effect comes first."""
+    small = called in ("improved", "regressed") and abs(float(look.effect)) < limit
+    return (*((below_delta(delta),) if small else ()), *shared_warnings(bool(look.agrees), logs))

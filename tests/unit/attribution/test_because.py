@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.attribution.because import because_text, cumulative_shares, differences
+from kdelta.attribution.because import because_text, cumulative_shares, differences, significant
 from kdelta.attribution.profiles import kernel_vector
 
 # access(2) from 6.18 to 7.0, FEASIBILITY.md
@@ -119,3 +119,14 @@ def test_small_effects_and_missing_ones_are_written_plainly() -> None:
     assert because_text(deltas, -0.3) == "-0.3 %: f -0.3"
     assert because_text(deltas, None) == "f -0.3"
     assert because_text(deltas, math.nan) == "f -0.3"
+
+
+def test_a_function_that_varies_by_more_than_it_changed_explains_nothing() -> None:
+    before = [counts.profile({"steady": 100, "wild": 500}), counts.profile({"steady": 100, "wild": 560})]
+    after = [counts.profile({"steady": 110, "wild": 540}), counts.profile({"steady": 110, "wild": 590})]
+    deltas = differences(before[0], after[0])
+    assert {d.function for d in deltas} == {"steady", "wild"}
+    assert [d.function for d in significant(deltas, before, after)] == ["steady"]
+    gone = differences(before[0], counts.profile({"steady": 100}))
+    assert [d.function for d in significant(gone, before, [counts.profile({"steady": 100})] * 2)] == ["wild"]
+    assert significant(deltas, [], []) == deltas

@@ -194,3 +194,38 @@ def test_the_totals_add_up(make: Maker) -> None:
     assert names(made) == {"another"}
     assert made.total_after - made.total_before == sum(one.delta for one in made.functions)
     assert made.functions[0].note == "new"
+
+
+SPLIT = (
+    SOURCE
+    + """
+__attribute__((cold, noinline)) void fail(int);
+void fail(int a) { table[a & 63] = 7; }
+int checked(int a) { if (a > 60) { fail(a); fail(a + 1); } return table[a & 63] * 5; }
+"""
+)
+
+
+def parted(make: Maker, name: str, source: str = SPLIT) -> Image:
+    """An image in which the compiler's names of ``callee`` and ``small`` are those of parts of ``checked``."""
+    out = make.folder / f"image{make.count + 1}"
+    make(source)
+    rename = ["--redefine-sym", f"callee=checked{name}", "--redefine-sym", "pad=checked.cold"]
+    subprocess.run([f"{make.prefix}objcopy", *rename, str(out)], check=True)
+    return Image(out.read_bytes())
+
+
+def test_parts_are_one_function_and_their_numbers_say_nothing(make: Maker) -> None:
+    before, after = parted(make, ".isra.0"), parted(make, ".isra.3")
+    assert compare(before, after).identical
+    assert {"checked", "caller"} <= before.sources.keys() and "checked.cold" not in before.sources
+
+
+@pytest.mark.parametrize("spelt", ["checked", "checked.cold", "checked.isra.0", "checked.part.7"])
+def test_a_change_in_a_part_is_one_of_its_function_however_it_is_spelt(make: Maker, spelt: str) -> None:
+    before, after = parted(make, ".isra.0"), parted(make, ".isra.0", SPLIT.replace("a * 3", "a * 77"))
+    made = compare(before, after)
+    assert [one.name for one in made.functions] == ["checked"]
+    assert made.functions[0].size_before == sum(part.size for part in before.sources["checked"])
+    text = function_diff(before, after, spelt)
+    assert text.startswith("--- checked (") and "@@" in text

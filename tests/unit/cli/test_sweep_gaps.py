@@ -87,7 +87,7 @@ def figures(document: dict[str, Any]) -> dict[str, float | None]:
 def test_a_version_that_does_not_build_is_a_gap_and_is_tried_again(
     tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["--refs", "v6.8..v6.11", "--tree", str(tree)]
+    words = ["--refs", "v6.8..v6.11", "--tree", str(tree), "--seeds", "5"]
     document = swept(capsys, *words)
     assert figures(document) == {"v6.8": 3000.0, "v6.9": 3100.0, "v6.10": None, "v6.11": 3200.0}
     gap = document["points"][2]

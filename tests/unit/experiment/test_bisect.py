@@ -15,7 +15,19 @@ from kdelta.errors import HostError, UserError
 from kdelta.experiment import bisect, prepare, runner, templates
 from kdelta.kernel import history
 from kdelta.kernel.build import BuildError
-from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series, plans
+from kdelta.model import (
+    BootResult,
+    Case,
+    Effort,
+    Experiment,
+    Kernel,
+    PlannedBoot,
+    Profile,
+    Quiet,
+    RunResult,
+    Series,
+    plans,
+)
 from kdelta.spec import workloads
 from kdelta.spec.kernels import KernelSpec
 from kdelta.store.store import Store
@@ -26,12 +38,6 @@ CULPRIT = 11
 
 class Killed(BaseException):
     """What SIGKILL leaves behind: nothing is cleaned up."""
-
-
-class Voice:
-    def step(self, text: str, done: int | None = None, total: int | None = None) -> None: ...
-    def boots(self, done: int, planned: int, what: str) -> None: ...
-    def note(self, text: str) -> None: ...
 
 
 @pytest.fixture(scope="module")
@@ -115,14 +121,14 @@ class World:
 
     def start(self) -> str:
         plan = plans.Bisect(tree=str(self.tree), good=self.line[0], bad=self.line[-1], metric="instructions")
-        asked = templates.Asked(cases=(Case(workload="pipe"),))
+        asked = templates.Asked(cases=(Case(workload="pipe"),), effort=Effort(seeds=5))
         experiment = templates.created(templates.bisect(asked, "exact", plan), None, self.clock)
         self.store.create(experiment)
         return experiment.id
 
     def go_on(self, name: str) -> bisect.Answer:
         known = workloads.catalogue()
-        lab = bisect.Laboratory(self.store, name, known, Voice())
+        lab = bisect.Laboratory(self.store, name, known, Quiet())
         return bisect.bisect(lab, bisect.metric_of("exact", known["pipe"], None), self.clock)
 
 
@@ -144,7 +150,7 @@ def test_the_commit_is_named_and_confirmed_against_its_parent(world: World) -> N
     assert [kernel.label for kernel in confirmed.kernels] == [
         name[:12] for name in world.line[CULPRIT - 1 : CULPRIT + 1]
     ]
-    assert len(world.store.done(answer.confirmation)) == 6, "measured anew, not taken over"
+    assert len(world.store.done(answer.confirmation)) == 10, "measured anew, not taken over"
 
 
 @pytest.mark.parametrize("kill_at", [1, 2, 3, 5, 9, 14, 20, 25, 28])

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_bisect import CULPRIT, Voice, World, tree
+from test_bisect import CULPRIT, World, tree
 
 from kdelta.experiment import bisect, runner, templates
-from kdelta.model import BootResult, Case, Kernel, PlannedBoot, RunResult, Series, plans
+from kdelta.model import BootResult, Case, Kernel, PlannedBoot, Quiet, RunResult, Series, plans
 from kdelta.spec import workloads
 from kdelta.store.store import Store
 
@@ -54,7 +54,7 @@ class TimedWorld(World):
 
     def go_on(self, name: str) -> bisect.Answer:
         known = workloads.catalogue()
-        lab = bisect.Laboratory(self.store, name, known, Voice())
+        lab = bisect.Laboratory(self.store, name, known, Quiet())
         metric = bisect.metric_of("timed", known["pipe"], None)
         return bisect.bisect(lab, metric, self.clock, 8, (8,))
 
@@ -84,7 +84,7 @@ def test_a_commit_that_its_comparison_refutes_is_left_out_and_the_search_goes_on
 def test_a_comparison_that_shows_the_change_refutes_nothing(world: TimedWorld) -> None:
     name = world.start()
     known = workloads.catalogue()
-    lab = bisect.Laboratory(world.store, name, known, Voice())
+    lab = bisect.Laboratory(world.store, name, known, Quiet())
     assert not bisect._refutes(lab, world.go_on(name).confirmation, bisect.metric_of("timed", known["pipe"], None))
 
 

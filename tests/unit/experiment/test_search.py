@@ -18,7 +18,7 @@ from kdelta.experiment.search import Found, Measure, Reading, Same, Step, Untest
 class FakeLab:
     """Commits whose figure is a function; ``broken`` ones cannot be measured."""
 
-    def __init__(self, figure: Callable[[int], float], broken: frozenset[int] = frozenset(), seeds: int = 3) -> None:
+    def __init__(self, figure: Callable[[int], float], broken: frozenset[int] = frozenset(), seeds: int = 5) -> None:
         self.figure, self.broken, self.seeds = figure, broken, seeds
         self.found: list[Reading] = []
         self.lost: dict[int, str] = {}

@@ -10,7 +10,7 @@ from kdelta.errors import UserError
 from kdelta.experiment import selftests
 from kdelta.guest.ktap import Ended
 from kdelta.guest.protocol import Done, Job, Output, Value
-from kdelta.spec.kernels import parse_kernel
+from kdelta.kernel.sources import parse_kernel
 
 PROGRAMS = [("pidfd", "pidfd_test"), ("proc", "read"), ("proc", "self")]
 

@@ -12,14 +12,9 @@ from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.experiment import runner
-from kdelta.model import Annotations, BootResult, Case, Experiment, Kernel, PlannedBoot, RunResult, Series, plans
+from kdelta.model import Annotations, BootResult, Case, Experiment, Kernel, PlannedBoot, Quiet, RunResult, Series, plans
 from kdelta.results import answer
 from kdelta.store.store import Store
-
-
-class Silent:
-    def boots(self, done: int, planned: int, what: str) -> None: ...
-    def note(self, text: str) -> None: ...
 
 
 @pytest.fixture
@@ -61,15 +56,15 @@ class Bench:
         job = runner.Job(
             experiment=experiment,
             site=cast(Any, None),
-            metrics={},
-            symbols=lambda _kernel: None,
+            work=lambda plan: str(plan),
+            runs=lambda _plan, _raw: (),
             machine={},
             undecided=lambda _blocks: (),
             identity=lambda plan: f"{experiment.kernels[plan.kernel].image_sha256}/{plan.block}",
             recall=self.store.identical if reuse else None,
             gaps=True,
         )
-        runner.execute(job, self.store, Silent())
+        runner.execute(job, self.store, Quiet())
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@
 import pytest
 
 from kdelta.errors import UserError
-from kdelta.guest.jobs import jobs_text
+from kdelta.guest.jobs import case_jobs
 from kdelta.model import Case, Effort
 
 
 def text(mode: str, **params: str) -> str:
     case = Case(workload="pidfd_open", params=params)
-    return jobs_text({3: case}, mode=mode, efforts={3: Effort()}, exact_ops={3: 16}, seed=5)  # type: ignore[arg-type]
+    return case_jobs({3: case}, mode=mode, efforts={3: Effort()}, exact_ops={3: 16}, seed=5).text()  # type: ignore[arg-type]
 
 
 def test_a_timed_job_carries_its_effort_and_parameters() -> None:

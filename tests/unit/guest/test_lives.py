@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.guest import binary
-from kdelta.guest.jobs import jobs_text
+from kdelta.guest.jobs import case_jobs
 from kdelta.guest.metrics import timed_runs
 from kdelta.guest.protocol import parse
 from kdelta.model import Effort, Metric, RunResult
@@ -38,12 +38,12 @@ def run(program: Path, tmp_path: Path) -> Run:
     def call(*texts: str, effort: Effort = LIVES) -> dict[str, RunResult]:
         cases = [case for text in texts for case in parse_case(text, known)]
         indexes = range(len(cases))
-        text = jobs_text(
+        text = case_jobs(
             dict(enumerate(cases)),
             mode="timed",
             efforts=dict.fromkeys(indexes, effort),
             exact_ops=dict.fromkeys(indexes, 1),
-        )
+        ).text()
         (tmp_path / "jobs").write_text(text)
         with (tmp_path / "stream").open("wb") as file:
             argv: list[str | Path] = [program, "--native", "--jobs", tmp_path / "jobs"]

@@ -9,7 +9,7 @@ import pytest
 
 from kdelta.errors import HostError, UserError
 from kdelta.guest import image, pressure
-from kdelta.guest.jobs import jobs_text
+from kdelta.guest.jobs import case_jobs
 from kdelta.model import Case, Effort
 
 LDD = """\
@@ -53,13 +53,13 @@ def test_a_foreign_guest_cannot_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pressure_is_part_of_the_case_and_of_its_job() -> None:
     case = Case(workload="pipe", label="pipe", pressure="2x60%")
     assert case.name == "pipe (pressure 2x60%)"
-    text = jobs_text({0: case}, mode="timed", efforts={0: Effort()}, exact_ops={0: 1})
+    text = case_jobs({0: case}, mode="timed", efforts={0: Effort()}, exact_ops={0: 1}).text()
     assert " pressure=2x60%" in text
 
 
 def test_a_leak_check_is_lives_of_operations() -> None:
     case = Case(workload="pipe", label="pipe")
-    text = jobs_text({0: case}, mode="timed", efforts={0: Effort(batches=3, batch_ops=200)}, exact_ops={0: 16})
+    text = case_jobs({0: case}, mode="timed", efforts={0: Effort(batches=3, batch_ops=200)}, exact_ops={0: 16}).text()
     assert "batches=3 ops=200" in text
     assert "windows=" not in text
 

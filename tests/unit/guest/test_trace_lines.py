@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.guest import binary, protocol
-from kdelta.guest.jobs import jobs_text
+from kdelta.guest.jobs import case_jobs
 from kdelta.model import Case, Effort
 
 HARMLESS = ("probe one", "try way", "read trace_clock")  # also where a tracefs is within reach
@@ -23,7 +23,9 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _jobs(*lines: str) -> str:
     case = Case(workload="pidfd_open", params={"target": "self", "flags": "0", "held": "0", "targets": "1"})
-    return jobs_text({0: case}, mode="exact", efforts={0: Effort(repetitions=1)}, exact_ops={0: 4}, traces={0: lines})
+    return case_jobs(
+        {0: case}, mode="exact", efforts={0: Effort(repetitions=1)}, exact_ops={0: 4}, traces={0: lines}
+    ).text()
 
 
 def _records(program: Path, folder: Path, text: str) -> tuple[protocol.Record, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.guest import binary
-from kdelta.guest.jobs import jobs_text
+from kdelta.guest.jobs import case_jobs
 from kdelta.guest.metrics import repetitions, timed_runs
 from kdelta.guest.protocol import Done, Record, Task, parse
 from kdelta.model import Case, Effort, Mode, RunResult
@@ -78,7 +78,9 @@ def run(known: dict[str, Workload], tmp_path: Path) -> Run:
         cases = _cases(texts, known)
         indexes = range(len(cases))
         exact_ops = {i: max(1, known[cases[i].workload].exact_ops) for i in indexes}
-        text = jobs_text(dict(enumerate(cases)), mode=mode, efforts=dict.fromkeys(indexes, SHORT), exact_ops=exact_ops)
+        text = case_jobs(
+            dict(enumerate(cases)), mode=mode, efforts=dict.fromkeys(indexes, SHORT), exact_ops=exact_ops
+        ).text()
         (tmp_path / "jobs").write_text(text)
         with (tmp_path / "stream").open("wb") as file:
             argv = [*wrapper, program, "--native", "--jobs", tmp_path / "jobs", "--data", GUEST / "data"]
@@ -184,7 +186,7 @@ def test_a_tree_that_differs_from_the_data_fails_the_case(
     paths = tmp_path / "data" / "path_lookup" / "paths.txt"
     paths.write_text(paths.read_text().replace("hit 0 ", "hit 1 ", 1))
     (case,) = parse_case("path_lookup", known)
-    text = jobs_text({0: case}, mode="timed", efforts={0: SHORT}, exact_ops={0: 1})
+    text = case_jobs({0: case}, mode="timed", efforts={0: SHORT}, exact_ops={0: 1}).text()
     (tmp_path / "jobs").write_text(text)
     with (tmp_path / "stream").open("wb") as file:
         argv = [program, "--native", "--jobs", tmp_path / "jobs", "--data", tmp_path / "data"]

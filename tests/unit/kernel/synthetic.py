@@ -14,18 +14,38 @@ from typing import Literal
 TEXT = 0xFFFFFFFF81000000
 RELEASE = "6.12.117+test-amd64"
 BANNER = f"Linux version {RELEASE} (somebody@here) (gcc) #1\0".encode()
-Layout = Literal["before", "percpu", "after", "place"]
+Layout = Literal["before", "percpu", "after", "place", "place+4"]
 Symbol = tuple[int, str, str]  # address, type, name
 
 
 def symbols(count: int = 600) -> list[Symbol]:
-    """``count`` functions of 16 bytes between _stext and _etext, with an alias, a long name and data behind."""
+    """``count`` functions of 16 bytes between _stext and _etext, with an alias, a long name and data behind.
+
+    Every fourth is the cold part of another one somewhere: in a row they would look alike from everywhere.
+    """
     rows: list[Symbol] = [(TEXT, "T", "_stext"), (TEXT, "T", "startup_64")]
-    rows += [(TEXT + 16 * i, "t", f"function_number_{i}") for i in range(1, count)]
+    for i in range(1, count):
+        part, rest = divmod(i, 4)
+        owner = 4 * (part * 37 % max(count // 4, 1)) + 1 + part % 3
+        rows.append((TEXT + 16 * i, "t", f"function_number_{i}" if rest else f"function_number_{owner}.cold"))
     rows.append((TEXT + 16 * count, "T", "a_" + "very_" * 40 + "long_name"))
     rows.append((TEXT + 16 * count + 16, "T", "_etext"))
     rows.append((TEXT + 16 * count + 64, "D", "some_data"))
     return rows
+
+
+def code(rows: list[Symbol]) -> bytes:
+    """Machine code for the functions of ``rows``: each calls another one, and jumps to its cold part if it has one."""
+    starts = sorted({at for at, kind, name in rows if kind in "tT" and name not in ("_stext", "_etext") and at >= TEXT})
+    places = {name: at for at, _, name in rows}
+    names = {at: name for at, _, name in rows}
+    text = bytearray(b"\x90" * (starts[-1] + 16 - TEXT))
+    for number, at in enumerate(starts):
+        to = starts[(number * 7 + 3) % len(starts)]
+        text[at - TEXT : at - TEXT + 5] = b"\xe8" + struct.pack("<i", to - at - 5)
+        if (cold := places.get(names[at] + ".cold")) is not None:
+            text[at - TEXT + 5 : at - TEXT + 10] = b"\xe9" + struct.pack("<i", cold - at - 10)
+    return bytes(text)
 
 
 def _names(rows: list[Symbol]) -> tuple[bytes, bytes, bytes, bytes]:
@@ -53,13 +73,17 @@ def _pad(data: bytes, step: int = 8) -> bytes:
 def tables(rows: list[Symbol], layout: Layout, at: int) -> bytes:
     """kallsyms tables that will lie at virtual address ``at`` (a multiple of 8)."""
     names, markers, table, index = _names(rows)
-    head = struct.pack("<Q", len(rows)) if layout != "place" else struct.pack("<I", len(rows))
-    step = 4 if layout == "place" else 8
+    place = layout in ("place", "place+4")
+    head = struct.pack("<I" if place else "<Q", len(rows))
+    step = 4 if place else 8
     core = head + _pad(names, step) + _pad(markers, step) + _pad(table, step) + _pad(index, step)
     base = struct.pack("<Q", TEXT)
-    if layout == "place":
-        first = at + len(core)
-        return core + b"".join(struct.pack("<i", a - (first + 4 * i)) for i, (a, _, _) in enumerate(rows))
+    if place:
+        lead = b"\0" * ((4 if layout == "place+4" else 0) - (at + len(core)) & 7)
+        first = at + len(lead + core)
+        order = sorted(range(len(rows)), key=lambda i: rows[i][2])  # kallsyms_seqs_of_names
+        seqs = b"".join(struct.pack(">I", i)[1:] for i in order)
+        return lead + core + b"".join(struct.pack("<i", a - (first + 4 * i)) for i, (a, _, _) in enumerate(rows)) + seqs
     if layout == "percpu":
         offsets = b"".join(struct.pack("<i", a if a < TEXT else TEXT - 1 - a) for a, _, _ in rows)
     else:
@@ -79,12 +103,13 @@ def vmlinux(layout: Layout | None = "after", rows: list[Symbol] | None = None, e
         + b"\0" * 8
     )
     start = 4096
-    body = _pad(note + BANNER + extra, 4096) + b"\x90" * 16384
+    text = _pad(code(rows), 4096)
+    body = text + _pad(note + BANNER + extra, 4096) + b"\x90" * 16384
     body += tables(rows, layout, TEXT + len(body)) if layout else b""
     header = b"\x7fELF\x02\x01\x01" + b"\0" * 9
     header += struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, 0x1000000, 64, 0, 0, 64, 56, 2, 0, 0, 0)
     loads = struct.pack("<IIQQQQQQ", 1, 5, start, TEXT, 0x1000000, len(body), len(body), 4096)
-    notes = struct.pack("<IIQQQQQQ", 4, 4, start, TEXT, 0x1000000, len(note), len(note), 4)
+    notes = struct.pack("<IIQQQQQQ", 4, 4, start + len(text), TEXT + len(text), 0, len(note), len(note), 4)
     return _pad(header + loads + notes, start) + body
 
 
@@ -144,26 +169,29 @@ def dpkg_works() -> bool:
         return False
 
 
-def with_symtab(rows: list[tuple[int, str]]) -> bytes:
-    """An ELF file with only a .text section and a symbol table of global functions (address, name)."""
+def with_symtab(rows: list[Symbol], layout: Layout | None = None, true: list[Symbol] | None = None) -> bytes:
+    """``vmlinux`` with a symbol table of ``rows``: global functions, and bounds. Its code is that of ``true``."""
+    data = _pad(vmlinux(layout, true or rows))
     strings, symtab = b"\0", b"\0" * 24
-    for address, name in rows:
-        symtab += struct.pack("<IBBHQQ", len(strings), 0x12, 0, 1, address, 16)
+    for address, kind, name in rows:
+        shndx = 1 if kind in "tT" else 4
+        symtab += struct.pack("<IBBHQQ", len(strings), 0x12 if kind in "tT" else 0x11, 0, shndx, address, 16)
         strings += name.encode() + b"\0"
     names = b"\0.text\0.symtab\0.strtab\0"
-    at = 64
+    at = len(data)
     places = []
     for blob in (symtab, strings, names):
         places.append((at, len(blob)))
         at += len(blob)
     sections = [
-        (0, 0, 0, 0, 0, 0),
-        (1, 1, TEXT, 64, 0, 0),
-        (7, 2, 0, *places[0], 3),
-        (15, 3, 0, *places[1], 0),
-        (15, 3, 0, *places[2], 0),
+        (0, 0, 0, 0, 0, 0, 0),
+        (1, 1, 6, TEXT, 4096, len(code(rows)), 0),
+        (7, 2, 0, 0, *places[0], 3),
+        (15, 3, 0, 0, *places[1], 0),
+        (15, 3, 0, 0, *places[2], 0),
     ]
-    table = b"".join(struct.pack("<IIQQQQIIQQ", n, k, 0, a, o, s, link, 0, 1, 0) for n, k, a, o, s, link in sections)
-    header = b"\x7fELF\x02\x01\x01" + b"\0" * 9
-    header += struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, TEXT, 0, at, 0, 64, 56, 0, 64, len(sections), 4)
-    return header + symtab + strings + names + table
+    table = b"".join(struct.pack("<IIQQQQIIQQ", n, k, f, a, o, s, link, 0, 1, 0) for n, k, f, a, o, s, link in sections)
+    whole = bytearray(data + symtab + strings + names + table)
+    struct.pack_into("<Q", whole, 40, at)
+    struct.pack_into("<HHH", whole, 58, 64, len(sections), 4)
+    return bytes(whole)

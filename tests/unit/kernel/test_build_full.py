@@ -12,8 +12,8 @@ from kdelta.attribution.code import compare, identical_code
 from kdelta.attribution.disassembly import Image
 from kdelta.errors import HostError, UserError
 from kdelta.kernel.source import built_facts, resolve_source
+from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Kernel
-from kdelta.spec.kernels import parse_kernel
 
 pytestmark = pytest.mark.full
 DATA = Path(__file__).parents[2] / "data" / "mail"

@@ -10,7 +10,7 @@ import synthetic
 from kdelta.errors import UserError
 from kdelta.kernel import deb
 from kdelta.kernel.resolve import resolve
-from kdelta.spec.kernels import parse_kernel
+from kdelta.kernel.sources import parse_kernel
 
 pytestmark = pytest.mark.skipif(not synthetic.dpkg_works(), reason="dpkg-deb is not installed")
 CONFIG = b"#\n# Linux/x86 6.12.117 Kernel Configuration\n#\nCONFIG_PVH=y\n# CONFIG_ANON_VMA_NAME is not set\n"

@@ -13,9 +13,10 @@ from kdelta.errors import HostError, UserError
 from kdelta.kernel import debian, partial
 from kdelta.kernel.build import BuildError
 from kdelta.kernel.debver import DebianKernel
-from kdelta.kernel.progress import Quiet
+from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Gap, Kernel
-from kdelta.spec.kernels import KernelSpec, parse_kernel
+from kdelta.model.progress import Quiet
+from kdelta.spec.kernels import KernelSpec
 
 
 def one(upstream: str) -> DebianKernel:

@@ -11,9 +11,10 @@ import synthetic
 
 from kdelta.errors import UserError
 from kdelta.kernel import debian, debver, kconfig, resolve
-from kdelta.kernel.running import resolve_running
+from kdelta.kernel.sources import parse_kernel
+from kdelta.kernel.sources._source import short
+from kdelta.kernel.sources.running import resolve_running
 from kdelta.model import Kernel
-from kdelta.spec.kernels import parse_kernel
 
 CONFIG = "#\n# Linux/x86 6.12.117 Kernel Configuration\n#\nCONFIG_PVH=y\nCONFIG_HZ=250\n"
 
@@ -40,7 +41,7 @@ def _kernel(label: str, cmdline: str = "", arch: str = "x86_64") -> Kernel:
     ],
 )
 def test_labels_are_short(release: str, label: str) -> None:
-    assert resolve.short(release) == label
+    assert short(release) == label
 
 
 def test_the_same_image_with_two_command_lines_is_told_apart_by_the_words_that_differ() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from kdelta.errors import HostError, UserError
 from kdelta.kernel import selftests, toolchain
-from kdelta.kernel.progress import Quiet
-from kdelta.spec.kernels import parse_kernel
+from kdelta.kernel.sources import parse_kernel
+from kdelta.model.progress import Quiet
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"

@@ -17,9 +17,9 @@ from kdelta.errors import HostError, UserError
 from kdelta.kernel import source, toolchain, trees
 from kdelta.kernel.origin import from_path, tarball
 from kdelta.kernel.patch import File
-from kdelta.kernel.progress import Quiet
+from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.worktree import Worktree
-from kdelta.spec.kernels import parse_kernel
+from kdelta.model.progress import Quiet
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import synthetic
 
-from kdelta.kernel import symbols
+from kdelta.kernel import naming, symbols
+from kdelta.kernel.spelling import fold
 from kdelta.model import Kernel
 
 
@@ -47,13 +48,13 @@ def test_data_and_bounds_are_no_functions_and_aliases_appear_once() -> None:
 def test_a_guests_kallsyms_text_gives_the_same_table() -> None:
     lines = [f"{address:016x} {kind} {name}\n" for address, kind, name in synthetic.symbols()]
     lines += ["ffffffffc0000000 t module_function\t[module]\n", "noise\n"]
-    table = symbols.from_text(lines)
+    table = symbols.from_text(lines, "guest", synthetic.vmlinux(None))
     assert isinstance(table, symbols.SymbolTable)
     assert (table.addresses_le, table.text, table.ranges) == (_table().addresses_le, _table().text, _table().ranges)
 
 
 def test_hidden_addresses_are_a_reason_not_a_table() -> None:
-    table = symbols.from_text(["0000000000000000 T _stext\n", "0000000000000000 T do_fork\n"])
+    table = symbols.from_text(["0000000000000000 T _stext\n", "0000000000000000 T do_fork\n"], "guest", b"")
     assert isinstance(table, symbols.NoSymbols)
     assert "kptr_restrict" in table.why
 
@@ -74,36 +75,73 @@ def test_hidden_addresses_are_a_reason_not_a_table() -> None:
     ],
 )
 def test_compiler_made_names_fold_to_the_source_name(name: str, folded: str) -> None:
-    assert symbols.fold(name) == folded
+    assert fold(name) == folded
 
 
-def test_a_table_is_cached_by_build_id_and_a_damaged_cache_is_rebuilt(
+def _kernel(image: Path, label: str = "a") -> Kernel:
+    return Kernel(
+        label=label, spec="a", release="6.12", image_path=str(image), image_sha256="0" * 64, vmlinux_path=str(image)
+    )
+
+
+def test_a_table_is_cached_by_the_images_content_and_a_damaged_cache_is_rebuilt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
     image = tmp_path / "vmlinux"
     image.write_bytes(synthetic.vmlinux())
-    kernel = Kernel(label="a", spec="a", release="6.12", image_path=str(image), image_sha256="0" * 64, build_id="abcd")
-    first = symbols.load(kernel)
-    stored = tmp_path / "cache" / "symbols" / "abcd.msgpack"
-    image.write_bytes(b"gone")
-    assert symbols.load(kernel) == first
-    stored.write_bytes(stored.read_bytes()[:100])
-    assert isinstance(symbols.load(kernel), symbols.NoSymbols)
-    assert symbols.symbols_of(kernel) is None
+    first = naming.load(_kernel(image))
+    (stored,) = (tmp_path / "cache" / "symbols").iterdir()
+    monkeypatch.setattr(symbols, "from_image", lambda data: symbols.NoSymbols("made anew"))
+    assert naming.load(_kernel(image)) == first
+    damaged = bytearray(stored.read_bytes())
+    damaged[-20] ^= 1  # a letter of a name
+    stored.write_bytes(damaged)
+    assert naming.load(_kernel(image)) == symbols.NoSymbols("made anew")
+
+
+def test_an_image_replaced_behind_its_name_does_not_keep_its_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+    image = tmp_path / "vmlinux"
+    image.write_bytes(synthetic.vmlinux())
+    assert isinstance(naming.load(_kernel(image)), symbols.SymbolTable)
+    image.write_bytes(synthetic.vmlinux(None))
+    assert isinstance(naming.load(_kernel(image)), symbols.NoSymbols)
+
+
+def test_names_come_from_the_system_map_beside_the_image_else_from_a_guest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+    image = tmp_path / "vmlinux"
+    image.write_bytes(synthetic.vmlinux(None))
+    assert isinstance(naming.load(_kernel(image)), symbols.NoSymbols)
+    text = "".join(f"{address:016x} {kind} {name}\n" for address, kind, name in synthetic.symbols()).encode()
+    (tmp_path / "System.map").write_bytes(text.replace(b"number_21\n", b"number_2x\n"))
+    beside = naming.load(_kernel(image))
+    assert isinstance(beside, symbols.SymbolTable) and beside.source == "System.map"
+    assert "function_number_2x" in beside.all_names
+    (tmp_path / "System.map").write_text("ffffffffffffffff B The real System.map is in another package\n")
+    naming.keep_guest_text(_kernel(image), text)
+    asked = naming.load(_kernel(image))
+    assert isinstance(asked, symbols.SymbolTable) and asked.source == "guest"
+    assert asked.all_names == _table().all_names
 
 
 def test_without_an_image_the_reason_names_the_kernel() -> None:
     kernel = Kernel(label="mine", spec="running", release="6.12", image_path="", image_sha256="")
-    table = symbols.load(kernel)
+    table = naming.load(kernel)
     assert isinstance(table, symbols.NoSymbols)
     assert "mine" in table.why
 
 
 def test_a_symbol_table_of_the_build_wins_over_kallsyms() -> None:
-    rows = [(synthetic.TEXT + 16 * i, name) for i, name in enumerate(["first", "__lock_text_start", "second"])]
-    rows += [(synthetic.TEXT + 16, "between"), (synthetic.TEXT, "_stext"), (synthetic.TEXT + 48, "_etext")]
-    table = symbols.from_image(synthetic.with_symtab(rows))
+    rows = synthetic.symbols()
+    rows.insert(40, (rows[40][0], "T", "__lock_text_start"))
+    table = symbols.from_image(synthetic.with_symtab(rows, "after"))
     assert isinstance(table, symbols.SymbolTable)
-    assert (table.source, table.all_names) == ("symtab", ("first", "between", "second"))
-    assert table.ranges == ((synthetic.TEXT, synthetic.TEXT + 48),)
+    assert table.source == "symtab"
+    assert "__lock_text_start" not in table.all_names and rows[41][2] in table.all_names
+    assert (table.all_names, table.ranges) == (_table().all_names, _table().ranges)

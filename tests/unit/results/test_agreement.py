@@ -308,7 +308,7 @@ def test_the_warning_of_counts_that_differ_between_seeds_names_the_functions(sto
     result, _ = answer.result(store, "here")
     (row,) = [r for r in result.results if r.metric == "instructions"]
     (text,) = [w.text for w in row.warnings if w.code == "noisy"]
-    assert text == "counts differ by 9.45 % between seeds (timer ticks, ___slab_alloc): that is the floor"
+    assert text == "counts vary by 9.45 % across seeds (timer ticks, ___slab_alloc)"
 
 
 def test_without_function_names_the_warning_says_what_it_may_be(store: Store) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kdelta import paths
 from kdelta.errors import UserError
 from kdelta.results import claims
-from kdelta.results.claims import Measured
+from kdelta.results.claims import Column, Measured
 from kdelta.spec import recipes
 from kdelta.spec.recipes import Claim, Recipe, Setting
 
@@ -21,7 +21,6 @@ name = "x"
 title = "t"
 source = "s"
 measured_on = "m"
-within = 5
 [kernels]
 baseline = "debian:6.1"
 patched = "debian:6.12"
@@ -40,24 +39,68 @@ def judged(claim: str, **measured: object) -> claims.Answer:
 SLOWER = "case = 'pidfd_open'\nbefore = 0.4\nafter = 0.5\nunit = 'us'\n"
 
 
-def test_the_same_sign_and_order_of_size_is_reproduced() -> None:
-    answer = judged(SLOWER, before=3314.0, after=5569.0, verdict="regressed")
+def test_the_same_sign_within_a_factor_of_two_is_reproduced() -> None:
+    answer = judged(SLOWER, before=0.30, after=0.40, verdict="regressed")
     assert answer.call == "reproduced"
-    assert "2.3 times the published size" in answer.why
+    assert "1.3 times the published size" in answer.why
+
+
+def test_the_same_sign_and_another_size_is_the_same_direction_with_the_factor() -> None:
+    answer = judged(SLOWER, before=100.0, after=101.0, verdict="regressed")
+    assert answer.call == "same direction"
+    assert "0.045 times" in answer.why
+
+
+def test_intervals_without_a_common_value_are_the_same_direction() -> None:
+    published = SLOWER + "interval_percent = [24.0, 26.0]\n"
+    near = judged(published, before=0.30, after=0.40, verdict="regressed", interval_percent=(25.0, 40.0))
+    far = judged(published, before=0.30, after=0.40, verdict="regressed", interval_percent=(30.0, 40.0))
+    assert (near.call, far.call) == ("reproduced", "same direction")
 
 
 def test_the_other_sign_is_opposite() -> None:
     assert judged(SLOWER, before=100.0, after=90.0, verdict="improved").call == "opposite"
 
 
-def test_another_order_of_size_is_not_reproduced_and_says_by_how_much() -> None:
-    answer = judged(SLOWER, before=100.0, after=101.0, verdict="regressed")
-    assert answer.call == "not reproduced"
-    assert "0.045 times" in answer.why
-
-
 def test_no_difference_beyond_the_floor_is_not_reproduced() -> None:
-    assert judged(SLOWER, before=100.0, after=100.2, verdict="same").call == "not reproduced"
+    answer = judged(SLOWER, before=100.0, after=100.2, verdict="same", interval_percent=(-0.4, 0.8))
+    assert answer.call == "not reproduced"
+
+
+def test_a_claim_smaller_than_what_could_be_seen_is_not_refuted() -> None:
+    small = "case = 'pidfd_open'\npercent = 0.5\nunit = 'us'\n"
+    answer = judged(small, before=100.0, after=100.2, verdict="same", interval_percent=(-0.4, 0.8))
+    assert answer.call == "not measurable here"
+
+
+def test_data_without_a_verdict_refutes_nothing() -> None:
+    assert judged(SLOWER, before=100.0, after=60.0, verdict=None).call == "not measurable here"
+
+
+def columns(**verdicts: tuple[float, str]) -> dict[str, object]:
+    found = tuple(Column(name=n, percent=p, verdict=v) for n, (p, v) in verdicts.items())  # type: ignore[arg-type]
+    first = found[0]
+    return {"counts": True, "columns": found, "verdict": first.verdict}
+
+
+def test_a_claim_in_time_is_never_reproduced_nor_refuted_by_instructions() -> None:
+    faster = "case = 'path_lookup'\nbefore = 21619\nafter = 22536\nunit = 'ops/s'\nbetter = 'higher'\n"
+    far = judged(faster, before=4624.0, after=3348.0, **columns(instructions=(-27.6, "improved")))
+    assert far.call == "same direction" and "7.8 times the published size" in far.why and "--timed" in far.why
+    near = judged(faster, before=100.0, after=96.0, **columns(instructions=(-4.0, "improved")))
+    assert near.call == "same direction"
+    other = judged(faster, before=100.0, after=120.0, **columns(instructions=(20.0, "regressed")))
+    assert other.call == "not measurable here" and "+20.00 %" in other.why
+    nothing = judged(faster, before=100.0, after=100.0, **columns(instructions=(0.0, "same")))
+    assert nothing.call == "not measurable here"
+
+
+def test_locked_operations_carry_what_instructions_do_not() -> None:
+    dearer = "case = 'fork_vmas'\npercent = 12.16\nunit = 'ms'\n"
+    answer = judged(
+        dearer, before=100.0, after=100.2, **columns(instructions=(0.2, "same"), locked=(23.6, "regressed"))
+    )
+    assert answer.call == "same direction" and "carried by locked" in answer.why
 
 
 def test_what_stayed_undecided_is_not_measurable_rather_than_refuted() -> None:
@@ -65,10 +108,10 @@ def test_what_stayed_undecided_is_not_measurable_rather_than_refuted() -> None:
     assert (answer.call, answer.why) == ("not measurable here", "more --blocks")
 
 
-def test_a_rate_that_rises_is_the_sign_of_instructions_that_fall() -> None:
-    rate = "case = 'path_lookup'\nbefore = 21619\nafter = 22536\nbetter = 'higher'\nwithin = 12\n"
-    assert judged(rate, before=4025.0, after=2692.0, verdict="improved").call == "reproduced"
-    assert judged(rate, before=2692.0, after=4025.0, verdict="regressed").call == "opposite"
+def test_a_rate_that_rises_is_the_sign_of_a_time_that_falls() -> None:
+    rate = "case = 'path_lookup'\nbefore = 21619\nafter = 22536\nbetter = 'higher'\n"
+    assert judged(rate, before=100.0, after=96.0, verdict="improved").call == "reproduced"
+    assert judged(rate, before=96.0, after=100.0, verdict="regressed").call == "opposite"
 
 
 @pytest.mark.parametrize(
@@ -76,31 +119,31 @@ def test_a_rate_that_rises_is_the_sign_of_instructions_that_fall() -> None:
 )
 def test_a_function_that_is_said_to_vanish_must_be_gone(after: float, call: str) -> None:
     vanish = "case = 'path_lookup'\nfunction = 'step_into'\nbefore = 4.9\nafter = 0\n"
-    assert judged(vanish, before=5.0, after=after).call == call
+    assert judged(vanish, before=5.0, after=after, verdict="improved").call == call
 
 
 def test_a_function_that_was_not_there_before_cannot_vanish() -> None:
     vanish = "case = 'path_lookup'\nfunction = 'step_into'\nbefore = 4.9\nafter = 0\n"
-    assert judged(vanish, before=0.0, after=0.0).call == "not measurable here"
+    assert judged(vanish, before=0.0, after=0.0, verdict="same").call == "not measurable here"
 
 
 def test_what_comes_from_zero_is_compared_by_amount() -> None:
     memory = "case = 'pidfd_open'\nmetric = 'slab_per_process'\nbefore = 0\nafter = 1000\nunit = 'B'\n"
-    assert judged(memory, before=200.0, after=1400.0).call == "reproduced"
-    assert judged(memory, before=200.0, after=210.0).call == "not reproduced"
-    assert judged(memory, before=200.0, after=100.0).call == "opposite"
+    assert judged(memory, before=200.0, after=1400.0, verdict="regressed").call == "reproduced"
+    assert judged(memory, before=200.0, after=210.0, verdict="regressed").call == "same direction"
+    assert judged(memory, before=200.0, after=100.0, verdict="improved").call == "opposite"
 
 
 def test_a_leak_check_takes_zero_only() -> None:
     leak = "case = 'pidfd_open'\nmetric = 'objects_left'\nbefore = 0\nafter = 0\n"
-    assert judged(leak, before=0.0, after=0.0).call == "reproduced"
-    assert judged(leak, before=0.0, after=1.0).call == "not reproduced"
+    assert judged(leak, before=0.0, after=0.0, verdict="same").call == "reproduced"
+    assert judged(leak, before=0.0, after=1.0, verdict="regressed").call == "not reproduced"
 
 
 def test_no_difference_can_be_the_claim() -> None:
     same = "case = 'pidfd_open'\nsame = true\nsame_percent = 2\n"
-    assert judged(same, before=100.0, after=101.9).call == "reproduced"
-    assert judged(same, before=100.0, after=103.0).call == "not reproduced"
+    assert judged(same, before=100.0, after=101.9, verdict="regressed").call == "reproduced"
+    assert judged(same, before=100.0, after=103.0, verdict="regressed").call == "not reproduced"
     assert judged(same, before=100.0, after=103.0, verdict="same").call == "reproduced"
 
 
@@ -118,14 +161,15 @@ def test_the_answer_does_not_depend_on_which_way_is_better(percent: float, effec
     calls = set()
     for better in ("lower", "higher"):
         claim = Claim(text="c", case="pidfd_open", percent=percent, better=better)  # type: ignore[arg-type]
-        measured = Measured(before=100.0, after=100.0 + effect, unit="", better=better)  # type: ignore[arg-type]
+        word = "improved" if (effect > 0) == (better == "higher") else "regressed"
+        measured = Measured(before=100.0, after=100.0 + effect, unit="", better=better, verdict=word)  # type: ignore[arg-type]
         calls.add(claims.judge(claim, recipe, measured).call)
     assert len(calls) == 1
     same_sign = (percent > 0) == (effect > 0)
     assert (calls == {"opposite"}) == (not same_sign)
     times = math.log1p(effect / 100) / math.log1p(percent / 100)
-    if same_sign and not math.isclose(max(times, 1 / times), 5, rel_tol=1e-6):
-        assert calls == {"reproduced" if 0.2 < times < 5 else "not reproduced"}
+    if same_sign and not math.isclose(max(times, 1 / times), 2, rel_tol=1e-6):
+        assert calls == {"reproduced" if 0.5 < times < 2 else "same direction"}
 
 
 HERE = Setting(mode="exact", cores=2, accel="tcg")
@@ -165,6 +209,7 @@ def test_what_cannot_be_measured_says_why(claim: str, setting: Setting, why: str
         ("case = 'pipe'\npercent = 1\nfrom_case = 'pipe'\n", "say on = baseline or patched"),
         ("case = 'pipe'\npercent = 1\non = 'baseline'\n", "on needs from_case"),
         ("case = 'pipe'\npercent = 1\nwithin = 0.5\n", "within"),
+        ("case = 'pipe'\npercent = 1\nwithin = 10\n", "within"),
         ("case = 'pipe'\npercent = 1\ncolour = 'red'\n", "colour"),
         ("case = 'pipe'\npercent = 'much'\n", "percent"),
     ],

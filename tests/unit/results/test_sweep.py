@@ -47,7 +47,7 @@ def cells(figures: Sequence[Sequence[float] | State], metric: str = "instruction
 def sweep(
     figures: Sequence[Sequence[float] | State],
     floor: float = 0.0,
-    chosen: Mapping[int, Profile] | None = None,
+    seeds: Mapping[int, Sequence[Profile]] | None = None,
     metric: Metric = INSTRUCTIONS,
     mode: Mode = "exact",
 ) -> Sweep:
@@ -56,7 +56,7 @@ def sweep(
         cells(figures, metric.name),
         {"pipe": floor},
         {"pipe": (metric, LOADS)},
-        {(0, "default"): chosen or {}},
+        {(0, "default"): seeds or {}},
     )
     return found
 
@@ -67,7 +67,7 @@ def profile(**functions: int) -> Profile:
 
 
 def test_every_exact_change_between_neighbours_is_a_step() -> None:
-    found = sweep([[100.0] * 3, [100.0] * 3, [110.0] * 3, [99.0] * 3])
+    found = sweep([[100.0] * 5, [100.0] * 5, [110.0] * 5, [99.0] * 5])
     assert [(s.last, s.first, s.verdict) for s in found.steps] == [
         ("6.1", "6.2", "regressed"),
         ("6.2", "6.3", "improved"),
@@ -77,17 +77,19 @@ def test_every_exact_change_between_neighbours_is_a_step() -> None:
 
 
 def test_a_change_within_the_floor_is_no_step() -> None:
-    assert sweep([[1000.0] * 3, [1006.0] * 3], floor=0.7).steps == ()
-    assert len(sweep([[1000.0] * 3, [1008.0] * 3], floor=0.7).steps) == 1
+    assert sweep([[1000.0] * 5, [1006.0] * 5], floor=0.7).steps == ()
+    assert len(sweep([[1000.0] * 5, [1008.0] * 5], floor=0.7).steps) == 1
 
 
 def test_a_change_within_the_spread_of_the_seeds_is_no_step() -> None:
-    assert sweep([[1000.0, 1030.0, 1040.0], [1041.0, 1042.0, 1043.0]]).steps == ()
-    assert len(sweep([[1000.0, 1001.0, 1002.0], [1041.0, 1042.0, 1043.0]]).steps) == 1
+    wide = [1000.0 + 50 * (i % 3) for i in range(8)]
+    assert sweep([wide, [x + 2 * (i % 2) for i, x in enumerate(reversed(wide))]]).steps == ()
+    quiet = [1000.0 + i % 3 for i in range(8)]
+    assert len(sweep([quiet, [x + 40 + i % 2 for i, x in enumerate(quiet)]]).steps) == 1
 
 
 def test_a_gap_keeps_its_state_and_is_stepped_over() -> None:
-    found = sweep([[100.0] * 3, "unsupported", [120.0] * 3, "panicked"])
+    found = sweep([[100.0] * 5, "unsupported", [120.0] * 5, "panicked"])
     assert [(p.value, p.state) for p in found.points] == [
         (100.0, "ok"), (None, "unsupported"), (120.0, "ok"), (None, "panicked"),
     ]  # fmt: skip
@@ -96,37 +98,43 @@ def test_a_gap_keeps_its_state_and_is_stepped_over() -> None:
 
 
 def test_a_version_that_has_not_run_yet_is_a_gap() -> None:
-    (found,) = sweeps(experiment(3), cells([[1.0] * 3, [1.0] * 3]), {}, {"pipe": (INSTRUCTIONS,)}, {})
+    (found,) = sweeps(experiment(3), cells([[1.0] * 5, [1.0] * 5]), {}, {"pipe": (INSTRUCTIONS,)}, {})
     assert (found.points[2].state, found.points[2].why) == ("lost", "not booted yet")
 
 
-def test_one_seed_makes_no_step_and_the_versions_beside_it_say_so() -> None:
-    found = sweep([[100.0] * 2, [200.0], [200.0] * 2, [200.0] * 2])
-    why = "1 of the 2 seeds that a step needs"
+def test_four_seeds_make_no_step_and_the_version_after_says_so() -> None:
+    found = sweep([[100.0] * 5, [200.0] * 4, [200.0] * 5, [200.0] * 5])
+    why = "4 of the 5 seeds that any verdict needs: descriptive only"
     assert (found.steps, [point.why for point in found.points]) == ((), ["", why, why, ""])
+
+
+def test_counts_that_vary_say_what_they_could_have_seen() -> None:
+    rng = np.random.default_rng(1)
+    found = sweep([np.round(1000 * np.exp(rng.normal(0, 0.05, 8))).tolist() for _ in range(2)])
+    assert found.steps == () and "could be seen" in found.points[1].why
 
 
 def test_a_step_names_the_functions_of_the_versions_around_it() -> None:
     before, after = profile(vfs_read=60, pipe_read=40), profile(vfs_read=60, pipe_read=70, new_one=5)
-    found = sweep([[100.0] * 3, "lost", [135.0] * 3], chosen={0: before, 2: after})
+    found = sweep([[100.0] * 5, "lost", [135.0] * 5], seeds={0: [before], 2: [after]})
     (step,) = found.steps
     assert {d.function: d.delta for d in step.because} == {"pipe_read": 30.0, "new_one": 5.0}
     assert "pipe_read +30" in step.because_text and "+35 %" in step.because_text
 
 
 def test_a_profile_without_names_explains_nothing() -> None:
-    (step,) = sweep([[100.0] * 3, [200.0] * 3], chosen={0: profile(**{"[user]": 100}), 1: profile(f=200)}).steps
+    (step,) = sweep([[100.0] * 5, [200.0] * 5], seeds={0: [profile(**{"[user]": 100})], 1: [profile(f=200)]}).steps
     assert (step.because, step.because_text) == ((), "")
 
 
 def test_a_step_from_zero_has_no_percentage() -> None:
-    (step,) = sweep([[0.0] * 3, [8.0] * 3]).steps
+    (step,) = sweep([[0.0] * 5, [8.0] * 5]).steps
     assert (step.baseline, step.patched, step.effect_percent) == (0.0, 8.0, float("inf"))
 
 
 @given(st.lists(st.integers(1, 400), min_size=2, max_size=12))
 def test_repeating_counts_step_exactly_where_they_change(levels: list[int]) -> None:
-    found = sweep([[float(level)] * 3 for level in levels])
+    found = sweep([[float(level)] * 5 for level in levels])
     expected = [f"6.{i}" for i in range(1, len(levels)) if levels[i] != levels[i - 1]]
     assert [step.first for step in found.steps] == expected
 
@@ -169,7 +177,7 @@ def test_an_absent_version_is_a_gap_with_its_reason_and_is_stepped_over() -> Non
     missing = Gap(label="6.9", spec="src:./linux@v6.9", why="does not build: x", by_host=False)
     line: list[Version] = [*whole.kernels[:1], missing, *whole.kernels[1:]]
     one = replace(whole, annotations=Annotations(gaps=gaps_in(line)))
-    figures = cells([[100.0] * 3, [100.0] * 3, [110.0] * 3])
+    figures = cells([[100.0] * 5, [100.0] * 5, [110.0] * 5])
     (found,) = sweeps(one, figures, {}, {"pipe": (INSTRUCTIONS,)}, {})
     assert [(p.kernel, p.value, p.state, p.why) for p in found.points] == [
         ("6.0", 100.0, "ok", ""), ("6.9", None, "failed", "does not build: x"), ("6.1", 100.0, "ok", ""),

@@ -95,7 +95,7 @@ def fill_sweep(store: Store) -> None:
     gap = absent("6.9", "does not build: fs/pipe.c:12: error: 'x' undeclared")
     versions = [kernel("6.1"), kernel("6.6"), gap, kernel("6.12"), kernel("7.0")]
     store.create(sweep("sweep", versions, mitigations=tuple(costs), created_at="2026-03-01T10:00:00+00:00"))
-    for block in range(2):
+    for block in range(5):
         for number, (mitigations, row) in enumerate(costs.items()):
             for index, cost in enumerate(row):
                 slot = number * len(row) + index

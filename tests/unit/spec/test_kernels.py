@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
-from kdelta.spec.kernels import PatchRef, parse_kernel, written
+from kdelta.kernel.sources import parse_kernel, written
+from kdelta.spec.kernels import PatchRef
 
 
 @pytest.mark.parametrize(

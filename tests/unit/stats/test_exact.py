@@ -1,40 +1,47 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import math
+
 import numpy as np
-import pytest
 
-from kdelta.stats import exact
-
-
-def look(a: list[float], b: list[float], delta: float = 1.0, floor: float = 0.0) -> exact.ExactLook:
-    return exact.look(np.array(a), np.array(b), delta, floor)
+from kdelta.stats import counts, exact, paired
 
 
-def test_counts_that_repeat_give_a_point_interval() -> None:
-    result = look([100, 100], [90, 90])
-    assert (result.call, result.repeats) == ("lower", True)
-    assert result.low == result.high == result.effect == pytest.approx(-10.0)
+def look(a: list[float], b: list[float], delta: float = 1.0) -> counts.CountLook:
+    return counts.look(np.array(a), np.array(b), counts.LOOKS, delta)
 
 
-def test_the_interval_spans_all_pairings_of_seeds() -> None:
-    result = look([100, 110], [120, 121])
-    assert result.low == pytest.approx(100 * (120 / 110 - 1)) and result.high == pytest.approx(21.0)
+def test_counts_that_repeat_under_five_seeds_are_a_fact_with_a_point_interval() -> None:
+    result = look([100] * 5, [90] * 5)
+    assert (result.call, result.fact, result.finished) == (paired.LOWER, True, True)
+    assert result.low == result.high == result.effect and round(result.effect or 0, 9) == -10.0
+    assert result.p == 2.0**-9 and look([100] * 5, [100] * 5).p == 1.0
 
 
-def test_an_effect_inside_the_spread_of_the_seeds_is_not_called() -> None:
-    assert look([100, 101, 101], [102, 102, 104]).call == "undecided"  # excludes 0, but the seeds differ by 2 %
-    assert look([1000, 1004], [1001, 1003]).call == "same"
-    assert look([1000, 1001], [1003, 1004]).call == "higher"
+def test_four_seeds_that_repeat_are_no_fact_yet() -> None:
+    assert not look([100] * 4, [90] * 4).finished
 
 
-@pytest.mark.parametrize(("a", "b"), [([1], [1, 2]), ([1, -1], [1, 1]), ([1, 1], [float("nan"), 1])])
-def test_too_few_seeds_and_impossible_counts_are_refused(a: list[float], b: list[float]) -> None:
-    with pytest.raises(ValueError, match="exact"):
-        look(a, b)
+def test_one_seed_that_differs_makes_it_noise() -> None:
+    result = look([100] * 5, [90, 90, 90, 90, 91])
+    assert not result.fact and not result.finished and result.call == paired.UNDECIDED
+    later = look([100] * 8, [90, 90, 90, 90, 91, 90, 90, 90])
+    assert later.finished and later.call == paired.LOWER and later.n == 8
 
 
-def test_zeros_have_a_direction() -> None:
-    assert look([0, 0], [0, 0]).effect == 0.0
-    assert look([0, 0], [1, 1]).call == "higher" and look([0, 0], [1, 1]).effect is None
-    assert look([0, 1], [0, 1]).call in ("same", "undecided")
+def test_seeds_beyond_a_look_are_not_peeked_at() -> None:
+    a, b = [100.0 + i % 3 for i in range(11)], [101.0 + i % 2 for i in range(11)]
+    assert look(a, b) == look(a[:8], b[:8])
+
+
+def test_zeros_have_a_direction_and_no_percentage() -> None:
+    assert look([0] * 5, [0] * 5).call == paired.SAME
+    appeared = look([0] * 5, [1] * 5)
+    assert (appeared.call, appeared.effect) == (paired.HIGHER, None)
+
+
+def test_the_spread_is_a_ratio() -> None:
+    assert exact.spread_percent(np.array([100.0, 110.0])) == 100.0 * (1.1 - 1.0)
+    assert exact.spread_percent(np.array([5.0, 5.0])) == 0.0
+    assert math.isinf(exact.spread_percent(np.array([0.0, 5.0])))

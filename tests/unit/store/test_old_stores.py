@@ -21,16 +21,10 @@ from kdelta.cli.main import run
 from kdelta.errors import HostError
 from kdelta.experiment import runner
 from kdelta.experiment.schedule import blocks
-from kdelta.model import BootResult, PlannedBoot, plans
+from kdelta.kernel.sources import parse_kernel
+from kdelta.model import BootResult, PlannedBoot, Quiet, plans
 from kdelta.results import answer
-from kdelta.spec.kernels import parse_kernel
 from kdelta.store.store import Store
-
-
-class Quiet:
-    def boots(self, done: int, planned: int, what: str) -> None: ...
-    def note(self, text: str) -> None: ...
-
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "stores"
 
@@ -154,8 +148,8 @@ def test_an_unfinished_experiment_goes_on_with_the_boots_that_are_missing(
         experiment = store.experiment(name)
         before = store.done(name)
         job = runner.Job(
-            experiment=experiment, site=cast(Any, None), metrics={}, symbols=lambda _: None, machine={},
-            undecided=lambda _: (0,),
+            experiment=experiment, site=cast(Any, None), work=lambda plan: str(plan), runs=lambda _plan, _raw: (),
+            machine={}, undecided=lambda _: (0,),
         )  # fmt: skip
         runner.execute(job, store, Quiet())
         planned = [plan for block in blocks(experiment) for plan in block]

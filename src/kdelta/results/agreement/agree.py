@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kdelta.errors import UserError
 from kdelta.model import Experiment, plans
-from kdelta.results import answer
+from kdelta.results import cells, explain
 from kdelta.results.agreement.common import Measured, differences, shared
 from kdelta.results.agreement.counts import count_pairs
 from kdelta.results.agreement.effects import effect_pairs
@@ -49,8 +49,8 @@ def _read(store: Store, experiment: Experiment) -> Measured:
         numbers=numbers,
         complete=len(boots) >= _planned(experiment) or any(look.final for look in store.looks(experiment.id)),
         argv=store.boot(experiment.id, good.block, good.slot).argv if good else (),
-        seeds={} if timed else answer.seeds_of(experiment, store),
-        rows=answer.judged(experiment, store, numbers) if timed else (),
+        seeds={} if timed else explain.seeds_of(experiment, store),
+        rows=cells.judged(experiment, store, numbers) if timed else (),
     )
 
 

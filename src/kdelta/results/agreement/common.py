@@ -16,7 +16,7 @@ from msgspec import Struct
 from kdelta.errors import UserError
 from kdelta.model import Case, CellResult, Experiment, Kernel, Mitigations
 from kdelta.results.agreement.types import Fact
-from kdelta.results.answer import Seeds
+from kdelta.results.explain import Seeds
 from kdelta.store.rows import BootRow, Number
 
 _LISTED = 4  # names in an error's one line

@@ -8,8 +8,11 @@ import platform
 import zlib
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from kdelta.errors import UserError
 from kdelta.kernel import cache, elf, kconfig
+from kdelta.kernel.sources._source import Source
 from kdelta.model import Arch, Kernel
 from kdelta.spec.kernels import KernelSpec
 
@@ -31,14 +34,21 @@ def config_text(root: Path, release: str) -> str:
     return zlib.decompress(packed.read_bytes(), 31).decode(errors="replace") if packed else ""
 
 
+def check(spec: KernelSpec) -> None:
+    """Raises:
+    UserError: options that a kernel in use cannot take.
+    """
+    if spec.cmdline or spec.config:
+        raise UserError(f"kernel {spec.text!r}: the running kernel has the command line and config it was started with")
+
+
 def resolve_running(spec: KernelSpec, root: Path = Path("/")) -> Kernel:
     """The running kernel; ``root`` is where /proc, /boot and /sys are.
 
     Raises:
         UserError: options that a kernel in use cannot take, or an architecture that kdelta does not know.
     """
-    if spec.cmdline or spec.config:
-        raise UserError(f"kernel {spec.text!r}: the running kernel has the command line and config it was started with")
+    check(spec)
     machine = _MACHINES.get(platform.machine())
     if machine is None:
         raise UserError(f"kernel {spec.text!r}: this machine is {platform.machine()}; kdelta knows x86_64 and arm64")
@@ -57,3 +67,16 @@ def resolve_running(spec: KernelSpec, root: Path = Path("/")) -> Kernel:
         config=kconfig.facts(config_text(root, release)),
         origin=f"running: {version.read_text(errors='replace').strip() if version else release}",
     )
+
+
+SOURCE = Source(
+    prefix="running",
+    word=True,
+    forms="running",
+    about="the kernel that this machine is running, measured natively",
+    kinds=("running",),
+    parse=lambda spec, _: replace(spec, kind="running"),
+    write=lambda _: "running",
+    resolve=lambda spec, _: resolve_running(spec),
+    check=check,
+)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a boot that measures does, and how its runs are read: times, exact counts, lives of a leak check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from kdelta.attribution import exact
+from kdelta.attribution.exact import exact_metrics
+from kdelta.attribution.profiles import Symbols
+from kdelta.errors import UserError
+from kdelta.experiment.boot_once import Work
+from kdelta.guest import metrics as guest_metrics
+from kdelta.guest import pressure
+from kdelta.guest.jobs import case_jobs
+from kdelta.machine.boot import RawBoot
+from kdelta.model import Effort, Experiment, Kernel, Metric, PlannedBoot, RunResult, plans
+from kdelta.results import leaks
+from kdelta.spec.workloads import Workload
+
+
+def refuse_unknown(experiment: Experiment, workloads: Mapping[str, Workload]) -> None:
+    """Raises:
+    UserError: a case whose workload is not here, or that has no exact mode where counts are asked for.
+    """
+    for case in experiment.cases:
+        workload = workloads.get(case.workload)
+        if workload is None:
+            raise UserError(
+                f"case {case.name}: its workload {case.workload!r} is not here; name its folder with --workloads"
+            )
+        if experiment.mode == "exact" and workload.exact_ops == 0:
+            raise UserError(f"case {case.name}: its loop never returns, so it has no exact mode; add --timed")
+
+
+def case_metrics(experiment: Experiment, workloads: Mapping[str, Workload]) -> dict[int, tuple[Metric, ...]]:
+    """The metrics of every case, by case index."""
+    found = {index: workloads[case.workload] for index, case in enumerate(experiment.cases)}
+    if isinstance(experiment.plan, plans.Leaks):
+        return dict.fromkeys(found, leaks.METRICS)
+    if experiment.mode == "exact":
+        return {index: exact_metrics(workload.part, workload.parts_per_op) for index, workload in found.items()}
+    return {index: workload.metrics for index, workload in found.items()}
+
+
+class Measuring(Struct, frozen=True, kw_only=True):
+    """The boots of a measuring experiment: efforts and operations by case index; ``plugin`` counts instructions."""
+
+    experiment: Experiment
+    efforts: Mapping[int, Effort]
+    exact_ops: Mapping[int, int]
+    metrics: Mapping[int, Sequence[Metric]]
+    data: tuple[str, ...]  # of all workloads: one settled guest serves every case
+    programs: Mapping[str, Path]
+    symbols: Callable[[Kernel], Symbols | None]
+    plugin: Path | None = None
+
+    def work(self, plan: PlannedBoot) -> Work:
+        """What the planned boot does."""
+        e = self.experiment
+        indexes = plan.cases or tuple(range(len(e.cases)))
+        jobs = case_jobs(
+            {index: e.cases[index] for index in indexes},
+            mode=e.mode,
+            efforts=self.efforts,
+            exact_ops=self.exact_ops,
+            seed=plan.block + 1 + (1000 * e.seed if e.mode == "exact" else 0),
+        )
+        boot_limit_s, runs_s = e.machine.boot_limit_s, sum(self.efforts[i].limit_ms for i in indexes) / 1000
+        return Work(
+            kernel=e.kernels[plan.kernel],
+            jobs=jobs,
+            limit_s=boot_limit_s + min(runs_s, 20 * boot_limit_s),
+            mitigations=plan.mitigations,
+            data=self.data,
+            programs=self.programs,
+            plugin=self.plugin,
+        )
+
+    def runs(self, plan: PlannedBoot, raw: RawBoot) -> tuple[RunResult, ...]:
+        """What the guest said, and in exact mode what the plugin counted, by case."""
+        cases = plan.cases or tuple(range(len(self.experiment.cases)))
+        state = (raw.state, raw.why)
+        if self.experiment.mode == "timed":
+            return guest_metrics.timed_runs(raw.records, cases, self.metrics, state)
+        symbols = self.symbols(self.experiment.kernels[plan.kernel])
+        return exact.runs(raw.records, raw.counts, cases, self.metrics, symbols, state)
+
+
+def measuring(
+    experiment: Experiment,
+    workloads: Mapping[str, Workload],
+    symbols: Callable[[Kernel], Symbols | None],
+    plugin: Path | None,
+) -> Measuring:
+    """The boots of ``experiment``, whose workloads are all known."""
+    named = {index: workloads[case.workload] for index, case in enumerate(experiment.cases)}
+    pressed = any(case.pressure for case in experiment.cases)
+    return Measuring(
+        experiment=experiment,
+        efforts={index: workload.effort(experiment.effort) for index, workload in named.items()},
+        exact_ops={index: workload.exact_ops for index, workload in named.items()},
+        metrics=case_metrics(experiment, workloads),
+        data=tuple(name for workload in workloads.values() for name in workload.data),
+        programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},
+        symbols=symbols,
+        plugin=plugin,
+    )

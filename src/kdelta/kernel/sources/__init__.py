@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""All ways to name a kernel, found by file: every module here without an underscore has a ``SOURCE``.
+
+A further distribution is one more file (docs/how-to/add-a-kernel-source.md).
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+from kdelta.errors import UserError
+from kdelta.kernel.sources._source import Source
+from kdelta.spec.kernels import KernelSpec, joined, split
+
+
+@cache
+def all_sources() -> tuple[Source, ...]:
+    """Every source, by prefix; the one without a prefix first.
+
+    Raises:
+        ImportError: two of them share a prefix or a kind.
+    """
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    found: list[Source] = [importlib.import_module(f"{__name__}.{name}").SOURCE for name in names]
+    for keys in ([one.prefix for one in found], [kind for one in found for kind in one.kinds]):
+        if twice := sorted({key for key in keys if keys.count(key) > 1}):
+            raise ImportError(f"{__name__}: two files claim {twice[0]!r}")
+    return tuple(sorted(found, key=lambda one: one.prefix))
+
+
+def source_of(spec: KernelSpec) -> Source:
+    """The source that answers for ``spec``."""
+    return next(one for one in all_sources() if spec.kind in one.kinds)
+
+
+def forms() -> str:
+    """How kernels are written, for help and messages."""
+    return ", ".join(one.forms for one in all_sources())
+
+
+def parse_kernel(text: str) -> KernelSpec:
+    """Parse one kernel name. Pure.
+
+    Raises:
+        UserError: the text fits no form of the grammar.
+    """
+    bare, named = split(text)
+    prefix, colon, body = named.partition(":")
+    found = next((one for one in all_sources() if one.prefix and one.prefix == prefix), None)
+    if found is not None and found.word != bool(colon):
+        if colon and not body:
+            raise UserError(f"kernel {text!r}: nothing after {prefix}:")
+        return found.parse(bare, body)
+    if not named or (colon and "/" not in prefix):
+        raise UserError(f"kernel {text!r}: not a kernel; forms: {forms()}")
+    return next(one for one in all_sources() if not one.prefix).parse(bare, named)
+
+
+def written(spec: KernelSpec) -> str:
+    """A text that ``parse_kernel`` reads as ``spec``; unlike ``spec.text`` also of one version out of a range."""
+    return joined(spec, source_of(spec).write(spec))

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A kernel by the path of its Debian package: ``deb:FILE``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from kdelta.errors import UserError
+from kdelta.kernel import deb, ingest
+from kdelta.kernel.sources._source import Source, kernel_of, short
+from kdelta.model import Kernel
+from kdelta.model.progress import Progress
+from kdelta.spec.kernels import KernelSpec
+
+
+def _resolve(spec: KernelSpec, _: Progress) -> Kernel:
+    path = Path(spec.target).expanduser()
+    files = deb.read_kernel(path)
+    if not files.image:
+        raise UserError(
+            f"{path}: the package {files.package} holds no kernel image (want boot/vmlinuz-* or linux-binary-*)"
+        )
+    origin = f"package {files.package} {files.version}"
+    stored = ingest.store(
+        str(path), files.image, files.config, origin=origin, package=files.package, version=files.version
+    )
+    return kernel_of(spec, stored, short(stored.entry.release))
+
+
+def _check(spec: KernelSpec) -> None:
+    deb.fields(Path(spec.target).expanduser())
+
+
+SOURCE = Source(
+    prefix="deb",
+    forms="deb:FILE",
+    about="a Debian package on disk",
+    kinds=("deb",),
+    parse=lambda spec, path: replace(spec, kind="deb", target=path),
+    write=lambda spec: f"deb:{spec.target}",
+    resolve=_resolve,
+    check=_check,
+)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernels from Debian's archive: ``debian:VERSION[/FLAVOUR]``, and ranges of them."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec.structs import replace
+
+from kdelta.errors import UserError
+from kdelta.kernel import debian
+from kdelta.kernel.debver import DebianKernel
+from kdelta.kernel.sources._source import Source, kernel_of
+from kdelta.model import Kernel
+from kdelta.model.progress import Progress
+from kdelta.spec.kernels import KernelSpec, version
+
+_FLAVOUR = re.compile(r"^[a-z0-9][a-z0-9-]{0,63}$")
+
+
+def _parse(spec: KernelSpec, body: str) -> KernelSpec:
+    named, slash, flavour = body.partition("/")
+    if slash and not _FLAVOUR.match(flavour):
+        raise UserError(f"kernel {spec.text!r}: {flavour!r} is not a flavour such as cloud or rt")
+    if ".." in named:
+        first, _, last = named.partition("..")
+        ends = version(spec.text, first), version(spec.text, last)
+        return replace(spec, kind="range", target=ends[0], last=ends[1], flavour=flavour)
+    return replace(spec, kind="debian", target=version(spec.text, named), flavour=flavour)
+
+
+def _write(spec: KernelSpec) -> str:
+    last = f"..{spec.last}" if spec.is_range else ""
+    return f"debian:{spec.target}{last}{f'/{spec.flavour}' if spec.flavour else ''}"
+
+
+def _label(found: DebianKernel) -> str:
+    """The upstream version, since 6.1.0-56 says less than 6.1.192."""
+    return found.upstream + (f"-{found.flavour}" if found.flavour else "")
+
+
+def _expand(spec: KernelSpec, progress: Progress) -> list[KernelSpec]:
+    if not spec.is_range:
+        debian.find(spec.target, spec.flavour, spec.arch, progress)
+        return [spec]
+    found = debian.find_range(spec.target, spec.last, spec.flavour, spec.arch, progress)
+    return [
+        replace(
+            spec,
+            kind="debian",
+            target=one.package_version,
+            last="",
+            label=f"{spec.label}-{_label(one)}" if spec.label else "",
+        )
+        for one in found
+    ]
+
+
+def _resolve(spec: KernelSpec, progress: Progress) -> Kernel:
+    found = debian.find(spec.target, spec.flavour, spec.arch, progress)
+    return kernel_of(spec, debian.fetch(found, progress), _label(found))
+
+
+SOURCE = Source(
+    prefix="debian",
+    forms="debian:VERSION[/FLAVOUR], debian:FIRST..LAST",
+    about="Debian's archive: the newest of a series, one version, or a range of series",
+    kinds=("debian", "range"),
+    parse=_parse,
+    write=_write,
+    resolve=_resolve,
+    expand=_expand,
+)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A kernel by the path of its image: a bzImage, a vmlinux, an arm64 Image."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from kdelta.errors import UserError
+from kdelta.kernel import cache, image, ingest
+from kdelta.kernel.sources._source import Source, kernel_of, short
+from kdelta.model import Kernel
+from kdelta.model.progress import Progress
+from kdelta.spec.kernels import KernelSpec
+
+_HEADER = re.compile(r"^# Linux/\S+ (\S+) Kernel Configuration", re.MULTILINE)
+_STEMS = ("vmlinuz", "vmlinux", "bzImage")
+_CONFIG_LIMIT_BYTES = 4 << 20
+_MAP_LIMIT_BYTES = 64 << 20
+
+
+def _beside(path: Path, name: str) -> list[Path]:
+    """Where a file of an image may lie: by name beside it (/boot), or in its build tree."""
+    named = [path.with_name(name + path.name.removeprefix(stem)) for stem in _STEMS if path.name.startswith(stem)]
+    return [*named, *(folder / name for folder in (path.parent, *path.parents[2:4]))]
+
+
+def _config_beside(path: Path, release: str) -> str:
+    """The .config that belongs to an image file, "" if none is its own."""
+    for candidate in [*_beside(path, "config"), *_beside(path, ".config")]:
+        if candidate == path or not candidate.is_file() or candidate.stat().st_size > _CONFIG_LIMIT_BYTES:
+            continue
+        try:
+            text = candidate.read_text(errors="replace")
+        except OSError:
+            continue  # it would have helped, but is not needed
+        header = _HEADER.search(text)
+        if header and release.startswith(header[1]):
+            return text
+    return ""
+
+
+def _map_beside(path: Path) -> bytes:
+    """The System.map of an image file, b"" if there is none; names in it are believed only with proof."""
+    for candidate in _beside(path, cache.SYSTEM_MAP):
+        if candidate.is_file() and candidate.stat().st_size <= _MAP_LIMIT_BYTES:
+            try:
+                return candidate.read_bytes()
+            except OSError:
+                continue  # it would have helped, but is not needed
+    return b""
+
+
+def check(spec: KernelSpec) -> None:
+    """Raises:
+    UserError: no such file, a folder, or one that cannot be read or is too large to be a kernel.
+    """
+    path = Path(spec.target).expanduser()
+    if path.is_dir():
+        raise UserError(f"kernel {spec.text!r}: {path} is a folder; name an image in it, or src:{path} to build it")
+    try:
+        size = path.stat().st_size
+        if not path.is_file():
+            raise UserError(f"kernel {spec.text!r}: {path} is not a regular file")
+        path.open("rb").close()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UserError(f"kernel {spec.text!r}: cannot read {path}: {why}") from None
+    if size > image.LIMIT_BYTES:
+        raise UserError(f"{path}: {size >> 20} MiB are no kernel image")
+
+
+def _resolve(spec: KernelSpec, _: Progress) -> Kernel:
+    check(spec)
+    path = Path(spec.target).expanduser().resolve()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"kernel {spec.text!r}: cannot read {path}: {error.strerror}") from None
+    config = _config_beside(path, image.unpack(str(path), data).release)
+    stored = ingest.store(str(path), data, config, origin=f"file {path}", system_map=_map_beside(path))
+    return kernel_of(spec, stored, short(stored.entry.release))
+
+
+SOURCE = Source(
+    prefix="",
+    forms="a path to an image",
+    about="a bzImage, a vmlinux or an arm64 Image",
+    kinds=("image",),
+    parse=lambda spec, path: replace(spec, kind="image", target=path),
+    write=lambda spec: spec.target,
+    resolve=_resolve,
+    check=check,
+)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The store's numbers as the verdict engine takes them, with the metrics and noise floors that they are judged by."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kdelta import verdict
+from kdelta.attribution.exact import exact_metrics
+from kdelta.model import CellResult, Experiment, Metric, Mitigations
+from kdelta.results.floors import current_floors
+from kdelta.spec import workloads
+from kdelta.store.rows import BootRow, Number
+from kdelta.store.store import Store
+
+
+def _folders(experiment: Experiment) -> tuple[Path, ...]:
+    return tuple(path for path in map(Path, experiment.folders) if path.is_dir())
+
+
+def workloads_of(experiment: Experiment) -> dict[str, workloads.Workload]:
+    """The workloads that a stored experiment names and that are still here."""
+    known = workloads.catalogue(_folders(experiment))
+    return {case.workload: known[case.workload] for case in experiment.cases if case.workload in known}
+
+
+def metrics_of(experiment: Experiment) -> dict[str, tuple[Metric, ...]]:
+    """The metrics of each workload of ``experiment``, by its name."""
+    found = workloads_of(experiment)
+    if experiment.mode == "exact":
+        return {name: exact_metrics(w.part, w.parts_per_op) for name, w in found.items()}
+    return {name: w.metrics for name, w in found.items()}
+
+
+def _facts(boots: Sequence[BootRow]) -> dict[tuple[int, int], dict[str, float]]:
+    return {(b.block, b.slot): {k: v for k, v in b.facts.items() if isinstance(v, float)} for b in boots}
+
+
+def _states(number: Number) -> tuple[str, str]:
+    """A run in a boot that failed later counts as the boot does."""
+    if number.boot_state != "ok" and number.state == "ok":
+        return number.boot_state, "the boot failed after this run"
+    return number.state, number.why
+
+
+def cell_data(
+    experiment: Experiment,
+    numbers: Sequence[Number],
+    boots: Sequence[BootRow],
+    metrics: Mapping[str, tuple[Metric, ...]],
+    counts: Mapping[tuple[int, int, int], Mapping[str, float]],
+) -> list[verdict.CellData]:
+    """The store's rows as the verdict engine takes them; a run without figures stands in every metric of its case.
+
+    ``counts[block, slot, case]`` has the facts of a run; ``latency_count`` is the size of its latency histogram.
+    """
+    facts = _facts(boots)
+    cells: dict[tuple[int, Mitigations, str, int], list[verdict.Observation]] = defaultdict(list)
+    for number in numbers:
+        declared = metrics.get(experiment.cases[number.case].workload, ())
+        state, why = _states(number)
+        wanted = [m for m in declared if m.name == number.metric] if number.metric else list(declared)
+        for metric in wanted:
+            samples = number.samples
+            if metric.source.startswith("hist:"):
+                hist = metric.source.split(":")[1]
+                samples = int(counts.get((number.block, number.slot, number.case), {}).get(f"{hist}_count", samples))
+            cells[number.case, number.mitigations, metric.name, number.kernel].append(
+                verdict.Observation(
+                    block=number.block,
+                    slot=number.slot,
+                    value=number.value if state == "ok" else None,
+                    samples=samples,
+                    state=state,  # type: ignore[arg-type]
+                    why=why,
+                    facts=facts.get((number.block, number.slot), {}),
+                )
+            )
+    return [
+        verdict.CellData(case=case, mitigations=mitigations, metric=metric, kernel=kernel, boots=tuple(found))
+        for (case, mitigations, metric, kernel), found in cells.items()
+    ]
+
+
+def floors_of(experiment: Experiment, store: Store) -> dict[str, float]:
+    """Noise floors by case: the workload's own in exact mode, the calibrated ones of this host in timed mode."""
+    if experiment.mode == "exact":
+        found = workloads_of(experiment)
+        return {c.name: found[c.workload].floor_percent for c in experiment.cases if c.workload in found}
+    return current_floors(experiment, store)
+
+
+def of_numbers(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> list[verdict.CellData]:
+    """``numbers`` as the verdict engine takes them."""
+    counts = (
+        {(f.block, f.slot, f.case): f.facts for f in store.facts(experiment.id)} if experiment.mode == "timed" else {}
+    )
+    return cell_data(experiment, numbers, store.boots(experiment.id), metrics_of(experiment), counts)
+
+
+def judged(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> tuple[CellResult, ...]:
+    """The verdicts of one experiment, from numbers alone."""
+    data = of_numbers(experiment, store, numbers)
+    return verdict.judge(experiment, data, floors_of(experiment, store), metrics_of(experiment))

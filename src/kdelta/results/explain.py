@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Finished exact rows with the functions behind them: of the difference, and of what moves between seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from kdelta.attribution import because, moved, profiles
+from kdelta.errors import UserError
+from kdelta.model import CellResult, Experiment, FunctionDelta, Profile, Warn
+from kdelta.store.store import Store
+from kdelta.verdict.words import SEED_CAUSES
+
+BECAUSE_KEPT = 12  # functions in the JSON result; `kdelta why` has all
+Seeds: TypeAlias = dict[tuple[int, str], dict[int, list[Profile]]]  # [case, mitigations][kernel] -> one per seed
+Chosen: TypeAlias = Mapping[tuple[int, str], Mapping[int, Profile]]  # [case, mitigations][kernel] -> the median seed's
+
+
+def seeds_of(experiment: Experiment, store: Store) -> Seeds:
+    """For every cell and kernel the profiles of all its seeds, in order."""
+    found: Seeds = {}
+    for case in range(len(experiment.cases)):
+        for row in store.profiles(experiment.id, case):
+            found.setdefault((case, row.mitigations), {}).setdefault(row.kernel, []).append(row.profile)
+    return found
+
+
+def chosen(seeds: Seeds) -> Chosen:
+    """For every cell and kernel the profile of its median seed."""
+    return {
+        cell: {kernel: profiles.median_profile(found) for kernel, found in by_kernel.items()}
+        for cell, by_kernel in seeds.items()
+    }
+
+
+def profiles_of(experiment: Experiment, store: Store, row: CellResult) -> tuple[Profile, Profile]:
+    """The two profiles behind one row: baseline and patched, of their median seeds.
+
+    Raises:
+        UserError: one of them is not there.
+    """
+    labels = [kernel.label for kernel in experiment.kernels]
+    case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
+    by_kernel = chosen(seeds_of(experiment, store)).get((case, row.mitigations), {})
+    found = by_kernel.get(0), by_kernel.get(labels.index(row.patched_label) if row.patched_label else 0)
+    if found[0] is None or found[1] is None:
+        raise UserError(f"{row.case}: no profile is stored for {row.baseline_label} or {row.patched_label}")
+    return found[0], found[1]
+
+
+def between(
+    before: Sequence[Profile], after: Sequence[Profile], effect: float
+) -> tuple[tuple[FunctionDelta, ...], str]:
+    """The functions that differ between two kernels, given a profile for each seed, and one line about them.
+
+    Functions whose own count varies between seeds by more than it changed are left out; nothing where a side has none.
+    """
+    if not before or not after or not all(map(moved.has_names, (*before, *after))):
+        return (), ""
+    deltas = because.differences(profiles.median_profile(before), profiles.median_profile(after))
+    kept = because.significant([d for d in deltas if d.delta], before, after)
+    return kept[:BECAUSE_KEPT], because.because_text(kept, effect)
+
+
+def _nameless(experiment: Experiment, row: CellResult) -> Warn:
+    why = experiment.annotations.nameless
+    labels = dict.fromkeys((row.baseline_label, row.patched_label))
+    told = [f"{label}: no function names: {why[label]}" for label in labels if label in why]
+    return Warn("no-symbols", f"{'; '.join(told) or 'no function names'}; totals only")
+
+
+def _explain(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
+    """The finished ``row`` with the functions that account for it, where it is significant: nothing else has causes."""
+    case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
+    labels = [kernel.label for kernel in experiment.kernels]
+    by_kernel = seeds.get((case, row.mitigations), {})
+    if row.patched_label not in labels or row.metric != "instructions":
+        return row
+    before, after = by_kernel.get(0, []), by_kernel.get(labels.index(row.patched_label), [])
+    if not before or not after:
+        return row
+    if not all(map(moved.has_names, (*before, *after))):
+        return replace(row, warnings=(*row.warnings, _nameless(experiment, row)))
+    if row.verdict not in ("improved", "regressed") or row.effect_percent is None:
+        return row
+    deltas, text = between(before, after, row.effect_percent)
+    return replace(row, because=deltas, because_text=text)
+
+
+def _seed_functions(experiment: Experiment, row: CellResult, seeds: Seeds) -> str:
+    """What differs between the seeds of the side that spreads most; "" where no profile tells."""
+    counter = moved.counter_of(row.metric)
+    labels = [kernel.label for kernel in experiment.kernels]
+    case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
+    by_kernel = seeds.get((case, row.mitigations), {})
+    sides = [by_kernel.get(labels.index(label), []) for label in (row.baseline_label, row.patched_label) if label]
+    sides = [side for side in sides if side and all(map(moved.has_names, side))]
+    if counter is None or not sides:
+        return ""
+    side = max(sides, key=lambda found: moved.spread_percent(found, counter))
+    return moved.names_text(moved.moved(*moved.extremes(side, counter), among=side, counter=counter))
+
+
+def _name_seeds(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
+    """The finished ``row``; a warning that its seeds differ names the functions instead of what it may be."""
+    if all(warning.code != "noisy" for warning in row.warnings):
+        return row
+    names = _seed_functions(experiment, row, seeds) or SEED_CAUSES
+    told = (Warn(w.code, w.text.replace(SEED_CAUSES, names)) if w.code == "noisy" else w for w in row.warnings)
+    return replace(row, warnings=tuple(told))
+
+
+def explained(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
+    """The finished ``row`` with the functions that account for it, and for what its seeds differ in."""
+    return _name_seeds(experiment, _explain(experiment, row, seeds), seeds)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a reader must know beside the figures: of single rows, and of the whole experiment."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from statistics import median
+
+from msgspec.structs import replace
+
+from kdelta.model import CellResult, Experiment, Warn, plans
+from kdelta.results import versions
+from kdelta.results.cells import workloads_of
+from kdelta.store.rows import BootRow
+from kdelta.store.store import Store
+
+_SEVERAL = "with several tasks: "
+_SIDE_FIGURES = ("rep_bytes", "rep_executions")
+
+
+def _side_figures(rows: Sequence[CellResult]) -> list[CellResult]:
+    """REP bytes and executions beside the instructions that hide them."""
+    by_key = {(r.case, r.mitigations, r.patched_label, r.metric): r for r in rows}
+    found = []
+    for row in rows:
+        extra = dict(row.extra)
+        if row.metric == "instructions":
+            for name in _SIDE_FIGURES:
+                side = by_key.get((row.case, row.mitigations, row.patched_label, name))
+                if side is not None and side.baseline is not None and (side.baseline or side.patched):
+                    extra[f"{name}_baseline"] = side.baseline
+                    extra[f"{name}_patched"] = side.patched or 0.0
+        found.append(replace(row, extra=extra))
+    return found
+
+
+def _labels(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResult]:
+    """What an exact figure means where that is not plain, as a warning on the row."""
+    if experiment.mode != "exact":
+        return list(rows)
+    found = workloads_of(experiment)
+    labels = {case.name: found[case.workload].exact_label for case in experiment.cases if case.workload in found}
+
+    def label(row: CellResult) -> str:
+        text = labels.get(row.case, "") if row.primary else ""
+        # "with several tasks: ..." says nothing of one task
+        return "" if text.startswith(_SEVERAL) and row.params.get("tasks") == "1" else text.removeprefix(_SEVERAL)
+
+    return [replace(r, warnings=(*r.warnings, Warn("exact-label", label(r)))) if label(r) else r for r in rows]
+
+
+def _reclaim(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -> list[CellResult]:
+    """What the memory pressure beside a case came to, as a warning on its deciding row."""
+    pressed = {case.name: index for index, case in enumerate(experiment.cases) if case.pressure}
+    if not pressed:
+        return list(rows)
+    facts: dict[tuple[str, int], list[dict[str, float]]] = defaultdict(list)
+    for row in store.facts(experiment.id):
+        facts[experiment.kernels[row.kernel].label, row.case].append(row.facts)
+    found = []
+    for cell in rows:
+        words = []
+        for label in dict.fromkeys((cell.baseline_label, cell.patched_label)):
+            runs = [f for f in facts.get((label, pressed.get(cell.case, -1)), []) if "reclaim_pgscan" in f]
+            if cell.primary and runs:
+                pages = {key: median(f[f"reclaim_{key}"] for f in runs) for key in ("pgscan", "pgsteal", "allocstall")}
+                words.append(
+                    f"{label}: {pages['pgscan']:.0f} pages scanned, {pages['pgsteal']:.0f} reclaimed, "
+                    f"{pages['allocstall']:.0f} stalls"
+                )
+        told = (Warn("pressure", "reclaim during a run: " + "; ".join(words)),) if words else ()
+        found.append(replace(cell, warnings=(*cell.warnings, *told)))
+    return found
+
+
+def on_rows(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -> list[CellResult]:
+    """``rows`` with what belongs beside their figures."""
+    return _labels(experiment, _side_figures(_reclaim(experiment, store, rows)))
+
+
+def on_experiment(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:
+    """What holds for all rows."""
+    return (*_told(experiment), *_taken_over(boots), *_unknown(experiment, boots), *versions.remarks(experiment))
+
+
+def _told(experiment: Experiment) -> tuple[Warn, ...]:
+    """What was found out around the measurement: whom it follows, the machine code, the selftests."""
+    plan = experiment.plan
+    follows = plan.follows if isinstance(plan, plans.Compare) else ""
+    text = f"fresh boots of what experiment {follows} left undecided; its own boots are not used"
+    return (*([Warn("follows", text)] if follows else []), *experiment.annotations.notes)
+
+
+def _taken_over(boots: Sequence[BootRow]) -> tuple[Warn, ...]:
+    """Which boots were not made for this experiment, and where they are from."""
+    sources = Counter(boot.machine["taken_from"].split(" ")[0] for boot in boots if "taken_from" in boot.machine)
+    return tuple(
+        Warn(
+            "taken-over",
+            f"{count} of {len(boots)} boots are taken over from experiment {source}: the same image, command line, "
+            "cases, seeds, guest program, plugin and QEMU",
+        )
+        for source, count in sorted(sources.items())
+    )
+
+
+def _unknown(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:
+    """Words of a user's command line that the kernel handed on to user space because it does not know them."""
+    found: dict[tuple[str, str], None] = {}
+    for boot in boots:
+        kernel = experiment.kernels[boot.kernel]
+        asked = kernel.cmdline.replace('"', "").split()
+        words = [word for word in boot.machine.get("unknown", "").split() if word in asked]
+        if words:
+            found[kernel.label, " ".join(words)] = None
+    return tuple(
+        Warn("cmdline", f"{label} does not know {words!r} of its command line: misspelt, or without effect there")
+        for label, words in found
+    )

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two accounts of string instructions: REP as one instruction, and REP as one for each 8 bytes moved. Pure.
+
+One ``rep movsb`` copies a page as one instruction that a loop copies as hundreds, so a kernel that moves work into
+string instructions looks better by the one account and worse by the other. Which is right depends on the CPU
+(ERMS, FSRM: Intel SDM, "Fast-String Operation"), so a verdict holds only where both agree in sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from kdelta.model import CellResult, Warn
+from kdelta.stats import counts, paired
+from kdelta.verdict.counts import seed_pairs
+from kdelta.verdict.pairing import Observation, values_of
+
+INSTRUCTIONS, EXECUTIONS, BYTES = "instructions", "rep_executions", "rep_bytes"
+WORD_BYTES = 8.0
+MIXED = "mixed"
+
+
+def per_word(
+    instructions: Sequence[Observation], executions: Sequence[Observation], moved: Sequence[Observation]
+) -> tuple[Observation, ...]:
+    """The second account, by seed; a seed that lacks one of the three is left as the first account has it."""
+    once = {boot.block: boot.value for boot in executions if boot.state == "ok"}
+    by = {boot.block: boot.value for boot in moved if boot.state == "ok"}
+    found = []
+    for boot in instructions:
+        one, size = once.get(boot.block), by.get(boot.block)
+        if boot.value is None or one is None or size is None:
+            found.append(boot)
+        else:
+            found.append(replace(boot, value=boot.value - one + size / WORD_BYTES))
+    return tuple(found)
+
+
+def both_accounts(
+    result: CellResult, a: Sequence[Observation], b: Sequence[Observation], looks: tuple[int, ...]
+) -> CellResult:
+    """``result``, judged with REP as one, held against the second account ``a``, ``b``: mixed where they disagree."""
+    pairs = seed_pairs(result, a, b)
+    n = int(result.extra.get("seeds", 0.0))
+    if result.verdict not in ("improved", "regressed", "same") or not n or len(pairs.a) < n:
+        return result
+    delta = result.extra["delta_percent"]
+    second = counts.look(values_of(pairs.a[:n]), values_of(pairs.b[:n]), looks or counts.LOOKS, delta)
+    if second.effect is None or result.effect_percent is None:
+        return result
+    told = replace(result, extra=result.extra | {"effect_rep8_percent": second.effect})
+    if _agree(told, second, delta):
+        return told
+    text = (
+        f"REP counted once: {result.effect_percent:+.2f} %; counted per 8 bytes moved: {second.effect:+.2f} %; "
+        "work moved into or out of string instructions, so the count of instructions decides nothing"
+    )
+    kept = tuple(warning for warning in told.warnings if warning.code != "below-delta")
+    return replace(told, verdict="inconclusive", p_value=None, warnings=(*kept, Warn(MIXED, text)))
+
+
+def _agree(result: CellResult, second: counts.CountLook, delta: float) -> bool:
+    effect = result.effect_percent or 0.0
+    if result.verdict == "same":
+        significant = second.finished and second.call in (paired.LOWER, paired.HIGHER)
+        return not (significant and abs(second.effect or 0.0) > delta)
+    return effect * (second.effect or 0.0) > 0.0

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Snapshots made anew, under load: the counts are the same to the byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kdelta.report import json_
+
+CASES = ("pidfd_open", "pipe", "thread_spawn")
+
+
+@pytest.fixture
+def busy() -> Iterator[None]:
+    """Another program beside it."""
+    burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(1)]
+    yield
+    for burner in burners:
+        burner.kill()
+        burner.wait()
+
+
+def _measured(folder: Path, cache: Path, *words: str) -> bytes:
+    """The result part of a comparison whose snapshots are made now."""
+    folder.mkdir()
+    for part in cache.iterdir():
+        if part.name != "snapshots":
+            (folder / part.name).symlink_to(part)
+    environment = {**os.environ, "KDELTA_STATE": str(folder / "state"), "KDELTA_CACHE": str(folder)}
+    argv = [sys.executable, "-c", "from kdelta.cli.main import main; main()", "compare", *words, "--json", "-q"]
+    done = subprocess.run(argv, capture_output=True, timeout=600, env=environment, check=True)
+    result = json_.result_part(done.stdout)
+    assert json.loads(result)["results"]
+    return result
+
+
+def test_a_snapshot_made_anew_gives_the_same_bytes(tmp_path: Path, cache: Path, busy: None) -> None:
+    words = ["debian:6.12/cloud", "debian:7.0/cloud", "--seeds", "2"]
+    words += [word for case in CASES for word in ("--case", case)]
+    assert _measured(tmp_path / "one", cache, *words) == _measured(tmp_path / "two", cache, *words)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("qemu", ["", "alternative"])
+def test_snapshots_made_again_and_again_agree_on_several_kernels(
+    tmp_path: Path, cache: Path, busy: None, qemu: str
+) -> None:
+    if qemu and "KDELTA_QEMU_ALT" not in os.environ:
+        pytest.skip("KDELTA_QEMU_ALT names no QEMU")
+    words = ["debian:6.1", "debian:6.12", "debian:7.0", "debian:7.3", "--seeds", "2"]
+    words += ["--qemu", os.environ["KDELTA_QEMU_ALT"]] if qemu else []
+    assert len({_measured(tmp_path / str(turn), cache, *words) for turn in range(4)}) == 1

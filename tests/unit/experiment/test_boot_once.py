@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The one way to boot: natively for real, and what an exact boot's identity depends on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from kdelta import paths
+from kdelta.errors import HostError
+from kdelta.experiment.boot_once import Site, Work, boot_once, identity
+from kdelta.guest import binary
+from kdelta.guest.jobs import JobList, case_jobs
+from kdelta.guest.protocol import Window
+from kdelta.machine.probe import Qemu
+from kdelta.model import Effort, Kernel, MachineOptions
+from kdelta.spec.workloads import catalogue, parse_case
+
+KERNEL = Kernel(label="k", spec="k", release="6.12", image_path="/i", image_sha256="ab" * 32)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    (program := tmp_path / "init").write_bytes(b"the guest's program")
+    (qemu := tmp_path / "qemu").write_bytes(b"")
+    return Site(
+        programs={"x86_64": program},
+        data=tmp_path,
+        scratch=tmp_path / "boots",
+        snapshots=tmp_path / "snapshots",
+        qemus={"x86_64": Qemu(path=qemu, version=(7, 2), text="7.2.22")},
+    )
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Work:
+    (plugin := tmp_path / "plugin.so").write_bytes(b"counts")
+    jobs = JobList(mode="exact", seed=5, lines=("job 0 pipe reps=3",))
+    return Work(kernel=KERNEL, jobs=jobs, limit_s=60.0, plugin=plugin)
+
+
+def test_the_running_machine_is_a_site_too(tmp_path: Path) -> None:
+    data = paths.shipped("guest") / "data"
+    site = Site(
+        programs={"x86_64": binary.build("x86_64", cache=tmp_path)},
+        data=data,
+        scratch=tmp_path / "boots",
+        snapshots=tmp_path,
+        options=MachineOptions(native=True),
+    )
+    case = parse_case("getppid", catalogue())[0]
+    effort = Effort(warmup_windows=1, windows=3, window_ms=2, latency_ops=0)
+    jobs = case_jobs({0: case}, mode="timed", efforts={0: effort}, exact_ops={0: 1})
+    raw = boot_once(site, Work(kernel=KERNEL, jobs=jobs, limit_s=60.0))
+    assert raw.state == "ok", raw.why
+    assert sum(isinstance(record, Window) for record in raw.records) == 4
+    assert list((tmp_path / "boots").iterdir()) == [], "its private folder is gone"
+
+
+def test_what_changes_counts_changes_the_identity(site: Site, work: Work, tmp_path: Path) -> None:
+    (other := tmp_path / "other.so").write_bytes(b"counts otherwise")
+    (grown := tmp_path / "grown").write_bytes(b"another program")
+    changed = [
+        identity(site, replace(work, jobs=replace(work.jobs, seed=6))),
+        identity(site, replace(work, jobs=replace(work.jobs, lines=("job 0 pipe reps=4",)))),
+        identity(site, replace(work, mitigations="off")),
+        identity(site, replace(work, kernel=replace(KERNEL, cmdline="quiet"))),
+        identity(site, replace(work, kernel=replace(KERNEL, image_sha256="cd" * 32))),
+        identity(site, replace(work, plugin=other)),
+        identity(replace(site, programs={"x86_64": grown}), work),
+        identity(replace(site, options=MachineOptions(memory_mib=2048)), work),
+    ]
+    assert len({identity(site, work), *changed}) == 1 + len(changed)
+
+
+def test_labels_limits_and_folders_do_not(site: Site, work: Work, tmp_path: Path) -> None:
+    elsewhere = replace(site, scratch=tmp_path / "a", snapshots=tmp_path / "b")
+    renamed = replace(work, kernel=replace(KERNEL, label="other", spec="other"), limit_s=1.0)
+    assert identity(elsewhere, renamed) == identity(site, work)
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(site: Site, work: Work, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(HostError, match=r"cannot make a folder in .*file"):
+        boot_once(replace(site, scratch=tmp_path / "file"), work)

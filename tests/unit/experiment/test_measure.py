@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a boot that measures, or traces, does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from kdelta.errors import UserError
+from kdelta.experiment import measure, templates, trace
+from kdelta.experiment.boot_once import Work
+from kdelta.experiment.measure import Measuring
+from kdelta.guest.protocol import Done
+from kdelta.machine.boot import RawBoot
+from kdelta.model import Case, Effort, Experiment, Kernel, Mode, PlannedBoot, plans
+from kdelta.results import leaks
+from kdelta.spec.workloads import Workload, catalogue, parse_case
+
+KERNELS = tuple(Kernel(label=x, spec=x, release=x, image_path="/i", image_sha256=x) for x in "ab")
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, Workload]:
+    return catalogue()
+
+
+def asked(known: dict[str, Workload], mode: Mode, *texts: str, **more: object) -> Experiment:
+    cases: tuple[Case, ...] = tuple(case for text in texts for case in parse_case(text, known))
+    template = templates.run(templates.Asked(cases=cases), KERNELS, mode, 3)
+    return replace(template, **more)
+
+
+def measuring(known: dict[str, Workload], experiment: Experiment) -> Measuring:
+    plugin = Path("/plugin.so") if experiment.mode == "exact" else None
+    return measure.measuring(experiment, known, lambda _: None, plugin)
+
+
+def plan(block: int = 0, kernel: int = 0, cases: tuple[int, ...] = ()) -> PlannedBoot:
+    return PlannedBoot(block=block, slot=kernel, kernel=kernel, cases=cases, mitigations="off")
+
+
+def jobs(work: Work) -> list[list[str]]:
+    return [line.split() for line in work.jobs.lines if line.startswith("job")]
+
+
+def test_a_timed_boot_runs_the_open_cases_of_its_kernel(known: dict[str, Workload]) -> None:
+    made = measuring(known, asked(known, "timed", "pipe", "pidfd_open", "thread_spawn"))
+    work = made.work(plan(2, 1, (0, 2)))
+    assert [words[:3] for words in jobs(work)] == [["job", "0", "pipe"], ["job", "2", "thread_spawn"]]
+    assert (work.kernel, work.mitigations, work.plugin) == (KERNELS[1], "off", None)
+    assert work.jobs.seed == 3
+
+
+def test_seeds_of_counts_depend_on_the_experiments_seed_and_the_block(known: dict[str, Workload]) -> None:
+    made = measuring(known, asked(known, "exact", "pipe", seed=7))
+    assert [made.work(plan(block)).jobs.seed for block in (0, 1)] == [7001, 7002]
+    assert made.work(plan()).plugin == Path("/plugin.so")
+
+
+def test_a_run_that_never_ends_is_stopped_in_reasonable_time(known: dict[str, Workload]) -> None:
+    made = measuring(known, asked(known, "timed", "pipe", effort=Effort(limit_ms=3_600_000)))
+    assert made.work(plan()).limit_s <= 21 * made.experiment.machine.boot_limit_s
+
+
+def test_a_leak_check_asks_for_lives(known: dict[str, Workload]) -> None:
+    experiment = asked(known, "timed", "pipe", plan=plans.Leaks(), effort=Effort(batches=3, batch_ops=100))
+    made = measuring(known, experiment)
+    assert made.metrics[0] == leaks.METRICS
+    assert {"batches=3", "ops=100"} <= set(jobs(made.work(plan()))[0])
+
+
+def test_what_is_not_here_is_refused(known: dict[str, Workload]) -> None:
+    experiment = asked(known, "timed", "pipe")
+    with pytest.raises(UserError, match=r"'pipe' is not here.*--workloads"):
+        measure.refuse_unknown(experiment, {})
+    measure.refuse_unknown(experiment, known)
+
+
+def test_a_traced_boot_has_a_job_for_each_case_and_set(known: dict[str, Workload]) -> None:
+    cases = tuple(case for text in ("pipe", "pidfd_open") for case in parse_case(text, known))
+    experiment = templates.trace(templates.Asked(cases=cases), KERNELS, ("locks", "sizes"), 100)
+    made = trace.tracing(experiment, known)
+    work = made.work(plan())
+    assert [words[2] for words in jobs(work)] == ["pipe", "pipe", "pidfd_open", "pidfd_open"]
+    assert all("ops=100" in words and "reps=1" in words for words in jobs(work))
+    assert any(line.startswith("trace ") for line in work.jobs.lines) and work.plugin is None
+
+
+def ended(*states: str) -> RawBoot:
+    records = tuple(Done(j=job, state=state, why="" if state == "ok" else "why") for job, state in enumerate(states))  # type: ignore[arg-type]
+    return RawBoot(
+        argv=(), state="ok", why="", records=records, console=b"", stream=b"", counts=b"", elapsed_s=1.0,
+        first_sample_s=None, qemu_log="",
+    )  # fmt: skip
+
+
+def test_a_traced_case_is_as_its_worst_set(known: dict[str, Workload]) -> None:
+    cases = tuple(case for text in ("pipe", "pidfd_open") for case in parse_case(text, known))
+    made = trace.tracing(templates.trace(templates.Asked(cases=cases), KERNELS, ("locks", "sizes"), None), known)
+    runs = made.runs(plan(), ended("ok", "failed", "ok"))
+    assert [(run.case, run.state, run.why) for run in runs] == [(0, "failed", "why")], "the second did not end"
+
+
+def test_a_kernel_without_names_has_no_lock_holds(known: dict[str, Workload]) -> None:
+    made = trace.Holding(measured=measuring(known, asked(known, "exact", "pipe")), sites={0: "no function names: x"})
+    assert made.work(plan()) == "no function names: x"
+    assert made.runs(plan(), ended("ok")) == ()
+
+
+def test_a_loop_that_never_returns_cannot_be_traced(known: dict[str, Workload]) -> None:
+    endless = {"pipe": replace(known["pipe"], exact_ops=0)}
+    with pytest.raises(UserError, match="never returns"):
+        trace.refuse_endless([Case(workload="pipe")], endless)
+    with pytest.raises(UserError, match="add --timed"):
+        measure.refuse_unknown(asked(known, "exact", "pipe"), endless)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An experiment made ready: which kind of boots, how many at once, what may be taken over. Nothing is booted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from kdelta.experiment import prepare, survey, templates
+from kdelta.experiment.boot_once import Work
+from kdelta.experiment.templates import Asked
+from kdelta.kernel import naming
+from kdelta.kernel.symbols import NoSymbols
+from kdelta.machine import plugin, probe
+from kdelta.machine.probe import Qemu
+from kdelta.model import Experiment, Kernel, MachineOptions, PlannedBoot, Quiet
+from kdelta.spec.workloads import catalogue, parse_case
+from kdelta.store.store import Store
+
+KERNELS = tuple(Kernel(label=x, spec=x, release=x, image_path="/i", image_sha256=x) for x in "ab")
+PLACE = PlannedBoot(block=0, slot=0, kernel=0)
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A store, and a machine that has QEMU, no KVM, and programs that need no compiling."""
+    for name in ("qemu", "plugin.so", "program"):
+        (tmp_path / name).write_bytes(name.encode())
+    qemu = Qemu(path=tmp_path / "qemu", version=(7, 2), text="7.2.22")
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path))
+    monkeypatch.setattr(probe, "find_qemu", lambda *_: qemu)
+    monkeypatch.setattr(probe, "kvm_opens", lambda: False)
+    monkeypatch.setattr(plugin, "build", lambda _cache: tmp_path / "plugin.so")
+    monkeypatch.setattr(prepare, "programs_for", lambda *_: {"x86_64": tmp_path / "program"})
+    monkeypatch.setattr(naming, "load", lambda _kernel: NoSymbols("none"))
+    monkeypatch.setattr(naming, "can_ask", lambda _kernel: False)
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
+        yield opened
+
+
+def asked(**more: object) -> Asked:
+    return Asked(cases=tuple(parse_case("pipe", catalogue())), **more)  # type: ignore[arg-type]
+
+
+def prepared(store: Store, experiment: Experiment, budget_s: float | None = None) -> prepare.Job:
+    made = templates.created(experiment, 0, lambda: datetime.now(UTC))
+    store.create(made)
+    return prepare.prepare(made, catalogue(), store, Quiet(), time_budget_s=budget_s)
+
+
+def test_counts_run_at_once_with_the_plugin_and_an_identity(store: Store) -> None:
+    job = prepared(store, templates.run(asked(), KERNELS[:1], "exact", 3, reuse=True), 60.0)
+    work = job.work(PLACE)
+    assert isinstance(work, Work) and work.plugin is not None
+    assert job.workers >= 1 and job.identity is not None and job.recall is not None
+    assert len(job.identity(PLACE)) == 64 and job.time_budget_s is None
+    assert job.machine["accel"] == "tcg" and "7.2.22" in job.machine["qemu"]
+
+
+def test_times_run_one_by_one_without(store: Store) -> None:
+    job = prepared(store, templates.run(asked(), KERNELS[:1], "timed", 3), 60.0)
+    work = job.work(PLACE)
+    assert isinstance(work, Work) and work.plugin is None
+    assert (job.workers, job.identity, job.recall, job.gaps, job.time_budget_s) == (1, None, None, False, 60.0)
+    assert job.site.accel == "tcg" and not job.site.native
+
+
+def test_the_running_machine_needs_no_qemu(store: Store) -> None:
+    job = prepared(store, templates.run(asked(machine=MachineOptions(native=True)), KERNELS[:1], "timed", 1))
+    assert job.site.native and job.site.qemus == {} and job.machine["accel"] == "native"
+
+
+def test_a_sweep_has_gaps_and_a_trace_its_own_jobs(store: Store) -> None:
+    assert prepared(store, templates.with_versions(
+        templates.sweep(asked(), "timed", 8), KERNELS, (), (), command="", reuse=False
+    )).gaps  # fmt: skip
+    job = prepared(store, templates.trace(asked(), KERNELS, ("locks",), 64))
+    work = job.work(PLACE)
+    assert isinstance(work, Work) and any(line.startswith("trace ") for line in work.jobs.lines)
+    held = prepared(store, templates.trace(asked(), KERNELS, (), 64))
+    assert held.work(PLACE) == "no function names: none"
+
+
+def test_kvm_is_tried_with_one_boot_without_a_job(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Work] = []
+
+    def boot_once(_site: object, work: Work) -> object:
+        tried.append(work)
+        return type("Raw", (), {"state": "ok", "why": ""})
+
+    monkeypatch.setattr(probe, "kvm_opens", lambda: True)
+    monkeypatch.setattr(survey, "boot_once", boot_once)
+    for _ in range(2):  # remembered
+        ground = survey.survey(KERNELS, "auto", "", {"x86_64": Path("/p")})
+        assert (ground.accel, ground.why) == ("kvm", "KVM")
+    assert len(tried) == 1 and tried[0].jobs.lines == () and tried[0].kernel == KERNELS[0]

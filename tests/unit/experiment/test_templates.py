@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a front end asks for becomes an experiment with exactly the plan of its kind."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from kdelta.errors import UserError
+from kdelta.experiment import templates
+from kdelta.experiment.templates import Asked, Stopping
+from kdelta.model import Case, Effort, Experiment, Gap, Kernel, plans
+
+KERNEL = Kernel(label="k", spec="k", release="6.12", image_path="/i", image_sha256="ab")
+ASKED = Asked(cases=(Case(workload="pipe", pressure="2x60%"),), effort=Effort(seeds=5), folders=(Path("own"),))
+
+
+def now() -> datetime:
+    return datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
+
+
+def test_a_plan_is_fixed_or_sequential() -> None:
+    assert templates.stopping(7, None) == Stopping(blocks=7, looks=())
+    assert templates.stopping(None, None).looks == (8, 12, 16, 20)
+    assert templates.stopping(None, 14).looks == (8, 12, 14)
+    assert templates.stopping(None, 40).looks == (8, 12, 16, 24, 40)
+    with pytest.raises(UserError, match="exclude each other"):
+        templates.stopping(7, 8)
+
+
+def test_times_look_and_counts_have_seeds() -> None:
+    stop = templates.stopping(None, None, 5.0)
+    timed = templates.compare(ASKED, (KERNEL, KERNEL), "timed", stop)
+    exact = templates.compare(ASKED, (KERNEL, KERNEL), "exact", stop)
+    assert (timed.blocks, timed.looks, timed.precision_percent) == (20, (8, 12, 16, 20), 5.0)
+    assert (exact.blocks, exact.looks) == (5, ())
+    assert timed.folders == ("own",)
+
+
+def test_an_interrupted_gate_is_no_open_one() -> None:
+    made = templates.compare(ASKED, (KERNEL,), "exact", Stopping(), selftests=("pidfd", "clone3"))
+    assert made.plan == plans.Compare(selftests=("pidfd", "clone3"))
+    assert made.annotations.gate.startswith("not run: the selftests pidfd,clone3")
+    series = templates.compare(ASKED, (KERNEL,), "exact", Stopping(), series=True)
+    assert series.plan == plans.Sweep() and series.annotations.gate == ""
+
+
+def test_every_kind_has_its_plan() -> None:
+    bisect = plans.Bisect(tree="/t", good="g", bad="b", metric="m")
+    made = {
+        "run": templates.run(ASKED, (KERNEL,), "exact", 2, reuse=True),
+        "calibrate": templates.calibrate(ASKED, KERNEL, 20),
+        "leaks": templates.leaks(ASKED, (KERNEL,), 1),
+        "compare": templates.scale(ASKED, (KERNEL, KERNEL), 2, (1, 2)),
+        "bisect": templates.bisect(ASKED, "timed", bisect),
+        "trace": templates.trace(ASKED, (KERNEL,), ("locks",), None),
+        "sweep": templates.sweep(ASKED, "exact", 3),
+    }
+    assert {word: experiment.kind for word, experiment in made.items()} == {word: word for word in made}
+    assert [kernel.label for kernel in made["calibrate"].kernels] == ["k-A", "k-B"]
+    assert made["bisect"].blocks == 0 and templates.bisect(ASKED, "exact", bisect).blocks == 5
+    assert made["compare"].plan == plans.Scale(tasks=(1, 2))
+    check = templates.check(ASKED, (KERNEL, KERNEL), "exact", 3, "pidfs", reuse=True)
+    assert (check.kind, check.plan) == ("compare", plans.Check(recipe="pidfs", reuse=True))
+    assert replace(check, kernels=(KERNEL,)).kind == "run"
+
+
+def test_a_trace_leaves_pressure_out_and_counts_holds_without_sets() -> None:
+    traced, held = (templates.trace(ASKED, (KERNEL,), sets, 10) for sets in (("locks",), ()))
+    assert (traced.mode, held.mode) == ("timed", "exact")
+    assert traced.cases[0].pressure == "" and traced.blocks == 1 and traced.plan == plans.Trace(sets=("locks",), ops=10)
+
+
+def test_a_sweep_on_the_plan_of_another_has_its_own_versions() -> None:
+    old = templates.created(templates.sweep(ASKED, "exact", 3), 5, now)
+    gap = Gap(place=1, label="6.9", spec="src:t@v6.9", why="does not build", by_host=False)
+    new = templates.with_versions(old, (KERNEL,), [gap], ["gcc 14"], command="again", reuse=True)
+    assert new.plan == plans.Sweep(reuse=True) and new.command == "again" and new.cases == old.cases
+    assert new.annotations.gaps == (gap,) and new.annotations.compilers == ("gcc 14",)
+
+
+def test_an_experiment_is_made_with_an_id_a_seed_and_this_host() -> None:
+    made = templates.created(templates.run(ASKED, (KERNEL,), "timed", 1), None, now)
+    assert made.id.startswith("20261121-120000-") and made.created_at == "2026-11-21T12:00:00+00:00"
+    assert made.host["cpu"] and made.tool_version
+    assert templates.created(templates.run(ASKED, (KERNEL,), "exact", 1), None, now).seed == 0
+    assert templates.created(templates.run(ASKED, (KERNEL,), "exact", 1), 9, now).seed == 9
+    other = replace(KERNEL, arch="arm64")
+    with pytest.raises(UserError, match="different architectures"):
+        templates.created(templates.run(ASKED, (KERNEL, other), "exact", 1), None, now)
+
+
+def test_what_was_asked_can_be_asked_again() -> None:
+    made: Experiment = templates.run(ASKED, (KERNEL,), "timed", 1)
+    assert templates.asked_in(made) == ASKED

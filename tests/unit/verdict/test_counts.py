@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Exact counts: facts where they repeat, judged over seeds where not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from verdict_cells import (
+    COUNT,
+    TIME,
+    boots,
+    cell,
+    codes,
+    exact_one,
+    experiment,
+    noisy,
+)
+
+from kdelta.model import CellResult
+from kdelta.verdict import CellData, judge, still_undecided
+
+
+def test_exact_counts_that_repeat_are_facts() -> None:
+    result = exact_one([1000] * 5, [714] * 5)
+    assert result.verdict == "improved" and result.interval_percent == (result.effect_percent, result.effect_percent)
+    assert result.effect_percent == pytest.approx(-28.6)
+    assert exact_one([1000] * 5, [1000] * 5).verdict == "same"
+    small = exact_one([1000] * 5, [1001] * 5)
+    assert small.verdict == "regressed" and codes(small) == {"below-delta"}
+
+
+def test_fewer_than_five_seeds_never_give_a_verdict() -> None:
+    for n in range(1, 5):
+        result = exact_one([1000] * n, [714] * n)
+        assert result.verdict is None and codes(result) == {"descriptive"} and result.interval_percent is None
+
+
+def test_exact_counts_that_move_are_judged_from_eight_seeds_on() -> None:
+    few = exact_one([1000, 1004, 1002, 1001, 1003], [1100, 1101, 1108, 1104, 1102])
+    assert few.verdict is None and codes(few) == {"unfinished", "noisy"}
+    rng = np.random.default_rng(4)
+    a, b = (1000 + rng.integers(0, 5, 8)).tolist(), (1100 + rng.integers(0, 5, 8)).tolist()
+    called = exact_one(a, b)
+    assert called.verdict == "regressed" and "noisy" in codes(called) and called.floor_percent == 1.0
+    assert exact_one(a, [x + 1 for x in a]).verdict in ("same", "regressed")
+    wide = exact_one(*noisy(20, 0.0, sd=0.05, seed=7))
+    assert wide.verdict == "inconclusive" and wide.detectable_percent and wide.boots_needed
+
+
+def test_a_seed_that_differs_once_is_no_fact() -> None:
+    result = exact_one([1000] * 8, [1000] * 7 + [1001])
+    assert result.extra["fact"] == 0.0 and result.verdict == "same"
+
+
+def test_a_lost_seed_leaves_no_verdict() -> None:
+    dead = [replace(o, value=None, state="lost", why="killed") if o.block == 2 else o for o in boots([714] * 5, 1)]
+    data = [cell([1000] * 5, 0, COUNT), CellData(case=0, metric="instructions", kernel=1, boots=tuple(dead))]
+    chosen = experiment(mode="exact", looks=(5, 8, 12, 16, 20))
+    (result,) = judge(chosen, data, {}, {"pipe": (COUNT,)})
+    assert result.verdict is None and "descriptive" in codes(result) and "dropped" in codes(result)
+    assert still_undecided(chosen, data, {}, {"pipe": (COUNT,)}) == {0}
+
+
+REPS = tuple(replace(COUNT, name=name, primary=False) for name in ("rep_executions", "rep_bytes"))
+
+
+def with_reps(
+    a: Sequence[float], b: Sequence[float], moved: tuple[float, float], times: tuple[float, float] = (1, 1)
+) -> CellResult:
+    data = [cell(a, 0, COUNT), cell(b, 1, COUNT)]
+    for kernel, side in enumerate((a, b)):
+        data += [cell([times[kernel]] * len(side), kernel, REPS[0]), cell([moved[kernel]] * len(side), kernel, REPS[1])]
+    found = judge(experiment(mode="exact", looks=(5, 8)), data, {}, {"pipe": (COUNT, *REPS)})
+    return next(r for r in found if r.metric == "instructions")
+
+
+def test_work_that_moves_into_string_instructions_is_no_improvement() -> None:
+    assert with_reps([1000] * 5, [950] * 5, (80, 80)).verdict == "improved"
+    hidden = with_reps([1000] * 5, [950] * 5, (80, 800))
+    assert hidden.verdict == "inconclusive" and "mixed" in codes(hidden) and hidden.boots_needed is None
+    back = with_reps([950] * 5, [1000] * 5, (800, 80))
+    assert back.verdict == "inconclusive" and "mixed" in codes(back)
+
+
+def test_counts_that_are_the_same_while_string_instructions_move_far_more_are_mixed() -> None:
+    assert with_reps([1000] * 5, [1000] * 5, (80, 82)).verdict == "same"
+    assert with_reps([1000] * 5, [1000] * 5, (80, 800)).verdict == "inconclusive"
+
+
+def test_a_withdrawn_difference_within_delta_is_the_same() -> None:
+    rng = np.random.default_rng(5)
+    data, plan = [], experiment(cases=8, looks=(8,), blocks=8)
+    for case in range(8):  # one small difference that is significant alone, and seven cells of noise
+        b = rng.normal(0, 0.001, 8) + (0.002 if case == 0 else 0.0)
+        data += [cell([1000.0] * 8, 0, case=case), cell((1000 * np.exp(b)).tolist(), 1, case=case)]
+    first = judge(plan, data, {}, {"pipe": (TIME,)})[0]
+    assert "multiplicity" in codes(first) and first.verdict == "same"
+
+
+def test_exact_zeros_have_a_direction_but_no_percentage() -> None:
+    assert exact_one([0] * 5, [0] * 5).verdict == "same"
+    appeared = exact_one([0] * 5, [5] * 5)
+    assert appeared.verdict == "regressed" and appeared.effect_percent is None and "from-zero" in codes(appeared)
+    assert appeared.interval_percent is None
+    gone = exact_one([5] * 5, [0] * 5)
+    assert gone.verdict == "improved" and gone.effect_percent == -100.0
