@@ -23,11 +23,14 @@
  * AFTER	 undoes each operation, not measured (close after open)
  * TEARDOWN	 once after; descriptors, memory, helpers and files go by themselves
  * CASE_N	 one case for each number, NAME-10 and NAME-100; in all of its parts it is N
+ * HELPER	 another process beside it, as CASE's partner
  * OPS	 operations of one exact interval: a number, or NUMBER / N (between 1 and
  *		 64). 64 where nothing is said; aim at 20,000 to 500,000 instructions.
  *
+ * All processes of a case are SCHED_BATCH: none preempts another by waking up.
+ *
  * The host reads CASE, CASE_N and OPS from the source: they start a line, outside
- * of #if, and take plain strings and decimal numbers (src/kdelta/spec/cases.py).
+ * of #if, and take plain strings and decimal numbers (src/kdelta/spec/sources.py).
  */
 #ifndef KDELTA_CASE_H
 #define KDELTA_CASE_H
@@ -54,9 +57,9 @@
 #include "workload.h"
 
 /* The value of a call; -1 fails the case with the call's text and errno. Cheap in CASE. */
-#define OK(...) CASE_CHECKED(NULL, __VA_ARGS__)
+#define OK(...) CASE_CHECKED(NULL, #__VA_ARGS__, __VA_ARGS__)
 /* The same in SETUP; where the kernel has not got it (ENOSYS, EPERM ...) the case is unsupported: "needs CONFIG_X". */
-#define NEED(what, ...) CASE_CHECKED(what, __VA_ARGS__)
+#define NEED(what, ...) CASE_CHECKED(what, #__VA_ARGS__, __VA_ARGS__)
 /* Fails the case unless it is true. */
 #define EXPECT(...) \
 	((void)(__builtin_expect(!(__VA_ARGS__), 0) && case_broke(t, #__VA_ARGS__, NULL)))
@@ -95,11 +98,11 @@
 	CASE_PART(part, name) __attribute__((weak)); \
 	CASE_PART(part, name)
 
-#define CASE_CHECKED(needs, ...)                                 \
+#define CASE_CHECKED(needs, text, ...)                           \
 	({                                                       \
 		__typeof__(__VA_ARGS__) result_ = (__VA_ARGS__); \
 		if (__builtin_expect((long)result_ == -1, 0))    \
-			case_broke(t, #__VA_ARGS__, needs);      \
+			case_broke(t, text, needs);              \
 		result_;                                         \
 	})
 

@@ -26,6 +26,8 @@ CASE_N(getrandom, "getrandom(2) of N bytes", 16, 4096)
 	EXPECT(getrandom(buf, N, 0) == (ssize_t)N);
 }
 
+OPS(getrandom, 16384 / N)
+
 SETUP(getrandom)
 {
 	buf = memory(t, N);

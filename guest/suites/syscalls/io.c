@@ -29,7 +29,7 @@ CASE_N(write, "pwrite(2) of N bytes over a file in tmpfs", 1, 4096, 40960, 40960
 	EXPECT(pwrite(fd, buf, N, 0) == (ssize_t)N);
 }
 
-OPS(write, 1048576 / N)
+OPS(write, 524288 / N)
 
 SETUP(write)
 {
@@ -112,6 +112,8 @@ CASE_N(sendfile, "sendfile(2) of N bytes from tmpfs to /dev/null", 4096, 65536)
 
 	EXPECT(sendfile(out, fd, &at, N) == (ssize_t)N);
 }
+
+OPS(sendfile, 1048576 / N)
 
 SETUP(sendfile)
 {

@@ -35,6 +35,8 @@ CASE_N(mmap, "mmap(2) of N pages of a file in tmpfs", 1, 10, 1000, 10000)
 	at = map_file(t, N, 0);
 }
 
+OPS(mmap, 32)
+
 AFTER(mmap)
 {
 	OK(munmap(at, N * PAGE));
@@ -42,7 +44,8 @@ AFTER(mmap)
 
 SETUP(mmap)
 {
-	fd = file(t, "file", N * PAGE);
+	fd = file(t, "file", 0);
+	OK(ftruncate(fd, (off_t)(N * PAGE)));
 }
 
 CASE_N(munmap, "munmap(2) of N pages of a file in tmpfs, all of them mapped", 1, 10, 1000, 10000)
@@ -50,7 +53,7 @@ CASE_N(munmap, "munmap(2) of N pages of a file in tmpfs, all of them mapped", 1,
 	OK(munmap(at, N * PAGE));
 }
 
-OPS(munmap, 1000 / N)
+OPS(munmap, 320 / N)
 
 AFTER(munmap)
 {
@@ -63,10 +66,12 @@ SETUP(munmap)
 	at = map_file(t, N, MAP_POPULATE);
 }
 
-CASE_N(file_fault, "the first read of N mapped pages of a file in tmpfs", 1, 10, 1000, 10000)
+CASE_N(file_fault, "the first read of a mapping of N pages of a file in tmpfs", 1, 10, 1000, 10000)
 {
 	*(volatile char *)at;
 }
+
+OPS(file_fault, 32)
 
 AFTER(file_fault)
 {
@@ -76,7 +81,8 @@ AFTER(file_fault)
 
 SETUP(file_fault)
 {
-	fd = file(t, "file", N * PAGE);
+	fd = file(t, "file", (N < 32 ? N : 32) * PAGE); /* as far as a fault looks around */
+	OK(ftruncate(fd, (off_t)(N * PAGE)));
 	at = map_file(t, N, 0);
 }
 
@@ -85,7 +91,7 @@ CASE_N(anon_fault, "N anonymous pages written for the first time", 1, 16, 512)
 	touch(at, N);
 }
 
-OPS(anon_fault, 512 / N)
+OPS(anon_fault, 128 / N)
 
 AFTER(anon_fault)
 {
@@ -143,13 +149,15 @@ CASE(mmap_munmap, "mmap(2) of 16 anonymous pages, write to each, munmap(2)")
 	OK(munmap(at, 16 * PAGE));
 }
 
-OPS(mmap_munmap, 16)
+OPS(mmap_munmap, 4)
 
 CASE(mprotect, "mprotect(2) of 16 pages that are there: read only, and back")
 {
 	OK(mprotect(at, 16 * PAGE, PROT_READ));
 	OK(mprotect(at, 16 * PAGE, PROT_READ | PROT_WRITE));
 }
+
+OPS(mprotect, 32)
 
 SETUP(mprotect)
 {
@@ -160,6 +168,8 @@ CASE(madvise, "madvise(2) MADV_DONTNEED of 16 pages that are there")
 {
 	OK(madvise(at, 16 * PAGE, MADV_DONTNEED));
 }
+
+OPS(madvise, 16)
 
 AFTER(madvise)
 {
@@ -178,7 +188,7 @@ CASE(mremap, "mremap(2) of 16 pages that are there, to another place and back")
 	OK(mremap(other, 16 * PAGE, 16 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at));
 }
 
-OPS(mremap, 32)
+OPS(mremap, 16)
 
 SETUP(mremap)
 {
@@ -196,11 +206,15 @@ CASE(brk, "brk(2): 16 pages more, and back")
 	OK(sbrk(-16 * (intptr_t)PAGE));
 }
 
+OPS(brk, 32)
+
 CASE(mlock, "mlock(2) of 16 pages that are there, munlock(2)")
 {
 	OK(mlock(at, 16 * PAGE));
 	OK(munlock(at, 16 * PAGE));
 }
+
+OPS(mlock, 8)
 
 SETUP(mlock)
 {
@@ -289,6 +303,8 @@ CASE(userfaultfd_fault, "a fault that another thread answers: read(2), ioctl(2) 
 {
 	touch(at, 1);
 }
+
+OPS(userfaultfd_fault, 32)
 
 AFTER(userfaultfd_fault)
 {

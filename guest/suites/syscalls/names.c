@@ -97,7 +97,7 @@ CASE_N(create_unlink, "creat(2) of a file of N bytes in tmpfs, unlink(2)", 0, 10
 	OK(unlink("new"));
 }
 
-OPS(create_unlink, 32)
+OPS(create_unlink, 8)
 
 SETUP(create_unlink)
 {
@@ -110,7 +110,7 @@ CASE(rename, "rename(2) there and back")
 	OK(rename("there", "here"));
 }
 
-OPS(rename, 32)
+OPS(rename, 16)
 
 SETUP(rename)
 {
@@ -139,7 +139,7 @@ CASE(symlink, "symlink(2), readlink(2), unlink(2)")
 	OK(unlink("other"));
 }
 
-OPS(symlink, 32)
+OPS(symlink, 16)
 
 CASE(mkdir, "mkdir(2), rmdir(2)")
 {
@@ -176,7 +176,7 @@ CASE(fallocate, "fallocate(2) of 16 pages of tmpfs, and the hole punched again")
 	OK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 16 * 4096));
 }
 
-OPS(fallocate, 16)
+OPS(fallocate, 4)
 
 SETUP(fallocate)
 {
@@ -325,7 +325,7 @@ CASE(proc_self_stat, "open, read, close of /proc/self/stat")
 	read_all(t, "/proc/self/stat");
 }
 
-OPS(proc_self_stat, 32)
+OPS(proc_self_stat, 16)
 
 SETUP(proc_self_stat)
 {
@@ -338,7 +338,7 @@ CASE(proc_self_maps, "open, read, close of /proc/self/maps")
 	read_all(t, "/proc/self/maps");
 }
 
-OPS(proc_self_maps, 16)
+OPS(proc_self_maps, 8)
 
 SETUP(proc_self_maps)
 {

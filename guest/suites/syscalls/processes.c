@@ -42,10 +42,10 @@ CASE(fork_exit, "fork(2), _exit(2), waitpid(2)")
 	fork_exit(t);
 }
 
-OPS(fork_exit, 4)
+OPS(fork_exit, 2)
 
 CASE_N(fork_mappings, "fork(2) of a process with N shared mappings, _exit(2), waitpid(2)", 1000,
-       6000, 12000)
+       6000)
 {
 	fork_exit(t);
 }
@@ -82,7 +82,7 @@ CASE(clone3, "clone3(2) with CLONE_PIDFD, _exit(2), waitid(2) of the pidfd")
 	OK(close(pidfd));
 }
 
-OPS(clone3, 4)
+OPS(clone3, 2)
 
 SETUP(clone3)
 {
@@ -125,7 +125,7 @@ CASE(fork_execve, "fork(2), execve(2) of a static program of one page, waitpid(2
 	fork_execve(t, "program", (char *[]){"program", NULL});
 }
 
-OPS(fork_execve, 2)
+OPS(fork_execve, 1)
 
 SETUP(fork_execve)
 {
@@ -137,7 +137,7 @@ CASE(fork_execve_dynamic, "fork(2), execve(2) of a program with an interpreter, 
 	fork_execve(t, "program", (char *[]){"program", NULL});
 }
 
-OPS(fork_execve_dynamic, 2)
+OPS(fork_execve_dynamic, 1)
 
 SETUP(fork_execve_dynamic)
 {

@@ -167,7 +167,7 @@ CASE_N(tcp_send, "send(2) of N bytes over TCP on lo, recv(2) of all of them", 1,
 	EXPECT(recv(pair[1], buf, N, MSG_WAITALL) == (ssize_t)N);
 }
 
-OPS(tcp_send, 262144 / N)
+OPS(tcp_send, 65536 / N)
 
 SETUP(tcp_send)
 {
@@ -200,7 +200,7 @@ CASE(sendmmsg, "sendmmsg(2) of 8 datagrams over UDP on lo, recvmmsg(2)")
 	EXPECT(recvmmsg(pair[1], all, 8, 0, NULL) == 8);
 }
 
-OPS(sendmmsg, 8)
+OPS(sendmmsg, 4)
 
 SETUP(sendmmsg)
 {

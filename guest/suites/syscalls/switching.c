@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * From one process to another and back. The other is a helper process inside
- * the case, on the same CPU; the work of all of them counts.
+ * the case, on the same CPU; the work of all of them counts. Nobody preempts
+ * (case.h): an operation is as many switches as it has turns.
  */
 #include <linux/futex.h>
 #include <stdatomic.h>
@@ -31,7 +32,7 @@ CASE_N(context_switch, "a byte goes round N processes by pipes, as in lat_ctx", 
 	there_and_back(t, there[1], fd);
 }
 
-OPS(context_switch, 64 / N)
+OPS(context_switch, 256 / N)
 
 SETUP(context_switch)
 {

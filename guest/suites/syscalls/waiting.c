@@ -110,6 +110,8 @@ CASE(timerfd, "timerfd_settime(2) of 1 ns, read(2) of the expiry")
 	EXPECT(read(fd, &times, sizeof(times)) == sizeof(times) && times == 1);
 }
 
+OPS(timerfd, 32)
+
 SETUP(timerfd)
 {
 	fd = NEED("CONFIG_TIMERFD", timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
