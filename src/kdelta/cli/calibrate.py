@@ -73,7 +73,7 @@ def command(kernel: str | None, **options: Any) -> int:
 def _experiment(args: Args, kernel: Kernel) -> Experiment:
     from kdelta.experiment import templates
 
-    cases = common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg)
+    cases = args.chosen()
     return templates.created(templates.calibrate(args.asked(cases), kernel, args.blocks), args.seed, common.now)
 
 

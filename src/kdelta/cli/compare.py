@@ -148,7 +148,7 @@ def _asked(args: Args) -> tuple[Asked, Stopping]:
         raise UserError("--timed and --exact exclude each other")
     args.format  # noqa: B018 - an unknown format is refused here
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
-    cases = common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg, args.pressure)
+    cases = args.chosen(args.pressure)
     effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
     return args.asked(cases, effort, mitigations=args.mitigations, rep_features=args.rep_features), stop
 

@@ -71,7 +71,7 @@ def command(**options: Any) -> int:
 def _experiment(args: Args, kernels: tuple[Kernel, ...], native: bool) -> Experiment:
     from kdelta.experiment import templates
 
-    cases = common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg, args.pressure)
+    cases = args.chosen(args.pressure)
     mode: Mode = "exact" if args.exact else "timed"
     template = templates.run(args.asked(cases, native=native), kernels, mode, args.boots)
     return templates.created(template, args.seed, common.now)

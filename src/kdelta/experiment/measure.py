@@ -53,7 +53,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
     efforts: Mapping[int, Effort]
     exact_ops: Mapping[int, int]
     metrics: Mapping[int, Sequence[Metric]]
-    data: tuple[str, ...]  # of all workloads: one settled guest serves every case
+    data: Mapping[str, Path]  # of all workloads: one settled guest serves every case
     programs: Mapping[str, Path]
     symbols: Callable[[Kernel], Symbols | None]
     plugin: Path | None = None
@@ -104,7 +104,7 @@ def measuring(
         efforts={index: workload.effort(experiment.effort) for index, workload in named.items()},
         exact_ops={index: workload.exact_ops for index, workload in named.items()},
         metrics=case_metrics(experiment, workloads),
-        data=tuple(name for workload in workloads.values() for name in workload.data),
+        data={name: path for workload in workloads.values() for name, path in workload.data_files.items()},
         programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},
         symbols=symbols,
         plugin=plugin,

@@ -17,7 +17,7 @@ from kdelta.store.store import Store
 
 
 def _folders(experiment: Experiment) -> tuple[Path, ...]:
-    return tuple(path for path in map(Path, experiment.folders) if path.is_dir())
+    return tuple(path for path in map(Path, experiment.folders) if path.exists())
 
 
 def workloads_of(experiment: Experiment) -> dict[str, workloads.Workload]:

@@ -16,7 +16,8 @@ from kdelta.guest.protocol import Done
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Effort, Experiment, Kernel, Mode, PlannedBoot, plans
 from kdelta.results import leaks
-from kdelta.spec.workloads import Workload, catalogue, parse_case
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import Workload, catalogue
 
 KERNELS = tuple(Kernel(label=x, spec=x, release=x, image_path="/i", image_sha256=x) for x in "ab")
 
