@@ -16,7 +16,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -137,22 +137,33 @@ def _included(tools: Toolchain, guest: Path, units: Sequence[_Unit]) -> list[Pat
     return sorted(path for path in found if path.is_file())
 
 
-def _fingerprint(tools: Toolchain, units: Sequence[_Unit], guest: Path, data: Sequence[Path]) -> str:
-    """SHA-256 over all that decides the result; paths count relative to their folder, so that a moved checkout hits."""
+def _digest(parts: Iterable[bytes]) -> str:
     digest = hashlib.sha256()
-
-    def add(*parts: bytes) -> None:
-        for part in parts:
-            digest.update(len(part).to_bytes(8, "little") + part)
-
-    add(tools.version.encode(), repr((_LINK, _LIBRARIES)).encode())
-    for unit in units:
-        flags = tuple(flag.replace(str(guest), "GUEST") for flag in unit.flags)
-        add(unit.source.name.encode(), repr((flags, unit.wis_symbol)).encode(), unit.source.read_bytes())
-    headers = [guest.glob("*.h"), guest.glob("workloads/*.h"), guest.glob("suites/*/*.h")]
-    for path in [*sorted(itertools.chain(*headers)), *_included(tools, guest, units), *data]:
-        add(path.name.encode(), path.read_bytes())
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
     return digest.hexdigest()[:32]
+
+
+def _parts(unit: _Unit, guest: Path) -> Iterator[bytes]:
+    """What decides an object, but the compiler and headers; a moved checkout changes nothing."""
+    flags = tuple(flag.replace(str(guest), "GUEST") for flag in unit.flags)
+    yield from (unit.source.name.encode(), repr((flags, unit.wis_symbol)).encode(), unit.source.read_bytes())
+
+
+def _files(paths: Iterable[Path]) -> Iterator[bytes]:
+    for path in paths:
+        yield from (path.name.encode(), path.read_bytes())
+
+
+def _headers(guest: Path) -> list[Path]:
+    return sorted(itertools.chain(guest.glob("*.h"), guest.glob("workloads/*.h"), guest.glob("suites/*/*.h")))
+
+
+def _fingerprint(tools: Toolchain, units: Sequence[_Unit], guest: Path, data: Sequence[Path]) -> str:
+    """Digest of all that decides the program."""
+    head = (tools.version.encode(), repr((_LINK, _LIBRARIES)).encode())
+    sources = itertools.chain.from_iterable(_parts(unit, guest) for unit in units)
+    return _digest([*head, *sources, *_files([*_headers(guest), *_included(tools, guest, units), *data])])
 
 
 def _run(argv: Sequence[str], log: Callable[[str], None]) -> str | None:
@@ -182,6 +193,26 @@ def _compile(tools: Toolchain, unit: _Unit, target: Path, log: Callable[[str], N
     return _run((*argv, str(target)), log)
 
 
+def _object(tools: Toolchain, unit: _Unit, target: Path, kept: Path | None, log: Callable[[str], None]) -> str | None:
+    """Compile, or take the object that was ``kept`` by an earlier build."""
+    if kept is not None and kept.is_file():
+        shutil.copyfile(kept, target)
+        return None
+    complaint = _compile(tools, unit, target, log)
+    if kept is not None and complaint is None:
+        mine = target.with_suffix(".kept")
+        shutil.copyfile(target, mine)
+        os.replace(mine, kept)  # atomic: no other build sees half of it
+    return complaint
+
+
+def _kept(tools: Toolchain, guest: Path, units: Sequence[_Unit], folder: Path) -> list[Path | None]:
+    """Where the objects of shipped sources are kept, so that a user's file costs its own compilation alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shared = [tools.version.encode(), tools.arch.encode(), *_files(_headers(guest))]
+    return [None if unit.foreign else folder / f"{_digest([*shared, *_parts(unit, guest)])}.o" for unit in units]
+
+
 def _error(foreign: bool, complaint: str, log: Path) -> KdeltaError:
     kind = UserError if foreign else HostError
     return kind(
@@ -189,16 +220,15 @@ def _error(foreign: bool, complaint: str, log: Path) -> KdeltaError:
     )
 
 
-def _make(tools: Toolchain, units: Sequence[_Unit], work: Path, log_path: Path) -> Path:
+def _make(tools: Toolchain, units: Sequence[_Unit], kept: Sequence[Path | None], work: Path, log_path: Path) -> Path:
     def log(text: str) -> None:
         with log_path.open("a", encoding="utf-8") as file:
             file.write(text)
 
     objects = [work / f"{index}.o" for index in range(len(units))]
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        complaints = list(
-            pool.map(lambda pair: _compile(tools, pair[0], pair[1], log), zip(units, objects, strict=True))
-        )
+        one = lambda unit, target, old: _object(tools, unit, target, old, log)  # noqa: E731
+        complaints = list(pool.map(one, units, objects, kept))
     for unit, complaint in zip(units, complaints, strict=True):
         if complaint:
             raise _error(unit.foreign, complaint, log_path)
@@ -232,9 +262,10 @@ def build(arch: Arch, own: Sequence[Path] = (), *, cache: Path, data: Sequence[P
         if target.is_file():
             return target
         folder.mkdir(parents=True, exist_ok=True)
+        kept = _kept(tools, guest, units, cache / "guest" / "objects")
         with tempfile.TemporaryDirectory(dir=folder) as work:
             # The move is atomic: a build that was cut short, or one that runs beside this one, is never seen half.
-            os.replace(_make(tools, units, Path(work), folder / "build.log"), target)
+            os.replace(_make(tools, units, kept, Path(work), folder / "build.log"), target)
     except OSError as error:
         raise HostError(f"guest: {error.filename or cache}: {error.strerror}; free space or set KDELTA_CACHE") from None
     return target

@@ -136,6 +136,18 @@ def test_equal_sources_give_equal_bytes_and_are_compiled_once(cache: Path, tmp_p
     assert [path.name for path in first.parent.iterdir()] == [binary.NAME]
 
 
+def test_a_users_file_costs_its_own_compilation_alone(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    binary.build("x86_64", cache=cache)
+    compiled, compile_one = [], binary._compile
+    monkeypatch.setattr(binary, "_compile", lambda *args: (compiled.append(args[1].source.name), compile_one(*args))[1])
+    binary.build(
+        "x86_64", [_folder(tmp_path / "mine", alone__c=OWN.replace("own", "alone"), alone__toml="")], cache=cache
+    )
+    assert compiled == ["alone.c"]
+
+
 def test_testcases_of_will_it_scale_run_unmodified_as_processes_and_threads(cache: Path, tmp_path: Path) -> None:
     folder = _folder(tmp_path / "wis", getppid1__c=PLAIN, pong1__c=WITH_TASK, notes__c="int unrelated;\n")
     program = binary.build("x86_64", cache=cache, own=[folder])
