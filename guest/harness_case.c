@@ -90,9 +90,7 @@ static void measure(struct harness *h)
 	if (h->job->batches)
 		batch_life(h);
 	else if (h->wl.exact && def->free_run)
-		set_error(h, STATE_UNSUPPORTED,
-			  "a loop that never returns has no end of an operation to count to: "
-			  "timed only");
+		exact_free(h);
 	else if (!tasks_inline(h))
 		h->wl.exact ? exact_tasks(h) : timed_tasks(h);
 	else

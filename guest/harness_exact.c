@@ -66,7 +66,7 @@ static inline __attribute__((always_inline)) void marked_ops(const struct worklo
 			def->op(t);
 }
 
-static void put_rep(struct harness *h, uint32_t r, uint64_t ops)
+void exact_put_rep(struct harness *h, uint32_t r, uint64_t ops)
 {
 	text_put(&h->out, "{\"t\":\"rep\",\"j\":%u,\"r\":%u,\"id\":%u,\"ops\":%llu}\n", h->job->nr,
 		 r, h->job->nr << 8 | r, (unsigned long long)ops);
@@ -126,7 +126,7 @@ void exact_inline(struct harness *h)
 		if (t->done)
 			set_error(h, STATE_FAILED, "the task had nothing left to do in interval %u",
 				  r);
-		put_rep(h, r, n);
+		exact_put_rep(h, r, n);
 	}
 	trace_disarm(h);
 	if (def->finish)
@@ -197,7 +197,7 @@ void exact_tasks(struct harness *h)
 		MARK(MARK_OP_BEGIN, MARK_ALONE);
 		round_of_all(h, n);
 		MARK(MARK_OP_END, 0);
-		put_rep(h, r, n * h->counted);
+		exact_put_rep(h, r, n * h->counted);
 	}
 	trace_disarm(h);
 	if (!case_failed(h))

@@ -66,8 +66,8 @@ struct workload {
 	/*
 	 * Optional, instead of op: never returns, and adds 1 to *iterations for each
 	 * operation (the will-it-scale ABI). The harness samples the counters and
-	 * ends the task by ending its process. Timed only: there is no end of an
-	 * operation to count up to.
+	 * ends the task by ending its process. Exact mode counts between two
+	 * increments (harness_free.c).
 	 */
 	void (*free_run)(struct wl_task *t, volatile uint64_t *iterations);
 	/*

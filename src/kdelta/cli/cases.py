@@ -103,7 +103,7 @@ def _lines(workload: Workload) -> list[str]:
     for metric in workload.metrics:
         marks = [m for m, on in (("deciding", metric.primary), ("legacy", metric.legacy)) if on]
         lines.append(f"  {metric.name:18} {metric.unit:8} {metric.better} is better {', '.join(marks)}".rstrip())
-    exact = f"{workload.exact_ops} operations per repetition" if workload.exact_ops else "none: its loop never returns"
+    exact = f"{workload.exact_ops} operations per repetition" if workload.exact_ops else "none"
     lines.append(f"Exact mode: {exact}" + (f"; {workload.exact_label}" if workload.exact_label else ""))
     for need in workload.needs:
         what = need.config or need.syscall or need.feature

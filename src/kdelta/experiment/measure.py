@@ -33,7 +33,7 @@ def refuse_unknown(experiment: Experiment, workloads: Mapping[str, Workload]) ->
                 f"case {case.name}: its workload {case.workload!r} is not here; name its folder with --workloads"
             )
         if experiment.mode == "exact" and workload.exact_ops == 0:
-            raise UserError(f"case {case.name}: its loop never returns, so it has no exact mode; add --timed")
+            raise UserError(f"case {case.name}: it has no exact mode (exact_ops = 0); add --timed")
 
 
 def case_metrics(experiment: Experiment, workloads: Mapping[str, Workload]) -> dict[int, tuple[Metric, ...]]:

@@ -36,7 +36,7 @@ def refuse_endless(cases: Sequence[Case], workloads: Mapping[str, Workload]) -> 
     UserError: a case whose loop never returns, so that no operations can be counted off.
     """
     for case in cases:
-        if workloads[case.workload].exact_ops == 0:
+        if workloads[case.workload].endless:
             raise UserError(f"case {case.name}: its loop never returns, so its operations cannot be traced one by one")
 
 

@@ -133,6 +133,7 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     help: str
     multi_task: bool = False
     exact_ops: Annotated[int, Meta(ge=0)] = 16  # per exact repetition; 0: the workload has no exact mode
+    endless: bool = False  # its loop never returns: operations are counted, not counted off
     exact_label: str = ""  # what an exact figure means where that is not plain
     floor_percent: Annotated[float, Meta(ge=0)] = 0.0  # exact mode: differences below are noise of the path
     part: str = ""  # what an operation consists of, where figures per part are of interest
@@ -156,6 +157,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     help: str
     multi_task: bool
     exact_ops: int
+    endless: bool
     exact_label: str
     floor_percent: float
     part: str

@@ -111,7 +111,7 @@ def test_a_kernel_without_names_has_no_lock_holds(known: dict[str, Workload]) ->
 
 
 def test_a_loop_that_never_returns_cannot_be_traced(known: dict[str, Workload]) -> None:
-    endless = {"pipe": replace(known["pipe"], exact_ops=0)}
+    endless = {"pipe": replace(known["pipe"], exact_ops=0, endless=True)}
     with pytest.raises(UserError, match="never returns"):
         trace.refuse_endless([Case(workload="pipe")], endless)
     with pytest.raises(UserError, match="add --timed"):

@@ -15,7 +15,7 @@ import pytest
 from kdelta.guest import binary
 from kdelta.guest.jobs import case_jobs
 from kdelta.guest.metrics import repetitions, timed_runs
-from kdelta.guest.protocol import Done, Record, Task, parse
+from kdelta.guest.protocol import Done, Record, Repetition, Task, parse
 from kdelta.model import Case, Effort, Mode, RunResult
 from kdelta.paths import shipped
 from kdelta.spec.cases import parse_case
@@ -298,6 +298,13 @@ def test_a_testcase_that_returns_fails_and_leaves_no_process(program: Path, run:
     assert all("the testcase returned" in r.why for r in runs.values())
 
 
-def test_a_testcase_cannot_be_counted(program: Path, run: Run) -> None:
-    _, records, _ = run(program, "wis/tick", mode="exact")
-    assert [r.state for r in records if isinstance(r, Done)] == ["unsupported"]
+def test_loops_that_never_return_have_intervals_of_counted_operations(program: Path, run: Run) -> None:
+    texts = ("wis/tick:tasks=1|2,mode=threads|processes", "wis/ping-pong:mode=threads|processes")
+    _, records, index = run(program, *texts, mode="exact")
+    assert [r.state for r in records if isinstance(r, Done)] == ["ok"] * 6
+    assert all(min(r.ops for r in records if isinstance(r, Repetition) and r.j == i) > 0 for i in index.values())
+
+
+def test_a_testcase_that_returns_fails_when_counted_too(program: Path, run: Run) -> None:
+    _, records, _ = run(program, "wis/clash", mode="exact")
+    assert [r.state for r in records if isinstance(r, Done)] == ["failed"]
