@@ -109,6 +109,9 @@ void wl_op_failed(struct wl_task *t, const char *what);
 /* A named figure of the case (declared in the TOML file as source = "value:NAME"). */
 void wl_value(struct wl *wl, const char *name, double value);
 
+/* A line of what the case printed, kept with the boot. */
+void wl_say(struct wl *wl, const char *line);
+
 /* System-wide object counts, for figures(); settled first (sync, drop caches, wait). */
 struct wl_kstat {
 	int64_t dentries, inodes, files, pids; /* -1: the kernel does not say */
