@@ -87,6 +87,11 @@ class CaseArgs:
 
         return own_sources(self.workloads, self.cases)
 
+    @property
+    def named(self) -> bool:
+        """Whether the user says which cases."""
+        return bool(self.cases or self.suites or self.workloads)
+
     def chosen(self, pressure: str | None = None, default: Sequence[str] = ()) -> tuple[Case, ...]:
         """The cases asked for, else ``default``; with --memcg each one twice; all of them under ``pressure``."""
         import msgspec
@@ -94,8 +99,7 @@ class CaseArgs:
         from kdelta.guest import pressure as memory
         from kdelta.spec import cases as grammar
 
-        named = self.cases or self.suites or self.workloads
-        texts = self.cases if named else tuple(default)
+        texts = self.cases if self.named else tuple(default)
         cases = grammar.chosen(texts, self.suites, self.workloads, load_workloads(self.folders))
         if self.memcg:
             cases = [msgspec.structs.replace(case, cgroup=group) for case in cases for group in ("root", "child")]
