@@ -4,9 +4,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import real_benchstat
 
 from kdelta import paths
+from unit.report import real_benchstat
 
 
 @pytest.fixture(scope="session")

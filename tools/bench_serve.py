@@ -23,7 +23,7 @@ from starlette.testclient import TestClient
 import bench_store
 from kdelta.experiment.schedule import blocks
 from kdelta.model import Experiment, Metric, Profile, RunResult, Series
-from kdelta.results.cells import metrics_of
+from kdelta.results.definitions import metrics_of
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
 from kdelta.store.store import Store
@@ -58,7 +58,9 @@ def timed_run(case: int, metrics: tuple[Metric, ...], dice: random.Random, histo
 
 def exact_run(case: int, dice: random.Random) -> RunResult:
     """Counts of 300 functions."""
-    functions = {f"function_{n}": (16 * dice.randrange(5, 200), 1, 1, 0, 1, 0, 0) for n in range(FUNCTIONS)}
+    functions: dict[str, tuple[int, ...]] = {
+        f"function_{n}": (16 * dice.randrange(5, 200), 1, 1, 0, 1, 0, 0) for n in range(FUNCTIONS)
+    }
     total = tuple(map(sum, zip(*functions.values(), strict=True)))
     value = total[0] / 16
     series = Series(metric="instructions", unit="instructions/op", better="lower", values=(value,) * 7)

@@ -23,6 +23,7 @@ gate "ruff: lint" $bin/ruff check src tests tools
 gate "ruff: format" $bin/ruff format --check src tests tools
 gate "mypy --strict" $bin/mypy
 gate "import rules" $bin/python tools/check_imports.py
+gate "test rules" $bin/python tools/check_tests.py
 gate "file rules" $bin/python tools/check_files.py
 gate "C style (clang-format)" clang-format --dry-run --Werror $(c_files)
 gate "C: -Wall -Wextra -Werror" tools/compile-c.sh

@@ -23,7 +23,7 @@ import numpy as np
 from msgspec import Struct
 
 from kdelta.results import answer
-from kdelta.results.cells import metrics_of
+from kdelta.results.definitions import metrics_of
 from kdelta.stats import estimators, paired, sequential
 from kdelta.store.store import Store
 

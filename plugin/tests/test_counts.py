@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from kdelta.attribution.profiles import Interval, read
 from kdelta.errors import GuestError
@@ -106,6 +107,7 @@ def _argv(qemu: str, name: str, guest: Path, plugin: Path, out: Path) -> list[st
 def _symbols(guest: Path) -> dict[str, int]:
     with guest.open("rb") as file:
         table = ELFFile(file).get_section_by_name(".symtab")
+        assert isinstance(table, SymbolTableSection)
         return {symbol.name: symbol["st_value"] for symbol in table.iter_symbols() if symbol.name}
 
 

@@ -6,15 +6,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import real_benchstat
+from unit.report import real_benchstat
 
 
 def test_benchstat_prints_the_effect_of_an_exact_comparison(
     benchstat: str,
     kdelta: Callable[..., object],
-    answer: Callable[..., dict],
-    tmp_path: Path,  # type: ignore[type-arg]
+    answer: Callable[..., dict[str, Any]],
+    tmp_path: Path,
 ) -> None:
     found = answer("compare", "debian:6.1/cloud", "debian:6.12/cloud", "--exact", "-c", "pidfd_open", "-c", "getppid")
     export = tmp_path / "exact.bench"

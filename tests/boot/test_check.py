@@ -7,10 +7,10 @@ import json
 
 
 def test_the_pidfs_step_reproduces_between_debians_kernels(kdelta) -> None:  # type: ignore[no-untyped-def]
-    got = json.loads(kdelta("check", "pidfs", "--json", "-q", "--seeds", "2").stdout)
+    got = json.loads(kdelta("check", "pidfs", "--json", "-q").stdout)
     answers = {claim["claim"]: claim for claim in got["claims"]}
     step = next(claim for text, claim in answers.items() if "25 %" in text)
-    assert step["answer"] == "reproduced"
+    assert step["answer"] == "same direction", "a claim in time, judged by counts"
     assert step["measured"]["after"] > 1.3 * step["measured"]["before"]
     assert step["published"] == {"before": 0.39, "after": 0.5, "percent": 25.0, "unit": "us"}
     cause = next(claim for claim in got["claims"] if claim["function"] == "path_from_stashed")
@@ -19,19 +19,21 @@ def test_the_pidfs_step_reproduces_between_debians_kernels(kdelta) -> None:  # t
 
 
 def test_the_path_walk_inlining_reproduces_between_debians_kernels(kdelta) -> None:  # type: ignore[no-untyped-def]
-    got = json.loads(kdelta("check", "path-walk", "--json", "-q", "--seeds", "2").stdout)
-    assert {claim["answer"] for claim in got["claims"]} == {"reproduced"}
+    got = json.loads(kdelta("check", "path-walk", "--json", "-q").stdout)
+    answers = {claim["claim"]: claim["answer"] for claim in got["claims"]}
+    assert answers.pop("+4 % lookups a second") == "same direction"
+    assert set(answers.values()) == {"reproduced"}
     shares = {claim["function"]: claim["measured"] for claim in got["claims"] if claim["function"]}
     assert shares["step_into"]["after"] < 0.1 < shares["step_into"]["before"]
 
 
 def test_a_check_reversed_is_opposite(kdelta) -> None:  # type: ignore[no-untyped-def]
     got = json.loads(
-        kdelta(
-            "check", "pidfs", "--json", "-q", "--seeds", "2", "--baseline", "debian:6.12", "--patched", "debian:6.1"
-        ).stdout
+        kdelta("check", "pidfs", "--json", "-q", "--baseline", "debian:6.12", "--patched", "debian:6.1").stdout
     )
-    assert got["claims"][0]["answer"] == "opposite"
+    assert got["claims"][0]["answer"] == "not measurable here", "counts alone refute no claim in time"
+    cause = next(claim for claim in got["claims"] if claim["function"] == "path_from_stashed")
+    assert cause["answer"] == "opposite"
 
 
 def test_what_needs_a_patch_or_many_cores_says_so_and_boots_nothing(kdelta) -> None:  # type: ignore[no-untyped-def]

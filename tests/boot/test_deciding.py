@@ -21,13 +21,13 @@ def row_of(said: str) -> dict:  # type: ignore[type-arg]
 
 
 def undecided(kdelta: Program) -> tuple[str, dict]:  # type: ignore[type-arg]
-    """The first experiment of three seeds that leaves the case open, and its row; chance decides which one does."""
+    """The first experiment of at most eight seeds that leaves the case open, and its row; which one, chance decides."""
     for seed in range(8):
-        words = ("--exact", "--case", "uneven", "--workloads", str(WORKLOADS), "--seed", str(seed))
+        words = ("--exact", "--case", "uneven", "--workloads", str(WORKLOADS), "--seeds", "8", "--seed", str(seed))
         said = kdelta("compare", PLAIN, DEARER, *words, "--json", "-q").stdout
         if row_of(said)["verdict"] == "inconclusive":
             return json.loads(said)["experiment"]["id"], row_of(said)
-    pytest.fail("eight experiments of three seeds each were all decided")
+    pytest.fail("eight experiments of eight seeds each were all decided")
 
 
 @pytest.mark.full
@@ -37,7 +37,7 @@ def test_the_boots_that_an_undecided_case_asks_for_decide_it(kdelta: Program) ->
     said = kdelta("resume", asked, "--decide", "--json", timeout=1800)
     decided = row_of(said.stdout)
     assert json.loads(said.stdout)["experiment"]["id"] != asked
-    assert decided["verdict"] == "regressed" and decided["boots"][1] == row["boots_needed"]
+    assert decided["verdict"] == "regressed" and decided["boots"][1] <= row["boots_needed"]
     low, high = decided["interval_percent"]
     assert low < 100 * 5 / 67.5 < high
     kdelta("resume", "last", "--decide", check=1)

@@ -6,10 +6,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from kdelta.report import json_
+
+WORKLOADS = Path(__file__).parents[1] / "data" / "workloads"
 
 
 def rows(got: dict, metric: str = "instructions") -> dict[str, dict]:  # type: ignore[type-arg]
@@ -71,7 +74,7 @@ def test_kernels_of_two_architectures_are_refused(kdelta) -> None:  # type: igno
 
 @pytest.mark.full
 def test_every_series_keeps_its_lock_prefixes(answer) -> None:  # type: ignore[no-untyped-def]
-    got = answer("compare", "debian:6.1..7.3", "--case", "fork_vmas", "--seeds", "2", timeout=1200)
+    got = answer("compare", "debian:6.1..7.3", "--case", "fork_vmas", "--seeds", "5", timeout=1200)
     locked = [row for row in got["results"] if row["metric"] == "locked"]
     assert len(locked) >= 8
     assert all(min(row["baseline"], row["patched"]) > 1000 for row in locked), locked
@@ -91,4 +94,14 @@ def test_a_word_that_the_kernel_does_not_know_is_told_and_harms_nothing(answer) 
     (row,) = rows(got).values()
     assert (row["verdict"], row["state"]) == ("same", "ok")
     (told,) = (warning["text"] for warning in got["warnings"] if warning["code"] == "cmdline")
-    assert told.startswith("typo does not know 'quiett mitigation=off'")
+    assert told.startswith("typo: Unknown kernel parameters: quiett mitigation=off ")
+
+
+def test_counts_that_repeat_stop_at_five_seeds_and_those_that_vary_go_on(kdelta) -> None:  # type: ignore[no-untyped-def]
+    words = ("--case", "getppid", "--case", "uneven", "--workloads", str(WORKLOADS), "--seeds", "8")
+    said = kdelta(
+        "compare", "a=debian:6.12/cloud", 'b=debian:6.12/cloud,cmdline="uneven_extra"', *words, "--json", "-q"
+    )
+    got = rows(json.loads(said.stdout))
+    assert (got["getppid"]["verdict"], got["getppid"]["boots"]) == ("same", [5, 5])
+    assert got["uneven"]["boots"] == [8, 8]

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.full
 
 def test_a_patch_that_breaks_a_pidfd_selftest_is_stopped(kdelta) -> None:  # type: ignore[no-untyped-def]
     done = kdelta(
-        "compare", TREE, f"bad={TREE}+{DATA / 'patches' / 'pidfd-flags.patch'}", "--exact", "--seeds", "2",
+        "compare", TREE, f"bad={TREE}+{DATA / 'patches' / 'pidfd-flags.patch'}", "--exact",
         "--case", "pidfd_open", "--selftests", "pidfd", "--fail-on", "regressed", "--json", "-q",
         timeout=LONG_S, check=4,
     )  # fmt: skip
@@ -30,7 +30,7 @@ def test_a_patch_that_breaks_a_pidfd_selftest_is_stopped(kdelta) -> None:  # typ
 
 def test_the_step_of_a_series_that_made_the_difference_is_named(answer) -> None:  # type: ignore[no-untyped-def]
     got = answer(
-        "compare", TREE, f"{TREE}+{DATA / 'mail' / 'pipe-series.mbox'}", "--each", "--exact", "--seeds", "2",
+        "compare", TREE, f"{TREE}+{DATA / 'mail' / 'pipe-series.mbox'}", "--each", "--exact",
         "--case", "pipe:message=64", timeout=LONG_S,
     )  # fmt: skip
     assert [kernel["label"] for kernel in got["kernels"]][2] == "2/3 pipe: step 2"
@@ -46,7 +46,7 @@ def test_the_step_of_a_series_that_made_the_difference_is_named(answer) -> None:
 
 def test_a_patch_that_boots_into_a_panic_has_that_state_and_a_console(kdelta) -> None:  # type: ignore[no-untyped-def]
     done = kdelta(
-        "compare", TREE, f"{TREE}+{DATA / 'mail' / 'pipe-panic.patch'}", "--exact", "--seeds", "2",
+        "compare", TREE, f"{TREE}+{DATA / 'mail' / 'pipe-panic.patch'}", "--exact",
         "--case", "pipe", "--json", "-q", timeout=LONG_S, check=None,
     )  # fmt: skip
     got = json.loads(done.stdout)

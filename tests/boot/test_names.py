@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.experiment import functions, prepare
+from kdelta.experiment import functions, survey
 from kdelta.kernel import elf, kallsyms, naming, symbols
 from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel
-from kdelta.machine import probe
-from kdelta.machine import qemu as qemus
-from kdelta.model import Kernel
+from kdelta.model import Kernel, MachineOptions
 
 DIGITS = b"0\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00"
 
@@ -63,7 +61,7 @@ def test_names_that_only_the_kernel_can_read_come_from_its_guest(
     assert isinstance(naming.load(kernel), symbols.NoSymbols)
     original = naming.load(resolve(parse_kernel("debian:6.12/cloud")))
     pair = (f"a={unreadable}", f"b={unreadable},cmdline=init_on_alloc=0")
-    result = answer("compare", *pair, "--case", "pidfd_open", "--seeds", "1")
+    result = answer("compare", *pair, "--case", "pidfd_open", "--seeds", "5")
     told = naming.load(kernel)
     assert isinstance(told, symbols.SymbolTable) and isinstance(original, symbols.SymbolTable)
     assert told.source == "guest"
@@ -89,9 +87,9 @@ def test_all_names_are_those_that_the_running_kernel_tells(spec: str, tmp_path: 
     kernel = _stripped(spec, tmp_path) if spec.startswith("src:") else resolve(parse_kernel(spec))
     table = naming.load(kernel)
     assert isinstance(table, symbols.SymbolTable) and table.source == "kallsyms"
-    program = prepare.programs_for((kernel,), ())[kernel.arch]
-    qemu = probe.find_qemu(qemus.binary_name(kernel.arch), kernel.arch, "")
-    said = functions.ask(kernel, qemu, "tcg", program)
+    programs, options = survey.programs_for((kernel,), ()), MachineOptions()
+    ground = survey.survey((kernel,), "off", "", programs)
+    said = functions.ask(survey.site((kernel,), options, "timed", programs, ground), kernel)
     assert isinstance(said, bytes)
     told: dict[int, set[str]] = {}
     for line in said.decode().splitlines():

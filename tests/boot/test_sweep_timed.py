@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import real_benchstat
+
+from unit.report import real_benchstat
 
 KERNELS = ("debian:6.1/cloud", "debian:6.12/cloud", "debian:7.0/cloud")
 BLOCKS = "16"  # 8 are enough on a quiet host; two boots that a busy one doubles hide any step among 8

@@ -3,27 +3,35 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
+Json = dict[str, Any]
 KERNELS = ("debian:6.12", "debian:7.2")
 
 
-def _results(document, collector):  # type: ignore[no-untyped-def]
+def _results(document: Json, collector: str) -> list[Json]:
     return [r for trace in document["traces"] for r in trace["results"] if r["collector"] == collector]
 
 
-def _rows(result, probe):  # type: ignore[no-untyped-def]
+def _rows(result: Json, probe: str) -> list[Json]:
     (found,) = [p for p in result["probes"] if p["probe"] == probe]
     assert found["state"] == "ok", found["why"]
-    return found["rows"]
+    rows: list[Json] = found["rows"]
+    return rows
 
 
 @pytest.fixture
-def traced(answer):  # type: ignore[no-untyped-def]
+def traced(answer: Callable[..., Json]) -> Callable[..., Json]:
     return lambda *args: answer("trace", *args)
 
 
-def test_a_thousand_pidfd_open_are_a_thousand_inodes_dentries_and_files(traced) -> None:  # type: ignore[no-untyped-def]
+def test_a_thousand_pidfd_open_are_a_thousand_inodes_dentries_and_files(
+    traced: Callable[..., Json],
+) -> None:
     (result,) = _results(traced("debian:6.12", "--case", "pidfd_open", "--what", "allocs", "--ops", "1000"), "allocs")
     counts = {row["site"]: row["count"] for row in _rows(result, "objects")}
     assert result["ops"] == 1000
@@ -31,7 +39,9 @@ def test_a_thousand_pidfd_open_are_a_thousand_inodes_dentries_and_files(traced) 
         assert 1000 <= counts[site] <= 1010
 
 
-def test_the_pipe_s_mutex_and_every_write_are_seen_on_old_and_new_kernels(traced, kdelta) -> None:  # type: ignore[no-untyped-def]
+def test_the_pipe_s_mutex_and_every_write_are_seen_on_old_and_new_kernels(
+    traced: Callable[..., Json], kdelta: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     document = traced(*KERNELS, "--case", "pipe:pattern=mix", "--what", "locks,sizes", "--ops", "1280")
     for result in _results(document, "locks"):
         holds = {row["site"]: row for row in _rows(result, "hold") if row["lock"] == "of pipe_read, pipe_write"}
@@ -45,7 +55,9 @@ def test_the_pipe_s_mutex_and_every_write_are_seen_on_old_and_new_kernels(traced
     assert "lock of pipe_read, pipe_write" in again
 
 
-def test_exact_holds_are_the_same_figure_twice(traced) -> None:  # type: ignore[no-untyped-def]
+def test_exact_holds_are_the_same_figure_twice(
+    traced: Callable[..., Json],
+) -> None:
     found = []
     for _ in range(2):
         (result,) = _results(traced("debian:6.12", "--case", "pipe", "--what", "hold"), "hold")

@@ -24,9 +24,7 @@ CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="no Chromium here: apt-get install chromium chromium-driver"
 )
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "serve"))
-
-from serve_store import filled  # noqa: E402
+from unit.serve.serve_store import filled  # noqa: E402
 
 OPTIONS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from kdelta.attribution.inlining import Host, Side, hosts
 from kdelta.attribution.profiles import USER, calls_of
-from kdelta.model import FunctionDelta, Profile
-from kdelta.units import percent
+from kdelta.model import Because, FunctionDelta, Profile
 
 GONE = "gone"
 NEW = "new"
@@ -93,36 +92,21 @@ def cumulative_shares(deltas: Sequence[FunctionDelta]) -> tuple[float | None, ..
     return tuple(total / net for total in itertools.accumulate(d.delta for d in deltas))
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.0f}" if abs(value) >= 10 or value == round(value) else f"{value:+.1f}"
+def line(deltas: Sequence[FunctionDelta], limit: int = 4) -> Because | None:
+    """What one line tells of ``deltas``, ``limit`` functions of each kind at most; None where none is worth a word.
 
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _group(deltas: Iterable[FunctionDelta], word: str) -> list[str]:
-    of_it = list(deltas)
-    if not of_it:
-        return []
-    return [f"{_listed([d.function for d in of_it])} {word} ({_signed(math.fsum(d.delta for d in of_it))})"]
-
-
-def because_text(deltas: Sequence[FunctionDelta], effect_percent: float | None, limit: int = 4) -> str:
-    """One short line: what is gone, what is new, then what changed; ``limit`` functions of each kind at most.
-
-    ``"-33 %: step_into and walk_component gone (-413), memset_orig -671"``; empty when no function differs. What is
-    gone or new is looked for further down the list than what merely changed: it says more.
+    What is gone or new is looked for further down the list than what merely changed: it says more.
     """
     movement = math.fsum(abs(d.delta) for d in deltas)
     worth = [d for d in deltas[: 2 * limit] if abs(d.delta) >= _WORTH_A_WORD * movement]
-    parts = [
-        *_group([d for d in worth if d.note.startswith(GONE)][:limit], GONE),
-        *_group([d for d in worth if d.note.startswith(NEW)][:limit], NEW),
-        *(f"{d.function} {_signed(d.delta)}" for d in worth[:limit] if not d.note),
-    ]
-    if not parts:
-        return ""
-    if effect_percent is None or not math.isfinite(effect_percent):
-        return ", ".join(parts)
-    return f"{percent(effect_percent, 0 if abs(effect_percent) >= 10 else 1)}: {', '.join(parts)}"
+    gone, new = ([d for d in worth if d.note.startswith(word)][:limit] for word in (GONE, NEW))
+    changed = [d for d in worth[:limit] if not d.note]
+    if not (gone or new or changed):
+        return None
+    return Because(
+        gone=tuple(d.function for d in gone),
+        gone_delta=math.fsum(d.delta for d in gone),
+        new=tuple(d.function for d in new),
+        new_delta=math.fsum(d.delta for d in new),
+        changed=tuple((d.function, d.delta) for d in changed),
+    )

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kdelta.attribution.traces import ProbeResult, Row
+from kdelta.attribution.warnings import HoldUnclear
 from kdelta.errors import GuestError, UserError
 from kdelta.kernel import elf
 from kdelta.kernel.spelling import fold
@@ -265,12 +266,11 @@ def facts(sites: Sites, intervals: Iterable[Interval]) -> dict[str, float]:
 def result(figures: Mapping[str, float], aliases: Mapping[str, str]) -> tuple[ProbeResult, list[Warn]]:
     """What ``facts`` kept, by function that takes the mutex; exact call sites are in ``Row.sites``."""
     rows: dict[str, Row] = {}
-    warnings = []
+    warnings: list[Warn] = []
     for name, value in figures.items():
         site, _, what = name.rpartition(" ")
         if what == "unclear":
-            text = f"{site}: {int(value)} holds began before the last one had ended, and are not counted"
-            warnings.append(Warn("hold-unclear", text))
+            warnings.append(HoldUnclear(site, int(value)))
         if what != "count":
             continue
         function = aliases.get(site.rpartition("+")[0], site.rpartition("+")[0])

@@ -123,7 +123,7 @@ def _worth(items: Sequence[Moved], limit: int) -> tuple[list[Moved], int]:
     return named, sum(item.functions for item in items[len(named) :])
 
 
-def names_text(items: Sequence[Moved], limit: int = 2) -> str:
-    """``___slab_alloc, kmem_cache_alloc_lru, 2 more``; empty where nothing moved."""
+def names(items: Sequence[Moved], limit: int = 2) -> tuple[tuple[str, ...], int]:
+    """The names that are worth a word, and how many further functions moved."""
     named, more = _worth(items, limit)
-    return ", ".join([*(item.name for item in named), *([f"{more} more"] if more else [])])
+    return tuple(item.name for item in named), more

@@ -14,10 +14,11 @@ from typing import Literal
 from msgspec import Struct, field
 
 from kdelta.attribution.tracefs import FRAME, Entry, Hist, Key, files, parse_hist, plain
+from kdelta.attribution.warnings import TraceDropped, TraceFailed, TraceMissed
 from kdelta.guest.protocol import Done, Record, Repetition
 from kdelta.kernel.spelling import fold
 from kdelta.model import State, Warn
-from kdelta.spec.collectors import Collector, Probe, Table, Way
+from kdelta.model.collectors import Collector, Probe, Table, Way
 
 _SYMBOL = re.compile(r"^\[([0-9a-f]+)\]\s+(\S+)$")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+(/0x[0-9a-f]+)?( \[\w+\])?$")
@@ -180,7 +181,8 @@ def _table_of(table: Table, content: Mapping[str, str]) -> Hist | None:
 
 
 def _found(collector: Collector, probe: Probe, way: Way, content: Mapping[str, str]) -> tuple[ProbeResult, list[Warn]]:
-    names, warnings = _Names(collector), []
+    names = _Names(collector)
+    warnings: list[Warn] = []
     rows: list[Row] = []
     buckets: list[Buckets] = []
     for table in probe.tables_of(way):
@@ -190,11 +192,8 @@ def _found(collector: Collector, probe: Probe, way: Way, content: Mapping[str, s
             return ProbeResult(probe=probe.name, title=probe.title, state="missing", way=way.name, why=why), []
         if hist.dropped:
             size = re.search(r":size=(\d+)", table.hist)
-            text = (
-                f"{probe.title}: {hist.dropped} of {hist.hits} events found no room in the {size[1] if size else 2048} "
-            )
-            text += f"entries of {table.on}: raise size= in recipes/collectors/{collector.name}.toml"
-            warnings.append(Warn("trace-dropped", text))
+            room = int(size[1]) if size else 2048
+            warnings.append(TraceDropped(probe.title, hist.dropped, hist.hits, room, table.on, collector.name))
         more, histograms = _fold(table, hist, names)
         rows += more
         buckets += histograms
@@ -249,7 +248,7 @@ def _missing_result(
 
 def _misses(content: str) -> list[Warn]:
     return [
-        Warn("trace-missed", f"probe {name} missed {missed} of {int(hits) + int(missed)} calls: its counts are too low")
+        TraceMissed(name, int(missed), int(hits) + int(missed))
         for name, hits, missed in _MISSED.findall(content)
         if int(missed)
     ]
@@ -291,8 +290,7 @@ def evaluate(
         warnings += more
     for status in statuses:
         if status.word == "failed":
-            text = f"{status.way}: {status.error} at {status.file}: {status.text}: its figures cannot be believed"
-            warnings.append(Warn("trace-failed", text))
+            warnings.append(TraceFailed(status.way, status.error, status.file, status.text))
     return SetResult(
         collector=collector.name, title=collector.title, kernel=kernel, case=case, state="ok",
         ops=sum(r.ops for r in records if isinstance(r, Repetition) and r.j == job),

@@ -18,6 +18,12 @@ def _rounded(percent: float | None) -> float | None:
     return None if percent is None else round(percent, 4)
 
 
+def _why(answer: Answer) -> str:
+    from kdelta.report.sentences import sentence
+
+    return answer.why if isinstance(answer.why, str) else sentence(answer.why)
+
+
 def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | None) -> str:
     """Schema kdelta-check/1."""
     import msgspec
@@ -59,7 +65,7 @@ def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
                 "case": answer.claim.case or None,
                 "function": answer.claim.function or None,
                 "answer": answer.call,
-                "why": answer.why,
+                "why": _why(answer),
                 "factor": recipe.factor(answer.claim),
                 "published": {
                     "before": answer.claim.before,
@@ -94,7 +100,7 @@ def text(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
         lines += wrap(recipe.kernels.why, WIDTH)
     for answer in answers:
         lines += ["", f"{answer.call.upper()}: {answer.claim.text}", *_pair(answer)]
-        lines += [f"  {line}" for line in wrap(answer.why, WIDTH - 2)]
+        lines += [f"  {line}" for line in wrap(_why(answer), WIDTH - 2)]
     return "\n".join([*lines, "", claims.summary(tuple(answers)), ""])
 
 

@@ -48,7 +48,8 @@ def _same_tree(one: KernelSpec, other: KernelSpec) -> bool:
 
 def resolve_each(specs: Sequence[KernelSpec], reporter: Reporter) -> tuple[Kernel, ...]:
     """The kernels along the series of the last of ``specs``: without it, then with one more patch each."""
-    from kdelta.kernel.resolve import unique
+    from kdelta.kernel.resolve import check, unique
     from kdelta.kernel.source import resolve_each
 
+    check(specs)
     return unique(resolve_each(specs[-1], reporter))

@@ -50,7 +50,7 @@ class Args(common.MeasureArgs):
 @click.argument("bad", required=False)
 @click.option("--timed", is_flag=True, help="Bisect by wall time in the guests, with a posterior over the commits.")
 @click.option("--metric", metavar="METRIC", help="Bisect by this metric of the case instead of its deciding one.")
-@click.option("--seeds", type=click.IntRange(5, 99), default=8, show_default=True, help="Exact: perturbations per commit.")  # fmt: skip
+@click.option("--seeds", type=click.IntRange(5, 99), default=8, show_default=True, help="Exact: seeds (perturbed guests) per commit.")  # fmt: skip
 @click.option("--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed.")  # fmt: skip
 @click.option("--max-boots", type=click.IntRange(20, 10_000), default=200, show_default=True, help="Timed: then name the likely commits.")  # fmt: skip
 @click.option("--resume", metavar="EXPERIMENT", help="Go on with a bisection that was interrupted.")
@@ -121,10 +121,10 @@ def _base(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
 
 
 def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
-    import msgspec
 
     from kdelta.experiment import bisect, templates
     from kdelta.kernel import history
+    from kdelta.kernel.resolve import check
     from kdelta.model import plans
 
     first, last = _base(good, bad)
@@ -133,6 +133,7 @@ def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
     mode: Mode = "timed" if args.timed else "exact"
     metric = bisect.metric_of(mode, workloads[case.workload], args.metric)
     line = history.line(first.target, first.ref, last.ref)
+    check([first, last])  # before any commit is built
     plan = plans.Bisect(
         tree=first.target,
         good=line[0],
@@ -145,7 +146,6 @@ def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
         arch=first.arch,
     )
     asked = args.asked([case], args.effort(seeds=args.seeds, repetitions=args.repetitions))
-    asked = msgspec.structs.replace(asked, folders=tuple(folder.resolve() for folder in args.folders))
     experiment = templates.created(templates.bisect(asked, mode, plan), args.seed, common.now)
     store.create(experiment)
     return experiment
@@ -174,13 +174,15 @@ def _show(store: Store, answer: Answer, as_json: bool) -> None:
 
     import msgspec
 
+    from kdelta.report.json_ import cell_document
+    from kdelta.report.sentences import because
     from kdelta.results.answer import result
 
     confirmed = result(store, answer.confirmation)[0].results if answer.confirmation else ()
     row = next((r for r in confirmed if r.metric == answer.metric), None)
     if as_json:
         document = {"schema": "kdelta-bisect/1"} | msgspec.to_builtins(answer)
-        document["confirmed"] = None if row is None else msgspec.to_builtins(row)
+        document["confirmed"] = None if row is None else cell_document(row)
         click.echo(json.dumps(document, indent=2))
         return
     change = f"{answer.good_value:g} -> {answer.bad_value:g} {answer.unit}"
@@ -195,8 +197,8 @@ def _show(store: Store, answer: Answer, as_json: bool) -> None:
         effect = "" if row.effect_percent is None else f"{row.effect_percent:+.2f} %, "
         click.echo(f"Against its parent {answer.parent[:12]}: {effect}{row.verdict or row.state}"
                    f" ({_figure(row.baseline)} -> {_figure(row.patched)} {row.unit}; GOOD to BAD: {change})")  # fmt: skip
-        if row.because_text:
-            click.echo(f"  because {row.because_text}")
+        if row.because_line:
+            click.echo(f"  because {because(row.because_line, row.effect_percent)}")
         if row.verdict not in ("improved", "regressed"):
             click.echo("  NOT CONFIRMED: the commit and its parent do not differ beyond the noise")
         click.echo(f"  kdelta report {answer.confirmation}; kdelta why {answer.confirmation}")

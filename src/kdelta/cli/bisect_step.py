@@ -71,7 +71,7 @@ class _Step(click.Command):
 @click.option("--bad", type=float, metavar="FIGURE", help="The bad kernel's figure.")
 @click.option("--timed", is_flag=True, help="Measure wall time in the guests.")
 @click.option("--metric", metavar="METRIC", help="Another metric of the case than its deciding one.")
-@click.option("--boots", type=click.IntRange(2, 1000), default=8, show_default=True, help="Timed: boots; exact takes 3 seeds.")  # fmt: skip
+@click.option("--boots", type=click.IntRange(2, 1000), default=8, show_default=True, help="Timed: boots; exact takes 5 seeds.")  # fmt: skip
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 @common.case_options
 @common.machine_options
@@ -85,12 +85,14 @@ def run(kernel: str, args: Args) -> int:
     from kdelta.cli.bisect import one_case
     from kdelta.cli.progress import Reporter
     from kdelta.experiment import bisect
+    from kdelta.kernel.resolve import check
     from kdelta.kernel.sources import parse_kernel
     from kdelta.store.store import Store
 
     spec = parse_kernel(kernel)
     if spec.is_range or spec.kind == "running":
         raise UserError("bisect-step measures one kernel that can be booted, by default src:.")
+    check([spec])
     workloads = common.load_workloads(args.folders)
     case = one_case(args)
     metric = bisect.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)
@@ -148,7 +150,7 @@ def _experiment(args: Args, kernel: Kernel, case: Case) -> Experiment:
     from kdelta.experiment import templates
 
     mode: Mode = "timed" if args.timed else "exact"
-    template = templates.run(args.asked([case]), (kernel,), mode, args.boots if args.timed else 3, reuse=True)
+    template = templates.run(args.asked([case]), (kernel,), mode, args.boots if args.timed else 5, reuse=True)
     return templates.created(template, args.seed, common.now)
 
 

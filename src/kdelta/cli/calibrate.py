@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdelta.cli import common
-from kdelta.errors import HostError, UserError
+from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.model import Experiment, Kernel
@@ -64,17 +65,18 @@ def command(kernel: str | None, **options: Any) -> int:
                 spec = parse_kernel(kernel or "")
                 if spec.is_range:
                     raise UserError("calibrate takes one kernel, not a range")
-                experiment = _experiment(args, resolve_all([spec], reporter)[0])
+                experiment = _experiment(args, lambda: resolve_all([spec], reporter)[0])
                 store.create(experiment)
             common.run_experiment(store, experiment, reporter)
         return _conclude(store, experiment, args.as_json)
 
 
-def _experiment(args: Args, kernel: Kernel) -> Experiment:
+def _experiment(args: Args, fetch: Callable[[], Kernel]) -> Experiment:
+    """Refuses bad input before the kernel is fetched."""
     from kdelta.experiment import templates
 
     cases = args.chosen()
-    return templates.created(templates.calibrate(args.asked(cases), kernel, args.blocks), args.seed, common.now)
+    return templates.created(templates.calibrate(args.asked(cases), fetch(), args.blocks), args.seed, common.now)
 
 
 def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:
@@ -83,16 +85,13 @@ def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:
     import msgspec
     import numpy as np
 
-    from kdelta.results import floors
+    from kdelta.experiment import calibrate
+    from kdelta.report.sentences import sentence
     from kdelta.stats import design
 
-    found = floors.calibrate(experiment, store, np.random.default_rng(experiment.seed))
-    if not found:
-        raise HostError("no case was measured in two whole blocks: see kdelta report " + experiment.id)
+    found = calibrate.conclude(store, experiment, common.now)
     boots = store.boots(experiment.id)
     beside = design.busy(np.array([b.facts["other_cpus"] for b in boots if "other_cpus" in b.facts], dtype=float))
-    for floor in floors.floors(experiment, boots, found, common.now().isoformat(timespec="seconds")):
-        store.save_floor(floor)
     if as_json:
         click.echo(json.dumps({case: msgspec.to_builtins(one) for case, one in found.items()}, indent=2))
         return 0
@@ -103,5 +102,5 @@ def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:
             f"{one.slot_effect_percent:+7.2f}%{100 * one.false_alarm_rate:9.1f}%  {'yes' if one.blessed else 'no: ' + one.why}"
         )
     if beside is not None:
-        click.echo(f"note: {beside.text}; calibrate again on a quiet host for a lower floor")
+        click.echo(f"note: {sentence(beside)}; calibrate again on a quiet host for a lower floor")
     return 0

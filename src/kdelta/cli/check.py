@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _answers, common
+from kdelta.cli import _answers, _output, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ class Args(common.MachineArgs):
 @click.option("--timed", is_flag=True, help="Measure wall time in the guests.")
 @click.option("--exact", is_flag=True, help="Count executed instructions (default without KVM).")
 @click.option("--blocks", type=click.IntRange(8, 1000), default=12, show_default=True, help="Timed: boots per kernel.")
-@click.option("--seeds", type=click.IntRange(2, 99), default=3, show_default=True, help="Exact: perturbations per kernel.")  # fmt: skip
+@click.option("--seeds", type=click.IntRange(5, 99), default=20, show_default=True, help="Exact: the most seeds (perturbed guests) per kernel.")  # fmt: skip
 @click.option("--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed.")  # fmt: skip
 @click.option("--limit", metavar="TIME", default="5m", show_default=True, help="Time limit of one run of a case.")
 @click.option("--fresh", is_flag=True, help="Exact: measure anew, also what the store has already.")
 @common.machine_options
 @click.option("--json", "as_json", is_flag=True, help="Print the answers as JSON (schema kdelta-check/1).")
-@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write the answers to a file.")
+@_output.output_option("Write the answers to a file.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 def command(recipe: str | None, listing: bool, **options: Any) -> int:
     """Check the claims of a publication: RECIPE is a shipped name or a TOML file."""
@@ -126,6 +126,7 @@ def _listing(as_json: bool) -> str:
 def run(recipe: Recipe, args: Args) -> int:
     """The command on typed arguments."""
     from kdelta.cli.progress import Reporter
+    from kdelta.kernel.resolve import check
     from kdelta.results import claims
     from kdelta.spec import recipes
     from kdelta.store.store import Store
@@ -134,6 +135,7 @@ def run(recipe: Recipe, args: Args) -> int:
         raise UserError("--timed and --exact exclude each other")
     common.seconds(args.limit, "--limit")  # refused before any kernel is fetched
     specs = _specs(recipe, args)
+    check(list(specs.values()))
     obstacles = _hopeless(recipe, args, specs)
     experiment, measured = None, dict[int, "Measured"]()
     if any(not why for why in obstacles):

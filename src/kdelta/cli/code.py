@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _output, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ symbol table, so their functions reach from one kallsyms name to the next, and o
 @click.argument("function", required=False)
 @click.option("--limit", type=click.IntRange(1, 100_000), default=40, show_default=True, help="Functions to list.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON: every function that differs.")
-@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
+@_output.output_option("Write to a file.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 def command(
     baseline: str, patched: str, function: str | None, limit: int, as_json: bool, output: Path | None, quiet: bool

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
+from kdelta.cli import _output
 from kdelta.errors import GuestError, HostError, UserError
 from kdelta.stats import register
 
@@ -232,7 +233,7 @@ machine_options = decorate(
         show_default=True,
         help="KVM for timed guests.",
     ),
-    click.option("--qemu", default="", metavar="PATH", help="An own QEMU instead of the one on PATH."),
+    click.option("--qemu", default="", metavar="PATH", help="The QEMU to use instead of the one on PATH."),
     click.option(
         "--seed",
         type=click.IntRange(0, 2**31 - 1),
@@ -242,10 +243,10 @@ machine_options = decorate(
 )
 output_options = decorate(
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON (schema kdelta/1)."),
-    click.option("--format", "-f", "fmt", default="terminal", show_default=True, metavar="FORMAT", help="terminal, mail, markdown, html, json, csv, ktap, junit or benchfmt."),
-    click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write the report to a file."),
+    _output.format_option,
+    _output.output_option("Write the report to a file."),
     click.option("--all-metrics", is_flag=True, help="Show every metric, not only the deciding ones."),
-    click.option("--view", type=click.Choice(register.names()), help="Add another rule's reading of the same samples; it never decides."),
+    click.option("--view", type=click.Choice(register.names()), help="Also show another tool's estimate from the same samples; it never decides."),
     click.option("--quiet", "-q", is_flag=True, help="No progress on standard error."),
 )  # fmt: skip
 

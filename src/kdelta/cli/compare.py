@@ -82,7 +82,11 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
 @click.option("--precision", metavar="PERCENT", help="Timed: go on until the interval is this narrow, as in 1%.")
 @click.option("--time-budget", metavar="TIME", help="Timed: start no block that would end after, as in 20m.")
 @click.option(
-    "--seeds", type=click.IntRange(1, 99), default=3, show_default=True, help="Exact: perturbations per kernel."
+    "--seeds",
+    type=click.IntRange(1, 99),
+    default=20,
+    show_default=True,
+    help="Exact: the most seeds (perturbed guests) per kernel; five decide counts that repeat.",
 )
 @click.option(
     "--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed."

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from kdelta.cli import _output
+
 _EPILOG = """\b
 Examples:
   kdelta export last                        writes ID.kdelta here
@@ -17,7 +19,7 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @click.argument("experiment")
-@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="The file. Default: ID.kdelta")
+@_output.output_option("The file. Default: ID.kdelta")
 def command(experiment: str, output: Path | None) -> None:
     """Write an EXPERIMENT (its id, the beginning of it, or last) as one file.
 

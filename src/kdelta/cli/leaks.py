@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kdelta leaks: what whole lives of processes, pidfds, pipes and mappings leave behind in a kernel."""
+"""kdelta leaks: kernel objects that whole lives of processes, pidfds, pipes and mappings leak."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _output, common
 from kdelta.errors import GuestError, RegressionFound, UserError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Examples:
   kdelta leaks debian:7.0 --case lifetimes:path=clone3_eagain --case pipe --ops 2000
 
 Each case lives several times over, on failing paths too; after each life the settled guest's objects are counted. A leak
-grows with every batch by half an object per operation or more, and stands above any speed.
+grows with every batch by half an object per operation or more, and comes before any verdict on speed.
 """
 _WIDTH = 72
 _CASE, _KERNEL = 36, 14
@@ -52,7 +52,7 @@ class Args(common.MeasureArgs):
 @click.option("--boots", type=click.IntRange(1, 100), default=1, show_default=True, help="Boots of each kernel; a leak shows in all.")  # fmt: skip
 @click.option("--fail-on", type=click.Choice(["leak"]), help="Exit 4 when anything leaks.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON (schema kdelta-leaks/1).")
-@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write the table to a file.")
+@_output.output_option("Write the table to a file.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 @common.case_options
 @common.machine_options

@@ -15,6 +15,7 @@ import sys
 import click
 
 from kdelta import __version__
+from kdelta.cli._say import say
 from kdelta.errors import KdeltaError
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -88,25 +89,25 @@ def run(args: list[str]) -> int:
     try:
         result = program.main(args=args, prog_name="kdelta", standalone_mode=False)
     except click.exceptions.Abort:
-        click.echo("kdelta: interrupted", err=True)
+        say("kdelta: interrupted", err=True)
         return 130
     except click.UsageError as error:
         where = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
-        click.echo(f"kdelta: {error.format_message()}{where}", err=True)
+        say(f"kdelta: {error.format_message()}{where}", err=True)
         return 1
     except click.ClickException as error:
-        click.echo(f"kdelta: {error.format_message()}", err=True)
+        say(f"kdelta: {error.format_message()}", err=True)
         return 1
     except click.exceptions.Exit as error:
         return error.exit_code
     except KdeltaError as error:
-        click.echo("kdelta: " + " ".join(str(error).split("\n")), err=True)
+        say("kdelta: " + " ".join(str(error).split("\n")), err=True)
         return error.exit_code
     except BrokenPipeError:
         sys.stderr.close()
         return 0
     except OSError as error:
-        click.echo(f"kdelta: {error.filename or 'this machine'}: {error.strerror or error}", err=True)
+        say(f"kdelta: {error.filename or 'this machine'}: {error.strerror or error}", err=True)
         return 2
     return result if isinstance(result, int) else 0
 

@@ -7,7 +7,7 @@ import sys
 import time
 from types import TracebackType
 
-import click
+from kdelta.cli._say import harmless, say
 
 _QUIET_S = 15.0
 
@@ -48,25 +48,25 @@ class Reporter:
     def step(self, text: str, done: int | None = None, total: int | None = None) -> None:
         """Something is being prepared: downloads, builds."""
         if self._bar is not None:
-            self._bar.update(self._task, description=text[:60], completed=done or 0, total=total)  # type: ignore[attr-defined]
+            self._bar.update(self._task, description=harmless(text)[:60], completed=done or 0, total=total)  # type: ignore[attr-defined]
         elif not self._quiet and (done is None or time.monotonic() - self._last > _QUIET_S):
             self._last = time.monotonic()
             share = f" {done}/{total}" if done is not None and total else ""
-            click.echo(f"{text}{share}", err=True)
+            say(f"{text}{share}", err=True)
 
     def boots(self, done: int, planned: int, what: str) -> None:
         """So many boots are stored."""
         if self._bar is not None:
             self._bar.update(  # type: ignore[attr-defined]
-                self._task, description=f"boots: {what}"[:60], completed=done, total=planned
+                self._task, description=harmless(f"boots: {what}")[:60], completed=done, total=planned
             )
         elif not self._quiet and (done in (0, planned) or time.monotonic() - self._last > _QUIET_S):
             self._last = time.monotonic()
-            click.echo(f"boots {done}/{planned}: {what}", err=True)
+            say(f"boots {done}/{planned}: {what}", err=True)
 
     def note(self, text: str) -> None:
         """One line that stays."""
         if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False)  # type: ignore[attr-defined]
+            self._bar.console.print(harmless(text), markup=False, highlight=False)  # type: ignore[attr-defined]
         elif not self._quiet:
-            click.echo(text, err=True)
+            say(text, err=True)

@@ -25,9 +25,9 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("experiment", default="last", metavar="[EXPERIMENT]")
 @click.option("--console", metavar="BLOCK.SLOT", help="Print the saved console of one boot instead.")
-@click.option("--ktap", metavar="LABEL", help="Print what the selftests said on one kernel instead, as KTAP.")
+@click.option("--ktap", metavar="LABEL", help="Print the selftests' output on one kernel instead, as KTAP.")
 @click.option(
-    "--against", metavar="OTHER", help="Put the same kernels and cases of another experiment beside them instead."
+    "--against", metavar="OTHER", help="Compare with another experiment of the same kernels and cases instead."
 )
 @common.output_options
 def command(experiment: str, console: str | None, ktap: str | None, against: str | None, **options: Any) -> int:

@@ -18,7 +18,8 @@ Examples:
 
 Boots that finished are never run again, and none is lost: each was stored before the next one started. --decide asks
 again what the finished EXPERIMENT left inconclusive: a new experiment of these cases, with as many boots as its report
-asks for. The boots at hand are not used again: their plan's error is spent.
+asks for. The old boots are not reused: their error
+budget (alpha) is spent.
 """
 
 

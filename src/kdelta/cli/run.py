@@ -62,7 +62,9 @@ def command(**options: Any) -> int:
     if args.exact and spec.kind == "running":
         raise UserError("--exact counts inside a guest: name a kernel, as in --kernel debian:6.12")
     native = spec.kind == "running"
-    cases = args.cases_or(lambda: args.chosen(args.pressure), args.named, native)
+    cases = args.cases_or(
+        lambda: args.chosen(args.pressure), args.named, native
+    )  # refused before any kernel is fetched
     with Store() as store:
         with Reporter(args.quiet) as reporter:
             experiment = _experiment(args, cases, resolve_all([spec], reporter), native)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kdelta scale: throughput over the number of tasks, and how much of it each further task still brings."""
+"""kdelta scale: throughput by number of tasks, and scaling efficiency."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Args(common.MeasureArgs, common.OutputArgs, _program.ProgramArgs):
 @click.option("--mitigations", type=click.Choice(["default", "off", "both"]), default="default", show_default=True,
               help="CPU mitigations as booted by default, off, or both as separate sweeps.")  # fmt: skip
 @click.option("--blocks", type=click.IntRange(2, 1000), default=8, show_default=True, help="Timed: boots per version; steps need 8.")  # fmt: skip
-@click.option("--seeds", type=click.IntRange(2, 99), default=3, show_default=True, help="Exact: perturbations per version.")  # fmt: skip
+@click.option("--seeds", type=click.IntRange(5, 99), default=12, show_default=True, help="Exact: the most seeds (perturbed guests) per version.")  # fmt: skip
 @click.option("--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed.")  # fmt: skip
 @click.option("--time-budget", metavar="TIME", help="Timed: start no block that would end after, as in 2h.")
 @click.option("--refs", metavar="FIRST..LAST", help="The release tags of a git tree between these two, both included.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _output, common
 from kdelta.errors import GuestError, UserError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Args(common.MeasureArgs):
 @common.case_options
 @common.machine_options
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON (schema kdelta-trace/1).")
-@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
+@_output.output_option("Write to a file.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 def command(kernels: tuple[str, ...], **options: Any) -> int:
     """Trace KERNELs from inside their guests, and show what each operation does side by side."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _output, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ EXPORTS = ("collapsed", "speedscope", "pprof", "json")
     help="Which kernel's profile is exported.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
+@_output.output_option("Write to a file.")
 def command(
     experiment: str,
     case: str,
@@ -104,17 +104,16 @@ def _export(name: str, both: dict[str, Profile], side: str) -> str | bytes:
 
 
 def _table(row: CellResult, before: Profile, after: Profile, everything: bool) -> str:
-    from kdelta.attribution import because
+    from kdelta.attribution.because import cumulative_shares, differences
     from kdelta.model import EXACT_COUNTERS
+    from kdelta.report.sentences import because
 
-    deltas = because.differences(before, after)
-    shares = because.cumulative_shares(deltas)
+    deltas = differences(before, after)
+    shares = cumulative_shares(deltas)
     shown = list(zip(deltas, shares, strict=True))
     shown = shown if everything else [pair for pair in shown if pair[0].delta][:30]
-    lines = [
-        f"{row.case}: {row.baseline_label} -> {row.patched_label}: {row.because_text or 'no function changed'}",
-        "",
-    ]
+    told = because(row.because_line, row.effect_percent) or "no function changed"
+    lines = [f"{row.case}: {row.baseline_label} -> {row.patched_label}: {told}", ""]
     lines.append(f"{'function':34}{'before':>9}{'after':>9}{'delta':>9}{'cum.':>7}  note")
     for delta, share in shown:
         part = "-" if share is None else f"{100 * share:.0f}%"

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kdelta.attribution import images, stripped
 from kdelta.errors import KdeltaError
 from kdelta.experiment import selftests
-from kdelta.model import Annotations, Experiment, Progress, Warn, plans
+from kdelta.model import Experiment, Progress, Remark, plans
 from kdelta.store.store import Store
 
 
@@ -20,9 +20,10 @@ def run_gate(store: Store, experiment: Experiment, progress: Progress) -> Experi
     gate = selftests.gate(experiment.kernels, names, experiment.machine, progress)
     for note in (*gate.notes, *filter(None, [gate.failed])):
         progress.note(note)
-    known = experiment.annotations
-    notes = (*known.notes, *(Warn("selftests", note) for note in gate.notes))
-    return _kept(store, experiment, replace(known, gate=gate.failed, ktap=gate.ktap, notes=notes))
+    notes = tuple(Remark("selftests", note) for note in gate.notes)
+    return store.annotate(
+        experiment.id, lambda known: replace(known, gate=gate.failed, ktap=gate.ktap, notes=(*known.notes, *notes))
+    )
 
 
 def note_code(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
@@ -38,11 +39,5 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
             lines.append(f"{kernel.label}: {stripped.sentence(images.compare(before, found[index])[0])}")
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
         lines.append(f"machine code was not compared: {error}")
-    notes = (*experiment.annotations.notes, *(Warn("machine-code", line) for line in lines))
-    return _kept(store, experiment, replace(experiment.annotations, notes=notes))
-
-
-def _kept(store: Store, experiment: Experiment, annotations: Annotations) -> Experiment:
-    grown = replace(experiment, annotations=annotations)
-    store.extend(grown)
-    return grown
+    notes = tuple(Remark("machine-code", line) for line in lines)
+    return store.annotate(experiment.id, lambda known: replace(known, notes=(*known.notes, *notes)))

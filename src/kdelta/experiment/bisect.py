@@ -193,14 +193,12 @@ class Laboratory:
         if isinstance(made, str):
             self._skip(commit, made)
             return None
-        self.store.extend(replace(experiment, kernels=(*experiment.kernels, made)))
+        self.store.add_kernel(self.id, made)
         return len(experiment.kernels)
 
     def _note(self, **changes: Any) -> None:
         """Store how far the search came."""
-        experiment = self.experiment
-        found = replace(experiment.annotations.search, **changes)
-        self.store.extend(replace(experiment, annotations=replace(experiment.annotations, search=found)))
+        self.store.annotate(self.id, lambda known: replace(known, search=replace(known.search, **changes)))
 
     def _skip(self, commit: int, why: str) -> None:
         self._note(skipped=self.experiment.annotations.search.skipped | {self.line[commit]: why})

@@ -22,7 +22,7 @@ def _hello(records: Sequence[Record]) -> dict[str, str]:
         "cmdline": hello.cmdline,
         "clock": hello.clock,
         "clock_read_ns": f"{hello.clock_read_ns:g}",
-        "clock_step_ns": f"{hello.clock_step_ns:g}",
+        "clock_step_ns": "" if hello.clock_step_ns is None else f"{hello.clock_step_ns:g}",
         "port": hello.port,
         "boot_ns": str(hello.uptime_ns),
     } | ({"unknown": hello.unknown} if hello.unknown else {})

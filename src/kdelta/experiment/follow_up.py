@@ -17,6 +17,7 @@ from kdelta.errors import UserError
 from kdelta.experiment import templates
 from kdelta.model import Annotations, CellResult, Experiment, Progress, plans
 from kdelta.results import answer
+from kdelta.stats.counts import FACT_SEEDS
 from kdelta.stats.paired import MIN_PAIRS
 from kdelta.store.store import Store
 from kdelta.verdict.words import GRID_PAIRS
@@ -59,7 +60,7 @@ def follow_up(experiment: Experiment, results: Sequence[CellResult]) -> Experime
         kernels=kernels,
         cases=cases,
         blocks=boots,
-        looks=plan(boots) if experiment.mode == "timed" else (),
+        looks=plan(boots) if experiment.mode == "timed" else tuple(sorted({FACT_SEEDS, *plan(boots)})),
         effort=replace(experiment.effort, seeds=boots) if experiment.mode == "exact" else experiment.effort,
         precision_percent=None,
         plan=plans.Compare(follows=experiment.id),
@@ -94,7 +95,7 @@ def begin(store: Store, asked: Experiment, progress: Progress, now: Callable[[],
     template = replace(template, command=f"{asked.command} && kdelta resume last --decide")
     fresh = templates.created(template, asked.seed + 1 if asked.mode == "exact" else None, now)
     store.create(fresh)
-    store.extend(replace(asked, annotations=replace(asked.annotations, followed_by=fresh.id)))
+    store.annotate(asked.id, lambda known: replace(known, followed_by=fresh.id))
     names = ", ".join(case.name for case in fresh.cases)
     progress.note(f"experiment {fresh.id}: up to {fresh.blocks} fresh boots per kernel for {names}")
     return fresh

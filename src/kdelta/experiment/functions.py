@@ -87,9 +87,7 @@ def noted(store: Store, experiment: Experiment, whys: Mapping[str, str]) -> Expe
     """Keep with ``experiment`` why kernels have no names."""
     if experiment.annotations.nameless == whys:
         return experiment
-    grown = replace(experiment, annotations=replace(experiment.annotations, nameless=dict(whys)))
-    store.extend(grown)
-    return grown
+    return store.annotate(experiment.id, lambda known: replace(known, nameless=dict(whys)))
 
 
 def _code(kernel: Kernel) -> Symbols | None:

@@ -6,32 +6,46 @@ A look that is stored is read back, however the floors or the rules have changed
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+
 from kdelta import verdict
-from kdelta.model import Experiment
-from kdelta.results import cells
-from kdelta.stats import sequential
+from kdelta.model import Experiment, OpenCell
+from kdelta.results import cells, definitions
+from kdelta.stats import counts, sequential
 from kdelta.store.store import Store
 
 
-def undecided(store: Store, experiment: Experiment, blocks: int) -> tuple[int, ...]:
-    """The cases that are still open after ``blocks`` blocks, by index."""
+def undecided(store: Store, experiment: Experiment, blocks: int) -> tuple[OpenCell, ...]:
+    """The cells that are still open after ``blocks`` blocks."""
     for look in store.looks(experiment.id):
         if look.blocks == blocks:
-            return tuple(int(index) for index in look.payload["open"])
+            return _stored(experiment, look.payload)
     numbers = [n for n in store.numbers(experiment.id) if n.block < blocks]
     data = cells.of_numbers(experiment, store, numbers)
-    floors, metrics = cells.floors_of(experiment, store), cells.metrics_of(experiment)
-    still = tuple(sorted(verdict.still_undecided(experiment, data, floors, metrics)))
+    floors, metrics = cells.floors_of(experiment, store), definitions.metrics_of(experiment)
+    still = verdict.open_cells(experiment, data, floors, metrics)
     rows = verdict.judge(experiment, data, floors, metrics)
     decided = {
         f"{r.case}/{r.metric}/{r.mitigations}/{r.patched_label}": str(r.verdict or r.state) for r in rows if r.primary
     }
-    store.save_look(
-        experiment.id,
-        blocks,
-        decided,
-        sequential.plan(experiment.looks).spent[experiment.looks.index(blocks)],
-        {"open": list(still)},
-        final=not still,
-    )
+    payload = {"open": sorted({cell.case for cell in still}), "cells": msgspec.to_builtins(still)}
+    store.save_look(experiment.id, blocks, decided, _spent(experiment, blocks), payload, final=not still)
     return still
+
+
+def _stored(experiment: Experiment, payload: dict[str, Any]) -> tuple[OpenCell, ...]:
+    """A look as it was decided; looks of before 2026-11 name cases only, whose kernels all go on."""
+    if "cells" in payload:
+        return msgspec.convert(payload["cells"], tuple[OpenCell, ...])
+    kernels = range(len(experiment.kernels))
+    return tuple(OpenCell(int(case), m, k) for case in payload["open"] for m in experiment.mitigations for k in kernels)
+
+
+def _spent(experiment: Experiment, blocks: int) -> float:
+    """The two-sided error that is spent by this look; one that can only find facts spends their chance."""
+    if experiment.mode == "timed":
+        return sequential.plan(experiment.looks).spent[experiment.looks.index(blocks)]
+    looks = counts.sequential_looks(experiment.looks)
+    return sequential.plan(looks).spent[looks.index(blocks)] if blocks in looks else counts.chance(blocks)

@@ -10,7 +10,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta.attribution import exact
-from kdelta.attribution.exact import exact_metrics
 from kdelta.attribution.profiles import Symbols
 from kdelta.errors import UserError
 from kdelta.experiment.boot_once import Work
@@ -18,8 +17,8 @@ from kdelta.guest import metrics as guest_metrics
 from kdelta.guest import packing, pressure
 from kdelta.guest.jobs import case_jobs
 from kdelta.machine.boot import RawBoot
-from kdelta.model import Effort, Experiment, Kernel, Metric, PlannedBoot, RunResult, plans
-from kdelta.results import leaks
+from kdelta.model import Effort, Experiment, Kernel, Metric, PlannedBoot, RunResult
+from kdelta.results.definitions import define
 from kdelta.spec import program
 from kdelta.spec.workloads import Workload
 
@@ -36,16 +35,6 @@ def refuse_unknown(experiment: Experiment, workloads: Mapping[str, Workload]) ->
             )
         if experiment.mode == "exact" and workload.exact_ops == 0:
             raise UserError(f"case {case.name}: it has no exact mode (exact_ops = 0); add --timed")
-
-
-def case_metrics(experiment: Experiment, workloads: Mapping[str, Workload]) -> dict[int, tuple[Metric, ...]]:
-    """The metrics of every case, by case index."""
-    found = {index: workloads[case.workload] for index, case in enumerate(experiment.cases)}
-    if isinstance(experiment.plan, plans.Leaks):
-        return dict.fromkeys(found, leaks.METRICS)
-    if experiment.mode == "exact":
-        return {index: exact_metrics(workload.part, workload.parts_per_op) for index, workload in found.items()}
-    return {index: workload.metrics for index, workload in found.items()}
 
 
 class Measuring(Struct, frozen=True, kw_only=True):
@@ -121,6 +110,7 @@ def measuring(
 ) -> Measuring:
     """The boots of ``experiment``, whose workloads are all known."""
     named = {index: workloads[case.workload] for index, case in enumerate(experiment.cases)}
+    defined = experiment.definitions or define(experiment, workloads)
     pressed = any(case.pressure for case in experiment.cases)
     data = {name: path for workload in workloads.values() for name, path in workload.data_files.items()}
     packed = _packed(experiment)
@@ -128,7 +118,7 @@ def measuring(
         experiment=experiment,
         efforts={index: workload.effort(experiment.effort) for index, workload in named.items()},
         exact_ops={index: workload.exact_ops for index, workload in named.items()},
-        metrics=case_metrics(experiment, workloads),
+        metrics={index: defined[case.workload].metrics for index, case in enumerate(experiment.cases)},
         data=data | ({packing.SPEC: packed.spec} if packed else {}),
         tree=packed.tree if packed else None,
         programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},

@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from kdelta import __version__, paths
 from kdelta.experiment import boot_once, functions, looks, trace
 from kdelta.experiment.measure import Measuring, measuring, refuse_unknown
@@ -14,6 +16,7 @@ from kdelta.experiment.runner import Job
 from kdelta.experiment.survey import Ground, programs_for, site, survey
 from kdelta.machine import plugin
 from kdelta.model import Experiment, Progress, plans
+from kdelta.results import floors
 from kdelta.spec.workloads import Workload
 from kdelta.store.store import Store
 
@@ -29,6 +32,12 @@ def _machine(experiment: Experiment, ground: Ground | None) -> dict[str, str]:
         return {"accel": "native", "tool": __version__}
     accel = "tcg" if experiment.mode == "exact" else ground.accel
     return {"accel": accel, "qemu": ground.text, "tool": __version__}
+
+
+def _with_floors(store: Store, experiment: Experiment, ground: Ground | None) -> Experiment:
+    """Times are judged by the floors that were calibrated here before they were measured, whatever comes later."""
+    found = floors.calibrated(experiment, _machine(experiment, ground), store)
+    return store.annotate(experiment.id, lambda known: replace(known, floors_percent=found))
 
 
 def prepare(
@@ -58,6 +67,8 @@ def prepare(
     here = site(experiment.kernels, machine, experiment.mode, programs, ground)
     if exact and ground is not None:
         experiment = functions.learn(store, experiment, here, progress)
+    if not exact and experiment.annotations.floors_percent is None:
+        experiment = _with_floors(store, experiment, ground)
     counter = plugin.build(paths.cache_dir()) if exact else None
     kind = _kind(measuring(experiment, workloads, functions.known(), counter), workloads)
     identity = None

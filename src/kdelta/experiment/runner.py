@@ -9,7 +9,7 @@ boots of all blocks (of counts: seeds), as many at once as do not disturb each o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ from kdelta.experiment.boot_once import Site, Work, boot_once
 from kdelta.experiment.boot_result import boot_result
 from kdelta.machine import hostfacts
 from kdelta.machine.boot import RawBoot
-from kdelta.model import BootResult, Experiment, PlannedBoot, Progress, RunResult
+from kdelta.model import BootResult, Experiment, OpenCell, PlannedBoot, Progress, RunResult
 
 STRIKES = 2  # boots of one kernel that may fail before it is given up
 
@@ -33,7 +33,7 @@ STRIKES = 2  # boots of one kernel that may fail before it is given up
 class BootStore(Protocol):
     """The part of the store that running needs."""
 
-    def done(self, experiment_id: str) -> set[tuple[int, int]]: ...
+    def kept(self, experiment_id: str) -> set[tuple[int, int]]: ...
     def save_boot(self, experiment_id: str, boot: BootResult) -> None: ...
 
 
@@ -45,7 +45,7 @@ class Job(Struct, frozen=True, kw_only=True):
     """An experiment made ready to run (prepare.py).
 
     ``work`` is what a planned boot does, or why it cannot be made at all; ``runs`` reads what came of it.
-    ``undecided``: the cases that are open after so many blocks; none of them ends the experiment.
+    ``undecided``: the cells that are open after so many blocks; none of them ends the experiment.
     """
 
     experiment: Experiment
@@ -53,7 +53,7 @@ class Job(Struct, frozen=True, kw_only=True):
     work: Callable[[PlannedBoot], Work | str]
     runs: Callable[[PlannedBoot, RawBoot], tuple[RunResult, ...]]
     machine: Mapping[str, str]
-    undecided: Callable[[int], tuple[int, ...]]
+    undecided: Callable[[int], tuple[OpenCell, ...]]
     time_budget_s: float | None = None
     workers: int = 1  # boots at once
     gaps: bool = False  # timed: a kernel that does not boot is left out of the further blocks, and not the end
@@ -83,7 +83,7 @@ def boot(job: Job, plan: PlannedBoot) -> BootResult:
 
 
 def execute(job: Job, store: BootStore, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
-    """Run every boot of the plan that is not stored yet.
+    """Run every boot of the plan that is not stored yet, or was lost.
 
     Raises:
         HostError: QEMU, the compiler or the disk failed; stored boots stay.
@@ -126,7 +126,8 @@ class _Run:
     def __init__(self, job: Job, store: BootStore, progress: Progress, clock: Callable[[], float]) -> None:
         self.job, self.store, self.progress, self.clock = job, store, progress, clock
         self.experiment = job.experiment
-        self.finished = store.done(job.experiment.id)
+        self.finished = store.kept(job.experiment.id)
+        self.again: set[tuple[int, int]] = set()  # lost seeds that were measured a second time
         self.worked: set[int] = set()
         self.failed: dict[int, int] = {}
         self.start, self.blocks = clock(), 0
@@ -135,29 +136,40 @@ class _Run:
 
     def all_segments(self) -> None:
         """Look, boot what is open until the next look, and so on."""
-        if self.job.recall is not None and self.job.identity is not None:
-            self._take_over(self.job.recall, self.job.identity)
         with _workers(self.job.workers) as pool:
             for segment in segments(self.experiment):
-                cases: tuple[int, ...] = ()
+                still: tuple[OpenCell, ...] = ()
                 if segment.start in self.experiment.looks:
-                    cases = self.job.undecided(segment.start)
-                    if not cases:
-                        self.progress.note(f"every case is decided after {segment.start} blocks")
+                    still = self.job.undecided(segment.start)
+                    if not still:
+                        self.progress.note(f"every case is decided after {segment.start} {self.unit}s")
                         return
-                self._segment(pool, self._open(segment, cases))
+                if self.job.recall is not None and self.job.identity is not None:
+                    self._take_over(self._missing(segment, still), self.job.recall, self.job.identity)
+                if self.experiment.mode == "exact":  # how far counts must go shows at each look
+                    self.planned = len(self.finished) + len(self._missing(segment, still))
+                self._segment(pool, self._open(segment, still))
                 if self.ended:
                     return
         self.progress.boots(self.planned, self.planned, "done")
 
-    def _open(self, segment: range, cases: tuple[int, ...]) -> Iterator[PlannedBoot]:
+    @property
+    def unit(self) -> str:
+        """What a block is in words."""
+        return "seed" if self.experiment.mode == "exact" else "block"
+
+    def _missing(self, segment: range, still: tuple[OpenCell, ...]) -> list[PlannedBoot]:
+        plans = [plan for index in segment for plan in schedule.block(self.experiment, index, still)]
+        return [plan for plan in plans if (plan.block, plan.slot) not in self.finished]
+
+    def _open(self, segment: range, still: tuple[OpenCell, ...]) -> Iterator[PlannedBoot]:
         """The boots of ``segment`` that are not stored, asked for one by one as there is room for them."""
         for index in segment:
             if self._over_budget():
                 self.progress.note(f"the time budget ends after {index} of {self.experiment.blocks} blocks")
                 self.ended = True
                 return
-            for plan in schedule.block(self.experiment, index, cases):
+            for plan in schedule.block(self.experiment, index, still):
                 if (plan.block, plan.slot) not in self.finished:
                     yield plan
                 if self.ended:
@@ -180,8 +192,20 @@ class _Run:
             running |= {pool.submit(boot, self.job, plan): plan for plan in starting}
             ready, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in ready:
-                del running[future]
-                self._keep(future.result())
+                plan, result = running.pop(future), future.result()
+                if self._once_more(result):
+                    running[pool.submit(boot, self.job, plan)] = plan
+                else:
+                    self._keep(result)
+
+    def _once_more(self, result: BootResult) -> bool:
+        """Whether a seed whose QEMU was killed is measured again at once; of times, it would stand beside its block."""
+        place = (result.plan.block, result.plan.slot)
+        if self.experiment.mode != "exact" or result.state != "lost" or place in self.again:
+            return False
+        self.again.add(place)
+        self.progress.note(f"{self._name(result.plan)}: {result.state}: {result.why}; it is measured again")
+        return True
 
     def _keep(self, result: BootResult) -> None:
         self._save(result)
@@ -215,23 +239,23 @@ class _Run:
                     self._save(BootResult(plan=plan, state=last.state, why=why))
 
     def _take_over(
-        self, recall: Callable[[str], tuple[str, BootResult] | None], identity: Callable[[PlannedBoot], str]
+        self,
+        missing: Sequence[PlannedBoot],
+        recall: Callable[[str], tuple[str, BootResult] | None],
+        identity: Callable[[PlannedBoot], str],
     ) -> None:
         """Store what was measured before under the same identity, marked with where it is from."""
-        plans = [plan for block in schedule.blocks(self.experiment) for plan in block]
-        todo = [plan for plan in plans if (plan.block, plan.slot) not in self.finished]
         taken = 0
-        for plan in todo:
+        for plan in missing:
             if (found := recall(identity(plan))) is not None:
                 name, known = found
                 source = {"taken_from": f"{name} {known.plan.block}.{known.plan.slot}"}
                 self._save(replace(known, plan=plan, machine={**known.machine, **source}))
                 taken += 1
         if taken:
-            self.progress.note(f"{taken} of {len(todo)} boots are taken over from the store")
+            self.progress.note(f"{taken} of {len(missing)} boots are taken over from the store")
 
     def _name(self, plan: PlannedBoot) -> str:
         kernel = self.experiment.kernels[plan.kernel]
         off = " mitigations=off" if plan.mitigations == "off" else ""
-        part = "seed" if self.experiment.mode == "exact" else "block"
-        return f"{kernel.label}{off}, {part} {plan.block + 1}"
+        return f"{kernel.label}{off}, {self.unit} {plan.block + 1}"

@@ -29,6 +29,10 @@ from kdelta.model import (
     Mode,
     plans,
 )
+from kdelta.results import definitions
+from kdelta.results.traces import LOCKS
+from kdelta.spec import collectors
+from kdelta.stats import counts
 
 USUAL_LOOKS = (8, 12, 16, 20)  # blocks at which a sequential plan looks
 _LONG_LOOKS = (8, 12, 16, 24, 40)
@@ -55,7 +59,7 @@ class Asked(Struct, frozen=True, kw_only=True):
             blocks=blocks,
             machine=self.machine,
             effort=self.effort,
-            folders=tuple(map(str, self.folders)),
+            folders=tuple(str(folder.expanduser().resolve()) for folder in self.folders),
             command=self.command,
             plan=plan,
         )
@@ -85,13 +89,20 @@ def stopping(blocks: int | None, max_blocks: int | None, precision_percent: floa
     return Stopping(blocks=most, looks=looks, precision_percent=precision_percent)
 
 
+def seed_looks(seeds: int) -> tuple[int, ...]:
+    """The looks of an exact plan of ``seeds`` at most; fewer than any verdict needs are measured without a look."""
+    if seeds < counts.FACT_SEEDS:
+        return ()
+    return (*(look for look in counts.LOOKS if look < seeds), seeds)
+
+
 def new_id(now: datetime, token: Callable[[int], str] = secrets.token_hex) -> str:
     """An experiment's id: sortable by time, unique by chance."""
     return f"{now:%Y%m%d-%H%M%S}-{token(2)}"
 
 
 def created(template: Experiment, rng_seed: int | None, now: Callable[[], datetime]) -> Experiment:
-    """``template`` with an id, a time, a seed and this host's identity.
+    """``template`` with an id, a time, a seed, this host's identity, and what its workloads are now.
 
     Raises:
         UserError: the kernels are of several architectures.
@@ -102,9 +113,11 @@ def created(template: Experiment, rng_seed: int | None, now: Callable[[], dateti
     seed = secrets.randbelow(1 << 31) if rng_seed is None else rng_seed
     if template.mode == "exact" and rng_seed is None:
         seed = 0
+    known = definitions.here(template.folders)
     return msgspec.structs.replace(
         template,
         id=new_id(stamp),
+        definitions=template.definitions or definitions.define(template, known),
         created_at=stamp.astimezone(UTC).isoformat(timespec="seconds"),
         seed=seed,
         tool_version=__version__,
@@ -131,7 +144,7 @@ def compare(
     gate = f"not run: the selftests {names} were asked for, but did not finish" if selftests else ""
     return msgspec.structs.replace(
         asked.template(mode, kernels, asked.effort.seeds if exact else stop.blocks, plan),
-        looks=() if exact else stop.looks,
+        looks=seed_looks(asked.effort.seeds) if exact else stop.looks,
         precision_percent=stop.precision_percent,
         annotations=Annotations(gate=gate),
     )
@@ -143,8 +156,12 @@ def run(asked: Asked, kernels: Sequence[Kernel], mode: Mode, boots: int, *, reus
 
 
 def sweep(asked: Asked, mode: Mode, blocks: int) -> Experiment:
-    """Versions in order; ``with_versions`` gives it the kernels."""
-    return asked.template(mode, (), blocks, plans.Sweep())
+    """Versions in order, ``blocks`` (seeds) at most; ``with_versions`` gives it the kernels."""
+    return msgspec.structs.replace(asked.template(mode, (), blocks, plans.Sweep()), looks=_looks(mode, blocks))
+
+
+def _looks(mode: Mode, blocks: int) -> tuple[int, ...]:
+    return seed_looks(blocks) if mode == "exact" else ()
 
 
 def with_versions(
@@ -186,7 +203,8 @@ def check(
     asked: Asked, kernels: Sequence[Kernel], mode: Mode, blocks: int, recipe: str, *, reuse: bool = False
 ) -> Experiment:
     """The cases that the claims of ``recipe`` need."""
-    return asked.template(mode, kernels, blocks, plans.Check(recipe=recipe, reuse=reuse))
+    template = asked.template(mode, kernels, blocks, plans.Check(recipe=recipe, reuse=reuse))
+    return msgspec.structs.replace(template, looks=_looks(mode, blocks))
 
 
 def bisect(asked: Asked, mode: Mode, plan: plans.Bisect) -> Experiment:
@@ -198,10 +216,15 @@ def trace(asked: Asked, kernels: Sequence[Kernel], sets: Sequence[str], ops: int
     """One boot a kernel that collects ``sets``; without any, exact lock holds.
 
     Memory pressure is left out: it is for measuring, and would only be traced too.
+
+    Raises:
+        UserError: a set that is not known.
     """
+    chosen = collectors.choose(",".join(sets or (LOCKS,)), collectors.catalogue())
     cases = tuple(msgspec.structs.replace(case, pressure="") for case in asked.cases)
     plain = msgspec.structs.replace(asked, cases=cases, mitigations=("default",))
-    return plain.template("timed" if sets else "exact", kernels, 1, plans.Trace(sets=tuple(sets), ops=ops))
+    plan = plans.Trace(sets=tuple(sets), ops=ops, collectors=chosen)
+    return plain.template("timed" if sets else "exact", kernels, 1, plan)
 
 
 def asked_in(experiment: Experiment) -> Asked:

@@ -23,9 +23,9 @@ from kdelta.guest.jobs import case_jobs
 from kdelta.kernel import naming, symbols
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Experiment, Kernel, PlannedBoot, RunResult
+from kdelta.model.collectors import Collector
 from kdelta.results import traces
 from kdelta.spec import collectors
-from kdelta.spec.collectors import Collector
 from kdelta.spec.workloads import Workload
 
 _REPETITIONS_WORTH = 32  # operations counted by default: so many exact repetitions

@@ -12,11 +12,19 @@ from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLen
 from hdrh.histogram import HdrHistogram
 
 from kdelta.errors import GuestError
-from kdelta.guest.protocol import Done, Hist, Record, Repetition, Task, Value, Window
+from kdelta.guest.protocol import Done, Hello, Hist, Record, Repetition, Task, Value, Window
 from kdelta.model import Metric, RunResult, Series, State
 
 _NS_PER_S = 1e9
 _V2_PAYLOAD = 0x1C849313
+# The header behind cookie and length: no offset, 3 digits, 1 ns to 60 s, ratio 1 (guest/hdr.c); and counts that fit.
+_V2_RANGE = struct.pack(">IIQQd", 0, 3, 1, 60_000_000_000, 1.0)
+_V2_LIMIT = 40 + 9 * (27 << 10)
+_DAMAGED = (  # the last two where counts overflow or end too early (hdrhistogram 0.10)
+    HdrCookieException, HdrLengthException, HdrHistogramSettingsException, ValueError, IndexError, OverflowError,
+    AssertionError,
+)  # fmt: skip
+_COARSE = 0.01  # of a window: the largest step of a clock that may time it
 
 # By source: the figure of one window, given how many parts one operation has (205 lookups in a sweep).
 _WINDOW: dict[str, Callable[[Window, int], float]] = {
@@ -29,16 +37,19 @@ _WINDOW: dict[str, Callable[[Window, int], float]] = {
 def histogram(payload: bytes) -> HdrHistogram:
     """An HdrHistogram from the V2 payload that the guest wrote, uncompressed.
 
-    The library reads only the compressed form, so the payload is packed again.
+    The library reads only the compressed form, so the payload is packed again. It believes the header, from which it
+    takes how much memory it needs: only the range and precision that guest/hdr.h writes are let in.
     Source: HdrHistogram's V2 encoding (AbstractHistogram.java).
 
     Raises:
-        GuestError: the payload is no histogram.
+        GuestError: the payload is no histogram of the guest's.
     """
+    if payload[8:40] != _V2_RANGE or len(payload) > _V2_LIMIT:
+        raise GuestError("a latency histogram from the guest is damaged: its range is not the guest's own")
     packed = zlib.compress(struct.pack(">I", _V2_PAYLOAD) + payload[4:], 1)
     try:
         return HdrHistogram.decode(packed, b64_wrap=False)
-    except (HdrCookieException, HdrLengthException, HdrHistogramSettingsException, ValueError, IndexError) as error:
+    except _DAMAGED as error:
         raise GuestError(f"a latency histogram from the guest is damaged: {error}") from None
 
 
@@ -73,7 +84,29 @@ def _series(
     )
 
 
-def _timed_run(index: int, done: Done, mine: Sequence[Record], metrics: Sequence[Metric]) -> RunResult:
+def _too_coarse(hello: Hello | None, windows: Sequence[Window], hists: Mapping[str, Hist]) -> str:
+    """Why no time of this run means anything: a clock that moves with the timer tick (clocksource=jiffies), say."""
+    step = None if hello is None else hello.clock_step_ns
+    spans = [w.ns for w in windows if w.ns > 0]
+    if hello is None or step is None or not (windows or hists):
+        return ""
+    name = f"the guest's clock ({hello.clock or 'unknown'}) is too coarse to time this"
+    if step == 0:
+        return f"{name}: it stood still while it was read over and over; is another clocksource= available?"
+    if spans and step > _COARSE * float(np.median(spans)):
+        return f"{name}: its smallest step is {step:g} ns, above 1 % of a window"
+    return ""
+
+
+def _readable(hello: Hello | None, hists: Mapping[str, Hist]) -> dict[str, Hist]:
+    """The latencies that the guest's clock can tell apart: their median is at least one step of it."""
+    step = (hello.clock_step_ns if hello is not None else None) or 0.0
+    return {name: h for name, h in hists.items() if not h.count or _of_histogram(h.payload(), "p50") >= step}
+
+
+def _timed_run(
+    index: int, done: Done, mine: Sequence[Record], metrics: Sequence[Metric], hello: Hello | None
+) -> RunResult:
     windows = [r for r in mine if isinstance(r, Window)]
     hists = {r.name: r for r in mine if isinstance(r, Hist)}
     values = {r.name: r.v for r in mine if isinstance(r, Value)}
@@ -82,8 +115,11 @@ def _timed_run(index: int, done: Done, mine: Sequence[Record], metrics: Sequence
         facts[f"task{task.k}_ops_per_s"] = task.ops * _NS_PER_S / task.ns
     state: State = done.state
     why = done.why
+    if state == "ok" and (coarse := _too_coarse(hello, windows, hists)):
+        return RunResult(case=index, state="failed", why=coarse, facts=facts)
     try:
-        series = tuple(s for s in (_series(m, windows, hists, values) for m in metrics) if s.values)
+        readable = _readable(hello, hists)
+        series = tuple(s for s in (_series(m, windows, readable, values) for m in metrics) if s.values)
     except GuestError as error:
         return RunResult(case=index, state="failed", why=str(error))
     if state == "ok" and not any(s.metric == m.name for m in metrics if m.primary for s in series):
@@ -107,6 +143,7 @@ def timed_runs(
 ) -> tuple[RunResult, ...]:
     """One RunResult per case; a case without its done record takes the boot's state, never a number."""
     runs = []
+    hello = next((r for r in records if isinstance(r, Hello)), None)
     for case in cases:
         mine = _of_job(records, case)
         done = next((r for r in mine if isinstance(r, Done)), None)
@@ -114,7 +151,7 @@ def timed_runs(
             state, why = boot if boot[0] != "ok" else ("lost", "the guest never finished this run")
             runs.append(RunResult(case=case, state=state, why=why))
         else:
-            runs.append(_timed_run(case, done, mine, metrics[case]))
+            runs.append(_timed_run(case, done, mine, metrics[case], hello))
     return tuple(runs)
 
 

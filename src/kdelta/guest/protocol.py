@@ -1,67 +1,70 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The record stream, parsed: bytes in, records and a state out. Pure; see ARCHITECTURE.md, Contract: records.
 
-The state starts as lost and becomes ok only when an end record accounts for every record before it.
+The state starts as lost and becomes ok only when an end record accounts for every record before it. The guest may be
+hostile: every number is bounded, so that no figure made of them overflows, and no record ends its reader.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 import zlib
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Struct
 
 from kdelta.model import State
 
-_LINE = re.compile(rb"^kd1 (\d+) ([0-9a-f]{8}) (\{.*\})$")
+_LINE = re.compile(rb"^kd1 (\d{1,18}) ([0-9a-f]{8}) (\{.*\})$")
 _PANIC = re.compile(rb"Kernel panic - not syncing[^\r\n]*|Attempted to kill init![^\r\n]*")
 _OOM = re.compile(rb"Out of memory: Killed process[^\r\n]*")
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Index = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+
 
 class Hello(Struct, tag_field="t", tag="hello", frozen=True):
-    proto: int
+    proto: Index
     release: str
     machine: str
-    nproc: int = 1
-    mem_kib: int = 0
+    nproc: Index = 1
+    mem_kib: Count = 0
     cmdline: str = ""
     unknown: str = ""  # words of it that the kernel does not know
     clock: str = ""
     clock_read_ns: float = 0.0
-    clock_step_ns: float = 0.0
+    clock_step_ns: float | None = None  # the smallest step seen; 0: it stood still while it was read over and over
     port: str = ""
-    uptime_ns: int = 0
+    uptime_ns: Count = 0
 
 
 class Job(Struct, tag_field="t", tag="job", frozen=True):
-    j: int
+    j: Index
     case: str = ""
 
 
 class Window(Struct, tag_field="t", tag="win", frozen=True):
-    j: int
-    i: int
-    ops: int
-    ns: int
-    warm: int = 0
-    bytes: int = 0
+    j: Index
+    i: Index
+    ops: Count
+    ns: Count
+    warm: Index = 0
+    bytes: Count = 0
 
 
 class Task(Struct, tag_field="t", tag="task", frozen=True):
-    j: int
-    k: int
-    ops: int
-    ns: int
+    j: Index
+    k: Index
+    ops: Count
+    ns: Count
 
 
 class Hist(Struct, tag_field="t", tag="hist", frozen=True):
-    j: int
+    j: Index
     name: str
-    count: int
+    count: Count
     b64: str
     unit: str = "ns"
 
@@ -70,25 +73,25 @@ class Hist(Struct, tag_field="t", tag="hist", frozen=True):
 
 
 class Value(Struct, tag_field="t", tag="val", frozen=True):
-    j: int
+    j: Index
     name: str
     v: float
 
 
 class Repetition(Struct, tag_field="t", tag="rep", frozen=True):
-    j: int
-    r: int
-    id: int
-    ops: int
+    j: Index
+    r: Index
+    id: Count
+    ops: Count
 
 
 class Trace(Struct, tag_field="t", tag="trace", frozen=True):
     """A piece of one file of the tracefs, read after the operations; @status and @error_log are the guest's own."""
 
-    j: int
+    j: Index
     name: str
-    part: int
-    parts: int
+    part: Index
+    parts: Index
     b64: str
 
     def payload(self) -> bytes:
@@ -96,7 +99,7 @@ class Trace(Struct, tag_field="t", tag="trace", frozen=True):
 
 
 class Done(Struct, tag_field="t", tag="done", frozen=True):
-    j: int
+    j: Index
     state: Literal["ok", "unsupported", "failed", "hung"]
     why: str = ""
 
@@ -104,7 +107,7 @@ class Done(Struct, tag_field="t", tag="done", frozen=True):
 class Output(Struct, tag_field="t", tag="out", frozen=True):
     """A line that a selftest or a measured program printed."""
 
-    j: int
+    j: Index
     text: str
 
 
@@ -113,7 +116,7 @@ class Note(Struct, tag_field="t", tag="note", frozen=True):
 
 
 class End(Struct, tag_field="t", tag="end", frozen=True):
-    records: int
+    records: Index
 
 
 Record = Hello | Job | Window | Task | Hist | Value | Repetition | Trace | Done | Output | Note | End
@@ -143,7 +146,7 @@ def _record(line: bytes, expected: int) -> Record | str:
         record = _DECODER.decode(body)
         if isinstance(record, Hist | Trace):
             record.payload()
-    except (msgspec.MsgspecError, UnicodeDecodeError, binascii.Error) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, no base64
         return f"record {expected} does not fit the protocol: {error}"
     return record
 

@@ -19,6 +19,7 @@ from kdelta.errors import HostError, UserError
 from kdelta.kernel import cache, deb, debver, ingest
 from kdelta.kernel.apt import Apt
 from kdelta.kernel.debver import DebianKernel, DebianSource
+from kdelta.kernel.package import KernelFiles, members
 from kdelta.model import Arch
 from kdelta.model.progress import Progress, Quiet
 from kdelta.paths import cache_dir
@@ -225,7 +226,7 @@ def fetch(kernel: DebianKernel, progress: Progress | None = None) -> cache.Store
     return ingest.store(origin, files.image, config, origin=origin, package=files.package, version=files.version)
 
 
-def _download(archive: Archive, package: str, version: str, size_bytes: int = 0) -> deb.DebFiles:
+def _download(archive: Archive, package: str, version: str, size_bytes: int = 0) -> KernelFiles:
     with archive.apt.download(package, version, size_bytes) as path:
         return deb.read_kernel(path)
 
@@ -271,7 +272,7 @@ def extract(package: Path, pattern: re.Pattern[str], target: Path, limit_bytes: 
         HostError: disk full.
     """
     with deb.contents(package) as tar:
-        for name, opened in deb.members(tar, lambda member: limit_bytes if pattern.match(member) else None):
+        for name, opened in members(tar, lambda member: limit_bytes if pattern.match(member) else None):
             final = target.with_name(target.name + name[name.find(".tar") :]) if ".tar" in name else target
             _copy(opened, final)
             return final

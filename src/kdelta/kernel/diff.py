@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.kernel.hunk import Hunk
@@ -60,7 +60,7 @@ def _path(field: str, name: str) -> str | None:
     parts = stripped.split("/")
     unsafe = any(part in ("", ".", "..") or part.lower() == ".git" for part in parts)
     if unsafe or "\\" in stripped or any(ord(char) < 32 for char in stripped):
-        raise UserError(f"patch {name}: refused, it names the path {text!r}, which is not inside a kernel tree")
+        raise UserError(f"patch {name}: refused, it names the path {text[:200]!r}, which is not inside a kernel tree")
     return stripped
 
 
@@ -78,6 +78,7 @@ class _Parser:
         self.hunks: list[Hunk] = []
         self.body: list[str] = []
         self.match: re.Match[str] | None = None
+        self.old_left = self.new_left = 0  # lines that the open hunk still lacks by its counts
         self.renames = False
 
     def _close_hunk(self) -> None:
@@ -131,12 +132,24 @@ class _Parser:
             elif line.startswith(f"{kind} to "):
                 self.new = _path("b/" + line.split(" ", 2)[2].strip('"'), self.name)
 
-    def line(self, line: str, following: str) -> None:
+    def _begins_file(self, line: str, following: str, after: str) -> bool:
+        """Whether ``line`` and the next are a file's header, not a removed "-- x" above an added "++ y"."""
+        if not (line.startswith("--- ") and following.startswith("+++ ")):
+            return False
+        return _HUNK.match(after) is not None or self.match is None or not (self.old_left > 0 or self.new_left > 0)
+
+    def _take(self, line: str) -> None:
+        """A line of the open hunk, counted as what its sign says."""
+        self.body.append(line)
+        self.old_left -= not line.startswith("+")
+        self.new_left -= not line.startswith("-")
+
+    def line(self, line: str, following: str, after: str) -> None:
         git = _GIT.match(line)
         if git:
             self.close()
             self._reset(_path(git.group(1), self.name), _path(git.group(2), self.name))
-        elif line.startswith("--- ") and following.startswith("+++ "):
+        elif self._begins_file(line, following, after):
             old, new = (_path((text[4:].split() or [""])[0], self.name) for text in (line, following))
             if self.match is not None or not (self.old or self.new):
                 self.close()
@@ -150,10 +163,19 @@ class _Parser:
                 )
             self._close_hunk()
             self.match = match
+            self.old_left, self.new_left = int(match[2] or 1), int(match[4] or 1)
         elif self.match is not None:
-            self.body.append(line)
+            self._take(line)
         elif self.old or self.new:
             self.header(line)
+
+
+def _ended(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """``changes`` with the hunk marked that ends the mail."""
+    *before, last = changes
+    if not last.hunks:
+        return tuple(changes)
+    return (*before, replace(last, hunks=(*last.hunks[:-1], replace(last.hunks[-1], ends_mail=True))))
 
 
 def parse(mail: PatchMail) -> tuple[Change, ...]:
@@ -163,13 +185,63 @@ def parse(mail: PatchMail) -> tuple[Change, ...]:
         UserError: paths outside the tree, links, submodules, binary changes, a hunk without a file.
     """
     parser = _Parser(mail.name)
-    lines = [*mail.lines, ""]
-    for line, following in itertools.pairwise(lines):
-        parser.line(line, following)
+    lines = [*mail.lines, "", ""]
+    for line, following, after in zip(lines, lines[1:], lines[2:], strict=False):
+        parser.line(line, following, after)
     parser.close()
     if not parser.changes:
         raise UserError(f"patch {mail.name}: no change of a file found in it")
-    return tuple(parser.changes)
+    changes = _ended(parser.changes)
+    last = changes[-1].hunks[-1:]
+    if last and not stripped(changes) and (lost := cut(last[0])) and (lost[0] != lost[1]):
+        raise cut_off(changes, lost, mail.name)
+    return changes
+
+
+def _counted(hunk: Hunk) -> tuple[int, int]:
+    """(old, new) lines that a hunk has, by their first characters."""
+    end = next((i for i, line in enumerate(hunk.lines) if line.rstrip() == "--"), len(hunk.lines))
+    body = [line for line in hunk.lines[:end] if not line.startswith("\\ ")]
+    while body and not body[-1].strip():
+        body.pop()
+    added, removed = (sum(line.startswith(sign) for line in body) for sign in "+-")
+    kept = len(body) - added - removed
+    return kept + removed, kept + added
+
+
+def cut(hunk: Hunk) -> tuple[int, int] | None:
+    """(old, new) lines that a hunk lacks by its header; None where it lacks none."""
+    counts = (hunk.new_count, hunk.old_count) if hunk.take_out else (hunk.old_count, hunk.new_count)
+    lost = tuple(max(0, want - have) for want, have in zip(counts, _counted(hunk), strict=True))
+    return (lost[0], lost[1]) if any(lost) else None
+
+
+def stripped(changes: Iterable[Change]) -> bool:
+    """Whether context lines lost their blank: no line begins with one. Then a context line may look like another."""
+    return not any(line.startswith(" ") for change in changes for hunk in change.hunks for line in hunk.lines)
+
+
+def _hunks(count: int) -> str:
+    return f"{count} hunk{'s' * (count > 1)}"
+
+
+def cut_off(changes: Sequence[Change], lost: tuple[int, int], name: str, tried: bool = False) -> UserError:
+    """The error for a mail that ends inside the last hunk of ``changes``, with what is whole before it.
+
+    ``tried``: that was also found to fit.
+    """
+    last = changes[-1]
+    number = last.hunks[-1].number
+    whole = [f"{one.path} ({_hunks(len(one.hunks))})" for one in changes[:-1]]
+    if number > 1:
+        whole.append(f"{last.path} (hunk 1)" if number == 2 else f"{last.path} (hunks 1 to {number - 1})")
+    shown = ", ".join(whole[:6]) + (f" and {len(whole) - 6} more" if len(whole) > 6 else "")
+    lines = max(lost)
+    before = "could be applied" if tried else "whole before it"
+    return UserError(
+        f"patch {name}: cut off in hunk {number} of {last.path}: at least {lines} line{'s' * (lines > 1)} of it "
+        f"{'are' if lines > 1 else 'is'} missing; {before}: {shown or 'nothing'}; save the mail again"
+    )
 
 
 def reverse(changes: Iterable[Change]) -> tuple[Change, ...]:

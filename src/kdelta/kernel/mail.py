@@ -8,8 +8,11 @@ Subjects follow the kernel's Documentation/process/submitting-patches.rst: ``[PA
 from __future__ import annotations
 
 import email
+import email.errors
 import email.header
 import email.message
+import email.utils
+import quopri
 import re
 
 from msgspec import Struct
@@ -17,6 +20,12 @@ from msgspec import Struct
 from kdelta.errors import UserError
 
 MAX_BYTES = 32 << 20
+_SUBJECT_CHARS = 2000
+_CONTENT_TYPE = re.compile(rb"(?im)^content-type:[^\n]*(?:\n[ \t][^\n]*)*")
+_CONTENT_TYPE_BYTES = 16_384  # Python's email takes time by the square of its parameters
+_PROBE = "@@ -1,2 +3 @@ ~\\n\\u0041{[+-"
+_BLANK_ESCAPED = re.compile(r"^(?:[>|] ?)*=20$", re.MULTILINE)
+_NO_ESCAPE = re.compile(r"=(?![0-9A-F]{2}|$)", re.MULTILINE)
 _SEPARATOR = re.compile(rb"(?:\A|(?<=\n))From [^\n]*\n(?=[A-Za-z][A-Za-z0-9-]*:)")
 _HEADER = re.compile(rb"\A\s*(?:>?From [^\n]*\n)?[A-Za-z][A-Za-z0-9-]*:[ \t]")
 _TAG = re.compile(r"\[([^\]]*)\]")
@@ -39,31 +48,54 @@ class PatchMail(Struct, frozen=True, kw_only=True):
     lines: tuple[str, ...] = ()
 
 
+def _names_charset(name: str) -> bool:
+    """Whether ``name`` is a character set of texts in which ASCII stands for itself, or of UTF-16 and such."""
+    try:
+        return _PROBE.encode("ascii").decode(name) == _PROBE or name.lower().startswith("utf-")
+    except (LookupError, ValueError):  # unknown, or one of Python's that is none for texts
+        return False
+
+
 def _decode(payload: bytes, charset: str | None) -> str:
     """Text whose bytes that are not UTF-8 survive as surrogates, unless the mail names another character set."""
-    if charset and charset.lower() not in ("utf-8", "utf8", "us-ascii", "ascii", "unknown-8bit"):
+    if charset and charset.lower() not in ("utf-8", "utf8", "us-ascii", "ascii") and _names_charset(charset):
         try:
             return payload.decode(charset)
-        except (LookupError, UnicodeDecodeError):
+        except ValueError:
             pass  # a wrong label: the kernel's files are UTF-8
     return payload.decode("utf-8", "surrogateescape")
 
 
 def _unflow(text: str, delete_space: bool) -> str:
-    """Join the soft line breaks of ``format=flowed`` and take out its space-stuffing (RFC 3676)."""
-    lines: list[str] = []
-    open_line = False
+    """Join the soft line breaks of ``format=flowed`` and take out its space-stuffing (RFC 3676), also in quotes."""
+    lines: list[list[str]] = []  # each in pieces
+    open_quote: str | None = None  # the marks of the line that flows on
     for line in text.split("\n"):
-        body = line.removeprefix(" ")
-        if open_line:
-            lines[-1] += body
+        body = line.lstrip(">")
+        quote, body = line[: len(line) - len(body)], body.removeprefix(" ")
+        if open_quote == quote:
+            lines[-1].append(body)
+        elif quote:
+            lines.append([f"{quote} {body}" if body.strip() else quote])
         else:
-            lines.append(body)
+            lines.append([body])
         # a lone context blank is " " + "" stuffed; only a line with text in it flows on
-        open_line = body.endswith(" ") and body != "-- " and bool(body.strip())
-        if open_line and delete_space:
-            lines[-1] = lines[-1][:-1]
-    return "\n".join(lines)
+        flows = body.endswith(" ") and body != "-- " and bool(body.strip())
+        open_quote = quote if flows else None
+        if flows and delete_space:
+            lines[-1][-1] = lines[-1][-1][:-1]
+    return "\n".join("".join(pieces) for pieces in lines)
+
+
+def _unescaped(text: str) -> str:
+    """``text`` without what is left of quoted-printable where a mail was saved undecoded.
+
+    Of an encoded text every "=" begins an escape, and one of a diff has either lines that are but an encoded blank, or
+    several encoded "=": one could be meant.
+    """
+    if _NO_ESCAPE.search(text) or not (_BLANK_ESCAPED.search(text) or text.count("=3D") > 1):
+        return text
+    return quopri.decodestring(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 
 def _texts(message: email.message.Message) -> list[str]:
@@ -72,13 +104,25 @@ def _texts(message: email.message.Message) -> list[str]:
         if part.is_multipart() or part.get_content_type() == "text/html":
             continue
         payload = part.get_payload(decode=True)
-        if not isinstance(payload, bytes) or b"\0" in payload:
+        if not isinstance(payload, bytes):
             continue
-        text = _decode(payload, part.get_content_charset()).replace("\r\n", "\n").replace("\r", "\n")
-        if str(part.get_param("format", "")).lower() == "flowed":
-            text = _unflow(text, str(part.get_param("delsp", "no")).lower() == "yes")
+        text = _decode(payload, _parameter(part, "charset")).replace("\r\n", "\n").replace("\r", "\n")
+        if "\0" in text:
+            continue
+        text = _unescaped(text)
+        if _parameter(part, "format") == "flowed":
+            text = _unflow(text, _parameter(part, "delsp") == "yes")
         texts.append(text)
     return texts
+
+
+def _parameter(part: email.message.Message, name: str) -> str:
+    """A parameter of the content type in small letters, "" where there is none that can be read."""
+    try:
+        value = part.get_param(name, "")
+        return (email.utils.collapse_rfc2231_value(value) if isinstance(value, tuple) else str(value)).lower()
+    except (LookupError, ValueError):  # its own encoding is unknown or wrong
+        return ""
 
 
 def _unquote(text: str) -> list[str]:
@@ -96,10 +140,10 @@ def _unquote(text: str) -> list[str]:
 
 
 def _subject(message: email.message.Message) -> str:
-    raw = str(message.get("Subject", ""))
+    raw = str(message.get("Subject", ""))[:_SUBJECT_CHARS]
     try:
         text = str(email.header.make_header(email.header.decode_header(raw)))
-    except (LookupError, UnicodeDecodeError):
+    except (LookupError, ValueError, email.errors.MessageError):  # an unknown character set, or another than it says
         text = raw
     return " ".join(text.split())
 
@@ -115,10 +159,15 @@ def _messages(data: bytes) -> list[bytes]:
 def _mail(piece: bytes, name: str) -> PatchMail | None:
     """The patch in one message, None where it has no hunk (a cover letter, a discussion)."""
     if _HEADER.match(piece):
-        message = email.message_from_bytes(re.sub(rb"\A\s*>?From [^\n]*\n", b"", piece.lstrip()))
-        texts, subject = _texts(message), _subject(message)
+        if any(match.end() - match.start() > _CONTENT_TYPE_BYTES for match in _CONTENT_TYPE.finditer(piece)):
+            raise UserError(f"patch {name}: a mail with a Content-Type longer than any mail's; save its text alone")
+        try:
+            message = email.message_from_bytes(re.sub(rb"\A\s*>?From [^\n]*\n", b"", piece.lstrip()))
+            texts, subject = _texts(message), _subject(message)
+        except RecursionError:
+            raise UserError(f"patch {name}: a mail with parts in parts in parts; save its text alone") from None
     else:
-        texts, subject = [_decode(piece, None).replace("\r\n", "\n")], ""
+        texts, subject = [_unescaped(_decode(piece, None).replace("\r\n", "\n"))], ""
     with_hunks = [text for text in texts if _HUNK.search(text)]
     if not with_hunks:
         return None

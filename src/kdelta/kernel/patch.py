@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from kdelta.errors import UserError
-from kdelta.kernel.diff import Change, parse, reverse
-from kdelta.kernel.hunk import Hunk, Misfit, Placed, place, squeeze
+from kdelta.kernel.align import squeeze
+from kdelta.kernel.diff import Change, cut, cut_off, parse, reverse
+from kdelta.kernel.hunk import Hunk, Misfit, Placed, place
 from kdelta.kernel.mail import PatchMail
+from kdelta.kernel.retab import rebuilt
 
 Read = Callable[[str], str | None]  # text of a file of the tree, None where there is none
 
@@ -62,7 +64,14 @@ def _emit(placed: list[Placed], hunks: Iterable[Hunk]) -> list[str]:
     return out
 
 
-def _place_all(change: Change, text: str, name: str) -> list[Placed]:
+def _misfit(change: Change, hunk: Hunk, why: Misfit, earlier: tuple[Change, ...], name: str) -> UserError:
+    """What to say of a hunk without a place; the last of a mail may have been cut off."""
+    if hunk is change.hunks[-1] and not why.ambiguous and (lost := cut(hunk)):
+        return cut_off((*earlier, change), lost, name, tried=True)
+    return UserError(f"patch {name}: {change.path} hunk {hunk.number} ({hunk.header}) {why}")
+
+
+def _place_all(change: Change, text: str, earlier: tuple[Change, ...], last: bool, name: str) -> list[Placed]:
     real, _ = _lines(text)
     squeezed = [squeeze(line) for line in real]
     placed: list[Placed] = []
@@ -71,6 +80,8 @@ def _place_all(change: Change, text: str, name: str) -> list[Placed]:
         try:
             found = place(hunk, real, squeezed, shift, lowest)
         except Misfit as why:
+            if last:
+                raise _misfit(change, hunk, why, earlier, name) from None
             raise UserError(f"patch {name}: {change.path} hunk {hunk.number} ({hunk.header}) {why}") from None
         placed.append(found)
         shift, lowest = found.offset, found.at + sum(sign != "+" for sign, _ in found.ops)
@@ -83,8 +94,11 @@ def _result(text: str, placed: list[Placed]) -> str:
     position = 0
     for hunk in placed:
         out += real[position : hunk.at]
-        out += [line for sign, line in hunk.ops if sign != "-"]
-        position = hunk.at + sum(sign != "+" for sign, _ in hunk.ops)
+        position = hunk.at
+        for sign, line in hunk.ops:
+            if sign != "-":
+                out.append(line if sign == "+" else real[position])
+            position += sign != "+"
     if placed and position == len(real):
         newline = placed[-1].newline_at_end is not False
     out += real[position:]
@@ -99,26 +113,42 @@ def _notes(change: Change, placed: list[Placed], name: str) -> list[str]:
             notes.append(f"{where} fits only without its outermost context line (fuzz 1), at line {found.at + 1}")
         elif found.offset:
             notes.append(f"{where} fits {found.offset:+d} lines from where it says")
+        if found.blanks:
+            notes.append(f"{where}: the mail lost blank lines; where they stand among the added ones is not sure")
         if found.guessed:
-            notes.append(
-                f"{where}: the mail lost white space; the indentation of {found.guessed} added lines is rebuilt"
-            )
+            notes.append(f"{where}: the mail lost white space; that of {found.guessed} added lines is rebuilt")
         elif found.repaired:
             notes.append(f"{where}: the mail lost white space; taken from the tree")
     return notes
 
 
-def _one(change: Change, read: Read, name: str) -> tuple[dict[str, File], list[str], list[str]]:
-    """Files, diff lines and notes of one change."""
+def _before(change: Change, read: Read, name: str) -> str:
+    """The text that ``change`` is made to.
+
+    Raises:
+        UserError: the file is not there, or one is where a new one should be.
+    """
     before = read(change.old) if change.old else ""
     if before is None:
         raise UserError(f"patch {name}: {change.old} is not in this tree")
     if change.new and change.new != change.old and read(change.new) is not None:
         raise UserError(f"patch {name}: {change.new} would be new, but is in this tree already")
-    placed = _place_all(change, before, name)
+    return before
+
+
+def _made(change: Change, before: str, placed: list[Placed], name: str) -> dict[str, File]:
     after = _result(before, placed)
     if change.new is None and after:
         raise UserError(f"patch {name}: {change.old} would be removed, but has lines that the patch does not know")
+    files: dict[str, File] = {}
+    if change.old and change.old != change.new:
+        files[change.old] = File(None)
+    if change.new:
+        files[change.new] = File(after, change.executable)
+    return files
+
+
+def _diff(change: Change, placed: list[Placed]) -> list[str]:
     old, new = change.old or change.new, change.new or change.old
     diff = [f"diff --git a/{old} b/{new}"]
     if change.old is None:
@@ -132,29 +162,39 @@ def _one(change: Change, read: Read, name: str) -> tuple[dict[str, File], list[s
             f"--- a/{change.old}" if change.old else "--- /dev/null",
             f"+++ b/{change.new}" if change.new else "+++ /dev/null",
         ]
-    diff += _emit(placed, change.hunks)
-    files: dict[str, File] = {}
-    if change.old and change.old != change.new:
-        files[change.old] = File(None)
-    if change.new:
-        files[change.new] = File(after, change.executable)
-    return files, diff, _notes(change, placed, name)
+    return diff + _emit(placed, change.hunks)
 
 
-def _apply(changes: tuple[Change, ...], read: Read, name: str) -> Applied:
-    files: dict[str, File] = {}
-    diff: list[str] = []
-    notes: list[str] = []
+class _Overlay:
+    """The tree with what was changed so far."""
 
-    def current(path: str) -> str | None:
-        return files[path].text if path in files else read(path)
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self.files: dict[str, File] = {}
 
-    for change in changes:
-        changed, lines, said = _one(change, current, name)
-        files.update(changed)
-        diff += lines
-        notes += said
-    return Applied(files=files, diff="\n".join([*diff, ""]), notes=tuple(notes))
+    def __call__(self, path: str) -> str | None:
+        return self.files[path].text if path in self.files else self._read(path)
+
+
+def _placed(changes: tuple[Change, ...], read: Read, name: str, mail_end: Change | None) -> list[list[Placed]]:
+    """The hunks of each change at their places, their added lines as the whole patch shows that they were."""
+    tree, found = _Overlay(read), list[list[Placed]]()
+    for number, change in enumerate(changes):
+        before = _before(change, tree, name)
+        found.append(_place_all(change, before, changes[:number], change is mail_end, name))
+        tree.files.update(_made(change, before, found[-1], name))
+    whole = iter(rebuilt([one for placed in found for one in placed]))
+    return [[next(whole) for _ in placed] for placed in found]
+
+
+def _apply(changes: tuple[Change, ...], read: Read, name: str, mail_end: Change | None = None) -> Applied:
+    """``mail_end`` is the change whose last hunk ends the mail."""
+    tree, diff, notes = _Overlay(read), list[str](), list[str]()
+    for change, placed in zip(changes, _placed(changes, read, name, mail_end), strict=True):
+        tree.files.update(_made(change, _before(change, tree, name), placed, name))
+        diff += _diff(change, placed)
+        notes += _notes(change, placed, name)
+    return Applied(files=tree.files, diff="\n".join([*diff, ""]), notes=tuple(notes))
 
 
 def added_identifiers(changes: Iterable[Change]) -> frozenset[str]:
@@ -199,7 +239,7 @@ def apply(mail: PatchMail, read: Read, *, take_out: bool = False) -> Applied:
     changes = parse(mail)
     wanted = reverse(changes) if take_out else changes
     try:
-        return _apply(wanted, read, mail.name)
+        return _apply(wanted, read, mail.name, wanted[0 if take_out else -1])
     except UserError as error:
         if take_out:
             if _fits(changes, read, mail.name):

@@ -5,7 +5,18 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from kdelta.model.nouns import Case, CellResult, Effort, Kernel, MachineOptions, Mitigations, Mode, Warn
+from kdelta.model.nouns import (
+    Case,
+    CellResult,
+    Definition,
+    Effort,
+    Kernel,
+    MachineOptions,
+    Mitigations,
+    Mode,
+    Remark,
+    Warn,
+)
 from kdelta.model.plans import Check, Plan, Scale, Sweep
 
 
@@ -43,11 +54,12 @@ class Annotations(Struct, frozen=True, kw_only=True):
 
     gate: str = ""  # above any speed: the selftests that failed anew, or have not been run yet
     ktap: dict[str, str] = field(default_factory=dict)  # kernel label -> what its selftests printed
-    notes: tuple[Warn, ...] = ()
+    notes: tuple[Remark, ...] = ()
     compilers: tuple[str, ...] = ()  # of each kernel; "" where it is not known
     gaps: tuple[Gap, ...] = ()
     nameless: dict[str, str] = field(default_factory=dict)  # kernel label -> why its functions have no names
     followed_by: str = ""  # the experiment that decides what this one left open
+    floors_percent: dict[str, float] | None = None  # timed: calibrated here when it began, by case; None: not looked up
     search: Search = Search()
 
 
@@ -67,7 +79,8 @@ class Experiment(Struct, frozen=True, kw_only=True):
     steal_limit_percent: float | None = None  # timed: a boot that lost more to steal takes its block out
     machine: MachineOptions = MachineOptions()
     effort: Effort = Effort()
-    folders: tuple[str, ...] = ()  # of user workloads, as they were named
+    folders: tuple[str, ...] = ()  # of user workloads, whole paths
+    definitions: dict[str, Definition] = field(default_factory=dict)  # by workload; {} in stores before revision 0004
     created_at: str = ""
     tool_version: str = ""
     host: dict[str, str] = field(default_factory=dict)
@@ -94,6 +107,7 @@ class ExperimentResult(Struct, frozen=True, kw_only=True):
     results: tuple[CellResult, ...]
     boots_done: int = 0
     boots_planned: int = 0
+    decided: bool = False  # a look left nothing open: further boots were not needed
     boots_faulty: tuple[str, ...] = ()  # one line per lost, panicked or hung boot, with its console's name
     warnings: tuple[Warn, ...] = ()
     gate: str = ""  # "failed the gate: ..." when functional tests regressed, above any speed

@@ -6,7 +6,7 @@ One word, one meaning (see ARCHITECTURE.md, Vocabulary). Times carry their unit 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from msgspec import Struct, field
 
@@ -56,6 +56,14 @@ class Metric(Struct, frozen=True, kw_only=True):
     help: str = ""
 
 
+class Definition(Struct, frozen=True, kw_only=True):
+    """A workload as it was when an experiment was made: what its report needs, whatever becomes of its files."""
+
+    metrics: tuple[Metric, ...]  # of the experiment's mode
+    floor_percent: float = 0.0  # exact: differences below are noise of the path
+    exact_label: str = ""  # what an exact figure means where that is not plain
+
+
 class Case(Struct, frozen=True, kw_only=True):
     """A workload with every parameter given (defaults filled in), in one cgroup."""
 
@@ -80,7 +88,7 @@ class MachineOptions(Struct, frozen=True, kw_only=True):
     kvm: Literal["auto", "on", "off"] = "auto"
     native: bool = False  # the running machine itself, no guest
     rep_features: bool = False  # exact mode: leave ERMS/FSRM on in the guest CPU
-    qemu: str = ""  # path of an own QEMU, "" for the one on PATH
+    qemu: str = ""  # path of the user's QEMU, "" for the one on PATH
     boot_limit_s: float = 180.0
 
 
@@ -92,7 +100,7 @@ class Effort(Struct, frozen=True, kw_only=True):
     window_ms: int = 5
     latency_ops: int = 4000
     repetitions: int = 7  # exact mode
-    seeds: int = 3  # exact mode
+    seeds: int = 20  # exact mode: at most; counts that repeat are decided by five
     limit_ms: int = 60_000  # per run
     batches: int = 0  # leak check: lives of the case, of batch_ops operations each, instead of windows
     batch_ops: int = 500
@@ -106,6 +114,14 @@ class PlannedBoot(Struct, frozen=True, kw_only=True):
     kernel: int  # index into Experiment.kernels
     mitigations: Mitigations = "default"
     cases: tuple[int, ...] = ()  # indexes into Experiment.cases; () = all
+
+
+class OpenCell(Struct, frozen=True, order=True):
+    """What a look left undecided: a case under ``mitigations`` that ``kernel`` has to be booted on with. Indexes."""
+
+    case: int
+    mitigations: Mitigations
+    kernel: int
 
 
 class Series(Struct, frozen=True, kw_only=True):
@@ -169,10 +185,36 @@ class BootResult(Struct, frozen=True, kw_only=True):
 
 
 class Warn(Struct, frozen=True):
-    """A warning as a value: a stable ``code`` for scripts, a sentence for people."""
+    """A warning as a value: what was found, not the sentence about it, which report/sentences.py makes.
 
-    code: str
+    Each kind is a struct of its own, beside what finds it; ``code`` is stable for scripts, and several may share one.
+    """
+
+    code: ClassVar[str] = ""
+
+
+class Remark(Warn, frozen=True, rename={"about": "code"}):
+    """Any other warning, its sentence made already: of an estimator of your own, or kept by an older kdelta."""
+
+    about: str
     text: str
+
+    @property
+    def code(self) -> str:  # type: ignore[override]
+        return self.about
+
+
+class Because(Struct, frozen=True, kw_only=True):
+    """The functions behind an effect, as one line tells them: what is gone, what is new, what changed.
+
+    Of those that are gone, and of those that are new, the names and what they come to in all; of the others each delta.
+    """
+
+    gone: tuple[str, ...] = ()
+    gone_delta: float = 0.0
+    new: tuple[str, ...] = ()
+    new_delta: float = 0.0
+    changed: tuple[tuple[str, float], ...] = ()
 
 
 class FunctionDelta(Struct, frozen=True, kw_only=True):
@@ -208,9 +250,9 @@ class CellResult(Struct, frozen=True, kw_only=True):
     boots: tuple[int, int] = (0, 0)
     floor_percent: float | None = None
     p_value: float | None = None
-    detectable_percent: float | None = None  # smallest effect that the data could have shown
+    detectable_percent: float | None = None  # minimum detectable effect
     boots_needed: int | None = None  # fresh boots per kernel that would decide
     because: tuple[FunctionDelta, ...] = ()
-    because_text: str = ""
+    because_line: Because | None = None
     warnings: tuple[Warn, ...] = ()
     extra: dict[str, float] = field(default_factory=dict)  # named side figures: rep bytes, k-best, spread

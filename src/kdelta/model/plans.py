@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from kdelta.model.collectors import Collector
 from kdelta.model.nouns import Arch
 
 
@@ -64,6 +65,7 @@ class Trace(Struct, frozen=True, kw_only=True, tag_field="kind", tag="trace"):
 
     sets: tuple[str, ...] = ()
     ops: int | None = None  # operations of each counted task; None: 32 exact repetitions
+    collectors: tuple[Collector, ...] = ()  # the sets as they were; of holds, the one that knows the locks' new names
 
 
 class Leaks(Struct, frozen=True, kw_only=True, tag_field="kind", tag="leaks"):

@@ -8,7 +8,7 @@ Format: https://golang.org/design/14313-benchmark-format (keys start lower case;
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kdelta.report.registry import Format
 from kdelta.report.view import View
@@ -71,6 +71,21 @@ def _units(cells: list[CellPoints]) -> list[tuple[CellPoints, str]]:
     return named
 
 
+def _repeat(cell: CellPoints) -> bool:
+    """Whether each kernel's boots all gave the same figure."""
+    seen: dict[int, float] = {}
+    return all(seen.setdefault(point.kernel, point.value) == point.value for point in cell.points)
+
+
+def _assumptions(cases: Iterable[list[tuple[CellPoints, str]]]) -> dict[str, str]:
+    """What benchstat is told of each unit: ``exact`` takes one line for all, so no cell of the unit may vary."""
+    found: dict[str, tuple[str, bool]] = {}
+    for cell, unit in (pair for pairs in cases for pair in pairs):
+        _, repeats = found.get(unit, ("", True))
+        found[unit] = (cell.better, repeats and _repeat(cell))
+    return {unit: f"better={better}" + (" assume=exact" if same else "") for unit, (better, same) in found.items()}
+
+
 def render(view: View) -> str:
     """All boots of all metrics that ``Detail.points`` holds; without it a comment says that there are none."""
     exact = view.result.experiment.mode == "exact"
@@ -81,9 +96,8 @@ def render(view: View) -> str:
     lines = [f"# {view.title}", "# One line per boot; read with: benchstat -col kernel FILE"]
     if not cases:
         lines.append("# No boots to show.")
-    units = {unit: cell.better for cells in named.values() for cell, unit in cells}
-    for unit, better in sorted(units.items()):
-        lines.append(f"Unit {unit} better={better}" + (" assume=exact" if exact else ""))
+    for unit, assumed in sorted(_assumptions(named.values()).items()):
+        lines.append(f"Unit {unit} {assumed if exact else assumed.removesuffix(' assume=exact')}")
     labels = [kernel.label for kernel in view.result.experiment.kernels]
     for index in sorted({point.kernel for cell in view.detail.points for point in cell.points}):
         label = labels[index] if index < len(labels) else str(index)

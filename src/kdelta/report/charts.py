@@ -21,7 +21,7 @@ _LETTER = 8.2  # px of a digit in a tick's label
 
 
 class Figure(Struct, frozen=True, kw_only=True):
-    """One drawing: ``markup`` is SVG, ``header`` and ``rows`` the same data for readers who do not see it."""
+    """One chart: ``markup`` is SVG, ``header`` and ``rows`` the same data for readers who do not see it."""
 
     name: str
     title: str

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from kdelta.model import CellResult
 from kdelta.report.registry import Format
+from kdelta.report.sentences import because, sentence
 from kdelta.report.view import View, functions_text
 from kdelta.results.types import Sweep
 from kdelta.units import finite
@@ -88,7 +89,7 @@ def _result(cell: CellResult) -> dict[str, Value]:
         "p_value": cell.p_value,
         "detectable_percent": cell.detectable_percent,
         "boots_needed": cell.boots_needed,
-        "because": cell.because_text or functions_text(cell.because),
+        "because": because(cell.because_line, cell.effect_percent) or functions_text(cell.because),
         "warnings": " ".join(warning.code for warning in cell.warnings),
     }
 
@@ -109,7 +110,7 @@ def _sweep(sweep: Sweep) -> Iterator[dict[str, Value]]:
             "patched_kernel": point.kernel,
             "patched": point.value,
             "state": state,
-            "why": point.why,
+            "why": point.why or (sentence(point.unseen) if point.unseen else ""),
         }
     for step in sweep.steps:
         yield name | {
@@ -122,7 +123,7 @@ def _sweep(sweep: Sweep) -> Iterator[dict[str, Value]]:
             "verdict": step.verdict,
             "state": "ok",
             "p_value": step.p_value,
-            "because": step.because_text or functions_text(step.because),
+            "because": because(step.because_line, step.effect_percent) or functions_text(step.because),
         }
 
 

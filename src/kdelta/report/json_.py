@@ -14,6 +14,7 @@ from typing import Any
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, Warn
 from kdelta.report.registry import Format
+from kdelta.report.sentences import because, sentence
 from kdelta.report.view import View
 from kdelta.results.types import CellName, Sweep
 
@@ -25,7 +26,7 @@ def _number(value: float | None) -> float | None:
 
 
 def _warnings(warnings: Iterable[Warn]) -> list[dict[str, str]]:
-    return [{"code": warning.code, "text": warning.text} for warning in warnings]
+    return [{"code": warning.code, "text": sentence(warning)} for warning in warnings]
 
 
 def _because(functions: Iterable[FunctionDelta]) -> list[dict[str, Any]]:
@@ -41,7 +42,8 @@ def _because(functions: Iterable[FunctionDelta]) -> list[dict[str, Any]]:
     ]
 
 
-def _cell(cell: CellResult) -> dict[str, Any]:
+def cell_document(cell: CellResult) -> dict[str, Any]:
+    """One element of ``results``."""
     measured = cell.state == "ok"
     bounds = cell.interval_percent if measured else None
     whole = bounds is not None and all(map(math.isfinite, bounds))
@@ -69,7 +71,7 @@ def _cell(cell: CellResult) -> dict[str, Any]:
         "detectable_percent": _number(cell.detectable_percent),
         "boots_needed": cell.boots_needed,
         "because": _because(cell.because),
-        "because_text": cell.because_text,
+        "because_text": because(cell.because_line, cell.effect_percent),
         "warnings": _warnings(cell.warnings),
         "extra": {key: _number(value) for key, value in sorted(cell.extra.items())},
     }
@@ -91,9 +93,10 @@ def _points(sweeps: Iterable[Sweep]) -> list[dict[str, Any]]:
     for sweep in sweeps:
         for point in sweep.points:
             value = _number(point.value)
+            why = point.why or (sentence(point.unseen) if point.unseen else "")
             state = "failed" if point.state == "ok" and value is None else point.state
             name = _name(sweep.cell, sweep)
-            points.append(name | {"kernel": point.kernel, "value": value, "state": state, "why": point.why})
+            points.append(name | {"kernel": point.kernel, "value": value, "state": state, "why": why})
     return points
 
 
@@ -109,7 +112,7 @@ def _steps(sweeps: Iterable[Sweep]) -> list[dict[str, Any]]:
             "verdict": step.verdict,
             "p_value": _number(step.p_value),
             "because": _because(step.because),
-            "because_text": step.because_text,
+            "because_text": because(step.because_line, step.effect_percent),
         }
         for sweep in sweeps
         for step in sweep.steps
@@ -153,7 +156,7 @@ def as_dict(view: View) -> dict[str, Any]:
             for kernel in result.experiment.kernels
         ],
         "gate": result.gate or None,
-        "results": [_cell(cell) for cell in result.results],
+        "results": [cell_document(cell) for cell in result.results],
         "warnings": _warnings(result.warnings),
     }
     if view.detail.sweeps or result.experiment.in_steps:

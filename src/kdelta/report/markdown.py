@@ -95,8 +95,8 @@ def render(view: View) -> str:
     lines += [*(f"- {escape(text)}" for text in view.reproduce), ""]
     lines += _list("What was not measured", view.not_measured)
     lines += _list("Faulty boots", view.faulty)
-    for item in view.detail.legacy:
-        lines += [f"## Legacy view {escape(item.name)} (does not decide)", "", *_block(item.lines), ""]
+    for name, told in view.legacy:
+        lines += [f"## Legacy view {escape(name)} (does not decide)", "", *_block(told), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

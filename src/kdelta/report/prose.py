@@ -44,12 +44,14 @@ def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Seque
         steps = sum(len(sweep.steps) for sweep in sweeps)
         counts = f"{steps} {'step' if steps == 1 else 'steps'} found" + (counts and f"; {counts}")
     boots = f"{result.boots_done} of {result.boots_planned} boots done"
+    if result.decided and result.boots_done < result.boots_planned:
+        boots = f"stopped early: decided by {result.boots_done} boots"
     return f"{counts}; {boots}" if counts else boots
 
 
 def kernel(item: Kernel) -> str:
     """What a label stands for: release, the name it was asked by, command line, image."""
-    parts = [item.release or "release not known", item.arch]
+    parts = [item.release or "unknown release", item.arch]
     if item.spec and item.spec != item.label:
         parts.append(item.spec)
     if item.cmdline:
@@ -120,12 +122,21 @@ def _floors(cells: Iterable[CellResult]) -> str:
     return "Noise floor: " + "; ".join(f"{floor:.2f} % ({', '.join(names)})" for floor, names in floors.items()) + "."
 
 
+def _seeds(experiment: Experiment) -> str:
+    """The plan over seeds: what repeats is a fact at the first look, what varies is judged at the others."""
+    looks = experiment.looks
+    if len(looks) < 2:
+        return f"{experiment.blocks} seeds"
+    later = ", ".join(map(str, looks[1:]))
+    return f"{looks[0]} seeds for counts that repeat, looks at {later} for those that vary"
+
+
 def _method(experiment: Experiment) -> list[str]:
     if experiment.mode == "exact":
         lines = [
             "Exact: QEMU's emulator counts what the guest executes between two marks, per operation; "
-            f"{experiment.blocks} seeds, {experiment.effort.repetitions} repetitions each, or what the case asks for.",
-            "KASLR is off and seeds are fixed: this speaks of the path, not of the time a user waits.",
+            f"{_seeds(experiment)}, {experiment.effort.repetitions} repetitions each, or what the case asks for.",
+            "KASLR is off and seeds are fixed: this measures path length, not wall time.",
         ]
         if experiment.machine.rep_features:
             lines.append("The guest CPU offers ERMS/FSRM.")
@@ -136,7 +147,9 @@ def _method(experiment: Experiment) -> list[str]:
         _STEPS if experiment.in_steps else _EFFECT,
     ]
     if experiment.looks:
-        lines.append(f"Looks planned at {', '.join(map(str, experiment.looks))} blocks; the interval pays for them.")
+        lines.append(
+            f"Looks planned at {', '.join(map(str, experiment.looks))} blocks; the interval is corrected for them."
+        )
     if experiment.host.get("accel") == "tcg":
         lines.append("The guests were emulated, so their time resolves large effects only.")
     return lines
@@ -191,6 +204,6 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
         lines.append("Time, cache misses and contention between CPUs: exact counts do not see them.")
     else:
         lines.append("Other hardware, other configurations, and loads beside the cases.")
-    if result.boots_done < result.boots_planned:
-        lines.append(f"Planned boots that were not done: {result.boots_planned - result.boots_done}.")
+    if result.boots_done < result.boots_planned and not result.decided:
+        lines.append(f"Planned boots not done: {result.boots_planned - result.boots_done}.")
     return tuple(lines)

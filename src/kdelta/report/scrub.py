@@ -37,7 +37,8 @@ _LABELS = frozenset({"label", "baseline_label", "patched_label", "kernel", "last
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def _escape(char: str) -> str:
+def escaped(char: str) -> str:
+    """A character that does nothing but show: itself, or its escape."""
     category = unicodedata.category(char)
     if category[0] != "C" and category not in ("Zl", "Zp"):
         return char
@@ -60,7 +61,7 @@ def clean(text: str, limit: int = TEXT_LIMIT) -> str:
     text = clip(text, limit)  # first, so that a huge text costs little
     if text.isascii() and text.isprintable():
         return text
-    return clip("".join(map(_escape, text)), limit)
+    return clip("".join(map(escaped, text)), limit)
 
 
 class Scrubber:

@@ -55,11 +55,8 @@ def reproduce(view: View, width: int = WIDTH) -> list[str]:
 def legacy(view: View, width: int = WIDTH) -> list[tuple[str, list[str]]]:
     """Other tools' views, each labelled as not deciding."""
     return [
-        (
-            f"Legacy view {item.name} (does not decide)",
-            [line for text in item.lines for line in wrap_fixed(text, width)],
-        )
-        for item in view.detail.legacy
+        (f"Legacy view {name} (does not decide)", [line for text in lines for line in wrap_fixed(text, width)])
+        for name, lines in view.legacy
     ]
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from kdelta.attribution.traces import ProbeResult, Row, SetResult
 from kdelta.model import Experiment
 from kdelta.report.scrub import clean
+from kdelta.report.sentences import sentence
 
 WIDTH = 72
 _COLUMN = 13
@@ -158,7 +159,7 @@ def _block(results: Sequence[SetResult]) -> Iterator[str]:
         if result.state != "ok":
             yield from _wrapped(f"{result.kernel}: {result.state}: {result.why}")
         for warning in result.warnings:
-            yield from _wrapped(f"{result.kernel}: warning: {warning.text}")
+            yield from _wrapped(f"{result.kernel}: warning: {sentence(warning)}")
     joined = lines(results)
     for probes in _probes(results):
         first = next(probe for probe in probes if probe is not None)
@@ -213,6 +214,13 @@ def _joined(group: Sequence[SetResult]) -> list[dict[str, object]]:
     ]
 
 
+def _plain(result: SetResult) -> dict[str, object]:
+    """As it is, with each warning as its code and its sentence."""
+    told = [{"code": warning.code, "text": sentence(warning)} for warning in result.warnings]
+    fields = {name: getattr(result, name) for name in result.__struct_fields__}
+    return fields | {"warnings": told}
+
+
 def to_json(parts: Sequence[Part]) -> str:
     """All results as they are, and the rows joined per operation."""
     document = {
@@ -221,7 +229,7 @@ def to_json(parts: Sequence[Part]) -> str:
             {
                 "experiment": experiment.id,
                 "command": experiment.command,
-                "results": results,
+                "results": [_plain(result) for result in results],
                 "per_operation": [row for group in _grouped(results) for row in _joined(group)],
             }
             for experiment, results in parts

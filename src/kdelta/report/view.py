@@ -12,7 +12,8 @@ from kdelta.model import CellResult, ExperimentResult, FunctionDelta, State, War
 from kdelta.report import prose
 from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.scrub import Scrubber
-from kdelta.results.types import CellName, Detail, Sweep, SweepPoint, SweepStep
+from kdelta.report.sentences import because, sentence
+from kdelta.results.types import CellName, Detail, LegacyLine, Sweep, SweepPoint, SweepStep
 from kdelta.units import finite
 
 MARKS: dict[Word, str] = {"improved": "(I)", "regressed": "(R)", "same": "=", "inconclusive": "?"}
@@ -73,7 +74,7 @@ class Table(Struct, frozen=True, kw_only=True):
 class SweepRow(Struct, frozen=True, kw_only=True):
     """One version; ``change`` is set where a step arrives.
 
-    ``verdict`` is the step's word; without a step "first" or "as before", or "descriptive" where none could be seen;
+    ``verdict`` is the step's word; without a step "first" or "as before", or "descriptive" where none was detectable;
     without a figure the state, or "left out" for a version that could not be built or fetched.
     """
 
@@ -84,7 +85,7 @@ class SweepRow(Struct, frozen=True, kw_only=True):
     change: str = ""
     mark: str = ""
     sentence: str = ""
-    unseen: str = ""  # why no step could be seen here; the report says it once for all versions
+    unseen: str = ""  # why no step was detectable here; the report says it once for all versions
 
 
 class SweepTable(Struct, frozen=True, kw_only=True):
@@ -112,6 +113,7 @@ class View(Struct, frozen=True, kw_only=True):
     faulty: tuple[str, ...]
     footnotes: tuple[str, ...]  # number 1 first
     general_notes: tuple[int, ...]
+    legacy: tuple[tuple[str, tuple[str, ...]], ...]  # name of the view, its lines
     result: ExperimentResult
     detail: Detail
     options: Options
@@ -132,7 +134,7 @@ class _Notes:
         self.numbers: dict[str, int] = {}
 
     def refer(self, warnings: Iterable[Warn]) -> tuple[int, ...]:
-        numbers = {self.numbers.setdefault(warning.text, len(self.numbers) + 1) for warning in warnings}
+        numbers = {self.numbers.setdefault(sentence(warning), len(self.numbers) + 1) for warning in warnings}
         return tuple(sorted(numbers))
 
 
@@ -148,9 +150,12 @@ def functions_text(functions: tuple[FunctionDelta, ...], limit: int = 4) -> str:
 
 
 def _because(item: CellResult | SweepStep) -> str:
-    text = item.because_text or functions_text(item.because)
-    text = text.partition(" %: ")[2] or text  # the effect stands in the row already
-    return f"because {text}" if text and not text.startswith("because") else text
+    text = because(item.because_line) or functions_text(item.because)  # the effect stands in the row already
+    return f"because {text}" if text else ""
+
+
+def _legacy(line: LegacyLine) -> str:
+    return line.text + "".join(f" ({sentence(warning)})" for warning in line.warnings)
 
 
 def _sentence(cell: CellResult) -> str:
@@ -165,8 +170,8 @@ def _sentence(cell: CellResult) -> str:
         return "; ".join(filter(None, [cell.why, alone]))
     if cell.verdict == "inconclusive":
         seen, boots = finite(cell.detectable_percent), cell.boots_needed
-        parts = [f"the data could have seen {seen:.2f} %" if seen is not None else "what could be seen is not known"]
-        parts.append(f"{boots} fresh boots per kernel would decide" if boots else "boots still needed: not known")
+        parts = [f"minimum detectable effect {seen:.2f} %" if seen is not None else "minimum detectable effect unknown"]
+        parts.append(f"{boots} fresh boots per kernel would decide" if boots else "boots still needed: unknown")
         return "inconclusive: " + "; ".join([*parts, *filter(None, [cell.why, _because(cell)])])
     text = "; ".join(filter(None, [cell.why, _because(cell)]))
     return f"{cell.verdict}: {text}" if text else ""
@@ -265,8 +270,8 @@ def _level_row(point: SweepPoint, sweep: Sweep, is_first: bool) -> SweepRow:
     return SweepRow(
         kernel=point.kernel,
         value=absolute(point.value, sweep.unit, sweep.cell.metric),
-        verdict="first" if is_first else "descriptive" if point.why else "as before",
-        unseen="" if is_first else point.why,
+        verdict="first" if is_first else "descriptive" if point.unseen else "as before",
+        unseen="" if is_first or point.unseen is None else sentence(point.unseen),
     )
 
 
@@ -342,6 +347,7 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
         faulty=result.boots_faulty,
         footnotes=tuple(notes.numbers),
         general_notes=general,
+        legacy=tuple((item.name, tuple(map(_legacy, item.lines))) for item in detail.legacy),
         result=result,
         detail=detail,
         options=options,

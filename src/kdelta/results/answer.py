@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kdelta.model import Experiment, ExperimentResult
-from kdelta.results import cells, explain, remarks, sweep
+from kdelta.results import cells, definitions, explain, remarks, sweep
 from kdelta.results.detail import details
 from kdelta.results.explain import Seeds
 from kdelta.results.types import Detail
@@ -24,7 +24,7 @@ def _swept(detail: Detail, experiment: Experiment, store: Store, numbers: Sequen
     if not experiment.in_steps:
         return detail
     data = cells.of_numbers(experiment, store, numbers)
-    floors, metrics = cells.floors_of(experiment, store), cells.metrics_of(experiment)
+    floors, metrics = cells.floors_of(experiment, store), definitions.metrics_of(experiment)
     found = sweep.sweeps(experiment, data, floors, metrics, seeds)
     return replace(detail, sweeps=found, functions=sweep.step_functions(found))
 
@@ -66,6 +66,7 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
         results=tuple(explained),
         boots_done=len(boots),
         boots_planned=planned,
+        decided=any(look.final for look in store.looks(experiment.id)),
         boots_faulty=_faulty(experiment, boots),
         gate=experiment.annotations.gate,
         warnings=remarks.on_experiment(experiment, boots),

@@ -5,33 +5,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from kdelta import verdict
-from kdelta.attribution.exact import exact_metrics
 from kdelta.model import CellResult, Experiment, Metric, Mitigations
-from kdelta.results.floors import current_floors
-from kdelta.spec import workloads
+from kdelta.results import definitions, floors
 from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
-
-
-def _folders(experiment: Experiment) -> tuple[Path, ...]:
-    return tuple(path for path in map(Path, experiment.folders) if path.exists())
-
-
-def workloads_of(experiment: Experiment) -> dict[str, workloads.Workload]:
-    """The workloads that a stored experiment names and that are still here."""
-    known = workloads.catalogue(_folders(experiment))
-    return {case.workload: known[case.workload] for case in experiment.cases if case.workload in known}
-
-
-def metrics_of(experiment: Experiment) -> dict[str, tuple[Metric, ...]]:
-    """The metrics of each workload of ``experiment``, by its name."""
-    found = workloads_of(experiment)
-    if experiment.mode == "exact":
-        return {name: exact_metrics(w.part, w.parts_per_op) for name, w in found.items()}
-    return {name: w.metrics for name, w in found.items()}
 
 
 def _facts(boots: Sequence[BootRow]) -> dict[tuple[int, int], dict[str, float]]:
@@ -87,9 +66,9 @@ def cell_data(
 def floors_of(experiment: Experiment, store: Store) -> dict[str, float]:
     """Noise floors by case: the workload's own in exact mode, the calibrated ones of this host in timed mode."""
     if experiment.mode == "exact":
-        found = workloads_of(experiment)
+        found = definitions.of(experiment)
         return {c.name: found[c.workload].floor_percent for c in experiment.cases if c.workload in found}
-    return current_floors(experiment, store)
+    return floors.of(experiment, store)
 
 
 def of_numbers(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> list[verdict.CellData]:
@@ -97,10 +76,10 @@ def of_numbers(experiment: Experiment, store: Store, numbers: Sequence[Number]) 
     counts = (
         {(f.block, f.slot, f.case): f.facts for f in store.facts(experiment.id)} if experiment.mode == "timed" else {}
     )
-    return cell_data(experiment, numbers, store.boots(experiment.id), metrics_of(experiment), counts)
+    return cell_data(experiment, numbers, store.boots(experiment.id), definitions.metrics_of(experiment), counts)
 
 
 def judged(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> tuple[CellResult, ...]:
     """The verdicts of one experiment, from numbers alone."""
     data = of_numbers(experiment, store, numbers)
-    return verdict.judge(experiment, data, floors_of(experiment, store), metrics_of(experiment))
+    return verdict.judge(experiment, data, floors_of(experiment, store), definitions.metrics_of(experiment))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdelta.kernel.spelling import fold
-from kdelta.model import Case, CellResult, Experiment, ExperimentResult, Word
+from kdelta.model import Case, CellResult, Experiment, ExperimentResult, Warn, Word
 from kdelta.results import cells, explain
 from kdelta.results.claims import Column, Measured
 from kdelta.spec.recipes import Claim
@@ -17,6 +17,7 @@ from kdelta.stats import counts, paired
 from kdelta.store.store import Store
 from kdelta.units import Better
 from kdelta.verdict.pairing import CellData, paired_blocks, values_of
+from kdelta.verdict.warnings import MixedAccounts
 from kdelta.verdict.words import ALPHA, DELTA_PERCENT, word
 
 Floats = NDArray[np.float64]
@@ -67,13 +68,13 @@ def _two_kernels(rows: Sequence[CellResult], result: ExperimentResult) -> Measur
     )
 
 
-def _undecided(row: CellResult, exact: bool) -> str:
+def _undecided(row: CellResult, exact: bool) -> str | Warn:
     if row.verdict not in (None, "inconclusive"):
         return ""
-    if mixed := next((warning.text for warning in row.warnings if warning.code == "mixed"), ""):
+    if mixed := next((warning for warning in row.warnings if isinstance(warning, MixedAccounts)), None):
         return mixed
     made = f"{row.boots[0]} {'seeds' if exact else 'boots'}"
-    seen = f"; only {row.detectable_percent:.1f} % could be seen" if row.detectable_percent else ""
+    seen = f"; minimum detectable effect {row.detectable_percent:.1f} %" if row.detectable_percent else ""
     return f"inconclusive after {made}{seen}: more --{'seeds' if exact else 'blocks'}"
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kdelta.model import State, Word
+from kdelta.model import State, Warn, Word
 from kdelta.spec.recipes import Claim, Recipe, in_time, published_percent
 from kdelta.units import Better
 
@@ -49,7 +49,7 @@ class Measured(Struct, frozen=True, kw_only=True):
     counts: bool = False
     columns: tuple[Column, ...] = ()
     state: State = "ok"
-    why: str = ""
+    why: str | Warn = ""
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     claim: Claim
     call: Call
-    why: str
+    why: str | Warn
     measured: Measured | None = None
 
 
@@ -80,7 +80,7 @@ def judge(claim: Claim, recipe: Recipe, measured: Measured) -> Answer:
     return Answer(claim=claim, call=call, why=why, measured=measured)
 
 
-def _judged(claim: Claim, recipe: Recipe, measured: Measured) -> tuple[Call, str]:
+def _judged(claim: Claim, recipe: Recipe, measured: Measured) -> tuple[Call, str | Warn]:
     before, after = measured.before, measured.after
     if measured.state != "ok" or before is None or after is None:
         return "not measurable here", measured.why or f"the guests were {measured.state}"

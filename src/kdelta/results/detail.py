@@ -18,6 +18,7 @@ from kdelta.results.types import (
     Detail,
     Distribution,
     FunctionDiff,
+    LegacyLine,
     LegacyView,
     Point,
     Scaling,
@@ -135,13 +136,13 @@ def legacy_views(
     for view in views:
         lines = []
         for row in results:
-            if not row.primary or row.state != "ok":
+            if not row.primary or row.state != "ok" or not row.patched_label:  # one kernel alone
                 continue
             samples = _samples(experiment, store, row)
             if all(samples):
                 call = estimators.estimate(view, *samples)
-                told = "".join(f" ({warning.text})" for warning in call.warnings)
-                lines.append(f"{row.case}, {row.patched_label}: {call.text}: {call.call}{told}")
+                text = f"{row.case}, {row.patched_label}: {call.text}: {call.call}"
+                lines.append(LegacyLine(text, tuple(call.warnings)))
         found.append(LegacyView(name=view, lines=tuple(lines)))
     return tuple(found)
 

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from kdelta.attribution import because, moved, profiles
 from kdelta.errors import UserError
-from kdelta.model import CellResult, Experiment, FunctionDelta, Profile, Warn
+from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
+from kdelta.results.warnings import NoNames
 from kdelta.store.store import Store
-from kdelta.verdict.words import SEED_CAUSES
+from kdelta.verdict.warnings import Noisy
 
 BECAUSE_KEPT = 12  # functions in the JSON result; `kdelta why` has all
 Seeds: TypeAlias = dict[tuple[int, str], dict[int, list[Profile]]]  # [case, mitigations][kernel] -> one per seed
@@ -51,25 +52,22 @@ def profiles_of(experiment: Experiment, store: Store, row: CellResult) -> tuple[
     return found[0], found[1]
 
 
-def between(
-    before: Sequence[Profile], after: Sequence[Profile], effect: float
-) -> tuple[tuple[FunctionDelta, ...], str]:
-    """The functions that differ between two kernels, given a profile for each seed, and one line about them.
+def between(before: Sequence[Profile], after: Sequence[Profile]) -> tuple[tuple[FunctionDelta, ...], Because | None]:
+    """The functions that differ between two kernels, given a profile for each seed, and what one line tells of them.
 
     Functions whose own count varies between seeds by more than it changed are left out; nothing where a side has none.
     """
     if not before or not after or not all(map(moved.has_names, (*before, *after))):
-        return (), ""
+        return (), None
     deltas = because.differences(profiles.median_profile(before), profiles.median_profile(after))
     kept = because.significant([d for d in deltas if d.delta], before, after)
-    return kept[:BECAUSE_KEPT], because.because_text(kept, effect)
+    return kept[:BECAUSE_KEPT], because.line(kept)
 
 
-def _nameless(experiment: Experiment, row: CellResult) -> Warn:
+def _nameless(experiment: Experiment, row: CellResult) -> NoNames:
     why = experiment.annotations.nameless
     labels = dict.fromkeys((row.baseline_label, row.patched_label))
-    told = [f"{label}: no function names: {why[label]}" for label in labels if label in why]
-    return Warn("no-symbols", f"{'; '.join(told) or 'no function names'}; totals only")
+    return NoNames(tuple((label, why[label]) for label in labels if label in why))
 
 
 def _explain(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
@@ -86,12 +84,12 @@ def _explain(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResul
         return replace(row, warnings=(*row.warnings, _nameless(experiment, row)))
     if row.verdict not in ("improved", "regressed") or row.effect_percent is None:
         return row
-    deltas, text = between(before, after, row.effect_percent)
-    return replace(row, because=deltas, because_text=text)
+    deltas, told = between(before, after)
+    return replace(row, because=deltas, because_line=told)
 
 
-def _seed_functions(experiment: Experiment, row: CellResult, seeds: Seeds) -> str:
-    """What differs between the seeds of the side that spreads most; "" where no profile tells."""
+def _seed_functions(experiment: Experiment, row: CellResult, seeds: Seeds) -> tuple[tuple[str, ...], int]:
+    """What differs between the seeds of the side that spreads most, and how many more; none where no profile tells."""
     counter = moved.counter_of(row.metric)
     labels = [kernel.label for kernel in experiment.kernels]
     case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
@@ -99,17 +97,17 @@ def _seed_functions(experiment: Experiment, row: CellResult, seeds: Seeds) -> st
     sides = [by_kernel.get(labels.index(label), []) for label in (row.baseline_label, row.patched_label) if label]
     sides = [side for side in sides if side and all(map(moved.has_names, side))]
     if counter is None or not sides:
-        return ""
+        return (), 0
     side = max(sides, key=lambda found: moved.spread_percent(found, counter))
-    return moved.names_text(moved.moved(*moved.extremes(side, counter), among=side, counter=counter))
+    return moved.names(moved.moved(*moved.extremes(side, counter), among=side, counter=counter))
 
 
 def _name_seeds(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
-    """The finished ``row``; a warning that its seeds differ names the functions instead of what it may be."""
-    if all(warning.code != "noisy" for warning in row.warnings):
+    """The finished ``row``; a warning that its seeds vary names the functions."""
+    if not any(isinstance(warning, Noisy) for warning in row.warnings):
         return row
-    names = _seed_functions(experiment, row, seeds) or SEED_CAUSES
-    told = (Warn(w.code, w.text.replace(SEED_CAUSES, names)) if w.code == "noisy" else w for w in row.warnings)
+    functions, more = _seed_functions(experiment, row, seeds)
+    told = (replace(w, functions=functions, more=more) if isinstance(w, Noisy) else w for w in row.warnings)
     return replace(row, warnings=tuple(told))
 
 

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import to_builtins
 
 from kdelta.model import Experiment
+from kdelta.results import definitions
 from kdelta.stats import calibration as arrays
 from kdelta.store.rows import BootRow, Floor, Number
 from kdelta.store.store import Store
@@ -19,16 +20,18 @@ def host_key(experiment: Experiment) -> str:
     return " | ".join(experiment.host.get(key, "?") for key in ("cpu", "cpus", "kernel"))
 
 
-def machine_kind(experiment: Experiment, boots: Sequence[BootRow]) -> str:
-    """The kind of machine that boots ran on: native, or accelerator and shape of the guests."""
-    accel = next((b.machine["accel"] for b in boots if "accel" in b.machine), "?")
+def machine_kind(experiment: Experiment, machine: Mapping[str, str]) -> str:
+    """The kind of machine that boots run on: native, or accelerator and shape of the guests."""
+    accel = machine.get("accel", "?")
     if accel == "native":
         return accel
     return f"{accel} smp={experiment.machine.smp} memory={experiment.machine.memory_mib}"
 
 
-def _qemu(boots: Sequence[BootRow]) -> str:
-    return next((b.machine.get("qemu", "") for b in boots), "")
+def _machine_of(boots: Sequence[BootRow]) -> dict[str, str]:
+    """Accelerator and QEMU as the first boots name them."""
+    accel = next((b.machine["accel"] for b in boots if "accel" in b.machine), "?")
+    return {"accel": accel, "qemu": next((b.machine.get("qemu", "") for b in boots), "")}
 
 
 def is_stale(floor: Floor, qemu_version: str, tool_version: str) -> str:
@@ -40,21 +43,27 @@ def is_stale(floor: Floor, qemu_version: str, tool_version: str) -> str:
     return ""
 
 
-def current_floors(experiment: Experiment, store: Store) -> dict[str, float]:
-    """Floors in percent by case that were calibrated on this host and kind of machine and are not stale."""
-    boots = store.boots(experiment.id)
-    found = store.floors(host_key(experiment), machine_kind(experiment, boots))
-    qemu = _qemu(boots)
+def calibrated(experiment: Experiment, machine: Mapping[str, str], store: Store) -> dict[str, float]:
+    """Floors in percent by case that were calibrated on this host and kind of ``machine`` and are not stale."""
+    found = store.floors(host_key(experiment), machine_kind(experiment, machine))
+    qemu = machine.get("qemu", "")
     fresh = {case: f for case, f in found.items() if not is_stale(f, qemu, experiment.tool_version)}
     return {case: floor.floor_percent for case, floor in fresh.items()}
+
+
+def of(experiment: Experiment, store: Store) -> dict[str, float]:
+    """The floors of a timed experiment: as found when it began, in stores before revision 0004 as they are now."""
+    stored = experiment.annotations.floors_percent
+    return calibrated(experiment, _machine_of(store.boots(experiment.id)), store) if stored is None else stored
 
 
 def calibrate(experiment: Experiment, store: Store, rng: np.random.Generator) -> dict[str, arrays.Calibration]:
     """What an A/A experiment of two labels says, by case; see stats.calibration."""
     numbers = [n for n in store.numbers(experiment.id) if n.value is not None and n.boot_state == "ok"]
     found = {}
+    metrics = definitions.metrics_of(experiment)
     for index, case in enumerate(experiment.cases):
-        primary = _primary(experiment, store, index)
+        primary = next((metric.name for metric in metrics.get(case.workload, ()) if metric.primary), "")
         mine = [n for n in numbers if n.case == index and n.metric == primary]
         if pairs := _pairs(mine):
             sample = [
@@ -63,13 +72,6 @@ def calibrate(experiment: Experiment, store: Store, rng: np.random.Generator) ->
             ]
             found[case.name] = arrays.calibrate(*pairs, sample, rng)
     return found
-
-
-def _primary(experiment: Experiment, store: Store, case: int) -> str:
-    from kdelta.spec.workloads import catalogue
-
-    workload = catalogue()[experiment.cases[case].workload]
-    return next(metric.name for metric in workload.metrics if metric.primary)
 
 
 def _pairs(numbers: Sequence[Number]) -> tuple[np.ndarray, np.ndarray] | None:
@@ -88,14 +90,15 @@ def floors(
     experiment: Experiment, boots: Sequence[BootRow], found: dict[str, arrays.Calibration], created_at: str
 ) -> list[Floor]:
     """The blessed calibrations as floors to store."""
+    machine = _machine_of(boots)
     return [
         Floor(
             host=host_key(experiment),
-            machine_kind=machine_kind(experiment, boots),
+            machine_kind=machine_kind(experiment, machine),
             case=case,
             floor_percent=one.floor_percent,
             created_at=created_at,
-            qemu_version=_qemu(boots),
+            qemu_version=machine["qemu"],
             tool_version=experiment.tool_version,
             payload=to_builtins(one),
         )

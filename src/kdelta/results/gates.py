@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 from msgspec import Struct
 
 from kdelta import verdict
@@ -31,7 +33,7 @@ def parse(text: str) -> Gate:
         percent = float(amount.removesuffix("%"))
     except ValueError:
         percent = -1.0
-    if percent < 0:
+    if not 0 <= percent < math.inf:
         raise UserError(f"--fail-on {text!r}: {amount!r} is not a percentage such as 2%")
     return Gate(percent)
 

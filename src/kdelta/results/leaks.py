@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from kdelta.model import Experiment, Kernel, Metric, State
+from kdelta.model import Experiment, Kernel, State
 from kdelta.stats import slopes
 from kdelta.store.store import Store
 
@@ -34,9 +34,6 @@ CASES = (
     "fork_vmas:vmas=64,names=distinct",
     "thread_spawn",
 )
-# What makes a run whole; the counts themselves are facts of the run.
-METRICS = (Metric(name="batches", unit="", better="higher", source="value:leak_batches", primary=True),)
-
 _COUNTED = ("dentries", "inodes", "files", "pids")
 # Freed areas of vmalloc stay until some 32 MiB of them are purged together: thousands of thread stacks. What still has
 # pages is told apart by VmallocUsed, which is held against the threshold instead.

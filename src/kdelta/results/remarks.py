@@ -10,8 +10,8 @@ from statistics import median
 from msgspec.structs import replace
 
 from kdelta.model import CellResult, Experiment, Warn, plans
-from kdelta.results import versions
-from kdelta.results.cells import workloads_of
+from kdelta.results import definitions, versions
+from kdelta.results.warnings import ExactLabel, Follows, Pressure, Reclaim, TakenOver, UnknownParameters
 from kdelta.store.rows import BootRow
 from kdelta.store.store import Store
 
@@ -39,7 +39,7 @@ def _labels(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResu
     """What an exact figure means where that is not plain, as a warning on the row."""
     if experiment.mode != "exact":
         return list(rows)
-    found = workloads_of(experiment)
+    found = definitions.of(experiment)
     labels = {case.name: found[case.workload].exact_label for case in experiment.cases if case.workload in found}
 
     def label(row: CellResult) -> str:
@@ -47,7 +47,7 @@ def _labels(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResu
         # "with several tasks: ..." says nothing of one task
         return "" if text.startswith(_SEVERAL) and row.params.get("tasks") == "1" else text.removeprefix(_SEVERAL)
 
-    return [replace(r, warnings=(*r.warnings, Warn("exact-label", label(r)))) if label(r) else r for r in rows]
+    return [replace(r, warnings=(*r.warnings, ExactLabel(label(r)))) if label(r) else r for r in rows]
 
 
 def _reclaim(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -> list[CellResult]:
@@ -60,16 +60,13 @@ def _reclaim(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -
         facts[experiment.kernels[row.kernel].label, row.case].append(row.facts)
     found = []
     for cell in rows:
-        words = []
+        reclaims = []
         for label in dict.fromkeys((cell.baseline_label, cell.patched_label)):
             runs = [f for f in facts.get((label, pressed.get(cell.case, -1)), []) if "reclaim_pgscan" in f]
             if cell.primary and runs:
                 pages = {key: median(f[f"reclaim_{key}"] for f in runs) for key in ("pgscan", "pgsteal", "allocstall")}
-                words.append(
-                    f"{label}: {pages['pgscan']:.0f} pages scanned, {pages['pgsteal']:.0f} reclaimed, "
-                    f"{pages['allocstall']:.0f} stalls"
-                )
-        told = (Warn("pressure", "reclaim during a run: " + "; ".join(words)),) if words else ()
+                reclaims.append(Reclaim(label, pages["pgscan"], pages["pgsteal"], pages["allocstall"]))
+        told = (Pressure(tuple(reclaims)),) if reclaims else ()
         found.append(replace(cell, warnings=(*cell.warnings, *told)))
     return found
 
@@ -88,21 +85,13 @@ def _told(experiment: Experiment) -> tuple[Warn, ...]:
     """What was found out around the measurement: whom it follows, the machine code, the selftests."""
     plan = experiment.plan
     follows = plan.follows if isinstance(plan, plans.Compare) else ""
-    text = f"fresh boots of what experiment {follows} left undecided; its own boots are not used"
-    return (*([Warn("follows", text)] if follows else []), *experiment.annotations.notes)
+    return (*([Follows(follows)] if follows else []), *experiment.annotations.notes)
 
 
 def _taken_over(boots: Sequence[BootRow]) -> tuple[Warn, ...]:
     """Which boots were not made for this experiment, and where they are from."""
     sources = Counter(boot.machine["taken_from"].split(" ")[0] for boot in boots if "taken_from" in boot.machine)
-    return tuple(
-        Warn(
-            "taken-over",
-            f"{count} of {len(boots)} boots are taken over from experiment {source}: the same image, command line, "
-            "cases, seeds, guest program, plugin and QEMU",
-        )
-        for source, count in sorted(sources.items())
-    )
+    return tuple(TakenOver(count, len(boots), source) for source, count in sorted(sources.items()))
 
 
 def _unknown(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:
@@ -114,7 +103,4 @@ def _unknown(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ..
         words = [word for word in boot.machine.get("unknown", "").split() if word in asked]
         if words:
             found[kernel.label, " ".join(words)] = None
-    return tuple(
-        Warn("cmdline", f"{label} does not know {words!r} of its command line: misspelt, or without effect there")
-        for label, words in found
-    )
+    return tuple(UnknownParameters(label, words) for label, words in found)

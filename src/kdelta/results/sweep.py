@@ -19,10 +19,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdelta import verdict
-from kdelta.model import GRAVEST_FIRST, CellResult, Experiment, Gap, Metric, Mitigations, Profile, State, Word
+from kdelta.model import (
+    GRAVEST_FIRST,
+    CellResult,
+    Experiment,
+    Gap,
+    Metric,
+    Mitigations,
+    Profile,
+    Remark,
+    State,
+    Warn,
+    Word,
+)
 from kdelta.results.explain import between
 from kdelta.results.types import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
 from kdelta.results.versions import Version, versions_of
+from kdelta.results.warnings import StepDetectable, StepUnseen
 from kdelta.stats.paired import MIN_PAIRS
 from kdelta.stats.steps import find_steps
 from kdelta.units import Better
@@ -87,21 +100,21 @@ def step_functions(found: Sequence[Sweep]) -> tuple[FunctionDiff, ...]:
 
 
 def _points(
-    versions: Sequence[Version], boots: Mapping[int, tuple[Observation, ...]], unseen: Mapping[int, str]
+    versions: Sequence[Version], boots: Mapping[int, tuple[Observation, ...]], unseen: Mapping[int, Warn]
 ) -> tuple[SweepPoint, ...]:
     kernel = count()
     return tuple(
         SweepPoint(kernel=one.label, value=None, state="failed", why=one.why)
         if isinstance(one, Gap)
-        else _point(one.label, boots.get(index := next(kernel), ()), unseen.get(index, ""))
+        else _point(one.label, boots.get(index := next(kernel), ()), unseen.get(index))
         for one in versions
     )
 
 
-def _point(label: str, boots: Sequence[Observation], unseen: str) -> SweepPoint:
+def _point(label: str, boots: Sequence[Observation], unseen: Warn | None) -> SweepPoint:
     """A version's figure: the median of its boots, or why there is none."""
     if measured(boots):
-        return SweepPoint(kernel=label, value=float(np.median(values_of(boots))), why=unseen)
+        return SweepPoint(kernel=label, value=float(np.median(values_of(boots))), unseen=unseen)
     states = {boot.state for boot in boots}
     state: State = next((s for s in GRAVEST_FIRST if s in states), "lost")
     why = next((boot.why for boot in boots if boot.state == state and boot.why), "" if boots else "not booted yet")
@@ -112,23 +125,23 @@ def _present(experiment: Experiment, boots: Mapping[int, tuple[Observation, ...]
     return [k for k in range(len(experiment.kernels)) if measured(boots.get(k, ()))]
 
 
-def _unseen(experiment: Experiment, boots: Mapping[int, tuple[Observation, ...]]) -> dict[int, str]:
+def _unseen(experiment: Experiment, boots: Mapping[int, tuple[Observation, ...]]) -> dict[int, Warn]:
     """Why no step could be seen at a measured version, whatever its figure, by kernel. The first has none before it."""
     present = _present(experiment, boots)
     blocks = _shared_blocks(_matrix(boots, present)) if present else 0
     if blocks >= MIN_PAIRS:
         return {}
-    return dict.fromkeys(present[1:], f"{blocks} of the {MIN_PAIRS} blocks that a step needs")
+    return dict.fromkeys(present[1:], StepUnseen(blocks, MIN_PAIRS))
 
 
-def _undecided(cells: Sequence[CellResult], labels: Sequence[str]) -> dict[int, str]:
+def _undecided(cells: Sequence[CellResult], labels: Sequence[str]) -> dict[int, Warn]:
     """Why nothing could be said of the step to a version, by kernel."""
-    found = {}
+    found: dict[int, Warn] = {}
     for cell in cells:
         if cell.state == "ok" and cell.verdict in (None, "inconclusive"):
-            seen = f"only a step of {cell.detectable_percent:.1f} % could be seen" if cell.detectable_percent else ""
-            text = seen or next((warning.text for warning in cell.warnings), "undecided")
-            found[labels.index(cell.patched_label)] = text
+            seen = StepDetectable(cell.detectable_percent) if cell.detectable_percent else None
+            why = seen or next(iter(cell.warnings), Remark("undecided", "undecided"))
+            found[labels.index(cell.patched_label)] = why
     return found
 
 
@@ -148,7 +161,7 @@ def _exact_steps(
         if abs(effect) <= floor:
             continue
         last, first = labels.index(cell.baseline_label), labels.index(cell.patched_label)
-        functions, text = between(seeds.get(last, ()), seeds.get(first, ()), effect)
+        functions, told = between(seeds.get(last, ()), seeds.get(first, ()))
         found.append(
             SweepStep(
                 last=cell.baseline_label,
@@ -158,7 +171,7 @@ def _exact_steps(
                 effect_percent=effect,
                 verdict=cell.verdict,
                 because=functions,
-                because_text=text,
+                because_line=told,
             )
         )
     return tuple(found)

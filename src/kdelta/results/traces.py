@@ -10,11 +10,12 @@ from kdelta.attribution.traces import SetResult
 from kdelta.errors import UserError
 from kdelta.guest import protocol
 from kdelta.model import Experiment, plans
+from kdelta.model.collectors import Collector
 from kdelta.spec import collectors
-from kdelta.spec.collectors import Collector
 from kdelta.store.store import Store
 
 HOLD = "hold"  # not a collector set of the tracefs, but the counting plugin
+LOCKS = "locks"  # the set that knows by which names functions take locks
 
 
 def plan_of(experiment: Experiment) -> plans.Trace:
@@ -29,13 +30,21 @@ def plan_of(experiment: Experiment) -> plans.Trace:
 
 
 def sets_of(experiment: Experiment) -> tuple[Collector, ...]:
-    """The collector sets of a stored experiment; none where it counted lock holds."""
-    wanted = plan_of(experiment).sets
-    return collectors.choose(",".join(wanted), collectors.catalogue()) if wanted else ()
+    """The collector sets of a stored experiment, as they were when it was made; none where it counted lock holds."""
+    plan = plan_of(experiment)
+    if not plan.sets or plan.collectors:
+        return plan.collectors if plan.sets else ()
+    return collectors.choose(",".join(plan.sets), collectors.catalogue())  # a store before revision 0004
+
+
+def _aliases(experiment: Experiment) -> dict[str, str]:
+    """New names of functions that take locks, and what they were called before."""
+    known = plan_of(experiment).collectors or (collectors.catalogue()[LOCKS],)
+    return known[0].aliases
 
 
 def _hold_results(store: Store, experiment: Experiment) -> tuple[SetResult, ...]:
-    aliases = collectors.catalogue()["locks"].aliases
+    aliases = _aliases(experiment)
     found = []
     boots = {row.kernel: row for row in store.boots(experiment.id)}
     for case, named in enumerate(experiment.cases):

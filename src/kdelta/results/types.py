@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kdelta.model import Cgroup, FunctionDelta, Mitigations, State, Word
+from kdelta.model import Because, Cgroup, FunctionDelta, Mitigations, State, Warn, Word
 from kdelta.units import Better
 
 
 class CellName(Struct, frozen=True, kw_only=True):
-    """Which case, cgroup, mitigations and metric a drawing belongs to."""
+    """Which case, cgroup, mitigations and metric a chart belongs to."""
 
     case: str
     metric: str
@@ -66,13 +66,14 @@ class FunctionDiff(Struct, frozen=True, kw_only=True):
 class SweepPoint(Struct, frozen=True, kw_only=True):
     """One version's figure; ``value`` is None with a ``state`` other than ok where the case has a gap.
 
-    ``why`` is the gap's reason; of a measured version, why no step could have been seen at it.
+    ``why`` is the gap's reason; ``unseen``, of a measured version: why no step could have been seen at it.
     """
 
     kernel: str
     value: float | None
     state: State = "ok"
     why: str = ""
+    unseen: Warn | None = None
 
 
 class SweepStep(Struct, frozen=True, kw_only=True):
@@ -86,7 +87,7 @@ class SweepStep(Struct, frozen=True, kw_only=True):
     verdict: Word | None = None
     p_value: float | None = None
     because: tuple[FunctionDelta, ...] = ()
-    because_text: str = ""
+    because_line: Because | None = None
 
 
 class Sweep(Struct, frozen=True, kw_only=True):
@@ -114,11 +115,18 @@ class Scaling(Struct, frozen=True, kw_only=True):
     lines: tuple[ScalingLine, ...]
 
 
+class LegacyLine(Struct, frozen=True):
+    """What another tool would say of one case, and what is wrong with that."""
+
+    text: str
+    warnings: tuple[Warn, ...] = ()
+
+
 class LegacyView(Struct, frozen=True, kw_only=True):
-    """The same samples by another tool's rule: lines to print as they are. Never decides."""
+    """The same samples by another tool's rule. Never decides."""
 
     name: str
-    lines: tuple[str, ...]
+    lines: tuple[LegacyLine, ...]
 
 
 class Detail(Struct, frozen=True, kw_only=True):

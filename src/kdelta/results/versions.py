@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kdelta.kernel.debver import version_key
 from kdelta.model import Experiment, Gap, Kernel, Warn
+from kdelta.results.warnings import CompilerChange, LeftOut
 
 Version = Kernel | Gap
 
@@ -54,7 +55,7 @@ def _gaps(experiment: Experiment) -> tuple[Warn, ...]:
     for one in versions_of(experiment):
         if isinstance(one, Gap):
             reasons.setdefault(one.why, []).append(one.label)
-    return tuple(Warn("gap", f"{', '.join(labels)} left out: {why}") for why, labels in reasons.items())
+    return tuple(LeftOut(tuple(labels), why) for why, labels in reasons.items())
 
 
 def _compiler_changes(experiment: Experiment) -> tuple[Warn, ...]:
@@ -63,11 +64,4 @@ def _compiler_changes(experiment: Experiment) -> tuple[Warn, ...]:
     if len(compilers) != len(experiment.kernels):
         return ()
     known = [(k.label, built) for k, built in zip(experiment.kernels, compilers, strict=True) if built]
-    return tuple(
-        Warn(
-            "compiler",
-            f"{first} was built by {new}, {last} by {old}: a step between them may be the compiler's work",
-        )
-        for (last, old), (first, new) in pairwise(known)
-        if old != new
-    )
+    return tuple(CompilerChange(last, old, first, new) for (last, old), (first, new) in pairwise(known) if old != new)

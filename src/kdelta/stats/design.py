@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from kdelta.model import Warn
+from kdelta.stats import warnings
 
 Floats = NDArray[np.float64]
 ALPHA = 0.01
@@ -27,14 +28,14 @@ def too_few(pairs: int, needed: int) -> Warn | None:
     """Fewer complete blocks than any verdict needs."""
     if pairs >= needed:
         return None
-    return Warn("descriptive", f"{pairs} complete blocks of at least {needed}: descriptive only, no verdict")
+    return warnings.TooFewBlocks(pairs, needed)
 
 
 def unblocked(pairs: int, boots_a: int, boots_b: int) -> Warn | None:
     """Boots on both sides, but no block that holds both."""
     if pairs or not boots_a or not boots_b:
         return None
-    return Warn("unblocked", "the kernels were not booted in common blocks: unblocked, drift-confounded, no verdict")
+    return warnings.Unblocked()
 
 
 def drift(levels: Floats) -> Warn | None:
@@ -44,24 +45,23 @@ def drift(levels: Floats) -> Warn | None:
     rho, p = stats.spearmanr(np.arange(levels.size), levels)
     if p >= ALPHA:
         return None
-    way = "rose" if rho > 0 else "fell"
     thirds = max(1, levels.size // 3)
-    size = 100.0 * abs(np.expm1(np.median(levels[-thirds:]) - np.median(levels[:thirds])))
-    return Warn("drift", f"both kernels {way} together by {size:.1f} % over the experiment; blocks cancel it")
+    size = 100.0 * float(abs(np.expm1(np.median(levels[-thirds:]) - np.median(levels[:thirds]))))
+    return warnings.Drift(size if rho > 0 else -size)
 
 
 def slot_effect(differences: Floats, baseline_first: NDArray[np.bool_]) -> Warn | None:
     """Whether the block differences depend on which kernel was booted first (shapes (blocks,))."""
     first, second = differences[baseline_first], differences[~baseline_first]
     if differences.size >= 8 and min(first.size, second.size) == 0:
-        return Warn("order", "one kernel was always booted first: the order was not randomised, it may be the effect")
+        return warnings.OneOrder()
     if min(first.size, second.size) < 4 or np.ptp(differences) == 0:
         return None
     p = float(stats.mannwhitneyu(first, second, alternative="two-sided").pvalue)
     if p >= ALPHA:
         return None
     size = 50.0 * (float(np.median(second)) - float(np.median(first)))
-    return Warn("slot", f"the boot that came first in its block differs by {size:+.1f} %; balanced order cancels it")
+    return warnings.SlotEffect(size)
 
 
 def steal(percents: Floats, limit: float = STEAL_PERCENT) -> Warn | None:
@@ -69,16 +69,14 @@ def steal(percents: Floats, limit: float = STEAL_PERCENT) -> Warn | None:
     if percents.size == 0 or float(percents.max()) <= limit:
         return None
     count = int((percents > limit).sum())
-    return Warn("steal", f"{count} of {percents.size} boots lost over {limit:g} % of CPU time to steal")
+    return warnings.Steal(count, percents.size, limit)
 
 
 def busy(cpus: Floats, limit: float = OTHER_CPUS) -> Warn | None:
     """CPUs that programs other than the guest kept busy, per boot."""
     if cpus.size == 0 or float(np.median(cpus)) <= limit:
         return None
-    return Warn(
-        "busy", f"other programs kept {float(np.median(cpus)):.1f} CPUs of the host busy beside the boots: more noise"
-    )
+    return warnings.Busy(float(np.median(cpus)))
 
 
 def frequency(mhz: Floats, limit: float = FREQUENCY_PERCENT) -> Warn | None:
@@ -88,14 +86,14 @@ def frequency(mhz: Floats, limit: float = FREQUENCY_PERCENT) -> Warn | None:
     change = 100.0 * (float(mhz.max()) / float(mhz.min()) - 1.0)
     if change <= limit:
         return None
-    return Warn("frequency", f"the CPU frequency differed by {change:.1f} % between boots; fix the governor and turbo")
+    return warnings.Frequency(change)
 
 
 def temperature(celsius: Floats, limit: float = TEMPERATURE_C) -> Warn | None:
     """Host temperature per boot."""
     if celsius.size == 0 or float(np.ptp(celsius)) <= limit:
         return None
-    return Warn("thermal", f"the host's temperature moved by {float(np.ptp(celsius)):.0f} degrees C between boots")
+    return warnings.Temperature(float(np.ptp(celsius)))
 
 
 def _two_means(ordered: Floats, smallest: int) -> tuple[float, int]:
@@ -126,7 +124,7 @@ def bistable(values: Floats) -> Warn | None:
         return None
     low, high = float(np.median(ordered[:cut])), float(np.median(ordered[cut:]))
     size = 100.0 * float(np.expm1(high - low))
-    return Warn("bistable", f"boots fall into two clusters {size:.1f} % apart ({cut} and {values.size - cut} boots)")
+    return warnings.Bistable(size, (cut, values.size - cut))
 
 
 def within_limit(n: int) -> float:

@@ -84,11 +84,11 @@ def _decided(n: float, sd: float, effects: Floats, delta: float) -> Floats:
 def pairs_needed(sd: float, effect: float, delta: float, pairs: int) -> int:
     """Fresh pairs that would decide five times in six, given what ``pairs`` pairs know; at least the first look's.
 
-    METHOD's n ~ (2.9 sd / effect)^2 holds for a known effect. The estimate at hand is not, and one that just failed
+    METHOD's n ~ (2.9 sd / effect)^2 holds for a known effect. The present estimate is not, and one that just failed
     to be significant is the likelier too large, so its uncertainty is averaged over (assurance: O'Hagan, Stevens &
     Campbell, "Assurance in clinical trial design", Pharmaceutical Statistics 4, 2005); sd is taken at its upper 80 %
     limit (Browne, "On the use of a pilot sample for sample size determination", Statistics in Medicine 14, 1995).
-    Fresh, because the pairs at hand have spent their plan's error: going on until it is significant is no test. At
+    Fresh, because the present pairs have spent their plan's error: going on until it is significant is no test. At
     most MOST_PAIRS.
     """
     if sd <= 0.0:

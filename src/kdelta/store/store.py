@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from msgspec.structs import replace
 from sqlalchemy import Connection, delete, exists, func, insert, select, update
 
 from kdelta import paths
 from kdelta.errors import UserError
-from kdelta.model import BootResult, Experiment
+from kdelta.model import Annotations, BootResult, Experiment, Kernel, State
 from kdelta.store import codec, connect, reads, tables, transfer, writes
 from kdelta.store.rows import (
     BootRow,
@@ -85,14 +86,20 @@ class Store:
         with self._writing() as connection:
             writes.insert_experiment(connection, experiment)
 
-    def extend(self, experiment: Experiment) -> None:
-        """Store a growing experiment (a bisection) anew: with more kernels, or with other annotations.
+    def annotate(self, experiment_id: str, change: Callable[[Annotations], Annotations]) -> Experiment:
+        """Keep what was found out around an experiment: ``change`` makes new annotations of those that are stored.
 
-        Raises:
-            UserError: it differs in anything else.
+        Returns the experiment as it is now. Its plan and all else stay: nothing but this and ``add_kernel`` changes it.
         """
         with self._writing() as connection:
-            writes.extend_experiment(connection, writes.find(connection, experiment.id), experiment)
+            found = writes.find(connection, experiment_id)
+            return writes.grow(connection, found, lambda e: replace(e, annotations=change(e.annotations)))
+
+    def add_kernel(self, experiment_id: str, kernel: Kernel) -> Experiment:
+        """Add a kernel to a growing experiment (a bisection), behind those that it has; returns it as it is now."""
+        with self._writing() as connection:
+            found = writes.find(connection, experiment_id)
+            return writes.grow(connection, found, lambda e: replace(e, kernels=(*e.kernels, kernel)))
 
     def experiment(self, experiment_id: str) -> Experiment:
         """The experiment as it was created."""
@@ -181,7 +188,7 @@ class Store:
     # Boots
 
     def save_boot(self, experiment_id: str, boot: BootResult) -> None:
-        """Store a finished boot, whole or not at all.
+        """Store a finished boot, whole or not at all; it replaces a lost one.
 
         Raises:
             HostError: its block and slot is stored already, it does not fit the experiment, or the disk is full.
@@ -191,11 +198,18 @@ class Store:
 
     def done(self, experiment_id: str) -> set[tuple[int, int]]:
         """(block, slot) of every stored boot, whatever its state."""
+        return self._places(experiment_id, ())
+
+    def kept(self, experiment_id: str) -> set[tuple[int, int]]:
+        """(block, slot) of every stored boot that is not made again; a lost one is."""
+        return self._places(experiment_id, ("lost",))
+
+    def _places(self, experiment_id: str, without: tuple[State, ...]) -> set[tuple[int, int]]:
         b = tables.boot.c
         with self._reading() as connection:
             no = writes.find(connection, experiment_id).no
-            rows = connection.execute(select(b.block, b.slot).where(b.experiment_no == no))
-            return {(row.block, row.slot) for row in rows}
+            rows = connection.execute(select(b.block, b.slot, b.state).where(b.experiment_no == no))
+            return {(row.block, row.slot) for row in rows if row.state not in without}
 
     def boots(self, experiment_id: str) -> list[BootRow]:
         """All boots in order of block and slot, without console, stream and samples."""

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from msgspec import structs
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from kdelta.errors import HostError, UserError
 from kdelta.model import BootResult, Experiment, Mode
@@ -87,30 +87,24 @@ def insert_experiment(connection: Connection, experiment: Experiment) -> None:
     _insert_names(connection, no, experiment)
 
 
-def extend_experiment(connection: Connection, owner: Found, experiment: Experiment) -> None:
-    """Replace the document of a growing experiment: its kernels may only be added to, its annotations change.
-
-    Raises:
-        UserError: anything else differs from what is stored.
-    """
+def grow(connection: Connection, owner: Found, change: Callable[[Experiment], Experiment]) -> Experiment:
+    """Store an experiment anew as ``change`` makes it: with more kernels, or other annotations."""
     e, k = tables.experiment, tables.kernel
     stored = codec.experiment_of(connection.execute(select(e.c.document).where(e.c.no == owner.no)).scalar_one())
-    kept = experiment.kernels[: len(stored.kernels)]
-    grown = structs.replace(experiment, kernels=stored.kernels, annotations=stored.annotations)
-    if structs.replace(stored, kernels=kept) != grown:
-        raise UserError(f"experiment {owner.id}: only kernels can be added to it; nothing was changed")
+    grown = change(stored)
     connection.execute(
         update(e)
         .where(e.c.no == owner.no)
         .values(
-            document=codec.experiment_document(experiment),
-            kernel_count=len(experiment.kernels),
-            boots_planned=codec.boots_planned(experiment),
+            document=codec.experiment_document(grown),
+            kernel_count=len(grown.kernels),
+            boots_planned=codec.boots_planned(grown),
         )
     )
-    added = _kernel_rows(owner.no, experiment)[len(stored.kernels) :]
+    added = _kernel_rows(owner.no, grown)[len(stored.kernels) :]
     if added:
         connection.execute(insert(k), added)
+    return grown
 
 
 def _kernel_rows(no: int, experiment: Experiment) -> list[dict[str, Any]]:
@@ -153,6 +147,8 @@ def _identity(boot: BootResult) -> str | None:
 def insert_boot(connection: Connection, owner: Found, boot: BootResult, *, foreign: bool = False) -> None:
     """Add a finished boot with everything it gave; a ``foreign`` one (imported) is never taken over by a sweep.
 
+    It takes the place of a lost one: that was no measurement, its QEMU had been killed.
+
     Raises:
         HostError: this block and slot is stored already, or the boot does not fit the experiment.
     """
@@ -163,7 +159,10 @@ def insert_boot(connection: Connection, owner: Found, boot: BootResult, *, forei
         )
     b = tables.boot
     same_place = (b.c.experiment_no == owner.no) & (b.c.block == plan.block) & (b.c.slot == plan.slot)
-    if connection.execute(select(b.c.no).where(same_place)).first():
+    stored = connection.execute(select(b.c.no, b.c.state).where(same_place)).first()
+    if stored is not None and stored.state == "lost":
+        _forget(connection, owner, stored.no, plan.block)
+    elif stored is not None:
         raise HostError(
             f"experiment {owner.id}: block {plan.block} slot {plan.slot} is stored already; nothing was changed"
         )
@@ -184,6 +183,14 @@ def insert_boot(connection: Connection, owner: Found, boot: BootResult, *, forei
     _insert_runs(connection, no, owner, boot)
     logs = {"boot_no": no, "console": zlib.compress(boot.console), "stream": zlib.compress(boot.stream)}
     connection.execute(insert(tables.boot_log), logs)
+
+
+def _forget(connection: Connection, owner: Found, no: int, block: int) -> None:
+    """Remove a lost boot. Looks at counts go with it: cells that missed a seed had no verdict and spent nothing."""
+    connection.execute(delete(tables.boot).where(tables.boot.c.no == no))
+    if owner.mode == "exact":
+        look = tables.look.c
+        connection.execute(delete(tables.look).where((look.experiment_no == owner.no) & (look.blocks > block)))
 
 
 def _insert_runs(connection: Connection, no: int, owner: Found, boot: BootResult) -> None:

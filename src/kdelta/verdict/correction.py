@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from kdelta.model import CellResult, Warn
+from kdelta.model import CellResult
 from kdelta.stats import multiplicity
+from kdelta.verdict.warnings import BelowDelta, Withdrawn
 from kdelta.verdict.words import ALPHA, GRID_PAIRS, below, with_need
 
 
 def _withdrawn(result: CellResult, adjusted: float, cells: int) -> CellResult:
     """A significant cell that the correction does not keep: same where its interval lies within delta all the same."""
-    text = f"significant alone, not among {cells} cells (Benjamini-Hochberg p = {adjusted:.3f})"
-    if result.extra["pairs"] < GRID_PAIRS and not result.extra.get("fact"):
-        text += f"; a grid needs {GRID_PAIRS} blocks or more"
-    warnings = (*(w for w in result.warnings if w.code != "below-delta"), Warn("multiplicity", text))
+    few = result.extra["pairs"] < GRID_PAIRS and not result.extra.get("fact")
+    withdrawn = Withdrawn(cells, adjusted, GRID_PAIRS if few else None)
+    warnings = (*(w for w in result.warnings if not isinstance(w, BelowDelta)), withdrawn)
     delta = result.extra["delta_percent"]
     if result.interval_percent is not None and all(below(bound, delta) for bound in result.interval_percent):
         return replace(result, verdict="same", warnings=warnings)

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from kdelta.model import CellResult, Metric, Warn
 from kdelta.stats import counts, exact, paired
 from kdelta.verdict.pairing import Observation, Pairs, dropped, paired_blocks, values_of
-from kdelta.verdict.words import DELTA_PERCENT, SEED_CAUSES, below, below_delta, shared_warnings, with_need, word
+from kdelta.verdict.warnings import FromZero, LegacyMetric, Noisy, SeedsMissing, SeedsVary, TooFewSeeds
+from kdelta.verdict.words import DELTA_PERCENT, below, below_delta, shared_warnings, with_need, word
 
 
 def seed_pairs(blank: CellResult, a: Sequence[Observation], b: Sequence[Observation]) -> Pairs:
@@ -31,7 +32,7 @@ def counted(
     shown = replace(shown, effect_percent=exact.percent(shown.patched or 0.0, shown.baseline or 0.0))
     pairs = seed_pairs(blank, a, b)
     if metric.legacy:
-        return replace(shown, warnings=(Warn("legacy", f"{metric.name} is a legacy view: shown, never judged"),))
+        return replace(shown, warnings=(LegacyMetric(metric.name),))
     if pairs.faulty or not pairs.a:
         return replace(shown, warnings=(*_lost(pairs), *dropped(pairs)))
     delta = max(DELTA_PERCENT, blank.floor_percent or 0.0)
@@ -43,18 +44,14 @@ def counted(
 
 
 def _lost(pairs: Pairs) -> tuple[Warn, ...]:
-    total = len(pairs.a) + len(pairs.faulty)
-    text = f"{len(pairs.a)} of {total} planned seeds were measured: no verdict; kdelta resume measures the others"
-    return (Warn("descriptive", text if total else "no seed was measured on both kernels: no verdict"),)
+    return (SeedsMissing(len(pairs.a), len(pairs.a) + len(pairs.faulty)),)
 
 
 def _unfinished(look: counts.CountLook, looks: tuple[int, ...]) -> Warn:
     if look.n < counts.FACT_SEEDS:
-        text = f"{look.n} of the {counts.FACT_SEEDS} seeds that any verdict needs: descriptive only"
-        return Warn("descriptive", text)
+        return TooFewSeeds(look.n, counts.FACT_SEEDS)
     first = counts.sequential_looks(looks)
-    need = f"{first[0]} seeds" if first else f"{paired.MIN_PAIRS} seeds or more"
-    return Warn("unfinished", f"{look.n} seeds whose counts vary: no verdict before {need}")
+    return SeedsVary(look.n, first[0] if first else paired.MIN_PAIRS, at_least=not first)
 
 
 def _spread(used: Pairs) -> float:
@@ -66,9 +63,7 @@ def _noisy(look: counts.CountLook, used: Pairs) -> tuple[Warn, ...]:
     if look.fact:
         return ()
     spread = _spread(used)
-    size = f"by {spread:.2f} %" if np.isfinite(spread) else "from 0"
-    judged = f": judged over {look.n} seeds as times are" if look.finished else ""
-    return (Warn("noisy", f"counts vary {size} across seeds ({SEED_CAUSES}){judged}"),)
+    return (Noisy(spread if np.isfinite(spread) else None, look.n if look.finished else None),)
 
 
 def _figures(shown: CellResult, used: Pairs) -> CellResult:
@@ -83,8 +78,7 @@ def _judged(shown: CellResult, used: Pairs, look: counts.CountLook, metric: Metr
     if called in ("improved", "regressed") and below(look.effect, delta):
         warnings.append(below_delta(delta))
     if look.effect is None:
-        text = f"the baseline counts 0, so there is no percentage; now {shown.patched:g}"
-        warnings.append(Warn("from-zero", text))
+        warnings.append(FromZero(shown.patched or 0.0))
     result = replace(
         shown,
         effect_percent=look.effect,

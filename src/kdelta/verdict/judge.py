@@ -260,36 +260,3 @@ def _design(used: Pairs, d: Floats, values_a: Floats, values_b: Floats) -> tuple
         found += [design.drift((logs[0] + logs[1]) / 2.0), *map(design.bistable, logs)]
     unique = {warning.code: warning for warning in found if warning is not None}
     return tuple(unique.values())
-
-
-def still_undecided(
-    experiment: Experiment,
-    data: Sequence[CellData],
-    floors: Mapping[str, float],
-    metrics: Mapping[str, tuple[Metric, ...]],
-) -> set[int]:
-    """The cases, by index, that need further blocks.
-
-    A case is decided when each of its primary cells has a verdict other than inconclusive, or can have none
-    (its state is not ok). With a ``precision_percent`` it is decided when each interval's half-width is
-    below that instead. A case without data is undecided.
-    """
-    results = judge(experiment, data, floors, metrics)
-    undecided: set[int] = set()
-    for index, case in enumerate(experiment.cases):
-        known = metrics.get(case.workload, ())
-        names = {m.name for m in known if m.primary} or {m.name for m in known[:1]}
-        identity = (case.name, case.params, case.cgroup)
-        mine = [r for r in results if (r.case, r.params, r.cgroup) == identity and r.metric in names]
-        if not mine or not all(_decided(r, experiment.precision_percent) for r in mine):
-            undecided.add(index)
-    return undecided
-
-
-def _decided(result: CellResult, precision: float | None) -> bool:
-    if result.state != "ok" or any(warning.code in ("tail", "legacy", work.MIXED) for warning in result.warnings):
-        return True  # more blocks cannot give it a verdict
-    if precision is not None:
-        interval = result.interval_percent
-        return interval is not None and (interval[1] - interval[0]) / 2.0 < precision
-    return result.verdict not in (None, "inconclusive")

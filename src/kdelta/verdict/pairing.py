@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from kdelta.model import Metric, Mitigations, State, Warn
 from kdelta.stats import design, paired, tail
+from kdelta.verdict.warnings import BeforeFirstLook, Dropped, Fault, LegacyMetric, TailOfFew
 
 Floats = NDArray[np.float64]
+_FAULTS_TOLD = 5  # one more than is shown, so that it can be seen that there are more
 
 
 class Observation(Struct, frozen=True, kw_only=True):
@@ -62,15 +64,15 @@ class Pairs(Struct, frozen=True):
     a: tuple[Observation, ...]
     b: tuple[Observation, ...]
     reached: int
-    faulty: tuple[str, ...]
+    faulty: tuple[Fault, ...]
 
 
-def _fault(boot: Observation, label: str, steal_limit: float) -> str:
+def _fault(boot: Observation, label: str, steal_limit: float) -> Fault | None:
     """Why a boot takes its block out: only what was declared in advance, never its value."""
     if boot.state != "ok" or boot.value is None:
-        return f"block {boot.block}: {label} {boot.state}" if boot.state != "ok" else f"block {boot.block}: no figure"
+        return Fault(boot.block, label, boot.state)
     steal = boot.facts.get("steal_percent", 0.0)
-    return f"block {boot.block}: {label} lost {steal:.1f} % to steal" if steal > steal_limit else ""
+    return Fault(boot.block, label, boot.state, steal) if steal > steal_limit else None
 
 
 def paired_blocks(
@@ -85,7 +87,7 @@ def paired_blocks(
         a=tuple(by_a[k] for k in good),
         b=tuple(by_b[k] for k in good),
         reached=common[-1] + 1 if common else 0,
-        faulty=tuple(text for text in faults.values() if text),
+        faulty=tuple(fault for fault in faults.values() if fault),
     )
 
 
@@ -117,17 +119,17 @@ def no_verdict(metric: Metric, used: Pairs, index: int, looks: tuple[int, ...]) 
     n = len(used.a)
     found: list[Warn | None] = []
     if metric.legacy:
-        found.append(Warn("legacy", f"{metric.name} is a legacy view: shown, never judged"))
+        found.append(LegacyMetric(metric.name))
     if n < paired.MIN_PAIRS:
         found.append(design.too_few(n, paired.MIN_PAIRS))
     elif index < 0:
-        found.append(Warn("unfinished", f"{n} blocks, but the plan first looks at {looks[0]}: no verdict before"))
+        found.append(BeforeFirstLook(n, looks[0]))
     percentile = _percentile(metric.source)
     fewest = min((boot.samples for boot in (*used.a, *used.b)), default=0)
     if percentile == 100.0:
-        found.append(Warn("tail", "a maximum estimates nothing: shown, never judged"))
+        found.append(TailOfFew(percentile, fewest, None))
     elif percentile is not None and fewest < (need := tail.samples_needed(percentile)):
-        found.append(Warn("tail", f"{fewest} samples a boot of at least {need} for p{percentile:g}: no verdict"))
+        found.append(TailOfFew(percentile, fewest, need))
     return tuple(warning for warning in found if warning is not None)
 
 
@@ -135,5 +137,4 @@ def dropped(pairs: Pairs) -> tuple[Warn, ...]:
     """The count of blocks that faults took out, with the first few."""
     if not pairs.faulty:
         return ()
-    shown = "; ".join(pairs.faulty[:4]) + ("; ..." if len(pairs.faulty) > 4 else "")
-    return (Warn("dropped", f"{len(pairs.faulty)} of {len(pairs.faulty) + len(pairs.a)} blocks dropped: {shown}"),)
+    return (Dropped(len(pairs.faulty), len(pairs.faulty) + len(pairs.a), pairs.faulty[:_FAULTS_TOLD]),)

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from kdelta.model import CellResult, Warn, Word
 from kdelta.stats import paired
+from kdelta.verdict.warnings import BelowDelta, CrossCheck, Zeros
 
 ALPHA = 0.05
 DELTA_PERCENT = 1.0
 GRID_PAIRS = 12  # 8 pairs cannot go below p = 0.0078
-SEED_CAUSES = "allocator order, random numbers or timer ticks"  # what it can be; profiles may tell what it is
 
 
 def word(call: int, better: str) -> Word:
@@ -23,7 +23,7 @@ def word(call: int, better: str) -> Word:
 
 
 def with_need(result: CellResult) -> CellResult:
-    """An inconclusive cell with what it could have seen, and the fresh boots per kernel that would decide."""
+    """An inconclusive cell with its minimum detectable effect, and the fresh boots per kernel that would decide."""
     sd, n, delta = (result.extra[key] for key in ("sd_pair_percent", "pairs", "delta_percent"))
     return replace(
         result,
@@ -41,16 +41,16 @@ def below(effect_percent: float | None, delta: float) -> bool:
 
 def below_delta(delta: float) -> Warn:
     """The warning that goes with it."""
-    return Warn("below-delta", f"significant, but below delta ({delta:g} %)")
+    return BelowDelta(delta)
 
 
 def shared_warnings(agrees: bool, logs: bool) -> tuple[Warn, ...]:
     """What a look over pairs carries with it: a disagreeing cross-check, figures without logarithms."""
     found: list[Warn] = []
     if not agrees:
-        found.append(Warn("cross-check", "a paired t interval disagrees: the differences are skewed or hold outliers"))
+        found.append(CrossCheck())
     if not logs:
-        found.append(Warn("zeros", "figures of 0 or less: percentages are relative to the mean level"))
+        found.append(Zeros())
     return tuple(found)
 
 

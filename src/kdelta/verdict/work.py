@@ -12,14 +12,14 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from kdelta.model import CellResult, Warn
+from kdelta.model import CellResult
 from kdelta.stats import counts, paired
 from kdelta.verdict.counts import seed_pairs
 from kdelta.verdict.pairing import Observation, values_of
+from kdelta.verdict.warnings import BelowDelta, MixedAccounts
 
 INSTRUCTIONS, EXECUTIONS, BYTES = "instructions", "rep_executions", "rep_bytes"
 WORD_BYTES = 8.0
-MIXED = "mixed"
 
 
 def per_word(
@@ -53,12 +53,9 @@ def both_accounts(
     told = replace(result, extra=result.extra | {"effect_rep8_percent": second.effect})
     if _agree(told, second, delta):
         return told
-    text = (
-        f"REP counted once: {result.effect_percent:+.2f} %; counted per 8 bytes moved: {second.effect:+.2f} %; "
-        "work moved into or out of string instructions, so the count of instructions decides nothing"
-    )
-    kept = tuple(warning for warning in told.warnings if warning.code != "below-delta")
-    return replace(told, verdict="inconclusive", p_value=None, warnings=(*kept, Warn(MIXED, text)))
+    mixed = MixedAccounts(result.effect_percent, second.effect)
+    kept = tuple(warning for warning in told.warnings if not isinstance(warning, BelowDelta))
+    return replace(told, verdict="inconclusive", p_value=None, warnings=(*kept, mixed))
 
 
 def _agree(result: CellResult, second: counts.CountLook, delta: float) -> bool:

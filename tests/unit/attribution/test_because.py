@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import math
 
-import counts
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.attribution.because import because_text, cumulative_shares, differences, significant
+from kdelta.attribution.because import cumulative_shares, differences, line, significant
 from kdelta.attribution.profiles import kernel_vector
+from kdelta.model import Because
+from unit.attribution import counts
 
 # access(2) from 6.18 to 7.0, FEASIBILITY.md
 OLD = counts.profile(
@@ -48,7 +49,8 @@ def test_the_other_way_round_a_new_function_names_the_one_that_it_was_split_from
     notes = {d.function: d.note for d in differences(NEW, OLD)}
     assert notes["walk_component"] == "new, split out of link_path_walk"
     assert notes["step_into"] == "new, maybe split out of link_path_walk"
-    assert "step_into and walk_component new (+413)" in because_text(differences(NEW, OLD), 40.0)
+    told = line(differences(NEW, OLD))
+    assert told is not None and (told.new, told.new_delta) == (("step_into", "walk_component"), 413)
 
 
 def test_without_calls_a_function_is_gone_or_new_and_nothing_more() -> None:
@@ -97,28 +99,21 @@ def test_the_differences_add_up_to_the_whole(before: dict[str, int], after: dict
         assert all(share is None for share in shares)
 
 
-def test_equal_profiles_have_no_differences_and_no_text() -> None:
+def test_equal_profiles_have_no_differences_and_no_line() -> None:
     assert differences(OLD, OLD) == ()
-    assert because_text((), -5.0) == ""
+    assert line(()) is None
 
 
 def test_the_line_names_what_is_gone_first_then_what_changed() -> None:
-    assert because_text(differences(OLD, NEW), -33.1, 3) == (
-        "-33 %: step_into and walk_component gone (-413), memset_orig -671"
+    assert line(differences(OLD, NEW), 3) == Because(
+        gone=("step_into", "walk_component"), gone_delta=-413, changed=(("memset_orig", -671),)
     )
 
 
 def test_the_line_names_what_is_new() -> None:
     before = counts.profile({"close": 100})
     after = counts.profile({"close": 104, "path_from_stashed": 101, "call_rcu": 264, "tiny": 1})
-    assert because_text(differences(before, after), 370.0, 9) == "+370 %: call_rcu and path_from_stashed new (+365)"
-
-
-def test_small_effects_and_missing_ones_are_written_plainly() -> None:
-    deltas = differences(counts.profile({"f": 1001}, ops=10), counts.profile({"f": 998}, ops=10))
-    assert because_text(deltas, -0.3) == "-0.3 %: f -0.3"
-    assert because_text(deltas, None) == "f -0.3"
-    assert because_text(deltas, math.nan) == "f -0.3"
+    assert line(differences(before, after), 9) == Because(new=("call_rcu", "path_from_stashed"), new_delta=365)
 
 
 def test_a_function_that_varies_by_more_than_it_changed_explains_nothing() -> None:

@@ -10,13 +10,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import counts
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.attribution.export import collapsed, pprof, speedscope, vectors_json
 from kdelta.model import EXACT_COUNTERS, Profile
+from unit.attribution import counts
 
 LOOKUP = Profile(
     ops=16,

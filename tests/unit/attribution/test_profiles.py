@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import counts
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,6 +15,7 @@ from kdelta.attribution import profiles
 from kdelta.errors import GuestError
 from kdelta.model import Profile
 from kdelta.store import codec
+from unit.attribution import counts
 
 KERNEL = 0xFFFFFFFF81000000
 ONE = (1, 2, 3, 4, 5, 6, 7)

@@ -60,8 +60,11 @@ def stripped_of(data: bytes, folder: Path) -> bytes:
     return (folder / "bare").read_bytes()
 
 
+Pair = tuple[stripped.NamedImage, stripped.NamedImage]
+
+
 @pytest.fixture
-def pair(tmp_path: Path) -> tuple[stripped.NamedImage, stripped.NamedImage]:
+def pair(tmp_path: Path) -> Pair:
     images = []
     for name, text in (("before", BEFORE), ("after", AFTER)):
         data = built(tmp_path, name, text)
@@ -69,14 +72,14 @@ def pair(tmp_path: Path) -> tuple[stripped.NamedImage, stripped.NamedImage]:
     return images[0], images[1]
 
 
-def test_the_symbol_table_is_gone_and_the_names_stand_in(pair, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_the_symbol_table_is_gone_and_the_names_stand_in(pair: Pair, tmp_path: Path) -> None:
     bare = stripped_of(built(tmp_path, "x", BEFORE), tmp_path)
     with pytest.raises(UserError, match="stripped"):
         Image(bare)
     assert {"step", "walk", "_start"} <= set(pair[0].functions)
 
 
-def test_sizes_between_the_names_tell_which_function_grew(pair) -> None:  # type: ignore[no-untyped-def]
+def test_sizes_between_the_names_tell_which_function_grew(pair: Pair) -> None:
     diff = stripped.size_diff(*pair)
     changed = {one.name: one.delta for one in diff.functions}
     assert changed["walk"] != 0
@@ -84,10 +87,10 @@ def test_sizes_between_the_names_tell_which_function_grew(pair) -> None:  # type
     assert "walk" in stripped.sentence(diff)
 
 
-def test_one_function_can_be_read_with_the_names_of_what_it_calls(pair) -> None:  # type: ignore[no-untyped-def]
-    text = code.function_diff(*pair, "walk")
+def test_one_function_can_be_read_with_the_names_of_what_it_calls(pair: Pair) -> None:
+    text = code.function_diff(pair[0], pair[1], "walk")
     assert "step" in text
-    assert code.function_diff(*pair, "step") == ""
+    assert code.function_diff(pair[0], pair[1], "step") == ""
 
 
 def test_an_image_that_none_of_the_names_lies_in_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.attribution import traces
+from kdelta.attribution import tracefs, traces
+from kdelta.attribution.warnings import TraceDropped, TraceFailed, TraceMissed
 from kdelta.errors import GuestError
 from kdelta.guest import protocol
 from kdelta.model import Experiment, plans
@@ -138,7 +139,7 @@ def test_a_full_table_is_a_warning_that_names_its_size() -> None:
     )
     (warning,) = result.warnings
     assert warning.code == "trace-dropped"
-    assert "7 of 10 events found no room in the 128 entries" in warning.text
+    assert isinstance(warning, TraceDropped) and (warning.dropped, warning.hits, warning.size) == (7, 10, 128)
 
 
 def test_a_probe_that_missed_calls_and_a_trigger_that_failed_are_warnings() -> None:
@@ -147,8 +148,9 @@ def test_a_probe_that_missed_calls_and_a_trigger_that_failed_are_warnings() -> N
         _record("@status", "failed - x EBUSY events/a/trigger hist:keys=x\n"),
         DONE,
     )
-    assert [warning.code for warning in result.warnings] == ["trace-missed", "trace-failed"]
-    assert "kd_got missed 2 of 10" in result.warnings[0].text
+    missed, failed = result.warnings
+    assert missed == TraceMissed("kd_got", missed=2, calls=10)
+    assert isinstance(failed, TraceFailed) and (failed.way, failed.error) == ("x", "EBUSY")
 
 
 def test_a_kernel_without_tracefs_is_unsupported_and_a_lost_guest_is_lost() -> None:
@@ -161,11 +163,11 @@ def test_a_kernel_without_tracefs_is_unsupported_and_a_lost_guest_is_lost() -> N
 
 def test_files_are_put_together_from_their_pieces_and_a_missing_one_is_noticed() -> None:
     whole = [_record("f", "one ", 0, 2), _record("f", "two", 1, 2), _record("g", "x")]
-    assert traces.files(whole, 0) == {"f": "one two", "g": "x"}
-    assert traces.files([*whole, _record("g", "y")], 0)["g"] == "y"  # read again
+    assert tracefs.files(whole, 0) == {"f": "one two", "g": "x"}
+    assert tracefs.files([*whole, _record("g", "y")], 0)["g"] == "y"  # read again
     for broken in (whole[:1], whole[1:]):
         with pytest.raises(GuestError, match="trace file f"):
-            traces.files(broken, 0)
+            tracefs.files(broken, 0)
 
 
 def test_a_static_lock_has_its_own_name_and_others_are_joined_by_their_takers() -> None:
@@ -188,7 +190,11 @@ Totals:
 """
     status = "ok hold mutex_lock_to_mutex_unlock\n"
     buckets = text.replace("caller.sym-offset,lock.sym", "caller.sym,ns.log2")
-    records = [_record("events/synthetic/kd_hold/hist", text + buckets), _record("@status", status), DONE]
+    records: list[protocol.Record] = [
+        _record("events/synthetic/kd_hold/hist", text + buckets),
+        _record("@status", status),
+        DONE,
+    ]
     rows = _probe(_made(*records, collector="locks"), "hold").rows
     assert [(row.lock, row.site, row.count, row.most) for row in rows] == [
         ("of one, two", "two", 3, 20),

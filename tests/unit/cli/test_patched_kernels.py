@@ -6,17 +6,13 @@ from __future__ import annotations
 import difflib
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "kernel"))
-
-from test_source import PIPE, TREE
-
 from kdelta.cli.main import run
 from kdelta.kernel import toolchain
+from unit.kernel.test_source import PIPE, TREE
 
 needs_compiler = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"

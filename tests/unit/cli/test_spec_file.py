@@ -12,7 +12,12 @@ from kdelta.cli.main import run
 @pytest.fixture
 def heard(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], compare.Args]]:
     calls: list[tuple[tuple[str, ...], compare.Args]] = []
-    monkeypatch.setattr(compare, "run", lambda kernels, args: calls.append((kernels, args)) or 0)
+
+    def heard(kernels: tuple[str, ...], args: compare.Args) -> int:
+        calls.append((kernels, args))
+        return 0
+
+    monkeypatch.setattr(compare, "run", heard)
     return calls
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from test_bisect import CULPRIT, World, tree
 
 from kdelta.experiment import bisect, runner, templates
-from kdelta.model import BootResult, Case, Kernel, PlannedBoot, Quiet, RunResult, Series, plans
+from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Quiet, RunResult, Series, plans
 from kdelta.spec import workloads
 from kdelta.store.store import Store
+from unit.experiment.test_bisect import CULPRIT, World, tree
 
 __all__ = ["tree"]  # the fixture
 FAST, SLOW = 300.0, 200.0  # MB/s before the culprit and from it on
@@ -32,9 +33,9 @@ class TimedWorld(World):
         self.rng = np.random.default_rng(7)
         monkeypatch.setattr(runner, "boot", lambda job, plan: self.boot(plan, job.kernels[plan.kernel]))
 
-    def execute(self, experiment: object, store: Store, voice: object) -> None:
+    def execute(self, experiment: Experiment, store: Store, _voice: Any) -> None:
         self.searching = False
-        super().execute(experiment, store, voice)  # type: ignore[arg-type]
+        super().execute(experiment, store, _voice)
         self.searching = True
 
     def boot(self, plan: PlannedBoot, kernel: Kernel) -> BootResult:

@@ -6,12 +6,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from verdict_cells import COUNT, TIME, boots, experiment
 
 from kdelta.experiment import follow_up
 from kdelta.model import Annotations, CellResult, plans
 from kdelta.stats.paired import MIN_PAIRS
 from kdelta.verdict import CellData, judge
+from unit.verdict.verdict_cells import COUNT, TIME, boots, experiment
 
 
 def answers(plan: dict[str, object], effect: float, sd: float, n: int) -> tuple[CellResult, ...]:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from store_builders import boot, experiment, run
 
 from kdelta import verdict
 from kdelta.experiment import looks
-from kdelta.model import Experiment
+from kdelta.model import Experiment, OpenCell
 from kdelta.results import answer
 from kdelta.store.store import Store
+from unit.store.store_builders import boot, experiment, run
 
 ASKED = experiment("asked", blocks=16, looks=(8, 16))
 
@@ -41,7 +41,7 @@ def test_a_look_is_stored_with_what_is_open_and_read_back_ever_after(
     (look,) = store.looks("asked")
     assert look.final and look.blocks == 8 and set(look.decided.values()) == {"regressed", "unsupported"}
     assert 0 < look.spent_alpha < 0.05
-    monkeypatch.setattr(verdict, "still_undecided", lambda *_: {0, 1})
+    monkeypatch.setattr(verdict, "open_cells", lambda *_: (OpenCell(0, "default", 0),))
     assert looks.undecided(store, ASKED, 8) == (), "alpha that is spent stays spent"
 
 
@@ -57,5 +57,12 @@ def test_what_the_blocks_up_to_a_look_leave_open_is_booted_on(store: Store) -> N
         for slot in range(2):
             base = 500.0 + 40 * ((block * 7 + slot * 3) % 5)
             store.save_boot("other", boot(block, slot, base=base))
-    assert looks.undecided(store, other, 8) == (0, 1)
+    still = tuple(OpenCell(case, "default", kernel) for case in (0, 1) for kernel in (0, 1))
+    assert looks.undecided(store, other, 8) == still
+    assert looks.undecided(store, other, 8) == still, "the stored look says the same"
     assert not store.looks("other")[0].final
+
+
+def test_a_look_of_before_names_cases_whose_kernels_all_go_on(store: Store) -> None:
+    store.save_look("asked", 16, {}, 0.01, {"open": [1]}, final=False)
+    assert looks.undecided(store, ASKED, 16) == (OpenCell(1, "default", 0), OpenCell(1, "default", 1))

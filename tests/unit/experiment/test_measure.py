@@ -15,7 +15,7 @@ from kdelta.experiment.measure import Measuring
 from kdelta.guest.protocol import Done
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Effort, Experiment, Kernel, Mode, PlannedBoot, plans
-from kdelta.results import leaks
+from kdelta.results.definitions import LEAK_METRICS
 from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import Workload, catalogue
 
@@ -68,7 +68,7 @@ def test_a_run_that_never_ends_is_stopped_in_reasonable_time(known: dict[str, Wo
 def test_a_leak_check_asks_for_lives(known: dict[str, Workload]) -> None:
     experiment = asked(known, "timed", "pipe", plan=plans.Leaks(), effort=Effort(batches=3, batch_ops=100))
     made = measuring(known, experiment)
-    assert made.metrics[0] == leaks.METRICS
+    assert made.metrics[0] == LEAK_METRICS
     assert {"batches=3", "ops=100"} <= set(jobs(made.work(plan()))[0])
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from kdelta.experiment import prepare, survey, templates
 from kdelta.experiment.boot_once import Work
+from kdelta.experiment.runner import Job
 from kdelta.experiment.templates import Asked
 from kdelta.kernel import naming
 from kdelta.kernel.symbols import NoSymbols
@@ -46,7 +47,7 @@ def asked(**more: object) -> Asked:
     return Asked(cases=tuple(parse_case("pipe", catalogue())), **more)  # type: ignore[arg-type]
 
 
-def prepared(store: Store, experiment: Experiment, budget_s: float | None = None) -> prepare.Job:
+def prepared(store: Store, experiment: Experiment, budget_s: float | None = None) -> Job:
     made = templates.created(experiment, 0, lambda: datetime.now(UTC))
     store.create(made)
     return prepare.prepare(made, catalogue(), store, Quiet(), time_budget_s=budget_s)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kdelta.errors import HostError
 from kdelta.experiment import runner, schedule
-from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Quiet, plans
+from kdelta.model import BootResult, Case, Experiment, Kernel, OpenCell, PlannedBoot, Quiet, plans
 
 Place = tuple[int, int]
 
@@ -23,14 +23,17 @@ class Shelf:
 
     def __init__(self, places: Iterable[Place] = ()) -> None:
         self.places = list(places)
+        self.lost: list[Place] = []
 
-    def done(self, _id: str) -> set[Place]:
-        return set(self.places)
+    def kept(self, _id: str) -> set[Place]:
+        return set(self.places) - set(self.lost)
 
     def save_boot(self, _id: str, boot: BootResult) -> None:
         place = (boot.plan.block, boot.plan.slot)
         assert place not in self.places, "a place in the schedule is stored once"
         self.places.append(place)
+        if boot.state == "lost":
+            self.lost.append(place)
 
 
 def kernel(label: str) -> Kernel:
@@ -44,7 +47,13 @@ def experiment(mode: str = "timed", blocks: int = 4, looks: tuple[int, ...] = ()
     )  # fmt: skip
 
 
-def job(asked: Experiment, undecided: Callable[[int], tuple[int, ...]] = lambda _: (0,), **more: Any) -> runner.Job:
+def still(case: int, *kernels: int) -> tuple[OpenCell, ...]:
+    return tuple(OpenCell(case, "default", kernel) for kernel in kernels)
+
+
+def job(
+    asked: Experiment, undecided: Callable[[int], tuple[OpenCell, ...]] = lambda _: still(0, 0, 1), **more: Any
+) -> runner.Job:
     return runner.Job(
         experiment=asked, site=cast(Any, None), work=lambda plan: str(plan), runs=lambda _plan, _raw: (), machine={},
         undecided=undecided, **more,
@@ -59,6 +68,7 @@ class Machine:
         self.now = self.most = 0
         self.state: dict[int, str] = {}
         self.fails_at = -1
+        self.killed: list[Place] = []  # once for every time that the place is in it
         self._lock = threading.Lock()
         self.meet: threading.Barrier | None = None
         monkeypatch.setattr(runner, "boot", self.boot)
@@ -74,6 +84,9 @@ class Machine:
             self.meet.wait(10)
         with self._lock:
             self.now -= 1
+            if (plan.block, plan.slot) in self.killed:
+                self.killed.remove((plan.block, plan.slot))
+                return BootResult(plan=plan, state="lost", why="the machine ended with status -9")
         return BootResult(plan=plan, state=cast(Any, self.state.get(plan.kernel, "ok")), why="why")
 
     def places(self) -> list[Place]:
@@ -111,9 +124,9 @@ def test_the_blocks_between_two_looks_are_one_segment() -> None:
 def test_a_look_boots_on_what_is_open_and_ends_when_nothing_is(machine: Machine, mode: str, workers: int) -> None:
     looked: list[tuple[int, int]] = []
 
-    def undecided(blocks: int) -> tuple[int, ...]:
+    def undecided(blocks: int) -> tuple[OpenCell, ...]:
         looked.append((blocks, len(shelf.places)))
-        return (1,) if blocks == 2 else ()
+        return still(1, 0, 1) if blocks == 2 else ()
 
     shelf = Shelf()
     runner.execute(job(experiment(mode, 8, (2, 4, 8)), undecided, workers=workers), shelf, Quiet())
@@ -123,6 +136,14 @@ def test_a_look_boots_on_what_is_open_and_ends_when_nothing_is(machine: Machine,
     assert max(plan.block for plan in machine.made) == 3
 
 
+def test_a_kernel_that_no_open_cell_compares_is_booted_no_more(machine: Machine) -> None:
+    shelf = Shelf()
+    runner.execute(job(experiment("exact", 8, (5, 8)), lambda _: (*still(0, 0), *still(1, 0))), shelf, Quiet())
+    assert {plan.kernel for plan in machine.made if plan.block >= 5} == {0}
+    assert {plan.cases for plan in machine.made if plan.block >= 5} == {(0, 1)}
+    assert len(shelf.places) == 5 * 2 + 3
+
+
 def test_counts_use_all_workers_and_times_one(machine: Machine) -> None:
     machine.meet = threading.Barrier(3)
     runner.execute(job(experiment("exact", 6), workers=3), Shelf(), Quiet())
@@ -130,6 +151,26 @@ def test_counts_use_all_workers_and_times_one(machine: Machine) -> None:
     machine.meet, machine.most = None, 0
     runner.execute(job(experiment("timed", 6)), Shelf(), Quiet())
     assert machine.most == 1
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_seed_whose_machine_was_killed_is_measured_again_once(machine: Machine, workers: int) -> None:
+    machine.killed = [(1, 0), (3, 1), (3, 1)]
+    shelf = Shelf()
+    runner.execute(job(experiment("exact", 5), workers=workers), shelf, Quiet())
+    assert sorted(shelf.places) == sorted(planned(experiment("exact", 5)))
+    assert (machine.places().count((1, 0)), machine.places().count((3, 1))) == (2, 2)
+    assert shelf.lost == [(3, 1)], "and is stored as what it is when that was lost too"
+
+
+def test_a_lost_boot_of_a_timed_block_waits_for_a_resume(machine: Machine) -> None:
+    machine.killed = [(1, 0)]
+    shelf = Shelf()
+    runner.execute(job(experiment("timed")), shelf, Quiet())
+    assert shelf.lost == [(1, 0)] and machine.places().count((1, 0)) == 1
+    shelf.places.remove((1, 0))  # as the store replaces it
+    runner.execute(job(experiment("timed")), shelf, Quiet())
+    assert machine.places().count((1, 0)) == 2
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -9,14 +9,14 @@ from kdelta.cli import _patching
 from kdelta.errors import UserError
 from kdelta.experiment import selftests
 from kdelta.guest.ktap import Ended
-from kdelta.guest.protocol import Done, Job, Output, Value
+from kdelta.guest.protocol import Done, Job, Output, Record, Value
 from kdelta.kernel.sources import parse_kernel
 
 PROGRAMS = [("pidfd", "pidfd_test"), ("proc", "read"), ("proc", "self")]
 
 
 def test_records_are_read_by_program() -> None:
-    records = [
+    records: list[Record] = [
         Job(j=0, case="selftest"),
         Output(j=0, text="ok 1 a"),
         Output(j=0, text="ok 2 b"),
@@ -36,7 +36,7 @@ def test_records_are_read_by_program() -> None:
 
 
 def test_a_guest_that_panics_fails_the_programs_that_did_not_end() -> None:
-    records = [Value(j=0, name="exit", v=0.0), Done(j=0, state="ok"), Output(j=1, text="ok 1 begun")]
+    records: list[Record] = [Value(j=0, name="exit", v=0.0), Done(j=0, state="ok"), Output(j=1, text="ok 1 begun")]
     found = selftests.read(records, PROGRAMS, "the guest panicked: Kernel panic")
     assert found["pidfd:pidfd_test"].result == "ok"
     assert {found[name].why for name in ("proc:read", "proc:self")} == {"the guest panicked: Kernel panic"}

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from kdelta.errors import UserError
 from kdelta.experiment import runner
 from kdelta.model import Annotations, BootResult, Case, Experiment, Kernel, PlannedBoot, Quiet, RunResult, Series, plans
 from kdelta.results import answer
+from kdelta.results.warnings import TakenOver
 from kdelta.store.store import Store
 
 
@@ -87,7 +87,7 @@ def test_a_version_added_later_is_the_only_one_measured(bench: Bench, store: Sto
     assert {b.machine.get("taken_from", "").split(" ")[0] for b in boots if b.kernel != 2} == {"a"}
     assert store.boot("bb", 1, 3).machine["taken_from"] == "a 1.2", "the slot is its own, the origin is named"
     (warning,) = answer.result(store, "bb")[0].warnings
-    assert warning.code == "taken-over" and "9 of 12 boots are taken over from experiment a" in warning.text
+    assert warning == TakenOver(boots=9, of=12, experiment="a")
 
 
 def test_without_reuse_everything_is_measured_anew(bench: Bench) -> None:
@@ -132,14 +132,11 @@ def test_a_timed_version_that_does_not_boot_is_a_gap_and_the_rest_goes_on(bench:
     assert bench.made == [], "resumed, there is nothing left to do"
 
 
-def test_a_growing_experiment_takes_kernels_and_nothing_else(store: Store) -> None:
+def test_a_growing_experiment_takes_kernels_and_annotations(store: Store) -> None:
     first = sweep("a", "p", annotations=Annotations(gate="1"))
     store.create(first)
-    grown = replace(first, kernels=(*first.kernels, kernel("q")), annotations=Annotations(gate="2"))
-    store.extend(grown)
+    store.add_kernel("a", kernel("q"))
+    grown = store.annotate("a", lambda known: replace(known, gate=known.gate + "2"))
+    assert grown == replace(first, kernels=(*first.kernels, kernel("q")), annotations=Annotations(gate="12"))
     assert store.experiment("a") == grown
     assert store.experiments()[0].kernels == ("p", "q") and store.experiments()[0].boots_planned == 6
-    for other in (replace(grown, seed=5), replace(grown, kernels=grown.kernels[:1]), replace(grown, mode="timed")):
-        with pytest.raises(UserError, match="only kernels can be added"):
-            store.extend(other)
-    assert store.experiment("a") == grown

@@ -13,7 +13,9 @@ from kdelta.errors import UserError
 from kdelta.experiment import templates
 from kdelta.experiment.templates import Asked, Stopping
 from kdelta.model import Case, Effort, Experiment, Gap, Kernel, plans
+from kdelta.spec import collectors
 
+LOCKS = (collectors.catalogue()["locks"],)
 KERNEL = Kernel(label="k", spec="k", release="6.12", image_path="/i", image_sha256="ab")
 ASKED = Asked(cases=(Case(workload="pipe", pressure="2x60%"),), effort=Effort(seeds=5), folders=(Path("own"),))
 
@@ -36,8 +38,11 @@ def test_times_look_and_counts_have_seeds() -> None:
     timed = templates.compare(ASKED, (KERNEL, KERNEL), "timed", stop)
     exact = templates.compare(ASKED, (KERNEL, KERNEL), "exact", stop)
     assert (timed.blocks, timed.looks, timed.precision_percent) == (20, (8, 12, 16, 20), 5.0)
-    assert (exact.blocks, exact.looks) == (5, ())
-    assert timed.folders == ("own",)
+    assert (exact.blocks, exact.looks) == (5, (5,)), "seeds are looked at from five on"
+    assert templates.seed_looks(20) == (5, 8, 12, 16, 20)
+    assert templates.seed_looks(9) == (5, 8, 9)
+    assert templates.seed_looks(3) == (), "no verdict can come of it"
+    assert timed.folders == (str(Path("own").resolve()),), "it is found again from anywhere"
 
 
 def test_an_interrupted_gate_is_no_open_one() -> None:
@@ -71,7 +76,9 @@ def test_every_kind_has_its_plan() -> None:
 def test_a_trace_leaves_pressure_out_and_counts_holds_without_sets() -> None:
     traced, held = (templates.trace(ASKED, (KERNEL,), sets, 10) for sets in (("locks",), ()))
     assert (traced.mode, held.mode) == ("timed", "exact")
-    assert traced.cases[0].pressure == "" and traced.blocks == 1 and traced.plan == plans.Trace(sets=("locks",), ops=10)
+    assert traced.cases[0].pressure == "" and traced.blocks == 1
+    assert traced.plan == plans.Trace(sets=("locks",), ops=10, collectors=LOCKS)
+    assert held.plan == plans.Trace(ops=10, collectors=LOCKS), "for the names of the locks"
 
 
 def test_a_sweep_on_the_plan_of_another_has_its_own_versions() -> None:
@@ -95,4 +102,4 @@ def test_an_experiment_is_made_with_an_id_a_seed_and_this_host() -> None:
 
 def test_what_was_asked_can_be_asked_again() -> None:
     made: Experiment = templates.run(ASKED, (KERNEL,), "timed", 1)
-    assert templates.asked_in(made) == ASKED
+    assert templates.asked_in(made) == replace(ASKED, folders=(Path("own").resolve(),))

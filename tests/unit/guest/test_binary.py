@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -140,8 +141,14 @@ def test_a_users_file_costs_its_own_compilation_alone(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     binary.build("x86_64", cache=cache)
-    compiled, compile_one = [], binary._compile
-    monkeypatch.setattr(binary, "_compile", lambda *args: (compiled.append(args[1].source.name), compile_one(*args))[1])
+    compiled: list[str] = []
+    compile_one = binary._compile
+
+    def noted(tools: binary.Toolchain, unit: binary._Unit, target: Path, log: Callable[[str], None]) -> str | None:
+        compiled.append(unit.source.name)
+        return compile_one(tools, unit, target, log)
+
+    monkeypatch.setattr(binary, "_compile", noted)
     binary.build(
         "x86_64", [_folder(tmp_path / "mine", alone__c=OWN.replace("own", "alone"), alone__toml="")], cache=cache
     )

@@ -14,7 +14,8 @@ from kdelta.paths import shipped
 
 def _names(object_file: Path) -> tuple[set[str], set[str]]:
     """(defined, wanted) global names."""
-    defined, wanted = set(), set()
+    defined: set[str] = set()
+    wanted: set[str] = set()
     listing = subprocess.run(["nm", "-g", str(object_file)], capture_output=True, text=True, check=True).stdout
     for line in listing.splitlines():
         *_, kind, name = line.split()
@@ -33,8 +34,8 @@ def _calls(sources: list[Path], folder: Path) -> dict[str, set[str]]:
     return {source: {home[name] for name in wanted if name in home} for source, (_, wanted) in names.items()}
 
 
-@pytest.mark.parametrize("part", ["guest", "plugin"])
-def test_no_file_calls_one_that_calls_it(part: str, tmp_path: Path) -> None:
-    calls = _calls(sorted(shipped(part).glob("*.c")), tmp_path)
+@pytest.mark.parametrize("tree", [shipped("guest"), shipped("plugin")], ids=["guest", "plugin"])
+def test_no_file_calls_one_that_calls_it(tree: Path, tmp_path: Path) -> None:
+    calls = _calls(sorted(tree.glob("*.c")), tmp_path)
     assert sum(map(len, calls.values())) > 10
     TopologicalSorter(calls).prepare()  # raises CycleError

@@ -68,7 +68,16 @@ def run(program: Path, folder: Path, cases: list[Case], mode: Mode = "timed") ->
     efforts = dict.fromkeys(ops, SHORT)
     (folder / "jobs").write_text(case_jobs(dict(enumerate(cases)), mode=mode, efforts=efforts, exact_ops=ops).text())
     with (folder / "stream").open("wb") as file:
-        argv = [program, "--native", "--jobs", folder / "jobs", "--data", folder, "--fd", str(file.fileno())]
+        argv: list[str | Path] = [
+            program,
+            "--native",
+            "--jobs",
+            folder / "jobs",
+            "--data",
+            folder,
+            "--fd",
+            str(file.fileno()),
+        ]
         subprocess.run(argv, pass_fds=[file.fileno()], check=True, timeout=300)
     stream = protocol.parse((folder / "stream").read_bytes())
     assert (stream.state, stream.noise) == ("ok", ())

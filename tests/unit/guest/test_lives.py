@@ -16,7 +16,7 @@ from kdelta.guest.metrics import timed_runs
 from kdelta.guest.protocol import parse
 from kdelta.model import Effort, Metric, RunResult
 from kdelta.paths import shipped
-from kdelta.results import leaks
+from kdelta.results import definitions, leaks
 from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import Workload, catalogue
 
@@ -54,7 +54,7 @@ def run(program: Path, tmp_path: Path) -> Run:
         assert (stream.state, stream.noise) == ("ok", ())
         metrics: dict[int, tuple[Metric, ...]] = {i: known[cases[i].workload].metrics for i in indexes}
         if effort.batches:
-            metrics = dict.fromkeys(indexes, leaks.METRICS)
+            metrics = dict.fromkeys(indexes, definitions.LEAK_METRICS)
         runs = timed_runs(stream.records, list(indexes), metrics, ("ok", ""))
         return {case.name: result for case, result in zip(cases, runs, strict=True)}
 

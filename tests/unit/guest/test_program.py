@@ -33,7 +33,14 @@ def run(guest_cache: Path, folder: Path, program: Program, mode: Mode = "timed")
     (data := folder / "data").mkdir()
     (data / packing.SPEC).symlink_to(packing.of_case(case).spec)
     with (folder / "stream").open("wb") as file:
-        argv = [binary.build("x86_64", cache=guest_cache), "--native", "--jobs", folder / "jobs", "--data", data]
+        argv: list[str | Path] = [
+            binary.build("x86_64", cache=guest_cache),
+            "--native",
+            "--jobs",
+            folder / "jobs",
+            "--data",
+            data,
+        ]
         subprocess.run([*argv, "--fd", str(file.fileno())], pass_fds=[file.fileno()], check=True, timeout=60)
     records = protocol.parse((folder / "stream").read_bytes()).records
     (done,) = (r for r in records if isinstance(r, protocol.Done))

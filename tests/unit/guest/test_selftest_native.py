@@ -43,7 +43,8 @@ def run(program: Path, folder: Path, *names: str, limit_ms: int = 20_000) -> dic
         lines.append(f"job {number} selftest limit_ms={limit_ms} program={path}")
     (folder / "jobs").write_text("\n".join([*lines, "end", ""]))
     with (folder / "stream").open("wb") as stream:
-        argv = [program, "--native", "--jobs", folder / "jobs", "--data", folder, "--fd", str(stream.fileno())]
+        argv: list[str | Path] = [program, "--native", "--jobs", folder / "jobs", "--data", folder]
+        argv += ["--fd", str(stream.fileno())]
         subprocess.run(argv, pass_fds=[stream.fileno()], check=True, timeout=120)
     parsed = protocol.parse((folder / "stream").read_bytes())
     assert parsed.state == "ok", parsed.why

@@ -84,7 +84,15 @@ def run(known: dict[str, Workload], tmp_path: Path) -> Run:
         ).text()
         (tmp_path / "jobs").write_text(text)
         with (tmp_path / "stream").open("wb") as file:
-            argv = [*wrapper, program, "--native", "--jobs", tmp_path / "jobs", "--data", GUEST / "data"]
+            argv: list[str | Path] = [
+                *wrapper,
+                program,
+                "--native",
+                "--jobs",
+                tmp_path / "jobs",
+                "--data",
+                GUEST / "data",
+            ]
             subprocess.run([*argv, "--fd", str(file.fileno())], pass_fds=[file.fileno()], check=True, timeout=300)
         stream = parse((tmp_path / "stream").read_bytes())
         assert (stream.state, stream.noise) == ("ok", ())
@@ -195,7 +203,7 @@ def test_a_tree_that_differs_from_the_data_fails_the_case(
     text = case_jobs({0: case}, mode="timed", efforts={0: SHORT}, exact_ops={0: 1}).text()
     (tmp_path / "jobs").write_text(text)
     with (tmp_path / "stream").open("wb") as file:
-        argv = [program, "--native", "--jobs", tmp_path / "jobs", "--data", tmp_path / "data"]
+        argv: list[str | Path] = [program, "--native", "--jobs", tmp_path / "jobs", "--data", tmp_path / "data"]
         subprocess.run([*argv, "--fd", str(file.fileno())], pass_fds=[file.fileno()], check=True, timeout=60)
     stream = parse((tmp_path / "stream").read_bytes())
     (result,) = timed_runs(stream.records, [0], {0: known["path_lookup"].metrics}, ("ok", ""))

@@ -8,6 +8,7 @@ import pytest
 from kdelta.errors import HostError
 from kdelta.kernel import apt, cache, debian, debver
 from kdelta.kernel.apt import Source
+from kdelta.model import Quiet
 
 DEB822 = """\
 # the archive
@@ -47,7 +48,7 @@ Signed-By:
 MAIN = Source(uri="http://m.test/debian", suites=("trixie",), components=("main",))
 
 
-class Steps:
+class Steps(Quiet):
     """Collects what a Progress is told."""
 
     def __init__(self) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import synthetic
 
 from kdelta.kernel import calls, symbols
 from kdelta.model import Arch, Kernel
+from unit.kernel import synthetic
 
 CODE = synthetic.TEXT + 0x4000  # where the made-up image holds 16 KiB of nops
 OFFSET = 0x5000  # the same place in the file

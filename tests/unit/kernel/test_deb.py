@@ -5,12 +5,12 @@ import tarfile
 from pathlib import Path
 
 import pytest
-import synthetic
 
 from kdelta.errors import UserError
-from kdelta.kernel import deb
+from kdelta.kernel import deb, package
 from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel
+from unit.kernel import synthetic
 
 pytestmark = pytest.mark.skipif(not synthetic.dpkg_works(), reason="dpkg-deb is not installed")
 CONFIG = b"#\n# Linux/x86 6.12.117 Kernel Configuration\n#\nCONFIG_PVH=y\n# CONFIG_ANON_VMA_NAME is not set\n"
@@ -53,13 +53,13 @@ def test_links_are_not_followed(tmp_path: Path, kind: bytes) -> None:
 
 
 def test_an_implausibly_large_member_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deb, "_IMAGE_LIMIT_BYTES", 100)
+    monkeypatch.setitem(package._LIMIT_BYTES, "image", 100)
     with pytest.raises(UserError, match="plausible"):
         deb.read_kernel(synthetic.package(tmp_path / "a.deb", [("./boot/vmlinuz-6.12", b"x" * 101)]))
 
 
 def test_a_package_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deb, "_TOTAL_LIMIT_BYTES", 1000)
+    monkeypatch.setattr(package, "_TOTAL_LIMIT_BYTES", 1000)
     with pytest.raises(UserError, match="unpacks to more"):
         deb.read_kernel(
             synthetic.package(tmp_path / "a.deb", [("./usr/share/a", b"x" * 900), ("./usr/share/b", b"x" * 900)])

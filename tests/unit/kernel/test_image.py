@@ -10,11 +10,11 @@ import zlib
 
 import lz4.block
 import pytest
-import synthetic
 import zstandard
 
 from kdelta.errors import UserError
 from kdelta.kernel import image
+from unit.kernel import synthetic
 
 
 def _repacked(payload: bytes, plain: bytes) -> bytes:

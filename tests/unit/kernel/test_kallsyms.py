@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import synthetic
 
 from kdelta.kernel import elf, kallsyms, memory
+from unit.kernel import synthetic
 
 
 def read(data: bytes) -> list[kallsyms.Symbols]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import UserError
+from kdelta.kernel.diff import parse
 from kdelta.kernel.mail import MAX_BYTES, steps
 
 DATA = Path(__file__).parents[2] / "data" / "mail"
@@ -129,3 +130,69 @@ def test_a_huge_file_is_refused() -> None:
 def test_a_line_that_an_mbox_had_to_escape_is_restored() -> None:
     body = DIFF.replace(" three\n", " three\n").replace("+\tnew = é;", "+new\n>From here")
     assert "\nFrom here" in body_of(message("[PATCH] a", body))
+
+
+@pytest.mark.parametrize(
+    "charset", ["no-such-set", "idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "rot13", "hex",
+                "base64", "zip", "utf-16", "utf-32", "utf-8\0", "\xff", "mbcs", "=?x?q??=", "utf-7", "x" * 5000],
+)  # fmt: skip
+@pytest.mark.parametrize("encoding", ["8bit", "base64", "quoted-printable", "uuencode", "nonsense"])
+def test_an_unknown_or_lying_character_set_changes_nothing_and_raises_nothing(charset: str, encoding: str) -> None:
+    headers = f'MIME-Version: 1.0\nContent-Type: text/plain; charset="{charset}"\n'
+    headers += f"Content-Transfer-Encoding: {encoding}\n"
+    body = DIFF.encode()
+    if encoding == "base64":
+        body = base64.encodebytes(body)
+    elif encoding == "quoted-printable":
+        body = quopri.encodestring(body)
+    data = b"From: a@b.c\nSubject: [PATCH] a\n" + headers.encode() + b"\n" + body
+    (mail,) = steps(data, "p")
+    text = "\n".join(mail.lines)
+    if not charset.startswith("utf-7"):  # in which the bytes of an e with accent mean nothing
+        assert text[text.index("diff --git") :].rstrip("\n") + "\n" == DIFF
+
+
+@pytest.mark.parametrize("name", ["=?no-such?q?x?=", "=?idna?b?!!!?=", "=?utf-8?b?%%?=", "=?\0?q?=ff?=", "[" * 100_000])
+def test_a_subject_in_an_unknown_character_set_raises_nothing(name: str) -> None:
+    (mail,) = steps(message(f"{name} [PATCH] a", DIFF), "p")
+    assert mail.lines
+
+
+def test_a_content_type_in_a_wrong_encoding_of_its_own_raises_nothing() -> None:
+    headers = (
+        "MIME-Version: 1.0\nContent-Type: text/plain; charset*=no-such''%FF%00; format*0*=utf-8''flow; format*1=ed\n"
+    )
+    assert "+\tnew = é;" in body_of(message("[PATCH] a", DIFF, headers))
+
+
+def test_parts_in_parts_without_end_are_refused_or_read() -> None:
+    depth = 3000
+    data = b"From: a@b.c\nSubject: x\n" + b"".join(
+        b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n' % (i, i) for i in range(depth)
+    )
+    try:
+        steps(data + b"Content-Type: text/plain\n\n" + DIFF.encode(), "p")
+    except UserError as error:
+        assert "\n" not in str(error)
+
+
+def test_an_equals_sign_that_is_meant_is_no_escape() -> None:
+    meant = DIFF.replace("new = é;", "ccflags-y += -DMODEL=3D -DX=20")
+    assert body_of(message("[PATCH] a", meant)) == meant
+    alone = DIFF.replace("new = é;", "MODEL=3D")
+    assert body_of(message("[PATCH] a", alone)) == alone
+
+
+def test_what_takes_the_square_of_its_length_is_not_begun() -> None:
+    with pytest.raises(UserError, match="Content-Type longer"):
+        steps(b"From: a\nContent-Type: text/plain; " + b"a*0=x; " * 200_000 + b"\n\n" + DIFF.encode(), "p")
+    flowed = "Content-Type: text/plain; format=flowed\n"
+    (mail,) = steps(message("[PATCH] a", "a \n" * 300_000 + "\n" + DIFF, flowed), "p")
+    assert "+\tnew = é;" in mail.lines
+
+
+def test_a_path_without_end_is_not_printed_whole() -> None:
+    (mail,) = steps(("diff --git a/x b/y\nrename from " + "a/" * 100_000 + "\n" + DIFF).encode(), "p")
+    with pytest.raises(UserError) as error:
+        parse(mail)
+    assert len(str(error.value)) < 1000

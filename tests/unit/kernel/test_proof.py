@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import synthetic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdelta.kernel import symbols
+from unit.kernel import synthetic
 
 ROWS = synthetic.symbols()
 TRUE = {(address, name) for address, _, name in ROWS}

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import synthetic
 
 from kdelta.errors import UserError
 from kdelta.kernel import debian, debver, kconfig, resolve
@@ -15,6 +14,7 @@ from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.sources._source import short
 from kdelta.kernel.sources.running import resolve_running
 from kdelta.model import Kernel
+from unit.kernel import synthetic
 
 CONFIG = "#\n# Linux/x86 6.12.117 Kernel Configuration\n#\nCONFIG_PVH=y\nCONFIG_HZ=250\n"
 

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Iterator
+import re
+import shutil
+import tarfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import synthetic
+import zstandard
 
 from kdelta.errors import UserError
 from kdelta.kernel import build, cache, debian, origin, resolve, sources, worktree
@@ -16,6 +20,7 @@ from kdelta.kernel.partial import resolve_each
 from kdelta.kernel.sources import parse_kernel
 from kdelta.model.progress import Quiet
 from kdelta.spec.kernels import MAX_CHARS
+from unit.kernel import synthetic
 
 FOURTH = '''
 """A distribution that kdelta does not know."""
@@ -81,10 +86,33 @@ def test_a_fourth_distribution_is_one_file() -> None:
         resolve.resolve(parse_kernel("arch:6.1..6.3"))
 
 
+@pytest.mark.skipif(shutil.which("zstd") is None, reason="zstd is not installed")
+def test_the_source_of_the_how_to_works_as_it_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    how_to = Path(__file__).parents[3] / "docs" / "how-to" / "add-a-kernel-source.md"
+    (block,) = re.findall(r"```python\n(.*?)```", how_to.read_text(), re.DOTALL)
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "pacman.py").write_text(block)
+    monkeypatch.setattr(sources, "__path__", [*sources.__path__, str(tmp_path / "more")])
+    sources.all_sources.cache_clear()
+    image, held = synthetic.bzimage(), io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w") as tar:
+        info = tarfile.TarInfo("usr/lib/modules/6.17.8-arch1/vmlinuz")
+        info.size = len(image)
+        tar.addfile(info, io.BytesIO(image))
+    (tmp_path / "linux.pkg").write_bytes(zstandard.ZstdCompressor().compress(held.getvalue()))
+    try:
+        kernel = resolve.resolve(parse_kernel(f"pacman:{tmp_path}/linux.pkg"))
+        with pytest.raises(UserError, match="no such file"):
+            resolve.check([parse_kernel(f"pacman:{tmp_path}/missing.pkg")])
+    finally:
+        sources.all_sources.cache_clear()
+    assert Path(kernel.image_path).read_bytes() == image
+
+
 def test_every_source_says_how_it_is_written_and_what_it_is() -> None:
     for one in sources.all_sources():
         assert one.forms and one.about and one.kinds and one.forms in sources.forms()
-    assert {"", "deb", "debian", "running", "src"} <= {one.prefix for one in sources.all_sources()}
+    assert {"", "deb", "debian", "rpm", "running", "src"} <= {one.prefix for one in sources.all_sources()}
 
 
 @pytest.mark.parametrize(
@@ -180,7 +208,8 @@ def test_inputs_are_looked_at_before_anything_is_fetched_unpacked_or_built(
     ):  # fmt: skip
         monkeypatch.setattr(place, name, refuse)
     specs = [parse_kernel("debian:6.12"), parse_kernel(text.format(tree=tree))]
-    for resolved in (lambda: resolve.resolve_all(specs), lambda: resolve_each(specs, Quiet())):
+    resolvers: list[Callable[[], object]] = [lambda: resolve.resolve_all(specs), lambda: resolve_each(specs, Quiet())]
+    for resolved in resolvers:
         with pytest.raises(UserError, match=why) as error:
             resolved()
         assert "\n" not in str(error.value)

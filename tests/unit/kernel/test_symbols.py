@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import synthetic
 
 from kdelta.kernel import naming, symbols
 from kdelta.kernel.spelling import fold
 from kdelta.model import Kernel
+from unit.kernel import synthetic
 
 
 def _table() -> symbols.SymbolTable:

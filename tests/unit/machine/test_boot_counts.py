@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from counts import HEADER, trailer
 
 from kdelta.attribution import profiles
 from kdelta.machine import boot, process
+from unit.attribution.counts import HEADER, trailer
 
 
 def big_interval(records: int) -> bytes:
@@ -53,7 +53,7 @@ def test_a_guest_that_has_the_plugin_write_without_end_is_stopped(
     monkeypatch.setattr(process, "COUNTS_LIMIT", 1 << 20)
     (tmp_path / "counts").write_bytes(bytes(2 << 20))
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as running:
-        names = {name: tmp_path / name for name in ("stream", "console", "counts")}
-        ended = process.wait(running, **names, limit_s=30.0)
+        stream, console, counts = (tmp_path / name for name in ("stream", "console", "counts"))
+        ended = process.wait(running, stream=stream, console=console, counts=counts, limit_s=30.0)
         running.kill()
     assert ended.flooded and not ended.timed_out

@@ -7,9 +7,8 @@ import math
 
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from report_samples import cell, experiment, functions, kernel
 
-from kdelta.model import CellResult, ExperimentResult, Warn, plans
+from kdelta.model import Because, CellResult, ExperimentResult, Remark, plans
 from kdelta.results.types import (
     CellName,
     CellPoints,
@@ -17,6 +16,7 @@ from kdelta.results.types import (
     Detail,
     Distribution,
     FunctionDiff,
+    LegacyLine,
     LegacyView,
     Point,
     Scaling,
@@ -25,6 +25,7 @@ from kdelta.results.types import (
     SweepPoint,
     SweepStep,
 )
+from unit.report.report_samples import cell, experiment, functions, kernel
 
 NASTY = (
     "<script>alert(1)</script>",
@@ -57,6 +58,22 @@ WORDS = ("improved", "regressed", "same", "inconclusive", None)
 STATES = ("ok", "lost", "panicked", "hung", "unsupported", "failed")
 
 
+PLANS: tuple[plans.Plan, ...] = (plans.Compare(), plans.Sweep(), plans.Run())
+remarks = st.builds(Remark, st.just("code"), texts)
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> Because | None:
+    names = st.lists(texts, max_size=2).map(tuple)
+    return Because(
+        gone=draw(names),
+        gone_delta=draw(st.floats()),
+        new=draw(names),
+        new_delta=draw(st.floats()),
+        changed=((draw(texts), draw(st.floats())),) if draw(st.booleans()) else (),
+    )
+
+
 @st.composite
 def cells(draw: st.DrawFn, labels: list[str]) -> CellResult:
     bounds = draw(st.one_of(st.none(), st.tuples(st.floats(), st.floats())))
@@ -75,9 +92,9 @@ def cells(draw: st.DrawFn, labels: list[str]) -> CellResult:
         verdict=draw(st.sampled_from(WORDS)),
         state=draw(st.sampled_from(STATES)),
         why=draw(texts),
-        because_text=draw(texts),
+        because_line=draw(lines()),
         because=tuple(replace(item, function=draw(texts), note=draw(texts)) for item in functions()[:2]),
-        warnings=(Warn("code", draw(texts)),),
+        warnings=(draw(remarks),),
         extra={draw(texts): draw(st.floats()), "rep_bytes_patched": draw(st.floats()), "tasks": draw(st.floats())},
     )
 
@@ -94,14 +111,20 @@ def sweeps(draw: st.DrawFn, labels: list[str]) -> Sweep:
         effect_percent=draw(st.floats()),
         verdict=draw(st.sampled_from(WORDS)),
         p_value=draw(st.one_of(st.none(), st.floats())),
-        because_text=draw(texts),
+        because_line=draw(lines()),
     )
     return Sweep(
         cell=CellName(case=draw(texts), metric=draw(texts)),
         unit=draw(texts),
         better="higher",
         points=tuple(
-            SweepPoint(kernel=label, value=draw(numbers), state=draw(st.sampled_from(STATES)), why=draw(texts))
+            SweepPoint(
+                kernel=label,
+                value=draw(numbers),
+                state=draw(st.sampled_from(STATES)),
+                why=draw(texts),
+                unseen=draw(st.none() | remarks),
+            )
             for label in versions
         ),
         steps=(step,) if draw(st.booleans()) else (),
@@ -131,7 +154,7 @@ def details(draw: st.DrawFn, labels: list[str]) -> Detail:
                 cell=name, unit="ops/s", lines=(ScalingLine(kernel=labels[1], points=((1, draw(value)), (4, 2.0))),)
             ),
         ),
-        legacy=(LegacyView(name="lkp", lines=(draw(texts), draw(texts))),),
+        legacy=(LegacyView(name="lkp", lines=(LegacyLine(draw(texts)), LegacyLine(draw(texts), (draw(remarks),)))),),
     )
 
 
@@ -142,7 +165,7 @@ def inputs(draw: st.DrawFn) -> tuple[ExperimentResult, Detail]:
     result = ExperimentResult(
         experiment=experiment(
             mode=draw(st.sampled_from(["timed", "exact"])),
-            plan=draw(st.sampled_from([plans.Compare(), plans.Sweep(), plans.Run()])),
+            plan=draw(st.sampled_from(PLANS)),
             kernels=kernels,
             command=draw(texts),
             created_at=draw(texts),
@@ -151,7 +174,7 @@ def inputs(draw: st.DrawFn) -> tuple[ExperimentResult, Detail]:
         ),
         results=tuple(draw(st.lists(cells(labels), max_size=4))),
         boots_faulty=(draw(texts),),
-        warnings=(Warn("w", draw(texts)),),
+        warnings=(draw(remarks),),
         gate=draw(texts),
     )
     return result, draw(details(labels))

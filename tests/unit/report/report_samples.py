@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 
 from kdelta.model import (
+    Because,
     CellResult,
     Experiment,
     ExperimentResult,
@@ -13,7 +14,7 @@ from kdelta.model import (
     Kernel,
     MachineOptions,
     Plan,
-    Warn,
+    Remark,
     plans,
 )
 from kdelta.results.types import (
@@ -23,14 +24,15 @@ from kdelta.results.types import (
     Detail,
     Distribution,
     FunctionDiff,
+    LegacyLine,
     LegacyView,
     Point,
     Scaling,
     ScalingLine,
 )
 
-UNBLOCKED = Warn("drift", "boots became slower over the experiment (0.4 % per block)")
-BISTABLE = Warn("bistable", "boots split into two clusters: 480 ns and 530 ns")
+UNBLOCKED = Remark("drift", "boots became slower over the experiment (0.4 % per block)")
+BISTABLE = Remark("bistable", "boots split into two clusters: 480 ns and 530 ns")
 
 
 def kernel(label: str, release: str = "", cmdline: str = "") -> Kernel:
@@ -189,7 +191,11 @@ def timed() -> tuple[ExperimentResult, Detail]:
                 ),
             ),
         ),
-        legacy=(LegacyView(name="kbest", lines=("case         6.12    7.0", "pidfd_open   480.0   341.0")),),
+        legacy=(
+            LegacyView(
+                name="kbest", lines=(LegacyLine("case         6.12    7.0"), LegacyLine("pidfd_open   480.0   341.0"))
+            ),
+        ),
     )
     result = ExperimentResult(
         experiment=experiment("6.12", "7.0", looks=(8, 12, 16, 20)),
@@ -197,7 +203,7 @@ def timed() -> tuple[ExperimentResult, Detail]:
         boots_done=23,
         boots_planned=24,
         boots_faulty=("block 3 slot 1 (7.0): lost, no end record; console lost-3-1.log",),
-        warnings=(Warn("steal", "the host stole CPU time in 2 boots"),),
+        warnings=(Remark("steal", "the host stole CPU time in 2 boots"),),
     )
     return result, detail
 
@@ -230,7 +236,9 @@ def exact() -> tuple[ExperimentResult, Detail]:
             effect_percent=-33.12,
             interval_percent=(-33.12, -33.12),
             verdict="improved",
-            because_text="-270 step_into, -143 walk_component (inlined), -671 memset_orig",
+            because_line=Because(
+                gone=("step_into", "walk_component"), gone_delta=-413, changed=(("memset_orig", -671),)
+            ),
         ),
         cell(
             "pipe",

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import random
 
-from report_samples import cell, exact, experiment, functions, gaps, several, timed
-
-from kdelta.model import ExperimentResult, Warn, plans
+from kdelta.model import Because, ExperimentResult, Remark, plans
 from kdelta.results.types import CellName, CellPoints, Detail, FunctionDiff, Point, Sweep, SweepPoint, SweepStep
+from unit.report.report_samples import cell, exact, experiment, functions, gaps, several, timed
 
 
 def broken_sweep() -> tuple[ExperimentResult, Detail]:
@@ -22,7 +21,7 @@ def broken_sweep() -> tuple[ExperimentResult, Detail]:
         SweepPoint(kernel="6.5", value=None, state="panicked", why="Kernel panic - not syncing: VFS"),
         SweepPoint(kernel="6.6", value=None, state="hung", why="silent for 180 s"),
         SweepPoint(kernel="6.7", value=float("nan")),
-        SweepPoint(kernel="6.8", value=3314.0, why="1 of the 2 seeds that a step needs"),
+        SweepPoint(kernel="6.8", value=3314.0, unseen=Remark("unseen", "1 of the 2 seeds that a step needs")),
         SweepPoint(kernel="6.9", value=3000.0),
     )
     step = SweepStep(last="6.8", first="6.9", baseline=3314.0, patched=3000.0, effect_percent=-9.48, verdict="improved")
@@ -33,7 +32,7 @@ def broken_sweep() -> tuple[ExperimentResult, Detail]:
         results=(),
         boots_done=20,
         boots_planned=24,
-        warnings=(Warn("compiler", "6.9 was built by gcc 14, 6.8 by gcc 13: a step may be the compiler's work"),),
+        warnings=(Remark("compiler", "6.9 was built by gcc 14, 6.8 by gcc 13: a step may be the compiler's work"),),
     ), Detail(sweeps=(Sweep(cell=name, unit=unit, better="lower", points=points, steps=(step,)),))
 
 
@@ -64,7 +63,7 @@ def sweep() -> tuple[ExperimentResult, Detail]:
             patched=4100.0,
             effect_percent=-26.4,
             verdict="improved",
-            because_text="-264 __call_rcu_common",
+            because_line=Because(changed=(("__call_rcu_common", -264),)),
         ),
     )
     name = CellName(case="pidfd_open", metric="instructions")
@@ -121,7 +120,7 @@ def timed_sweep() -> tuple[ExperimentResult, Detail]:
         results=(),
         boots_done=24,
         boots_planned=24,
-        warnings=(Warn("gap", f"6.9 left out: {why}"),),
+        warnings=(Remark("gap", f"6.9 left out: {why}"),),
     ), detail
 
 

@@ -10,11 +10,8 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-import real_benchstat
 from lxml import html
 from msgspec.structs import replace
-from report_samples import cell, exact, experiment, gaps, timed
-from sweep_samples import SAMPLES, broken_sweep, sweep, timed_sweep
 
 from kdelta.errors import UserError
 from kdelta.model import ExperimentResult
@@ -23,6 +20,9 @@ from kdelta.report import html as page
 from kdelta.report.registry import find, formats
 from kdelta.report.view import build
 from kdelta.results.types import CellName, CellPoints, Detail, Point
+from unit.report import real_benchstat
+from unit.report.report_samples import cell, exact, experiment, gaps, timed
+from unit.report.sweep_samples import SAMPLES, broken_sweep, sweep, timed_sweep
 
 NAMES = ["benchfmt", "csv", "html", "json", "junit", "ktap", "mail", "markdown", "terminal"]
 
@@ -177,6 +177,39 @@ def test_the_real_benchstat_reads_it(benchstat: str, tmp_path: Path) -> None:
     path = tmp_path / "boots.bench"
     path.write_text(benchfmt.render(build(*timed())))
     assert re.search(r"Pidfd_open +\d+\.\dn .* -2\d\.\d+% \(p=0\.000 n=12\)", real_benchstat.text(benchstat, path))
+
+
+def counted(**cases: tuple[tuple[float, ...], tuple[float, ...]]) -> str:
+    """An exact comparison as benchfmt: counts of both kernels by case, one a seed."""
+    result, detail = exact()
+    points = tuple(
+        CellPoints(
+            cell=CellName(case=case, metric="instructions"),
+            unit="instructions",
+            better="lower",
+            points=tuple(Point(seed, k, k, value) for k in (0, 1) for seed, value in enumerate(values[k])),
+        )
+        for case, values in cases.items()
+    )
+    return benchfmt.render(build(result, replace(detail, points=points)))
+
+
+MOVING = ((1000.0, 1009.0, 1008.0, 1010.0, 1009.0), (1002.0, 1001.0, 1003.0, 1001.0, 1000.0))
+
+
+def test_only_units_whose_every_count_repeats_are_assumed_exact() -> None:
+    facts = ((1000.0,) * 5, (990.0,) * 5)
+    assert "Unit instructions/op better=lower assume=exact" in counted(getppid=facts).splitlines()
+    assert "Unit instructions/op better=lower" in counted(getppid=facts, pipe=MOVING).splitlines()
+
+
+def test_the_real_benchstat_reads_counts_that_move_with_their_sign(benchstat: str, tmp_path: Path) -> None:
+    path = tmp_path / "boots.bench"
+    path.write_text(counted(pipe=MOVING, getppid=((1000.0,) * 5, (990.0,) * 5)))
+    table = real_benchstat.table(benchstat, path)
+    assert table["Getppid", "instructions/op"].changes == ("-1.00%",)
+    (change,) = table["Pipe", "instructions/op"].changes
+    assert change == "~" or change.startswith("-"), "taken for exact, the first seed's +0.20 % would be the answer"
 
 
 def test_the_real_benchstat_finds_the_medians_of_our_boots(benchstat: str, tmp_path: Path) -> None:

@@ -14,13 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile import NASTY, inputs
 from hypothesis import HealthCheck, given, settings
 from lxml import etree, html
 from msgspec.structs import replace
-from report_samples import exact, gaps, kernel, timed
 from rich.cells import cell_len
-from sweep_samples import SAMPLES, broken_sweep, sweep, timed_sweep
 from tap.parser import Parser
 
 from kdelta.model import ExperimentResult
@@ -29,6 +26,9 @@ from kdelta.report.registry import find, formats
 from kdelta.report.view import Options, View, build
 from kdelta.results.types import Detail, Sweep, SweepPoint
 from kdelta.units import finite
+from unit.report.hostile import NASTY, inputs
+from unit.report.report_samples import exact, gaps, kernel, timed
+from unit.report.sweep_samples import SAMPLES, broken_sweep, sweep, timed_sweep
 
 XSD = etree.XMLSchema(etree.parse(str(Path(__file__).parents[2] / "data" / "junit" / "junit.xsd")))
 _TAGS = """html head meta link title style body a header main p strong h1 h2 h3 div table caption thead tbody tr th td
@@ -76,7 +76,7 @@ def version_word(sweep: Sweep, point: SweepPoint, kernels: set[str]) -> str:
     steps = {step.first: step.verdict or "descriptive" for step in sweep.steps}
     if point not in figures:
         return point.state.replace("ok", "failed") if point.kernel in kernels else "unsupported"
-    level = "descriptive" if point.why and point is not figures[0] else "same"
+    level = "descriptive" if point.unseen and point is not figures[0] else "same"
     return steps.get(point.kernel, level)
 
 

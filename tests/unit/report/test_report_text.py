@@ -7,13 +7,13 @@ import shlex
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_samples import kernel
 from rich.cells import cell_len
 
 from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.scrub import TEXT_LIMIT, Scrubber, clean
 from kdelta.report.text import wrap, wrap_command
 from kdelta.results.types import CellName
+from unit.report.report_samples import kernel
 
 
 @settings(derandomize=True, deadline=None)

@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from msgspec.structs import replace
-from report_samples import cell, exact, experiment, gaps, several, timed
-from sweep_samples import sweep
 
-from kdelta.model import ExperimentResult, Warn, plans
+from kdelta.model import ExperimentResult, Remark, plans
 from kdelta.report.terminal import render
 from kdelta.report.view import Options, View, build
+from unit.report.report_samples import cell, exact, experiment, gaps, several, timed
+from unit.report.sweep_samples import sweep
 
 
-def only(**fields: object) -> View:
+def only(**fields: Any) -> View:
     result = ExperimentResult(experiment=experiment("6.12", "7.0"), results=(cell("pipe", **fields),))
     return build(result)
 
@@ -43,9 +44,9 @@ def test_a_case_without_a_primary_metric_shows_what_it_has() -> None:
 def test_inconclusive_says_what_it_could_have_seen_and_what_would_decide() -> None:
     view = only(verdict="inconclusive", detectable_percent=3.1, boots_needed=6)
     sentence = next(iter(view.cells()))[2].sentence
-    assert sentence == "inconclusive: the data could have seen 3.10 %; 6 fresh boots per kernel would decide"
+    assert sentence == "inconclusive: minimum detectable effect 3.10 %; 6 fresh boots per kernel would decide"
     unknown = next(iter(only(verdict="inconclusive").cells()))[2].sentence
-    assert "not known" in unknown
+    assert "unknown" in unknown
 
 
 def test_a_state_is_a_word_and_never_a_number() -> None:
@@ -88,8 +89,8 @@ def test_a_sweep_shows_versions_and_steps_instead_of_a_wide_table() -> None:
 
 
 def test_one_kernel_alone_has_figures_and_no_verdict() -> None:
-    fields = {"patched": None, "effect_percent": None, "interval_percent": None, "verdict": None}
-    lonely = cell("pipe", patched_label="", warnings=(Warn("few", "few boots"),), **fields)
+    fields: dict[str, Any] = {"patched": None, "effect_percent": None, "interval_percent": None, "verdict": None}
+    lonely = cell("pipe", patched_label="", warnings=(Remark("few", "few boots"),), **fields)
     text = render(build(ExperimentResult(experiment=experiment("6.12", plan=plans.Run()), results=(lonely,))))
     assert "489.0 ns" in text
     assert "[1] few boots" in text

@@ -16,7 +16,9 @@ from kdelta.model import Annotations, Case, Experiment, Gap, Kernel, Metric, Mod
 from kdelta.results.sweep import sweeps
 from kdelta.results.types import Sweep
 from kdelta.results.versions import Version, gaps_in
+from kdelta.results.warnings import StepDetectable, StepUnseen
 from kdelta.verdict import CellData, Observation
+from kdelta.verdict.warnings import TooFewSeeds
 
 INSTRUCTIONS = Metric(name="instructions", unit="instructions/op", better="lower", primary=True)
 LOADS = Metric(name="loads", unit="loads/op", better="lower")
@@ -62,7 +64,7 @@ def sweep(
 
 
 def profile(**functions: int) -> Profile:
-    vectors = {name: (count, 0, 0, 0, 0, 0, 0) for name, count in functions.items()}
+    vectors: dict[str, tuple[int, ...]] = {name: (count, 0, 0, 0, 0, 0, 0) for name, count in functions.items()}
     return Profile(ops=1, functions=vectors, total=(sum(functions.values()), 0, 0, 0, 0, 0, 0))
 
 
@@ -104,14 +106,14 @@ def test_a_version_that_has_not_run_yet_is_a_gap() -> None:
 
 def test_four_seeds_make_no_step_and_the_version_after_says_so() -> None:
     found = sweep([[100.0] * 5, [200.0] * 4, [200.0] * 5, [200.0] * 5])
-    why = "4 of the 5 seeds that any verdict needs: descriptive only"
-    assert (found.steps, [point.why for point in found.points]) == ((), ["", why, why, ""])
+    few = TooFewSeeds(4, 5)
+    assert (found.steps, [point.unseen for point in found.points]) == ((), [None, few, few, None])
 
 
 def test_counts_that_vary_say_what_they_could_have_seen() -> None:
     rng = np.random.default_rng(1)
     found = sweep([np.round(1000 * np.exp(rng.normal(0, 0.05, 8))).tolist() for _ in range(2)])
-    assert found.steps == () and "could be seen" in found.points[1].why
+    assert found.steps == () and isinstance(found.points[1].unseen, StepDetectable)
 
 
 def test_a_step_names_the_functions_of_the_versions_around_it() -> None:
@@ -119,12 +121,12 @@ def test_a_step_names_the_functions_of_the_versions_around_it() -> None:
     found = sweep([[100.0] * 5, "lost", [135.0] * 5], seeds={0: [before], 2: [after]})
     (step,) = found.steps
     assert {d.function: d.delta for d in step.because} == {"pipe_read": 30.0, "new_one": 5.0}
-    assert "pipe_read +30" in step.because_text and "+35 %" in step.because_text
+    assert step.because_line is not None and ("pipe_read", 30.0) in step.because_line.changed
 
 
 def test_a_profile_without_names_explains_nothing() -> None:
     (step,) = sweep([[100.0] * 5, [200.0] * 5], seeds={0: [profile(**{"[user]": 100})], 1: [profile(f=200)]}).steps
-    assert (step.because, step.because_text) == ((), "")
+    assert (step.because, step.because_line) == ((), None)
 
 
 def test_a_step_from_zero_has_no_percentage() -> None:
@@ -156,7 +158,7 @@ def test_times_step_where_the_level_changes_in_spite_of_drift() -> None:
 def test_times_in_fewer_than_eight_blocks_are_points_without_steps() -> None:
     found = sweep(blocks_of([100, 200], 7), metric=RATE, mode="timed")
     assert found.steps == () and all(point.value for point in found.points)
-    assert [point.why for point in found.points] == ["", "7 of the 8 blocks that a step needs"]
+    assert [point.unseen for point in found.points] == [None, StepUnseen(7, 8)]
     assert not any(point.why for point in sweep(blocks_of([100, 200], 8), metric=RATE, mode="timed").points)
 
 

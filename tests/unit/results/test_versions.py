@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kdelta.model import Annotations, Experiment, Gap, Kernel, plans
 from kdelta.results import versions
 from kdelta.results.versions import Version
+from kdelta.results.warnings import CompilerChange, LeftOut
 
 
 def kernel(label: str) -> Kernel:
@@ -46,21 +47,21 @@ def test_places_that_cannot_be_are_the_nearest_that_can() -> None:
 
 
 def test_an_absent_version_stays_behind_its_kernel_when_kernels_are_sorted() -> None:
-    line = [absent("a"), kernel("6.1"), absent("b"), kernel("6.12"), kernel("6.6"), absent("c")]
+    line: list[Version] = [absent("a"), kernel("6.1"), absent("b"), kernel("6.12"), kernel("6.6"), absent("c")]
     assert [one.label for one in versions.oldest_first(line)] == ["a", "6.1", "b", "6.6", "c", "6.12"]
 
 
 def test_absent_versions_are_told_once_per_reason() -> None:
-    line = [kernel("6.1"), absent("6.6"), absent("6.9"), absent("7.0", "apt could not download it")]
-    assert [(w.code, w.text) for w in versions.remarks(experiment(line))] == [
-        ("gap", "6.6, 6.9 left out: does not build: x.c:1: error"),
-        ("gap", "7.0 left out: apt could not download it"),
-    ]
+    line: list[Version] = [kernel("6.1"), absent("6.6"), absent("6.9"), absent("7.0", "apt could not download it")]
+    assert versions.remarks(experiment(line)) == (
+        LeftOut(("6.6", "6.9"), "does not build: x.c:1: error"),
+        LeftOut(("7.0",), "apt could not download it"),
+    )
 
 
 def test_a_change_of_compiler_between_neighbours_is_said() -> None:
     line: list[Version] = [kernel(f"6.{i}") for i in range(4)]
     one = replace(experiment(line), annotations=Annotations(compilers=("gcc 14.2.0", "", "gcc 14.2.0", "gcc 16.2.0")))
     (warning,) = versions.remarks(one)
-    assert warning.text.startswith("6.3 was built by gcc 16.2.0, 6.2 by gcc 14.2.0")
+    assert warning == CompilerChange(last="6.2", last_compiler="gcc 14.2.0", first="6.3", first_compiler="gcc 16.2.0")
     assert versions.remarks(experiment(line)) == ()

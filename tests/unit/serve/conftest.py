@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("httpx2", reason="Starlette's test client needs httpx2")
-from serve_store import filled
 from starlette.testclient import TestClient
 
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
 from kdelta.store.store import Store
+from unit.serve.serve_store import filled
 
 Open = Callable[..., TestClient]
 

@@ -31,8 +31,13 @@ CONSOLE = (
 
 
 def kernel(label: str, **more: Any) -> Kernel:
-    fields = {"label": label, "spec": f"debian:{label}", "release": label, "image_path": "/secret/path/image"}
-    return Kernel(**{**fields, "image_sha256": "ab" * 32, **more})  # type: ignore[arg-type]
+    fields: dict[str, Any] = {
+        "label": label,
+        "spec": f"debian:{label}",
+        "release": label,
+        "image_path": "/secret/path/image",
+    }
+    return Kernel(**{**fields, "image_sha256": "ab" * 32, **more})
 
 
 def experiment(name: str, labels: tuple[str, ...], **more: Any) -> Experiment:
@@ -53,7 +58,7 @@ def boot(block: int, slot: int, cases: int = 1, console: bytes = CONSOLE, cost: 
     """A boot whose kernel costs ``cost`` instructions; if that is 0, 1000, or 900 in slot 1."""
     cost = cost or (900 if slot == 1 else 1000)
     shared, own = cost // 2, cost - cost // 2
-    functions = {
+    functions: dict[str, tuple[int, ...]] = {
         "do_syscall_64": (100 * 16, 0, 0, 0, 0, 0, 0),
         "pidfd_create": (shared * 16, 0, 0, 0, 0, 0, 0),
         f"kernel_{slot}": ((own - 100) * 16, 0, 0, 0, 0, 0, 0),
@@ -93,14 +98,16 @@ def fill_sweep(store: Store) -> None:
     """Five versions with and without mitigations: a step at 6.6, 6.9 does not build, 6.12 panics, a step at 7.0."""
     costs: dict[str, tuple[int, ...]] = {"default": (1000, 900, 0, 1200), "off": (800, 800, 0, 700)}
     gap = absent("6.9", "does not build: fs/pipe.c:12: error: 'x' undeclared")
-    versions = [kernel("6.1"), kernel("6.6"), gap, kernel("6.12"), kernel("7.0")]
+    versions: list[Kernel | Gap] = [kernel("6.1"), kernel("6.6"), gap, kernel("6.12"), kernel("7.0")]
     store.create(sweep("sweep", versions, mitigations=tuple(costs), created_at="2026-03-01T10:00:00+00:00"))
     for block in range(5):
         for number, (mitigations, row) in enumerate(costs.items()):
             for index, cost in enumerate(row):
                 slot = number * len(row) + index
                 plan = PlannedBoot(block=block, slot=slot, kernel=index, mitigations=mitigations)  # type: ignore[arg-type]
-                dead = {} if cost else {"state": "panicked", "why": "Kernel panic - not syncing: VFS", "runs": ()}
+                dead: dict[str, Any] = (
+                    {} if cost else {"state": "panicked", "why": "Kernel panic - not syncing: VFS", "runs": ()}
+                )
                 store.save_boot("sweep", boot(block, slot, cost=cost, plan=plan, **dead))
 
 
@@ -131,7 +138,7 @@ def fill(store: Store) -> None:
         store.save_boot("hostile", boot(0, slot, console=bytes(range(256)) * 8))
     store.save_boot("hostile", boot(1, 0, state="panicked", why=HOSTILE, runs=()))
     store.note("hostile", long)
-    versions = [names[0], absent(HOSTILE, HOSTILE), names[1], absent(long, long)]
+    versions: list[Kernel | Gap] = [names[0], absent(HOSTILE, HOSTILE), names[1], absent(long, long)]
     store.create(sweep("hostile-sweep", versions, cases=(case,), command=long, created_at="2026-02-01T10:00:00+00:00"))
     for block in range(2):
         for slot in range(2):

@@ -5,12 +5,12 @@ import json
 
 import pytest
 from lxml import html
-from serve_store import experiment
 from starlette.testclient import TestClient
 
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
 from kdelta.store.store import Store
+from unit.serve.serve_store import experiment
 
 PAGES = [
     "/",

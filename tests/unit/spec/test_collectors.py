@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from kdelta.errors import UserError
-from kdelta.model import Kernel
+from kdelta.model import Arch, Kernel
 from kdelta.spec import collectors
 
 KNOWN = collectors.catalogue()
@@ -34,7 +34,7 @@ def test_every_shipped_set_can_be_read_and_says_what_it_costs() -> None:
 
 @pytest.mark.parametrize("name", sorted(KNOWN))
 @pytest.mark.parametrize("arch", ["x86_64", "arm64"])
-def test_every_line_is_one_that_the_guest_can_follow(name: str, arch: collectors.Arch) -> None:
+def test_every_line_is_one_that_the_guest_can_follow(name: str, arch: Arch) -> None:
     verbs = {"probe", "try", "do", "arm", "disarm", "read", "undo"}
     for line in collectors.lines(KNOWN[name], arch):
         assert line.isascii() and line.isprintable()

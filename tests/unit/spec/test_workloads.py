@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import UserError
-from kdelta.guest import jobs
 from kdelta.model import Effort
 from kdelta.spec.cases import parse_case
 from kdelta.spec.suites import DEFAULT, suites
-from kdelta.spec.workloads import RESERVED, Workload, catalogue, load
+from kdelta.spec.workloads import Workload, catalogue, load
 
 WIS = Path(__file__).parents[2] / "data" / "wis"
 
@@ -178,7 +177,3 @@ def test_an_entry_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(UserError, match=r"mine\.toml"):
         load(path)
-
-
-def test_the_reserved_names_are_those_of_the_job_line() -> None:
-    assert RESERVED == jobs.RESERVED

@@ -30,10 +30,10 @@ def _noise(rng: np.random.Generator, model: str, shape: tuple[int, ...]) -> Floa
     if model == "lognormal":
         return np.asarray(np.log1p(0.01 * np.exp(z)))
     if model == "bad-seeds":
-        return 0.002 * z + 0.08 * (rng.random(shape) < 0.03)
+        return np.asarray(0.002 * z + 0.08 * (rng.random(shape) < 0.03), dtype=np.float64)
     share = 0.5 if "50" in model else 0.2
     jitter = 0.001 * z if model.endswith("jitter") else 0.0
-    return 0.02 * (rng.random(shape) < share) + jitter
+    return np.asarray(0.02 * (rng.random(shape) < share) + jitter, dtype=np.float64)
 
 
 def counts_of(rng: np.random.Generator, model: str, repeats: int, effect: float) -> tuple[Floats, Floats]:

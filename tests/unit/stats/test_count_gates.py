@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulate import band
-from simulate_counts import DELTA, MODELS, CountOutcome, counts_of, experiment_of_five
 
 from kdelta.stats import counts, paired
+from unit.stats.simulate import band
+from unit.stats.simulate_counts import DELTA, MODELS, CountOutcome, counts_of, experiment_of_five
 
 REPEATS = 5000
 DIFFERENT = (paired.LOWER, paired.HIGHER)
@@ -77,8 +77,8 @@ def test_control_three_seeds_and_the_interval_over_all_their_pairings_fail() -> 
         a, b = rng.normal(0, 0.01, 3), rng.normal(0, 0.01, 3)
         low, high = b.min() - a.max(), b.max() - a.min()
         spread = max(np.ptp(a), np.ptp(b))
-        alarms += (low > 0 or high < 0) and abs(np.median(b) - np.median(a)) > spread
-        covered += low <= 0 <= high
+        alarms += bool((low > 0 or high < 0) and abs(np.median(b) - np.median(a)) > spread)
+        covered += bool(low <= 0 <= high)
     assert covered / repeats < 0.945
     of_five = 1 - (1 - alarms / repeats) ** 5
     assert of_five > 0.15

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from simulate import DELTA, MODELS, PLAN_20, PLAN_40, Floats, Outcome, band, boot_noise, boots
 
 from kdelta.stats import multiplicity, paired, sequential, signed_rank
+from unit.stats.simulate import DELTA, MODELS, PLAN_20, PLAN_40, Floats, Outcome, band, boot_noise, boots
 
 REPEATS = 6000
 DIFFERENT = (paired.LOWER, paired.HIGHER)
@@ -73,7 +73,7 @@ def _grid(rng: np.random.Generator, effects: Floats) -> NDArray[np.bool_]:
     for index, n in enumerate(PLAN_20):
         look = paired.look(differences[alive, :n], plan.two_sided[index], plan.one_sided[index], DELTA)
         p[alive], call[alive] = sequential.sequential_p(look.p, PLAN_20, index), look.call
-        kept = (multiplicity.benjamini_hochberg(p) <= 0.05) & np.isin(call, DIFFERENT)
+        kept = (multiplicity.benjamini_hochberg(p.tolist()) <= 0.05) & np.isin(call, DIFFERENT)
         alive = np.flatnonzero(~kept & (call != paired.SAME))
     return kept
 

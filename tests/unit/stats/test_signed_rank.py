@@ -4,6 +4,7 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +18,12 @@ GOLDEN = json.loads((Path(__file__).parent / "data" / "wilcox.json").read_text()
 
 
 @pytest.mark.parametrize("row", GOLDEN, ids=[f"{row['name']}-{row['level']:.4f}" for row in GOLDEN])
-def test_estimate_interval_and_p_equal_those_of_r(row: dict[str, object]) -> None:
+def test_estimate_interval_and_p_equal_those_of_r(row: dict[str, Any]) -> None:
     d = np.array(row["differences"])
     averages = signed_rank.walsh(d)
-    low, high = signed_rank.bounds(averages, d.size, float(row["level"]) / 2)  # type: ignore[arg-type]
+    low, high = signed_rank.bounds(averages, d.size, float(row["level"]) / 2)
     assert float(signed_rank.estimate(averages)) == pytest.approx(row["estimate"], rel=1e-12)
-    assert (float(low), float(high)) == pytest.approx(tuple(row["interval"]), rel=1e-12)  # type: ignore[arg-type]
+    assert (float(low), float(high)) == pytest.approx(tuple(row["interval"]), rel=1e-12)
     assert float(signed_rank.p_value(averages, d.size)) == pytest.approx(row["p"], rel=1e-9)
 
 
@@ -35,7 +36,7 @@ def test_p_equals_that_of_scipy(n: int) -> None:
         assert ours == pytest.approx(stats.wilcoxon(d, method="exact").pvalue, rel=1e-9)
         for way in ("two-sided", "greater", "less"):
             expected = stats.wilcoxon(d, method="exact", alternative=way).pvalue
-            assert signed_rank.permutation_p(d, way) == pytest.approx(expected, rel=1e-9)  # type: ignore[arg-type]
+            assert signed_rank.permutation_p(d, way) == pytest.approx(expected, rel=1e-9)
 
 
 def test_permutation_p_of_tied_data_equals_the_count_over_all_sign_changes() -> None:

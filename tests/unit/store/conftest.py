@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
-from store_builders import postgres_binaries, postgres_server
 
 from kdelta.store import tables
 from kdelta.store.store import Store
+from unit.store.store_builders import postgres_binaries, postgres_server
 
 _count = itertools.count()
 

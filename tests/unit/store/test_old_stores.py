@@ -14,7 +14,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-import old_stores
 import pytest
 
 from kdelta.cli.main import run
@@ -22,9 +21,10 @@ from kdelta.errors import HostError
 from kdelta.experiment import runner
 from kdelta.experiment.schedule import blocks
 from kdelta.kernel.sources import parse_kernel
-from kdelta.model import BootResult, PlannedBoot, Quiet, plans
+from kdelta.model import BootResult, OpenCell, PlannedBoot, Quiet, plans
 from kdelta.results import answer
 from kdelta.store.store import Store
+from unit.store import old_stores
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "stores"
 
@@ -147,9 +147,10 @@ def test_an_unfinished_experiment_goes_on_with_the_boots_that_are_missing(
     with Store(old_stores.unpacked(mode, tmp_path)) as store:
         experiment = store.experiment(name)
         before = store.done(name)
+        still = tuple(OpenCell(0, "default", kernel) for kernel in range(len(experiment.kernels)))
         job = runner.Job(
             experiment=experiment, site=cast(Any, None), work=lambda plan: str(plan), runs=lambda _plan, _raw: (),
-            machine={}, undecided=lambda _: (0,),
+            machine={}, undecided=lambda _: still,
         )  # fmt: skip
         runner.execute(job, store, Quiet())
         planned = [plan for block in blocks(experiment) for plan in block]

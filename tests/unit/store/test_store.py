@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 from sqlalchemy import func, select
-from store_builders import VECTOR, boot, experiment, kernel, run
 
 from kdelta.errors import HostError, UserError
 from kdelta.model import Annotations, Case, PlannedBoot, Series, plans
 from kdelta.store import tables
 from kdelta.store.rows import Floor, Look
 from kdelta.store.store import Store
+from unit.store.store_builders import VECTOR, boot, experiment, kernel, run
 
 
 def rows_in(store: Store) -> dict[str, int]:
@@ -90,6 +90,21 @@ def test_figures_that_are_not_numbers_survive(store: Store) -> None:
     store.save_boot("first", boot(runs=(odd,)))
     assert store.boot("first", 0, 0).runs == (odd,)
     assert store.numbers("first", case=0)[0].value is None
+
+
+@pytest.mark.parametrize(("mode", "looks_left"), [("exact", [5]), ("timed", [5, 8])])
+def test_a_lost_boot_is_replaced_when_it_is_made_again(store: Store, mode: str, looks_left: list[int]) -> None:
+    store.create(experiment(mode=mode))
+    store.save_boot("first", boot(5, 0, state="lost", why="the machine ended with status -9", runs=()))
+    store.save_boot("first", boot(5, 1))
+    store.save_look("first", 5, {}, 0.01)
+    store.save_look("first", 8, {}, 0.02, final=True)
+    assert store.done("first") == {(5, 0), (5, 1)} and store.kept("first") == {(5, 1)}
+    store.save_boot("first", boot(5, 0))
+    assert store.kept("first") == {(5, 0), (5, 1)} and store.boot("first", 5, 0).state == "ok"
+    assert [look.blocks for look in store.looks("first")] == looks_left, "counts are looked at anew with all seeds"
+    with pytest.raises(HostError, match="stored already"):
+        store.save_boot("first", boot(5, 0))
 
 
 def test_a_place_in_the_schedule_is_saved_once(store: Store) -> None:

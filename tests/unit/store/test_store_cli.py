@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from store_builders import boot, experiment, kernel
 
 from kdelta.cli.main import run
 from kdelta.model import plans
 from kdelta.store.store import Store
+from unit.store.store_builders import boot, experiment, kernel
 
 
 @pytest.fixture

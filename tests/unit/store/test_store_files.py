@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import event
-from store_builders import boot, experiment
 
 from kdelta.errors import HostError, KdeltaError, UserError
 from kdelta.store.store import Store
+from unit.store.store_builders import boot, experiment
 
 HERE = Path(__file__).parent
 
@@ -154,7 +154,7 @@ def test_a_killed_process_leaves_whole_boots_only(tmp_path: Path) -> None:
         store.create(experiment(blocks=100_000))
     code = """
 import sys
-from store_builders import boot
+from unit.store.store_builders import boot
 from kdelta.store.store import Store
 with Store(sys.argv[1]) as store:
     for block in range(100_000):
@@ -179,7 +179,7 @@ def test_processes_that_make_the_same_store_at_once_all_succeed(tmp_path: Path) 
     url = sqlite_url(tmp_path / "store.sqlite")
     code = """
 import sys
-from store_builders import experiment
+from unit.store.store_builders import experiment
 from kdelta.store.store import Store
 with Store(sys.argv[1]) as store:
     store.create(experiment(sys.argv[2]))

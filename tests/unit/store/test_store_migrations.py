@@ -12,11 +12,11 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import MetaData, insert, select, text
-from store_builders import boot, experiment
 
 from kdelta.errors import HostError
 from kdelta.store import codec, connect, tables
 from kdelta.store.store import Store
+from unit.store.store_builders import boot, experiment
 
 
 def scripts() -> ScriptDirectory:

@@ -12,11 +12,11 @@ from pathlib import Path
 import msgspec
 import pytest
 import zstandard
-from store_builders import boot, experiment
 
 from kdelta.errors import HostError, UserError
 from kdelta.store import transfer
 from kdelta.store.store import Store
+from unit.store.store_builders import boot, experiment
 
 
 @pytest.fixture

@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from verdict_cells import (
+
+from kdelta.model import Metric
+from kdelta.verdict import CellData, gate_holm, judge, open_cells
+from kdelta.verdict.warnings import Withdrawn
+from unit.verdict.verdict_cells import (
     COUNT,
     P99,
     RATE,
@@ -24,9 +28,6 @@ from verdict_cells import (
     noisy,
     one,
 )
-
-from kdelta.model import Metric
-from kdelta.verdict import CellData, gate_holm, judge, still_undecided
 
 
 def test_a_large_effect_is_called_at_the_first_look() -> None:
@@ -112,7 +113,7 @@ def test_a_side_without_figures_is_a_state_never_a_number(state: str, mode: str)
     assert result.state == state and result.verdict is None
     assert result.baseline is None and result.patched is None and result.effect_percent is None
     assert result.why == f"b: {state}: needs CONFIG_ANON_VMA_NAME"
-    assert still_undecided(chosen, data, {}, {"pipe": (TIME,)}) == set()
+    assert open_cells(chosen, data, {}, {"pipe": (TIME,)}) == ()
 
 
 def test_a_tail_with_too_few_samples_is_shown_but_not_judged() -> None:
@@ -178,9 +179,11 @@ def test_decided_cases_need_no_more_blocks() -> None:
         cell(v, k, case=c) for c, e in enumerate((-0.08, 0.0)) for k, v in enumerate(noisy(12, e, sd=0.015, seed=2))
     ]
     chosen = experiment(cases=3)
-    assert still_undecided(chosen, data, {}, {"pipe": (TIME,)}) == {1, 2}
-    assert still_undecided(experiment(cases=2, precision_percent=0.5), data, {}, {"pipe": (TIME,)}) == {0, 1}
-    assert still_undecided(experiment(cases=2, precision_percent=90.0), data, {}, {"pipe": (TIME,)}) == set()
+    assert {cell.case for cell in open_cells(chosen, data, {}, {"pipe": (TIME,)})} == {1, 2}
+    assert {
+        cell.case for cell in open_cells(experiment(cases=2, precision_percent=0.5), data, {}, {"pipe": (TIME,)})
+    } == {0, 1}
+    assert open_cells(experiment(cases=2, precision_percent=90.0), data, {}, {"pipe": (TIME,)}) == ()
 
 
 def test_eight_blocks_decide_one_cell_but_no_grid() -> None:
@@ -191,7 +194,9 @@ def test_eight_blocks_decide_one_cell_but_no_grid() -> None:
     # four certain effects keep each other; one among three others that are not does not pass
     data[2:] = [cell(v, k, case=c) for c in range(1, 4) for k, v in enumerate(noisy(8, 0.0, sd=0.015, seed=c))]
     first = judge(experiment(cases=4), data, {}, {"pipe": (TIME,)})[0]
-    assert first.verdict == "inconclusive" and first.boots_needed and "12 blocks" in first.warnings[-1].text
+    assert first.verdict == "inconclusive" and first.boots_needed
+    withdrawn = first.warnings[-1]
+    assert isinstance(withdrawn, Withdrawn) and withdrawn.blocks == 12
 
 
 def test_a_single_kernel_is_described() -> None:

@@ -15,7 +15,9 @@ from kdelta.model import Kernel
 from kdelta.model.progress import Progress
 from kdelta.spec.kernels import KernelSpec
 
-_DISTRIBUTION = re.compile(r"(\+deb[\d.]+(\+\d+)?)?-(amd64|arm64)$|\+deb[\d.]+(\+\d+)?(?=-)|-(amd64|arm64)(?=-\d+k$)")
+_DISTRIBUTION = re.compile(
+    r"(\+deb[\d.]+(\+\d+)?)?-(amd64|arm64)$|\+deb[\d.]+(\+\d+)?(?=-)|-(amd64|arm64)(?=-\d+k$)|\.(x86_64|aarch64)$"
+)
 
 
 def _nothing(_: KernelSpec) -> None:

@@ -10,6 +10,7 @@ from kdelta.model import CellResult, Word
 from kdelta.results.agreement.common import Measured, Shared
 from kdelta.results.agreement.types import Effect, EffectCall, EffectPair
 from kdelta.units import finite
+from kdelta.verdict.warnings import Zeros
 
 _TURNED: dict[Word, Word] = {"improved": "regressed", "regressed": "improved"}
 
@@ -69,7 +70,7 @@ def _by_key(measured: Measured, kernels: Mapping[int, int], cases: Mapping[int, 
 def _turnable(row: CellResult) -> bool:
     """Whether the effect is a ratio (see verdict: figures of 0 or less have none)."""
     bounds = (row.effect_percent or 0.0, *(row.interval_percent or ()))
-    return min(bounds) > -100.0 and all(warning.code != "zeros" for warning in row.warnings)
+    return min(bounds) > -100.0 and not any(isinstance(warning, Zeros) for warning in row.warnings)
 
 
 def _turn(percent: float) -> float:

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is wrong with a trace, as values; the sentences are made in report/sentences.py."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kdelta.model import Warn
+
+
+class TraceDropped(Warn, frozen=True):
+    """Events that found no room in a table."""
+
+    code: ClassVar[str] = "trace-dropped"
+    probe: str
+    dropped: int
+    hits: int
+    size: int
+    event: str
+    collector: str
+
+
+class TraceMissed(Warn, frozen=True):
+    """Calls that a probe missed."""
+
+    code: ClassVar[str] = "trace-missed"
+    probe: str
+    missed: int
+    calls: int
+
+
+class TraceFailed(Warn, frozen=True):
+    """A step of setting a trace up that the kernel refused half-way."""
+
+    code: ClassVar[str] = "trace-failed"
+    way: str
+    error: str
+    file: str
+    text: str
+
+
+class HoldUnclear(Warn, frozen=True):
+    """Lock holds that began before the last one had ended."""
+
+    code: ClassVar[str] = "hold-unclear"
+    site: str
+    holds: int

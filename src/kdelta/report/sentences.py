@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Warnings and causes as sentences: the only place where they become words. One function for each kind of warning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import singledispatch
+
+from kdelta.attribution import warnings as of_traces
+from kdelta.model import Because, Remark, Warn
+from kdelta.results import warnings as of_results
+from kdelta.stats import warnings as of_data
+from kdelta.units import percent
+from kdelta.verdict import warnings as of_verdicts
+
+_SEED_CAUSES = "allocator order, random numbers or timer ticks"  # what it can be where no profile tells
+_FAULTS_SHOWN = 4
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.0f}" if not abs(value) < 10 or value == round(value) else f"{value:+.1f}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def because(told: Because | None, effect_percent: float | None = None) -> str:
+    """``"-33 %: step_into and walk_component gone (-413), memset_orig -671"``.
+
+    Without an effect the functions alone; empty where no function is told.
+    """
+    if told is None:
+        return ""
+    parts = [f"{_listed(told.gone)} gone ({_signed(told.gone_delta)})"] if told.gone else []
+    parts += [f"{_listed(told.new)} new ({_signed(told.new_delta)})"] if told.new else []
+    text = ", ".join([*parts, *(f"{name} {_signed(delta)}" for name, delta in told.changed)])
+    if effect_percent is None or not math.isfinite(effect_percent):
+        return text
+    return f"{percent(effect_percent, 0 if abs(effect_percent) >= 10 else 1)}: {text}"
+
+
+@singledispatch
+def sentence(warning: Warn) -> str:
+    """One sentence for people.
+
+    Raises:
+        TypeError: a warning that has no sentence here yet.
+    """
+    raise TypeError(f"report/sentences.py has no sentence for {type(warning).__name__}")
+
+
+@sentence.register
+def _(w: Remark) -> str:
+    return w.text
+
+
+# Too little for a verdict
+
+
+@sentence.register
+def _(w: of_data.TooFewBlocks) -> str:
+    return f"a verdict needs {w.needed} complete blocks, only {w.blocks} available"
+
+
+@sentence.register
+def _(w: of_verdicts.SeedsMissing) -> str:
+    if not w.planned:
+        return "no seed was measured on both kernels: no verdict"
+    return f"{w.seeds} of {w.planned} planned seeds were measured: no verdict; kdelta resume measures the rest"
+
+
+@sentence.register
+def _(w: of_verdicts.TooFewSeeds) -> str:
+    return f"a verdict needs {w.needed} seeds, only {w.seeds} available"
+
+
+@sentence.register
+def _(w: of_verdicts.BeforeFirstLook) -> str:
+    return f"{w.blocks} blocks; the first planned look is at {w.first_look}: no verdict yet"
+
+
+@sentence.register
+def _(w: of_verdicts.SeedsVary) -> str:
+    return f"varies across {w.seeds} seeds: no verdict before {w.needed} seeds{' or more' if w.at_least else ''}"
+
+
+@sentence.register
+def _(_: of_data.Unblocked) -> str:
+    return "the kernels share no block: the effect is confounded with drift, no verdict"
+
+
+@sentence.register
+def _(w: of_verdicts.LegacyMetric) -> str:
+    return f"{w.metric} is a legacy view: shown, never judged"
+
+
+@sentence.register
+def _(w: of_verdicts.TailOfFew) -> str:
+    if w.needed is None:
+        return "a maximum estimates nothing: shown, never judged"
+    return f"p{w.percentile:g} needs {w.needed} samples per boot, only {w.samples} available: no verdict"
+
+
+@sentence.register
+def _(w: of_results.StepUnseen) -> str:
+    return f"a step needs {w.needed} blocks, only {w.blocks} available"
+
+
+@sentence.register
+def _(w: of_results.StepDetectable) -> str:
+    return f"minimum detectable step {w.percent:.1f} %"
+
+
+# How the boots were made
+
+
+def _fault(fault: of_verdicts.Fault) -> str:
+    if fault.steal_percent is not None:
+        return f"block {fault.block}: {fault.kernel} lost {fault.steal_percent:.1f} % to steal"
+    if fault.state == "ok":
+        return f"block {fault.block}: no figure"
+    return f"block {fault.block}: {fault.kernel} {fault.state}"
+
+
+@sentence.register
+def _(w: of_verdicts.Dropped) -> str:
+    shown = "; ".join(map(_fault, w.faults[:_FAULTS_SHOWN])) + ("; ..." if w.dropped > _FAULTS_SHOWN else "")
+    return f"{w.dropped} of {w.blocks} blocks dropped: {shown}"
+
+
+@sentence.register
+def _(w: of_data.Drift) -> str:
+    return f"both kernels drifted by {w.percent:+.1f} % over the experiment; blocks cancel it"
+
+
+@sentence.register
+def _(_: of_data.OneOrder) -> str:
+    return "one kernel always booted first: the order was not randomised and may be the effect"
+
+
+@sentence.register
+def _(w: of_data.SlotEffect) -> str:
+    return f"the first boot of a block differs by {w.percent:+.1f} %; balanced order cancels it"
+
+
+@sentence.register
+def _(w: of_data.Steal) -> str:
+    return f"{w.boots} of {w.of} boots lost more than {w.limit_percent:g} % of CPU time to steal"
+
+
+@sentence.register
+def _(w: of_data.Busy) -> str:
+    return f"other load kept {w.cpus:.1f} CPUs of the host busy during the boots: more noise"
+
+
+@sentence.register
+def _(w: of_data.Frequency) -> str:
+    return f"the CPU frequency differed by {w.percent:.1f} % between boots; fix the governor and turbo"
+
+
+@sentence.register
+def _(w: of_data.Temperature) -> str:
+    return f"the host's temperature moved by {w.degrees_c:.0f} degrees C between boots"
+
+
+@sentence.register
+def _(w: of_data.Bistable) -> str:
+    return f"bimodal: two clusters of boots {w.percent:.1f} % apart ({w.boots[0]} and {w.boots[1]} boots)"
+
+
+@sentence.register
+def _(w: of_results.TakenOver) -> str:
+    return (
+        f"{w.boots} of {w.of} boots are taken over from experiment {w.experiment}: the same image, command line, "
+        "cases, seeds, guest program, plugin and QEMU"
+    )
+
+
+# What a verdict carries with it
+
+
+@sentence.register
+def _(w: of_verdicts.BelowDelta) -> str:
+    return f"significant, but below delta ({w.delta_percent:g} %)"
+
+
+@sentence.register
+def _(_: of_verdicts.CrossCheck) -> str:
+    return "a paired t interval disagrees: the differences are skewed or have outliers"
+
+
+@sentence.register
+def _(_: of_verdicts.Zeros) -> str:
+    return "figures of 0 or less: percentages are relative to the mean level"
+
+
+@sentence.register
+def _(w: of_verdicts.FromZero) -> str:
+    return f"the baseline counts 0, so there is no percentage; now {w.patched:g}"
+
+
+@sentence.register
+def _(w: of_verdicts.Withdrawn) -> str:
+    text = f"not significant after Benjamini-Hochberg ({w.cells} cells, adjusted p = {w.adjusted_p:.3f})"
+    return text + (f"; a grid needs {w.blocks} blocks or more" if w.blocks is not None else "")
+
+
+@sentence.register
+def _(w: of_verdicts.MixedAccounts) -> str:
+    return (
+        f"REP counted once: {w.once_percent:+.2f} %; counted per 8 bytes moved: {w.per_word_percent:+.2f} %; "
+        "work moved into or out of string instructions, so the count of instructions decides nothing"
+    )
+
+
+@sentence.register
+def _(w: of_verdicts.Noisy) -> str:
+    size = "from 0" if w.spread_percent is None else f"by {w.spread_percent:.2f} %"
+    causes = ", ".join([*w.functions, *([f"{w.more} more"] if w.more else [])]) or _SEED_CAUSES
+    judged = "" if w.judged is None else f"; judged by the interval over {w.judged} seeds"
+    return f"varies {size} across seeds ({causes}){judged}"
+
+
+@sentence.register
+def _(w: of_results.NoNames) -> str:
+    told = "; ".join(f"{kernel}: no function names: {why}" for kernel, why in w.why)
+    return f"{told or 'no function names'}; totals only"
+
+
+@sentence.register
+def _(w: of_results.ExactLabel) -> str:
+    return w.text
+
+
+@sentence.register
+def _(w: of_results.Pressure) -> str:
+    kernels = (
+        f"{one.kernel}: {one.scanned:.0f} pages scanned, {one.reclaimed:.0f} reclaimed, {one.stalls:.0f} stalls"
+        for one in w.kernels
+    )
+    return "reclaim during a run: " + "; ".join(kernels)
+
+
+# The whole experiment
+
+
+@sentence.register
+def _(w: of_results.Follows) -> str:
+    return f"fresh boots for what experiment {w.experiment} left inconclusive; its own boots are not reused"
+
+
+@sentence.register
+def _(w: of_results.UnknownParameters) -> str:
+    return f"{w.kernel}: Unknown kernel parameters: {w.parameters} (misspelled, or without effect on this kernel)"
+
+
+@sentence.register
+def _(w: of_results.LeftOut) -> str:
+    return f"{', '.join(w.versions)} left out: {w.why}"
+
+
+@sentence.register
+def _(w: of_results.CompilerChange) -> str:
+    return (
+        f"{w.first} was built by {w.first_compiler}, {w.last} by {w.last_compiler}: a step between them may come from "
+        "the compiler"
+    )
+
+
+# Traces
+
+
+@sentence.register
+def _(w: of_traces.TraceDropped) -> str:
+    return (
+        f"{w.probe}: {w.dropped} of {w.hits} events did not fit into the {w.size} entries of {w.event}: "
+        f"raise size= in recipes/collectors/{w.collector}.toml"
+    )
+
+
+@sentence.register
+def _(w: of_traces.TraceMissed) -> str:
+    return f"probe {w.probe} missed {w.missed} of {w.calls} calls: its counts are too low"
+
+
+@sentence.register
+def _(w: of_traces.TraceFailed) -> str:
+    return f"{w.way}: {w.error} at {w.file}: {w.text}: its figures cannot be believed"
+
+
+@sentence.register
+def _(w: of_traces.HoldUnclear) -> str:
+    return f"{w.site}: {w.holds} holds began before the last one had ended, and are not counted"

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a reader must know beside the figures, as values; the sentences are made in report/sentences.py."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import Struct
+
+from kdelta.model import Warn
+
+
+class StepUnseen(Warn, frozen=True):
+    """A step in times could not be seen, whatever its size: too few blocks."""
+
+    code: ClassVar[str] = "step-unseen"
+    blocks: int
+    needed: int
+
+
+class StepDetectable(Warn, frozen=True):
+    """The minimum detectable step of counts that vary."""
+
+    code: ClassVar[str] = "step-detectable"
+    percent: float
+
+
+class TakenOver(Warn, frozen=True):
+    """Boots that were made for another experiment."""
+
+    code: ClassVar[str] = "taken-over"
+    boots: int
+    of: int
+    experiment: str
+
+
+class NoNames(Warn, frozen=True):
+    """Functions without names: (kernel, why) of each side that has none, as far as it is known."""
+
+    code: ClassVar[str] = "no-symbols"
+    why: tuple[tuple[str, str], ...]
+
+
+class ExactLabel(Warn, frozen=True):
+    """What an exact figure of this workload means."""
+
+    code: ClassVar[str] = "exact-label"
+    text: str
+
+
+class Reclaim(Struct, frozen=True):
+    """What memory pressure came to on one kernel, in a run."""
+
+    kernel: str
+    scanned: float
+    reclaimed: float
+    stalls: float
+
+
+class Pressure(Warn, frozen=True):
+    """Reclaim beside a case under memory pressure."""
+
+    code: ClassVar[str] = "pressure"
+    kernels: tuple[Reclaim, ...]
+
+
+class Follows(Warn, frozen=True):
+    """Fresh boots of what another experiment left undecided."""
+
+    code: ClassVar[str] = "follows"
+    experiment: str
+
+
+class UnknownParameters(Warn, frozen=True):
+    """Parameters on a kernel's command line that it does not know."""
+
+    code: ClassVar[str] = "cmdline"
+    kernel: str
+    parameters: str
+
+
+class LeftOut(Warn, frozen=True):
+    """Versions of a sweep that are no kernels, for one reason."""
+
+    code: ClassVar[str] = "gap"
+    versions: tuple[str, ...]
+    why: str
+
+
+class CompilerChange(Warn, frozen=True):
+    """Neighbouring versions that were built by different compilers."""
+
+    code: ClassVar[str] = "compiler"
+    last: str
+    last_compiler: str
+    first: str
+    first_compiler: str

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which cells a look leaves open, and so what is booted until the next one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kdelta.model import CellResult, Experiment, Metric, OpenCell
+from kdelta.verdict.judge import adjacent, judge
+from kdelta.verdict.pairing import CellData
+from kdelta.verdict.warnings import Dropped, LegacyMetric, MixedAccounts, TailOfFew
+
+_HOPELESS = (LegacyMetric, MixedAccounts, TailOfFew)  # on cells that no further boot gives a verdict
+
+
+def open_cells(
+    experiment: Experiment,
+    data: Sequence[CellData],
+    floors: Mapping[str, float],
+    metrics: Mapping[str, tuple[Metric, ...]],
+) -> tuple[OpenCell, ...]:
+    """The cells that need further blocks, in order; arguments as ``judge``'s.
+
+    A case is decided when each of its primary cells has a verdict other than inconclusive, or can have none. With a
+    ``precision_percent`` it is decided when each interval's half-width is below that instead. A case without data is
+    open. Of times all kernels of an open case go on, because a block holds all of them; of counts only those that
+    an open cell compares.
+    """
+    exact = experiment.mode == "exact"
+    rows = (adjacent if exact and experiment.in_steps else judge)(experiment, data, floors, metrics)
+    labels = [kernel.label for kernel in experiment.kernels]
+    found: set[OpenCell] = set()
+    for index, case in enumerate(experiment.cases):
+        known = metrics.get(case.workload, ())
+        names = {m.name for m in known if m.primary} or {m.name for m in known[:1]}
+        identity = (case.name, case.params, case.cgroup)
+        mine = [r for r in rows if (r.case, r.params, r.cgroup) == identity and r.metric in names]
+        undecided = [r for r in mine if not _decided(r, experiment)]
+        if not mine or (undecided and not exact):
+            found |= {OpenCell(index, m, k) for m in experiment.mitigations for k in range(len(labels))}
+            continue
+        sides = [(r.mitigations, label) for r in undecided for label in (r.baseline_label, r.patched_label) if label]
+        found |= {OpenCell(index, mitigations, labels.index(label)) for mitigations, label in sides}
+    return tuple(sorted(found))
+
+
+def _decided(result: CellResult, experiment: Experiment) -> bool:
+    if result.state != "ok" or any(isinstance(warning, _HOPELESS) for warning in result.warnings):
+        return True
+    if experiment.mode == "exact" and any(isinstance(warning, Dropped) for warning in result.warnings):
+        return True  # a seed is missing: it is measured again, or there is no verdict
+    precision = experiment.precision_percent
+    if precision is not None:
+        interval = result.interval_percent
+        return interval is not None and (interval[1] - interval[0]) / 2.0 < precision
+    return result.verdict not in (None, "inconclusive")

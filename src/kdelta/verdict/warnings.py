@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a verdict carries with it, or why there is none, as values; the sentences are made in report/sentences.py."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import Struct
+
+from kdelta.model import Warn
+
+
+class SeedsMissing(Warn, frozen=True):
+    """Seeds of the plan that were not measured on both kernels."""
+
+    code: ClassVar[str] = "descriptive"
+    seeds: int
+    planned: int
+
+
+class TooFewSeeds(Warn, frozen=True):
+    """Fewer seeds than any verdict on counts needs."""
+
+    code: ClassVar[str] = "descriptive"
+    seeds: int
+    needed: int
+
+
+class BeforeFirstLook(Warn, frozen=True):
+    """Blocks are there, but the plan has not looked yet."""
+
+    code: ClassVar[str] = "unfinished"
+    blocks: int
+    first_look: int
+
+
+class SeedsVary(Warn, frozen=True):
+    """Counts vary over too few seeds; ``at_least``: the plan has no look at which they could be judged."""
+
+    code: ClassVar[str] = "unfinished"
+    seeds: int
+    needed: int
+    at_least: bool
+
+
+class LegacyMetric(Warn, frozen=True):
+    """A metric that only repeats another tool's figure."""
+
+    code: ClassVar[str] = "legacy"
+    metric: str
+
+
+class TailOfFew(Warn, frozen=True):
+    """A percentile of too few samples a boot; ``needed`` None: a maximum, which no number of samples settles."""
+
+    code: ClassVar[str] = "tail"
+    percentile: float
+    samples: int
+    needed: int | None
+
+
+class Fault(Struct, frozen=True):
+    """Why a boot takes its block out: its ``state``, no figure (``state`` ok), or percent lost to steal."""
+
+    block: int
+    kernel: str
+    state: str
+    steal_percent: float | None = None
+
+
+class Dropped(Warn, frozen=True):
+    """Blocks that faults took out, with the first few."""
+
+    code: ClassVar[str] = "dropped"
+    dropped: int
+    blocks: int
+    faults: tuple[Fault, ...]
+
+
+class BelowDelta(Warn, frozen=True):
+    """Significant, but small."""
+
+    code: ClassVar[str] = "below-delta"
+    delta_percent: float
+
+
+class CrossCheck(Warn, frozen=True):
+    """A paired t interval disagrees."""
+
+    code: ClassVar[str] = "cross-check"
+
+
+class Zeros(Warn, frozen=True):
+    """Figures of 0 or less have no ratio."""
+
+    code: ClassVar[str] = "zeros"
+
+
+class FromZero(Warn, frozen=True):
+    """The baseline counts 0."""
+
+    code: ClassVar[str] = "from-zero"
+    patched: float
+
+
+class Withdrawn(Warn, frozen=True):
+    """Significant alone, not after the correction for many cells; ``blocks``: what a grid would need."""
+
+    code: ClassVar[str] = "multiplicity"
+    cells: int
+    adjusted_p: float
+    blocks: int | None
+
+
+class MixedAccounts(Warn, frozen=True):
+    """REP counted once and REP counted per 8 bytes disagree."""
+
+    code: ClassVar[str] = "mixed"
+    once_percent: float
+    per_word_percent: float
+
+
+class Noisy(Warn, frozen=True):
+    """Counts vary across seeds, by how much (None: from 0), and in which functions.
+
+    ``judged``: over so many seeds they were judged as times are; None: not yet. ``more``: further functions.
+    """
+
+    code: ClassVar[str] = "noisy"
+    spread_percent: float | None
+    judged: int | None
+    functions: tuple[str, ...] = ()
+    more: int = 0

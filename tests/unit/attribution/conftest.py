@@ -1,9 +1,0 @@
-# SPDX-License-Identifier: GPL-2.0-or-later
-"""The helper module beside the tests, on the path."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is found out around a measurement is kept with it, beside what was known before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kdelta.attribution import images, stripped
+from kdelta.errors import UserError
+from kdelta.experiment import annotate, selftests
+from kdelta.experiment.selftests import Gate
+from kdelta.model import Annotations, Quiet, Remark, plans
+from kdelta.store.store import Store
+from unit.store.store_builders import experiment, kernel
+
+BEFORE = Remark("earlier", "said before")
+
+
+class Heard(Quiet):
+    """Collects the lines worth telling."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
+        yield opened
+
+
+def test_the_gate_is_kept_with_its_notes_and_what_the_tests_printed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = experiment(plan=plans.Compare(selftests=("pidfd",)), annotations=Annotations(notes=(BEFORE,)))
+    store.create(made)
+    gate = Gate(failed="pidfd:x failed on 7.0", notes=("pidfd: 3 skipped",), ktap={"7.0": "KTAP version 1\n"})
+    monkeypatch.setattr(selftests, "gate", lambda *_: gate)
+    heard = Heard()
+    found = annotate.run_gate(store, made, heard).annotations
+    assert heard.notes == ["pidfd: 3 skipped", "pidfd:x failed on 7.0"]
+    assert (found.gate, found.ktap) == (gate.failed, gate.ktap)
+    assert found.notes == (BEFORE, Remark("selftests", "pidfd: 3 skipped"))
+    assert store.experiment(made.id).annotations == found
+
+
+def test_nothing_is_run_that_was_not_asked_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> Gate:
+        raise AssertionError("selftests were run")
+
+    monkeypatch.setattr(selftests, "gate", refuse)
+    made = experiment()
+    assert annotate.run_gate(store, made, Quiet()) is made
+    assert annotate.note_code(store, made, Quiet()) is made, "nor is shipped machine code compared"
+
+
+def built(store: Store, monkeypatch: pytest.MonkeyPatch, in_steps: bool) -> Any:
+    kernels = tuple(kernel(name, spec=f"src:.@{name}") for name in ("a", "b", "c"))
+    made = experiment(kernels=kernels, plan=plans.Sweep() if in_steps else plans.Compare())
+    store.create(made)
+    monkeypatch.setattr(images, "image_of", lambda one: one.label)
+    monkeypatch.setattr(images, "compare", lambda before, after: ((before, after), None))
+    monkeypatch.setattr(stripped, "sentence", lambda pair: f"against {pair[0]}")
+    return made
+
+
+@pytest.mark.parametrize(("in_steps", "neighbour"), [(False, "a"), (True, "b")])
+def test_built_kernels_are_held_against_the_baseline_or_the_step_before(
+    store: Store, monkeypatch: pytest.MonkeyPatch, in_steps: bool, neighbour: str
+) -> None:
+    found = annotate.note_code(store, built(store, monkeypatch, in_steps), Quiet()).annotations
+    assert [note.text for note in found.notes] == ["b: against a", f"c: against {neighbour}"]
+
+
+def test_code_that_cannot_be_compared_is_a_note_and_no_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = built(store, monkeypatch, in_steps=False)
+
+    def stripped_image(*_: object) -> None:
+        raise UserError("b: stripped")
+
+    monkeypatch.setattr(images, "compare", stripped_image)
+    found = annotate.note_code(store, made, Quiet()).annotations
+    assert found.notes == (Remark("machine-code", "machine code was not compared: b: stripped"),)
+    assert replace(store.experiment(made.id), annotations=made.annotations) == made, "nothing else has changed"

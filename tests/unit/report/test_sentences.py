@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Warnings and causes as sentences: every kind has one, and nothing that was found is lost on the way."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import pkgutil
+
+import msgspec
+import pytest
+
+import kdelta
+from kdelta.attribution.warnings import HoldUnclear, TraceDropped
+from kdelta.model import Because, Remark, Warn
+from kdelta.report.sentences import because, sentence
+from kdelta.results.warnings import LeftOut, NoNames, Pressure, Reclaim, UnknownParameters
+from kdelta.stats.warnings import Bistable, Drift, TooFewBlocks
+from kdelta.verdict.warnings import Dropped, Fault, Noisy, SeedsMissing, SeedsVary, TailOfFew, Withdrawn
+
+FAULT = Fault(3, "7.0", "hung")
+TOLD = [
+    (TooFewBlocks(4, 6), "a verdict needs 6 complete blocks, only 4 available"),
+    (Drift(-2.04), "both kernels drifted by -2.0 % over the experiment; blocks cancel it"),
+    (Bistable(7.6, (5, 3)), "bimodal: two clusters of boots 7.6 % apart (5 and 3 boots)"),
+    (SeedsMissing(0, 0), "no seed was measured on both kernels: no verdict"),
+    (SeedsMissing(2, 3), "2 of 3 planned seeds were measured: no verdict; kdelta resume measures the rest"),
+    (SeedsVary(5, 8, at_least=False), "varies across 5 seeds: no verdict before 8 seeds"),
+    (SeedsVary(5, 6, at_least=True), "varies across 5 seeds: no verdict before 6 seeds or more"),
+    (TailOfFew(99.9, 40, 1000), "p99.9 needs 1000 samples per boot, only 40 available: no verdict"),
+    (TailOfFew(100.0, 40, None), "a maximum estimates nothing: shown, never judged"),
+    (Dropped(1, 8, (FAULT,)), "1 of 8 blocks dropped: block 3: 7.0 hung"),
+    (Dropped(1, 8, (Fault(3, "7.0", "ok", 12.34),)), "1 of 8 blocks dropped: block 3: 7.0 lost 12.3 % to steal"),
+    (Dropped(1, 8, (Fault(3, "7.0", "ok"),)), "1 of 8 blocks dropped: block 3: no figure"),
+    (Dropped(6, 8, (FAULT,) * 5), f"6 of 8 blocks dropped: {'; '.join(['block 3: 7.0 hung'] * 4)}; ..."),
+    (Withdrawn(9, 0.06, None), "not significant after Benjamini-Hochberg (9 cells, adjusted p = 0.060)"),
+    (Noisy(1.5, 8, ("slab", "lru"), 2), "varies by 1.50 % across seeds (slab, lru, 2 more); judged by the interval"),
+    (Noisy(None, None), "varies from 0 across seeds (allocator order, random numbers or timer ticks)"),
+    (NoNames(()), "no function names; totals only"),
+    (NoNames((("7.0", "stripped"),)), "7.0: no function names: stripped; totals only"),
+    (Pressure((Reclaim("7.0", 9, 8, 0),)), "reclaim during a run: 7.0: 9 pages scanned, 8 reclaimed, 0 stalls"),
+    (LeftOut(("6.6", "6.9"), "not built"), "6.6, 6.9 left out: not built"),
+    (TraceDropped("waits", 7, 10, 128, "sched_switch", "locks"), "waits: 7 of 10 events did not fit into the 128"),
+    (HoldUnclear("pipe_write", 2), "pipe_write: 2 holds began before the last one had ended, and are not counted"),
+    (UnknownParameters("7.0", "x=1"), "7.0: Unknown kernel parameters: x=1 (misspelled,"),
+    (Remark("few", "as <it> is: %: 3"), "as <it> is: %: 3"),
+]
+
+
+@pytest.mark.parametrize(("warning", "text"), TOLD, ids=lambda value: type(value).__name__)
+def test_a_warning_as_a_sentence(warning: Warn, text: str) -> None:
+    assert sentence(warning).startswith(text)
+
+
+def _kinds() -> list[type[Warn]]:
+    for module in pkgutil.walk_packages(kdelta.__path__, "kdelta."):
+        if module.name.endswith(".warnings"):
+            importlib.import_module(module.name)
+    return Warn.__subclasses__()
+
+
+def test_every_kind_of_warning_has_a_sentence_and_a_code() -> None:
+    kinds = [kind for kind in _kinds() if kind.__module__.startswith("kdelta.")]
+    assert len(kinds) > 30
+    without = sentence.dispatch(Warn)
+    assert [kind.__name__ for kind in kinds if sentence.dispatch(kind) is without] == []
+    assert [kind.__name__ for kind in kinds if kind is not Remark and not kind.code] == []
+
+
+def test_a_kind_without_a_sentence_is_named() -> None:
+    class Unheard(Warn, frozen=True):
+        pass
+
+    with pytest.raises(TypeError, match=r"report/sentences\.py has no sentence for Unheard"):
+        sentence(Unheard())
+
+
+def test_a_remark_is_stored_as_older_versions_did() -> None:
+    stored = b'{"code":"selftests","text":"pidfd: 3 skipped"}'
+    remark = msgspec.json.decode(stored, type=Remark)
+    assert (remark.code, sentence(remark)) == ("selftests", "pidfd: 3 skipped")
+    assert msgspec.json.encode(remark) == stored
+
+
+def test_a_cause_names_what_is_gone_first_then_what_is_new_then_what_changed() -> None:
+    told = Because(gone=("a",), gone_delta=-9.4, new=("b", "c", "d"), new_delta=365, changed=(("e", -0.3), ("f", 12.4)))
+    assert because(told) == "a gone (-9.4), b, c and d new (+365), e -0.3, f +12"
+
+
+def test_the_effect_stands_in_front_where_it_is_known() -> None:
+    told = Because(changed=(("f", -3.0),))
+    assert because(told, -0.31) == "-0.3 %: f -3"
+    assert because(told, 370.0) == "+370 %: f -3"
+    assert because(told, None) == because(told, math.nan) == because(told) == "f -3"
+    assert because(None, 3.0) == ""

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Counts of two experiments: exact, within the seeds' spread, different, or not to be compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kdelta.model import Case
+from kdelta.results.agreement.common import Measured, shared
+from kdelta.results.agreement.counts import count_pairs
+from kdelta.results.agreement.types import CountPair
+from kdelta.store.rows import BootRow
+from unit.results.test_cells import number
+from unit.store.store_builders import experiment, kernel
+
+MADE = experiment(mode="exact", kernels=(kernel("6.1"),), cases=(Case(workload="pipe"),), blocks=2)
+
+
+def side(*values: float | None, unit: str = "instructions/op", taken_from: str = "", **more: Any) -> Measured:
+    numbers = [
+        number(block=seed, slot=0, kernel=0, metric="instructions", unit=unit, value=value, **more)
+        for seed, value in enumerate(values)
+    ]
+    machine = {"taken_from": taken_from} if taken_from else {}
+    boots = [
+        BootRow(block=seed, slot=0, kernel=0, mitigations="default", cases=(0,), state="ok", machine=machine)
+        for seed in range(len(values))
+    ]
+    return Measured(experiment=MADE, boots=boots, numbers=numbers)
+
+
+def only(here: Measured, there: Measured) -> CountPair:
+    (pair,) = count_pairs(here, there, shared(MADE, MADE), all_metrics=False)
+    return pair
+
+
+@pytest.mark.parametrize(
+    ("there", "call"),
+    [((1000.0, 1000.0), "exact"), ((1010.0, 1000.0), "within"), ((1010.0, 1010.0), "differs"), ((0.0, 0.0), "differs")],
+)
+def test_counts_are_held_against_the_larger_spread(there: tuple[float, ...], call: str) -> None:
+    assert only(side(1000.0, 1000.0, taken_from="a 0.0"), side(*there)).call == call
+
+
+def test_the_same_boots_agree_with_nothing_but_themselves() -> None:
+    assert only(side(1.0, taken_from="a 0.0"), side(1.0, taken_from="a 0.0")).call == "same-boots"
+
+
+def test_a_count_that_is_missing_or_in_another_unit_does_not_compare() -> None:
+    lost = only(side(1.0, taken_from="a 0.0"), side(None, state="lost", why="no end record"))
+    assert (lost.call, lost.percent, lost.why) == ("not-comparable", None, "there: lost: no end record")
+    unlike = only(side(1.0, taken_from="a 0.0"), side(1.0, unit="instructions/lookup"))
+    assert unlike.call == "not-comparable" and "instructions/lookup there" in unlike.why
+
+
+def test_a_run_in_a_boot_that_failed_later_is_no_count() -> None:
+    assert only(side(1.0, taken_from="a 0.0"), side(1.0, boot_state="panicked")).there.state == "panicked"

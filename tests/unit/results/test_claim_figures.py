@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an experiment says of a published figure: two kernels, two cases of one kernel, a function's share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from kdelta.model import BootResult, Case, Experiment, PlannedBoot, Profile, RunResult, Series
+from kdelta.results import answer, claim_figures
+from kdelta.results.claims import Measured
+from kdelta.spec.recipes import Claim
+from kdelta.store.store import Store
+from kdelta.verdict.warnings import MixedAccounts
+from unit.results.test_explain import row
+from unit.store.store_builders import experiment
+
+SMALL, LARGE = Case(workload="pipe", params={"message": "1"}, label="small"), Case(workload="pipe", label="large")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
+        yield opened
+
+
+def counted(case: int, **functions: int) -> RunResult:
+    vectors: dict[str, tuple[int, ...]] = {name: (n, 0, 0, 0, 0, 0, 0) for name, n in functions.items()}
+    total = sum(functions.values())
+    series = Series(metric="instructions", unit="instructions/op", better="lower", values=(float(total),))
+    profile = Profile(ops=1, functions=vectors, total=(total, 0, 0, 0, 0, 0, 0))
+    return RunResult(case=case, state="ok", series=(series,), profile=profile)
+
+
+def measured(store: Store, runs: Sequence[tuple[RunResult, ...]], seeds: int = 5) -> Experiment:
+    """``runs[kernel]``, in every seed alike."""
+    made = experiment(mode="exact", cases=(SMALL, LARGE), blocks=seeds)
+    store.create(made)
+    for block in range(seeds):
+        for kernel, found in enumerate(runs):
+            plan = PlannedBoot(block=block, slot=kernel, kernel=kernel)
+            store.save_boot(made.id, BootResult(plan=plan, state="ok", runs=found))
+    return made
+
+
+RUNS = [
+    (counted(0, pipe_write=600, lock=400), counted(1, pipe_write=1600, lock=400)),
+    (counted(0, pipe_write=600, lock=300), counted(1, pipe_write=1600, lock=100)),
+]
+
+
+def figures(store: Store, claim: Claim, *cases: Case) -> Measured:
+    return claim_figures.measured(claim, cases, answer.result(store, "first")[0], store)
+
+
+def test_two_kernels_are_the_row_of_the_case(store: Store) -> None:
+    measured(store, RUNS)
+    found = figures(store, Claim(text="c", case="small"), SMALL)
+    assert (found.before, found.after, found.verdict, found.why) == (1000.0, 900.0, "improved", "")
+    assert found.counts and (found.columns[0].name, found.columns[0].verdict) == ("instructions", "improved")
+
+
+def test_two_cases_on_one_kernel_are_paired_by_boot(store: Store) -> None:
+    measured(store, RUNS)
+    claim = Claim(text="c", from_case="small", case="large", on="patched")
+    found = figures(store, claim, SMALL, LARGE)
+    assert (found.before, found.after, found.verdict) == (900.0, 1700.0, "regressed")
+    assert figures(store, replace(claim, on="baseline"), SMALL, LARGE).before == 1000.0
+
+
+def test_the_share_of_a_function_is_of_kernel_instructions(store: Store) -> None:
+    measured(
+        store, [(counted(0, lock=400, read=600), counted(1, x=1)), (counted(0, lock=100, read=900), counted(1, x=1))]
+    )
+    found = figures(store, Claim(text="c", case="small", function="lock"), SMALL)
+    assert [found.before, found.after] == pytest.approx([40.0, 10.0])
+    assert found.unit == "% of kernel instructions" and found.verdict == "improved"
+
+
+def test_what_was_not_measured_says_so(store: Store) -> None:
+    measured(store, RUNS)
+    found = figures(store, Claim(text="c", case="pidfd_open"), Case(workload="pidfd_open"))
+    assert (found.state, found.why) == ("failed", "pidfd_open was not measured")
+
+
+def test_an_undecided_row_says_what_would_help_or_what_stands_against_it() -> None:
+    few = row(verdict="inconclusive", boots=(5, 5), detectable_percent=2.51)
+    assert (
+        claim_figures._undecided(few, exact=True)
+        == "inconclusive after 5 seeds; minimum detectable effect 2.5 %: more --seeds"
+    )
+    mixed = MixedAccounts(-3.0, 2.0)
+    assert claim_figures._undecided(replace(few, warnings=(mixed,)), exact=True) is mixed
+    assert claim_figures._undecided(row(), exact=False) == ""

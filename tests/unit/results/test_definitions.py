@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What was measured is stored with it: a report needs no catalogue, no folder of the user, no floors of today."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from kdelta.cli.main import run
+from kdelta.experiment import prepare, templates
+from kdelta.experiment.templates import Asked, Stopping
+from kdelta.machine import probe
+from kdelta.machine.probe import Qemu
+from kdelta.model import BootResult, Experiment, Metric, Mode, PlannedBoot, Quiet, RunResult, Series, plans
+from kdelta.results import definitions, floors, traces
+from kdelta.spec import collectors, workloads
+from kdelta.spec.cases import parse_case
+from kdelta.store.rows import Floor
+from kdelta.store.store import Store
+from unit.store.store_builders import boot, kernel
+
+OWN = Path(__file__).parents[2] / "data" / "workloads"
+FORMATS = ("terminal", "mail", "markdown", "html", "json", "csv", "ktap", "junit", "benchfmt")
+
+
+def now() -> datetime:
+    return datetime(2026, 11, 21, tzinfo=UTC)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's folder, with workloads of the user's own in it; the shell stands there."""
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'store.sqlite'}")
+    (tmp_path / "home").mkdir()
+    shutil.copytree(OWN, tmp_path / "home" / "own")
+    monkeypatch.chdir(tmp_path / "home")
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def store(home: Path) -> Iterator[Store]:
+    with Store() as opened:
+        yield opened
+
+
+def created(store: Store, mode: Mode, *texts: str) -> Experiment:
+    known = workloads.catalogue((Path("own"),))
+    cases = tuple(case for text in texts for case in parse_case(text, known))
+    asked = Asked(cases=cases, folders=(Path("own"),))
+    template = templates.compare(asked, (kernel("6.12"), kernel("7.0")), mode, Stopping(blocks=8, looks=()))
+    made = templates.created(replace(template, blocks=8), 1, now)
+    store.create(made)
+    return made
+
+
+def measured(store: Store, experiment: Experiment) -> None:
+    """Eight blocks; the second kernel costs a tenth more."""
+    for block in range(8):
+        for slot in range(2):
+            runs = []
+            for index, case in enumerate(experiment.cases):
+                series = tuple(
+                    Series(metric=m.name, unit=m.unit, better=m.better, values=((100.0 + block) * (1 + 0.1 * slot),))
+                    for m in experiment.definitions[case.workload].metrics
+                )
+                runs.append(RunResult(case=index, state="ok", series=series))
+            plan = PlannedBoot(block=block, slot=slot, kernel=slot)
+            store.save_boot(experiment.id, BootResult(plan=plan, state="ok", runs=tuple(runs)))
+
+
+def contents(home: Path) -> list[str]:
+    """All that is in the store, as SQL."""
+    with closing(sqlite3.connect(home.parent / "store.sqlite")) as raw:
+        return list(raw.iterdump())
+
+
+@pytest.mark.parametrize("mode", ["exact", "timed"])
+def test_a_report_is_the_same_from_elsewhere_with_the_folder_gone(
+    home: Path, store: Store, mode: Mode, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured(store, created(store, mode, "uneven", "pipe"))
+
+    def printed() -> list[str]:
+        texts = []
+        for name in FORMATS:
+            assert run(["report", "last", "--format", name]) == 0
+            texts.append(capsys.readouterr().out)
+        return texts
+
+    stored = contents(home)
+    before = printed()
+    assert "uneven" in before[0]
+    shutil.rmtree(home / "own")
+    monkeypatch.chdir(home.parent)
+    assert printed() == before
+    monkeypatch.setattr(workloads, "catalogue", lambda *_: {})
+    assert printed() == before, "nor does it need the workloads that kdelta ships now"
+    assert contents(home) == stored, "who reads writes nothing"
+
+
+def test_a_store_without_definitions_falls_back_on_what_is_here(home: Path, store: Store) -> None:
+    made = created(store, "exact", "uneven", "pipe")
+    bare = replace(made, definitions={})
+    assert definitions.of(bare) == made.definitions
+    shutil.rmtree(home / "own")
+    assert definitions.of(bare).keys() == {"pipe"}
+    assert definitions.of(made).keys() == {"uneven", "pipe"}
+
+
+def test_each_mode_has_its_metrics(store: Store) -> None:
+    exact, timed = (created(store, mode, "pipe").definitions["pipe"] for mode in ("exact", "timed"))
+    assert [metric.name for metric in exact.metrics if metric.primary] == ["instructions"]
+    assert "throughput" in {metric.name for metric in timed.metrics}
+    leaks = replace(created(store, "timed", "pipe"), plan=plans.Leaks())
+    defined = definitions.define(leaks, workloads.catalogue())["pipe"]
+    assert defined.metrics == definitions.LEAK_METRICS and isinstance(defined.metrics[0], Metric)
+
+
+def calibrated(store: Store, experiment: Experiment, percent: float, created_at: str) -> None:
+    machine = {"accel": "tcg", "qemu": "x86_64 7.2.22"}
+    store.save_floor(
+        Floor(
+            host=floors.host_key(experiment),
+            machine_kind=floors.machine_kind(experiment, machine),
+            case="pipe",
+            floor_percent=percent,
+            created_at=created_at,
+            qemu_version=machine["qemu"],
+            tool_version=experiment.tool_version,
+        )
+    )
+
+
+def test_times_are_judged_by_the_floors_of_when_they_were_begun(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    qemu = Qemu(path=tmp_path / "file", version=(7, 2), text="7.2.22")
+    monkeypatch.setattr(probe, "find_qemu", lambda *_: qemu)
+    monkeypatch.setattr(probe, "kvm_opens", lambda: False)
+    monkeypatch.setattr(prepare, "programs_for", lambda *_: {"x86_64": tmp_path / "file"})
+    made = created(store, "timed", "pipe")
+    calibrated(store, made, 4.0, "2026-01-01")
+    job = prepare.prepare(made, workloads.catalogue(), store, Quiet())
+    assert job.experiment.annotations.floors_percent == {"pipe": 4.0}
+    calibrated(store, made, 9.0, "2026-01-02")
+    again = prepare.prepare(store.experiment(made.id), workloads.catalogue(), store, Quiet())
+    assert floors.of(again.experiment, store) == {"pipe": 4.0}, "a later calibration changes no verdict"
+    old = replace(made, id="old")
+    store.create(old)
+    store.save_boot("old", boot(machine={"accel": "tcg", "qemu": "x86_64 7.2.22"}, runs=()))
+    assert floors.of(old, store) == {"pipe": 9.0}, "in older stores the newest one counts"
+
+
+def test_a_trace_is_read_by_the_sets_that_it_was_made_with(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked(cases=tuple(parse_case("pipe", workloads.catalogue())))
+    made = templates.created(templates.trace(asked, (kernel("6.12"),), ("locks", "sizes"), None), 0, now)
+    store.create(made)
+    known = collectors.catalogue()
+    monkeypatch.setattr(collectors, "catalogue", lambda *_: {})
+    assert traces.sets_of(store.experiment(made.id)) == (known["locks"], known["sizes"])

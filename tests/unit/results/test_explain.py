@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The functions behind a row: only where it is significant, of the right kernels, and only what moved beyond noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdelta.errors import UserError
+from kdelta.model import Because, CellResult, Profile
+from kdelta.results import explain
+from kdelta.results.warnings import NoNames
+from kdelta.store.store import Store
+from kdelta.verdict.warnings import Noisy
+from unit.attribution import counts
+from unit.serve import serve_store
+
+MADE = serve_store.experiment("one", ("6.12", "7.0", "7.1"))
+OLD, NEW, NAMELESS = counts.profile({"read": 900, "lock": 100}), counts.profile({"read": 950}), counts.profile({})
+
+
+def row(**more: Any) -> CellResult:
+    fields: dict[str, Any] = {
+        "case": "pidfd_open", "params": {}, "cgroup": "root", "mitigations": "default", "metric": "instructions",
+        "unit": "instructions/op", "better": "lower", "primary": True, "baseline_label": "6.12",
+        "patched_label": "7.1", "state": "ok", "verdict": "improved", "effect_percent": -5.0,
+        "baseline": 1000.0, "patched": 950.0, "interval_percent": (-5.0, -5.0),
+    }  # fmt: skip
+    return CellResult(**{**fields, **more})
+
+
+def seeds(first: list[Profile], last: list[Profile]) -> explain.Seeds:
+    return {(0, "default"): {0: first, 1: [counts.profile({"other": 5})], 2: last}}
+
+
+def test_a_significant_row_names_the_functions_of_its_own_two_kernels() -> None:
+    found = explain.explained(MADE, row(), seeds([OLD], [NEW]))
+    assert {d.function: d.delta for d in found.because} == {"lock": -100.0, "read": 50.0}
+    assert found.because_line == Because(gone=("lock",), gone_delta=-100.0, changed=(("read", 50.0),))
+
+
+@pytest.mark.parametrize(
+    "more", [{"verdict": "same"}, {"verdict": None}, {"metric": "loads"}, {"effect_percent": None}]
+)
+def test_nothing_else_has_causes(more: dict[str, Any]) -> None:
+    found = explain.explained(MADE, row(**more), seeds([OLD], [NEW]))
+    assert (found.because, found.because_line) == ((), None)
+
+
+def test_a_function_that_varies_by_more_than_it_changed_is_left_out() -> None:
+    wild = [counts.profile({"read": 900, "lock": n}) for n in (100, 900)]
+    deltas, told = explain.between(wild, [counts.profile({"read": 950, "lock": 300})] * 2)
+    assert [d.function for d in deltas] == ["read"]
+    assert told == Because(changed=(("read", 50.0),))
+
+
+def test_without_names_the_row_says_so() -> None:
+    bare = Profile(ops=1, functions={"[unknown 0x1]": (9,) + (0,) * 6}, total=(9,) + (0,) * 6)
+    found = explain.explained(MADE, row(), seeds([OLD], [bare]))
+    assert found.because == () and found.warnings == (NoNames(()),)
+
+
+def test_counts_that_vary_name_the_functions_of_the_side_that_varies_most() -> None:
+    slab = counts.profile({"read": 900, "lock": 100, "___slab_alloc": 400})
+    noisy = row(verdict="inconclusive", warnings=(Noisy(4.0, None),))
+    (told,) = explain.explained(MADE, noisy, seeds([OLD, OLD], [OLD, slab])).warnings
+    assert told == Noisy(4.0, None, functions=("___slab_alloc",))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
+        opened.create(MADE)
+        yield opened
+
+
+def test_profiles_are_read_by_cell_and_kernel_one_for_each_seed(store: Store) -> None:
+    for block in range(3):
+        store.save_boot("one", serve_store.boot(block, 0, cost=1000 + block))
+    found = explain.seeds_of(MADE, store)[0, "default"]
+    assert [p.total[0] for p in found[0]] == [16000, 16016, 16032] and 1 not in found
+    assert explain.chosen(explain.seeds_of(MADE, store))[0, "default"][0].total[0] == 16016, "the median seed's"
+
+
+def test_a_row_without_stored_profiles_is_refused_in_one_line(store: Store) -> None:
+    store.save_boot("one", serve_store.boot(0, 0))
+    with pytest.raises(UserError, match=r"^pidfd_open: no profile is stored for 6\.12 or 7\.1$"):
+        explain.profiles_of(MADE, store, row())
+    store.save_boot("one", serve_store.boot(0, 2))
+    before, after = explain.profiles_of(MADE, store, row())
+    assert "kernel_0" in before.functions and "kernel_2" in after.functions

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What stands beside the figures: labels, REP bytes, memory pressure, and what holds for the whole experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kdelta.model import Annotations, Case, Definition, Experiment, Remark, plans
+from kdelta.results import remarks
+from kdelta.results.warnings import ExactLabel, Follows, Pressure, Reclaim, TakenOver, UnknownParameters
+from kdelta.store.rows import BootRow
+from kdelta.store.store import Store
+from unit.results.test_explain import row
+from unit.store.store_builders import boot, experiment, kernel, run
+
+PIPE = Definition(metrics=(), exact_label="with several tasks: one CPU")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
+        yield opened
+
+
+def made(mode: str = "exact", **more: Any) -> Experiment:
+    return experiment(mode=mode, cases=(Case(workload="pipe"),), definitions={"pipe": PIPE}, **more)
+
+
+def boots(**machine: str) -> BootRow:
+    return BootRow(block=0, slot=1, kernel=1, mitigations="default", cases=(0,), state="ok", machine=machine)
+
+
+def test_a_label_stands_on_the_deciding_row_of_exact_experiments_alone(store: Store) -> None:
+    rows = [row(case="pipe"), row(case="pipe", metric="loads", primary=False), row(case="pipe", params={"tasks": "1"})]
+    assert [one.warnings for one in remarks.on_rows(made(), store, rows)] == [(ExactLabel("one CPU"),), (), ()]
+    assert all(not one.warnings for one in remarks.on_rows(made("timed"), store, rows))
+
+
+def test_rep_bytes_stand_beside_the_instructions_that_hide_them(store: Store) -> None:
+    side = row(case="pipe", metric="rep_bytes", baseline=0.0, patched=512.0, primary=False)
+    nothing = row(case="pipe", metric="rep_executions", baseline=0.0, patched=0.0, primary=False)
+    first, *_ = remarks.on_rows(made(), store, [row(case="pipe", primary=False), side, nothing])
+    assert first.extra == {"rep_bytes_baseline": 0.0, "rep_bytes_patched": 512.0}
+
+
+def test_reclaim_is_told_by_kernel_as_the_median_of_its_runs(store: Store) -> None:
+    one = replace(made("timed"), cases=(Case(workload="pipe", pressure="reclaim"),))
+    store.create(one)
+    for block, scanned in enumerate((10.0, 30.0, 20.0)):
+        facts = {"reclaim_pgscan": scanned, "reclaim_pgsteal": 4.0, "reclaim_allocstall": 1.0}
+        store.save_boot(one.id, boot(block, 0, runs=(run(0, facts=facts),)))
+    (found,) = remarks.on_rows(one, store, [row(case=one.cases[0].name, patched_label="7.0")])
+    assert found.warnings == (Pressure((Reclaim("6.12", 20.0, 4.0, 1.0),)),)
+
+
+def test_boots_of_another_experiment_are_counted_by_where_they_are_from() -> None:
+    taken = [boots(taken_from="a 1.0"), boots(taken_from="a 2.0"), boots(taken_from="b 1.0"), boots()]
+    assert remarks.on_experiment(made(), taken) == (TakenOver(2, 4, "a"), TakenOver(1, 4, "b"))
+
+
+def test_only_words_that_the_user_wrote_are_unknown_parameters() -> None:
+    one = made(kernels=(kernel("6.12"), kernel("7.0", cmdline='"slub_debug" nosuch=1')))
+    told = remarks.on_experiment(one, [boots(unknown="nosuch=1 kdelta.jobs=x"), boots(unknown="nosuch=1")])
+    assert told == (UnknownParameters("7.0", "nosuch=1"),)
+
+
+def test_what_was_found_out_around_it_comes_first() -> None:
+    note = Remark("selftests", "pidfd: 3 skipped")
+    one = made(plan=plans.Compare(follows="first"), annotations=Annotations(notes=(note,)))
+    assert remarks.on_experiment(one, []) == (Follows("first"), note)
