@@ -115,6 +115,7 @@ static void rest_and_warm(void)
 	struct timespec span = {.tv_nsec = REST_NS};
 
 	nanosleep(&span, NULL);
+	MARK(MARK_OP_ARM, 0);
 	run.step = STEP_WARM;
 	wake_after(run.span_ns / 4);
 }
@@ -206,7 +207,7 @@ void exact_free(struct harness *h)
 	tasks_phase(h, PHASE_RUN);
 	tasks_wait(h, none_pending);
 	for (r = 0; r < h->job->reps && !case_failed(h); r++)
-		exact_put_rep(h, r, h->rep_ops[r]);
-	if (!case_failed(h))
+		put_rep(h, r, h->rep_ops[r]);
+	if (!case_failed(h) && !h->stays)
 		tasks_stop(h);
 }

@@ -24,11 +24,13 @@ static int native(const char *jobs_path, const char *data_dir, int fd)
 	struct stream s = {.fd = fd};
 	struct supervisor sv = {.stream = &s, .data_dir = data_dir};
 	struct jobs js = {0};
-	struct text t = {0};
+	struct text t = {0}, hello = {0};
 	char why[256];
 	int error = read_whole(jobs_path, &t);
 
-	supervisor_hello(&sv, "fd");
+	supervisor_hello(&sv, "fd", &hello);
+	stream_record(&s, hello.s, hello.len);
+	text_free(&hello);
 	if (error)
 		stream_note(&s, "%s cannot be read: %s", jobs_path, strerror(error));
 	else if (jobs_parse(&js, t.s ? t.s : "", t.len, why, sizeof(why)))

@@ -60,7 +60,7 @@ def test_instructions_agree_with_the_icount_clock_within_half_a_percent(tmp_path
         )
     assert (counted.state, clocked.state) == ("ok", "ok"), counted.why + clocked.why
     reps = {r.id: r.ops for r in counted.records if isinstance(r, Repetition)}
-    found = {i.id: int(i.counts[:, 0].sum()) for i in profiles.read(counted.counts)}
+    found = {i.id: int(i.counts[:, 0].sum()) for i in profiles.read(counted.counts[0])}
     instructions = statistics.median(found[ident] / ops for ident, ops in reps.items())
     windows = [w.ns / w.ops for w in clocked.records if isinstance(w, Window) and not w.warm]
     assert abs(statistics.median(windows) / instructions - 1.0) < 0.005, (statistics.median(windows), instructions)

@@ -136,7 +136,8 @@ def _hold_run(sites: holds.Sites, raw: RawBoot, case: int) -> RunResult | None:
         return None
     if done.state != "ok":
         return RunResult(case=case, state=done.state, why=done.why)
-    every = holds.read(raw.holds)
+    files = enumerate(raw.holds)
+    every = {protocol.interval_of(n, nr): one for n, file in files for nr, one in holds.read(file).items()}
     repetitions = [r for r in raw.records if isinstance(r, protocol.Repetition) and r.j == case]
     missing = [r.r for r in repetitions if r.id not in every]
     if missing or not repetitions:

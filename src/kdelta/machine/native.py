@@ -34,7 +34,7 @@ def run(binary: Path, data: Mapping[str, Path], jobs: str, folder: Path, limit_s
         records=parsed.records,
         console=console,
         stream=raw,
-        counts=b"",
+        counts=(),
         elapsed_s=ended.elapsed_s,
         first_sample_s=ended.first_sample_s,
         qemu_log="",

@@ -92,7 +92,7 @@ def test_a_traced_boot_has_a_job_for_each_case_and_set(known: dict[str, Workload
 def ended(*states: str) -> RawBoot:
     records = tuple(Done(j=job, state=state, why="" if state == "ok" else "why") for job, state in enumerate(states))  # type: ignore[arg-type]
     return RawBoot(
-        argv=(), state="ok", why="", records=records, console=b"", stream=b"", counts=b"", elapsed_s=1.0,
+        argv=(), state="ok", why="", records=records, console=b"", stream=b"", counts=(), elapsed_s=1.0,
         first_sample_s=None, qemu_log="",
     )  # fmt: skip
 
