@@ -9,7 +9,8 @@
  *	harness_supervisor.c	runs the jobs, one after another: cgroup, scratch directory, records
  *	harness_child.c		the process of a case: its records, its time limit, its end
  *	harness_case.c		a case from setup to its outcome
- *	harness_timed.c		windows, latencies; harness_exact.c  marked intervals;
+ *	harness_timed.c		windows, latencies; harness_exact.c  marked intervals,
+ *				harness_free.c  of loops that never return;
  *				harness_batch.c  one life without measuring, for harness_leaks.c
  *	harness_api.c		what workloads call (workload.h)
  *	harness_tasks.c		tasks as threads or processes: gate, stop, exit
@@ -65,6 +66,8 @@ struct harness {
 	_Atomic uint32_t rep; /* exact: counts gates opened */
 	uint32_t rests;	      /* exact: that the controller has taken */
 	uint64_t round_ops;   /* exact: of each counted task, once the gate opens */
+	char *counters;	      /* exact, free_run: a page a task, shared */
+	uint64_t *rep_ops;    /* exact, free_run: by interval, shared */
 	_Atomic uint32_t event
 		__attribute__((aligned(CACHE_LINES))); /* the controller waits for it */
 	_Atomic uint32_t ready, pending, counted_left;
@@ -139,6 +142,7 @@ void timed_inline(struct harness *h);
 void timed_tasks(struct harness *h);
 void exact_inline(struct harness *h);
 void exact_tasks(struct harness *h);
+void exact_free(struct harness *h);
 void batch_life(struct harness *h);
 
 /* harness_case.c */

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "case.h"
 #include "harness.h"
 #include "kallsyms.h"
 #include "selftest.h"
@@ -21,7 +22,7 @@ static const struct workload *workload_named(const char *name)
 	for (w = __start_kdelta_workloads; w < __stop_kdelta_workloads; w++)
 		if (!strcmp((*w)->name, name))
 			return *w;
-	return NULL;
+	return case_workload(name);
 }
 
 static bool is_selftest(const struct job *job)
@@ -89,9 +90,7 @@ static void measure(struct harness *h)
 	if (h->job->batches)
 		batch_life(h);
 	else if (h->wl.exact && def->free_run)
-		set_error(h, STATE_UNSUPPORTED,
-			  "a loop that never returns has no end of an operation to count to: "
-			  "timed only");
+		exact_free(h);
 	else if (!tasks_inline(h))
 		h->wl.exact ? exact_tasks(h) : timed_tasks(h);
 	else

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/serial.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <termios.h>
@@ -98,6 +100,18 @@ static void raise_limits(void)
 	write_string("/proc/sys/vm/max_map_count", "16777216");
 	/* Errors still reach the console; a panic always does. */
 	write_string("/proc/sys/kernel/printk", "4");
+}
+
+/* As on any machine that has booted; a kernel may have no network. */
+static void raise_loopback(void)
+{
+	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return;
+	ioctl(fd, SIOCSIFFLAGS, &lo);
+	close(fd);
 }
 
 static bool is_console(const char *tty)
@@ -300,6 +314,7 @@ void init_main(char **argv)
 	make_nodes();
 	standard_streams();
 	raise_limits();
+	raise_loopback();
 	error = load_jobs(&js, why, sizeof(why));
 	crng_seed(js.seed);
 	s.fd = open_port(&port);

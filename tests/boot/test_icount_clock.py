@@ -21,7 +21,8 @@ from kdelta.kernel.sources import parse_kernel
 from kdelta.machine import boot
 from kdelta.machine.options import GuestSpec
 from kdelta.model import Effort, Experiment, PlannedBoot, plans
-from kdelta.spec.workloads import catalogue, parse_case
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import catalogue
 from kdelta.store.store import Store
 
 
@@ -35,7 +36,7 @@ def test_instructions_agree_with_the_icount_clock_within_half_a_percent(tmp_path
         job = prepare.prepare(experiment, known, store, Reporter(quiet=True))
         site, work = job.site, job.work(PlannedBoot(block=0, slot=0, kernel=0))
         assert isinstance(work, Work)
-        qemu, data = site.qemus["x86_64"], {name: site.data / name for name in work.data}
+        qemu, data = site.qemus["x86_64"], work.data
         guest = GuestSpec(
             kernel=kernel,
             mode="exact",

@@ -245,7 +245,8 @@ def _setting(args: Args, specs: Mapping[str, KernelSpec], kernels: tuple[Kernel,
 def _case(text: str, claim: Claim) -> Case:
     import msgspec
 
-    from kdelta.spec.workloads import catalogue, parse_case
+    from kdelta.spec.cases import parse_case
+    from kdelta.spec.workloads import catalogue
 
     cases = parse_case(text, catalogue())
     if len(cases) != 1:

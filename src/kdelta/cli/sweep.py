@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _program, common
 from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ code is 2 where this machine could not get one; one that does not build is an an
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs, common.OutputArgs):
+class Args(common.MeasureArgs, common.OutputArgs, _program.ProgramArgs):
     """The options of ``kdelta sweep``."""
 
     timed: bool
@@ -52,7 +52,7 @@ class Args(common.MeasureArgs, common.OutputArgs):
     fresh: bool
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=_program.Command, epilog=EPILOG)
 @click.argument("kernels", nargs=-1, metavar="[KERNEL...]")
 @common.case_options
 @click.option("--timed", is_flag=True, help="Measure wall time in the guests.")
@@ -68,6 +68,7 @@ class Args(common.MeasureArgs, common.OutputArgs):
 @click.option("--tree", default=".", show_default=True, metavar="TREE", help="The git tree of --refs.")
 @click.option("--add", metavar="EXPERIMENT", help="The kernels, cases and plan of this exact sweep, with KERNEL... added.")  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Exact: measure every boot again, also those in the store.")
+@_program.options
 @common.machine_options
 @common.output_options
 def command(kernels: tuple[str, ...], **options: Any) -> int:
@@ -81,6 +82,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     from kdelta.store.store import Store
 
     args.format  # noqa: B018 - an unknown format is refused here
+    _program.refuse_bare(kernels)
     budget_s = common.seconds(args.time_budget, "--time-budget")
     with Store() as store:
         template = _older(store, args) if args.add else _template(args)
@@ -117,7 +119,7 @@ def _template(args: Args) -> Experiment:
     """Everything of the experiment but its kernels."""
     from kdelta.experiment import templates
 
-    cases = common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg)
+    cases = args.cases_or(args.chosen, args.named)
     effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
     asked = args.asked(cases, effort, mitigations=args.mitigations)
     return templates.sweep(asked, "timed" if args.timed else "exact", args.blocks if args.timed else args.seeds)

@@ -31,11 +31,10 @@ _NOWHERE = Path("/folder-of-the-boot")  # stands for the private folder, which c
 class Site(Struct, frozen=True, kw_only=True):
     """Where boots happen. ``scratch`` holds their private folders, ``snapshots`` what settled guests are restored from.
 
-    ``programs``: the guest's own program for every architecture at hand; ``data``: the folder of the workloads' data.
+    ``programs``: the guest's own program for every architecture at hand.
     """
 
     programs: Mapping[Arch, Path]
-    data: Path
     scratch: Path
     snapshots: Path
     qemus: Mapping[Arch, Qemu] = {}
@@ -51,7 +50,7 @@ class Site(Struct, frozen=True, kw_only=True):
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """What one boot does. ``data``: files of the site's; ``programs``: further ones by path in the guest, executable.
+    """What one boot does. ``data``: the workloads' files by name in the guest; ``programs``: further ones, executable.
 
     With a ``plugin`` instructions are counted; ``hold_sites`` (attribution/holds.py) adds those between taking and
     releasing a lock.
@@ -61,8 +60,9 @@ class Work(Struct, frozen=True, kw_only=True):
     jobs: JobList
     limit_s: float
     mitigations: Mitigations = "default"
-    data: tuple[str, ...] = ()
+    data: Mapping[str, Path] = {}
     programs: Mapping[str, Path] = {}
+    tree: Path | None = None  # an archive that the initramfs ends with
     plugin: Path | None = None
     hold_sites: bytes | None = None
 
@@ -78,7 +78,7 @@ def boot_once(site: Site, work: Work) -> RawBoot:
     with folders.private(site.scratch) as folder:
         if site.native:
             program = site.programs[work.kernel.arch]
-            return native.run(program, site.data, work.jobs.text(), folder, work.limit_s)
+            return native.run(program, work.data, work.jobs.text(), folder, work.limit_s)
         guest = _guest(site, work, folder)
         return boot.run(guest, _payload(site, work, work.jobs.text()), work.limit_s, cpu=site.cpu)
 
@@ -113,8 +113,7 @@ def _guest(site: Site, work: Work, folder: Path) -> GuestSpec:
 
 
 def _payload(site: Site, work: Work, jobs: str) -> bytes:
-    data = {name: site.data / name for name in work.data}
-    return image.payload(site.programs[work.kernel.arch], data, jobs, work.programs)
+    return image.payload(site.programs[work.kernel.arch], work.data, jobs, work.programs, work.tree)
 
 
 def _counted(site: Site, work: Work) -> RawBoot:

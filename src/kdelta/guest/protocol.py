@@ -106,7 +106,7 @@ class Done(Struct, tag_field="t", tag="done", frozen=True):
 
 
 class Output(Struct, tag_field="t", tag="out", frozen=True):
-    """A line that a packed program printed (guest/selftest.h)."""
+    """A line that a selftest or a measured program printed."""
 
     j: Index
     text: str

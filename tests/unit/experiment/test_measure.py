@@ -16,7 +16,8 @@ from kdelta.guest.protocol import Done
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Effort, Experiment, Kernel, Mode, PlannedBoot, plans
 from kdelta.results.definitions import LEAK_METRICS
-from kdelta.spec.workloads import Workload, catalogue, parse_case
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import Workload, catalogue
 
 KERNELS = tuple(Kernel(label=x, spec=x, release=x, image_path="/i", image_sha256=x) for x in "ab")
 
@@ -110,7 +111,7 @@ def test_a_kernel_without_names_has_no_lock_holds(known: dict[str, Workload]) ->
 
 
 def test_a_loop_that_never_returns_cannot_be_traced(known: dict[str, Workload]) -> None:
-    endless = {"pipe": replace(known["pipe"], exact_ops=0)}
+    endless = {"pipe": replace(known["pipe"], exact_ops=0, endless=True)}
     with pytest.raises(UserError, match="never returns"):
         trace.refuse_endless([Case(workload="pipe")], endless)
     with pytest.raises(UserError, match="add --timed"):

@@ -18,7 +18,8 @@ from kdelta.kernel.symbols import NoSymbols
 from kdelta.machine import plugin, probe
 from kdelta.machine.probe import Qemu
 from kdelta.model import Experiment, Kernel, MachineOptions, PlannedBoot, Quiet
-from kdelta.spec.workloads import catalogue, parse_case
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import catalogue
 from kdelta.store.store import Store
 
 KERNELS = tuple(Kernel(label=x, spec=x, release=x, image_path="/i", image_sha256=x) for x in "ab")
