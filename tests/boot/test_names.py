@@ -61,7 +61,7 @@ def test_names_that_only_the_kernel_can_read_come_from_its_guest(
     assert isinstance(naming.load(kernel), symbols.NoSymbols)
     original = naming.load(resolve(parse_kernel("debian:6.12/cloud")))
     pair = (f"a={unreadable}", f"b={unreadable},cmdline=init_on_alloc=0")
-    result = answer("compare", *pair, "--case", "pidfd_open", "--seeds", "5")
+    result = answer("compare", *pair, "--case", "pidfd_open", "--seeds", "8")
     told = naming.load(kernel)
     assert isinstance(told, symbols.SymbolTable) and isinstance(original, symbols.SymbolTable)
     assert told.source == "guest"

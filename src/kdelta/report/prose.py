@@ -135,7 +135,7 @@ def _method(experiment: Experiment) -> list[str]:
     if experiment.mode == "exact":
         lines = [
             "Exact: QEMU's emulator counts what the guest executes between two marks, per operation; "
-            f"{_seeds(experiment)}, {experiment.effort.repetitions} repetitions each, unless the case sets its own.",
+            f"{_seeds(experiment)}, at most {experiment.effort.repetitions} repetitions each.",
             "KASLR is off and seeds are fixed: this measures path length, not wall time.",
         ]
         if experiment.machine.rep_features:
