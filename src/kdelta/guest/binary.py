@@ -21,6 +21,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from kdelta import digests
 from kdelta.errors import HostError, KdeltaError, UserError
 from kdelta.model import Arch
 from kdelta.paths import shipped
@@ -199,7 +200,7 @@ def _make(tools: Toolchain, units: Sequence[_Unit], work: Path, log_path: Path) 
 
 
 def build(arch: Arch, extra_sources: tuple[Path, ...] = (), *, cache: Path, wis_dir: Path | None = None) -> Path:
-    """The guest binary for ``arch``, from the cache when nothing has changed.
+    """The guest binary for ``arch``, from the cache when nothing has changed and it is whole.
 
     Args:
         extra_sources: further C files that register workloads.
@@ -216,12 +217,12 @@ def build(arch: Arch, extra_sources: tuple[Path, ...] = (), *, cache: Path, wis_
     try:
         folder = cache / "guest" / _fingerprint(tools, units, guest)
         target = folder / NAME
-        if target.is_file():
+        if digests.is_whole(target):
             return target
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as work:
             # The move is atomic: a build that was cut short, or one that runs beside this one, is never seen half.
-            os.replace(_make(tools, units, Path(work), folder / "build.log"), target)
+            digests.keep(_make(tools, units, Path(work), folder / "build.log"), target)
     except OSError as error:
         raise HostError(f"guest: {error.filename or cache}: {error.strerror}; free space or set KDELTA_CACHE") from None
     return target
