@@ -201,6 +201,12 @@ def get(sha256: str) -> Stored | None:
     return _read(stored.folder)
 
 
+def vmlinux_sum(sha256: str, path: Path) -> str:
+    """The sum recorded for ``path``, if that is the uncompressed kernel of the entry of an image; else ""."""
+    stored = _read(root() / sha256)
+    return stored.entry.vmlinux_sha256 if stored is not None and path == stored.folder / "vmlinux" else ""
+
+
 def touch(stored: Stored, now_s: float) -> None:
     """Record when an entry was used; a cache that is not writable stays as it is."""
     if os.access(stored.folder / "meta.json", os.W_OK):

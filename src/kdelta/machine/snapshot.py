@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from kdelta import digests
 from kdelta.errors import HostError
 from kdelta.machine import boot, process, qemu
 from kdelta.machine.options import GuestSpec
@@ -27,10 +28,17 @@ _TRAILER = b"KDSNAP01"
 
 
 def key(guest: GuestSpec, payload: bytes) -> str:
-    """Digest of all that a snapshot depends on; paths are left out, contents are in."""
-    words = [w.replace(str(guest.folder), "FOLDER") for w in qemu.argv(guest)]
-    for image in (guest.kernel.image_path, guest.kernel.vmlinux_path):
-        words = [guest.kernel.image_sha256 if image and w == image else w for w in words]
+    """Digest of all that a snapshot depends on; paths are left out, contents are in, as they are on disk now.
+
+    Raises:
+        HostError: the image cannot be read.
+    """
+    image = qemu.booted(guest)
+    try:
+        content = digests.of_file(Path(image))
+    except OSError as error:
+        raise HostError(f"cannot read the image {image}: {error.strerror}") from None
+    words = [content if word == image else word.replace(str(guest.folder), "FOLDER") for word in qemu.argv(guest)]
     digest = hashlib.sha256()
     status = guest.qemu.stat()
     for part in (*words, f"{guest.qemu_version} {status.st_size} {status.st_mtime_ns}"):
@@ -97,9 +105,10 @@ def ensure(guest: GuestSpec, payload: bytes, folder: Path, limit_s: float) -> Pa
     """The snapshot of ``guest``, made now if there is none; None when this guest cannot pause itself.
 
     Raises:
-        HostError: QEMU refused to run or to save.
+        HostError: QEMU refused to run or to save, or the image changed meanwhile.
     """
-    path = folder / f"{key(guest, payload)[:40]}.state"
+    made_of = key(guest, payload)
+    path = folder / f"{made_of[:40]}.state"
     with _locked(path):
         if valid(path):
             os.utime(path)
@@ -109,6 +118,8 @@ def ensure(guest: GuestSpec, payload: bytes, folder: Path, limit_s: float) -> Pa
         try:
             if not _save(guest, partial, limit_s):
                 return None
+            if key(guest, payload) != made_of:
+                raise HostError(f"{qemu.booted(guest)} changed while it was booted: nothing of that boot is kept")
             path.with_suffix(".sum").write_bytes(_TRAILER + _checksum(partial))
             partial.rename(path)
         except OSError as error:
