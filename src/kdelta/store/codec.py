@@ -148,13 +148,13 @@ def expand(data: bytes, kind: type[T]) -> T:
 
 
 def experiment_document(experiment: Experiment) -> bytes:
-    """zlib(JSON), readable by anybody without kdelta.
+    """zlib(JSON), readable by anybody without kdelta. Whether it was imported is no part of it.
 
     Raises:
         UserError: a text in it is not valid UTF-8.
     """
     try:
-        return zlib.compress(msgspec.json.encode(experiment), 6)
+        return zlib.compress(msgspec.json.encode(structs.replace(experiment, imported=False)), 6)
     except UnicodeEncodeError:
         raise UserError(
             f"experiment {experiment.id}: a name or path holds bytes that are not UTF-8: rename it"

@@ -101,13 +101,16 @@ class Store:
             found = writes.find(connection, experiment_id)
             return writes.grow(connection, found, lambda e: replace(e, kernels=(*e.kernels, kernel)))
 
+    def vouch(self, experiment_id: str, change: Callable[[Experiment], Experiment] = lambda e: e) -> Experiment:
+        """Take an imported experiment as one's own, as ``change`` makes it; returns it as it is now."""
+        with self._writing() as connection:
+            found = writes.find(connection, experiment_id)
+            return writes.grow(connection, found, lambda e: replace(change(e), imported=False))
+
     def experiment(self, experiment_id: str) -> Experiment:
         """The experiment as it was created."""
         with self._reading() as connection:
-            no = writes.find(connection, experiment_id).no
-            e = tables.experiment.c
-            document = connection.execute(select(e.document).where(e.no == no)).scalar_one()
-        return codec.experiment_of(document)
+            return writes.read_experiment(connection, writes.find(connection, experiment_id))
 
     def experiments(
         self, kind: str | None = None, limit: int | None = None, tag: str | None = None
