@@ -94,7 +94,8 @@ def read_experiment(connection: Connection, owner: Found) -> Experiment:
     """The experiment as it stands."""
     e = tables.experiment.c
     document = connection.execute(select(e.document).where(e.no == owner.no)).scalar_one()
-    return replace(codec.experiment_of(document), imported=owner.imported)
+    with codec.named(owner.id):
+        return replace(codec.experiment_of(document), imported=owner.imported)
 
 
 def grow(connection: Connection, owner: Found, change: Callable[[Experiment], Experiment]) -> Experiment:
@@ -211,7 +212,7 @@ def _insert_runs(connection: Connection, no: int, owner: Found, boot: BootResult
             "case_idx": row.case,
             "state": row.state,
             "why": codec.column_text(row.why),
-            "figures": codec.pack(row.figures),
+            "figures": codec.seal(row.figures),
         }
         for row in codec.run_rows(boot, owner.mode, owner.case_count)
     ]
@@ -221,10 +222,10 @@ def _insert_runs(connection: Connection, no: int, owner: Found, boot: BootResult
             "seq": seq,
             "case_idx": run.case,
             "state": run.state,
-            "why": codec.pack(run.why),
+            "why": codec.seal(run.why),
             "series": codec.squeeze(run.series),
             "histograms": codec.squeeze(run.histograms),
-            "facts": codec.pack(run.facts),
+            "facts": codec.seal(run.facts),
             "profile": None if run.profile is None else codec.squeeze(run.profile),
         }
         for seq, run in enumerate(boot.runs)
@@ -235,6 +236,11 @@ def _insert_runs(connection: Connection, no: int, owner: Found, boot: BootResult
         connection.execute(insert(tables.run_detail), heavy)
 
 
+def _look(document: bytes, owner: Found) -> Look:
+    with codec.named(owner.id):
+        return codec.unseal(document, Look)
+
+
 def insert_look(connection: Connection, owner: Found, look: Look) -> None:
     """Add a sequential look. The same look again changes nothing: a resumed runner may compute it twice.
 
@@ -242,13 +248,12 @@ def insert_look(connection: Connection, owner: Found, look: Look) -> None:
         HostError: another look is stored at this number of blocks: alpha that is spent stays spent.
     """
     k = tables.look
-    document = codec.pack(look)
     here = (k.c.experiment_no == owner.no) & (k.c.blocks == look.blocks)
     stored = connection.execute(select(k.c.document).where(here)).scalar()
     if stored is None:
-        values = {"experiment_no": owner.no, "blocks": look.blocks, "final": look.final, "document": document}
+        values = {"experiment_no": owner.no, "blocks": look.blocks, "final": look.final, "document": codec.seal(look)}
         connection.execute(insert(k), values)
-    elif codec.unpack(stored, Look) != codec.unpack(document, Look):
+    elif _look(stored, owner) != codec.unpack(codec.pack(look), Look):
         raise HostError(
             f"experiment {owner.id}: another look after {look.blocks} blocks is stored and cannot change; "
             "nothing was changed: report it as it is, or start a new experiment"

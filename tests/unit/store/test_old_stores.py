@@ -176,5 +176,5 @@ def test_a_damaged_document_spoils_no_other(tmp_path: Path) -> None:
         database.execute("update experiment set document = ? where id = 'half-1'", [zlib.compress(b'{"extra": 7}')])
     with Store(url) as store:
         assert store.experiment("gated-1").kernels
-        with pytest.raises(HostError, match="damaged experiment"):
+        with pytest.raises(HostError, match="experiment half-1: damaged in the store"):
             store.experiment("half-1")
