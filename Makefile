@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 TOOLS := .venv/.tools-installed
 
-.PHONY: all setup system demo test test-full check bench trial clean docs
+.PHONY: all setup system demo test test-full check bench trial placebos clean docs
 all: setup
 
 system:
@@ -39,6 +39,9 @@ bench: setup
 
 trial: setup
 	$(PY) tools/trial.py
+
+placebos: setup
+	$(PY) tools/placebos.py
 
 clean:
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache

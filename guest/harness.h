@@ -9,7 +9,8 @@
  *	harness_supervisor.c	runs the jobs, one after another: cgroup, scratch directory, records
  *	harness_child.c		the process of a case: its records, its time limit, its end
  *	harness_case.c		a case from setup to its outcome
- *	harness_timed.c		windows, latencies; harness_exact.c  marked intervals;
+ *	harness_timed.c		windows, latencies; harness_exact.c  marked intervals,
+ *				harness_free.c  of loops that never return;
  *				harness_batch.c  one life without measuring, for harness_leaks.c
  *	harness_api.c		what workloads call (workload.h)
  *	harness_tasks.c		tasks as threads or processes: gate, stop, exit
@@ -25,6 +26,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "harness_ready.h"
 #include "jobs.h"
 #include "stream.h"
 #include "workload.h"
@@ -51,6 +53,7 @@ struct harness {
 	struct wl wl;
 	const struct job *job;
 	const char *tmp_dir;
+	bool stays;	     /* nothing is taken down at the end: the machine ends */
 	uint64_t give_up_ns; /* half the time limit: no latency is sampled beyond */
 	struct text out;     /* records, a line each */
 	struct slot *slots;
@@ -61,7 +64,10 @@ struct harness {
 	pid_t owner;
 	_Atomic uint32_t phase __attribute__((aligned(CACHE_LINES)));
 	_Atomic uint32_t rep; /* exact: counts gates opened */
+	uint32_t rests;	      /* exact: that the controller has taken */
 	uint64_t round_ops;   /* exact: of each counted task, once the gate opens */
+	char *counters;	      /* exact, free_run: a page a task, shared */
+	uint64_t *rep_ops;    /* exact, free_run: by interval, shared */
 	_Atomic uint32_t event
 		__attribute__((aligned(CACHE_LINES))); /* the controller waits for it */
 	_Atomic uint32_t ready, pending, counted_left;
@@ -105,6 +111,8 @@ int set_verror(struct harness *h, enum state state, int error, const char *fmt, 
 	__attribute__((format(printf, 4, 0)));
 /* "unsupported", "failed" ... as one record. */
 void done_record(struct text *t, unsigned int job, const char *state, const char *why);
+/* The record of counted operations. */
+void put_rep(struct harness *h, uint32_t r, uint64_t ops);
 
 /* harness_tasks.c */
 bool tasks_inline(const struct harness *h);
@@ -134,13 +142,22 @@ void timed_inline(struct harness *h);
 void timed_tasks(struct harness *h);
 void exact_inline(struct harness *h);
 void exact_tasks(struct harness *h);
+void exact_free(struct harness *h);
 void batch_life(struct harness *h);
 
 /* harness_case.c */
 bool case_known(const struct job *job);
-/* Runs a job to its outcome and writes its records to fd, the last one is "done". */
+/*
+ * Runs a job to its outcome and writes its records to fd, the last one is "done". With
+ * `stays` it takes nothing down and does not return: the machine ends with the outcome.
+ */
 void case_run(const struct jobs *js, const struct job *job, const char *data_dir,
-	      const char *tmp_dir, int fd);
+	      const char *tmp_dir, int fd, bool stays);
+
+/* harness_rest.c: the sleep before exact and traced operations. */
+void exact_rest(struct harness *h);
+/* harness_traced.c: the operations of a job with trace lines, by rounds of some for each counted task. */
+void traced_ops(struct harness *h, void (*round)(struct harness *h, uint64_t ops));
 
 /* harness_leaks.c: one reading before the first counted life, one after each. */
 struct leaks;
@@ -160,17 +177,33 @@ int kbest(uint64_t *samples, size_t n, double *ns);
 
 /* harness_perturb.c */
 void crng_seed(uint64_t seed);
-/* A process that holds what (seed, job) says, until it is killed; -1 where there is none. */
-pid_t perturb_start(uint64_t seed, unsigned int job);
+/* Its buffers are filled anew with the next call: when that is no longer hangs on what ran before. */
+void crng_renew(void);
+/* A process that holds what the seed says, until it is killed; -1 where there is none. */
+pid_t perturb_start(uint64_t seed, struct ready *prepared);
+/* A span that the seed says, for the nr-th time. */
+uint64_t perturb_ns(uint64_t seed, uint32_t nr, uint64_t below);
+int perturb_prepare(struct ready *holder);
 
 /* harness_supervisor.c; harness_hello.c */
+/* Forked before the snapshot was taken, for the first job of the restored guest. */
+struct prepared {
+	struct ready child, holder;
+	int records[2];
+	const char *source; /* the list of jobs as it came */
+	size_t source_bytes;
+};
 struct supervisor {
 	struct stream *stream;
 	const char *data_dir;
-	bool init;   /* PID 1 of a guest of our own */
+	bool init;		   /* PID 1 of a guest of our own */
+	struct prepared *prepared; /* NULL: no snapshot */
 	char **argv; /* of PID 1, else NULL: the kernel hands it the words that it does not know */
 };
 void supervisor_run(const struct supervisor *sv, const struct jobs *js);
-void supervisor_hello(const struct supervisor *sv, const char *port);
+/* Forks what the first job will need; -1 where it cannot. */
+int supervisor_prepare(const struct supervisor *sv);
+/* The first record, as JSON. */
+void supervisor_hello(const struct supervisor *sv, const char *port, struct text *t);
 
 #endif

@@ -96,6 +96,15 @@ void wl_value(struct wl *wl, const char *name, double value)
 	text_put(&h->out, "}\n");
 }
 
+void wl_say(struct wl *wl, const char *line)
+{
+	struct harness *h = harness_of(wl);
+
+	text_put(&h->out, "{\"t\":\"out\",\"j\":%u,\"text\":", h->job->nr);
+	text_json(&h->out, line);
+	text_put(&h->out, "}\n");
+}
+
 static const char *data_root = "/data";
 
 void api_data_root(const char *folder)

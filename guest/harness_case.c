@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "case.h"
 #include "harness.h"
 #include "kallsyms.h"
 #include "selftest.h"
@@ -21,7 +22,7 @@ static const struct workload *workload_named(const char *name)
 	for (w = __start_kdelta_workloads; w < __stop_kdelta_workloads; w++)
 		if (!strcmp((*w)->name, name))
 			return *w;
-	return NULL;
+	return case_workload(name);
 }
 
 static bool is_selftest(const struct job *job)
@@ -89,9 +90,7 @@ static void measure(struct harness *h)
 	if (h->job->batches)
 		batch_life(h);
 	else if (h->wl.exact && def->free_run)
-		set_error(h, STATE_UNSUPPORTED,
-			  "a loop that never returns has no end of an operation to count to: "
-			  "timed only");
+		exact_free(h);
 	else if (!tasks_inline(h))
 		h->wl.exact ? exact_tasks(h) : timed_tasks(h);
 	else
@@ -131,7 +130,7 @@ static void report(struct harness *h, int fd)
 }
 
 void case_run(const struct jobs *js, const struct job *job, const char *data_dir,
-	      const char *tmp_dir, int fd)
+	      const char *tmp_dir, int fd, bool stays)
 {
 	struct harness *h = mmap(NULL, sizeof(*h), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -150,6 +149,7 @@ void case_run(const struct jobs *js, const struct job *job, const char *data_dir
 	h->job = job;
 	h->owner = getpid();
 	h->tmp_dir = tmp_dir;
+	h->stays = stays;
 	h->give_up_ns = now_ns() + job->limit_ms * 500000u;
 	h->wl = (struct wl){
 		.def = workload_named(job->workload),
@@ -159,13 +159,11 @@ void case_run(const struct jobs *js, const struct job *job, const char *data_dir
 		.harness = h,
 	};
 	drive(h);
-	if (case_failed(h)) {
-		report(h, fd); /* before teardown, which may hang after a failure */
-		return;
-	}
-	if (h->wl.def->teardown)
+	if (h->wl.def->teardown && !case_failed(h) && !stays) /* after a failure it may hang */
 		h->wl.def->teardown(&h->wl);
 	if (h->out.lost)
 		set_error(h, STATE_FAILED, "out of memory for the records");
 	report(h, fd);
+	while (stays)
+		pause();
 }

@@ -6,25 +6,28 @@
  * but whatever the tasks make others do does, to the last byte drained.
  */
 #include <sched.h>
-#include <time.h>
 
 #include "harness.h"
 #include "mark.h"
-#include "trace.h"
 
-#define WARM_ROUNDS 4
+#define WARM_ROUNDS 2	 /* the first interval after the first rest still finds slabs to fill */
+#define AGREE_LEAST 1000 /* two intervals agree when they differ by less than a thousandth */
+#define TICK_LEAST_NS 1000
+#define TICK_PERIOD_MOST_NS 12000000 /* CONFIG_HZ=100, and some */
+
 /*
- * Before each interval the task sleeps, so that RCU hands back what the last
- * one freed and timers and work queues run: else an interval counts how full
- * the slabs happened to be. Emulated idle time passes at once (sleep=off).
+ * Right after a tick of the kernel's timer: whether one falls into a short
+ * interval would else be chance. It shows as a gap between two looks at the clock.
  */
-#define REST_NS 60000000L
-
-static void rest(void)
+static uint64_t after_tick(void)
 {
-	struct timespec span = {.tv_nsec = REST_NS};
+	uint64_t start = now_ns(), now = start, last;
 
-	nanosleep(&span, NULL);
+	do {
+		last = now;
+		now = now_ns();
+	} while (now - last < TICK_LEAST_NS && now - start < TICK_PERIOD_MOST_NS);
+	return now;
 }
 
 /* Operations that follow the rest unmarked: they take the path back into the caches of the CPU. */
@@ -66,10 +69,28 @@ static inline __attribute__((always_inline)) void marked_ops(const struct worklo
 			def->op(t);
 }
 
-static void put_rep(struct harness *h, uint32_t r, uint64_t ops)
+/*
+ * How long the last two took, on a clock that counts what is executed: a third
+ * is made only where they differ. Within a boot, more of them are no evidence.
+ */
+struct agreement {
+	uint64_t last, now;
+	uint32_t made;
+};
+
+static bool wanted(struct harness *h, const struct agreement *a)
 {
-	text_put(&h->out, "{\"t\":\"rep\",\"j\":%u,\"r\":%u,\"id\":%u,\"ops\":%llu}\n", h->job->nr,
-		 r, h->job->nr << 8 | r, (unsigned long long)ops);
+	uint64_t apart = a->now > a->last ? a->now - a->last : a->last - a->now;
+
+	return a->made < h->job->reps && !case_failed(h) &&
+	       (a->made < 2 || apart > a->now / AGREE_LEAST);
+}
+
+static void took(struct agreement *a, uint64_t since)
+{
+	a->last = a->now;
+	a->now = now_ns() - since;
+	a->made++;
 }
 
 static __attribute__((noinline)) void interval(const struct workload *def, struct wl_task *t,
@@ -101,11 +122,29 @@ static void run_first(void)
 	sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first);
 }
 
+static void inline_round(struct harness *h, uint64_t ops)
+{
+	struct wl_task *t = &h->slots[0].t;
+
+	run_ops(h->wl.def, t, ops);
+	if (t->done)
+		set_error(h, STATE_FAILED, "the task had nothing left to do");
+}
+
+static void inline_end(const struct workload *def, struct wl_task *t)
+{
+	if (def->finish)
+		def->finish(t);
+	if (def->task_teardown)
+		def->task_teardown(t);
+}
+
 void exact_inline(struct harness *h)
 {
 	const struct workload *def = h->wl.def;
 	struct wl_task *t = &h->slots[0].t;
-	uint64_t n = h->job->ops;
+	uint64_t n = h->job->ops, start;
+	struct agreement a = {0};
 	uint32_t r;
 
 	tasks_pin(h, 0);
@@ -115,24 +154,30 @@ void exact_inline(struct harness *h)
 	}
 	if (def->after)
 		run_first();
-	run_ops(def, t, n * WARM_ROUNDS);
-	for (r = 0; r < h->job->reps && !case_failed(h); r++) {
-		rest();
+	if (h->job->ntrace) {
+		traced_ops(h, inline_round);
+		inline_end(def, t);
+		return;
+	}
+	for (r = 0; r < WARM_ROUNDS; r++) {
+		exact_rest(h);
+		run_ops(def, t, first_few(n) + n);
+	}
+	while (wanted(h, &a)) {
+		exact_rest(h);
+		MARK(MARK_OP_ARM, 0);
 		run_ops(def, t, first_few(n));
-		if (!r)
-			trace_arm(h);
-		mark_id(h->job->nr << 8 | r);
+		mark_id(h->job->nr << 8 | a.made);
+		start = after_tick();
 		interval(def, t, n);
 		if (t->done)
 			set_error(h, STATE_FAILED, "the task had nothing left to do in interval %u",
-				  r);
-		put_rep(h, r, n);
+				  a.made);
+		put_rep(h, a.made, n);
+		took(&a, start);
 	}
-	trace_disarm(h);
-	if (def->finish)
-		def->finish(t);
-	if (def->task_teardown)
-		def->task_teardown(t);
+	if (!h->stays)
+		inline_end(def, t);
 }
 
 /* Several tasks. */
@@ -178,28 +223,39 @@ static void round_of_all(struct harness *h, uint64_t ops)
 		h->wl.def->quiesce(&h->wl);
 }
 
-void exact_tasks(struct harness *h)
+static void counted_rounds(struct harness *h)
 {
-	uint64_t n = h->job->ops;
+	uint64_t n = h->job->ops, start;
+	struct agreement a = {0};
 	uint32_t r;
 
-	if (tasks_start(h, exact_loop))
-		return;
-	tasks_phase(h, PHASE_RUN);
-	for (r = 0; r < WARM_ROUNDS && !case_failed(h); r++)
-		round_of_all(h, n);
-	for (r = 0; r < h->job->reps && !case_failed(h); r++) {
-		rest();
+	for (r = 0; r < WARM_ROUNDS && !case_failed(h); r++) {
+		exact_rest(h);
+		round_of_all(h, first_few(n) + n);
+	}
+	while (wanted(h, &a)) {
+		exact_rest(h);
+		MARK(MARK_OP_ARM, 0);
 		round_of_all(h, first_few(n));
-		if (!r)
-			trace_arm(h);
-		mark_id(h->job->nr << 8 | r);
+		mark_id(h->job->nr << 8 | a.made);
+		start = after_tick();
 		MARK(MARK_OP_BEGIN, MARK_ALONE);
 		round_of_all(h, n);
 		MARK(MARK_OP_END, 0);
-		put_rep(h, r, n * h->counted);
+		put_rep(h, a.made, n * h->counted);
+		took(&a, start);
 	}
-	trace_disarm(h);
-	if (!case_failed(h))
+}
+
+void exact_tasks(struct harness *h)
+{
+	if (tasks_start(h, exact_loop))
+		return;
+	tasks_phase(h, PHASE_RUN);
+	if (h->job->ntrace)
+		traced_ops(h, round_of_all);
+	else
+		counted_rounds(h);
+	if (!case_failed(h) && !h->stays)
 		tasks_stop(h);
 }

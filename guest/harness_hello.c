@@ -36,11 +36,10 @@ static void put_unknown(struct text *t, char **argv)
 	text_free(&words);
 }
 
-void supervisor_hello(const struct supervisor *sv, const char *port)
+void supervisor_hello(const struct supervisor *sv, const char *port, struct text *t)
 {
 	char cmdline[4096] = "", clock[64] = "unknown";
 	struct clock_cost cost;
-	struct text t = {0};
 	struct timespec up;
 	struct utsname u;
 	struct sysinfo si;
@@ -52,24 +51,22 @@ void supervisor_hello(const struct supervisor *sv, const char *port)
 	read_line("/proc/cmdline", cmdline, sizeof(cmdline));
 	read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", clock,
 		  sizeof(clock));
-	text_put(&t, "{\"t\":\"hello\",\"proto\":1,\"release\":");
-	text_json(&t, u.release);
-	text_put(&t, ",\"machine\":");
-	text_json(&t, u.machine);
-	text_put(&t, ",\"nproc\":%ld,\"mem_kib\":%llu,\"cmdline\":", sysconf(_SC_NPROCESSORS_ONLN),
+	text_put(t, "{\"t\":\"hello\",\"proto\":1,\"release\":");
+	text_json(t, u.release);
+	text_put(t, ",\"machine\":");
+	text_json(t, u.machine);
+	text_put(t, ",\"nproc\":%ld,\"mem_kib\":%llu,\"cmdline\":", sysconf(_SC_NPROCESSORS_ONLN),
 		 (unsigned long long)si.totalram * si.mem_unit / 1024);
-	text_json(&t, cmdline);
-	put_unknown(&t, sv->argv);
-	text_put(&t, ",\"clock\":");
-	text_json(&t, clock);
-	text_put(&t, ",\"clock_read_ns\":");
-	text_number(&t, cost.read_median_ns);
-	text_put(&t, ",\"clock_read_least_ns\":");
-	text_number(&t, cost.read_least_ns);
-	text_put(&t, ",\"clock_step_ns\":");
-	text_number(&t, cost.step_ns);
-	text_put(&t, ",\"port\":\"%s\",\"uptime_ns\":%" PRIu64 "}", port,
+	text_json(t, cmdline);
+	put_unknown(t, sv->argv);
+	text_put(t, ",\"clock\":");
+	text_json(t, clock);
+	text_put(t, ",\"clock_read_ns\":");
+	text_number(t, cost.read_median_ns);
+	text_put(t, ",\"clock_read_least_ns\":");
+	text_number(t, cost.read_least_ns);
+	text_put(t, ",\"clock_step_ns\":");
+	text_number(t, cost.step_ns);
+	text_put(t, ",\"port\":\"%s\",\"uptime_ns\":%" PRIu64 "}", port,
 		 (uint64_t)up.tv_sec * 1000000000u + (uint64_t)up.tv_nsec);
-	stream_record(sv->stream, t.s, t.len);
-	text_free(&t);
 }

@@ -43,3 +43,9 @@ void done_record(struct text *t, unsigned int job, const char *state, const char
 	text_json(t, why);
 	text_put(t, "}\n");
 }
+
+void put_rep(struct harness *h, uint32_t r, uint64_t ops)
+{
+	text_put(&h->out, "{\"t\":\"rep\",\"j\":%u,\"r\":%u,\"id\":%u,\"ops\":%llu}\n", h->job->nr,
+		 r, h->job->nr << 8 | r, (unsigned long long)ops);
+}

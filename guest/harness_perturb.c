@@ -8,14 +8,17 @@
 #include <fcntl.h>
 #include <linux/random.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness.h"
+
+#define PIDS_FROM 400 /* above those that the kernel has started */
+#define PIDS 4096
 
 /* splitmix64 (Steele, Lea, Flood 2014). */
 static uint64_t next_random(uint64_t *state)
@@ -52,11 +55,21 @@ void crng_seed(uint64_t seed)
 	close(fd);
 }
 
-/* Pages, files and pipes that stay, and process numbers that are used up. */
+void crng_renew(void)
+{
+	int fd = open("/dev/urandom", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	ioctl(fd, RNDRESEEDCRNG);
+	close(fd);
+}
+
+/* Pages, files and pipes that stay. */
 static void hold(uint64_t *state)
 {
 	uint64_t pages = 16 + next_random(state) % 512, files = next_random(state) % 96;
-	uint64_t pipes = next_random(state) % 48, forks = next_random(state) % 16;
+	uint64_t pipes = next_random(state) % 48;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *p = mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		       0);
@@ -68,40 +81,89 @@ static void hold(uint64_t *state)
 		;
 	while (pipes-- && !pipe(ends))
 		;
-	while (forks--) {
-		pid_t pid = fork();
-
-		if (!pid)
-			_exit(0);
-		if (pid > 0)
-			waitpid(pid, NULL, 0);
-	}
 }
 
-pid_t perturb_start(uint64_t seed, unsigned int job)
+static void hold_until_killed(uint64_t *state, int ready)
 {
-	uint64_t state = seed ^ (uint64_t)job << 32;
-	int ready[2];
+	char byte = 1;
+
+	hold(state);
+	if (write(ready, &byte, 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+/* The pipe on which a holder says that it holds; of a prepared one it is made ahead. */
+static int ready_ends[2];
+
+static void holder_with_order(void *arg, const char *order, size_t n)
+{
+	uint64_t state = 0;
+
+	(void)arg;
+	memcpy(&state, order, n < sizeof(state) ? n : sizeof(state));
+	hold_until_killed(&state, ready_ends[1]);
+}
+
+/* Where the next process number is said; only a kernel with CONFIG_CHECKPOINT_RESTORE has it. */
+static int last_pid = -1;
+
+static void open_last_pid(void)
+{
+	if (last_pid < 0)
+		last_pid = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+}
+
+int perturb_prepare(struct ready *holder)
+{
+	open_last_pid();
+	if (pipe2(ready_ends, O_CLOEXEC))
+		return -1;
+	return ready_fork(holder, holder_with_order, NULL);
+}
+
+static pid_t start_holder(uint64_t *state)
+{
+	pid_t pid;
+
+	if (pipe2(ready_ends, O_CLOEXEC))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		hold_until_killed(state, ready_ends[1]);
+	}
+	return pid;
+}
+
+uint64_t perturb_ns(uint64_t seed, uint32_t nr, uint64_t below)
+{
+	uint64_t state = seed << 16 ^ nr;
+
+	return next_random(&state) % below;
+}
+
+pid_t perturb_start(uint64_t seed, struct ready *prepared)
+{
+	uint64_t state = seed;
 	pid_t pid;
 	char byte;
 
 	next_random(&state);
 	crng_seed(state);
-	if (pipe2(ready, O_CLOEXEC))
+	open_last_pid();
+	if (last_pid >= 0)
+		dprintf(last_pid, "%u", PIDS_FROM + (unsigned int)(next_random(&state) % PIDS));
+	if (prepared && prepared->pid)
+		pid = ready_go(prepared, (const char *)&state, sizeof(state));
+	else
+		pid = start_holder(&state);
+	if (pid < 0)
 		return -1;
-	pid = fork();
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		hold(&state);
-		byte = 1;
-		if (write(ready[1], &byte, 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	close(ready[1]);
-	while (pid > 0 && read(ready[0], &byte, 1) < 0)
+	close(ready_ends[1]);
+	while (read(ready_ends[0], &byte, 1) < 0)
 		;
-	close(ready[0]);
+	close(ready_ends[0]);
 	return pid;
 }

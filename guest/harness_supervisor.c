@@ -75,6 +75,12 @@ static void forward(const struct supervisor *sv, const struct child *c, const st
 	done(sv, job, c->late ? "hung" : "failed", why);
 }
 
+/* Nothing comes after the only job of a restored guest: nothing is taken down, no process ends. */
+static bool is_last(const struct supervisor *sv, const struct jobs *js)
+{
+	return sv->prepared && js->njobs == 1;
+}
+
 static void child_main(const struct supervisor *sv, const struct jobs *js, const struct job *job,
 		       const char *cgroup, const char *tmp, int fd)
 {
@@ -82,7 +88,6 @@ static void child_main(const struct supervisor *sv, const struct jobs *js, const
 	struct text t = {0};
 	sigset_t none;
 
-	setsid();
 	if (!sv->init)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sigemptyset(&none);
@@ -95,7 +100,7 @@ static void child_main(const struct supervisor *sv, const struct jobs *js, const
 		write_all(fd, t.s, t.len);
 		_exit(0);
 	}
-	case_run(js, job, sv->data_dir, tmp, fd);
+	case_run(js, job, sv->data_dir, tmp, fd, is_last(sv, js));
 	_exit(0);
 }
 
@@ -114,37 +119,97 @@ static bool pressure_held(const struct supervisor *sv, const struct job *job, st
 	return true;
 }
 
+/* What a child that was forked before its job was known is told; the list of jobs follows. */
+struct order {
+	unsigned int job;
+	char cgroup[256], tmp[64];
+};
+
+static void child_with_order(void *arg, const char *text, size_t n)
+{
+	const struct supervisor *sv = arg;
+	const struct order *order = (const void *)text;
+	struct jobs js;
+	char why[200];
+
+	if (n <= sizeof(*order) ||
+	    jobs_parse(&js, text + sizeof(*order), n - sizeof(*order), why, sizeof(why)))
+		return; /* the supervisor says that the case ended without a result */
+	child_main(sv, &js, &js.jobs[order->job], order->cgroup, order->tmp,
+		   sv->prepared->records[1]);
+}
+
+static pid_t order_child(const struct supervisor *sv, const struct jobs *js, const struct job *job,
+			 const char *cgroup, const char *tmp, int *records)
+{
+	struct prepared *p = sv->prepared;
+	struct order order = {.job = (unsigned int)(job - js->jobs)};
+	struct text t = {0};
+	pid_t pid;
+
+	snprintf(order.cgroup, sizeof(order.cgroup), "%s", cgroup);
+	snprintf(order.tmp, sizeof(order.tmp), "%s", tmp);
+	text_bytes(&t, (const char *)&order, sizeof(order));
+	text_bytes(&t, p->source, p->source_bytes);
+	pid = t.lost ? -1 : ready_go(&p->child, t.s, t.len);
+	text_free(&t);
+	close(p->records[1]);
+	*records = p->records[0];
+	return pid;
+}
+
+int supervisor_prepare(const struct supervisor *sv)
+{
+	struct prepared *p = sv->prepared;
+
+	/* The holder first: it shall not keep the child's pipe open. */
+	if (perturb_prepare(&p->holder) || pipe2(p->records, O_CLOEXEC))
+		return -1;
+	return ready_fork(&p->child, child_with_order, (void *)(uintptr_t)sv);
+}
+
+static pid_t start_child(const struct supervisor *sv, const struct jobs *js, const struct job *job,
+			 const char *cgroup, const char *tmp, int *records)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (sv->prepared && sv->prepared->child.pid)
+		return order_child(sv, js, job, cgroup, tmp, records);
+	if (pipe2(ends, O_CLOEXEC))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		close(ends[0]);
+		setsid();
+		child_main(sv, js, job, cgroup, tmp, ends[1]);
+	}
+	close(ends[1]);
+	*records = ends[0];
+	return pid;
+}
+
 /* A life of the case; what it said goes out, but for a life of a leak check that went well. True if so. */
 static bool run_child(const struct supervisor *sv, const struct jobs *js, const struct job *job,
 		      const char *cgroup, const char *tmp, struct pressure *p)
 {
-	struct child c = {0};
+	struct child c = {.fd = -1};
 	bool ok = false, held;
-	int ends[2];
 
-	if (pipe2(ends, O_CLOEXEC)) {
-		done(sv, job, "failed", "no pipe for the records");
-		return false;
-	}
-	c.pid = fork();
-	if (!c.pid) {
-		close(ends[0]);
-		child_main(sv, js, job, cgroup, tmp, ends[1]);
-	}
-	close(ends[1]);
-	c.fd = ends[0];
+	c.pid = start_child(sv, js, job, cgroup, tmp, &c.fd);
 	if (c.pid > 0) {
 		child_collect(&c, job->limit_ms * 1000000u);
 		held = pressure_held(sv, job, p);
-		child_finish(&c, sv->init, cgroup);
-		if (!c.ended)
+		if (!is_last(sv, js) || !child_has_outcome(&c))
+			child_finish(&c, sv->init, cgroup);
+		if (!c.ended && (c.late || c.stays))
 			stream_note(sv->stream, "process %d of a job could not be killed",
 				    (int)c.pid);
 		ok = child_is_ok(&c);
 		if (held && (!ok || !job->batches))
 			forward(sv, &c, job);
 	} else {
-		done(sv, job, "failed", "fork of the case failed");
+		done(sv, job, "failed", "no process or no pipe for the case");
 	}
 	close(c.fd);
 	text_free(&c.said);
@@ -214,13 +279,16 @@ static void run_job(const struct supervisor *sv, const struct jobs *js, const st
 		done(sv, job, "failed", "no scratch directory");
 	} else {
 		if (js->exact)
-			holder = perturb_start(js->seed, job->nr);
+			holder = perturb_start(js->seed,
+					       sv->prepared ? &sv->prepared->holder : NULL);
 		if (job->pressure)
 			run_pressed(sv, js, job, cgroup, tmp);
 		else if (job->batches)
 			run_lives(sv, js, job, cgroup, tmp);
 		else
 			run_child(sv, js, job, cgroup, tmp, NULL);
+		if (is_last(sv, js))
+			return;
 		trace_undo(job);
 		if (holder > 0 && !kill(holder, SIGKILL))
 			waitpid(holder, NULL, 0);

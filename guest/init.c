@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/serial.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <termios.h>
@@ -98,6 +100,18 @@ static void raise_limits(void)
 	write_string("/proc/sys/vm/max_map_count", "16777216");
 	/* Errors still reach the console; a panic always does. */
 	write_string("/proc/sys/kernel/printk", "4");
+}
+
+/* As on any machine that has booted; a kernel may have no network. */
+static void raise_loopback(void)
+{
+	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return;
+	ioctl(fd, SIOCSIFFLAGS, &lo);
+	close(fd);
 }
 
 static bool is_console(const char *tty)
@@ -220,15 +234,22 @@ static int open_port(const char **name)
  * QEMU runs with -no-reboot, so a reset ends it, on kernels with and without a
  * way to switch the power off (RB_POWER_OFF without one halts for good).
  */
-static __attribute__((noreturn)) void end_machine(struct stream *s)
+static __attribute__((noreturn)) void end_machine(struct stream *s, bool restored)
 {
 	stream_end(s);
 	tcdrain(s->fd);
+	if (restored)
+		snapshot_end();
 	close(s->fd);
 	reboot(RB_AUTOBOOT);
 	reboot(RB_POWER_OFF);
 	for (;;)
 		pause();
+}
+
+static int parse(struct jobs *js, const struct text *t, char *why, size_t size)
+{
+	return jobs_parse(js, t->s ? t->s : "", t->len, why, size);
 }
 
 static int load_jobs(struct jobs *js, char *why, size_t size)
@@ -240,23 +261,35 @@ static int load_jobs(struct jobs *js, char *why, size_t size)
 		snprintf(why, size, "/jobs cannot be read: %s", strerror(error));
 		return -1;
 	}
-	error = jobs_parse(js, t.s ? t.s : "", t.len, why, size);
+	error = parse(js, &t, why, size);
 	text_free(&t);
 	return error;
 }
 
-/* The jobs that a restored snapshot is to run, in place of those it booted with. */
-static int resumed_jobs(struct jobs *js, char *why, size_t size)
+/*
+ * The snapshot is taken in here. A restored guest runs the jobs that it finds
+ * then, in place of those it booted with; all that does not need to know them
+ * has been done before.
+ */
+static int resumed_jobs(struct supervisor *sv, struct jobs *js, char *why, size_t size)
 {
-	struct text t = {0};
-	int error = snapshot_pause(&t, why, size);
+	static struct prepared prepared;
+	static struct text t;
+	int error;
 
-	if (!error) {
-		jobs_free(js);
-		error = jobs_parse(js, t.s ? t.s : "", t.len, why, size);
+	sv->prepared = &prepared;
+	error = supervisor_prepare(sv);
+	if (error) {
+		snprintf(why, size, "no process could be forked ahead: %s", strerror(errno));
+		return error;
 	}
-	text_free(&t);
-	return error;
+	error = snapshot_pause(&t, why, size);
+	if (error)
+		return error;
+	prepared.source = t.s;
+	prepared.source_bytes = t.len;
+	jobs_free(js);
+	return parse(js, &t, why, size);
 }
 
 static void settle(uint64_t ms)
@@ -271,6 +304,7 @@ void init_main(char **argv)
 {
 	struct stream s = {0};
 	struct supervisor sv = {.stream = &s, .data_dir = "/data", .init = true, .argv = argv};
+	struct text hello = {0};
 	struct jobs js = {0};
 	const char *port;
 	char why[256];
@@ -280,18 +314,19 @@ void init_main(char **argv)
 	make_nodes();
 	standard_streams();
 	raise_limits();
+	raise_loopback();
 	error = load_jobs(&js, why, sizeof(why));
 	crng_seed(js.seed);
-	if (!error) {
-		settle(js.settle_ms);
-		if (js.snapshot)
-			error = resumed_jobs(&js, why, sizeof(why));
-	}
 	s.fd = open_port(&port);
-	supervisor_hello(&sv, port);
+	if (!error)
+		settle(js.settle_ms);
+	supervisor_hello(&sv, port, &hello);
+	if (!error && js.snapshot)
+		error = resumed_jobs(&sv, &js, why, sizeof(why));
+	stream_record(&s, hello.s, hello.len);
 	if (error)
 		stream_note(&s, "%s", why);
 	else
 		supervisor_run(&sv, &js);
-	end_machine(&s);
+	end_machine(&s, sv.prepared);
 }

@@ -14,5 +14,7 @@ void init_main(char **argv) __attribute__((noreturn));
  * fw_cfg. Returns 0, or -1 with a sentence in why.
  */
 int snapshot_pause(struct text *jobs, char *why, size_t size);
+/* Ends the machine at once, where it has a device for that; else returns. */
+void snapshot_end(void);
 
 #endif

@@ -4,15 +4,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "case.h"
 #include "harness.h"
 #include "init.h"
 #include "readfile.h"
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: kdelta-guest --native --jobs FILE --data DIR --fd N\n");
+	fprintf(stderr, "usage: kdelta-guest --native --jobs FILE --data DIR --fd N\n"
+			"       kdelta-guest --cases\n");
 	return 2;
 }
 
@@ -21,11 +24,13 @@ static int native(const char *jobs_path, const char *data_dir, int fd)
 	struct stream s = {.fd = fd};
 	struct supervisor sv = {.stream = &s, .data_dir = data_dir};
 	struct jobs js = {0};
-	struct text t = {0};
+	struct text t = {0}, hello = {0};
 	char why[256];
 	int error = read_whole(jobs_path, &t);
 
-	supervisor_hello(&sv, "fd");
+	supervisor_hello(&sv, "fd", &hello);
+	stream_record(&s, hello.s, hello.len);
+	text_free(&hello);
 	if (error)
 		stream_note(&s, "%s cannot be read: %s", jobs_path, strerror(error));
 	else if (jobs_parse(&js, t.s ? t.s : "", t.len, why, sizeof(why)))
@@ -49,15 +54,34 @@ static bool named(char **argv, const char *word)
 	return false;
 }
 
+/* sh PROGRAM, for cases: what a shell does with a command. */
+static int shell(char **argv)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid) {
+		execv(argv[1], argv + 1);
+		_exit(127);
+	}
+	return pid < 0 || waitpid(pid, &status, 0) < 0 || status;
+}
+
 int main(int argc, char **argv)
 {
 	const char *jobs = NULL, *data = "";
 	bool native_mode = false;
 	int i, fd = -1;
 
-	/* Selftests exec the one program that a guest without a root file system is asked for. */
+	/* A guest has no root file system: what others exec by name is in here. */
 	if (argc == 2 && !strcmp(program_invocation_short_name, "sleep")) {
 		sleep((unsigned int)strtoul(argv[1], NULL, 10));
+		return 0;
+	}
+	if (argc == 2 && !strcmp(program_invocation_short_name, "sh"))
+		return shell(argv);
+	if (argc == 2 && !strcmp(argv[1], "--cases")) {
+		case_list();
 		return 0;
 	}
 	/* The kernel hands unknown words of its command line to PID 1; in a container PID 1 may be ours natively. */

@@ -66,8 +66,8 @@ struct workload {
 	/*
 	 * Optional, instead of op: never returns, and adds 1 to *iterations for each
 	 * operation (the will-it-scale ABI). The harness samples the counters and
-	 * ends the task by ending its process. Timed only: there is no end of an
-	 * operation to count up to.
+	 * ends the task by ending its process. Exact mode counts between two
+	 * increments (harness_free.c).
 	 */
 	void (*free_run)(struct wl_task *t, volatile uint64_t *iterations);
 	/*
@@ -108,6 +108,9 @@ void wl_op_failed(struct wl_task *t, const char *what);
 
 /* A named figure of the case (declared in the TOML file as source = "value:NAME"). */
 void wl_value(struct wl *wl, const char *name, double value);
+
+/* A line of what the case printed, kept with the boot. */
+void wl_say(struct wl *wl, const char *line);
 
 /* System-wide object counts, for figures(); settled first (sync, drop caches, wait). */
 struct wl_kstat {

@@ -96,6 +96,11 @@ void flow_enter(unsigned int vcpu, void *block)
 	bool goes_on = false;
 
 	(void)vcpu;
+	if (b == now.from && b->kind == KIND_REP && b->n == 1 && now.rep_started &&
+	    !counting_switched) {
+		rep_step = 0; /* the next iteration of a REP */
+		return;
+	}
 	now.from = b;
 	if (left.from->kind != KIND_PLAIN)
 		goes_on = arrive(&left, b->pc);

@@ -10,7 +10,8 @@
  *   interval.c  counters of the blocks that ran -> one record per address
  *   hold.c      instructions while locks are held
  *   output.c    header, intervals, trailer
- *   plugin.c    QEMU's side: install, translate, marks
+ *   marks.c     what the guest says; begin and end of an interval
+ *   plugin.c    QEMU's side: install, translate
  */
 #ifndef KDELTA_PLUGIN_H
 #define KDELTA_PLUGIN_H
@@ -26,7 +27,8 @@ enum mark_op {
 	MARK_RESUME,
 	MARK_NIBBLE,
 	MARK_EPOCH,
-	MARK_FORGET
+	MARK_FORGET,
+	MARK_ARM
 };
 
 enum insn_kind {
@@ -92,6 +94,12 @@ size_t interval_records(struct record **records); /* sorted by pc; valid until t
 bool output_open(const char *path, const char *target, int qemu_api);
 void output_interval(uint32_t id, const struct record *records, size_t n);
 void output_close(uint32_t flags);
+
+/* marks.c: callbacks; insn is a struct insn, mark its 16 bits. */
+void mark_counted(unsigned int vcpu, void *insn);
+void mark_uncounted(unsigned int vcpu, void *mark);
+void marks_arm_with(void (*how)(void)); /* what ARM does, the first time */
+uint32_t marks_flags(void);
 
 /* hold.c: does nothing unless hold_open() was called. */
 struct qemu_plugin_insn;

@@ -6,7 +6,6 @@
  *
  * Marks and output: ARCHITECTURE.md. One vCPU; exact together with -icount.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,18 +32,9 @@ __attribute__((constructor)) static void choose_version(void)
 		qemu_plugin_version = qemu_plugin_read_memory_vaddr ? 4 : 3;
 }
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static qemu_plugin_id_t self;
 static struct decoded (*decode)(const uint8_t *bytes, size_t size, uint64_t pc);
 static struct qemu_plugin_scoreboard *score;
-
-/* In the trailer of the output. */
-enum { FLAG_OPEN = 1, FLAG_ABANDONED = 2, FLAG_BLIND = 4 };
-
-static struct {
-	bool abandoned;
-	bool blind; /* one was opened for others, and no task switch had ever been seen */
-	uint32_t id, next_id;
-} interval;
 
 /*
  * From interface 2 on, inline operations act on the address "start of the
@@ -113,70 +103,23 @@ static void add_on_access(struct qemu_plugin_insn *insn, const struct insn *what
 	}
 }
 
-static void begin(bool for_others)
-{
-	interval.abandoned |= counting_is_open();
-	blocks_drop_sums();
-	interval.id = interval.next_id;
-	interval.next_id = 0;
-	interval.blind |= !counting_open(for_others);
-	hold_begin();
-}
-
-static void end(void)
-{
-	struct record *records;
-	size_t n;
-
-	if (!counting_close())
-		return;
-	hold_end(interval.id);
-	n = interval_records(&records);
-	output_interval(interval.id, records, n);
-	blocks_drop_sums();
-}
-
 /*
- * The block that holds the mark has counted what precedes the mark, and will
- * count what follows: the counters start from zero in between, and the mark
- * itself is where the rows of that block are cut (see add_insn()).
+ * Bytes of a REP instruction. One access of each iteration stands for all; where
+ * that is one of two alike, or QEMU looks at a place before it stores there, they
+ * are told apart in a callback.
  */
-static void mark_cb(unsigned int vcpu, void *udata)
+static void add_rep_bytes(struct qemu_plugin_insn *insn, const struct insn *what, struct block *b,
+			  uint64_t *bytes)
 {
-	const struct insn *insn = udata;
-	struct block *b = flow_current();
-	uint16_t mark = insn->mark;
-	bool arg = mark & 1;
-
-	(void)vcpu;
-	pthread_mutex_lock(&lock);
-	b->count[insn - b->insns]
-		[SLOT_STARTS]++; /* here, so that it falls on the side of what precedes the mark */
-	counting_cut();
-	switch (mark >> 12) {
-	case MARK_BEGIN:
-		begin(arg);
-		break;
-	case MARK_END:
-		end();
-		break;
-	case MARK_PAUSE:
-		counting_pause(arg);
-		break;
-	case MARK_RESUME:
-		counting_resume();
-		break;
-	case MARK_NIBBLE:
-		interval.next_id = interval.next_id << 4 | (mark & 0xf);
-		break;
-	case MARK_FORGET:
-		counting_forget();
-		break;
-	default:
-		break;
-	}
-	block_touch(b);
-	pthread_mutex_unlock(&lock);
+	if (what->rep_accesses > 1)
+		qemu_plugin_register_vcpu_mem_cb(insn, flow_rep_access, CB_NO_REGS, MEM_RW, b);
+	else if (score)
+		qemu_plugin_register_vcpu_mem_inline_per_vcpu(
+			insn, what->rep_stores ? MEM_W : MEM_R, INLINE_ADD_U64, entry_of(bytes),
+			what->rep_width);
+	else /* see add_on_access(): "read" means stores; what makes none is asked for all it makes */
+		qemu_plugin_register_vcpu_mem_inline(insn, what->rep_stores ? MEM_R : MEM_RW,
+						     INLINE_ADD_U64, bytes, what->rep_width);
 }
 
 static size_t insn_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes)
@@ -221,14 +164,14 @@ static void instrument(struct qemu_plugin_tb *tb, struct block *b)
 
 		switch (what->kind) {
 		case KIND_MARK:
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, mark_cb, CB_NO_REGS, what);
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, mark_counted, CB_NO_REGS,
+							       what);
 			continue;
 		case KIND_REP:
 			if (b->n > 1)
 				qemu_plugin_register_vcpu_insn_exec_cb(insn, flow_rep_starts,
 								       CB_NO_REGS, b);
-			qemu_plugin_register_vcpu_mem_cb(insn, flow_rep_access, CB_NO_REGS, MEM_RW,
-							 b);
+			add_rep_bytes(insn, what, b, &b->count[i][SLOT_TWO]);
 			break;
 		case KIND_COND:
 			break;
@@ -271,7 +214,6 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	(void)id;
 	if (!n || n > TB_MAX_INSNS)
 		return;
-	pthread_mutex_lock(&lock);
 	check_entries();
 	for (size_t i = 0; i < n; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
@@ -301,18 +243,47 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		};
 	}
 	instrument(tb, block_get(pc, insns, (uint32_t)n, finish_hash(hash), target));
-	pthread_mutex_unlock(&lock);
+}
+
+/* Before the guest says ARM: its tasks are followed, nothing is counted. */
+static void translated_unarmed(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t n = qemu_plugin_tb_n_insns(tb);
+
+	(void)id;
+	for (size_t i = 0; i < n; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		uint64_t at = qemu_plugin_insn_vaddr(insn);
+		uint8_t bytes[INSN_MAX_BYTES];
+		struct decoded d = decode(bytes, insn_bytes(insn, bytes), at);
+
+		if (d.kind == KIND_MARK)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, mark_uncounted, CB_NO_REGS,
+							       (void *)(uintptr_t)d.mark);
+		if (d.switches && at >> 63)
+			qemu_plugin_register_vcpu_mem_cb(insn, counting_next, CB_NO_REGS, MEM_RW,
+							 NULL);
+	}
 }
 
 static void finished(qemu_plugin_id_t id, void *udata)
 {
 	(void)id;
 	(void)udata;
-	pthread_mutex_lock(&lock);
-	output_close((counting_is_open() ? FLAG_OPEN : 0) |
-		     (interval.abandoned ? FLAG_ABANDONED : 0) | (interval.blind ? FLAG_BLIND : 0));
+	output_close(marks_flags());
 	hold_close();
-	pthread_mutex_unlock(&lock);
+}
+
+/* All that was translated so far is dropped, and translated again with its counters. */
+static void count_from_now(qemu_plugin_id_t id)
+{
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+	qemu_plugin_register_atexit_cb(id, finished, NULL);
+}
+
+static void arm(void)
+{
+	qemu_plugin_reset(self, count_from_now);
 }
 
 static bool choose_guest(const qemu_info_t *info)
@@ -332,40 +303,57 @@ static bool choose_guest(const qemu_info_t *info)
 	return false;
 }
 
-EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
-{
-	const char *out = NULL, *sites = NULL, *holds = NULL;
+struct options {
+	const char *out, *sites, *holds;
+	bool lazy;
+};
 
+static bool parse_options(struct options *o, int argc, char **argv)
+{
 	for (int i = 0; i < argc; i++) {
 		if (!strncmp(argv[i], "out=", 4)) {
-			out = argv[i] + 4;
+			o->out = argv[i] + 4;
 		} else if (!strncmp(argv[i], "sites=", 6)) {
-			sites = argv[i] + 6;
+			o->sites = argv[i] + 6;
 		} else if (!strncmp(argv[i], "holds=", 6)) {
-			holds = argv[i] + 6;
+			o->holds = argv[i] + 6;
+		} else if (!strcmp(argv[i], "lazy=on")) {
+			o->lazy = true;
 		} else {
 			fprintf(stderr,
-				"kdelta plugin: unknown argument %s; there are out=PATH, and "
-				"sites=PATH with holds=PATH\n",
+				"kdelta plugin: unknown argument %s; there are out=PATH, "
+				"lazy=on, and sites=PATH with holds=PATH\n",
 				argv[i]);
-			return -1;
+			return false;
 		}
 	}
-	if (!out || !*out) {
+	if (!o->out || !*o->out)
 		fprintf(stderr, "kdelta plugin: the argument out=PATH is missing\n");
-		return -1;
-	}
-	if (!sites != !holds) {
+	else if (!o->sites != !o->holds)
 		fprintf(stderr, "kdelta plugin: sites=PATH and holds=PATH go together\n");
+	else
+		return true;
+	return false;
+}
+
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+{
+	struct options o = {0};
+
+	if (!parse_options(&o, argc, argv) || !choose_guest(info) ||
+	    !output_open(o.out, info->target_name, info->version.cur))
 		return -1;
-	}
-	if (!choose_guest(info) || !output_open(out, info->target_name, info->version.cur))
-		return -1;
-	if (sites && !hold_open(sites, holds))
+	if (o.sites && !hold_open(o.sites, o.holds))
 		return -1;
 	if (qemu_plugin_scoreboard_new)
 		score = qemu_plugin_scoreboard_new(sizeof(uint64_t));
-	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
-	qemu_plugin_register_atexit_cb(id, finished, NULL);
+	self = id;
+	marks_arm_with(arm);
+	if (o.lazy) {
+		qemu_plugin_register_vcpu_tb_trans_cb(id, translated_unarmed);
+		qemu_plugin_register_atexit_cb(id, finished, NULL);
+	} else {
+		count_from_now(id);
+	}
 	return 0;
 }

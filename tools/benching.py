@@ -19,7 +19,9 @@ from kdelta.kernel.sources import parse_kernel
 from kdelta.machine import boot
 from kdelta.machine.options import GuestSpec
 from kdelta.model import Experiment, Kernel, Mode, PlannedBoot, plans
-from kdelta.spec.workloads import FIVE, catalogue, parse_case
+from kdelta.spec.cases import parse_case
+from kdelta.spec.suites import suites
+from kdelta.spec.workloads import catalogue
 from kdelta.store.store import Store
 
 _VNG_LIMIT_S = 120
@@ -54,7 +56,7 @@ def counting_ratios(name: str, rounds: int) -> list[float]:
     """Wall time of a whole exact run, boot included, with the plugin over the same without it, pair by pair."""
     kernel = resolve(parse_kernel(name))
     with tempfile.TemporaryDirectory() as folder, Store(f"sqlite:///{folder}/bench.sqlite") as store:
-        job = _job(kernel, "exact", FIVE, store)
+        job = _job(kernel, "exact", suites()["patches"].cases, store)
         work = _work(job)
         ratios = []
         for _ in range(rounds):
@@ -66,7 +68,6 @@ def counting_ratios(name: str, rounds: int) -> list[float]:
 def _cold_s(site: Site, work: Work, plugin: Path | None) -> float:
     """Seconds of one exact guest from power-on to its end."""
     qemu = site.qemus[work.kernel.arch]
-    data = {name: site.data / name for name in work.data}
     with tempfile.TemporaryDirectory() as folder:
         guest = GuestSpec(
             kernel=work.kernel,
@@ -79,7 +80,7 @@ def _cold_s(site: Site, work: Work, plugin: Path | None) -> float:
             folder=Path(folder),
             plugin=plugin,
         )
-        payload = image.payload(site.programs[work.kernel.arch], data, work.jobs.text(settle_ms=SETTLE_MS))
+        payload = image.payload(site.programs[work.kernel.arch], work.data, work.jobs.text(settle_ms=SETTLE_MS))
         start = time.perf_counter()
         boot.run(guest, payload, 300)
         return time.perf_counter() - start

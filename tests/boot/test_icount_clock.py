@@ -21,7 +21,8 @@ from kdelta.kernel.sources import parse_kernel
 from kdelta.machine import boot
 from kdelta.machine.options import GuestSpec
 from kdelta.model import Effort, Experiment, PlannedBoot, plans
-from kdelta.spec.workloads import catalogue, parse_case
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import catalogue
 from kdelta.store.store import Store
 
 
@@ -35,7 +36,7 @@ def test_instructions_agree_with_the_icount_clock_within_half_a_percent(tmp_path
         job = prepare.prepare(experiment, known, store, Reporter(quiet=True))
         site, work = job.site, job.work(PlannedBoot(block=0, slot=0, kernel=0))
         assert isinstance(work, Work)
-        qemu, data = site.qemus["x86_64"], {name: site.data / name for name in work.data}
+        qemu, data = site.qemus["x86_64"], work.data
         guest = GuestSpec(
             kernel=kernel,
             mode="exact",
@@ -59,7 +60,7 @@ def test_instructions_agree_with_the_icount_clock_within_half_a_percent(tmp_path
         )
     assert (counted.state, clocked.state) == ("ok", "ok"), counted.why + clocked.why
     reps = {r.id: r.ops for r in counted.records if isinstance(r, Repetition)}
-    found = {i.id: int(i.counts[:, 0].sum()) for i in profiles.read(counted.counts)}
+    found = {i.id: int(i.counts[:, 0].sum()) for i in profiles.read(counted.counts[0])}
     instructions = statistics.median(found[ident] / ops for ident, ops in reps.items())
     windows = [w.ns / w.ops for w in clocked.records if isinstance(w, Window) and not w.warm]
     assert abs(statistics.median(windows) / instructions - 1.0) < 0.005, (statistics.median(windows), instructions)

@@ -57,3 +57,14 @@ def test_snapshots_made_again_and_again_agree_on_several_kernels(
     words = ["debian:6.1", "debian:6.12", "debian:7.0", "debian:7.3", "--seeds", "2"]
     words += ["--qemu", os.environ["KDELTA_QEMU_ALT"]] if qemu else []
     assert len({_measured(tmp_path / str(turn), cache, *words) for turn in range(4)}) == 1
+
+
+def test_a_case_counts_the_same_whatever_was_measured_before_it(answer) -> None:  # type: ignore[no-untyped-def]
+    def rows(*cases: str) -> list[dict]:  # type: ignore[type-arg]
+        words = [word for case in cases for word in ("--case", case)]
+        got = answer("compare", "debian:6.12/cloud", "debian:7.0/cloud", "--seeds", "2", *words)
+        return [row for row in got["results"] if row["case"] == "pipe"]
+
+    alone = rows("pipe")
+    assert len(alone) > 1
+    assert alone == rows("thread_spawn", "path_lookup:tasks=2", "pipe")

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+WIS = Path(__file__).parents[1] / "data" / "wis"
 WAYS = ("getppid", "getppid:mode=processes", "getppid:tasks=2", "getppid:tasks=2,mode=processes", "getppid:tasks=8")
 
 
@@ -24,6 +27,14 @@ def test_a_call_costs_the_same_in_one_task_in_processes_and_in_many(answer) -> N
 def test_tasks_are_told_apart_on_arm64_too(answer) -> None:  # type: ignore[no-untyped-def]
     rows = _rows(answer, "debian:6.12/cloud,arch=arm64", "debian:6.12/cloud,arch=arm64")
     assert len({row["baseline"] for row in rows.values()}) == 1, rows
+
+
+def test_a_loop_that_never_returns_costs_what_its_operation_costs(answer) -> None:  # type: ignore[no-untyped-def]
+    cases = ["--case", "wis/tick:tasks=1|2,mode=processes|threads", "--case", "getppid"]
+    run = ("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "--workloads", str(WIS))
+    rows = {row["case"]: row["baseline"] for row in answer(*run, *cases)["results"] if row["metric"] == "instructions"}
+    assert len(rows) == 5
+    assert all(abs(count / rows["getppid"] - 1) < 0.01 for count in rows.values()), rows
 
 
 def test_what_a_pipe_carries_is_counted_to_the_last_byte(answer) -> None:  # type: ignore[no-untyped-def]

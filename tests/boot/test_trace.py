@@ -66,6 +66,14 @@ def test_exact_holds_are_the_same_figure_twice(
     assert found[0]["pipe_write"][0] > 0
 
 
+def test_operations_adapt_to_what_a_traced_one_costs(traced) -> None:  # type: ignore[no-untyped-def]
+    words = ("debian:6.12", "--case", "pipe:writers=2", "--what", "locks", "--limit", "8s")
+    (result,) = _results(traced(*words), "locks")
+    assert (result["state"], result["why"]) == ("ok", "")
+    assert 0 < result["ops"] < 2 * 32 * 512
+    assert "fewer-operations" in {warning["code"] for warning in result["warnings"]}
+
+
 def test_what_is_not_known_is_refused_before_anything_is_booted(kdelta) -> None:  # type: ignore[no-untyped-def]
     done = kdelta("trace", "debian:6.12", "--what", "lcoks", check=1)
     assert "did you mean locks" in done.stderr

@@ -14,7 +14,7 @@ import numpy as np
 from kdelta.attribution import profiles
 from kdelta.errors import GuestError
 from kdelta.guest.metrics import repetitions
-from kdelta.guest.protocol import Done, Record, Repetition, Value
+from kdelta.guest.protocol import Done, Record, Repetition, Value, interval_of
 from kdelta.model import EXACT_COUNTERS, Metric, RunResult, Series, State
 
 _KERNEL_HALF = np.uint64(1 << 63)
@@ -104,15 +104,19 @@ def _run(
 
 def runs(
     records: Sequence[Record],
-    counts: bytes | mmap.mmap,
+    counts: Sequence[bytes | mmap.mmap],
     cases: Sequence[int],
     metrics: Mapping[int, Sequence[Metric]],
     symbols: profiles.Symbols | None,
     boot: tuple[State, str],
 ) -> tuple[RunResult, ...]:
-    """One RunResult per case; damaged plugin output makes every run of the boot failed, never a number."""
+    """One RunResult per case; ``counts`` are the plugin's files, one for each guest of the boot.
+
+    Damaged plugin output makes every run of the boot failed, never a number.
+    """
     try:
-        intervals = {interval.id: interval for interval in profiles.read(counts)} if boot[0] == "ok" else {}
+        files = enumerate(counts if boot[0] == "ok" else ())
+        intervals = {interval_of(guest, one.id): one for guest, file in files for one in profiles.read(file)}
     except GuestError as error:
         return tuple(RunResult(case=case, state="failed", why=f"plugin output: {error}") for case in cases)
     return tuple(_run(case, records, intervals, metrics[case], symbols, boot) for case in cases)

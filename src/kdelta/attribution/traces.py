@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
 
 from kdelta.attribution.tracefs import FRAME, Entry, Hist, Key, files, parse_hist, plain
-from kdelta.attribution.warnings import TraceDropped, TraceFailed, TraceMissed
-from kdelta.guest.protocol import Done, Record, Repetition
+from kdelta.attribution.warnings import TraceDropped, TraceFailed, TraceMissed, TraceShortened
+from kdelta.guest.protocol import Done, Record, Repetition, Value
 from kdelta.kernel.spelling import fold
 from kdelta.model import State, Warn
 from kdelta.model.collectors import Collector, Probe, Table, Way
@@ -254,6 +254,13 @@ def _misses(content: str) -> list[Warn]:
     ]
 
 
+def _left_out(records: Sequence[Record], job: int, ops: int) -> Iterator[Warn]:
+    """Whether a traced operation cost too much for all that were asked for (guest/harness_traced.c)."""
+    for record in records:
+        if isinstance(record, Value) and record.j == job and record.name == "ops_left_out":
+            yield TraceShortened(ops, ops + int(min(max(record.v, 0.0), 2.0**53)))
+
+
 def evaluate(
     collector: Collector,
     records: Sequence[Record],
@@ -291,8 +298,8 @@ def evaluate(
     for status in statuses:
         if status.word == "failed":
             warnings.append(TraceFailed(status.way, status.error, status.file, status.text))
+    ops = sum(r.ops for r in records if isinstance(r, Repetition) and r.j == job)
     return SetResult(
-        collector=collector.name, title=collector.title, kernel=kernel, case=case, state="ok",
-        ops=sum(r.ops for r in records if isinstance(r, Repetition) and r.j == job),
-        probes=tuple(probes), warnings=tuple(warnings), errors=content.get("@error_log", ""),
+        collector=collector.name, title=collector.title, kernel=kernel, case=case, state="ok", ops=ops,
+        probes=tuple(probes), warnings=(*warnings, *_left_out(records, job, ops)), errors=content.get("@error_log", ""),
     )  # fmt: skip

@@ -39,6 +39,14 @@ class TraceFailed(Warn, frozen=True):
     text: str
 
 
+class TraceShortened(Warn, frozen=True):
+    """Fewer operations than asked for, because a traced one costs so much."""
+
+    code: ClassVar[str] = "fewer-operations"
+    ops: int
+    asked: int
+
+
 class HoldUnclear(Warn, frozen=True):
     """Lock holds that began before the last one had ended."""
 

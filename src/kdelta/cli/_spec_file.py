@@ -16,7 +16,7 @@ import click
 
 from kdelta.errors import UserError
 
-_NAMES = {"case": "cases", "workloads": "folders", "format": "fmt", "json": "as_json"}
+_NAMES = {"case": "cases", "suite": "suites", "format": "fmt", "json": "as_json"}
 
 
 def _known(command: click.Command) -> dict[str, click.Parameter]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kdelta.experiment.bisect import Answer
     from kdelta.model import Case, Experiment, Mode, Progress
     from kdelta.spec.kernels import KernelSpec
-    from kdelta.spec.workloads import Workload
     from kdelta.store.store import Store
 
 EPILOG = """\b
@@ -52,7 +51,7 @@ class Args(common.MeasureArgs):
 @click.option("--timed", is_flag=True, help="Bisect by wall time in the guests, with a posterior over the commits.")
 @click.option("--metric", metavar="METRIC", help="Bisect by this metric of the case instead of its deciding one.")
 @click.option("--seeds", type=click.IntRange(5, 99), default=8, show_default=True, help="Exact: seeds (perturbed guests) per commit.")  # fmt: skip
-@click.option("--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed.")  # fmt: skip
+@click.option("--repetitions", type=click.IntRange(1, 255), default=3, show_default=True, help="Exact: repetitions per seed, at most: two that agree are enough.")  # fmt: skip
 @click.option("--max-boots", type=click.IntRange(20, 10_000), default=200, show_default=True, help="Timed: then name the likely commits.")  # fmt: skip
 @click.option("--resume", metavar="EXPERIMENT", help="Go on with a bisection that was interrupted.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
@@ -131,7 +130,7 @@ def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
 
     first, last = _base(good, bad)
     workloads = common.load_workloads(args.folders)
-    case = one_case(args, workloads)
+    case = one_case(args)
     mode: Mode = "timed" if args.timed else "exact"
     metric = bisect.metric_of(mode, workloads[case.workload], args.metric)
     line = history.line(first.target, first.ref, last.ref)
@@ -153,17 +152,19 @@ def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
     return experiment
 
 
-def one_case(args: common.CaseArgs, workloads: dict[str, Workload]) -> Case:
+def one_case(args: common.CaseArgs) -> Case:
     """The only case that was asked for; ``--memcg`` puts it into a child memcg.
 
     Raises:
         UserError: none, or several.
     """
+    import dataclasses
+
     import msgspec
 
     if not args.cases:
         raise UserError("bisecting needs one case, as in --case pidfd_open (kdelta cases lists them)")
-    cases = common.parse_cases(args.cases, workloads, False)
+    cases = dataclasses.replace(args, memcg=False).chosen()
     if len(cases) != 1:
         raise UserError(f"bisecting takes one case, not {len(cases)}: {', '.join(case.name for case in cases)}")
     return msgspec.structs.replace(cases[0], cgroup="child" if args.memcg else cases[0].cgroup)

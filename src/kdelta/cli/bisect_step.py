@@ -94,7 +94,7 @@ def run(kernel: str, args: Args) -> int:
         raise UserError("bisect-step measures one kernel that can be booted, by default src:.")
     check([spec])
     workloads = common.load_workloads(args.folders)
-    case = one_case(args, workloads)
+    case = one_case(args)
     metric = bisect.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)
     with Store() as store, Reporter(args.quiet) as reporter:
         levels = _levels(store, args, case.name, metric)

@@ -75,7 +75,7 @@ def _experiment(args: Args, fetch: Callable[[], Kernel]) -> Experiment:
     """Refuses bad input before the kernel is fetched."""
     from kdelta.experiment import templates
 
-    cases = common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg)
+    cases = args.chosen()
     return templates.created(templates.calibrate(args.asked(cases), fetch(), args.blocks), args.seed, common.now)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from kdelta.cli import common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
+    from kdelta.spec.suites import Suite
     from kdelta.spec.workloads import Workload
 
 EPILOG = """\b
@@ -20,13 +22,6 @@ Examples:
   kdelta cases show pipe
   kdelta cases list --workloads ./will-it-scale/tests
 """
-_FOLDER = click.option(
-    "--workloads",
-    "folders",
-    multiple=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="A folder of will-it-scale testcases.",
-)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
 
@@ -36,32 +31,53 @@ def command() -> None:
 
 
 @command.command("list")
-@_FOLDER
+@common.workloads_option
 @_JSON
-def list_(folders: tuple[Path, ...], as_json: bool) -> None:
-    """One line for each workload."""
-    workloads = common.load_workloads(folders)
+def list_(workloads: tuple[Path, ...], as_json: bool) -> None:
+    """One line for each workload, by suite."""
+    found = common.load_workloads(workloads)
+    groups = _by_suite(found)
     if as_json:
-        _print_json([{"name": w.name, "title": w.title, "knobs": list(w.params)} for w in workloads.values()])
+        suites = {w.name: suite.name for suite, members in groups for w in members}
+        _print_json([_row(w) | {"suite": suites[w.name]} for w in found.values()])
         return
-    for workload in workloads.values():
-        click.echo(f"{workload.name:16} {workload.title}")
+    for suite, members in groups:
+        needs = f" (needs {suite.needs})" if suite.needs and not members else ""
+        click.echo(f"{suite.name + ': ' if suite.name else ''}{suite.title}{needs}")
+        for workload in members:
+            click.echo(f"  {workload.name:28} {workload.title}")
+
+
+def _row(workload: Workload) -> dict[str, object]:
+    return {"name": workload.name, "title": workload.title, "knobs": list(workload.params)}
+
+
+def _by_suite(workloads: Mapping[str, Workload]) -> list[tuple[Suite, list[Workload]]]:
+    """The workloads of each suite, then those of none."""
+    from kdelta.spec import cases, suites
+
+    groups: list[tuple[Suite, list[Workload]]] = []
+    left = dict(workloads)
+    for suite in suites.suites().values():
+        names = dict.fromkeys(case.workload for case in cases.of_suite(suite, workloads, missing_ok=True))
+        groups.append((suite, [workload for name in names if (workload := left.pop(name, None))]))
+    return [*groups, (suites.Suite(title="In no suite", cases=()), list(left.values()))]
 
 
 @command.command("show")
 @click.argument("name")
-@_FOLDER
+@common.workloads_option
 @_JSON
-def show(name: str, folders: tuple[Path, ...], as_json: bool) -> None:
+def show(name: str, workloads: tuple[Path, ...], as_json: bool) -> None:
     """Everything about one workload: knobs, defaults, metrics, needs."""
-    workloads = common.load_workloads(folders)
-    if name not in workloads:
+    found = common.load_workloads(workloads)
+    if name not in found:
         import difflib
 
-        close = difflib.get_close_matches(name, workloads, n=2)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"one of {', '.join(workloads)}"
+        close = difflib.get_close_matches(name, found, n=2)
+        hint = f"did you mean {' or '.join(close)}?" if close else "kdelta cases list has them all"
         raise UserError(f"there is no workload {name!r}; {hint}")
-    workload = workloads[name]
+    workload = found[name]
     if as_json:
         import msgspec
 
@@ -87,7 +103,7 @@ def _lines(workload: Workload) -> list[str]:
     for metric in workload.metrics:
         marks = [m for m, on in (("deciding", metric.primary), ("legacy", metric.legacy)) if on]
         lines.append(f"  {metric.name:18} {metric.unit:8} {metric.better} is better {', '.join(marks)}".rstrip())
-    exact = f"{workload.exact_ops} operations per repetition" if workload.exact_ops else "none: its loop never returns"
+    exact = f"{workload.exact_ops} operations per repetition" if workload.exact_ops else "none"
     lines.append(f"Exact mode: {exact}" + (f"; {workload.exact_label}" if workload.exact_label else ""))
     for need in workload.needs:
         what = need.config or need.syscall or need.feature

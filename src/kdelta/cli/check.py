@@ -66,7 +66,7 @@ class Args(common.MachineArgs):
 @click.option("--exact", is_flag=True, help="Count executed instructions (default without KVM).")
 @click.option("--blocks", type=click.IntRange(8, 1000), default=12, show_default=True, help="Timed: boots per kernel.")
 @click.option("--seeds", type=click.IntRange(5, 99), default=20, show_default=True, help="Exact: the most seeds (perturbed guests) per kernel.")  # fmt: skip
-@click.option("--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed.")  # fmt: skip
+@click.option("--repetitions", type=click.IntRange(1, 255), default=3, show_default=True, help="Exact: repetitions per seed, at most: two that agree are enough.")  # fmt: skip
 @click.option("--limit", metavar="TIME", default="5m", show_default=True, help="Time limit of one run of a case.")
 @click.option("--fresh", is_flag=True, help="Exact: measure anew, also what the store has already.")
 @common.machine_options
@@ -245,7 +245,8 @@ def _setting(args: Args, specs: Mapping[str, KernelSpec], kernels: tuple[Kernel,
 def _case(text: str, claim: Claim) -> Case:
     import msgspec
 
-    from kdelta.spec.workloads import catalogue, parse_case
+    from kdelta.spec.cases import parse_case
+    from kdelta.spec.workloads import catalogue
 
     cases = parse_case(text, catalogue())
     if len(cases) != 1:

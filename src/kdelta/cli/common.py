@@ -76,9 +76,37 @@ class CaseArgs:
     """Values of ``case_options``."""
 
     cases: tuple[str, ...]
-    folders: tuple[Path, ...]
+    suites: tuple[str, ...]
+    workloads: tuple[Path, ...]
     memcg: bool
     limit: str | None
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """All places of the user's own workloads: folders, and C files that cases are named by."""
+        from kdelta.spec.cases import own_sources
+
+        return own_sources(self.workloads, self.cases)
+
+    @property
+    def named(self) -> bool:
+        """Whether the user says which cases."""
+        return bool(self.cases or self.suites or self.workloads)
+
+    def chosen(self, pressure: str | None = None, default: Sequence[str] = ()) -> tuple[Case, ...]:
+        """The cases asked for, else ``default``; with --memcg each one twice; all of them under ``pressure``."""
+        import msgspec
+
+        from kdelta.guest import pressure as memory
+        from kdelta.spec import cases as grammar
+
+        texts = self.cases if self.named else tuple(default)
+        cases = grammar.chosen(texts, self.suites, self.workloads, load_workloads(self.folders))
+        if self.memcg:
+            cases = [msgspec.structs.replace(case, cgroup=group) for case in cases for group in ("root", "child")]
+        if pressure is not None:
+            cases = [msgspec.structs.replace(case, pressure=memory.parse(pressure)) for case in cases]
+        return tuple(cases)
 
     def effort(self, **changes: int) -> Effort:
         """How much is sampled, with the run's time limit where one is given."""
@@ -159,6 +187,13 @@ class OutputArgs:
         return name
 
 
+workloads_option = click.option(
+    "--workloads",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="A folder of your own C files: CASEs, workloads with a TOML file, or will-it-scale testcases (as wis/NAME). All of them run unless --case or --suite says which.",
+)
 case_options = decorate(
     click.option(
         "--case",
@@ -166,15 +201,16 @@ case_options = decorate(
         "cases",
         multiple=True,
         metavar="CASE",
-        help="A case such as pipe:writers=1|2,message=64K; repeatable. Default: the five cases.",
+        help="A case such as pipe:writers=1|2,message=64K, a pattern such as 'syscalls/poll-*', or a C file of yours; repeatable.",
     ),
     click.option(
-        "--workloads",
-        "folders",
+        "--suite",
+        "suites",
         multiple=True,
-        type=click.Path(path_type=Path, exists=True, file_okay=False),
-        help="A folder of will-it-scale testcases; they become the cases wis/NAME.",
+        metavar="SUITE",
+        help="All cases of a suite (kdelta cases list has them); repeatable.  [default: patches]",
     ),
+    workloads_option,
     click.option("--memcg", is_flag=True, help="Run every case in the root cgroup and in a child memcg."),
     click.option("--limit", metavar="TIME", help="Time limit of one run of a case.  [default: 60s]"),
 )
@@ -215,34 +251,11 @@ output_options = decorate(
 )  # fmt: skip
 
 
-def load_workloads(folders: Sequence[Path]) -> dict[str, Workload]:
-    """The catalogue, with a user's will-it-scale folder when one is named."""
+def load_workloads(own: Sequence[Path]) -> dict[str, Workload]:
+    """The catalogue, with the user's own folders and C files."""
     from kdelta.spec.workloads import catalogue
 
-    if len(folders) > 1:
-        raise UserError("--workloads takes one folder at a time")
-    return catalogue(extra_dirs=tuple(folders))
-
-
-def parse_cases(
-    texts: Sequence[str], workloads: dict[str, Workload], memcg: bool, pressure: str | None = None
-) -> tuple[Case, ...]:
-    """The cases asked for, the five by default; with ``memcg`` each one twice; all of them under ``pressure``."""
-    import msgspec
-
-    from kdelta.guest import pressure as memory
-    from kdelta.spec.workloads import five_cases, parse_case
-
-    cases = [case for text in texts for case in parse_case(text, workloads)] if texts else list(five_cases(workloads))
-    if memcg:
-        cases = [msgspec.structs.replace(case, cgroup=group) for case in cases for group in ("root", "child")]
-    if pressure is not None:
-        cases = [msgspec.structs.replace(case, pressure=memory.parse(pressure)) for case in cases]
-    names = [case.name for case in cases]
-    for name in names:
-        if names.count(name) > 1:
-            raise UserError(f"case {name} is given twice")
-    return tuple(cases)
+    return catalogue(own)
 
 
 def command_line() -> str:

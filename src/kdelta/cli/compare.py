@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from kdelta.cli import _spec_file, common
+from kdelta.cli import _program, _spec_file, common
 from kdelta.errors import RegressionFound, UserError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ time. --timed asks for time instead; it stops each case as soon as it is decided
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs, common.OutputArgs):
+class Args(common.MeasureArgs, common.OutputArgs, _program.ProgramArgs):
     """The options of ``kdelta compare``."""
 
     timed: bool
@@ -62,7 +62,7 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
     return "timed" if ground.accel == "kvm" else "exact"
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=_program.Command, epilog=EPILOG)
 @click.argument("kernels", nargs=-1, required=True, metavar="BASELINE PATCHED...")
 @_spec_file.option
 @common.case_options
@@ -89,13 +89,19 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
     help="Exact: the most seeds (perturbed guests) per kernel; five decide counts that repeat.",
 )
 @click.option(
-    "--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed."
+    "--repetitions",
+    type=click.IntRange(1, 255),
+    default=3,
+    show_default=True,
+    help="Exact: repetitions per seed, at most: two that agree are enough.",
 )
 @click.option("--rep-features", is_flag=True, help="Exact: leave ERMS/FSRM on in the guest CPU.")
 @click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")
 @click.option("--selftests", metavar="SUITE,...", help="Run the kernels' own tests first; a newly failing one closes the gate.")  # fmt: skip
 @click.option("--each", is_flag=True, help="A series in steps: which of its patches made the difference.")
 @common.pressure_option
+@_program.tree_option
+@_program.options
 @click.option(
     "--why", metavar="SET[,SET...]", help="Then trace: locks, sizes, allocs, syscalls, wakeups, hold (kdelta trace)."
 )
@@ -119,6 +125,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     gate = gates.parse(args.fail_on) if args.fail_on else None
     if args.why:
         trace.split(args.why)  # refused before anything is measured
+    _program.refuse_bare(kernels)
     specs = [parse_kernel(text) for text in kernels]
     _patching.check(specs, args.selftests, args.each)
     if len(specs) < 2 and not specs[0].is_range and not args.each:
@@ -152,7 +159,7 @@ def _asked(args: Args) -> tuple[Asked, Stopping]:
         raise UserError("--timed and --exact exclude each other")
     args.format  # noqa: B018 - an unknown format is refused here
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
-    cases = common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg, args.pressure)
+    cases = args.cases_or(lambda: args.chosen(args.pressure), args.named)
     effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
     return args.asked(cases, effort, mitigations=args.mitigations, rep_features=args.rep_features), stop
 

@@ -81,7 +81,7 @@ def _experiment(args: Args, kernels: tuple[Kernel, ...]) -> Experiment:
     from kdelta.experiment import templates
     from kdelta.results import leaks
 
-    cases = common.parse_cases(args.cases or leaks.CASES, common.load_workloads(args.folders), args.memcg)
+    cases = args.chosen(default=leaks.CASES)
     asked = args.asked(cases, args.effort(batches=args.batches, batch_ops=args.ops))
     return templates.created(templates.leaks(asked, leaks.observed(kernels), args.boots), args.seed, common.now)
 

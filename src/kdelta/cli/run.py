@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _program, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
-    from kdelta.model import Experiment, Kernel, Mode
+    from kdelta.model import Case, Experiment, Kernel, Mode
 
 EPILOG = """\b
 Examples:
@@ -26,7 +26,7 @@ One kernel has nothing to be compared with: the figures are descriptive, with th
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs, common.OutputArgs):
+class Args(common.MeasureArgs, common.OutputArgs, _program.ProgramArgs):
     """The options of ``kdelta run``."""
 
     kernel: str
@@ -35,12 +35,14 @@ class Args(common.MeasureArgs, common.OutputArgs):
     pressure: str | None
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=_program.Command, epilog=EPILOG)
 @click.option("--kernel", "-k", default="running", show_default=True, help="Measure this kernel in guests instead.")
 @click.option("--exact", is_flag=True, help="Count executed instructions (needs --kernel).")
 @click.option("--boots", type=click.IntRange(1, 1000), default=3, show_default=True, help="Boots, or starts of the harness on the running kernel.")  # fmt: skip
 @common.case_options
 @common.pressure_option
+@_program.tree_option
+@_program.options
 @common.machine_options
 @common.output_options
 def command(**options: Any) -> int:
@@ -59,20 +61,22 @@ def command(**options: Any) -> int:
         raise UserError("--pressure needs a timed guest: name a kernel, as in --kernel debian:6.12, without --exact")
     if args.exact and spec.kind == "running":
         raise UserError("--exact counts inside a guest: name a kernel, as in --kernel debian:6.12")
-    _experiment(args, (), spec.kind == "running")  # refuses bad input before any kernel is fetched
+    native = spec.kind == "running"
+    cases = args.cases_or(
+        lambda: args.chosen(args.pressure), args.named, native
+    )  # refused before any kernel is fetched
     with Store() as store:
         with Reporter(args.quiet) as reporter:
-            experiment = _experiment(args, resolve_all([spec], reporter), spec.kind == "running")
+            experiment = _experiment(args, cases, resolve_all([spec], reporter), native)
             store.create(experiment)
             common.run_experiment(store, experiment, reporter)
         common.raise_if_lost(common.show(store, experiment.id, args))
     return 0
 
 
-def _experiment(args: Args, kernels: tuple[Kernel, ...], native: bool) -> Experiment:
+def _experiment(args: Args, cases: tuple[Case, ...], kernels: tuple[Kernel, ...], native: bool) -> Experiment:
     from kdelta.experiment import templates
 
-    cases = common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg, args.pressure)
     mode: Mode = "exact" if args.exact else "timed"
     template = templates.run(args.asked(cases, native=native), kernels, mode, args.boots)
     return templates.created(template, args.seed, common.now)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _program, common
 from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ code is 2 where this machine could not get one; one that does not build is an an
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs, common.OutputArgs):
+class Args(common.MeasureArgs, common.OutputArgs, _program.ProgramArgs):
     """The options of ``kdelta sweep``."""
 
     timed: bool
@@ -52,7 +52,7 @@ class Args(common.MeasureArgs, common.OutputArgs):
     fresh: bool
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=_program.Command, epilog=EPILOG)
 @click.argument("kernels", nargs=-1, metavar="[KERNEL...]")
 @common.case_options
 @click.option("--timed", is_flag=True, help="Measure wall time in the guests.")
@@ -60,12 +60,13 @@ class Args(common.MeasureArgs, common.OutputArgs):
               help="CPU mitigations as booted by default, off, or both as separate sweeps.")  # fmt: skip
 @click.option("--blocks", type=click.IntRange(2, 1000), default=8, show_default=True, help="Timed: boots per version; steps need 8.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(5, 99), default=12, show_default=True, help="Exact: the most seeds (perturbed guests) per version.")  # fmt: skip
-@click.option("--repetitions", type=click.IntRange(1, 255), default=7, show_default=True, help="Exact: repetitions per seed.")  # fmt: skip
+@click.option("--repetitions", type=click.IntRange(1, 255), default=3, show_default=True, help="Exact: repetitions per seed, at most: two that agree are enough.")  # fmt: skip
 @click.option("--time-budget", metavar="TIME", help="Timed: start no block that would end after, as in 2h.")
 @click.option("--refs", metavar="FIRST..LAST", help="The release tags of a git tree between these two, both included.")
 @click.option("--tree", default=".", show_default=True, metavar="TREE", help="The git tree of --refs.")
 @click.option("--add", metavar="EXPERIMENT", help="The kernels, cases and plan of this exact sweep, with KERNEL... added.")  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Exact: measure every boot anew, also those in the store.")
+@_program.options
 @common.machine_options
 @common.output_options
 def command(kernels: tuple[str, ...], **options: Any) -> int:
@@ -79,6 +80,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     from kdelta.store.store import Store
 
     args.format  # noqa: B018 - an unknown format is refused here
+    _program.refuse_bare(kernels)
     budget_s = common.seconds(args.time_budget, "--time-budget")
     with Store() as store:
         template = _older(store, args) if args.add else _template(args)
@@ -115,7 +117,7 @@ def _template(args: Args) -> Experiment:
     """Everything of the experiment but its kernels."""
     from kdelta.experiment import templates
 
-    cases = common.parse_cases(args.cases, common.load_workloads(args.folders), args.memcg)
+    cases = args.cases_or(args.chosen, args.named)
     effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
     asked = args.asked(cases, effort, mitigations=args.mitigations)
     return templates.sweep(asked, "timed" if args.timed else "exact", args.blocks if args.timed else args.seeds)

@@ -69,8 +69,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
 
     args = Args(**options)
     wanted = split(args.what)
-    workloads = common.load_workloads(args.folders)
-    cases = common.parse_cases(args.cases, workloads, args.memcg)
+    cases = args.chosen()
     specs = [parse_kernel(text) for text in kernels]
     with Store() as store:
         with Reporter(args.quiet) as reporter:

@@ -2,26 +2,23 @@
 """The one way to boot: a job list and its files, on a kernel, at a site; what comes back is raw.
 
 A site is QEMU on this machine, or with ``native`` this machine itself. Measured, traced and tested guests, and the KVM
-trial, differ in their jobs and files alone; a guest whose instructions are counted also has the plugin, and starts
-from a snapshot of its settled state where it can pause itself.
+trial, differ in their jobs and files alone; where instructions are counted, the guest also has the plugin, and each
+job gets a guest of its own that starts from the same snapshot, where the kernel can be paused for one.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.errors import HostError
 from kdelta.guest import image
 from kdelta.guest.jobs import JobList
 from kdelta.kernel import intact
-from kdelta.machine import boot, native, snapshot
+from kdelta.machine import boot, folders, native, snapshot
 from kdelta.machine.boot import RawBoot
 from kdelta.machine.options import Accel, GuestSpec, Port
 from kdelta.machine.probe import Qemu
@@ -35,11 +32,10 @@ _NOWHERE = Path("/folder-of-the-boot")  # stands for the private folder, which c
 class Site(Struct, frozen=True, kw_only=True):
     """Where boots happen. ``scratch`` holds their private folders, ``snapshots`` what settled guests are restored from.
 
-    ``programs``: the guest's own program for every architecture at hand; ``data``: the folder of the workloads' data.
+    ``programs``: the guest's own program for every architecture at hand.
     """
 
     programs: Mapping[Arch, Path]
-    data: Path
     scratch: Path
     snapshots: Path
     qemus: Mapping[Arch, Qemu] = {}
@@ -55,7 +51,7 @@ class Site(Struct, frozen=True, kw_only=True):
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """What one boot does. ``data``: files of the site's; ``programs``: further ones by path in the guest, executable.
+    """What one boot does. ``data``: the workloads' files by name in the guest; ``programs``: further ones, executable.
 
     With a ``plugin`` instructions are counted; ``hold_sites`` (attribution/holds.py) adds those between taking and
     releasing a lock.
@@ -65,8 +61,9 @@ class Work(Struct, frozen=True, kw_only=True):
     jobs: JobList
     limit_s: float
     mitigations: Mitigations = "default"
-    data: tuple[str, ...] = ()
+    data: Mapping[str, Path] = {}
     programs: Mapping[str, Path] = {}
+    tree: Path | None = None  # an archive that the initramfs ends with
     plugin: Path | None = None
     hold_sites: bytes | None = None
 
@@ -87,17 +84,14 @@ def boot_once(site: Site, work: Work) -> RawBoot:
 
 
 def _boot(site: Site, work: Work) -> RawBoot:
-    with _folder(site) as folder:
+    if work.plugin is not None and not site.native:
+        return _counted(site, work)
+    with folders.private(site.scratch) as folder:
         if site.native:
             program = site.programs[work.kernel.arch]
-            return native.run(program, site.data, work.jobs.text(), Path(folder), work.limit_s)
-        guest = _guest(site, work, Path(folder))
-        if work.plugin is None:
-            return boot.run(guest, _payload(site, work, work.jobs.text()), work.limit_s, cpu=site.cpu)
-        if work.hold_sites is not None:
-            guest = replace(guest, hold_sites=guest.path("sites"))
-            boot.write_file(guest.path("sites"), work.hold_sites)
-        return _counted(site, work, guest)
+            return native.run(program, work.data, work.jobs.text(), folder, work.limit_s)
+        guest = _guest(site, work, folder)
+        return boot.run(guest, _payload(site, work, work.jobs.text()), work.limit_s, cpu=site.cpu)
 
 
 def identity(site: Site, work: Work) -> str:
@@ -111,14 +105,6 @@ def identity(site: Site, work: Work) -> str:
     plugin = work.plugin.read_bytes() if work.plugin is not None else b""
     parts = (snapshot.key(guest, payload).encode(), hashlib.sha256(plugin).hexdigest().encode())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
-
-
-def _folder(site: Site) -> tempfile.TemporaryDirectory[str]:
-    try:
-        site.scratch.mkdir(parents=True, exist_ok=True)
-        return tempfile.TemporaryDirectory(prefix="boot-", dir=site.scratch)
-    except OSError as error:
-        raise HostError(f"cannot make a folder in {site.scratch}: {error.strerror}") from None
 
 
 def _guest(site: Site, work: Work, folder: Path) -> GuestSpec:
@@ -138,28 +124,41 @@ def _guest(site: Site, work: Work, folder: Path) -> GuestSpec:
 
 
 def _payload(site: Site, work: Work, jobs: str) -> bytes:
-    data = {name: site.data / name for name in work.data}
-    return image.payload(site.programs[work.kernel.arch], data, jobs, work.programs)
+    return image.payload(site.programs[work.kernel.arch], work.data, jobs, work.programs, work.tree)
 
 
-def _counted(site: Site, work: Work, guest: GuestSpec) -> RawBoot:
-    """One guest with the plugin: from its snapshot (made on first use), or cold where it cannot pause itself."""
-    if guest.arch == "x86_64":
-        settled = _payload(site, work, JobList(mode="exact").text(settle_ms=SETTLE_MS, snapshot=True))
-        paused = replace(guest, hold_sites=None, snapshot_save=True)
-        state = snapshot.ensure(paused, settled, site.snapshots, work.limit_s)
-        if state is not None:
-            return _restored(work, guest, state)
-    cold = _payload(site, work, work.jobs.text(settle_ms=SETTLE_MS))
-    return boot.run(replace(guest, plugin=work.plugin), cold, work.limit_s)
+def _counted(site: Site, work: Work) -> RawBoot:
+    """Each job in a guest of its own, from the snapshot (made on first use) that is the same for all.
+
+    Where the guest cannot pause itself, all jobs run in one that boots cold.
+    """
+    saved = _snapshot(site, work) if work.kernel.arch == "x86_64" else None
+    if saved is not None:
+        jobs = work.jobs.apart()
+        return boot.merged({job: _restored(site, replace(work, jobs=one), saved) for job, one in jobs.items()})
+    with folders.private(site.scratch) as folder:
+        cold = _payload(site, work, work.jobs.text(settle_ms=SETTLE_MS))
+        return boot.run(_with_plugin(work, _guest(site, work, folder)), cold, work.limit_s)
 
 
-def _restored(work: Work, guest: GuestSpec, state: Path) -> RawBoot:
-    boot.write_file(guest.path("jobs"), work.jobs.text().encode("ascii"))
-    boot.write_file(guest.path("initramfs"), b"")
-    fd = os.open(state, os.O_RDONLY)
-    try:
-        woken = replace(guest, plugin=work.plugin, incoming_fd=fd, jobs_in_fw_cfg=True)
-        return snapshot.restore(woken, work.limit_s)
-    finally:
-        os.close(fd)
+def _snapshot(site: Site, work: Work) -> snapshot.Saved | None:
+    settled = _payload(site, work, JobList(mode="exact").text(settle_ms=SETTLE_MS, snapshot=True))
+    with folders.private(site.scratch) as folder:
+        paused = replace(_guest(site, work, folder), snapshot_save=True)
+        return snapshot.ensure(paused, settled, site.snapshots, work.limit_s)
+
+
+def _with_plugin(work: Work, guest: GuestSpec) -> GuestSpec:
+    """``guest`` with the plugin, and with its file of what the plugin watches."""
+    if work.hold_sites is None:
+        return replace(guest, plugin=work.plugin)
+    boot.write_file(guest.path("sites"), work.hold_sites)
+    return replace(guest, plugin=work.plugin, hold_sites=guest.path("sites"))
+
+
+def _restored(site: Site, work: Work, saved: snapshot.Saved) -> RawBoot:
+    with folders.private(site.scratch) as folder:
+        guest = replace(_guest(site, work, folder), restored=True, jobs_in_fw_cfg=True)
+        boot.write_file(guest.path("jobs"), work.jobs.text().encode("ascii"))
+        boot.write_file(guest.path("initramfs"), b"")
+        return snapshot.restore(_with_plugin(work, guest), saved, work.limit_s)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from kdelta.attribution.profiles import Symbols
 from kdelta.errors import UserError
 from kdelta.experiment.boot_once import Work
 from kdelta.guest import metrics as guest_metrics
-from kdelta.guest import pressure
+from kdelta.guest import packing, pressure
 from kdelta.guest.jobs import case_jobs
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Effort, Experiment, Kernel, Metric, PlannedBoot, RunResult
 from kdelta.results.definitions import define
+from kdelta.spec import program
 from kdelta.spec.workloads import Workload
 
 
@@ -32,7 +34,7 @@ def refuse_unknown(experiment: Experiment, workloads: Mapping[str, Workload]) ->
                 f"case {case.name}: its workload {case.workload!r} is not here; name its folder with --workloads"
             )
         if experiment.mode == "exact" and workload.exact_ops == 0:
-            raise UserError(f"case {case.name}: its loop never returns, so it has no exact mode; add --timed")
+            raise UserError(f"case {case.name}: it has no exact mode (exact_ops = 0); add --timed")
 
 
 class Measuring(Struct, frozen=True, kw_only=True):
@@ -42,8 +44,9 @@ class Measuring(Struct, frozen=True, kw_only=True):
     efforts: Mapping[int, Effort]
     exact_ops: Mapping[int, int]
     metrics: Mapping[int, Sequence[Metric]]
-    data: tuple[str, ...]  # of all workloads: one settled guest serves every case
+    data: Mapping[str, Path]  # of all workloads: one settled guest serves every case
     programs: Mapping[str, Path]
+    tree: Path | None
     symbols: Callable[[Kernel], Symbols | None]
     plugin: Path | None = None
 
@@ -66,6 +69,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
             mitigations=plan.mitigations,
             data=self.data,
             programs=self.programs,
+            tree=self.tree,
             plugin=self.plugin,
         )
 
@@ -79,6 +83,25 @@ class Measuring(Struct, frozen=True, kw_only=True):
         return exact.runs(raw.records, raw.counts, cases, self.metrics, symbols, state)
 
 
+def _packed(experiment: Experiment) -> packing.Pack | None:
+    """The program of the experiment, where one is measured.
+
+    Raises:
+        UserError: its files are gone, there are several, or the kernels cannot run it.
+    """
+    cases = [case for case in experiment.cases if case.workload == program.WORKLOAD]
+    if not cases:
+        return None
+    if len({case.params.get(program.PACK) for case in cases}) > 1:
+        raise UserError("an experiment takes one program")
+    here = pressure.MACHINES.get(platform.machine())
+    if foreign := [kernel for kernel in experiment.kernels if kernel.arch != here]:
+        raise UserError(
+            f"{foreign[0].label} is of {foreign[0].arch}: it cannot run the programs of this {here} machine"
+        )
+    return packing.of_case(cases[0])
+
+
 def measuring(
     experiment: Experiment,
     workloads: Mapping[str, Workload],
@@ -89,12 +112,15 @@ def measuring(
     named = {index: workloads[case.workload] for index, case in enumerate(experiment.cases)}
     defined = experiment.definitions or define(experiment, workloads)
     pressed = any(case.pressure for case in experiment.cases)
+    data = {name: path for workload in workloads.values() for name, path in workload.data_files.items()}
+    packed = _packed(experiment)
     return Measuring(
         experiment=experiment,
         efforts={index: workload.effort(experiment.effort) for index, workload in named.items()},
         exact_ops={index: workload.exact_ops for index, workload in named.items()},
         metrics={index: defined[case.workload].metrics for index, case in enumerate(experiment.cases)},
-        data=tuple(name for workload in workloads.values() for name in workload.data),
+        data=data | ({packing.SPEC: packed.spec} if packed else {}),
+        tree=packed.tree if packed else None,
         programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},
         symbols=symbols,
         plugin=plugin,

@@ -17,6 +17,7 @@ from kdelta.machine import probe
 from kdelta.machine.options import Accel, Port, common_port
 from kdelta.machine.qemu import binary_name
 from kdelta.model import Arch, Kernel, MachineOptions, Mode
+from kdelta.spec.workloads import catalogue
 
 
 class Ground(Struct, frozen=True, kw_only=True):
@@ -32,17 +33,16 @@ class Ground(Struct, frozen=True, kw_only=True):
         return "; ".join(f"{arch} {qemu.text}" for arch, qemu in self.qemus.items())
 
 
-def programs_for(kernels: Sequence[Kernel], folders: Sequence[Path]) -> dict[Arch, Path]:
+def programs_for(kernels: Sequence[Kernel], own: Sequence[Path]) -> dict[Arch, Path]:
     """The guest's program for every architecture at hand, compiled now if it was not."""
     arches: set[Arch] = {kernel.arch for kernel in kernels}
-    wis_dir = folders[0] if folders else None
-    return {arch: binary.build(arch, cache=paths.cache_dir(), wis_dir=wis_dir) for arch in sorted(arches)}
+    data = [path for workload in catalogue(own).values() for path in workload.data_files.values()] if own else []
+    return {arch: binary.build(arch, own, cache=paths.cache_dir(), data=data) for arch in sorted(arches)}
 
 
 def _site(programs: Mapping[Arch, Path], options: MachineOptions, ground: Ground | None, port: Port) -> Site:
     return Site(
         programs=programs,
-        data=paths.shipped("guest") / "data",
         scratch=paths.cache_dir() / "boots",
         snapshots=paths.cache_dir() / "snapshots",
         qemus={} if ground is None else ground.qemus,

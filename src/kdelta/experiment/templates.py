@@ -49,7 +49,13 @@ class Asked(Struct, frozen=True, kw_only=True):
     command: str = ""
 
     def template(self, mode: Mode, kernels: Sequence[Kernel], blocks: int, plan: plans.Plan) -> Experiment:
-        """An experiment of ``plan`` that looks once, at the end of its ``blocks``."""
+        """An experiment of ``plan`` that looks once, at the end of its ``blocks``.
+
+        Raises:
+            UserError: counts of a guest with several CPUs, which nobody takes.
+        """
+        if mode == "exact" and self.machine.smp > 1:
+            raise UserError(f"--smp {self.machine.smp}: exact counts are of one CPU; leave it out, or add --timed")
         return Experiment(
             id="",
             mode=mode,

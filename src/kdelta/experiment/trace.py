@@ -36,7 +36,7 @@ def refuse_endless(cases: Sequence[Case], workloads: Mapping[str, Workload]) -> 
     UserError: a case whose loop never returns, so that no operations can be counted off.
     """
     for case in cases:
-        if workloads[case.workload].exact_ops == 0:
+        if workloads[case.workload].endless:
             raise UserError(f"case {case.name}: its loop never returns, so its operations cannot be traced one by one")
 
 
@@ -46,7 +46,7 @@ class Tracing(Struct, frozen=True, kw_only=True):
     experiment: Experiment
     sets: tuple[Collector, ...]
     ops: tuple[int, ...]
-    data: tuple[str, ...]
+    data: Mapping[str, Path]
 
     def work(self, plan: PlannedBoot) -> Work:
         """What the planned boot does: every case under every set."""
@@ -83,7 +83,7 @@ def tracing(experiment: Experiment, workloads: Mapping[str, Workload]) -> Tracin
         experiment=experiment,
         sets=traces.sets_of(experiment),
         ops=tuple(asked or _REPETITIONS_WORTH * workload.exact_ops for workload in named),
-        data=tuple(dict.fromkeys(name for workload in named for name in workload.data)),
+        data={name: path for workload in named for name, path in workload.data_files.items()},
     )
 
 
@@ -136,7 +136,8 @@ def _hold_run(sites: holds.Sites, raw: RawBoot, case: int) -> RunResult | None:
         return None
     if done.state != "ok":
         return RunResult(case=case, state=done.state, why=done.why)
-    every = holds.read(raw.holds)
+    files = enumerate(raw.holds)
+    every = {protocol.interval_of(n, nr): one for n, file in files for nr, one in holds.read(file).items()}
     repetitions = [r for r in raw.records if isinstance(r, protocol.Repetition) and r.j == case]
     missing = [r.r for r in repetitions if r.id not in every]
     if missing or not repetitions:

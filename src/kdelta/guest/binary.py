@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The guest binary, compiled: one static program that is PID 1, the child of each case, and the native mode.
 
-Everything is found by wildcard (guest/*.c, guest/workloads/*.c); a folder of the user's may add workloads (a C file
-with a TOML file beside it) and unmodified will-it-scale testcases, which guest/wis.h says how to build. Equal sources,
-flags and compiler give the same file, kept in the cache under their hash.
+Everything is found by wildcard (guest/*.c, guest/workloads/*.c, guest/suites/SUITE/*.c); the user's own folders and
+files may add workloads, cases and unmodified will-it-scale testcases, which guest/wis.h says how to build. Equal
+sources, flags and compiler give the same file, kept in the cache under their hash.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import platform
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from kdelta import digests
 from kdelta.errors import HostError, KdeltaError, UserError
 from kdelta.model import Arch
 from kdelta.paths import shipped
+from kdelta.spec import users
 
 NAME = "kdelta-guest"
 _STEP_LIMIT_S = 300
@@ -43,7 +45,6 @@ _WIS_NAMES = {
     "testcase_prepare": "prepare",
     "testcase_cleanup": "cleanup",
 }
-_WIS_MARKS = (b"testcase_description", b"testcase(")
 
 _MACHINES: dict[Arch, tuple[str, str]] = {
     "x86_64": ("x86_64-linux-gnu", "gcc-x86-64-linux-gnu libc6-dev-amd64-cross"),
@@ -91,27 +92,28 @@ def toolchain(arch: Arch) -> Toolchain:
     raise HostError(f"guest: no C compiler for {arch}; install one with: sudo apt install {packages}")
 
 
-def _own_units(guest: Path, extra: Sequence[Path]) -> list[_Unit]:
+def _shipped_units(guest: Path) -> list[_Unit]:
     units = [_Unit(path, (*_COMMON, *_STRICT)) for path in sorted([*guest.glob("*.c"), *guest.glob("workloads/*.c")])]
-    return units + [_Unit(path, (*_COMMON, *_FOREIGN, f"-I{guest}"), foreign=True) for path in sorted(extra)]
+    for path in sorted(guest.glob("suites/*/*.c")):
+        units.append(_Unit(path, (*_COMMON, *_STRICT, f"-DCASE_SUITE={path.parent.name}")))
+    return units
 
 
-def _is_testcase(path: Path) -> bool:
-    text = path.read_bytes()
-    return all(mark in text for mark in _WIS_MARKS)
+def _testcase_units(guest: Path, path: Path, symbol: str) -> list[_Unit]:
+    """A testcase, and what registers it."""
+    defines = (f"-DWIS_SYMBOL={symbol}", f'-DWIS_NAME="{path.stem}"')
+    return [
+        _Unit(path, (*_COMMON, *_FOREIGN), wis_symbol=symbol, foreign=True),
+        _Unit(guest / "wis.c", (*_COMMON, *_STRICT, *defines)),
+    ]
 
 
-def _folder_units(guest: Path, folder: Path) -> list[_Unit]:
-    """The user's folder: workloads of their own, and two units for each testcase (itself, and its registration)."""
-    if not folder.is_dir():
-        raise UserError(f"workloads {folder}: no such folder")
+def _users_units(guest: Path, own: Sequence[Path]) -> list[_Unit]:
     units: list[_Unit] = []
     symbols: dict[str, Path] = {}
-    for path in sorted(folder.glob("*.c")):
-        if path.with_suffix(".toml").exists():
+    for path, kind in users.files(own):
+        if kind != "testcase":
             units.append(_Unit(path, (*_COMMON, *_FOREIGN, f"-I{guest}"), foreign=True))
-            continue
-        if not _is_testcase(path):
             continue
         if not re.fullmatch(r"[A-Za-z0-9_.+-]+", path.stem):
             raise UserError(f"testcase {path}: its name may have letters, digits and . _ + - only; rename it")
@@ -119,28 +121,50 @@ def _folder_units(guest: Path, folder: Path) -> list[_Unit]:
         if other := symbols.get(symbol):
             raise UserError(f"testcase {path}: its name is too close to {other.name}; rename one of them")
         symbols[symbol] = path
-        units.append(_Unit(path, (*_COMMON, *_FOREIGN), wis_symbol=symbol, foreign=True))
-        defines = (f"-DWIS_SYMBOL={symbol}", f'-DWIS_NAME="{path.stem}"')
-        units.append(_Unit(guest / "wis.c", (*_COMMON, *_STRICT, *defines)))
+        units += _testcase_units(guest, path, symbol)
     return units
 
 
-def _fingerprint(tools: Toolchain, units: Sequence[_Unit], guest: Path) -> str:
-    """SHA-256 over all that decides the result; paths count relative to their folder, so that a moved checkout hits."""
+def _included(tools: Toolchain, guest: Path, units: Sequence[_Unit]) -> list[Path]:
+    """What the user's sources include but the system's headers, by the compiler's own word."""
+    paths = sorted({unit.source for unit in units if unit.foreign})
+    if not paths:
+        return []
+    argv = [tools.gcc, "-MM", "-D_GNU_SOURCE", f"-I{guest}", *map(str, paths)]
+    said = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=_STEP_LIMIT_S, check=False)
+    rules = said.stdout.replace("\\\n", " ")  # what does not compile is told by the compilation
+    words = re.findall(r"(?:\\.|[^\s\\])+", rules)
+    found = {Path(re.sub(r"\\(.)", r"\1", word)) for word in words if not word.endswith(":")}
+    return sorted(path for path in found if path.is_file())
+
+
+def _digest(parts: Iterable[bytes]) -> str:
     digest = hashlib.sha256()
-
-    def add(*parts: bytes) -> None:
-        for part in parts:
-            digest.update(len(part).to_bytes(8, "little") + part)
-
-    add(tools.version.encode(), repr((_LINK, _LIBRARIES)).encode())
-    for unit in units:
-        flags = tuple(flag.replace(str(guest), "GUEST") for flag in unit.flags)
-        add(unit.source.name.encode(), repr((flags, unit.wis_symbol)).encode(), unit.source.read_bytes())
-    for folder in sorted({guest, guest / "workloads", *(unit.source.parent for unit in units)}):
-        for header in sorted(folder.glob("*.h")):
-            add(header.name.encode(), header.read_bytes())
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
     return digest.hexdigest()[:32]
+
+
+def _parts(unit: _Unit, guest: Path) -> Iterator[bytes]:
+    """What decides an object, but the compiler and headers; a moved checkout changes nothing."""
+    flags = tuple(flag.replace(str(guest), "GUEST") for flag in unit.flags)
+    yield from (unit.source.name.encode(), repr((flags, unit.wis_symbol)).encode(), unit.source.read_bytes())
+
+
+def _files(paths: Iterable[Path]) -> Iterator[bytes]:
+    for path in paths:
+        yield from (path.name.encode(), path.read_bytes())
+
+
+def _headers(guest: Path) -> list[Path]:
+    return sorted(itertools.chain(guest.glob("*.h"), guest.glob("workloads/*.h"), guest.glob("suites/*/*.h")))
+
+
+def _fingerprint(tools: Toolchain, units: Sequence[_Unit], guest: Path, data: Sequence[Path]) -> str:
+    """Digest of all that decides the program."""
+    head = (tools.version.encode(), repr((_LINK, _LIBRARIES)).encode())
+    sources = itertools.chain.from_iterable(_parts(unit, guest) for unit in units)
+    return _digest([*head, *sources, *_files([*_headers(guest), *_included(tools, guest, units), *data])])
 
 
 def _run(argv: Sequence[str], log: Callable[[str], None]) -> str | None:
@@ -170,6 +194,26 @@ def _compile(tools: Toolchain, unit: _Unit, target: Path, log: Callable[[str], N
     return _run((*argv, str(target)), log)
 
 
+def _object(tools: Toolchain, unit: _Unit, target: Path, kept: Path | None, log: Callable[[str], None]) -> str | None:
+    """Compile, or take the object that was ``kept`` by an earlier build."""
+    if kept is not None and digests.is_whole(kept):
+        shutil.copyfile(kept, target)
+        return None
+    complaint = _compile(tools, unit, target, log)
+    if kept is not None and complaint is None:
+        mine = target.with_suffix(".kept")
+        shutil.copyfile(target, mine)
+        digests.keep(mine, kept)  # atomic: no other build sees half of it
+    return complaint
+
+
+def _kept(tools: Toolchain, guest: Path, units: Sequence[_Unit], folder: Path) -> list[Path | None]:
+    """Where the objects of shipped sources are kept, so that a user's file costs its own compilation alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shared = [tools.version.encode(), tools.arch.encode(), *_files(_headers(guest))]
+    return [None if unit.foreign else folder / f"{_digest([*shared, *_parts(unit, guest)])}.o" for unit in units]
+
+
 def _error(foreign: bool, complaint: str, log: Path) -> KdeltaError:
     kind = UserError if foreign else HostError
     return kind(
@@ -177,16 +221,15 @@ def _error(foreign: bool, complaint: str, log: Path) -> KdeltaError:
     )
 
 
-def _make(tools: Toolchain, units: Sequence[_Unit], work: Path, log_path: Path) -> Path:
+def _make(tools: Toolchain, units: Sequence[_Unit], kept: Sequence[Path | None], work: Path, log_path: Path) -> Path:
     def log(text: str) -> None:
         with log_path.open("a", encoding="utf-8") as file:
             file.write(text)
 
     objects = [work / f"{index}.o" for index in range(len(units))]
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        complaints = list(
-            pool.map(lambda pair: _compile(tools, pair[0], pair[1], log), zip(units, objects, strict=True))
-        )
+        one = lambda unit, target, old: _object(tools, unit, target, old, log)  # noqa: E731
+        complaints = list(pool.map(one, units, objects, kept))
     for unit, complaint in zip(units, complaints, strict=True):
         if complaint:
             raise _error(unit.foreign, complaint, log_path)
@@ -199,13 +242,13 @@ def _make(tools: Toolchain, units: Sequence[_Unit], work: Path, log_path: Path) 
     return target
 
 
-def build(arch: Arch, extra_sources: tuple[Path, ...] = (), *, cache: Path, wis_dir: Path | None = None) -> Path:
+def build(arch: Arch, own: Sequence[Path] = (), *, cache: Path, data: Sequence[Path] = ()) -> Path:
     """The guest binary for ``arch``, from the cache when nothing has changed and it is whole.
 
     Args:
-        extra_sources: further C files that register workloads.
+        own: folders and C files of the user's: workloads, cases, will-it-scale testcases.
         cache: the cache folder; the result is ``cache/guest/HASH/kdelta-guest``.
-        wis_dir: a folder of the user's with workloads (C and TOML) and will-it-scale testcases.
+        data: data files of the user's workloads: a changed one makes another guest.
 
     Raises:
         HostError: no compiler, no static C library, or our own sources do not compile.
@@ -213,16 +256,17 @@ def build(arch: Arch, extra_sources: tuple[Path, ...] = (), *, cache: Path, wis_
     """
     tools = toolchain(arch)
     guest = shipped("guest")
-    units = _own_units(guest, extra_sources) + (_folder_units(guest, wis_dir) if wis_dir else [])
+    units = _shipped_units(guest) + _users_units(guest, own)
     try:
-        folder = cache / "guest" / _fingerprint(tools, units, guest)
+        folder = cache / "guest" / _fingerprint(tools, units, guest, data)
         target = folder / NAME
         if digests.is_whole(target):
             return target
         folder.mkdir(parents=True, exist_ok=True)
+        kept = _kept(tools, guest, units, cache / "guest" / "objects")
         with tempfile.TemporaryDirectory(dir=folder) as work:
             # The move is atomic: a build that was cut short, or one that runs beside this one, is never seen half.
-            digests.keep(_make(tools, units, Path(work), folder / "build.log"), target)
+            digests.keep(_make(tools, units, kept, Path(work), folder / "build.log"), target)
     except OSError as error:
         raise HostError(f"guest: {error.filename or cache}: {error.strerror}; free space or set KDELTA_CACHE") from None
     return target

@@ -11,6 +11,8 @@ import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 _MAGIC = b"070701"
 
 
@@ -52,13 +54,41 @@ def initramfs(files: Mapping[str, bytes], executable: frozenset[str] = frozenset
     return b"".join(parts)
 
 
-def payload(binary: Path, data: Mapping[str, Path], jobs: str, programs: Mapping[str, Path] | None = None) -> bytes:
+class Node(Struct, frozen=True):
+    """A file, folder or link: its mode with the type; its content, the file that has it, or the link's target."""
+
+    mode: int
+    source: bytes | Path = b""
+
+
+def archive(nodes: Iterable[tuple[str, Node]]) -> bytes:
+    """A further archive, which the kernel unpacks behind another; folders come before what is in them.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    parts = []
+    for inode, (name, node) in enumerate(nodes):
+        data = node.source if isinstance(node.source, bytes) else node.source.read_bytes()
+        parts.append(_entry(inode, name, node.mode, data))
+    return b"".join([*parts, _entry(0, "TRAILER!!!", 0)])
+
+
+def payload(
+    binary: Path,
+    data: Mapping[str, Path],
+    jobs: str,
+    programs: Mapping[str, Path] | None = None,
+    tree: Path | None = None,
+) -> bytes:
     """The initramfs of a boot: the guest binary as /init, the workloads' data files, the job list, other programs.
 
-    ``programs``: path in the guest without its leading slash -> file; all of them may be executed.
+    ``programs``: path in the guest without its leading slash -> file; all of them may be executed. ``tree``: an
+    archive to unpack after it.
     """
     files = {"init": binary.read_bytes(), "jobs": jobs.encode("ascii")}
     for name, path in data.items():
         files[f"data/{name}"] = path.read_bytes()
     others = {name: path.read_bytes() for name, path in (programs or {}).items()}
-    return initramfs(files | others, executable=frozenset({"init", *others}))
+    first = initramfs(files | others, executable=frozenset({"init", *others}))
+    return first + tree.read_bytes() if tree is not None else first

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.model import Case, Effort, Mode
@@ -49,6 +51,18 @@ class JobList(Struct, frozen=True, kw_only=True):
         """As the guest reads it; with ``snapshot`` it pauses and gets its jobs when it runs again, through fw_cfg."""
         head = (f"mode {self.mode}", f"seed {self.seed}", f"settle_ms {settle_ms}", f"snapshot {int(snapshot)}")
         return "\n".join(["kdelta-jobs 1", *(f"set {line}" for line in head), *self.lines, "end", ""])
+
+    def apart(self) -> dict[int, JobList]:
+        """Each job, with what is to be traced in it, as a list of its own, by its number here.
+
+        There it is number 0, so that what a guest does hangs on the job alone.
+        """
+        starts = [index for index, line in enumerate(self.lines) if line.startswith("job ")]
+        found = {}
+        for first, last in pairwise([*starts, len(self.lines)]):
+            _, number, rest = self.lines[first].split(" ", 2)
+            found[int(number)] = replace(self, lines=(f"job 0 {rest}", *self.lines[first + 1 : last]))
+        return found
 
 
 def case_jobs(

@@ -16,7 +16,7 @@ from kdelta.model import Arch
 _FORM = re.compile(r"^([1-9][0-9]?)x([1-9][0-9]?)%?$")
 _MOST_WORKERS, _MOST_PERCENT = 64, 95  # as guest/pressure.c has them
 _LIBRARY = re.compile(r"^\s*(?:(\S+) => )?(/\S+) \(0x[0-9a-f]+\)$")
-_MACHINES = {"x86_64": "x86_64", "aarch64": "arm64"}
+MACHINES = {"x86_64": "x86_64", "aarch64": "arm64"}
 _INSTALL = "install it with: sudo apt install stress-ng"
 
 
@@ -52,7 +52,7 @@ def programs(arches: Sequence[Arch]) -> dict[str, Path]:
     Raises:
         HostError: it is not installed, or these guests cannot run this host's programs.
     """
-    host = _MACHINES.get(platform.machine())
+    host = MACHINES.get(platform.machine())
     if foreign := [arch for arch in arches if arch != host]:
         raise HostError(
             f"--pressure: a guest of {foreign[0]} cannot run the stress-ng of this {host} host; leave it out"

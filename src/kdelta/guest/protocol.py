@@ -10,7 +10,8 @@ from __future__ import annotations
 import base64
 import re
 import zlib
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -105,7 +106,7 @@ class Done(Struct, tag_field="t", tag="done", frozen=True):
 
 
 class Output(Struct, tag_field="t", tag="out", frozen=True):
-    """A line that a packed program printed (guest/selftest.h)."""
+    """A line that a selftest or a measured program printed."""
 
     j: Index
     text: str
@@ -183,6 +184,39 @@ def parse(stream: bytes) -> Stream:
         why = f"the end record counts {last.records} records, {len(records) - 1} arrived"
         return Stream(tuple(records), "lost", why, tuple(noise))
     return Stream(tuple(records), "ok", "", tuple(noise))
+
+
+def joined(streams: Mapping[int, bytes]) -> bytes:
+    """Whole streams of guests that each ran one job as their number 0, by its number, as one stream of all the jobs.
+
+    The first one's hello speaks for all. Ids of intervals have ``interval_of`` the guest. Lines that are no records are
+    left out.
+    """
+    bodies: list[bytes] = []
+    for nr, (job, stream) in enumerate(streams.items()):
+        for record in _plain_records(stream):
+            if record["t"] == "hello" and nr:
+                continue
+            record |= {"j": job} if "j" in record else {}
+            record |= {"id": interval_of(nr, record["id"])} if "id" in record else {}
+            bodies.append(msgspec.json.encode(record))
+    bodies.append(b'{"t":"end","records":%d}' % len(bodies))
+    return b"".join(b"kd1 %d %08x %s\n" % (n, zlib.crc32(b"%d %s" % (n, body)), body) for n, body in enumerate(bodies))
+
+
+def _plain_records(stream: bytes) -> Iterator[dict[str, Any]]:
+    """The records of a whole stream before its end, as they were written; lines behind its end are noise."""
+    for line in stream.splitlines():
+        if line.startswith(b"kd1 "):
+            record: dict[str, Any] = msgspec.json.decode(line.split(b" ", 3)[3])
+            if record["t"] == "end":
+                return
+            yield record
+
+
+def interval_of(guest: int, interval: int) -> int:
+    """The id of a guest's interval among those of all guests of a boot."""
+    return guest << 32 | interval & 0xFFFFFFFF
 
 
 def diagnose(stream: Stream, console: bytes, timed_out: bool, exit_status: int | None) -> tuple[State, str]:

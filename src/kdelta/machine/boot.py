@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import mmap
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,7 +18,11 @@ from kdelta.model import State
 
 
 class RawBoot(Struct, frozen=True, kw_only=True):
-    """What a guest left behind, and the state that follows from it."""
+    """What a boot left behind, and the state that follows from it.
+
+    A boot is one guest, or several that each ran one of its cases from the same snapshot; ``counts`` and ``holds`` have
+    what the plugin wrote in each.
+    """
 
     argv: tuple[str, ...]
     state: State
@@ -25,8 +30,8 @@ class RawBoot(Struct, frozen=True, kw_only=True):
     records: tuple[protocol.Record, ...]
     console: bytes
     stream: bytes
-    counts: bytes | mmap.mmap
-    holds: bytes = b""
+    counts: tuple[bytes | mmap.mmap, ...] = ()
+    holds: tuple[bytes, ...] = ()
     elapsed_s: float
     first_sample_s: float | None
     qemu_log: str
@@ -79,11 +84,36 @@ def collect(guest: GuestSpec, argv: tuple[str, ...], ended: process.Ended) -> Ra
         records=parsed.records,
         console=console,
         stream=stream,
-        counts=read_counts(guest.path("counts")),
-        holds=read_output(guest.path("holds")),
+        counts=(read_counts(guest.path("counts")),),
+        holds=(read_output(guest.path("holds")),),
         elapsed_s=ended.elapsed_s,
         first_sample_s=ended.first_sample_s,
         qemu_log=log,
+    )
+
+
+def merged(parts: Mapping[int, RawBoot]) -> RawBoot:
+    """The guests of one boot, by the job that each ran, as one.
+
+    That is the first which did not end well, else all that they said and counted.
+    """
+    guests = list(parts.values())
+    bad = next((part for part in guests if part.state != "ok"), None)
+    if bad is not None:
+        return bad
+    stream = protocol.joined({job: part.stream for job, part in parts.items()})
+    return RawBoot(
+        argv=guests[0].argv,
+        state="ok",
+        why="",
+        records=protocol.parse(stream).records,
+        console=b"".join(part.console for part in guests),
+        stream=stream,
+        counts=tuple(file for part in guests for file in part.counts),
+        holds=tuple(file for part in guests for file in part.holds),
+        elapsed_s=sum(part.elapsed_s for part in guests),
+        first_sample_s=guests[0].first_sample_s,
+        qemu_log="".join(part.qemu_log for part in guests),
     )
 
 

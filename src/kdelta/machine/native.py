@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from kdelta.guest import protocol
 from kdelta.machine import boot, process
 
 
-def run(binary: Path, data: Path, jobs: str, folder: Path, limit_s: float) -> boot.RawBoot:
+def run(binary: Path, data: Mapping[str, Path], jobs: str, folder: Path, limit_s: float) -> boot.RawBoot:
     """Run the job list on this machine; ``folder`` is private to this run."""
-    jobs_path, stream = folder / "jobs", folder / "stream"
+    jobs_path, stream, data_folder = folder / "jobs", folder / "stream", folder / "data"
+    for name, path in data.items():
+        (data_folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (data_folder / name).symlink_to(path.resolve())
     boot.write_file(jobs_path, jobs.encode("ascii"))
     with stream.open("wb") as output:
         fd = output.fileno()
-        argv = (str(binary), "--native", "--jobs", str(jobs_path), "--data", str(data), "--fd", str(fd))
+        argv = (str(binary), "--native", "--jobs", str(jobs_path), "--data", str(data_folder), "--fd", str(fd))
         with process.started(argv, folder / "console", pass_fds=(fd,)) as running:
             ended = process.wait(
                 running, stream=stream, console=folder / "console", counts=folder / "counts", limit_s=limit_s
@@ -30,7 +34,7 @@ def run(binary: Path, data: Path, jobs: str, folder: Path, limit_s: float) -> bo
         records=parsed.records,
         console=console,
         stream=raw,
-        counts=b"",
+        counts=(),
         elapsed_s=ended.elapsed_s,
         first_sample_s=ended.first_sample_s,
         qemu_log="",

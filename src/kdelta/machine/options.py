@@ -30,8 +30,10 @@ class GuestSpec(Struct, frozen=True, kw_only=True):
     # exact mode
     plugin: Path | None = None
     hold_sites: Path | None = None  # where locks are taken and released: see plugin/hold.c
-    snapshot_save: bool = False
-    incoming_fd: int | None = None
+    snapshot_save: bool = False  # its memory lies in the file "ram", which the snapshot keeps
+    restored: bool = (
+        False  # its memory starts as the file "ram" is and leaves it so; its state comes through the monitor
+    )
     jobs_in_fw_cfg: bool = False
 
     @property
@@ -39,7 +41,7 @@ class GuestSpec(Struct, frozen=True, kw_only=True):
         return self.kernel.arch
 
     def path(self, name: str) -> Path:
-        """A file of this boot: console, stream, initramfs, jobs, counts, holds, qmp.sock, qemu.log."""
+        """A file of this boot: console, stream, initramfs, jobs, counts, holds, ram, qmp.sock, qemu.log."""
         return self.folder / name
 
 

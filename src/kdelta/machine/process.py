@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The one place where guests are started and ended.
 
-A guest dies with kdelta (PR_SET_PDEATHSIG through setpriv(1)), is not reached by the terminal's Ctrl-C, and cannot fill
-the disk with console output.
+A guest dies with kdelta (PR_SET_PDEATHSIG), is not reached by the terminal's Ctrl-C, and cannot fill the disk with
+console output.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import os
+import select
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +24,9 @@ from kdelta.errors import HostError
 
 OUTPUT_LIMIT = 64 << 20
 COUNTS_LIMIT = 8 << 30  # the plugin's file, about 1 MiB for each interval that the guest marks
-_POLL_S = 0.02
+_POLL_MS = 20
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_PRCTL: Callable[..., int] = ctypes.CDLL(None).prctl
 
 
 class Ended(Struct, frozen=True, kw_only=True):
@@ -53,15 +59,27 @@ def _size(path: Path) -> int:
         return 0
 
 
+def _dying_with(parent: int) -> Callable[[], None]:
+    """What a child does first: ask to be killed when its parent ends (prctl(2)), and end where that was too late.
+
+    It runs between fork and exec, beside other threads' locks: all it calls was looked up before, and takes none.
+    """
+
+    def ask(prctl: Callable[..., int] = _PRCTL, getppid: Callable[[], int] = os.getppid) -> None:
+        if prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) or getppid() != parent:
+            os._exit(1)
+
+    return ask
+
+
 @contextlib.contextmanager
 def started(
     argv: Sequence[str], log: Path, pass_fds: Sequence[int] = (), cpu: int | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a guest; however the block is left, its process is gone afterwards."""
-    setpriv = find_program("setpriv", "util-linux")
-    words = [str(setpriv), "--pdeathsig", "KILL", "--", *argv]
+    words = [*argv]
     if cpu is not None:
-        words = [str(find_program("taskset", "util-linux")), "-c", str(cpu), *words]
+        words = [str(find_program("taskset", "util-linux")), "-c", str(cpu), *argv]
     try:
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -71,8 +89,9 @@ def started(
                 stderr=subprocess.STDOUT,
                 pass_fds=tuple(pass_fds),
                 start_new_session=True,
+                preexec_fn=_dying_with(os.getpid()),
             )
-    except OSError as error:
+    except (OSError, subprocess.SubprocessError) as error:
         raise HostError(f"cannot start {argv[0]}: {error}") from None
     try:
         yield process
@@ -80,6 +99,21 @@ def started(
         if process.poll() is None:
             process.kill()
         process.wait()
+
+
+@contextlib.contextmanager
+def _ending(process: subprocess.Popen[bytes]) -> Iterator[select.poll]:
+    """What a poll of returns as soon as ``process`` ends (pidfd_open(2)), and at its limit where it has already."""
+    poller = select.poll()
+    if process.poll() is not None:
+        yield poller
+        return
+    fd = os.pidfd_open(process.pid)
+    poller.register(fd, select.POLLIN)
+    try:
+        yield poller
+    finally:
+        os.close(fd)
 
 
 def wait(
@@ -97,22 +131,23 @@ def wait(
     first_record: float | None = None
     first_sample: float | None = None
     timed_out = flooded = False
-    while process.poll() is None:
-        elapsed = clock() - start
-        if first_sample is None and _size(stream):
-            first_record = first_record if first_record is not None else elapsed
-            head = stream.read_bytes()[:65536]
-            if b'"t":"win"' in head or b'"t":"rep"' in head:
-                first_sample = elapsed
-        if elapsed > limit_s:
-            timed_out = True
-            break
-        if _size(stream) + _size(console) > OUTPUT_LIMIT or _size(counts) > COUNTS_LIMIT:
-            flooded = True
-            break
-        if tick is not None:
-            tick(elapsed)
-        time.sleep(_POLL_S)
+    with _ending(process) as ending:
+        while process.poll() is None:
+            elapsed = clock() - start
+            if first_sample is None and _size(stream):
+                first_record = first_record if first_record is not None else elapsed
+                head = stream.read_bytes()[:65536]
+                if b'"t":"win"' in head or b'"t":"rep"' in head:
+                    first_sample = elapsed
+            if elapsed > limit_s:
+                timed_out = True
+                break
+            if _size(stream) + _size(console) > OUTPUT_LIMIT or _size(counts) > COUNTS_LIMIT:
+                flooded = True
+                break
+            if tick is not None:
+                tick(elapsed)
+            ending.poll(_POLL_MS)
     return Ended(
         status=process.poll(),
         timed_out=timed_out,

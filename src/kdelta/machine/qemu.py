@@ -74,22 +74,27 @@ def _machine(guest: GuestSpec) -> list[str]:
     if guest.mode == "timed" and guest.accel == "tcg":
         accel += ",thread=multi" if guest.options.smp > 1 else ",thread=single"
     smp = 1 if guest.mode == "exact" else guest.options.smp
+    if guest.snapshot_save or guest.restored:
+        board += ",memory-backend=ram"
     return ["-M", board, "-accel", accel, "-cpu", _cpu(guest), "-smp", str(smp), "-m", f"{guest.options.memory_mib}M"]
 
 
 def _exact(guest: GuestSpec) -> list[str]:
     words = ["-icount", "shift=0,sleep=off", "-seed", str(guest.seed), "-rtc", "base=2026-01-01T00:00:00,clock=vm"]
     if guest.plugin is not None:
-        plugin = f"{_escape(guest.plugin)},out={_escape(guest.path('counts'))}"
+        plugin = f"{_escape(guest.plugin)},lazy=on,out={_escape(guest.path('counts'))}"
         if guest.hold_sites is not None:
             plugin += f",sites={_escape(guest.hold_sites)},holds={_escape(guest.path('holds'))}"
         words += ["-plugin", plugin]
     if guest.arch == "x86_64":
-        words += ["-device", "ib700", "-action", "watchdog=pause"]
-    if guest.snapshot_save or guest.incoming_fd is not None:
+        words += ["-device", "ib700", "-action", "watchdog=pause", "-device", "isa-debug-exit"]
+    if guest.snapshot_save or guest.restored:
+        share = "on" if guest.snapshot_save else "off"
+        ram = f"memory-backend-file,id=ram,size={guest.options.memory_mib}M,mem-path={_escape(guest.path('ram'))}"
+        words += ["-object", f"{ram},share={share}"]
         words += ["-qmp", f"unix:{_escape(guest.path('qmp.sock'))},server=on,wait=off"]
-    if guest.incoming_fd is not None:
-        words += ["-incoming", f"fd:{guest.incoming_fd}"]
+    if guest.restored:
+        words += ["-incoming", "defer"]
     if guest.jobs_in_fw_cfg:
         words += ["-fw_cfg", f"name=opt/kdelta/jobs,file={_escape(guest.path('jobs'))}"]
     return words

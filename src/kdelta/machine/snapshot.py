@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Booted, settled guests kept on disk and brought back to life, so that one boot serves many exact runs.
 
-The guest has itself paused while it is idle (guest/init_snapshot.c), its state is migrated to a file, and later runs
-start from ``-incoming``. The file's name is a digest of everything that made it: image, command line, payload, QEMU and
-its arguments. A snapshot made by anything else has another name; a damaged one fails its checksum and is made anew.
+The guest has itself paused while it is idle (guest/init_snapshot.c). Its memory is a file from the start; the state of
+its devices is migrated to a second one (QEMU's capability x-ignore-shared leaves out memory that is shared). A restored
+guest maps the first privately, so that its pages come from the page cache as they are touched, and loads the second.
+
+The files' name is a digest of everything that made them: image, command line, payload, QEMU and its arguments. A
+snapshot made by anything else has another name; a damaged one fails its checksum and is made anew.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from msgspec import Struct
 
 from kdelta import digests
 from kdelta.errors import HostError
@@ -24,7 +30,18 @@ from kdelta.machine.qmp import Monitor
 
 _PAUSED = frozenset({"STOP"})
 _ENDED = frozenset({"SHUTDOWN"})
-_TRAILER = b"KDSNAP01"
+_TRAILER = b"KDSNAP02"
+_PAGE = 4096
+_CHUNK = 256 * _PAGE
+_ZEROS = bytes(_CHUNK)
+_IGNORE_SHARED = {"capabilities": [{"capability": "x-ignore-shared", "state": True}]}
+
+
+class Saved(Struct, frozen=True):
+    """A snapshot on disk: the devices' state, and the memory as a sparse file."""
+
+    state: Path
+    ram: Path
 
 
 def key(guest: GuestSpec, payload: bytes) -> str:
@@ -56,21 +73,59 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _checksum(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
+def _pages(fd: int) -> Iterator[tuple[int, bytes]]:
+    """(offset, content) of all pages of a file that are not zero; holes are not even read."""
+    size = os.fstat(fd).st_size
+    at = 0
+    while at < size:
+        try:
+            at = os.lseek(fd, at, os.SEEK_DATA) // _CHUNK * _CHUNK
+        except OSError:  # ENXIO: the rest is a hole
+            return
+        chunk = os.pread(fd, _CHUNK, at)
+        if chunk != _ZEROS[: len(chunk)]:
+            for offset in range(0, len(chunk), _PAGE):
+                page = chunk[offset : offset + _PAGE]
+                if page != _ZEROS[: len(page)]:
+                    yield at + offset, page
+        at += _CHUNK
 
 
-def valid(path: Path) -> bool:
-    """Whether ``path`` is a whole snapshot: its .sum file holds its checksum."""
+def _digest(state: Path, ram: Path, copy: Path | None = None) -> bytes:
+    """Checksum of a snapshot; ``ram`` is copied on the way when asked, its zero pages as holes."""
+    digest = hashlib.sha256(state.read_bytes())
+    with contextlib.ExitStack() as files:
+        source = files.enter_context(ram.open("rb"))
+        target = files.enter_context(copy.open("wb")) if copy else None
+        for offset, page in _pages(source.fileno()):
+            digest.update(offset.to_bytes(8, "little") + page)
+            if target is not None:
+                os.pwrite(target.fileno(), page, offset)
+        if target is not None:
+            target.truncate(os.fstat(source.fileno()).st_size)
+    return digest.digest()
+
+
+@functools.lru_cache(maxsize=256)
+def _sound(saved: Saved, _stamps: tuple[tuple[int, int, int], ...]) -> bool:
+    """Whether the files have their checksum; remembered for files that have not changed since."""
     try:
-        return path.with_suffix(".sum").read_bytes() == _TRAILER + _checksum(path)
+        return saved.state.with_suffix(".sum").read_bytes() == _TRAILER + _digest(saved.state, saved.ram)
     except FileNotFoundError:
         return False
 
 
+def valid(saved: Saved) -> bool:
+    """Whether a snapshot is whole: its .sum file holds its checksum."""
+    try:
+        stats = [path.stat() for path in (saved.state, saved.ram, saved.state.with_suffix(".sum"))]
+    except FileNotFoundError:
+        return False
+    return _sound(saved, tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats))
+
+
 def _save(guest: GuestSpec, target: Path, limit_s: float) -> bool:
-    """Boot until the guest pauses, then write its state; False when it ended instead of pausing."""
+    """Boot until the guest pauses, then write its devices' state; False when it ended instead of pausing."""
     argv = tuple(qemu.argv(guest))
     deadline = time.monotonic() + limit_s
     with process.started(argv, guest.path("qemu.log")) as running:
@@ -84,10 +139,12 @@ def _save(guest: GuestSpec, target: Path, limit_s: float) -> bool:
             if running.poll() is not None or time.monotonic() >= deadline:
                 return False  # the guest is gone, or hangs: a boot without a snapshot says how
             raise
+        running.wait(timeout=max(1.0, deadline - time.monotonic()))
     return True
 
 
 def _migrate(monitor: Monitor, target: Path) -> None:
+    monitor.command("migrate-set-capabilities", _IGNORE_SHARED)
     monitor.command("migrate-set-parameters", {"max-bandwidth": 1 << 40})
     fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -101,7 +158,30 @@ def _migrate(monitor: Monitor, target: Path) -> None:
         raise HostError(f"QEMU could not write the snapshot {target}: is the disk full?")
 
 
-def ensure(guest: GuestSpec, payload: bytes, folder: Path, limit_s: float) -> Path | None:
+def _make(guest: GuestSpec, saved: Saved, limit_s: float, same: Callable[[], bool]) -> bool:
+    """Make the files of ``saved``, each under another name until it is whole; False when the guest cannot pause.
+
+    ``same`` says whether what was booted is still what ``saved`` is named by.
+    """
+    state, ram = (path.with_suffix(f"{path.suffix}.part") for path in (saved.state, saved.ram))
+    try:
+        if not _save(guest, state, limit_s):
+            return False
+        if not same():
+            raise HostError(f"{qemu.booted(guest)} changed while it was booted: nothing of that boot is kept")
+        checksum = _digest(state, guest.path("ram"), copy=ram)
+        saved.state.with_suffix(".sum").write_bytes(_TRAILER + checksum)
+        ram.rename(saved.ram)
+        state.rename(saved.state)
+    except OSError as error:
+        raise HostError(f"cannot keep the snapshot {saved.state}: {error.strerror}") from None
+    finally:
+        for part in (state, ram, guest.path("ram")):
+            part.unlink(missing_ok=True)
+    return True
+
+
+def ensure(guest: GuestSpec, payload: bytes, folder: Path, limit_s: float) -> Saved | None:
     """The snapshot of ``guest``, made now if there is none; None when this guest cannot pause itself.
 
     Raises:
@@ -109,35 +189,34 @@ def ensure(guest: GuestSpec, payload: bytes, folder: Path, limit_s: float) -> Pa
     """
     made_of = key(guest, payload)
     path = folder / f"{made_of[:40]}.state"
+    saved = Saved(path, path.with_suffix(".ram"))
     with _locked(path):
-        if valid(path):
-            os.utime(path)
-            return path
+        if valid(saved):
+            return saved
         boot.write_file(guest.path("initramfs"), payload)
-        partial = path.with_suffix(".part")
-        try:
-            if not _save(guest, partial, limit_s):
-                return None
-            if key(guest, payload) != made_of:
-                raise HostError(f"{qemu.booted(guest)} changed while it was booted: nothing of that boot is kept")
-            path.with_suffix(".sum").write_bytes(_TRAILER + _checksum(partial))
-            partial.rename(path)
-        except OSError as error:
-            raise HostError(f"cannot keep the snapshot {path}: {error.strerror}") from None
-        finally:
-            partial.unlink(missing_ok=True)
-    return path
+        return saved if _make(guest, saved, limit_s, lambda: key(guest, payload) == made_of) else None
 
 
-def restore(guest: GuestSpec, limit_s: float) -> boot.RawBoot:
-    """Run a guest from ``guest.incoming_fd``; its jobs are in fw_cfg."""
+def _load(monitor: Monitor, state: Path) -> None:
+    monitor.command("migrate-set-capabilities", _IGNORE_SHARED)
+    fd = os.open(state, os.O_RDONLY)
+    try:
+        monitor.command("getfd", {"fdname": "state"}, fd=fd)
+    finally:
+        os.close(fd)
+    monitor.command("migrate-incoming", {"uri": "fd:state"})
+    while monitor.command("query-status")["status"] == "inmigrate":
+        time.sleep(0.001)
+
+
+def restore(guest: GuestSpec, saved: Saved, limit_s: float) -> boot.RawBoot:
+    """Run a guest from its snapshot; its jobs are in fw_cfg."""
     argv = tuple(qemu.argv(guest))
     deadline = time.monotonic() + limit_s
-    fds = () if guest.incoming_fd is None else (guest.incoming_fd,)
-    with process.started(argv, guest.path("qemu.log"), pass_fds=fds) as running:
+    guest.path("ram").symlink_to(saved.ram)
+    with process.started(argv, guest.path("qemu.log")) as running:
         with Monitor(guest.path("qmp.sock"), deadline) as monitor:
-            while monitor.command("query-status")["status"] == "inmigrate":
-                time.sleep(0.005)
+            _load(monitor, saved.state)
             monitor.command("cont")
         ended = boot.wait(running, guest, limit_s)
     return boot.collect(guest, argv, ended)

@@ -291,5 +291,10 @@ def _(w: of_traces.TraceFailed) -> str:
 
 
 @sentence.register
+def _(w: of_traces.TraceShortened) -> str:
+    return f"{w.ops} of {w.asked} operations: more of them, traced, do not fit into half of the time limit"
+
+
+@sentence.register
 def _(w: of_traces.HoldUnclear) -> str:
     return f"{w.site}: {w.holds} holds began before the last one had ended, and are not counted"

@@ -33,7 +33,7 @@ def define(experiment: Experiment, known: Mapping[str, Workload]) -> dict[str, D
 
 def here(folders: Iterable[str]) -> dict[str, Workload]:
     """The workloads that kdelta ships, and those of ``folders`` that are still there."""
-    return workloads.catalogue(tuple(path for path in map(Path, folders) if path.is_dir()))
+    return workloads.catalogue(tuple(path for path in map(Path, folders) if path.exists()))
 
 
 def of(experiment: Experiment) -> Mapping[str, Definition]:

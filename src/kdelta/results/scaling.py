@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from kdelta.errors import UserError
 from kdelta.model import Case, Experiment
-from kdelta.spec.workloads import TASK_KNOBS, Workload, parse_case
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import TASK_KNOBS, Workload
 from kdelta.store.store import Store
 
 _TASK = re.compile(r"^task\d+_ops_per_s$")

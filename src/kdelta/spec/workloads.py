@@ -1,14 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The workload catalogue (one TOML file beside each C file) and the argv grammar of cases.
-
-    WORKLOAD[:KNOB=VALUE[|VALUE...][,KNOB=...]]      pipe:writers=1|2|5,readers=5,message=64K
-
-Several values of a knob make a grid: one case for each combination. Sizes take K, M and G (1024).
-"""
+"""The workload catalogue: TOML files beside C files, the CASEs of C files, and will-it-scale testcases."""
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
@@ -21,9 +15,9 @@ from msgspec import Meta, Struct, field
 from kdelta.errors import UserError
 from kdelta.model import Case, Effort, Metric
 from kdelta.paths import shipped
+from kdelta.spec import sources, users
 from kdelta.units import Better
 
-FIVE = ("pidfd_open", "path_lookup", "pipe", "fork_vmas", "thread_spawn")
 WIS_PREFIX = "wis/"
 TASK_KNOBS = ("tasks", "writers")  # what counts the tasks whose operations count
 # Keys of a job line that belong to the harness (ARCHITECTURE.md, Contract: jobs).
@@ -35,7 +29,6 @@ _SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 _SIZE = re.compile(r"^([0-9]+)([KMG]?)(?:i?B)?$", re.IGNORECASE)
 _BOOLS = {"0": "0", "off": "0", "no": "0", "false": "0", "1": "1", "on": "1", "yes": "1", "true": "1"}
 _SOURCE = r"^(window:(ns_per_op|ops_per_s|mb_per_s)|hist:[a-z_]+:(p50|p90|p99|p99\.9|mean|max)|value:[a-z0-9_]+)$"
-_TESTCASE = re.compile(r"char\s*\*\s*testcase_description\s*=\s*\"((?:[^\"\\]|\\.)*)\"")
 
 Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]*$")]
 Positive = Annotated[int, Meta(ge=1)]
@@ -140,6 +133,7 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     help: str
     multi_task: bool = False
     exact_ops: Annotated[int, Meta(ge=0)] = 16  # per exact repetition; 0: the workload has no exact mode
+    endless: bool = False  # its loop never returns: operations are counted, not counted off
     exact_label: str = ""  # what an exact figure means where that is not plain
     floor_percent: Annotated[float, Meta(ge=0)] = 0.0  # exact mode: differences below are noise of the path
     part: str = ""  # what an operation consists of, where figures per part are of interest
@@ -148,7 +142,7 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     needs: tuple[Need, ...] = ()
     effort: EffortOverride = EffortOverride()
     params: dict[Name, Param] = field(default_factory=dict)
-    metrics: tuple[MetricEntry, ...]
+    metrics: tuple[MetricEntry, ...] = ()  # none: those of a CASE
 
 
 class Workload(Struct, frozen=True, kw_only=True):
@@ -163,6 +157,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     help: str
     multi_task: bool
     exact_ops: int
+    endless: bool
     exact_label: str
     floor_percent: float
     part: str
@@ -173,6 +168,13 @@ class Workload(Struct, frozen=True, kw_only=True):
     params: dict[str, Param]
     metrics: tuple[Metric, ...]
     source_path: Path
+
+    @property
+    def data_files(self) -> dict[str, Path]:
+        """Name in the guest -> file: beside the C file, those of shipped workloads in guest/data."""
+        ours = shipped("guest") / "workloads"
+        folder = ours.parent / "data" if self.source_path.parent == ours else self.source_path.parent
+        return {name: folder / name for name in self.data}
 
     def effort(self, base: Effort) -> Effort:
         """``base`` with what this workload wants otherwise, where ``base`` has the default."""
@@ -239,7 +241,7 @@ def _complaint(entry: Entry) -> str:
     names = [m.name for m in entry.metrics]
     if len(set(names)) != len(names):
         return "metrics: two have the same name"
-    if sum(m.primary for m in entry.metrics) != 1:
+    if entry.metrics and sum(m.primary for m in entry.metrics) != 1:
         return "metrics: exactly one must have primary = true"
     if entry.parts_per_op > 1 and not entry.part:
         return 'parts_per_op: name the part, as in part = "lookup"'
@@ -254,7 +256,8 @@ def _metric(entry: Entry, metric: MetricEntry) -> Metric:
 
 def _workload(entry: Entry, source: Path, name: str, title: str) -> Workload:
     fields = {k: v for k, v in msgspec.structs.asdict(entry).items() if k != "effort"}
-    fields |= {"name": name, "title": title, "metrics": tuple(_metric(entry, m) for m in entry.metrics)}
+    metrics = entry.metrics or _template("case").metrics
+    fields |= {"name": name, "title": title, "metrics": tuple(_metric(entry, m) for m in metrics)}
     return Workload(**fields, overrides=entry.effort, source_path=source)
 
 
@@ -290,87 +293,58 @@ def load(path: Path) -> Workload:
     return _workload(entry, source, entry.name, entry.title)
 
 
-def _wis(folder: Path) -> Iterator[Workload]:
-    """will-it-scale testcases of a folder: C files without a TOML file that describe a testcase."""
-    template = None
-    for source in sorted(folder.glob("*.c")):
-        if source.with_suffix(".toml").exists():
-            continue
-        try:
-            match = _TESTCASE.search(source.read_text(errors="replace"))
-        except OSError as error:
-            raise UserError(f"testcase {source}: cannot be read: {error.strerror}") from None
-        if match:
-            template = template or load_entry(shipped("guest") / "wis.toml")
-            yield _workload(template, source, WIS_PREFIX + source.stem, match[1])
+def _template(name: str) -> Entry:
+    return load_entry(shipped("guest") / f"{name}.toml")
 
 
-def catalogue(extra_dirs: Iterable[Path] = ()) -> dict[str, Workload]:
-    """All workloads by name: the shipped ones, then those of ``extra_dirs`` (the user's, will-it-scale testcases).
+def _cases(path: Path, suite: str = "") -> Iterator[Workload]:
+    """The CASEs of a C file; those of a suite have its name in front."""
+    template = _template("case")
+    for case in sources.cases_of(users.read(path), str(path)):
+        name = f"{suite}/{case.name}" if suite else case.name
+        yield _workload(msgspec.structs.replace(template, exact_ops=case.exact_ops), path, name, case.title)
+
+
+def _own(path: Path, kind: sources.Kind) -> Iterator[Workload]:
+    """The workloads of one C file of the user's."""
+    entry = path.with_suffix(".toml")
+    if kind == "cases":
+        yield from _cases(path)
+    elif kind == "testcase" and not entry.exists():
+        yield _workload(_template("wis"), path, WIS_PREFIX + path.stem, sources.description_of(users.read(path)))
+    elif entry.exists():
+        yield load(entry)
+    else:
+        raise UserError(f"workload {path}: {entry.name} is missing beside it; {users.HOW_TO}")
+
+
+def _all(own: Iterable[Path]) -> Iterator[Workload]:
+    guest = shipped("guest")
+    for path in sorted((guest / "workloads").glob("*.toml")):
+        yield load(path)
+    for path in sorted(guest.glob("suites/*/*.c")):
+        yield from _cases(path, path.parent.name)
+    for place in own:
+        for path in sorted(place.glob("*.toml")):
+            load(path)  # a TOML file without its C file is told
+    for path, kind in users.files(own):
+        yield from _own(path, kind)
+
+
+def catalogue(own: Iterable[Path] = ()) -> dict[str, Workload]:
+    """All workloads by name: the shipped ones, then those of the user's ``own`` folders and C files.
 
     Raises:
-        UserError: a damaged TOML file, a folder that is not there, or a name that is taken.
+        UserError: a damaged file, a path that is not there, or a name that is taken.
     """
     found: dict[str, Workload] = {}
-    for folder in (shipped("guest") / "workloads", *map(Path, extra_dirs)):
-        if not folder.is_dir():
-            raise UserError(f"workloads {folder}: no such folder")
-        for workload in itertools.chain(map(load, sorted(folder.glob("*.toml"))), _wis(folder)):
-            if workload.name in found:
-                other = found[workload.name].source_path
-                raise UserError(f"workload {workload.source_path}: {workload.name} is already in {other}: rename it")
-            found[workload.name] = workload
+    data: dict[str, Path] = {}
+    for workload in _all(tuple(own)):
+        if workload.name in found:
+            other = found[workload.name].source_path
+            raise UserError(f"workload {workload.source_path}: {workload.name} is already in {other}: rename it")
+        found[workload.name] = workload
+        for name, path in workload.data_files.items():
+            if data.setdefault(name, path) != path:
+                raise UserError(f"workload {workload.source_path}: data {name!r} is also {data[name]}: rename it")
     return found
-
-
-def _close(word: str, known: Iterable[str]) -> str:
-    """A remedy: the close matches of ``word``, else all that is known."""
-    names = sorted(known)
-    close = get_close_matches(word, names, 3)
-    return f"did you mean {' or '.join(close)}?" if close else f"one of {', '.join(names) or 'none'}"
-
-
-def _choices(text: str, workload: Workload, piece: str) -> tuple[str, list[str]]:
-    """``writers=1|2`` -> ("writers", ["1", "2"]), checked and canonical."""
-    knob, equals, values = piece.partition("=")
-    knob = knob.strip()
-    if not equals or not values:
-        raise UserError(f"case {text!r}: {piece!r} is not knob=value")
-    if knob not in workload.params:
-        raise UserError(f"case {text!r}: {workload.name} has no knob {knob!r}; {_close(knob, workload.params)}")
-    canonical = []
-    for value in values.split("|"):
-        try:
-            canonical.append(workload.params[knob].canonical(value.strip()))
-        except ValueError as error:
-            raise UserError(f"case {text!r}: {knob}={value} must be {error}") from None
-    if len(set(canonical)) != len(canonical):
-        raise UserError(f"case {text!r}: a value of {knob} is given twice")
-    return knob, canonical
-
-
-def parse_case(text: str, catalogue: Mapping[str, Workload]) -> list[Case]:
-    """The cases that ``text`` names: one, or a grid in the order written, the last knob varying fastest.
-
-    Raises:
-        UserError: an unknown workload, knob or value, with the close matches.
-    """
-    name, colon, rest = text.partition(":")
-    name = name.strip()
-    if name not in catalogue:
-        raise UserError(f"case {text!r}: unknown workload {name!r}; {_close(name, catalogue)}")
-    workload = catalogue[name]
-    if colon and not rest:
-        raise UserError(f"case {text!r}: nothing after the colon; a knob is given as {name}:knob=value")
-    axes: dict[str, list[str]] = {}
-    for piece in rest.split(",") if rest else ():
-        knob, values = _choices(text, workload, piece)
-        if knob in axes:
-            raise UserError(f"case {text!r}: {knob} is given twice; several values are written {knob}=a|b")
-        axes[knob] = values
-    return [workload.case(dict(zip(axes, values, strict=True))) for values in itertools.product(*axes.values())]
-
-
-def five_cases(catalogue: Mapping[str, Workload]) -> list[Case]:
-    """The five cases with their default knobs: what runs when no case is named."""
-    return [case for name in FIVE for case in parse_case(name, catalogue)]

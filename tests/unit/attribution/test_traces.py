@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.attribution import tracefs, traces
-from kdelta.attribution.warnings import TraceDropped, TraceFailed, TraceMissed
+from kdelta.attribution.warnings import TraceDropped, TraceFailed, TraceMissed, TraceShortened
 from kdelta.errors import GuestError
 from kdelta.guest import protocol
 from kdelta.model import Experiment, plans
@@ -225,3 +225,11 @@ def test_the_json_has_figures_per_operation_for_each_kernel() -> None:
     assert document["schema"] == "kdelta-trace/1"
     old, new = inodes["kernels"].values()
     assert new["count"] == 1.0 and (old is None or old["count"] < 0.1)
+
+
+def test_operations_that_did_not_fit_are_told_with_their_number() -> None:
+    made = (protocol.Repetition(j=0, r=0, id=0, ops=300), DONE)
+    assert _made(*made).warnings == ()
+    cut = _made(protocol.Value(j=0, name="ops_left_out", v=700.0), *made)
+    assert cut.ops == 300
+    assert cut.warnings == (TraceShortened(300, 1000),)

@@ -17,7 +17,8 @@ from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Experiment, Gap, Kernel, MachineOptions, plans
 from kdelta.results import definitions
-from kdelta.spec.workloads import catalogue, parse_case
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import catalogue
 from kdelta.store.store import Store
 from unit.kernel import synthetic
 from unit.store.store_builders import boot, experiment

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from kdelta import digests, paths
+from kdelta import digests
 from kdelta.errors import HostError, UserError
 from kdelta.experiment.boot_once import Site, Work, boot_once, identity
 from kdelta.guest import binary
@@ -17,7 +17,8 @@ from kdelta.guest.protocol import Window
 from kdelta.machine import boot
 from kdelta.machine.probe import Qemu
 from kdelta.model import Effort, Kernel, MachineOptions
-from kdelta.spec.workloads import catalogue, parse_case
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import catalogue
 
 # A real file, known by its content: before each boot it is held against this sum.
 IMAGE = Path(__file__)
@@ -30,7 +31,6 @@ def site(tmp_path: Path) -> Site:
     (qemu := tmp_path / "qemu").write_bytes(b"")
     return Site(
         programs={"x86_64": program},
-        data=tmp_path,
         scratch=tmp_path / "boots",
         snapshots=tmp_path / "snapshots",
         qemus={"x86_64": Qemu(path=qemu, version=(7, 2), text="7.2.22")},
@@ -44,11 +44,9 @@ def work(tmp_path: Path) -> Work:
     return Work(kernel=KERNEL, jobs=jobs, limit_s=60.0, plugin=plugin)
 
 
-def test_the_running_machine_is_a_site_too(tmp_path: Path) -> None:
-    data = paths.shipped("guest") / "data"
+def test_the_running_machine_is_a_site_too(tmp_path: Path, guest_cache: Path) -> None:
     site = Site(
-        programs={"x86_64": binary.build("x86_64", cache=tmp_path)},
-        data=data,
+        programs={"x86_64": binary.build("x86_64", cache=guest_cache)},
         scratch=tmp_path / "boots",
         snapshots=tmp_path,
         options=MachineOptions(native=True),

@@ -46,7 +46,7 @@ def test_a_guest_that_tells_other_names_is_not_believed(tmp_path: Path, monkeypa
     names = [row[2] for row in rows]
     shifted = zip([row[0] for row in rows], [*names[:3], *names[4:-3], names[3], *names[-3:]], strict=True)
     naming.keep_guest_text(kernel, "".join(f"{at:016x} T {name}\n" for at, name in shifted).encode())
-    nowhere = Site(programs={}, data=tmp_path, scratch=tmp_path, snapshots=tmp_path)
+    nowhere = Site(programs={}, scratch=tmp_path, snapshots=tmp_path)
     found = functions.missing(nowhere, [kernel], Quiet())
     assert list(found) == ["mine"]
     assert found["mine"].startswith("no kallsyms tables")

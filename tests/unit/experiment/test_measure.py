@@ -16,7 +16,8 @@ from kdelta.guest.protocol import Done
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Effort, Experiment, Kernel, Mode, PlannedBoot, plans
 from kdelta.results.definitions import LEAK_METRICS
-from kdelta.spec.workloads import Workload, catalogue, parse_case
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import Workload, catalogue
 
 KERNELS = tuple(Kernel(label=x, spec=x, release=x, image_path="/i", image_sha256=x) for x in "ab")
 
@@ -91,7 +92,7 @@ def test_a_traced_boot_has_a_job_for_each_case_and_set(known: dict[str, Workload
 def ended(*states: str) -> RawBoot:
     records = tuple(Done(j=job, state=state, why="" if state == "ok" else "why") for job, state in enumerate(states))  # type: ignore[arg-type]
     return RawBoot(
-        argv=(), state="ok", why="", records=records, console=b"", stream=b"", counts=b"", elapsed_s=1.0,
+        argv=(), state="ok", why="", records=records, console=b"", stream=b"", counts=(), elapsed_s=1.0,
         first_sample_s=None, qemu_log="",
     )  # fmt: skip
 
@@ -110,7 +111,7 @@ def test_a_kernel_without_names_has_no_lock_holds(known: dict[str, Workload]) ->
 
 
 def test_a_loop_that_never_returns_cannot_be_traced(known: dict[str, Workload]) -> None:
-    endless = {"pipe": replace(known["pipe"], exact_ops=0)}
+    endless = {"pipe": replace(known["pipe"], exact_ops=0, endless=True)}
     with pytest.raises(UserError, match="never returns"):
         trace.refuse_endless([Case(workload="pipe")], endless)
     with pytest.raises(UserError, match="add --timed"):

@@ -21,7 +21,8 @@ from kdelta.kernel.symbols import NoSymbols
 from kdelta.machine import plugin, probe
 from kdelta.machine.probe import Qemu
 from kdelta.model import Experiment, Kernel, MachineOptions, PlannedBoot, Quiet
-from kdelta.spec.workloads import catalogue, parse_case
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import catalogue
 from kdelta.store.store import Store
 
 IMAGE = Path(__file__)  # a real file, known by its content

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kdelta.errors import UserError
 from kdelta.experiment import templates
 from kdelta.experiment.templates import Asked, Stopping
-from kdelta.model import Case, Effort, Experiment, Gap, Kernel, plans
+from kdelta.model import Case, Effort, Experiment, Gap, Kernel, MachineOptions, plans
 from kdelta.spec import collectors
 
 LOCKS = (collectors.catalogue()["locks"],)
@@ -43,6 +43,19 @@ def test_times_look_and_counts_have_seeds() -> None:
     assert templates.seed_looks(9) == (5, 8, 9)
     assert templates.seed_looks(3) == (), "no verdict can come of it"
     assert timed.folders == (str(Path("own").resolve()),), "it is found again from anywhere"
+
+
+def test_counts_of_a_guest_with_several_cpus_are_refused_times_and_tables_are_not() -> None:
+    several = replace(ASKED, machine=MachineOptions(smp=4))
+    refused = r"--smp 4: exact counts are of one CPU.*--timed"
+    with pytest.raises(UserError, match=refused):
+        templates.compare(several, (KERNEL, KERNEL), "exact", Stopping())
+    with pytest.raises(UserError, match=refused):
+        templates.run(several, (KERNEL,), "exact", 1)
+    with pytest.raises(UserError, match=refused):
+        templates.trace(several, (KERNEL,), (), None)  # lock holds
+    assert templates.compare(several, (KERNEL, KERNEL), "timed", Stopping()).machine.smp == 4
+    assert templates.trace(several, (KERNEL,), ("locks",), None).machine.smp == 4
 
 
 def test_an_interrupted_gate_is_no_open_one() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -74,9 +75,9 @@ WORKLOAD(own);
 """
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
+@pytest.fixture
+def cache(guest_cache: Path) -> Path:
+    return guest_cache
 
 
 def _folder(path: Path, **files: str) -> Path:
@@ -143,9 +144,27 @@ def test_a_damaged_program_is_compiled_again(tmp_path: Path) -> None:
     assert binary.build("x86_64", cache=tmp_path).read_bytes() == whole
 
 
+def test_a_users_file_costs_its_own_compilation_alone(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    binary.build("x86_64", cache=cache)
+    compiled: list[str] = []
+    compile_one = binary._compile
+
+    def noted(tools: binary.Toolchain, unit: binary._Unit, target: Path, log: Callable[[str], None]) -> str | None:
+        compiled.append(unit.source.name)
+        return compile_one(tools, unit, target, log)
+
+    monkeypatch.setattr(binary, "_compile", noted)
+    binary.build(
+        "x86_64", [_folder(tmp_path / "mine", alone__c=OWN.replace("own", "alone"), alone__toml="")], cache=cache
+    )
+    assert compiled == ["alone.c"]
+
+
 def test_testcases_of_will_it_scale_run_unmodified_as_processes_and_threads(cache: Path, tmp_path: Path) -> None:
     folder = _folder(tmp_path / "wis", getppid1__c=PLAIN, pong1__c=WITH_TASK, notes__c="int unrelated;\n")
-    program = binary.build("x86_64", cache=cache, wis_dir=folder)
+    program = binary.build("x86_64", cache=cache, own=[folder])
     jobs = [f"wis/{name} tasks=1 mode={mode}" for name in ("getppid1", "pong1") for mode in ("processes", "threads")]
     done = _states(program, tmp_path, *jobs)
     assert [state for state, _, _ in done.values()] == ["ok"] * 4, done
@@ -154,14 +173,14 @@ def test_testcases_of_will_it_scale_run_unmodified_as_processes_and_threads(cach
 
 def test_a_workload_of_the_users_own_is_compiled_with_them(cache: Path, tmp_path: Path) -> None:
     folder = _folder(tmp_path / "mine", own__c=OWN, own__toml="")
-    done = _states(binary.build("x86_64", cache=cache, wis_dir=folder), tmp_path, "own")
+    done = _states(binary.build("x86_64", cache=cache, own=[folder]), tmp_path, "own")
     assert done[0][0] == "ok"
 
 
 def test_a_testcase_that_does_not_compile_is_the_users_error_with_file_and_line(cache: Path, tmp_path: Path) -> None:
     folder = _folder(tmp_path / "wis", broken__c=PLAIN.replace("(*iterations)++;", "iterations +;"))
     with pytest.raises(UserError, match=r"broken\.c:12:\d+: error:") as caught:
-        binary.build("x86_64", cache=cache, wis_dir=folder)
+        binary.build("x86_64", cache=cache, own=[folder])
     log = Path(str(caught.value).rsplit("(", 1)[1].rstrip(")"))
     assert "broken.c" in log.read_text()
 
@@ -169,7 +188,7 @@ def test_a_testcase_that_does_not_compile_is_the_users_error_with_file_and_line(
 def test_a_testcase_that_does_not_link_is_the_users_error(cache: Path, tmp_path: Path) -> None:
     folder = _folder(tmp_path / "wis", lost__c=PLAIN.replace("helper++;", "nowhere_defined();"))
     with pytest.raises(UserError, match="nowhere_defined"):
-        binary.build("x86_64", cache=cache, wis_dir=folder)
+        binary.build("x86_64", cache=cache, own=[folder])
 
 
 def test_testcases_whose_names_cannot_be_told_apart_are_refused(cache: Path, tmp_path: Path) -> None:
@@ -177,15 +196,15 @@ def test_testcases_whose_names_cannot_be_told_apart_are_refused(cache: Path, tmp
     for name in ("a-b.c", "a.b.c"):
         (folder / name).write_text(PLAIN)
     with pytest.raises(UserError, match="too close to"):
-        binary.build("x86_64", cache=cache, wis_dir=folder)
+        binary.build("x86_64", cache=cache, own=[folder])
     (folder / "a-b.c").rename(folder / 'a"b.c')
     with pytest.raises(UserError, match="rename it"):
-        binary.build("x86_64", cache=cache, wis_dir=folder)
+        binary.build("x86_64", cache=cache, own=[folder])
 
 
 def test_a_folder_that_is_not_there_is_the_users_error(cache: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such folder"):
-        binary.build("x86_64", cache=cache, wis_dir=tmp_path / "nowhere")
+        binary.build("x86_64", cache=cache, own=[tmp_path / "nowhere"])
 
 
 def test_a_missing_compiler_names_its_package(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

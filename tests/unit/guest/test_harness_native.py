@@ -31,8 +31,8 @@ Run = Callable[..., list[dict[str, object]]]
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return binary.build("x86_64", HELPERS, cache=tmp_path_factory.mktemp("cache"))
+def program(guest_cache: Path) -> Path:
+    return binary.build("x86_64", HELPERS, cache=guest_cache)
 
 
 @pytest.fixture(scope="session")

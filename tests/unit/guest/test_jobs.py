@@ -4,7 +4,7 @@
 import pytest
 
 from kdelta.errors import UserError
-from kdelta.guest.jobs import case_jobs
+from kdelta.guest.jobs import JobList, case_jobs
 from kdelta.model import Case, Effort
 
 
@@ -32,3 +32,13 @@ def test_an_exact_job_carries_repetitions_and_operations() -> None:
 def test_a_parameter_that_could_break_the_list_is_refused(params: dict[str, str]) -> None:
     with pytest.raises(UserError, match="cannot be handed to a guest"):
         text("timed", **params)
+
+
+def test_jobs_apart_keep_what_they_trace_and_know_nothing_of_each_other() -> None:
+    traced = JobList(mode="exact", seed=7, lines=("job 3 pipe ops=2", "trace do a", "trace arm b", "job 12 pipe ops=2"))
+    apart = traced.apart()
+    assert list(apart) == [3, 12]
+    assert apart[3].lines == ("job 0 pipe ops=2", "trace do a", "trace arm b")
+    assert apart[12].lines == ("job 0 pipe ops=2",)
+    assert {one.seed for one in apart.values()} == {7}
+    assert JobList(mode="exact").apart() == {}

@@ -17,7 +17,8 @@ from kdelta.guest.protocol import parse
 from kdelta.model import Effort, Metric, RunResult
 from kdelta.paths import shipped
 from kdelta.results import definitions, leaks
-from kdelta.spec.workloads import Workload, catalogue, parse_case
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import Workload, catalogue
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
 
@@ -27,8 +28,8 @@ Run = Callable[..., dict[str, RunResult]]
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return binary.build("x86_64", cache=tmp_path_factory.mktemp("cache"))
+def program(guest_cache: Path) -> Path:
+    return binary.build("x86_64", cache=guest_cache)
 
 
 @pytest.fixture

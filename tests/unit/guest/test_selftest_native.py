@@ -29,8 +29,8 @@ SCRIPTS = {
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return binary.build("x86_64", cache=tmp_path_factory.mktemp("cache"))
+def program(guest_cache: Path) -> Path:
+    return binary.build("x86_64", cache=guest_cache)
 
 
 def run(program: Path, folder: Path, *names: str, limit_ms: int = 20_000) -> dict[str, Ended]:

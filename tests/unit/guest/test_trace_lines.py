@@ -17,8 +17,8 @@ HARMLESS = ("probe one", "try way", "read trace_clock")  # also where a tracefs 
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return binary.build("x86_64", cache=tmp_path_factory.mktemp("cache"))
+def program(guest_cache: Path) -> Path:
+    return binary.build("x86_64", cache=guest_cache)
 
 
 def _jobs(*lines: str) -> str:

@@ -15,10 +15,11 @@ import pytest
 from kdelta.guest import binary
 from kdelta.guest.jobs import case_jobs
 from kdelta.guest.metrics import repetitions, timed_runs
-from kdelta.guest.protocol import Done, Record, Task, parse
+from kdelta.guest.protocol import Done, Record, Repetition, Task, parse
 from kdelta.model import Case, Effort, Mode, RunResult
 from kdelta.paths import shipped
-from kdelta.spec.workloads import Workload, catalogue, parse_case
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import Workload, catalogue
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
 
@@ -51,16 +52,16 @@ def known() -> dict[str, Workload]:
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return binary.build("x86_64", cache=tmp_path_factory.mktemp("cache"), wis_dir=WIS)
+def program(guest_cache: Path) -> Path:
+    return binary.build("x86_64", cache=guest_cache, own=[WIS])
 
 
 @pytest.fixture(scope="session")
 def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same sources under the address and undefined-behaviour sanitizers."""
     target = tmp_path_factory.mktemp("sanitized") / "kdelta-guest"
-    sources = [*GUEST.glob("*.c"), *GUEST.glob("workloads/*.c")]
-    flags = ["-g", "-O1", "-std=gnu11", "-D_GNU_SOURCE", "-pthread"]
+    sources = [*(GUEST.glob("*.c")), *GUEST.glob("workloads/*.c"), *GUEST.glob("suites/syscalls/*.c")]
+    flags = ["-g", "-O1", "-std=gnu11", "-D_GNU_SOURCE", "-pthread", "-DCASE_SUITE=syscalls"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     subprocess.run(["gcc", *flags, *map(str, sources), "-lm", "-o", str(target)], check=True)
     return target
@@ -129,14 +130,19 @@ def test_no_workload_breaks_a_rule_that_the_sanitizers_check(sanitized: Path, ru
     assert _bad(runs) == {}
 
 
-def test_the_sources_compile_for_arm64(tmp_path: Path) -> None:
+def test_no_case_breaks_a_rule_that_the_sanitizers_check(sanitized: Path, run: Run) -> None:
+    runs, _, _ = run(sanitized, "syscalls/*")
+    assert {name: why for name, why in _bad(runs).items() if not why.startswith("unsupported")} == {}
+
+
+def test_the_sources_compile_for_arm64(guest_cache: Path) -> None:
     if shutil.which("aarch64-linux-gnu-gcc") is None:
         pytest.skip("no aarch64-linux-gnu-gcc: kdelta doctor names the package")
-    program = binary.build("arm64", cache=tmp_path, wis_dir=WIS)
+    program = binary.build("arm64", cache=guest_cache, own=[WIS])
     assert program.read_bytes()[18:20] == b"\xb7\x00"  # EM_AARCH64
 
 
-def test_all_but_will_it_scale_mark_the_intervals_that_they_were_asked_for(
+def test_the_shipped_workloads_mark_the_intervals_that_they_were_asked_for(
     program: Path, run: Run, known: dict[str, Workload]
 ) -> None:
     texts = ["pidfd_open", "path_lookup", "path_lookup:tasks=2", "pipe", "fork_vmas:vmas=64", "thread_spawn:tasks=2"]
@@ -300,6 +306,13 @@ def test_a_testcase_that_returns_fails_and_leaves_no_process(program: Path, run:
     assert all("the testcase returned" in r.why for r in runs.values())
 
 
-def test_a_testcase_cannot_be_counted(program: Path, run: Run) -> None:
-    _, records, _ = run(program, "wis/tick", mode="exact")
-    assert [r.state for r in records if isinstance(r, Done)] == ["unsupported"]
+def test_loops_that_never_return_have_intervals_of_counted_operations(program: Path, run: Run) -> None:
+    texts = ("wis/tick:tasks=1|2,mode=threads|processes", "wis/ping-pong:mode=threads|processes")
+    _, records, index = run(program, *texts, mode="exact")
+    assert [r.state for r in records if isinstance(r, Done)] == ["ok"] * 6
+    assert all(min(r.ops for r in records if isinstance(r, Repetition) and r.j == i) > 0 for i in index.values())
+
+
+def test_a_testcase_that_returns_fails_when_counted_too(program: Path, run: Run) -> None:
+    _, records, _ = run(program, "wis/clash", mode="exact")
+    assert [r.state for r in records if isinstance(r, Done)] == ["failed"]

@@ -116,6 +116,7 @@ def test_an_image_replaced_while_its_guest_settles_leaves_no_snapshot(
 
     def save(_guest: GuestSpec, target: Path, _limit_s: float) -> bool:
         target.write_bytes(b"state")
+        settling.path("ram").write_bytes(b"memory")
         image.write_bytes(b"another!")
         return True
 
@@ -125,12 +126,10 @@ def test_an_image_replaced_while_its_guest_settles_leaves_no_snapshot(
     assert [path.suffix for path in (tmp_path / "snapshots").iterdir()] == [".lock"]
 
 
-def test_a_damaged_or_unfinished_snapshot_is_not_valid(tmp_path: Path) -> None:
-    state = tmp_path / "x.state"
-    assert not snapshot.valid(state)
-    state.write_bytes(b"state")
-    assert not snapshot.valid(state)
-    state.with_suffix(".sum").write_bytes(b"KDSNAP01" + snapshot._checksum(state))
-    assert snapshot.valid(state)
-    state.write_bytes(b"stale")
-    assert not snapshot.valid(state)
+def test_the_memory_of_a_snapshot_is_a_file_and_a_restored_guest_leaves_it_as_it_is() -> None:
+    saving, restored = argv(guest(mode="exact", snapshot_save=True)), argv(guest(mode="exact", restored=True))
+    assert "pc,memory-backend=ram" in saving and "pc,memory-backend=ram" in restored
+    backend = "memory-backend-file,id=ram,size=1024M,mem-path=/boot-x/ram,share="
+    assert f"{backend}on" in saving and f"{backend}off" in restored
+    assert "-incoming" in restored and "-incoming" not in saving
+    assert not any("memory-backend" in word for word in argv(guest(mode="exact")))

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import kdelta
-from kdelta.attribution.warnings import HoldUnclear, TraceDropped
+from kdelta.attribution.warnings import HoldUnclear, TraceDropped, TraceShortened
 from kdelta.model import Because, Remark, Warn
 from kdelta.report.sentences import because, sentence
 from kdelta.results.warnings import LeftOut, NoNames, Pressure, Reclaim, UnknownParameters
@@ -41,6 +41,7 @@ TOLD = [
     (Pressure((Reclaim("7.0", 9, 8, 0),)), "reclaim during a run: 7.0: 9 pages scanned, 8 reclaimed, 0 stalls"),
     (LeftOut(("6.6", "6.9"), "not built"), "6.6, 6.9 left out: not built"),
     (TraceDropped("waits", 7, 10, 128, "sched_switch", "locks"), "waits: 7 of 10 events did not fit into the 128"),
+    (TraceShortened(300, 1000), "300 of 1000 operations: more of them, traced, do not fit into half of the time limit"),
     (HoldUnclear("pipe_write", 2), "pipe_write: 2 holds began before the last one had ended, and are not counted"),
     (UnknownParameters("7.0", "x=1"), "7.0: Unknown kernel parameters: x=1 (misspelled,"),
     (Remark("few", "as <it> is: %: 3"), "as <it> is: %: 3"),

@@ -259,7 +259,8 @@ def test_the_shipped_recipes_hold_the_five_published_claims() -> None:
 
 
 def test_every_case_of_a_shipped_recipe_is_in_the_catalogue() -> None:
-    from kdelta.spec.workloads import catalogue, parse_case
+    from kdelta.spec.cases import parse_case
+    from kdelta.spec.workloads import catalogue
 
     known = catalogue()
     for path in paths.shipped("recipes").glob("*.toml"):

@@ -21,6 +21,7 @@ from kdelta.machine.probe import Qemu
 from kdelta.model import BootResult, Experiment, Metric, Mode, PlannedBoot, Quiet, RunResult, Series, plans
 from kdelta.results import definitions, floors, traces
 from kdelta.spec import collectors, workloads
+from kdelta.spec.cases import parse_case
 from kdelta.store.rows import Floor
 from kdelta.store.store import Store
 from unit.store.store_builders import boot, kernel
@@ -51,7 +52,7 @@ def store(home: Path) -> Iterator[Store]:
 
 def created(store: Store, mode: Mode, *texts: str) -> Experiment:
     known = workloads.catalogue((Path("own"),))
-    cases = tuple(case for text in texts for case in workloads.parse_case(text, known))
+    cases = tuple(case for text in texts for case in parse_case(text, known))
     asked = Asked(cases=cases, folders=(Path("own"),))
     template = templates.compare(asked, (kernel("6.12"), kernel("7.0")), mode, Stopping(blocks=8, looks=()))
     made = templates.created(replace(template, blocks=8), 1, now)
@@ -160,7 +161,7 @@ def test_times_are_judged_by_the_floors_of_when_they_were_begun(
 
 
 def test_a_trace_is_read_by_the_sets_that_it_was_made_with(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Asked(cases=tuple(workloads.parse_case("pipe", workloads.catalogue())))
+    asked = Asked(cases=tuple(parse_case("pipe", workloads.catalogue())))
     made = templates.created(templates.trace(asked, (kernel("6.12"),), ("locks", "sizes"), None), 0, now)
     store.create(made)
     known = collectors.catalogue()

@@ -14,7 +14,8 @@ from kdelta.errors import GuestError, RegressionFound
 from kdelta.model import BootResult, Case, Effort, Experiment, Kernel, PlannedBoot, RunResult, Series, State, plans
 from kdelta.results import leaks
 from kdelta.results.leaks import Finding
-from kdelta.spec.workloads import catalogue, parse_case
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import catalogue
 from kdelta.store.store import Store
 
 MIB = float(1 << 20)

@@ -9,7 +9,9 @@ import pytest
 
 from kdelta.errors import UserError
 from kdelta.model import Effort
-from kdelta.spec.workloads import FIVE, Workload, catalogue, five_cases, load, parse_case
+from kdelta.spec.cases import parse_case
+from kdelta.spec.suites import DEFAULT, suites
+from kdelta.spec.workloads import Workload, catalogue, load
 
 WIS = Path(__file__).parents[2] / "data" / "wis"
 
@@ -44,20 +46,19 @@ def write(folder: Path, text: str, name: str = "mine") -> Path:
     return path
 
 
-def test_the_shipped_catalogue_holds_the_five_cases_and_each_has_one_primary_metric(
+def test_the_shipped_catalogue_holds_the_default_suite_and_each_workload_has_one_primary_metric(
     shipped: dict[str, Workload],
 ) -> None:
-    assert set(FIVE) <= set(shipped)
+    assert set(suites()[DEFAULT].cases) <= set(shipped)
     for workload in shipped.values():
         assert [m.primary for m in workload.metrics].count(True) == 1
         assert workload.source_path.is_file()
-        assert all((workload.source_path.parents[1] / "data" / name).is_file() for name in workload.data)
+        assert all(path.is_file() for path in workload.data_files.values())
 
 
-def test_the_five_cases_are_the_defaults_with_every_parameter_given(shipped: dict[str, Workload]) -> None:
-    cases = five_cases(shipped)
-    assert [c.name for c in cases] == list(FIVE)
-    assert cases[2].params == {
+def test_a_case_has_every_parameter_given(shipped: dict[str, Workload]) -> None:
+    (case,) = parse_case("pipe", shipped)
+    assert case.params == {
         "writers": "1",
         "readers": "1",
         "message": "65536",
@@ -65,61 +66,6 @@ def test_the_five_cases_are_the_defaults_with_every_parameter_given(shipped: dic
         "mode": "threads",
         "pattern": "stream",
     }
-
-
-def test_a_grid_is_the_product_of_its_values_in_the_order_written(shipped: dict[str, Workload]) -> None:
-    cases = parse_case("pipe:writers=1|2|5,readers=5|10,message=128K", shipped)
-    assert [(c.params["writers"], c.params["readers"]) for c in cases] == [
-        ("1", "5"),
-        ("1", "10"),
-        ("2", "5"),
-        ("2", "10"),
-        ("5", "5"),
-        ("5", "10"),
-    ]
-    assert all(c.params["message"] == "131072" for c in cases)
-
-
-def test_a_label_names_what_differs_from_the_defaults_and_parses_to_the_same_case(
-    shipped: dict[str, Workload],
-) -> None:
-    (case,) = parse_case("pipe:readers=1,message=128k,writers=3", shipped)
-    assert case.label == "pipe:writers=3,message=128K"
-    assert parse_case(case.label, shipped) == [case]
-
-
-def test_sizes_and_switches_have_one_canonical_form(shipped: dict[str, Workload]) -> None:
-    assert parse_case("pipe:message=64K", shipped) == parse_case("pipe:message=65536", shipped)
-    assert parse_case("pidfd_open:held=yes", shipped) == parse_case("pidfd_open:held=1", shipped)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("pip", "did you mean pipe?"),
-        ("nothing", "one of fork_vmas, "),
-        ("pipe:writer=2", "did you mean writers"),
-        ("pipe:writers=0", "between 1 and 256"),
-        ("pipe:writers=two", "a whole number"),
-        ("pipe:message=2M", "between 1 and 1M"),
-        ("pipe:message=64Q", "a size such as"),
-        ("pipe:pattern=hurd", "did you mean herd?"),
-        ("pidfd_open:held=maybe", "0 or 1"),
-        ("pipe:", "nothing after the colon"),
-        ("pipe:writers", "not knob=value"),
-        ("pipe:writers=1,writers=2", "writers=a|b"),
-        ("pipe:writers=1|1", "given twice"),
-        ("path_lookup:depth=3", "add paths=depth"),
-        ("pidfd_open:targets=8", "add target=child"),
-    ],
-)
-def test_a_case_that_cannot_be_is_refused_with_the_remedy(
-    shipped: dict[str, Workload], text: str, message: str
-) -> None:
-    with pytest.raises(UserError, match=r"^case ") as error:
-        parse_case(text, shipped)
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -162,8 +108,34 @@ def test_an_entry_without_its_c_file_and_a_missing_folder_are_refused(tmp_path: 
     (tmp_path / "mine.c").unlink()
     with pytest.raises(UserError, match=r"mine\.c is missing"):
         catalogue([tmp_path])
-    with pytest.raises(UserError, match="no such folder"):
+    with pytest.raises(UserError, match="no such folder or C file"):
         catalogue([tmp_path / "nowhere"])
+
+
+def test_a_folder_without_a_workload_and_a_file_without_one_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no C file there has a CASE, a WORKLOAD or a will-it-scale testcase"):
+        catalogue([tmp_path])
+    (tmp_path / "notes.c").write_text("int unrelated;\n")
+    with pytest.raises(UserError, match="no C file there has a CASE"):
+        catalogue([tmp_path])
+    with pytest.raises(UserError, match=r"notes\.c: neither a CASE nor a WORKLOAD nor a testcase"):
+        catalogue([tmp_path / "notes.c"])
+    (tmp_path / "lone.c").write_text('#include "workload.h"\nWORKLOAD(lone);\n')
+    with pytest.raises(UserError, match=r"lone\.toml is missing beside it"):
+        catalogue([tmp_path])
+
+
+def test_data_of_an_own_workload_lies_beside_it_and_may_not_take_a_name(tmp_path: Path) -> None:
+    write(tmp_path, GOOD.replace('help = "A workload."', 'help = "A workload."\ndata = ["table.txt"]'))
+    assert catalogue([tmp_path])["mine"].data_files == {"table.txt": tmp_path / "table.txt"}
+    write(tmp_path, GOOD.replace('help = "A workload."', 'help = "A workload."\ndata = ["path_lookup/paths.txt"]'))
+    with pytest.raises(UserError, match=r"data 'path_lookup/paths.txt' is also"):
+        catalogue([tmp_path])
+
+
+def test_a_workload_without_a_metric_has_those_of_a_case(tmp_path: Path) -> None:
+    write(tmp_path, GOOD[: GOOD.index("[[metrics]]")])
+    assert [m.name for m in catalogue([tmp_path])["mine"].metrics] == ["ns_per_op", "p50", "p99"]
 
 
 def test_a_testcase_of_will_it_scale_is_a_workload_named_after_its_file() -> None:
@@ -171,7 +143,7 @@ def test_a_testcase_of_will_it_scale_is_a_workload_named_after_its_file() -> Non
     assert known["wis/ping-pong"].title == "One byte there and back through two pipes"
     (case,) = parse_case("wis/ping-pong:tasks=4,mode=threads", known)
     assert case.params == {"tasks": "4", "mode": "threads"}
-    assert known["wis/tick"].exact_ops == 0
+    assert known["wis/tick"].endless
 
 
 def test_a_metric_per_part_divides_by_the_lookups_of_a_sweep(shipped: dict[str, Workload]) -> None:
@@ -194,7 +166,7 @@ def test_a_workload_changes_only_the_effort_that_it_names(shipped: dict[str, Wor
 
 def test_the_example_of_the_how_to_is_a_valid_workload(tmp_path: Path) -> None:
     text = (Path(__file__).parents[3] / "docs" / "how-to" / "add-a-workload.md").read_text()
-    (tmp_path / "mine.c").write_text(text.split("```c\n")[1].split("```")[0])
+    (tmp_path / "mine.c").write_text(text.split("```c\n")[2].split("```")[0])
     (tmp_path / "mine.toml").write_text(text.split("```toml\n")[1].split("```")[0])
     (case,) = parse_case("mine:size=64K", catalogue([tmp_path]))
     assert case.params == {"how": "copy", "size": "65536"}

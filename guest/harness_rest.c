@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <time.h>
+
+#include "harness.h"
+
+#define REST_NS 60000000u
+#define GRID_NS 128000000u
+
+/*
+ * Before each interval the task sleeps, so that RCU hands back what the last
+ * one freed and timers and work queues run: else an interval counts how full
+ * the slabs happened to be. It sleeps to an instant that the seed says, and that
+ * does not hang on how long the steps before it took: to the millisecond that is
+ * chance on any machine. Emulated idle time passes at once (sleep=off).
+ */
+void exact_rest(struct harness *h)
+{
+	uint64_t until = (now_ns() + REST_NS) / GRID_NS * GRID_NS + GRID_NS;
+	struct timespec t;
+
+	until += perturb_ns(h->wl.seed, h->rests++, GRID_NS);
+	t = (struct timespec){(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR &&
+	       !case_failed(h))
+		;
+	crng_renew();
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Any program: an operation is a run of it, from execve(2) to the end of the
+ * last process that it has started. What to run is in a data file of the host's
+ * (src/kdelta/guest/packing.py): strings KEY=VALUE, each with a NUL at its end.
+ *
+ * In a guest the program is in a root of its own, read-only but for a scratch
+ * folder (/tmp), which is a new tmpfs for each run unless there is a setup. Natively it is where it is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../mark.h" /* what the child does before execve is not the program's */
+#include "../workload.h"
+
+#define WORDS 4096
+#define UNTIMED_LIMIT 127 /* exit status of a child that could not become the program */
+
+struct command {
+	char *argv[WORDS + 1];
+	size_t n;
+};
+
+static struct {
+	struct command run, setup, between;
+	char *env[WORDS + 1];
+	size_t nenv;
+	const char *root, *cwd, *stdin_path;
+	const char *scratch; /* in a guest: where a run may write */
+	char kept[4096];     /* what the last run printed first */
+	int expected, out, err;
+	bool cold;
+	char what[512]; /* why it failed */
+} p;
+
+static bool add(char **list, size_t *n, char *word)
+{
+	if (*n == WORDS)
+		return false;
+	list[(*n)++] = word;
+	return true;
+}
+
+static bool take(const char *key, char *value)
+{
+	if (!strcmp(key, "arg"))
+		return add(p.run.argv, &p.run.n, value);
+	if (!strcmp(key, "setup"))
+		return add(p.setup.argv, &p.setup.n, value);
+	if (!strcmp(key, "between"))
+		return add(p.between.argv, &p.between.n, value);
+	if (!strcmp(key, "env"))
+		return add(p.env, &p.nenv, value);
+	if (!strcmp(key, "root"))
+		p.root = value;
+	else if (!strcmp(key, "scratch"))
+		p.scratch = value;
+	else if (!strcmp(key, "cwd"))
+		p.cwd = value;
+	else if (!strcmp(key, "stdin"))
+		p.stdin_path = value;
+	else if (!strcmp(key, "expect"))
+		p.expected = atoi(value);
+	else if (!strcmp(key, "cold"))
+		p.cold = true;
+	else
+		return false;
+	return true;
+}
+
+static int read_spec(struct wl *wl)
+{
+	static char text[1 << 20];
+	char path[512], *at, *value;
+	int fd = open(wl_data("program", path, sizeof(path)), O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (n <= 0)
+		return wl_unsupported(wl, "no program: it is run as kdelta compare A B -- PROGRAM");
+	close(fd);
+	for (at = text; at < text + n; at = value + strlen(value) + 1) {
+		value = strchr(at, '=');
+		if (!value)
+			return wl_fail(wl, "the program's description is damaged");
+		*value++ = 0;
+		if (!take(at, value))
+			return wl_fail(wl, "the program has too many words, or %.20s is unknown",
+				       at);
+	}
+	return p.run.n ? 0 : wl_fail(wl, "the program's description names none");
+}
+
+static const char *below(const char *name, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s%s", p.root, name);
+	return buf;
+}
+
+static int mount_at(struct wl *wl, const char *type, const char *name)
+{
+	char path[512];
+
+	if (mount(type, below(name, path, sizeof(path)), type, 0, NULL))
+		return wl_fail(wl, "mount of %s at %s", type, path);
+	return 0;
+}
+
+/* The root as the program sees it; it goes with the mount namespace of the case. */
+static int make_root(struct wl *wl)
+{
+	char path[512];
+
+	if (!p.root)
+		return 0;
+	if (!p.scratch)
+		return wl_fail(wl, "the program's description has no scratch folder");
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return wl_fail(wl, "no mount namespace");
+	if (mount(p.root, p.root, NULL, MS_BIND, NULL) ||
+	    mount(NULL, p.root, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL))
+		return wl_fail(wl, "the program's files cannot be made read-only");
+	if (mount_at(wl, "proc", "/proc") || mount_at(wl, "sysfs", "/sys") ||
+	    mount_at(wl, "devtmpfs", "/dev") || mount_at(wl, "tmpfs", p.scratch))
+		return -1;
+	return mkdir(below("/dev/shm", path, sizeof(path)), 01777) && errno != EEXIST
+		       ? wl_fail(wl, "mkdir %s", path)
+		       : mount_at(wl, "tmpfs", "/dev/shm");
+}
+
+static int output(struct wl *wl, const char *name)
+{
+	char path[512];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", wl_tmpdir(wl), name);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+	return fd < 0 ? wl_fail(wl, "%s", path) : fd;
+}
+
+static void leave(const char *what, const char *name)
+{
+	dprintf(2, "%s %s: %s\n", what, name, strerror(errno));
+	_exit(UNTIMED_LIMIT);
+}
+
+/* In the child: becomes the command. Only what follows the mark is the program's work. */
+static void become(const struct command *c)
+{
+	const char *from = p.stdin_path ? p.stdin_path : "/dev/null";
+	cpu_set_t all;
+	int in;
+
+	dup2(p.out, 1);
+	dup2(p.err, 2);
+	memset(&all, 0xff, sizeof(all));
+	sched_setaffinity(0, sizeof(all), &all); /* the harness pins its tasks */
+	if (p.root && (chroot(p.root) || chdir("/")))
+		leave("cannot change to the root", p.root);
+	if (p.cwd && chdir(p.cwd))
+		leave("cannot change to the folder", p.cwd);
+	in = open(from, O_RDONLY);
+	if (in < 0 || dup2(in, 0))
+		leave("cannot open as standard input", from);
+	if (in)
+		close(in);
+	personality(ADDR_NO_RANDOMIZE);
+	MARK(MARK_OP_RESUME, 0);
+	execve(c->argv[0], c->argv, p.env);
+	MARK(MARK_OP_PAUSE, MARK_ALONE);
+	leave("cannot execute", c->argv[0]);
+}
+
+/* Run it until the last process that it started has ended; its own status. */
+static int run(const struct command *c)
+{
+	int status = -1, one;
+	pid_t pid = fork(), found;
+
+	if (!pid) {
+		MARK(MARK_OP_PAUSE, MARK_ALONE);
+		become(c);
+	}
+	while ((found = waitpid(-1, &one, 0)) > 0 || errno == EINTR)
+		if (found == pid)
+			status = one;
+	return pid < 0 ? -1 : status;
+}
+
+/* The last line of what it said to standard error. */
+static void last_words(char *buf, size_t size)
+{
+	off_t end = lseek(p.err, 0, SEEK_END);
+	ssize_t n = pread(p.err, buf, size - 1, end < (off_t)size ? 0 : end - (off_t)size + 1);
+	char *line;
+
+	buf[n > 0 ? n : 0] = 0;
+	for (; n > 0 && buf[n - 1] == '\n'; n--)
+		buf[n - 1] = 0;
+	line = strrchr(buf, '\n');
+	if (line)
+		memmove(buf, line + 1, strlen(line));
+}
+
+/* What it did not find may only not have been packed. */
+static const char *remedy(const char *words)
+{
+	bool missing = strstr(words, "o such file") || strstr(words, "not found");
+
+	return p.root && missing ? "; --follow or --file packs what it needs" : "";
+}
+
+/* NULL, or why the run was not as it must be. */
+static const char *wrong(const struct command *c, int status, int expected)
+{
+	char words[100] = "", how[64];
+	const char *slash = strrchr(c->argv[0], '/');
+
+	if (WIFEXITED(status) && WEXITSTATUS(status) == expected)
+		return NULL;
+	last_words(words, sizeof(words));
+	if (WIFSIGNALED(status))
+		snprintf(how, sizeof(how), "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
+	else
+		snprintf(how, sizeof(how), "ended with exit status %d, not %d", WEXITSTATUS(status),
+			 expected);
+	snprintf(p.what, sizeof(p.what), "%.60s %s%s%s%s", slash ? slash + 1 : c->argv[0], how,
+		 *words ? ": " : "", words, remedy(words));
+	errno = 0;
+	return p.what;
+}
+
+static bool drop_caches(void)
+{
+	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+	bool done;
+
+	sync();
+	done = fd >= 0 && write(fd, "3", 1) == 1;
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+static int setup(struct wl *wl)
+{
+	const char *why;
+
+	if (read_spec(wl) || make_root(wl))
+		return -1;
+	p.out = output(wl, "stdout");
+	p.err = output(wl, "stderr");
+	if (p.out < 0 || p.err < 0)
+		return -1;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (p.cold && !drop_caches())
+		return wl_unsupported(wl, "a cold cache needs root");
+	if (p.setup.n && (why = wrong(&p.setup, run(&p.setup), 0)))
+		return wl_fail(wl, "setup: %s", why);
+	return 0;
+}
+
+static void op(struct wl_task *t)
+{
+	const char *why;
+	int status;
+
+	MARK(MARK_OP_PAUSE, MARK_ALONE);
+	status = run(&p.run);
+	MARK(MARK_OP_RESUME, 0);
+	why = wrong(&p.run, status, p.expected);
+	if (why)
+		wl_op_failed(t, why);
+}
+
+static void keep_output(void)
+{
+	ssize_t n = pread(p.out, p.kept, sizeof(p.kept) - 1, 0), more;
+
+	n = n < 0 ? 0 : n;
+	more = pread(p.err, p.kept + n, sizeof(p.kept) - 1 - (size_t)n, 0);
+	p.kept[n + (more < 0 ? 0 : more)] = 0;
+}
+
+/* As before the first run. */
+static void after(struct wl_task *t)
+{
+	char path[512];
+	const char *why;
+
+	keep_output();
+	if (ftruncate(p.out, 0) || ftruncate(p.err, 0))
+		wl_op_failed(t, "the output cannot be cut off");
+	if (p.root && !p.setup.n &&
+	    (umount2(below(p.scratch, path, sizeof(path)), MNT_DETACH) ||
+	     mount_at(t->wl, "tmpfs", p.scratch)))
+		wl_op_failed(t, "the scratch folder cannot be made anew");
+	if (p.between.n && (why = wrong(&p.between, run(&p.between), 0)))
+		wl_op_failed(t, why);
+	if (p.cold && !drop_caches())
+		wl_op_failed(t, "the caches cannot be dropped");
+}
+
+/* For the boot's record. */
+static void teardown(struct wl *wl)
+{
+	char *line, *rest = p.kept;
+
+	while ((line = strsep(&rest, "\n")))
+		if (*line)
+			wl_say(wl, line);
+}
+
+static const struct workload program = {
+	.name = "program",
+	.setup = setup,
+	.op = op,
+	.after = after,
+	.teardown = teardown,
+};
+WORKLOAD(program);

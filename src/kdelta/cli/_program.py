@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The form ``kdelta compare A B [options] -- PROGRAM ARGS...``: what follows -- is a program to measure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kdelta.cli import common
+from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from kdelta.model import Case
+
+
+class Command(click.Command):
+    """A subcommand that takes a program behind ``--``; its words are the parameter ``program``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words: tuple[str, ...] = ()
+        if "--" in args:
+            at = args.index("--")
+            words = tuple(args[at + 1 :])
+            if not words:
+                raise click.UsageError("there is no program behind --", ctx)
+            args = args[:at]
+        try:
+            rest = super().parse_args(ctx, list(args))
+        except click.NoSuchOption as error:
+            at = next((i for i, word in enumerate(args) if word.startswith(error.option_name)), 0)
+            refuse_bare([word for word in args[:at] if not word.startswith("-")])  # a program's option, perhaps
+            raise
+        ctx.params["program"] = words
+        return rest
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramArgs:
+    """Values of ``options``, and the program."""
+
+    program: tuple[str, ...]
+    files: tuple[str, ...]
+    follow: bool
+    setup: str | None
+    between: str | None
+    stdin: str | None
+    env: tuple[str, ...]
+    cwd: str | None
+    cold: bool
+    expect_status: int
+    trees: tuple[str, ...] = ()
+
+    def cases_or(self, chosen: Callable[[], tuple[Case, ...]], named: bool, native: bool = False) -> tuple[Case, ...]:
+        """The program packed as a case, before the ``chosen`` ones where some are ``named``; these alone without one.
+
+        Raises:
+            UserError: an option of programs without one, or what is needed is not on this machine.
+        """
+        if not self.program:
+            given = {"--file": self.files, "--tree": self.trees, "--follow": self.follow, "--setup": self.setup}
+            given |= {"--between": self.between, "--stdin": self.stdin, "--env": self.env, "--cwd": self.cwd}
+            given |= {"--cold": self.cold, "--expect-status": self.expect_status}
+            if extra := [name for name, value in given.items() if value]:
+                raise UserError(f"{extra[0]} goes with a program: put it at the end behind --, as in -- ls -l")
+            return chosen()
+        from kdelta.guest import packing
+        from kdelta.spec.program import Program
+
+        program = Program(
+            argv=self.program,
+            files=self.files,
+            trees=self.trees,
+            follow=self.follow,
+            setup=self.setup or "",
+            between=self.between or "",
+            stdin=self.stdin or "",
+            env=self.env,
+            cwd=self.cwd or "",
+            cold=self.cold,
+            expect_status=self.expect_status,
+        )
+        return (packing.pack(program, Path.cwd(), native), *(chosen() if named else ()))
+
+
+tree_option = click.option("--tree", "trees", multiple=True, metavar="DIR", help="Program: pack this folder with all that is in it.")  # fmt: skip
+options = common.decorate(
+    click.option("--file", "files", multiple=True, metavar="PATH[:DEST]", help="Program: pack this file or folder too."),
+    click.option("--follow", is_flag=True, help="Program: run it here once under strace and pack what it opens."),
+    click.option("--setup", metavar="COMMAND", help="Program: run this once before, untimed."),
+    click.option("--between", metavar="COMMAND", help="Program: run this after each run, untimed."),
+    click.option("--stdin", metavar="FILE", help="Program: its standard input.  [default: /dev/null]"),
+    click.option("--env", multiple=True, metavar="NAME=VALUE", help="Program: add to its environment, which is fixed."),
+    click.option("--cwd", metavar="DIR", help="Program: where it runs.  [default: here]"),
+    click.option("--cold", is_flag=True, help="Program: drop the kernel's caches before each run."),
+    click.option("--expect-status", type=click.IntRange(0, 255), default=0, show_default=True, help="Program: its exit status."),
+)  # fmt: skip
+
+
+def refuse_bare(words: Sequence[str]) -> None:
+    """Raises:
+    UserError: one of the ``words`` that should be kernels is a program.
+    """
+    import shutil
+
+    for at, word in enumerate(words):
+        plain = at and word != "running" and not set(word) & set("/:=,") and not Path(word).exists()
+        if plain and shutil.which(word):
+            raise UserError(f"{word!r} is no kernel but a program; put -- before it, as in -- {' '.join(words[at:])}")

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which files a program cannot start without: interpreters and shared libraries, as the loaders look for them.
+
+Sources: ld.so(8) for the order (RPATH, LD_LIBRARY_PATH, RUNPATH, cache, default folders); execve(2) for ``#!``. What a
+program opens by itself (plugins, modules of an interpreter, its data) is not in here: packing.py and follow.py.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSegment
+from elftools.elf.elffile import ELFFile
+from elftools.elf.segments import InterpSegment
+from msgspec import Struct
+
+from kdelta.errors import UserError
+
+_DEFAULT = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")  # the last one is musl's
+_CACHED = re.compile(r"^\s*(\S+) \(([^)]*)\) => (\S+)$")
+_TAGS = {"EM_X86_64": "x86-64", "EM_AARCH64": "AArch64"}
+_MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64"}
+_SHEBANGS_MOST = 5  # as the kernel has it: BINPRM_MAX_RECURSION
+
+
+class _Elf(Struct, frozen=True):
+    """What the loader reads of a file."""
+
+    machine: str
+    bits: int
+    interpreter: str
+    needed: tuple[str, ...]
+    rpath: tuple[str, ...]
+    runpath: tuple[str, ...]
+
+
+def _elf(path: Path) -> _Elf | None:
+    """None where it is no ELF file."""
+    try:
+        with path.open("rb") as file:
+            if file.read(4) != b"\x7fELF":
+                return None
+            return _read(ELFFile(file), path)
+    except OSError as error:
+        raise UserError(f"program: {path} cannot be read: {error.strerror}") from None
+    except (ELFError, ValueError, UnicodeDecodeError, KeyError) as error:
+        raise UserError(f"program: {path} is a damaged ELF file: {error}") from None
+
+
+def _read(elf: ELFFile, path: Path) -> _Elf:
+    interpreter, found = "", {"DT_NEEDED": [], "DT_RPATH": [], "DT_RUNPATH": []}  # type: tuple[str, dict[str, list[str]]]
+    for segment in elf.iter_segments():
+        if isinstance(segment, InterpSegment):
+            interpreter = segment.get_interp_name()
+        elif isinstance(segment, DynamicSegment):
+            for tag in segment.iter_tags():
+                if tag.entry.d_tag in found:
+                    found[tag.entry.d_tag].append(getattr(tag, tag.entry.d_tag[3:].lower()))
+    folders = {key: tuple(_expanded(text, path) for one in found[key] for text in one.split(":")) for key in found}
+    return _Elf(
+        elf["e_machine"],
+        elf.elfclass,
+        interpreter,
+        tuple(found["DT_NEEDED"]),
+        () if found["DT_RUNPATH"] else folders["DT_RPATH"],
+        folders["DT_RUNPATH"],
+    )
+
+
+def _expanded(text: str, path: Path) -> str:
+    origin = str(path.resolve().parent)
+    return text.replace("$ORIGIN", origin).replace("${ORIGIN}", origin)
+
+
+@cache
+def _cached() -> dict[tuple[str, str], str]:
+    """What ld.so.cache has: (name, machine) -> path."""
+    program = shutil.which("ldconfig", path=f"{os.environ.get('PATH', '')}:/sbin:/usr/sbin")
+    if program is None:
+        return {}
+    said = subprocess.run([program, "-p"], capture_output=True, text=True, errors="replace", check=False, timeout=30)
+    found: dict[tuple[str, str], str] = {}
+    for line in said.stdout.splitlines():
+        if match := _CACHED.match(line):
+            for machine in _TAGS.values():
+                if machine in match[2]:
+                    found.setdefault((match[1], machine), match[3])
+    return found
+
+
+def _musl_folders(interpreter: str) -> list[str]:
+    """Where musl's loader looks; its list is in /etc."""
+    match = re.search(r"/ld-musl-([^/]+)\.so", interpreter)
+    if not match:
+        return []
+    try:
+        return re.split(r"[:\n]", Path(f"/etc/ld-musl-{match[1]}.path").read_text(encoding="utf-8").strip())
+    except OSError:
+        return []
+
+
+def _candidates(name: str, elf: _Elf, rpath: tuple[str, ...], interpreter: str) -> Iterator[str]:
+    if "/" in name:
+        yield name
+        return
+    given = tuple(filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")))
+    for folder in (*(() if elf.runpath else (*elf.rpath, *rpath)), *given, *elf.runpath, *_musl_folders(interpreter)):
+        yield f"{folder}/{name}"
+    if "ld-musl" not in interpreter and (found := _cached().get((name, _TAGS.get(elf.machine, "")))):
+        yield found
+    for folder in _DEFAULT:
+        yield f"{folder}/{name}"
+
+
+def _fits(path: Path, elf: _Elf) -> bool:
+    if not path.is_file():
+        return False
+    other = _elf(path)
+    return other is not None and (other.machine, other.bits) == (elf.machine, elf.bits)
+
+
+def _libraries(path: Path, elf: _Elf) -> Iterator[Path]:
+    """All shared libraries of an ELF file, those of its libraries too.
+
+    Raises:
+        UserError: one of them is not on this machine.
+    """
+    seen: set[str] = set()
+    left = [(path, elf, ())]  # type: list[tuple[Path, _Elf, tuple[str, ...]]]
+    while left:
+        user, of, rpath = left.pop(0)
+        for name in of.needed:
+            if name in seen:
+                continue
+            seen.add(name)
+            where = next((Path(c) for c in _candidates(name, of, rpath, elf.interpreter) if _fits(Path(c), elf)), None)
+            if where is None and name.startswith(("libc.musl-", "ld-linux", "ld-musl")):
+                continue  # the loader itself
+            if where is None:
+                raise UserError(f"program: {user} needs {name}, which is not on this machine; install its package")
+            yield where
+            inner = _elf(where)
+            if inner is not None:
+                left.append((where, inner, (*of.rpath, *rpath)))
+
+
+def _shebang(path: Path) -> list[str]:
+    """The words behind ``#!``; none where it is no script."""
+    with path.open("rb") as file:
+        head = file.read(256)
+    if not head.startswith(b"#!"):
+        return []
+    return head[2:].split(b"\n")[0].decode("utf-8", "replace").split(None, 1)
+
+
+def needed(program: Path, depth: int = 0) -> list[Path]:
+    """The program and all that it cannot start without, as found (symbolic links are not followed).
+
+    Raises:
+        UserError: a file is missing or cannot be read, or is for another machine.
+    """
+    elf = _elf(program)
+    if elf is None:
+        return [program, *_of_script(program, depth)]
+    if _MACHINES.get(elf.machine) != platform.machine():
+        raise UserError(f"program: {program} is for {elf.machine.removeprefix('EM_')}, not for {platform.machine()}")
+    found = [program]
+    if elf.interpreter:
+        if not Path(elf.interpreter).is_file():
+            raise UserError(f"program: {program} needs {elf.interpreter}, which is not on this machine")
+        found.append(Path(elf.interpreter))
+    return [*found, *_libraries(program, elf)]
+
+
+def _of_script(program: Path, depth: int) -> list[Path]:
+    line = _shebang(program)
+    if not line:
+        return []
+    if depth == _SHEBANGS_MOST:
+        raise UserError(f"program: {program}: a script whose interpreter is a script, {depth} times over")
+    interpreter = Path(line[0])
+    if not interpreter.is_file():
+        raise UserError(f"program: {program} needs {interpreter}, which is not on this machine")
+    found = needed(interpreter, depth + 1)
+    if interpreter.name == "env" and len(line) > 1:
+        name = next((word for word in line[1].split() if not word.startswith("-") and "=" not in word), "")
+        found += needed(on_path(name), depth + 1)
+    return found
+
+
+def on_path(name: str, cwd: Path = Path()) -> Path:
+    """Where the program of that name is, absolute; with a slash in it, from ``cwd``.
+
+    Raises:
+        UserError: nowhere, or it cannot be executed.
+    """
+    if "/" in name:
+        path = Path(os.path.abspath(cwd / name))
+        if path.is_dir() or not path.exists():
+            raise UserError(f"program {name}: {'a folder' if path.is_dir() else 'there is no such file'}")
+        if not os.access(path, os.X_OK):
+            raise UserError(f"program {name}: it may not be executed; chmod +x {name}, or name its interpreter first")
+        return path
+    found = shutil.which(name)
+    if found is None:
+        raise UserError(f"program {name}: it is not on this machine's PATH; give its path, or install it")
+    return Path(os.path.abspath(found))

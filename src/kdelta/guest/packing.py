@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A program with its files, packed for guests: an archive that the initramfs ends with, and what to run (``spec``).
+
+Both are kept in the cache under their digest, which is all that the case knows of them. Files keep their places: a
+symbolic link is packed as one, with what it points to. The guest's side is guest/workloads/program.c.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from msgspec import Struct
+
+from kdelta import paths
+from kdelta.errors import HostError, UserError
+from kdelta.guest import closure, follow
+from kdelta.guest.image import Node, archive
+from kdelta.guest.rootfs import Tree
+from kdelta.model import Case
+from kdelta.spec.program import PACK, Program, refused, words
+
+MOST_BYTES = 256 << 20
+ROOT = "program"  # in the guest
+SPEC = "program"  # the data file that says what to run
+_MOUNTS = ("proc", "sys", "dev")
+_ALWAYS = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/ld.so.cache")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_PYTHON = re.compile(r"^python3\.\d+$")
+_PYTHON_OUT = {"test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3", "dist-packages", "site-packages"}
+
+
+class Pack(Struct, frozen=True):
+    """A packed program: ``spec`` is its description, ``tree`` the archive (None natively)."""
+
+    spec: Path
+    tree: Path | None
+
+
+def _python(tree: Tree, program: Path) -> None:
+    """The standard library of a Python, and the packages of its virtual environment."""
+    real = program.resolve()
+    if not _PYTHON.match(real.name):
+        return
+    library = real.parents[1] / "lib" / real.name
+    if library.is_dir():
+        tree.add_all(library, frozenset(_PYTHON_OUT))
+    home = program.parent.parent
+    if (home / "pyvenv.cfg").is_file():
+        tree.add(home / "pyvenv.cfg")
+        tree.add_all(home / "lib" / real.name / "site-packages")
+
+
+def _program(tree: Tree, name: str, cwd: Path) -> Path:
+    program = closure.on_path(name, cwd)
+    for path in closure.needed(program):
+        tree.add(path)
+        _python(tree, path)
+    return program
+
+
+def _given(tree: Tree, program: Program, cwd: Path) -> None:
+    """What the user named: --file, --tree, files among the program's words and standard input."""
+    for text in program.files:
+        name, colon, place = text.partition(":")
+        source = cwd / name
+        if not source.exists():
+            raise UserError(f"--file {text}: {source} is not there")
+        if colon and (not place.startswith("/") or not source.is_file()):
+            raise UserError(f"--file {text}: PATH:DEST takes a file and the absolute path that it has in the guest")
+        if colon:
+            tree.put_at(source, place)
+        else:
+            (tree.add_all if source.is_dir() else tree.add)(source)
+    for text in program.trees:
+        if not (cwd / text).is_dir():
+            raise UserError(f"--tree {text}: there is no such folder")
+        tree.add_all(Path(os.path.abspath(cwd / text)))
+    for word in program.argv[1:]:
+        if word and "\0" not in word and len(word) < 4096 and (cwd / word).is_file():
+            tree.add(cwd / word)
+            for path in closure.needed(cwd / word) if os.access(cwd / word, os.X_OK) else ():
+                tree.add(path)
+
+
+def _environment(program: Program, scratch: str) -> dict[str, str]:
+    fixed = {"PATH": _PATH, "HOME": scratch, "TMPDIR": scratch, "LC_ALL": "C", "TZ": "UTC", "PYTHONHASHSEED": "0"}
+    return fixed | dict(text.split("=", 1) for text in program.env)
+
+
+def _spec(
+    program: Program, commands: Mapping[str, list[str]], env: Mapping[str, str], more: Mapping[str, str]
+) -> bytes:
+    """As guest/workloads/program.c reads it."""
+    rows = [(key, word) for key, argv in commands.items() for word in argv]
+    rows += [("env", f"{name}={value}") for name, value in env.items()]
+    rows += [(key, value) for key, value in more.items() if value]
+    rows.append(("expect", str(program.expect_status)))
+    if program.cold:
+        rows.append(("cold", "1"))
+    return b"".join(f"{key}={value}".encode("utf-8", "surrogateescape") + b"\0" for key, value in rows)
+
+
+def _commands(tree: Tree, program: Program, cwd: Path) -> dict[str, list[str]]:
+    """The program and the untimed commands, by absolute path; their files go into the tree."""
+    found = {"arg": list(program.argv)}
+    for key, text in (("setup", program.setup), ("between", program.between)):
+        if text:
+            found[key] = words(text, f"--{key}")
+    for argv in found.values():
+        if not argv:
+            raise UserError("program: --setup and --between take a command")
+        argv[0] = str(_program(tree, argv[0], cwd))
+    return found
+
+
+def _kept(spec: bytes, tree: bytes | None) -> str:
+    """Put both into the cache; their digest."""
+    digest = hashlib.sha256(spec + b"\0" + hashlib.sha256(tree or b"").digest()).hexdigest()[:32]
+    folder = _folder(digest)
+    try:
+        if (folder / "spec").is_file():
+            return digest
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+            if tree is not None:
+                (Path(work) / "tree").write_bytes(tree)
+            (Path(work) / "spec").write_bytes(spec)
+            folder.mkdir(exist_ok=True)
+            for name in ("tree", "spec") if tree is not None else ("spec",):  # with the spec the pack is whole
+                os.replace(Path(work) / name, folder / name)
+    except OSError as error:
+        raise HostError(f"program: {folder}: {error.strerror}; free space or set KDELTA_CACHE") from None
+    return digest
+
+
+def _folder(digest: str) -> Path:
+    return paths.cache_dir() / "programs" / digest
+
+
+def _followed(tree: Tree, program: Program, argv: list[str], cwd: Path, stdin: Path | None) -> None:
+    for path in follow.files_of(argv, cwd, _environment(program, tempfile.gettempdir()), stdin):
+        if path.is_file() or path.is_dir():
+            tree.add(path)
+
+
+def _for_guests(program: Program, cwd: Path, place: Path, stdin: Path | None) -> str:
+    tree = Tree()
+    commands = _commands(tree, program, cwd)
+    _given(tree, program, cwd)
+    if program.follow:
+        _followed(tree, program, commands["arg"], place, stdin)
+    for one in (*map(Path, _ALWAYS), *([stdin] if stdin else [])):
+        if one.is_file():
+            tree.add(one)
+    tree.folder(place)
+    scratch = tree.scratch()
+    for name in (*_MOUNTS, scratch):
+        tree.folder(Path("/") / name)
+    if (size := tree.size()) > MOST_BYTES:
+        raise UserError(
+            f"program: its files are {size >> 20} MiB, and a guest takes {MOST_BYTES >> 20}: {tree.largest()}"
+        )
+    more = {"root": f"/{ROOT}", "scratch": f"/{scratch}", "cwd": str(place), "stdin": str(stdin or "")}
+    spec = _spec(program, commands, _environment(program, f"/{scratch}"), more)
+    try:
+        return _kept(spec, archive(_rooted(tree.nodes)))
+    except OSError as error:
+        raise UserError(f"program: {error.filename} cannot be read: {error.strerror}") from None
+
+
+def _for_here(program: Program, cwd: Path, place: Path, stdin: Path | None) -> str:
+    if not place.is_dir():
+        raise UserError(f"--cwd {program.cwd}: there is no such folder")
+    more = {"cwd": str(place), "stdin": str(stdin or "")}
+    env = _environment(program, tempfile.gettempdir())
+    return _kept(_spec(program, _commands(Tree(), program, cwd), env, more), None)
+
+
+@lru_cache(maxsize=8)
+def pack(program: Program, cwd: Path, native: bool = False) -> Case:
+    """Find and pack the program and its files; natively only what to run is kept.
+
+    Args:
+        cwd: the absolute folder that relative paths begin at, and where the program runs.
+
+    Raises:
+        UserError: something is not on this machine, or the files are too large.
+        HostError: no strace for --follow, or the cache cannot be written.
+    """
+    if why := refused(program):
+        raise UserError(f"program: {why}")
+    stdin = cwd / program.stdin if program.stdin else None
+    if stdin is not None and not stdin.is_file():
+        raise UserError(f"--stdin {program.stdin}: there is no such file")
+    place = Path(os.path.abspath(cwd / program.cwd))
+    kept = _for_here(program, cwd, place, stdin) if native else _for_guests(program, cwd, place, stdin)
+    return program.case(kept)
+
+
+def _rooted(nodes: Mapping[str, Node]) -> Iterable[tuple[str, Node]]:
+    yield ROOT, Node(stat.S_IFDIR | 0o755)
+    for name, node in sorted(nodes.items()):
+        yield f"{ROOT}/{name}", node
+
+
+def of_case(case: Case) -> Pack:
+    """The pack of a program's case.
+
+    Raises:
+        UserError: the case names none, or the cache has it no more.
+    """
+    digest = case.params.get(PACK, "")
+    if not digest:
+        raise UserError("case program: it is run as kdelta compare A B -- PROGRAM ARGS...")
+    folder = _folder(digest)
+    if not (folder / "spec").is_file():
+        raise UserError(f"case {case.name}: its packed files are no longer in {folder}; run the command anew")
+    tree = folder / "tree"
+    return Pack(folder / "spec", tree if tree.is_file() else None)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The files of a guest's root: each where it is on this machine, a symbolic link as one, with what it points to."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from kdelta.errors import UserError
+from kdelta.guest.image import Node
+
+_SCRATCH = ("tmp", "var/tmp", "run/scratch")
+_LINKS_MOST = 40  # as the kernel has it: MAXSYMLINKS
+
+
+class Tree:
+    """The files of a guest's root, by their path without its leading slash."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+
+    def _put(self, path: Path, node: Node) -> None:
+        self.nodes.setdefault(str(path).lstrip("/"), node)
+
+    def folder(self, path: Path) -> None:
+        """An empty folder, with those that it is in; links on the way are followed on this machine."""
+        for one in [*reversed(path.parents), path]:
+            if one != Path("/"):
+                if one.is_symlink() or one.is_dir():
+                    self.add(one)
+                else:
+                    self._put(one, Node(stat.S_IFDIR | 0o755))
+
+    def add(self, path: Path) -> None:
+        """A file, folder (without what is in it) or symbolic link, with all links and folders on its way.
+
+        Raises:
+            UserError: it is not there or cannot be read.
+        """
+        here, links = Path("/"), 0
+        left = [*Path(os.path.abspath(path.parent)).parts[1:], path.name]
+        try:
+            while left:
+                part = left.pop(0)
+                here = here.parent if part == ".." else here / part
+                if here.is_symlink():
+                    target = os.readlink(here)
+                    self._put(here, Node(stat.S_IFLNK | 0o777, target.encode()))
+                    left = [one for one in target.split("/") if one not in ("", ".")] + left
+                    here = Path("/") if target.startswith("/") else here.parent
+                    links += 1
+                elif here != Path("/"):
+                    self._put(here, _plain(here))
+                if links > _LINKS_MOST:
+                    raise UserError(f"program: {path}: too many symbolic links")
+        except OSError as error:
+            raise UserError(f"program: {here} cannot be read: {error.strerror}") from None
+
+    def add_all(self, folder: Path, but: frozenset[str] = frozenset()) -> None:
+        """A folder with all that is below it, but sockets and devices, and but folders of these names."""
+        self.add(folder)
+        for at, folders, files in os.walk(folder):
+            folders[:] = sorted(name for name in folders if name not in but)
+            for name in (*folders, *sorted(files)):
+                one = Path(at) / name
+                if one.is_symlink() and not one.exists():
+                    self.folder(one.parent)
+                    self._put(one, Node(stat.S_IFLNK | 0o777, os.readlink(one).encode()))
+                elif one.is_dir() or one.is_file():
+                    self.add(one)
+
+    def put_at(self, source: Path, place: str) -> None:
+        """The file ``source`` at another place."""
+        self.folder(Path(place).parent)
+        self._put(Path(place), _plain(source.resolve()))
+
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(node.source.stat().st_size for node in self.nodes.values() if isinstance(node.source, Path))
+
+    def scratch(self) -> str:
+        """A folder that nothing is packed in, for what the program writes."""
+        return next(
+            one for one in _SCRATCH if one == _SCRATCH[-1] or not any(n.startswith(one + "/") for n in self.nodes)
+        )
+
+    def largest(self) -> str:
+        """The folder that holds most, three levels deep."""
+        sizes: dict[str, int] = {}
+        for name, node in self.nodes.items():
+            if isinstance(node.source, Path):
+                top = "/" + "/".join(name.split("/")[:-1][:3])
+                sizes[top] = sizes.get(top, 0) + node.source.stat().st_size
+        top = max(sizes, key=lambda key: sizes[key])
+        return f"{top} has {sizes[top] >> 20} MiB"
+
+
+def _plain(path: Path) -> Node:
+    """A folder or a file as it is here."""
+    if path.is_dir():
+        return Node(stat.S_IFDIR | 0o755)
+    if path.is_file():
+        return Node(stat.S_IFREG | (stat.S_IMODE(path.stat().st_mode) & 0o777), path)
+    raise UserError(f"program: {path} is not there, or neither a file nor a folder")

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The argv grammar of cases, and what runs when nobody names one.
+
+    WORKLOAD[:KNOB=VALUE[|VALUE...][,KNOB=...]]      pipe:writers=1|2|5,readers=5,message=64K
+
+Several values of a knob make a grid: one case for each combination. Sizes take K, M and G (1024). WORKLOAD may be a
+pattern (``syscalls/poll-*``, all that match) or a C file of the user's (``./mine.c``, all that it defines).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from kdelta.errors import UserError
+from kdelta.model import Case
+from kdelta.spec import suites
+from kdelta.spec.workloads import Workload
+
+_WILD = frozenset("*?[")
+
+
+def c_file(text: str) -> Path | None:
+    """The C file that a case is named by, None where it is named otherwise."""
+    name = text.partition(":")[0].strip()
+    return Path(name) if name.endswith(".c") else None
+
+
+def own_sources(folders: Iterable[Path], texts: Iterable[str]) -> tuple[Path, ...]:
+    """All places of the user's own workloads: the folders, then the C files that cases name."""
+    files = (path for text in texts if (path := c_file(text)) is not None)
+    return tuple(dict.fromkeys([*folders, *files]))
+
+
+def _close(word: str, known: Iterable[str]) -> str:
+    """A remedy: the close matches of ``word``, else all that is known where that is not long."""
+    names = sorted(known)
+    if close := get_close_matches(word, names, 3):
+        return f"did you mean {' or '.join(close)}?"
+    return f"one of {', '.join(names) or 'none'}" if len(names) < 20 else "see: kdelta cases list"
+
+
+def _choices(text: str, workload: Workload, piece: str) -> tuple[str, list[str]]:
+    """``writers=1|2`` -> ("writers", ["1", "2"]), checked and canonical."""
+    knob, equals, values = piece.partition("=")
+    knob = knob.strip()
+    if not equals or not values:
+        raise UserError(f"case {text!r}: {piece!r} is not knob=value")
+    if knob not in workload.params:
+        raise UserError(f"case {text!r}: {workload.name} has no knob {knob!r}; {_close(knob, workload.params)}")
+    canonical = []
+    for value in values.split("|"):
+        try:
+            canonical.append(workload.params[knob].canonical(value.strip()))
+        except ValueError as error:
+            raise UserError(f"case {text!r}: {knob}={value} must be {error}") from None
+    if len(set(canonical)) != len(canonical):
+        raise UserError(f"case {text!r}: a value of {knob} is given twice")
+    return knob, canonical
+
+
+def _named(text: str, name: str, catalogue: Mapping[str, Workload]) -> list[Workload]:
+    """The workloads that ``name`` stands for, in the catalogue's order.
+
+    Raises:
+        UserError: none, with the close matches.
+    """
+    if name in catalogue:
+        return [catalogue[name]]
+    if (path := c_file(name)) is not None:
+        found = [workload for workload in catalogue.values() if workload.source_path == path]
+    elif _WILD & set(name):
+        found = [workload for workload in catalogue.values() if fnmatch.fnmatchcase(workload.name, name)]
+        if not found and name.startswith("wis/"):
+            raise UserError(f"case {text!r}: name the folder of the will-it-scale testcases with --workloads")
+    else:
+        found = []
+    if not found:
+        raise UserError(f"case {text!r}: unknown workload {name!r}; {_close(name, catalogue)}")
+    return found
+
+
+def parse_case(text: str, catalogue: Mapping[str, Workload]) -> list[Case]:
+    """The cases that ``text`` names; a grid in the order written, the last knob varying fastest.
+
+    Raises:
+        UserError: an unknown workload, knob or value, with the close matches.
+    """
+    name, colon, rest = text.partition(":")
+    name = name.strip()
+    workloads = _named(text, name, catalogue)
+    if colon and not rest:
+        raise UserError(f"case {text!r}: nothing after the colon; a knob is given as {name}:knob=value")
+    return [case for workload in workloads for case in _grid(text, workload, rest)]
+
+
+def _grid(text: str, workload: Workload, rest: str) -> list[Case]:
+    axes: dict[str, list[str]] = {}
+    for piece in rest.split(",") if rest else ():
+        knob, values = _choices(text, workload, piece)
+        if knob in axes:
+            raise UserError(f"case {text!r}: {knob} is given twice; several values are written {knob}=a|b")
+        axes[knob] = values
+    return [workload.case(dict(zip(axes, values, strict=True))) for values in itertools.product(*axes.values())]
+
+
+def of_suite(suite: suites.Suite, catalogue: Mapping[str, Workload], missing_ok: bool = False) -> list[Case]:
+    """The cases of a suite; none where it needs something of the user's that is not there and that is ``missing_ok``.
+
+    Raises:
+        UserError: what it needs is not there.
+    """
+    try:
+        return [case for text in suite.cases for case in parse_case(text, catalogue)]
+    except UserError:
+        if suite.needs and missing_ok:
+            return []
+        if suite.needs:
+            raise UserError(f"--suite {suite.name}: needs {suite.needs}") from None
+        raise
+
+
+def chosen(
+    texts: Sequence[str], names: Sequence[str], folders: Sequence[Path], catalogue: Mapping[str, Workload]
+) -> list[Case]:
+    """What runs: the cases of the suites ``names``, then those of ``texts``, each once.
+
+    Where neither is given: all that the user's ``folders`` hold, else the default suite.
+
+    Raises:
+        UserError: an unknown case or suite, or a case that is written twice.
+    """
+    known = suites.suites()
+    if not texts and not names:
+        if folders:
+            own = {path.resolve() for path in folders}
+            return [w.case({}) for w in catalogue.values() if w.source_path.parent.resolve() in own]
+        names = (suites.DEFAULT,)
+    for text in texts:
+        if list(texts).count(text) > 1:
+            raise UserError(f"case {text} is given twice")
+    found = [case for name in names for case in of_suite(suites.suite(name, known), catalogue)]
+    found += (case for text in texts for case in parse_case(text, catalogue))
+    return list({case.name: case for case in found}.values())

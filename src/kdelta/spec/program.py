@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A program that a user wants measured, as typed after ``--``, with the options that go with it. Pure."""
+
+from __future__ import annotations
+
+import shlex
+
+from msgspec import Struct
+
+from kdelta.errors import UserError
+from kdelta.model import Case
+
+WORKLOAD = "program"
+PACK = "pack"  # the parameter of the case that says which pack; guest/packing.py
+_LABEL_MOST = 60
+
+
+class Program(Struct, frozen=True, kw_only=True):
+    """What to run and with what. Paths are as typed; ``files`` are PATH or PATH:DEST, ``env`` NAME=VALUE."""
+
+    argv: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    trees: tuple[str, ...] = ()
+    follow: bool = False
+    setup: str = ""
+    between: str = ""
+    stdin: str = ""
+    env: tuple[str, ...] = ()
+    cwd: str = ""
+    cold: bool = False
+    expect_status: int = 0
+
+    @property
+    def label(self) -> str:
+        """The command as a case is called."""
+        text = shlex.join([self.argv[0].rsplit("/", 1)[-1], *self.argv[1:]])
+        text = "".join(c if c.isprintable() else "?" for c in text)
+        return text if len(text) <= _LABEL_MOST else text[: _LABEL_MOST - 3] + "..."
+
+    def case(self, pack: str) -> Case:
+        """The case of this program, whose files are in ``pack``."""
+        return Case(workload=WORKLOAD, params={PACK: pack}, label=self.label)
+
+
+def words(command: str, option: str) -> list[str]:
+    """A command of an option, split as a shell would; no shell runs it.
+
+    Raises:
+        UserError: a quote that does not end.
+    """
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise UserError(f"{option} {command!r}: {error}") from None
+
+
+def refused(program: Program) -> str:
+    """Why ``program`` cannot be, or ""."""
+    if not program.argv or not program.argv[0]:
+        return "there is no program behind --"
+    if any("\0" in word for word in (*program.argv, *program.env)):
+        return "a word holds a NUL"
+    for text in program.env:
+        if not text.partition("=")[0] or "=" not in text:
+            return f"--env {text!r} is not NAME=VALUE"
+    return ""

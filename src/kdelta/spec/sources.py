@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a C file of workloads holds, read from its text: nothing is compiled to list the cases. Pure.
+
+``CASE``, ``CASE_N`` and ``OPS`` of guest/case.h start a line outside of ``#if`` and take plain strings and decimal
+numbers; anything else there is refused, so that what is read here is what the compiler registers.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+from kdelta.errors import UserError
+
+Kind = Literal["cases", "testcase", "workload", ""]
+
+OPS_USUAL = 64  # operations of an exact interval where a case says nothing; as in guest/case.c
+OPS_MOST = 1_000_000
+NUMBER_MOST = 2**32
+
+# Every alternative is entered by its first character and never given back: linear in the text.
+_TOKEN = re.compile(
+    r"""/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"""
+    r"""|//[^\n]*+"""
+    r"""|"(?:[^"\\\n]|\\.)*+"?"""
+    r"""|'(?:[^'\\\n]|\\.)*+'?"""
+)
+_LITERAL = r"\"(?:[^\"\\\n]|\\[\"\\])*+\""
+_CASE = re.compile(
+    rf"CASE(?P<n>_N)?\(\s*+(?P<name>[a-z][a-z0-9_]*+)\s*+,\s*+(?P<title>(?:{_LITERAL}\s*+)++)"
+    r"(?P<numbers>(?:,\s*+(?:0|[1-9][0-9]{0,9})\s*+)*+)\)"
+)
+_OPS = re.compile(r"OPS\(\s*+(?P<name>[a-z][a-z0-9_]*+)\s*+,\s*+(?P<number>[1-9][0-9]{0,9})\s*+(?P<per>/\s*+N\s*+)?\)")
+_START = re.compile(
+    r"^(?:[ \t]*+#[ \t]*+(?P<condition>if|ifdef|ifndef|endif)\b|(?P<macro>CASE|CASE_N|OPS)\s*+\()", re.MULTILINE
+)
+_DESCRIPTION = re.compile(r"char\s*+\*\s*+testcase_description\s*+=\s*+(?P<title>\"(?:[^\"\\\n]|\\.)*+\")")
+_FORMS = 'CASE(name, "title"), CASE_N(name, "title", 1, 10) or OPS(name, 16), OPS(name, 1000 / N)'
+
+
+class CaseSource(Struct, frozen=True, kw_only=True):
+    """One case as its source has it: ``number`` is its N where it is one of several."""
+
+    name: str
+    title: str
+    number: int | None
+    exact_ops: int
+
+
+def without_comments(text: str) -> str:
+    """C source with comments blanked; lines keep their numbers."""
+
+    def blank(match: re.Match[str]) -> str:
+        token = match[0]
+        return "\n" * token.count("\n") or " " if token.startswith("/") else token
+
+    return _TOKEN.sub(blank, text)
+
+
+def kind_of(text: str) -> Kind:
+    """What the C source ``text`` defines: cases, a will-it-scale testcase, a workload with a TOML file, or none."""
+    code = without_comments(text)
+    if any(start["macro"] for start in _START.finditer(code)):
+        return "cases"
+    if _DESCRIPTION.search(code) and re.search(r"\btestcase\s*+\(", code):
+        return "testcase"
+    return "workload" if re.search(r"^WORKLOAD\(", code, re.MULTILINE) else ""
+
+
+def description_of(text: str) -> str:
+    """The ``testcase_description`` of a will-it-scale testcase, "" where there is none."""
+    match = _DESCRIPTION.search(without_comments(text))
+    return _unquoted(match["title"]) if match else ""
+
+
+def _unquoted(literals: str) -> str:
+    return "".join(re.sub(r"\\(.)", r"\1", one[1:-1]) for one in re.findall(r"\"(?:[^\"\\\n]|\\.)*+\"", literals))
+
+
+def _operations(ops: re.Match[str] | None, number: int | None) -> int:
+    """As ``operations()`` in guest/case.c."""
+    if ops is None:
+        return OPS_USUAL
+    found = int(ops["number"])
+    if ops["per"]:
+        found = max(1, found // (number or 1))
+    return min(found, OPS_USUAL) if number else found
+
+
+def _numbers(match: re.Match[str]) -> list[int | None]:
+    """The numbers of CASE_N; of CASE the one None.
+
+    Raises:
+        ValueError: with the reason, where they do not do.
+    """
+    found = [int(one) for one in match["numbers"].replace(",", " ").split()]
+    if not match["n"]:
+        if found:
+            raise ValueError("CASE takes a name and a title; a case for each of several numbers is CASE_N")
+        return [None]
+    if not found or found == [0] or len(set(found)) != len(found) or max(found) > NUMBER_MOST:
+        raise ValueError(f"CASE_N takes one number or more behind the title, each once and at most {NUMBER_MOST}")
+    return list(found)
+
+
+class _Read:
+    """What one file says, in order."""
+
+    def __init__(self) -> None:
+        self.cases: dict[str, tuple[str, list[int | None]]] = {}
+        self.ops: dict[str, re.Match[str]] = {}
+
+    def line(self, code: str, start: re.Match[str]) -> None:
+        """Take the CASE or OPS at ``start``; ValueError with the reason where it cannot be."""
+        match = (_OPS if start["macro"] == "OPS" else _CASE).match(code, start.start())
+        if match is None:
+            raise ValueError(f"not of the form {_FORMS}")
+        name = match["name"]
+        if name in (self.ops if start["macro"] == "OPS" else self.cases):
+            raise ValueError(f"a second {start['macro']} of that name: rename or remove it")
+        if start["macro"] != "OPS":
+            self.cases[name] = (_unquoted(match["title"]), _numbers(match))
+        elif int(match["number"]) > (NUMBER_MOST if match["per"] else OPS_MOST):
+            raise ValueError(f"OPS takes at most {OPS_MOST} operations")
+        else:
+            self.ops[name] = match
+
+    def check(self, match: re.Match[str]) -> None:
+        """Whether there is a case for the OPS ``match``."""
+        numbers = self.cases.get(match["name"], ("", []))[1]
+        if not numbers:
+            raise ValueError("no case of that name in this file")
+        if match["per"] and (None in numbers or 0 in numbers):
+            raise ValueError("divides by N, which the case has not got, or which is 0")
+
+
+def cases_of(text: str, where: str) -> tuple[CaseSource, ...]:
+    """The cases of a C source, in order, one for each number.
+
+    Args:
+        where: the file's name, for messages.
+
+    Raises:
+        UserError: ``FILE:LINE``, what cannot be read there, and what can.
+    """
+    code = without_comments(text)
+    read = _Read()
+    at = depth = 0
+    try:
+        for start in _START.finditer(code):
+            at = start.start()
+            if start["condition"]:
+                depth = max(0, depth + (-1 if start["condition"] == "endif" else 1))
+            elif depth:
+                raise ValueError("inside of #if, where only a compiler can see it: use NEED() in SETUP")
+            else:
+                read.line(code, start)
+        for match in read.ops.values():
+            at = match.start()
+            read.check(match)
+    except ValueError as error:
+        line = code.count("\n", 0, at) + 1
+        raise UserError(f"{where}:{line}: {code[at : at + 60].splitlines()[0]}: {error}") from None
+    return tuple(
+        CaseSource(
+            name=name if number is None else f"{name}-{number}",
+            title=title if number is None else re.sub(r"\bN\b", str(number), title),
+            number=number,
+            exact_ops=_operations(read.ops.get(name), number),
+        )
+        for name, (title, numbers) in read.cases.items()
+        for number in numbers
+    )

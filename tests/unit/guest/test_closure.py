@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a program cannot start without, by programs made here: as the loader finds it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kdelta.errors import UserError
+from kdelta.guest.closure import needed, on_path
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
+
+
+def _made(target: Path, source: str, *flags: str) -> Path:
+    code = target.with_suffix(".c")
+    code.write_text(source)
+    subprocess.run(["gcc", str(code), "-o", str(target), *flags], check=True)
+    return target
+
+
+def _library(folder: Path, name: str, *flags: str, calls: str = "") -> Path:
+    folder.mkdir(exist_ok=True)
+    before, value = (f"int {calls}(void); ", f"{calls}()") if calls else ("", "0")
+    body = f"{before}int {name}(void) {{ return {value}; }}"
+    return _made(folder / f"lib{name}.so", body, "-shared", "-fPIC", *flags)
+
+
+def _names(paths: list[Path]) -> set[str]:
+    return {path.name for path in paths}
+
+
+def test_a_static_program_needs_itself_and_a_dynamic_one_loader_and_libraries(tmp_path: Path) -> None:
+    static = _made(tmp_path / "static", "int main(void) { return 0; }", "-static")
+    assert needed(static) == [static]
+    dynamic = needed(_made(tmp_path / "dynamic", "int main(void) { return 0; }"))
+    assert any(path.name.startswith("ld-linux") for path in dynamic)
+    assert "libc.so.6" in _names(dynamic)
+
+
+def test_runpath_with_origin_and_libraries_of_libraries_are_found(tmp_path: Path) -> None:
+    inner = _library(tmp_path / "lib", "inner")
+    origin = "-Wl,--enable-new-dtags,-rpath,$ORIGIN"
+    _library(tmp_path / "lib", "outer", f"-L{inner.parent}", "-linner", origin, calls="inner")
+    source = "int outer(void); int main(void) { return outer(); }"
+    links = (f"-L{inner.parent}", "-louter", f"-Wl,-rpath-link,{inner.parent}")
+    program = _made(tmp_path / "user", source, *links, f"{origin}/lib")
+    found = needed(program)
+    assert {str(tmp_path / "lib" / "libouter.so"), str(inner)} <= {os.path.normpath(path) for path in found}
+    inner.unlink()
+    with pytest.raises(UserError, match=r"libouter\.so needs libinner\.so, which is not on this machine"):
+        needed(program)
+
+
+def test_scripts_need_their_interpreters_also_by_env_and_not_without_end(tmp_path: Path) -> None:
+    (script := tmp_path / "a.sh").write_text("#!/usr/bin/env sh\nexit 0\n")
+    assert {"a.sh", "env", Path("/bin/sh").name} <= _names(needed(script))
+    (lost := tmp_path / "b.sh").write_text("#!/no/such/thing\n")
+    with pytest.raises(UserError, match="needs /no/such/thing, which is not on this machine"):
+        needed(lost)
+    (loop := tmp_path / "c.sh").write_text(f"#!{tmp_path}/c.sh\n")
+    with pytest.raises(UserError, match="a script whose interpreter is a script"):
+        needed(loop)
+
+
+def test_what_is_damaged_or_of_another_machine_or_nowhere_is_refused(tmp_path: Path) -> None:
+    (damaged := tmp_path / "damaged").write_bytes(b"\x7fELF" + bytes(8))
+    with pytest.raises(UserError, match="a damaged ELF file"):
+        needed(damaged)
+    other = bytearray(Path("/bin/sh").resolve().read_bytes())
+    other[18:20] = (243).to_bytes(2, "little")  # EM_RISCV
+    (tmp_path / "other").write_bytes(other)
+    with pytest.raises(UserError, match="is for RISCV, not for"):
+        needed(tmp_path / "other")
+    for name, why in (("no-such-program", "not on this machine's PATH"), (str(tmp_path), "a folder")):
+        with pytest.raises(UserError, match=why):
+            on_path(name)
+    with pytest.raises(UserError, match="may not be executed"):
+        on_path(str(damaged))

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs packed for guests: which files, where, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from kdelta.errors import HostError, UserError
+from kdelta.guest import follow, packing
+from kdelta.guest.rootfs import Tree
+from kdelta.spec.program import Program
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+    packing.pack.cache_clear()
+    return tmp_path / "cache"
+
+
+def _packed(cwd: Path, *argv: str, **options: object) -> tuple[dict[str, bytes], dict[str, list[str]]]:
+    """Names with the start of their cpio header's mode field, and the description."""
+    kept = packing.of_case(packing.pack(Program(argv=argv, **options), cwd))  # type: ignore[arg-type]
+    assert kept.tree is not None
+    nodes, data, at = {}, kept.tree.read_bytes(), 0
+    while at < len(data):
+        mode, size, length = (int(data[at + i : at + i + 8], 16) for i in (14, 54, 94))
+        name = data[at + 110 : at + 109 + length].decode()
+        body = (at + 110 + length + 3) & ~3
+        nodes[name.removeprefix("program/")] = data[body : body + size] if stat.S_ISLNK(mode) else b""
+        at = (body + size + 3) & ~3
+    spec: dict[str, list[str]] = {}
+    for row in kept.spec.read_bytes().decode().split("\0")[:-1]:
+        key, _, value = row.partition("=")
+        spec.setdefault(key, []).append(value)
+    return nodes, spec
+
+
+def test_a_tree_has_links_as_links_with_all_on_their_way(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "file").write_text("x")
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "real" / "up").symlink_to("../link/file")
+    tree = Tree()
+    tree.add(tmp_path / "link" / "up")
+    here = str(tmp_path).lstrip("/")
+    assert {f"{here}/link", f"{here}/real", f"{here}/real/up", f"{here}/real/file", here} <= set(tree.nodes)
+    assert tree.nodes[f"{here}/link"].source == b"real"
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(UserError, match=r"too many symbolic links|not there"):
+        tree.add(tmp_path / "loop")
+    with pytest.raises(UserError, match="nowhere is not there"):
+        tree.add(tmp_path / "nowhere")
+
+
+def test_a_command_is_packed_with_its_files_and_described(tmp_path: Path) -> None:
+    (tmp_path / "input.txt").write_text("x")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "deep.txt").write_text("y")
+    nodes, spec = _packed(
+        tmp_path, "cat", "input.txt", trees=("more",), files=("input.txt:/etc/other",), setup="ls -l 'a b'", cold=True
+    )
+    here = str(tmp_path).lstrip("/")
+    assert {f"{here}/input.txt", f"{here}/more/deep.txt", "etc/other", "proc", "dev"} <= set(nodes)
+    assert nodes["TRAILER!!!"] == b""
+    assert spec["arg"] == [str(Path(shutil.which("cat") or "")), "input.txt"]
+    assert spec["setup"][1:] == ["-l", "a b"]
+    assert (spec["cwd"], spec["root"], spec["cold"], spec["expect"]) == ([str(tmp_path)], ["/program"], ["1"], ["0"])
+    assert "PYTHONHASHSEED=0" in spec["env"]
+    assert not any(name.startswith(spec["scratch"][0].lstrip("/") + "/") for name in nodes)
+
+
+def test_the_case_is_called_as_the_command_and_differs_by_its_files(tmp_path: Path) -> None:
+    (tmp_path / "input.txt").write_text("x")
+    first = packing.pack(Program(argv=("cat", "input.txt")), tmp_path)
+    assert first.name == "cat input.txt"
+    (tmp_path / "input.txt").write_text("y")
+    packing.pack.cache_clear()
+    assert packing.pack(Program(argv=("cat", "input.txt")), tmp_path).params != first.params
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"files": ("missing",)}, "--file missing: .* is not there"),
+        ({"files": ("a:relative",)}, "the absolute path that it has in the guest"),
+        ({"trees": ("missing",)}, "--tree missing: there is no such folder"),
+        ({"stdin": "missing"}, "--stdin missing: there is no such file"),
+        ({"env": ("NOVALUE",)}, "--env 'NOVALUE' is not NAME=VALUE"),
+        ({"setup": "echo 'x"}, "--setup .*: No closing quotation"),
+        ({"between": "no-such-program"}, "no-such-program: it is not on this machine's PATH"),
+    ],
+)
+def test_what_is_not_there_is_one_line(tmp_path: Path, options: dict[str, object], why: str) -> None:
+    (tmp_path / "a").write_text("")
+    with pytest.raises(UserError, match=why) as error:
+        _packed(tmp_path, "ls", **options)
+    assert "\n" not in str(error.value)
+
+
+def test_too_much_names_what_is_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "MOST_BYTES", 1 << 20)
+    with pytest.raises(UserError, match=r"its files are \d+ MiB, and a guest takes 1: /\S+ has \d+ MiB"):
+        _packed(tmp_path, "ls")
+
+
+def test_a_pack_that_is_gone_says_how_to_make_it_again(tmp_path: Path, own_cache: Path) -> None:
+    case = packing.pack(Program(argv=("ls",)), tmp_path)
+    shutil.rmtree(own_cache)
+    with pytest.raises(UserError, match="run the command anew"):
+        packing.of_case(case)
+
+
+def test_what_a_trace_says_was_opened_is_read_from_it() -> None:
+    trace = (
+        'execve("/usr/bin/cat", ["cat"], 0x7ffc /* 3 vars */) = 0\n'
+        'access("/etc/ld.so.preload", R_OK) = -1 ENOENT (No such file or directory)\n'
+        'openat(AT_FDCWD</home/a b>, "in\\tput", O_RDONLY|O_CLOEXEC) = 3</home/a b/in>\n'
+        'openat(3</etc>, "passwd", O_RDONLY) = 4</etc/passwd>\n'
+        'openat(AT_FDCWD</w>, "made", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 5</w/made>\n'
+        'open("/proc/self/maps", O_RDONLY) = 3</proc/1/maps>\n'
+        'chdir("sub") = 0\n'
+        'stat("here", {st_mode=S_IFREG}) = 0\n'
+    )
+    found = [str(path) for path in follow.opened(trace, Path("/w"))]
+    assert found == ["/usr/bin/cat", "/home/a b/in\tput", "/etc/passwd", "/w/sub", "/w/sub/here"]
+
+
+def test_following_packs_what_a_child_opens(tmp_path: Path) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("no strace")
+    (tmp_path / "hidden.txt").write_text("x")
+    (script := tmp_path / "run.sh").write_text("#!/bin/sh\ncat hidden.txt\n")
+    script.chmod(0o755)
+    here = str(tmp_path).lstrip("/")
+    assert f"{here}/hidden.txt" not in _packed(tmp_path, "./run.sh")[0]
+    nodes, _ = _packed(tmp_path, "./run.sh", follow=True)
+    assert {f"{here}/hidden.txt", str(shutil.which("cat")).lstrip("/")} <= set(nodes)
+
+
+def test_following_without_strace_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    with pytest.raises(HostError, match="sudo apt install strace"):
+        follow.files_of(["ls"], tmp_path, dict(os.environ), None)

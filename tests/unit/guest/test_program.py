@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The workload ``program`` on this machine, and the form of the command line."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kdelta.cli.main import run as kdelta
+from kdelta.guest import binary, packing, protocol
+from kdelta.guest.jobs import case_jobs
+from kdelta.model import Effort, Mode
+from kdelta.spec.program import Program
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
+SHORT = Effort(warmup_windows=1, windows=2, window_ms=1, latency_ops=1, repetitions=2, limit_ms=3_000)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+    packing.pack.cache_clear()
+
+
+def run(guest_cache: Path, folder: Path, program: Program, mode: Mode = "timed") -> tuple[str, str, list[str]]:
+    """State, reason and the kept output."""
+    case = packing.pack(program, folder, native=True)
+    jobs = case_jobs({0: case}, mode=mode, efforts={0: SHORT}, exact_ops={0: 1})
+    (folder / "jobs").write_text(jobs.text())
+    (data := folder / "data").mkdir()
+    (data / packing.SPEC).symlink_to(packing.of_case(case).spec)
+    with (folder / "stream").open("wb") as file:
+        argv: list[str | Path] = [
+            binary.build("x86_64", cache=guest_cache),
+            "--native",
+            "--jobs",
+            folder / "jobs",
+            "--data",
+            data,
+        ]
+        subprocess.run([*argv, "--fd", str(file.fileno())], pass_fds=[file.fileno()], check=True, timeout=60)
+    records = protocol.parse((folder / "stream").read_bytes()).records
+    (done,) = (r for r in records if isinstance(r, protocol.Done))
+    return done.state, done.why, [r.text for r in records if isinstance(r, protocol.Output)]
+
+
+@pytest.mark.parametrize("mode", ["timed", "exact"])
+def test_a_program_runs_with_all_that_goes_with_it(guest_cache: Path, tmp_path: Path, mode: Mode) -> None:
+    (tmp_path / "in").write_text("from stdin\n")
+    (tmp_path / "sub").mkdir()
+    script = 'test -e ../ready || exit 1; pwd; cat; echo "$MINE" >&2; exit 3'
+    program = Program(
+        argv=("sh", "-c", script),
+        setup=f"touch {tmp_path}/ready",
+        between=f"touch {tmp_path}/between",
+        stdin="in",
+        env=("MINE=mine",),
+        cwd="sub",
+        expect_status=3,
+    )
+    state, why, said = run(guest_cache, tmp_path, program, mode)
+    assert (state, why) == ("ok", "")
+    assert said == [str(tmp_path / "sub"), "from stdin", "mine"]
+    assert (tmp_path / "between").exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("echo first >&2; echo the last word >&2; exit 5", "ended with exit status 5, not 0: the last word"),
+        ("kill -SEGV $$", "was killed by SIGSEGV"),
+    ],
+)
+def test_a_run_that_goes_wrong_says_how(guest_cache: Path, tmp_path: Path, script: str, why: str) -> None:
+    state, said, _ = run(guest_cache, tmp_path, Program(argv=("sh", "-c", script)))
+    assert state == "failed"
+    assert said.endswith(why)
+
+
+def test_a_run_that_never_ends_is_hung_and_children_left_behind_are_waited_for(
+    guest_cache: Path, tmp_path: Path
+) -> None:
+    assert run(guest_cache, tmp_path, Program(argv=("sleep", "1000")))[0] == "hung"
+    (other := tmp_path / "other").mkdir()
+    late = Program(argv=("sh", "-c", "(sleep 0.2; echo late) & exit 0"))
+    assert run(guest_cache, other, late) == ("ok", "", ["late"])
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("compare", "debian:6.12", "debian:7.0", "ls"), "put -- before it, as in -- ls"),
+        (("compare", "debian:6.12", "debian:7.0", "ls", "-lQ"), "put -- before it, as in -- ls"),
+        (("compare", "debian:6.12", "debian:7.0", "--"), "there is no program behind --"),
+        (("compare", "debian:6.12", "debian:7.0", "--", "no-such-program"), "it is not on this machine's PATH"),
+        (("run", "--cold"), "--cold goes with a program"),
+        (("sweep", "debian:6.1..7.3", "ls"), "put -- before it, as in -- ls"),
+    ],
+)
+def test_a_form_that_cannot_be_leads_to_the_right_one(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], why: str
+) -> None:
+    assert kdelta(list(words)) == 1
+    said = capsys.readouterr().err
+    assert why in said
+    assert said.count("\n") == 1

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Snapshots as files: what is whole, what is damaged, what is copied."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kdelta.machine import snapshot
+
+PAGE = 4096
+
+
+def _ram(path: Path, pages: dict[int, bytes], size: int) -> Path:
+    with path.open("wb") as file:
+        for number, fill in pages.items():
+            file.seek(number * PAGE)
+            file.write(fill * PAGE)
+        file.truncate(size)
+    return path
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> snapshot.Saved:
+    """A whole snapshot of 64 MiB, three pages of which are not zero."""
+    state, source = tmp_path / "x.state", tmp_path / "source"
+    state.write_bytes(b"devices")
+    _ram(source, {0: b"a", 700: b"b", 16383: b"c"}, 64 << 20)
+    ram = tmp_path / "x.ram"
+    checksum = snapshot._digest(state, source, copy=ram)
+    state.with_suffix(".sum").write_bytes(snapshot._TRAILER + checksum)
+    return snapshot.Saved(state, ram)
+
+
+def test_memory_is_copied_whole_and_without_its_zeros(saved: snapshot.Saved, tmp_path: Path) -> None:
+    assert saved.ram.read_bytes() == (tmp_path / "source").read_bytes()
+    assert saved.ram.stat().st_blocks * 512 <= 64 * PAGE
+    assert snapshot.valid(saved)
+
+
+def test_written_zeros_are_no_damage(saved: snapshot.Saved) -> None:
+    with saved.ram.open("r+b") as file:
+        file.seek(5 * PAGE)
+        file.write(bytes(300 * PAGE))
+    assert snapshot.valid(saved)
+
+
+@pytest.mark.parametrize("what", ["state", "ram", "sum", "moved page", "no ram", "no state"])
+def test_a_damaged_or_unfinished_snapshot_is_not_valid(saved: snapshot.Saved, what: str) -> None:
+    assert snapshot.valid(saved)
+    if what == "state":
+        saved.state.write_bytes(b"stale!!")
+    elif what == "ram":
+        _ram(saved.ram, {0: b"a", 700: b"x", 16383: b"c"}, 64 << 20)
+    elif what == "sum":
+        saved.state.with_suffix(".sum").write_bytes(b"KDSNAP01")
+    elif what == "moved page":
+        _ram(saved.ram, {0: b"a", 701: b"b", 16383: b"c"}, 64 << 20)
+    else:
+        os.unlink(saved.ram if what == "no ram" else saved.state)
+    assert not snapshot.valid(saved)

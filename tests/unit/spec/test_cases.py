@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The grammar of cases on the command line: names, knobs, patterns, C files, suites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kdelta.errors import UserError
+from kdelta.spec.cases import chosen, own_sources, parse_case
+from kdelta.spec.suites import suites
+from kdelta.spec.workloads import Workload, catalogue
+
+WIS = Path(__file__).parents[2] / "data" / "wis"
+TWO = '#include "case.h"\nCASE(one, "one")\n{\n}\nCASE_N(two, "N of two", 3, 4)\n{\n}\n'
+
+
+@pytest.fixture(scope="module")
+def shipped() -> dict[str, Workload]:
+    return catalogue()
+
+
+def test_a_grid_is_the_product_of_its_values_in_the_order_written(shipped: dict[str, Workload]) -> None:
+    cases = parse_case("pipe:writers=1|2|5,readers=5|10,message=128K", shipped)
+    assert [(c.params["writers"], c.params["readers"]) for c in cases] == [
+        ("1", "5"),
+        ("1", "10"),
+        ("2", "5"),
+        ("2", "10"),
+        ("5", "5"),
+        ("5", "10"),
+    ]
+    assert all(c.params["message"] == "131072" for c in cases)
+
+
+def test_a_label_names_what_differs_from_the_defaults_and_parses_to_the_same_case(
+    shipped: dict[str, Workload],
+) -> None:
+    (case,) = parse_case("pipe:readers=1,message=128k,writers=3", shipped)
+    assert case.label == "pipe:writers=3,message=128K"
+    assert parse_case(case.label, shipped) == [case]
+
+
+def test_sizes_and_switches_have_one_canonical_form(shipped: dict[str, Workload]) -> None:
+    assert parse_case("pipe:message=64K", shipped) == parse_case("pipe:message=65536", shipped)
+    assert parse_case("pidfd_open:held=yes", shipped) == parse_case("pidfd_open:held=1", shipped)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("pip", "did you mean pipe?"),
+        ("nothing", "kdelta cases list"),
+        ("pipe:writer=2", "did you mean writers"),
+        ("pipe:writers=0", "between 1 and 256"),
+        ("pipe:writers=two", "a whole number"),
+        ("pipe:message=2M", "between 1 and 1M"),
+        ("pipe:message=64Q", "a size such as"),
+        ("pipe:pattern=hurd", "did you mean herd?"),
+        ("pidfd_open:held=maybe", "0 or 1"),
+        ("pipe:", "nothing after the colon"),
+        ("pipe:writers", "not knob=value"),
+        ("pipe:writers=1,writers=2", "writers=a|b"),
+        ("pipe:writers=1|1", "given twice"),
+        ("path_lookup:depth=3", "add paths=depth"),
+        ("pidfd_open:targets=8", "add target=child"),
+    ],
+)
+def test_a_case_that_cannot_be_is_refused_with_the_remedy(
+    shipped: dict[str, Workload], text: str, message: str
+) -> None:
+    with pytest.raises(UserError, match=r"^case ") as error:
+        parse_case(text, shipped)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_pattern_is_every_workload_that_matches_in_the_order_of_the_sources(shipped: dict[str, Workload]) -> None:
+    assert [c.name for c in parse_case("syscalls/poll-*", shipped)] == [f"syscalls/poll-{n}" for n in (10, 100, 1000)]
+    assert [c.params["tasks"] for c in parse_case("wis/*:tasks=2", catalogue([WIS]))] == ["2"] * 3
+    with pytest.raises(UserError, match="unknown workload 'syscalls/pol-"):
+        parse_case("syscalls/pol-*", shipped)
+    with pytest.raises(UserError, match="name the folder of the will-it-scale testcases with --workloads"):
+        parse_case("wis/*", shipped)
+
+
+def test_a_c_file_is_every_case_in_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.c").write_text(TWO)
+    text = str(tmp_path / "mine.c")
+    known = catalogue(own_sources([], [text, "pipe"]))
+    assert [c.name for c in parse_case(text, known)] == ["one", "two-3", "two-4"]
+    assert known["two-3"].title == "3 of two"
+
+
+def test_nobody_names_a_case_the_default_suite_runs_or_all_of_the_folder(
+    shipped: dict[str, Workload], tmp_path: Path
+) -> None:
+    assert [c.name for c in chosen((), (), (), shipped)] == list(suites()["patches"].cases)
+    (tmp_path / "mine.c").write_text(TWO)
+    known = catalogue([tmp_path])
+    assert [c.name for c in chosen((), (), (tmp_path,), known)] == ["one", "two-3", "two-4"]
+    assert [c.name for c in chosen(("two-*",), (), (tmp_path,), known)] == ["two-3", "two-4"]
+
+
+def test_suites_and_cases_add_up_each_case_once(shipped: dict[str, Workload]) -> None:
+    got = [c.name for c in chosen(("pipe", "syscalls/getpid"), ("patches",), (), shipped)]
+    assert got == [*suites()["patches"].cases, "syscalls/getpid"]
+    with pytest.raises(UserError, match="pipe is given twice"):
+        chosen(("pipe", "pipe"), (), (), shipped)
+
+
+def test_a_suite_that_is_not_there_or_lacks_its_folder_says_so(shipped: dict[str, Workload]) -> None:
+    with pytest.raises(UserError, match=r"--suite syscall: there is no such suite; one of patches, syscalls"):
+        chosen((), ("syscall",), (), shipped)
+    with pytest.raises(UserError, match=r"--suite wis: needs a folder of testcases: --workloads"):
+        chosen((), ("wis",), (), shipped)
