@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kdelta import digests
 from kdelta.kernel import cache, naming, symbols
 from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel
@@ -18,7 +19,7 @@ from unit.kernel import rpms
 @pytest.mark.parametrize("text", ["debian:6.12/cloud", "debian:7.3/cloud", "debian:6.12/cloud,arch=arm64"])
 def test_a_real_kernel_is_fetched_verified_and_has_its_symbols(text: str) -> None:
     kernel = resolve(parse_kernel(text))
-    assert cache.digest(Path(kernel.image_path)) == kernel.image_sha256
+    assert digests.of_file(Path(kernel.image_path)) == kernel.image_sha256
     assert kernel.config["MEMCG"] == "y"
     table = naming.load(kernel)
     assert isinstance(table, symbols.SymbolTable)

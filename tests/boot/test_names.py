@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kdelta import digests
 from kdelta.experiment import functions, survey
 from kdelta.kernel import elf, kallsyms, naming, symbols
 from kdelta.kernel.resolve import resolve
@@ -48,7 +49,7 @@ def unreadable(tmp_path: Path, cache: Path) -> Path:
 def _forget(kernel: Kernel) -> None:
     path = naming.image_path(kernel)
     assert path is not None
-    for stored in naming.cached_path(path).parent.glob(f"{naming.digest(path)}*"):
+    for stored in naming.cached_path(path).parent.glob(f"{digests.of_file(path)}*"):
         stored.unlink()
 
 

@@ -80,8 +80,9 @@ def run(good: str | None, bad: str | None, args: Args) -> int:
 
 
 def _search(store: Store, experiment: Experiment, progress: Progress, args: Args) -> Answer:
-    from kdelta.experiment import bisect
+    from kdelta.experiment import bisect, imported
 
+    imported.refuse(experiment)  # before its tree is asked for commits
     workloads = common.load_workloads(tuple(map(Path, experiment.folders)))
     lab = bisect.Laboratory(store, experiment.id, workloads, progress)
     workload = workloads.get(experiment.cases[0].workload)

@@ -272,8 +272,9 @@ def now() -> datetime:
 
 def run_experiment(store: Store, experiment: Experiment, reporter: Progress, budget_s: float | None = None) -> None:
     """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on."""
-    from kdelta.experiment import prepare, runner
+    from kdelta.experiment import imported, prepare, runner
 
+    imported.refuse(experiment)  # before its folders are read
     workloads = load_workloads(tuple(map(Path, experiment.folders)))
     job = prepare.prepare(experiment, workloads, store, reporter, time_budget_s=budget_s)
     try:

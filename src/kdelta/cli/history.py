@@ -119,7 +119,7 @@ def delete(experiment: str, yes: bool) -> None:
     from kdelta.store.store import Store
 
     with Store() as store:
-        found = store.experiment(experiment).id
+        found = store.id_of(experiment)  # also of a damaged one
         if not yes:
             click.confirm(f"Delete {found} and its {len(store.done(found))} boots?", abort=True)
         store.delete(found)

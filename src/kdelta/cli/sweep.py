@@ -131,9 +131,11 @@ def _older(store: Store, args: Args) -> Experiment:
     Raises:
         UserError: no sweep, or a timed one: its blocks hold every version, so none can come later.
     """
+    from kdelta.experiment import imported
     from kdelta.model import plans
 
     found = store.experiment(args.add or "")
+    imported.refuse(found)  # before its kernels are read, and what failed to build is built again
     if not isinstance(found.plan, plans.Sweep):
         raise UserError(f"--add {args.add}: experiment {found.id} is a {found.kind}, not a sweep")
     if found.mode != "exact" or args.timed:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from kdelta.guest import image
 from kdelta.guest.jobs import JobList
+from kdelta.kernel import intact
 from kdelta.machine import boot, folders, native, snapshot
 from kdelta.machine.boot import RawBoot
 from kdelta.machine.options import Accel, GuestSpec, Port
@@ -71,8 +72,18 @@ def boot_once(site: Site, work: Work) -> RawBoot:
     """Boot, run the jobs, read back what was said and counted.
 
     Raises:
+        UserError: the kernel's image is not what it was resolved as, or did not stay so while it was booted.
         HostError: QEMU refused to run, or the disk is full.
     """
+    if site.native:
+        return _boot(site, work)
+    intact.require(work.kernel)
+    raw = _boot(site, work)
+    intact.require(work.kernel)
+    return raw
+
+
+def _boot(site: Site, work: Work) -> RawBoot:
     if work.plugin is not None and not site.native:
         return _counted(site, work)
     with folders.private(site.scratch) as folder:

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kdelta import __version__, paths
-from kdelta.experiment import boot_once, functions, looks, trace
+from kdelta.experiment import boot_once, functions, images, imported, looks, trace
 from kdelta.experiment.measure import Measuring, measuring, refuse_unknown
 from kdelta.experiment.runner import Job
 from kdelta.experiment.survey import Ground, programs_for, site, survey
@@ -53,9 +53,12 @@ def prepare(
     An exact experiment whose plan says ``reuse`` takes over boots of the same identity from the store.
 
     Raises:
-        UserError: a case whose workload is missing. HostError: no QEMU, no compiler.
+        UserError: a case whose workload is missing, or a kernel's image that is not the one planned with, or imported.
+        HostError: no QEMU, no compiler.
     """
+    imported.refuse(experiment)
     refuse_unknown(experiment, workloads)
+    images.require(experiment, progress)
     exact = experiment.mode == "exact"
     machine = experiment.machine
     programs = programs_for(experiment.kernels, tuple(map(Path, experiment.folders)))

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from kdelta import digests
 from kdelta.errors import HostError, KdeltaError, UserError
 from kdelta.model import Arch
 from kdelta.paths import shipped
@@ -195,14 +196,14 @@ def _compile(tools: Toolchain, unit: _Unit, target: Path, log: Callable[[str], N
 
 def _object(tools: Toolchain, unit: _Unit, target: Path, kept: Path | None, log: Callable[[str], None]) -> str | None:
     """Compile, or take the object that was ``kept`` by an earlier build."""
-    if kept is not None and kept.is_file():
+    if kept is not None and digests.is_whole(kept):
         shutil.copyfile(kept, target)
         return None
     complaint = _compile(tools, unit, target, log)
     if kept is not None and complaint is None:
         mine = target.with_suffix(".kept")
         shutil.copyfile(target, mine)
-        os.replace(mine, kept)  # atomic: no other build sees half of it
+        digests.keep(mine, kept)  # atomic: no other build sees half of it
     return complaint
 
 
@@ -242,7 +243,7 @@ def _make(tools: Toolchain, units: Sequence[_Unit], kept: Sequence[Path | None],
 
 
 def build(arch: Arch, own: Sequence[Path] = (), *, cache: Path, data: Sequence[Path] = ()) -> Path:
-    """The guest binary for ``arch``, from the cache when nothing has changed.
+    """The guest binary for ``arch``, from the cache when nothing has changed and it is whole.
 
     Args:
         own: folders and C files of the user's: workloads, cases, will-it-scale testcases.
@@ -259,13 +260,13 @@ def build(arch: Arch, own: Sequence[Path] = (), *, cache: Path, data: Sequence[P
     try:
         folder = cache / "guest" / _fingerprint(tools, units, guest, data)
         target = folder / NAME
-        if target.is_file():
+        if digests.is_whole(target):
             return target
         folder.mkdir(parents=True, exist_ok=True)
         kept = _kept(tools, guest, units, cache / "guest" / "objects")
         with tempfile.TemporaryDirectory(dir=folder) as work:
             # The move is atomic: a build that was cut short, or one that runs beside this one, is never seen half.
-            os.replace(_make(tools, units, kept, Path(work), folder / "build.log"), target)
+            digests.keep(_make(tools, units, kept, Path(work), folder / "build.log"), target)
     except OSError as error:
         raise HostError(f"guest: {error.filename or cache}: {error.strerror}; free space or set KDELTA_CACHE") from None
     return target

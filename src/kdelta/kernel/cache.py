@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from kdelta import digests
 from kdelta.errors import HostError
 from kdelta.model import Arch
 from kdelta.paths import cache_dir
@@ -156,12 +157,6 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def digest(path: Path) -> str:
-    """The sha256 of a file in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _read(folder: Path) -> Stored | None:
     try:
         entry = msgspec.json.decode((folder / "meta.json").read_bytes(), type=Entry)
@@ -186,11 +181,11 @@ def entries() -> list[Stored]:
 def _intact(stored: Stored) -> bool:
     vmlinux = stored.vmlinux
     try:
-        if digest(stored.image) != stored.entry.sha256:
+        if digests.of_file(stored.image) != stored.entry.sha256:
             return False
         if not stored.entry.vmlinux_sha256:
             return True
-        return vmlinux is not None and digest(vmlinux) == stored.entry.vmlinux_sha256
+        return vmlinux is not None and digests.of_file(vmlinux) == stored.entry.vmlinux_sha256
     except OSError:
         return False
 
@@ -204,6 +199,12 @@ def get(sha256: str) -> Stored | None:
         remove(stored)
         return None
     return _read(stored.folder)
+
+
+def vmlinux_sum(sha256: str, path: Path) -> str:
+    """The sum recorded for ``path``, if that is the uncompressed kernel of the entry of an image; else ""."""
+    stored = _read(root() / sha256)
+    return stored.entry.vmlinux_sha256 if stored is not None and path == stored.folder / "vmlinux" else ""
 
 
 def touch(stored: Stored, now_s: float) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import zstandard
 from msgspec import Struct
 
+from kdelta import digests
 from kdelta.kernel import cache, symbols
 from kdelta.kernel.symbols import NoSymbols, SymbolTable
 from kdelta.model import Kernel
@@ -40,20 +41,9 @@ def image_path(kernel: Kernel) -> Path | None:
     return path if kernel.image_path and path.is_file() else None
 
 
-@lru_cache(maxsize=64)
-def _digest(path: Path, size: int, time_ns: int) -> str:
-    return cache.digest(path)
-
-
-def digest(path: Path) -> str:
-    """The sha256 of a file in hex, read once as long as it stays what it is."""
-    facts = path.stat()
-    return _digest(path, facts.st_size, facts.st_mtime_ns)
-
-
 def cached_path(image: Path, kind: str = "") -> Path:
     """Where in the cache that belongs which was read from ``image``: ``kind`` says what it is."""
-    return cache_dir() / "symbols" / f"{digest(image)}{kind}.msgpack"
+    return cache_dir() / "symbols" / f"{digests.of_file(image)}{kind}.msgpack"
 
 
 def _remembered(path: Path, make: Callable[[], SymbolTable | NoSymbols]) -> SymbolTable | NoSymbols:
@@ -73,7 +63,7 @@ def _remembered(path: Path, make: Callable[[], SymbolTable | NoSymbols]) -> Symb
 
 
 def _guest_path(image: Path) -> Path:
-    return cache_dir() / "symbols" / f"{digest(image)}.kallsyms.zst"
+    return cache_dir() / "symbols" / f"{digests.of_file(image)}.kallsyms.zst"
 
 
 def can_ask(kernel: Kernel) -> bool:

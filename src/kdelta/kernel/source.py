@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from kdelta import digests
 from kdelta.errors import HostError, UserError
 from kdelta.kernel import build, cache, config_fragment, debian, diff, ingest, mail, patch, toolchain
 from kdelta.kernel.build import Builder, BuildError
@@ -59,6 +60,7 @@ class Built(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     log: str = ""
     vmlinux: str = ""  # where the image itself has no symbols
+    vmlinux_sha256: str = ""  # "" in what an older kdelta built
     steps: int = 0
     elapsed_s: float = 0.0
 
@@ -138,9 +140,17 @@ def _recall(key: str) -> tuple[Built, cache.Stored] | None:
     except (OSError, msgspec.MsgspecError):
         return None
     stored = cache.get(built.image_sha256)
-    if stored is None or (built.vmlinux and not Path(built.vmlinux).is_file()):
-        return None
-    return built, stored
+    return None if stored is None or not _vmlinux_intact(built) else (built, stored)
+
+
+def _vmlinux_intact(built: Built) -> bool:
+    """Whether the uncompressed image of a build is there, as it was made."""
+    if not built.vmlinux:
+        return True
+    try:
+        return digests.of_file(Path(built.vmlinux)) == built.vmlinux_sha256
+    except OSError:
+        return False
 
 
 def _label(spec: KernelSpec, release: str) -> str:
@@ -152,7 +162,7 @@ def _label(spec: KernelSpec, release: str) -> str:
 def _kernel(spec: KernelSpec, built: Built, stored: cache.Stored) -> Kernel:
     cache.touch(stored, time.time())
     entry = stored.entry
-    vmlinux = built.vmlinux or str(stored.vmlinux or stored.image)
+    extracted = str(stored.vmlinux) if stored.vmlinux else ""
     return Kernel(
         label=spec.label or _label(spec, entry.release),
         spec=spec.text,
@@ -160,7 +170,8 @@ def _kernel(spec: KernelSpec, built: Built, stored: cache.Stored) -> Kernel:
         arch=entry.arch,
         image_path=str(stored.image),
         image_sha256=entry.sha256,
-        vmlinux_path=vmlinux,
+        vmlinux_path=built.vmlinux or extracted or str(stored.image),
+        vmlinux_sha256=built.vmlinux_sha256 or (entry.vmlinux_sha256 if extracted else entry.sha256),
         build_id=entry.build_id,
         cmdline=spec.cmdline,
         config=entry.config,
@@ -225,10 +236,11 @@ def _build(spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], tools: Too
 def _stored(spec: KernelSpec, made: build.Products, about: str, notes: tuple[str, ...], folder: Path) -> Built:
     """Put the image where all kernels are; what belongs to the build stays in ``folder``."""
     stored = ingest.store(spec.text, made.image.read_bytes(), made.config, origin=about)
-    vmlinux = ""
+    vmlinux, vmlinux_sha256 = "", ""
     if made.image != made.vmlinux:
-        vmlinux = str(folder / "vmlinux")
-        cache.write_atomically(folder / "vmlinux", made.vmlinux.read_bytes())
+        vmlinux, content = str(folder / "vmlinux"), made.vmlinux.read_bytes()
+        vmlinux_sha256 = hashlib.sha256(content).hexdigest()
+        cache.write_atomically(folder / "vmlinux", content)
     built = Built(
         image_sha256=stored.entry.sha256,
         origin=about,
@@ -236,6 +248,7 @@ def _stored(spec: KernelSpec, made: build.Products, about: str, notes: tuple[str
         notes=notes,
         log=str(folder / "build.log"),
         vmlinux=vmlinux,
+        vmlinux_sha256=vmlinux_sha256,
         steps=made.steps,
         elapsed_s=made.elapsed_s,
     )

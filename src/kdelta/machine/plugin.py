@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
 from functools import cache as memoise
 from pathlib import Path
 
+from kdelta import digests
 from kdelta.errors import HostError
 from kdelta.paths import shipped
 
@@ -36,7 +36,7 @@ def _digest(files: list[Path], compiler: str) -> str:
 
 
 def build(cache: Path) -> Path:
-    """The plugin as a shared object below ``cache``, compiled unless the same sources were compiled there before.
+    """The plugin as a shared object below ``cache``, compiled unless those of the same sources is there, whole.
 
     Raises:
         HostError: no compiler, the compiler refuses, or the cache cannot be written.
@@ -46,7 +46,7 @@ def build(cache: Path) -> Path:
     sources = [str(path) for path in files if path.suffix == ".c"]
     gcc, compiler = _compiler()
     target = cache / "plugin" / f"kdelta-{_digest(files, compiler)}.so"
-    if target.is_file():
+    if digests.is_whole(target):
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def build(cache: Path) -> Path:
                 lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
                 first = next((line for line in lines if " error: " in line), lines[0])
                 raise HostError(f"plugin: {gcc} cannot compile {folder}: {first}")
-            os.replace(made, target)
+            digests.keep(made, target)
     except OSError as error:
         raise HostError(f"plugin: cannot write below {cache}: {error.strerror or error}") from None
     except subprocess.TimeoutExpired:

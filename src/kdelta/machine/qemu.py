@@ -112,15 +112,19 @@ def _ports(guest: GuestSpec) -> list[str]:
     return words
 
 
-def argv(guest: GuestSpec) -> list[str]:
-    """The whole command line for ``guest``."""
-    image = guest.kernel.image_path
+def booted(guest: GuestSpec) -> str:
+    """The path of the image that QEMU is given."""
     # The uncompressed image enters through PVH and saves the emulated decompression (CONFIG_PVH, Linux 4.21).
     if guest.arch == "x86_64" and guest.kernel.vmlinux_path and guest.kernel.config.get("PVH") == "y":
-        image = guest.kernel.vmlinux_path
+        return guest.kernel.vmlinux_path
+    return guest.kernel.image_path
+
+
+def argv(guest: GuestSpec) -> list[str]:
+    """The whole command line for ``guest``."""
     words = [str(guest.qemu), "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-nic", "none"]
     words += ["-sandbox", _SANDBOX, *_machine(guest)]
     if guest.mode == "exact":
         words += _exact(guest)
-    words += ["-kernel", image, "-initrd", str(guest.path("initramfs")), "-append", append_line(guest)]
+    words += ["-kernel", booted(guest), "-initrd", str(guest.path("initramfs")), "-append", append_line(guest)]
     return words + _ports(guest)

@@ -17,11 +17,12 @@ import functools
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
+from kdelta import digests
 from kdelta.errors import HostError
 from kdelta.machine import boot, process, qemu
 from kdelta.machine.options import GuestSpec
@@ -44,10 +45,17 @@ class Saved(Struct, frozen=True):
 
 
 def key(guest: GuestSpec, payload: bytes) -> str:
-    """Digest of all that a snapshot depends on; paths are left out, contents are in."""
-    words = [w.replace(str(guest.folder), "FOLDER") for w in qemu.argv(guest)]
-    for image in (guest.kernel.image_path, guest.kernel.vmlinux_path):
-        words = [guest.kernel.image_sha256 if image and w == image else w for w in words]
+    """Digest of all that a snapshot depends on; paths are left out, contents are in, as they are on disk now.
+
+    Raises:
+        HostError: the image cannot be read.
+    """
+    image = qemu.booted(guest)
+    try:
+        content = digests.of_file(Path(image))
+    except OSError as error:
+        raise HostError(f"cannot read the image {image}: {error.strerror}") from None
+    words = [content if word == image else word.replace(str(guest.folder), "FOLDER") for word in qemu.argv(guest)]
     digest = hashlib.sha256()
     status = guest.qemu.stat()
     for part in (*words, f"{guest.qemu_version} {status.st_size} {status.st_mtime_ns}"):
@@ -150,12 +158,17 @@ def _migrate(monitor: Monitor, target: Path) -> None:
         raise HostError(f"QEMU could not write the snapshot {target}: is the disk full?")
 
 
-def _make(guest: GuestSpec, saved: Saved, limit_s: float) -> bool:
-    """Make the files of ``saved``, each under another name until it is whole; False when the guest cannot pause."""
+def _make(guest: GuestSpec, saved: Saved, limit_s: float, same: Callable[[], bool]) -> bool:
+    """Make the files of ``saved``, each under another name until it is whole; False when the guest cannot pause.
+
+    ``same`` says whether what was booted is still what ``saved`` is named by.
+    """
     state, ram = (path.with_suffix(f"{path.suffix}.part") for path in (saved.state, saved.ram))
     try:
         if not _save(guest, state, limit_s):
             return False
+        if not same():
+            raise HostError(f"{qemu.booted(guest)} changed while it was booted: nothing of that boot is kept")
         checksum = _digest(state, guest.path("ram"), copy=ram)
         saved.state.with_suffix(".sum").write_bytes(_TRAILER + checksum)
         ram.rename(saved.ram)
@@ -172,15 +185,16 @@ def ensure(guest: GuestSpec, payload: bytes, folder: Path, limit_s: float) -> Sa
     """The snapshot of ``guest``, made now if there is none; None when this guest cannot pause itself.
 
     Raises:
-        HostError: QEMU refused to run or to save.
+        HostError: QEMU refused to run or to save, or the image changed meanwhile.
     """
-    path = folder / f"{key(guest, payload)[:40]}.state"
+    made_of = key(guest, payload)
+    path = folder / f"{made_of[:40]}.state"
     saved = Saved(path, path.with_suffix(".ram"))
     with _locked(path):
         if valid(saved):
             return saved
         boot.write_file(guest.path("initramfs"), payload)
-        return saved if _make(guest, saved, limit_s) else None
+        return saved if _make(guest, saved, limit_s, lambda: key(guest, payload) == made_of) else None
 
 
 def _load(monitor: Monitor, state: Path) -> None:

@@ -86,6 +86,7 @@ class Experiment(Struct, frozen=True, kw_only=True):
     host: dict[str, str] = field(default_factory=dict)
     command: str = ""  # the line that reproduces it
     annotations: Annotations = Annotations()
+    imported: bool = False  # nobody here vouched for what it names; the store knows it, no document says it
 
     @property
     def kind(self) -> str:

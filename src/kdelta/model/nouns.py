@@ -38,6 +38,7 @@ class Kernel(Struct, frozen=True, kw_only=True):
     image_path: str
     image_sha256: str
     vmlinux_path: str | None = None
+    vmlinux_sha256: str = ""  # "" where there is none, and in experiments of an older kdelta
     build_id: str | None = None
     cmdline: str = ""
     config: dict[str, str] = field(default_factory=dict)

@@ -168,6 +168,8 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
     lines = [*_method(experiment), *(() if stepped else (_floors(result.results),)), f"Machine: {where}."]
     if experiment.host:
         lines.append("Host: " + "; ".join(f"{key} {value}" for key, value in sorted(experiment.host.items())) + ".")
+    if experiment.imported:
+        lines.append("Imported: measured elsewhere; nothing that it names is run or read here.")
     if experiment.tool_version:
         made = f", started {experiment.created_at}" if experiment.created_at else ""
         lines.append(f"kdelta {experiment.tool_version}, experiment {experiment.id}{made}.")

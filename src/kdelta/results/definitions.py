@@ -38,7 +38,8 @@ def here(folders: Iterable[str]) -> dict[str, Workload]:
 
 def of(experiment: Experiment) -> Mapping[str, Definition]:
     """The definitions of the workloads of ``experiment``, by name."""
-    return experiment.definitions or define(experiment, here(experiment.folders))
+    folders = () if experiment.imported else experiment.folders  # no bundle says what is read here
+    return experiment.definitions or define(experiment, here(folders))
 
 
 def metrics_of(experiment: Experiment) -> dict[str, tuple[Metric, ...]]:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,9 +22,50 @@ T = TypeVar("T")
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@+-]{0,63}")
+_SEAL = b"\xc1"
 _UNFIT = re.compile("[\0\ud800-\udfff]")  # PostgreSQL refuses NUL in text, UTF-8 has no surrogates
 _NOTE_LIMIT = 65_536
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+
+
+class Damaged(HostError):
+    """Stored bytes are not what was stored; ``place`` is that of the boot they belong to, in words."""
+
+    def __init__(self, why: str, place: str = "") -> None:
+        super().__init__(f"the store is damaged{place}: {why}; restore it from a backup")
+        self.why, self.place = why, place
+
+    def at(self, block: int, slot: int) -> Damaged:
+        """The same, of the boot at this place."""
+        return Damaged(self.why, f", block {block} slot {slot}")
+
+
+@contextmanager
+def named(experiment_id: str) -> Iterator[None]:
+    """Damage met inside is told with the experiment it is in, and what to do.
+
+    Raises:
+        HostError: instead of ``Damaged``.
+    """
+    try:
+        yield
+    except Damaged as error:
+        raise HostError(
+            f"experiment {experiment_id}{error.place}: damaged in the store ({error.why}); others are not touched: "
+            f"restore the store from a backup, or forget this one: kdelta history delete {experiment_id}"
+        ) from None
+
+
+@contextmanager
+def named_floors() -> Iterator[None]:
+    """As ``named``, of the calibrated noise floors, which belong to no experiment."""
+    try:
+        yield
+    except Damaged as error:
+        raise HostError(
+            f"the noise floors of this host are damaged in the store ({error.why}): restore it from a backup, or "
+            "calibrate into another (KDELTA_STORE)"
+        ) from None
 
 
 class Figure(Struct, frozen=True, array_like=True, gc=False):
@@ -118,28 +161,63 @@ def pack(value: Any) -> bytes:
         raise UserError("a name holds bytes that are not UTF-8: rename the file or label and try again") from None
 
 
+def seal(value: Any) -> bytes:
+    """``pack`` with a CRC-32 in front, for what is not compressed: zlib has its Adler-32 (RFC 1950).
+
+    The first byte is 0xC1, which msgpack never uses: what was stored before revision 0005 is told apart by it.
+
+    Raises:
+        UserError: a text in it is not valid UTF-8.
+    """
+    data = pack(value)
+    return _SEAL + zlib.crc32(data).to_bytes(4, "little") + data
+
+
+def unsealed(data: bytes) -> bytes:
+    """The msgpack of a sealed blob; of an older one, which has no checksum, all of it.
+
+    Raises:
+        Damaged: its checksum is wrong.
+    """
+    if data[:1] != _SEAL:
+        return data
+    body = data[5:]
+    if zlib.crc32(body).to_bytes(4, "little") != data[1:5]:
+        raise Damaged("its checksum is wrong")
+    return body
+
+
+def unseal(data: bytes, kind: type[T]) -> T:
+    """Inverse of ``seal``.
+
+    Raises:
+        Damaged: the stored bytes are damaged.
+    """
+    return unpack(unsealed(data), kind)
+
+
 def unpack(data: bytes, kind: type[T]) -> T:
     """Inverse of ``pack``.
 
     Raises:
-        HostError: the stored bytes are damaged.
+        Damaged: the stored bytes are damaged.
     """
     try:
         return msgspec.msgpack.decode(data, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise HostError(f"the store holds a damaged {kind}: {error}; restore it from a backup") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Damaged(str(error)[:200]) from None
 
 
 def inflate(data: bytes) -> bytes:
     """Inverse of ``zlib.compress``.
 
     Raises:
-        HostError: the stored bytes are damaged.
+        Damaged: the stored bytes are damaged.
     """
     try:
         return zlib.decompress(data)
     except zlib.error as error:
-        raise HostError(f"the store holds damaged data: {error}; restore it from a backup") from None
+        raise Damaged(str(error)) from None
 
 
 def expand(data: bytes, kind: type[T]) -> T:
@@ -148,13 +226,13 @@ def expand(data: bytes, kind: type[T]) -> T:
 
 
 def experiment_document(experiment: Experiment) -> bytes:
-    """zlib(JSON), readable by anybody without kdelta.
+    """zlib(JSON), readable by anybody without kdelta. Whether it was imported is no part of it.
 
     Raises:
         UserError: a text in it is not valid UTF-8.
     """
     try:
-        return zlib.compress(msgspec.json.encode(experiment), 6)
+        return zlib.compress(msgspec.json.encode(structs.replace(experiment, imported=False)), 6)
     except UnicodeEncodeError:
         raise UserError(
             f"experiment {experiment.id}: a name or path holds bytes that are not UTF-8: rename it"
@@ -165,17 +243,17 @@ def experiment_of(document: bytes) -> Experiment:
     """Inverse of ``experiment_document``.
 
     Raises:
-        HostError: the stored bytes are damaged.
+        Damaged: the stored bytes are damaged.
     """
     try:
         return msgspec.json.decode(inflate(document), type=Experiment)
-    except msgspec.DecodeError as error:
-        raise HostError(f"the store holds a damaged experiment: {error}; restore it from a backup") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Damaged(str(error)[:200]) from None
 
 
 def boot_document(boot: BootResult) -> bytes:
     """A boot without console, stream and runs."""
-    return pack(structs.replace(boot, console=b"", stream=b"", runs=()))
+    return seal(structs.replace(boot, console=b"", stream=b"", runs=()))
 
 
 def boots_planned(experiment: Experiment) -> int:

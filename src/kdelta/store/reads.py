@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select
@@ -17,6 +17,8 @@ from kdelta.model import BootResult, Profile, RunResult, Series
 from kdelta.store import codec, tables
 from kdelta.store.codec import Figure
 from kdelta.store.rows import BootRow, FactRow, HistogramRow, HistoryRow, Look, Number, ProfileRow, SampleRow
+
+T = TypeVar("T")
 
 _figures = msgspec.msgpack.Decoder(tuple[Figure, ...])
 _RUN_ORDER = (tables.boot.c.block, tables.boot.c.slot)
@@ -34,12 +36,17 @@ def numbers(connection: Connection, no: int, case: int | None, metric: str | Non
     if case is not None:
         query = query.where(r.case_idx == case)
     found: list[Number] = []
+    unsealed = codec.unsealed
     add, decode, known = found.append, _figures.decode, {}.setdefault  # type: ignore[var-annotated]
     for block, slot, kernel, mitigations, boot_state, index, state, why, packed in connection.execute(query):
         if state != "ok":
             add(Number(block, slot, kernel, mitigations, boot_state, index, state, why, "", "", "lower", None, 0, None))
             continue
-        for f in decode(packed):
+        try:
+            figures = decode(unsealed(packed))
+        except (codec.Damaged, msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise _damaged(error).at(block, slot) from None
+        for f in figures:
             if metric is None or f.metric == metric:
                 name, unit = known(f.metric, f.metric), known(f.unit, f.unit)  # one object per name, not per row
                 add(
@@ -49,6 +56,22 @@ def numbers(connection: Connection, no: int, case: int | None, metric: str | Non
                     )
                 )  # fmt: skip
     return found
+
+
+def _damaged(error: Exception) -> codec.Damaged:
+    return error if isinstance(error, codec.Damaged) else codec.Damaged(str(error)[:200])
+
+
+def _opened(block: int, slot: int, read: Callable[[bytes, type[T]], T], data: bytes, kind: type[T]) -> T:
+    """One blob of the boot at this place.
+
+    Raises:
+        codec.Damaged: with the place.
+    """
+    try:
+        return read(data, kind)
+    except codec.Damaged as error:
+        raise error.at(block, slot) from None
 
 
 def _details(no: int, case: int | None, *columns: ColumnElement[Any]) -> Select[Any]:
@@ -69,7 +92,7 @@ def samples(connection: Connection, no: int, case: int, metric: str) -> list[Sam
     return [
         SampleRow(block, slot, kernel, mitigations, s.unit, s.better, s.values, s.warm or (False,) * len(s.values))
         for block, slot, kernel, mitigations, packed in rows
-        for s in codec.expand(packed, tuple[Series, ...])
+        for s in _opened(block, slot, codec.expand, packed, tuple[Series, ...])
         if s.metric == metric
     ]
 
@@ -78,7 +101,7 @@ def histograms(connection: Connection, no: int, case: int) -> list[HistogramRow]
     """See ``Store.histograms``."""
     rows = connection.execute(_details(no, case, tables.run_detail.c.histograms))
     unpacked = (
-        HistogramRow(block, slot, kernel, mitigations, codec.expand(packed, dict[str, bytes]))
+        HistogramRow(block, slot, kernel, mitigations, _opened(block, slot, codec.expand, packed, dict[str, bytes]))
         for block, slot, kernel, mitigations, packed in rows
     )
     return [row for row in unpacked if row.histograms]
@@ -89,7 +112,7 @@ def profiles(connection: Connection, no: int, case: int) -> list[ProfileRow]:
     packed_column = tables.run_detail.c.profile
     rows = connection.execute(_details(no, case, packed_column).where(packed_column.is_not(None)))
     return [
-        ProfileRow(block, slot, kernel, mitigations, codec.expand(packed, Profile))
+        ProfileRow(block, slot, kernel, mitigations, _opened(block, slot, codec.expand, packed, Profile))
         for block, slot, kernel, mitigations, packed in rows
     ]
 
@@ -99,7 +122,7 @@ def facts(connection: Connection, no: int, case: int | None) -> list[FactRow]:
     d = tables.run_detail.c
     rows = connection.execute(_details(no, case, d.case_idx, d.facts))
     return [
-        FactRow(block, slot, kernel, mitigations, index, codec.unpack(packed, dict[str, float]))
+        FactRow(block, slot, kernel, mitigations, index, _opened(block, slot, codec.unseal, packed, dict[str, float]))
         for block, slot, kernel, mitigations, index, packed in rows
     ]
 
@@ -107,8 +130,9 @@ def facts(connection: Connection, no: int, case: int | None) -> list[FactRow]:
 def boot_rows(connection: Connection, no: int) -> list[BootRow]:
     """See ``Store.boots``."""
     b = tables.boot.c
-    rows = connection.execute(select(b.document).where(b.experiment_no == no).order_by(*_RUN_ORDER))
-    return [_light(codec.unpack(document, BootResult)) for (document,) in rows]
+    query = select(b.block, b.slot, b.document).where(b.experiment_no == no).order_by(*_RUN_ORDER)
+    rows = connection.execute(query)
+    return [_light(_opened(block, slot, codec.unseal, document, BootResult)) for block, slot, document in rows]
 
 
 def _light(boot: BootResult) -> BootRow:
@@ -137,14 +161,20 @@ def whole_boots(connection: Connection, no: int, place: tuple[int, int] | None =
         places = places.where(b.block == place[0], b.slot == place[1])
     for boot_no in connection.execute(places).scalars().all():
         row = connection.execute(
-            select(b.document, g.console, g.stream).join_from(tables.boot, tables.boot_log).where(b.no == boot_no)
+            select(b.block, b.slot, b.document, g.console, g.stream)
+            .join_from(tables.boot, tables.boot_log)
+            .where(b.no == boot_no)
         ).one()
-        yield msgspec.structs.replace(
-            codec.unpack(row.document, BootResult),
-            console=codec.inflate(row.console),
-            stream=codec.inflate(row.stream),
-            runs=_runs(connection, boot_no),
-        )
+        try:
+            whole = msgspec.structs.replace(
+                codec.unseal(row.document, BootResult),
+                console=codec.inflate(row.console),
+                stream=codec.inflate(row.stream),
+                runs=_runs(connection, boot_no),
+            )
+        except codec.Damaged as error:
+            raise error.at(row.block, row.slot) from None
+        yield whole
 
 
 def _runs(connection: Connection, boot_no: int) -> tuple[RunResult, ...]:
@@ -154,10 +184,10 @@ def _runs(connection: Connection, boot_no: int) -> tuple[RunResult, ...]:
         RunResult(
             case=row.case_idx,
             state=row.state,
-            why=codec.unpack(row.why, str),
+            why=codec.unseal(row.why, str),
             series=codec.expand(row.series, tuple[Series, ...]),
             histograms=codec.expand(row.histograms, dict[str, bytes]),
-            facts=codec.unpack(row.facts, dict[str, float]),
+            facts=codec.unseal(row.facts, dict[str, float]),
             profile=None if row.profile is None else codec.expand(row.profile, Profile),
         )
         for row in rows
@@ -198,7 +228,9 @@ def _history_cell(rows: list[Any], metric: str | None, tags: dict[int, tuple[str
     values: dict[str, list[float]] = defaultdict(list)
     units: dict[str, Figure] = {}
     for row in rows:
-        for figure in _figures.decode(row.figures):
+        with codec.named(row.id):
+            figures = codec.unseal(row.figures, tuple[Figure, ...])
+        for figure in figures:
             if figure.value is not None and metric in (None, figure.metric):
                 values[figure.metric].append(figure.value)
                 units.setdefault(figure.metric, figure)
@@ -239,8 +271,14 @@ def log(connection: Connection, no: int, place: tuple[int, int]) -> Any:
     return row
 
 
+def console(connection: Connection, no: int, place: tuple[int, int]) -> bytes:
+    """See ``Store.console``."""
+    packed = log(connection, no, place).console
+    return _opened(*place, lambda data, _: codec.inflate(data), packed, bytes)
+
+
 def looks(connection: Connection, no: int) -> list[Look]:
     """See ``Store.looks``."""
     k = tables.look.c
     documents = connection.execute(select(k.document).where(k.experiment_no == no).order_by(k.blocks)).scalars()
-    return [codec.unpack(document, Look) for document in documents]
+    return [codec.unseal(document, Look) for document in documents]

@@ -75,6 +75,14 @@ class Store:
         with connect.translated(self._engine.url), self._writer.begin() as connection:
             yield connection
 
+    @contextmanager
+    def _reading_of(self, experiment_id: str) -> Iterator[tuple[Connection, int]]:
+        """The connection, and the number of the experiment, which is named with any damage that is met."""
+        with self._reading() as connection:
+            found = writes.find(connection, experiment_id)
+            with codec.named(found.id):
+                yield connection, found.no
+
     # Experiments
 
     def create(self, experiment: Experiment) -> None:
@@ -101,13 +109,16 @@ class Store:
             found = writes.find(connection, experiment_id)
             return writes.grow(connection, found, lambda e: replace(e, kernels=(*e.kernels, kernel)))
 
+    def vouch(self, experiment_id: str, change: Callable[[Experiment], Experiment] = lambda e: e) -> Experiment:
+        """Take an imported experiment as one's own, as ``change`` makes it; returns it as it is now."""
+        with self._writing() as connection:
+            found = writes.find(connection, experiment_id)
+            return writes.grow(connection, found, lambda e: replace(change(e), imported=False))
+
     def experiment(self, experiment_id: str) -> Experiment:
         """The experiment as it was created."""
         with self._reading() as connection:
-            no = writes.find(connection, experiment_id).no
-            e = tables.experiment.c
-            document = connection.execute(select(e.document).where(e.no == no)).scalar_one()
-        return codec.experiment_of(document)
+            return writes.read_experiment(connection, writes.find(connection, experiment_id))
 
     def experiments(
         self, kind: str | None = None, limit: int | None = None, tag: str | None = None
@@ -144,6 +155,11 @@ class Store:
             )
             for row in rows
         ]
+
+    def id_of(self, experiment_id: str) -> str:
+        """The whole id of an experiment; nothing else of it is read."""
+        with self._reading() as connection:
+            return writes.find(connection, experiment_id).id
 
     def delete(self, experiment_id: str) -> str:
         """Forget an experiment with all its boots, looks and tags; returns its id."""
@@ -213,8 +229,8 @@ class Store:
 
     def boots(self, experiment_id: str) -> list[BootRow]:
         """All boots in order of block and slot, without console, stream and samples."""
-        with self._reading() as connection:
-            return reads.boot_rows(connection, writes.find(connection, experiment_id).no)
+        with self._reading_of(experiment_id) as (connection, no):
+            return reads.boot_rows(connection, no)
 
     def boot(self, experiment_id: str, block: int, slot: int) -> BootResult:
         """One boot as it was saved.
@@ -222,8 +238,7 @@ class Store:
         Raises:
             UserError: it is not stored.
         """
-        with self._reading() as connection:
-            no = writes.find(connection, experiment_id).no
+        with self._reading_of(experiment_id) as (connection, no):
             reads.log(connection, no, (block, slot))
             return next(reads.whole_boots(connection, no, (block, slot)))
 
@@ -235,7 +250,8 @@ class Store:
             row = connection.execute(query.where(b.identity == identity).order_by(b.no).limit(1)).first()
             if row is None:
                 return None
-            return row.id, next(reads.whole_boots(connection, row.no, (row.block, row.slot)))
+            with codec.named(row.id):
+                return row.id, next(reads.whole_boots(connection, row.no, (row.block, row.slot)))
 
     def console(self, experiment_id: str, block: int, slot: int) -> bytes:
         """The console of one boot as the guest wrote it: not text, not trusted.
@@ -243,36 +259,35 @@ class Store:
         Raises:
             UserError: it is not stored.
         """
-        with self._reading() as connection:
-            no = writes.find(connection, experiment_id).no
-            return codec.inflate(reads.log(connection, no, (block, slot)).console)
+        with self._reading_of(experiment_id) as (connection, no):
+            return reads.console(connection, no, (block, slot))
 
     # Figures
 
     def numbers(self, experiment_id: str, case: int | None = None, metric: str | None = None) -> list[Number]:
         """One number per boot, case and metric, in order of block, slot and case; see ``rows.Number``."""
-        with self._reading() as connection:
-            return reads.numbers(connection, writes.find(connection, experiment_id).no, case, metric)
+        with self._reading_of(experiment_id) as (connection, no):
+            return reads.numbers(connection, no, case, metric)
 
     def samples(self, experiment_id: str, case: int, metric: str) -> list[SampleRow]:
         """All samples of one case and metric, a row per boot, warm-up included and marked."""
-        with self._reading() as connection:
-            return reads.samples(connection, writes.find(connection, experiment_id).no, case, metric)
+        with self._reading_of(experiment_id) as (connection, no):
+            return reads.samples(connection, no, case, metric)
 
     def histograms(self, experiment_id: str, case: int) -> list[HistogramRow]:
         """HdrHistogram V2 payloads of one case by name, a row per boot that has any."""
-        with self._reading() as connection:
-            return reads.histograms(connection, writes.find(connection, experiment_id).no, case)
+        with self._reading_of(experiment_id) as (connection, no):
+            return reads.histograms(connection, no, case)
 
     def profiles(self, experiment_id: str, case: int) -> list[ProfileRow]:
         """Exact counts by function of one case, a row per boot that has them."""
-        with self._reading() as connection:
-            return reads.profiles(connection, writes.find(connection, experiment_id).no, case)
+        with self._reading_of(experiment_id) as (connection, no):
+            return reads.profiles(connection, no, case)
 
     def facts(self, experiment_id: str, case: int | None = None) -> list[FactRow]:
         """Facts of the runs of one case, or of all, a row per run."""
-        with self._reading() as connection:
-            return reads.facts(connection, writes.find(connection, experiment_id).no, case)
+        with self._reading_of(experiment_id) as (connection, no):
+            return reads.facts(connection, no, case)
 
     def history(self, case_name: str, metric: str | None = None) -> list[HistoryRow]:
         """A case (by its name, or its workload's) over all experiments, oldest first; boots and runs that were ok."""
@@ -307,8 +322,8 @@ class Store:
 
     def looks(self, experiment_id: str) -> list[Look]:
         """All looks, by blocks."""
-        with self._reading() as connection:
-            return reads.looks(connection, writes.find(connection, experiment_id).no)
+        with self._reading_of(experiment_id) as (connection, no):
+            return reads.looks(connection, no)
 
     def save_floor(self, floor: Floor) -> None:
         """Store a calibration; older ones of the same host, machine kind and case stay, the newest counts."""
@@ -318,7 +333,7 @@ class Store:
                     scope_key=codec.key_of(floor.host, floor.machine_kind),
                     created_at=codec.column_text(floor.created_at),
                     floor_percent=floor.floor_percent,
-                    document=codec.pack(floor),
+                    document=codec.seal(floor),
                 )
             )
 
@@ -326,8 +341,8 @@ class Store:
         """Case -> its newest floor on this host and kind of machine."""
         f = tables.floor.c
         query = select(f.document).where(f.scope_key == codec.key_of(host, machine_kind)).order_by(f.created_at, f.no)
-        with self._reading() as connection:
-            found = [codec.unpack(document, Floor) for document in connection.execute(query).scalars()]
+        with self._reading() as connection, codec.named_floors():
+            found = [codec.unseal(document, Floor) for document in connection.execute(query).scalars()]
         return {floor.case: floor for floor in found}
 
     # Transfer
@@ -340,7 +355,9 @@ class Store:
             HostError: it cannot be written whole; nothing is left of it.
         """
         with self._reading() as connection:
-            return transfer.write(connection, writes.find(connection, experiment_id), path)
+            found = writes.find(connection, experiment_id)
+            with codec.named(found.id):
+                return transfer.write(connection, found, path)
 
     def import_(self, path: Path) -> transfer.Imported:
         """Take in an exported file, whole or not at all; boots that are stored already stay as they are.

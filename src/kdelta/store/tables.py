@@ -21,6 +21,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
 metadata = MetaData()
@@ -44,6 +45,7 @@ experiment = Table(
     Column("boots_planned", Integer, nullable=False),
     Column("document", LargeBinary, nullable=False),  # zlib(JSON of model.Experiment)
     Column("note", Text, nullable=False, server_default=""),
+    Column("imported", Boolean, nullable=False, server_default=false()),
     Index("experiment_created", "created_at"),
 )
 

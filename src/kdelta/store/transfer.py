@@ -23,6 +23,7 @@ from typing import IO, Any, TypeVar, cast
 import msgspec
 import zstandard
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection, insert, select, update
 
 from kdelta.errors import HostError, UserError
@@ -275,10 +276,10 @@ def _check(header: Header, line: Line, path: Path) -> None:
 def _adopt(connection: Connection, header: Header, path: Path) -> bool:
     """Make the experiment, or find the same one; true if it was made. Looks and tags are added, a note is kept."""
     e, t = tables.experiment.c, tables.tag.c
-    experiment = header.experiment
+    experiment = replace(header.experiment, imported=False)  # whatever the file says of itself
     stored = connection.execute(select(e.no, e.document).where(e.id == experiment.id)).first()
     if stored is None:
-        writes.insert_experiment(connection, experiment)
+        writes.insert_experiment(connection, replace(experiment, imported=True))
     elif codec.experiment_of(stored.document) != experiment:
         raise UserError(
             f"{path}: another experiment {experiment.id} is in the store; nothing was changed: "

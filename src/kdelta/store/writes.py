@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from kdelta.errors import HostError, UserError
@@ -25,6 +26,7 @@ class Found(NamedTuple):
     mode: Mode
     kernel_count: int
     case_count: int
+    imported: bool
 
 
 def find(connection: Connection, name: str) -> Found:
@@ -37,12 +39,12 @@ def find(connection: Connection, name: str) -> Found:
     cases = connection.execute(
         select(func.count()).select_from(tables.case).where(tables.case.c.experiment_no == row.no)
     ).scalar_one()
-    return Found(row.no, row.id, row.mode, row.kernel_count, cases)
+    return Found(row.no, row.id, row.mode, row.kernel_count, cases, row.imported)
 
 
 def _match(connection: Connection, name: str) -> Any:
     e = tables.experiment.c
-    wanted = select(e.no, e.id, e.mode, e.kernel_count)
+    wanted = select(e.no, e.id, e.mode, e.kernel_count, e.imported)
     if name == "last":
         row = connection.execute(wanted.order_by(e.created_at.desc(), e.no.desc()).limit(1)).first()
         if row is None:
@@ -81,16 +83,25 @@ def insert_experiment(connection: Connection, experiment: Experiment) -> None:
             kernel_count=len(experiment.kernels),
             boots_planned=codec.boots_planned(experiment),
             document=codec.experiment_document(experiment),
+            imported=experiment.imported,
         )
         .returning(e.c.no)
     ).scalar_one()
     _insert_names(connection, no, experiment)
 
 
+def read_experiment(connection: Connection, owner: Found) -> Experiment:
+    """The experiment as it stands."""
+    e = tables.experiment.c
+    document = connection.execute(select(e.document).where(e.no == owner.no)).scalar_one()
+    with codec.named(owner.id):
+        return replace(codec.experiment_of(document), imported=owner.imported)
+
+
 def grow(connection: Connection, owner: Found, change: Callable[[Experiment], Experiment]) -> Experiment:
-    """Store an experiment anew as ``change`` makes it: with more kernels, or other annotations."""
+    """Store an experiment anew as ``change`` makes it: with more kernels, other annotations, or vouched for."""
     e, k = tables.experiment, tables.kernel
-    stored = codec.experiment_of(connection.execute(select(e.c.document).where(e.c.no == owner.no)).scalar_one())
+    stored = read_experiment(connection, owner)
     grown = change(stored)
     connection.execute(
         update(e)
@@ -99,6 +110,7 @@ def grow(connection: Connection, owner: Found, change: Callable[[Experiment], Ex
             document=codec.experiment_document(grown),
             kernel_count=len(grown.kernels),
             boots_planned=codec.boots_planned(grown),
+            imported=grown.imported,
         )
     )
     added = _kernel_rows(owner.no, grown)[len(stored.kernels) :]
@@ -200,7 +212,7 @@ def _insert_runs(connection: Connection, no: int, owner: Found, boot: BootResult
             "case_idx": row.case,
             "state": row.state,
             "why": codec.column_text(row.why),
-            "figures": codec.pack(row.figures),
+            "figures": codec.seal(row.figures),
         }
         for row in codec.run_rows(boot, owner.mode, owner.case_count)
     ]
@@ -210,10 +222,10 @@ def _insert_runs(connection: Connection, no: int, owner: Found, boot: BootResult
             "seq": seq,
             "case_idx": run.case,
             "state": run.state,
-            "why": codec.pack(run.why),
+            "why": codec.seal(run.why),
             "series": codec.squeeze(run.series),
             "histograms": codec.squeeze(run.histograms),
-            "facts": codec.pack(run.facts),
+            "facts": codec.seal(run.facts),
             "profile": None if run.profile is None else codec.squeeze(run.profile),
         }
         for seq, run in enumerate(boot.runs)
@@ -224,6 +236,11 @@ def _insert_runs(connection: Connection, no: int, owner: Found, boot: BootResult
         connection.execute(insert(tables.run_detail), heavy)
 
 
+def _look(document: bytes, owner: Found) -> Look:
+    with codec.named(owner.id):
+        return codec.unseal(document, Look)
+
+
 def insert_look(connection: Connection, owner: Found, look: Look) -> None:
     """Add a sequential look. The same look again changes nothing: a resumed runner may compute it twice.
 
@@ -231,13 +248,12 @@ def insert_look(connection: Connection, owner: Found, look: Look) -> None:
         HostError: another look is stored at this number of blocks: alpha that is spent stays spent.
     """
     k = tables.look
-    document = codec.pack(look)
     here = (k.c.experiment_no == owner.no) & (k.c.blocks == look.blocks)
     stored = connection.execute(select(k.c.document).where(here)).scalar()
     if stored is None:
-        values = {"experiment_no": owner.no, "blocks": look.blocks, "final": look.final, "document": document}
+        values = {"experiment_no": owner.no, "blocks": look.blocks, "final": look.final, "document": codec.seal(look)}
         connection.execute(insert(k), values)
-    elif codec.unpack(stored, Look) != codec.unpack(document, Look):
+    elif _look(stored, owner) != codec.unpack(codec.pack(look), Look):
         raise HostError(
             f"experiment {owner.id}: another look after {look.blocks} blocks is stored and cannot change; "
             "nothing was changed: report it as it is, or start a new experiment"

@@ -8,17 +8,21 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from kdelta.errors import HostError
+from kdelta import digests
+from kdelta.errors import HostError, UserError
 from kdelta.experiment.boot_once import Site, Work, boot_once, identity
 from kdelta.guest import binary
 from kdelta.guest.jobs import JobList, case_jobs
 from kdelta.guest.protocol import Window
+from kdelta.machine import boot
 from kdelta.machine.probe import Qemu
 from kdelta.model import Effort, Kernel, MachineOptions
 from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import catalogue
 
-KERNEL = Kernel(label="k", spec="k", release="6.12", image_path="/i", image_sha256="ab" * 32)
+# A real file, known by its content: before each boot it is held against this sum.
+IMAGE = Path(__file__)
+KERNEL = Kernel(label="k", spec="k", release="6.12", image_path=str(IMAGE), image_sha256=digests.of_file(IMAGE))
 
 
 @pytest.fixture
@@ -64,7 +68,7 @@ def test_what_changes_counts_changes_the_identity(site: Site, work: Work, tmp_pa
         identity(site, replace(work, jobs=replace(work.jobs, lines=("job 0 pipe reps=4",)))),
         identity(site, replace(work, mitigations="off")),
         identity(site, replace(work, kernel=replace(KERNEL, cmdline="quiet"))),
-        identity(site, replace(work, kernel=replace(KERNEL, image_sha256="cd" * 32))),
+        identity(site, replace(work, kernel=replace(KERNEL, image_path=str(grown)))),
         identity(site, replace(work, plugin=other)),
         identity(replace(site, programs={"x86_64": grown}), work),
         identity(replace(site, options=MachineOptions(memory_mib=2048)), work),
@@ -76,6 +80,26 @@ def test_labels_limits_and_folders_do_not(site: Site, work: Work, tmp_path: Path
     elsewhere = replace(site, scratch=tmp_path / "a", snapshots=tmp_path / "b")
     renamed = replace(work, kernel=replace(KERNEL, label="other", spec="other"), limit_s=1.0)
     assert identity(elsewhere, renamed) == identity(site, work)
+
+
+def test_an_image_replaced_behind_its_name_is_not_booted(site: Site, work: Work, tmp_path: Path) -> None:
+    (image := tmp_path / "bzImage").write_bytes(b"one kernel")
+    kernel = replace(KERNEL, image_path=str(image), image_sha256=digests.of_file(image))
+    image.write_bytes(b"another k.")
+    for one in (replace(work, kernel=kernel), replace(work, kernel=kernel, plugin=None)):
+        with pytest.raises(UserError, match=r"kernel k: .*bzImage has changed \(its sha256 is"):
+            boot_once(site, one)
+    assert not (tmp_path / "snapshots").exists(), "nothing was booted, so nothing is poisoned"
+
+
+def test_an_image_replaced_while_it_is_booted_gives_no_result(
+    site: Site, work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (image := tmp_path / "bzImage").write_bytes(b"one kernel")
+    kernel = replace(KERNEL, image_path=str(image), image_sha256=digests.of_file(image))
+    monkeypatch.setattr(boot, "run", lambda *_, **__: image.write_bytes(b"another k."))
+    with pytest.raises(UserError, match="bzImage has changed"):
+        boot_once(site, replace(work, kernel=kernel, plugin=None))
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(site: Site, work: Work, tmp_path: Path) -> None:

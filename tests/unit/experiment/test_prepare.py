@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from kdelta import digests
 from kdelta.experiment import prepare, survey, templates
 from kdelta.experiment.boot_once import Work
 from kdelta.experiment.runner import Job
 from kdelta.experiment.templates import Asked
 from kdelta.kernel import naming
+from kdelta.kernel.resolve import resolve
+from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.symbols import NoSymbols
 from kdelta.machine import plugin, probe
 from kdelta.machine.probe import Qemu
@@ -22,7 +25,10 @@ from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import catalogue
 from kdelta.store.store import Store
 
-KERNELS = tuple(Kernel(label=x, spec=x, release=x, image_path="/i", image_sha256=x) for x in "ab")
+IMAGE = Path(__file__)  # a real file, known by its content
+KERNELS = tuple(
+    Kernel(label=x, spec=x, release=x, image_path=str(IMAGE), image_sha256=digests.of_file(IMAGE)) for x in "ab"
+)
 PLACE = PlannedBoot(block=0, slot=0, kernel=0)
 
 
@@ -71,7 +77,9 @@ def test_times_run_one_by_one_without(store: Store) -> None:
 
 
 def test_the_running_machine_needs_no_qemu(store: Store) -> None:
-    job = prepared(store, templates.run(asked(machine=MachineOptions(native=True)), KERNELS[:1], "timed", 1))
+    job = prepared(
+        store, templates.run(asked(machine=MachineOptions(native=True)), [resolve(parse_kernel("running"))], "timed", 1)
+    )
     assert job.site.native and job.site.qemus == {} and job.machine["accel"] == "native"
 
 

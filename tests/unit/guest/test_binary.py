@@ -134,7 +134,14 @@ def test_equal_sources_give_equal_bytes_and_are_compiled_once(cache: Path, tmp_p
     assert binary.build("x86_64", cache=cache) == first
     assert first.stat().st_mtime_ns == stamp
     assert binary.build("x86_64", cache=tmp_path).read_bytes() == first.read_bytes()
-    assert [path.name for path in first.parent.iterdir()] == [binary.NAME]
+    assert sorted(path.name for path in first.parent.iterdir()) == [binary.NAME, f"{binary.NAME}.sha256"]
+
+
+def test_a_damaged_program_is_compiled_again(tmp_path: Path) -> None:
+    made = binary.build("x86_64", cache=tmp_path)
+    whole = made.read_bytes()
+    made.write_bytes(whole[: len(whole) // 2])
+    assert binary.build("x86_64", cache=tmp_path).read_bytes() == whole
 
 
 def test_a_users_file_costs_its_own_compilation_alone(

@@ -28,7 +28,14 @@ def test_equal_sources_are_compiled_once(sources: Path, tmp_path: Path) -> None:
     assert made.read_bytes()[:4] == b"\x7fELF"
     assert plugin.build(tmp_path / "cache") == made
     assert made.stat().st_mtime_ns == stamp
-    assert [path.name for path in made.parent.iterdir()] == [made.name]
+    assert sorted(path.name for path in made.parent.iterdir()) == [made.name, f"{made.name}.sha256"]
+
+
+def test_a_damaged_one_is_compiled_again(sources: Path, tmp_path: Path) -> None:
+    whole = plugin.build(tmp_path / "cache").read_bytes()
+    made = plugin.build(tmp_path / "cache")
+    made.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+    assert plugin.build(tmp_path / "cache").read_bytes() == whole
 
 
 @pytest.mark.parametrize("changed", ["one.c", "two.h", "three.c"])

@@ -4,7 +4,9 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 
+from kdelta.errors import HostError
 from kdelta.machine import snapshot
 from kdelta.machine.options import GuestSpec, common_port
 from kdelta.machine.qemu import append_line, argv
@@ -81,18 +83,47 @@ def test_the_record_port_is_one_that_every_kernel_has() -> None:
     assert common_port((kernel(config=new.config | {"SERIAL_8250": "n"}),), "exact") == "virtio"
 
 
-def test_a_snapshot_is_named_by_all_that_made_it() -> None:
-    base = guest(mode="exact", snapshot_save=True)
+def test_a_snapshot_is_named_by_all_that_made_it(tmp_path: Path) -> None:
+    (image := tmp_path / "vmlinux").write_bytes(b"a kernel")
+    pvh = kernel(vmlinux_path=str(image), config={"PVH": "y"})
+    base = guest(mode="exact", snapshot_save=True, kernel=pvh)
     same = snapshot.key(msgspec.structs.replace(base, folder=Path("/elsewhere")), b"payload")
     assert snapshot.key(base, b"payload") == same
     others = [
         snapshot.key(base, b"other payload"),
-        snapshot.key(msgspec.structs.replace(base, kernel=kernel(image_sha256="cd", config={"PVH": "y"})), b"payload"),
         snapshot.key(msgspec.structs.replace(base, mitigations="off"), b"payload"),
         snapshot.key(msgspec.structs.replace(base, qemu_version=(10, 0)), b"payload"),
         snapshot.key(msgspec.structs.replace(base, options=MachineOptions(memory_mib=2048)), b"payload"),
     ]
+    moved = tmp_path / "moved"
+    moved.write_bytes(b"a kernel")
+    renamed = msgspec.structs.replace(pvh, vmlinux_path=str(moved))
+    assert snapshot.key(msgspec.structs.replace(base, kernel=renamed), b"payload") == same
+    image.write_bytes(b"another!")  # behind the same name, and with the same sum in its kernel
+    others.append(snapshot.key(base, b"payload"))
     assert len({same, *others}) == 6
+    image.unlink()
+    with pytest.raises(HostError, match=r"cannot read the image .*vmlinux"):
+        snapshot.key(base, b"payload")
+
+
+def test_an_image_replaced_while_its_guest_settles_leaves_no_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (image := tmp_path / "vmlinux").write_bytes(b"a kernel")
+    pvh = kernel(vmlinux_path=str(image), config={"PVH": "y"})
+    settling = guest(tmp_path, mode="exact", snapshot_save=True, kernel=pvh)
+
+    def save(_guest: GuestSpec, target: Path, _limit_s: float) -> bool:
+        target.write_bytes(b"state")
+        settling.path("ram").write_bytes(b"memory")
+        image.write_bytes(b"another!")
+        return True
+
+    monkeypatch.setattr(snapshot, "_save", save)
+    with pytest.raises(HostError, match="vmlinux changed while it was booted"):
+        snapshot.ensure(settling, b"payload", tmp_path / "snapshots", 1.0)
+    assert [path.suffix for path in (tmp_path / "snapshots").iterdir()] == [".lock"]
 
 
 def test_the_memory_of_a_snapshot_is_a_file_and_a_restored_guest_leaves_it_as_it_is() -> None:

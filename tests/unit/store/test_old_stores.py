@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from kdelta.cli.main import run
 from kdelta.errors import HostError
@@ -165,7 +166,7 @@ def test_a_file_that_an_older_kdelta_exported_is_taken_in(tmp_path: Path) -> Non
     with Store(f"sqlite:///{tmp_path / 'new.sqlite'}") as store, Store(old_stores.unpacked("exact", tmp_path)) as old:
         done = store.import_(old_stores.DATA / "stores" / "gaps-1.kdelta")
         assert (done.id, done.added) == ("gaps-1", 6)
-        assert store.experiment("gaps-1") == old.experiment("gaps-1")
+        assert store.experiment("gaps-1") == replace(old.experiment("gaps-1"), imported=True)
         assert old.import_(old_stores.DATA / "stores" / "gaps-1.kdelta").added == 0
 
 
@@ -175,5 +176,5 @@ def test_a_damaged_document_spoils_no_other(tmp_path: Path) -> None:
         database.execute("update experiment set document = ? where id = 'half-1'", [zlib.compress(b'{"extra": 7}')])
     with Store(url) as store:
         assert store.experiment("gated-1").kernels
-        with pytest.raises(HostError, match="damaged experiment"):
+        with pytest.raises(HostError, match="experiment half-1: damaged in the store"):
             store.experiment("half-1")

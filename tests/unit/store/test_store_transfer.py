@@ -48,7 +48,7 @@ HEAD = pack(transfer.Header(experiment=experiment()))
 
 def test_an_import_gives_the_same_experiment_on_either_database(store: Store, sent: Path) -> None:
     assert store.import_(sent) == transfer.Imported("first", True, 3, 0)
-    assert store.experiment("first") == experiment()
+    assert store.experiment("first") == experiment(imported=True)
     assert [store.boot("first", *place) for place in sorted(store.done("first"))] == [
         boot(0, 0),
         boot(0, 1),

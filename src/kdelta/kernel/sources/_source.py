@@ -79,6 +79,7 @@ def kernel_of(spec: KernelSpec, stored: cache.Stored, label: str) -> Kernel:
         image_path=str(stored.image),
         image_sha256=entry.sha256,
         vmlinux_path=str(vmlinux) if vmlinux else None,
+        vmlinux_sha256=entry.sha256 if vmlinux == stored.image else entry.vmlinux_sha256,
         build_id=entry.build_id,
         cmdline=spec.cmdline,
         config=dict(entry.config),

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from kdelta import digests
 from kdelta.errors import UserError
-from kdelta.kernel import cache, elf, kconfig
+from kdelta.kernel import elf, kconfig
 from kdelta.kernel.sources._source import Source
 from kdelta.model import Arch, Kernel
 from kdelta.spec.kernels import KernelSpec
@@ -62,7 +63,7 @@ def resolve_running(spec: KernelSpec, root: Path = Path("/")) -> Kernel:
         release=release,
         arch=machine,
         image_path=str(image) if image else "",
-        image_sha256=cache.digest(image) if image else "",
+        image_sha256=digests.of_file(image) if image else "",
         build_id=elf.build_id_of(notes.read_bytes()) if notes else None,
         config=kconfig.facts(config_text(root, release)),
         origin=f"running: {version.read_text(errors='replace').strip() if version else release}",
