@@ -27,7 +27,7 @@ check: setup
 
 test: setup
 	@tools/check.sh
-	$(PY) -m pytest -m 'not full and not boot' -n 2 --dist loadfile
+	$(PY) -m pytest -m 'not full and not boot' -n 2 --dist worksteal
 	$(PY) -m pytest -m 'boot and not full' --durations=8
 
 test-full: setup

@@ -20,6 +20,7 @@ import pytest
 from kdelta.guest import binary, protocol
 from kdelta.guest.metrics import histogram
 from kdelta.paths import shipped
+from unit.guest.scratch import scratch_left
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
 
@@ -369,7 +370,7 @@ def test_a_figure_that_is_no_number_is_a_note_and_no_value(run: Run) -> None:
 
 def test_scratch_directories_are_removed(run: Run) -> None:
     run(_misbehave("ok"), _misbehave("crash"))
-    assert not [*Path("/dev/shm").glob("kdelta.*"), *Path("/tmp").glob("kdelta.??????")]
+    assert scratch_left() == []
 
 
 def test_a_job_list_cut_off_is_a_note_and_an_end(program: Path, tmp_path: Path) -> None:
