@@ -19,7 +19,18 @@ def test_benchstat_prints_the_effect_of_an_exact_comparison(
     answer: Callable[..., dict[str, Any]],
     tmp_path: Path,
 ) -> None:
-    found = answer("compare", "debian:6.1/cloud", "debian:6.12/cloud", "--exact", "-c", "pidfd_open", "-c", "getppid")
+    found = answer(
+        "compare",
+        "debian:6.1/cloud",
+        "debian:6.12/cloud",
+        "--exact",
+        "-c",
+        "pidfd_open",
+        "-c",
+        "getppid",
+        "--seeds",
+        "5",
+    )
     export = tmp_path / "exact.bench"
     kdelta("report", "last", "--format", "benchfmt", "-o", str(export))
     table = real_benchstat.table(benchstat, export)
