@@ -15,6 +15,7 @@ from kdelta.results import cells, definitions, explain, remarks, sweep
 from kdelta.results.detail import details
 from kdelta.results.explain import Seeds
 from kdelta.results.types import Detail
+from kdelta.store import planned
 from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
 
@@ -60,13 +61,14 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
     seeds = explain.seeds_of(experiment, store) if experiment.mode == "exact" else {}
     chosen = explain.chosen(seeds)
     explained = (explain.explained(experiment, row, seeds) for row in remarks.on_rows(experiment, store, rows))
-    planned = experiment.blocks * len(experiment.kernels) * len(experiment.mitigations)
+    looks = store.looks(experiment.id)
     answer = ExperimentResult(
         experiment=replace(experiment, host=experiment.host | _machine(boots)),
         results=tuple(explained),
         boots_done=len(boots),
-        boots_planned=planned,
-        decided=any(look.final for look in store.looks(experiment.id)),
+        boots_planned=planned.boots_planned(experiment),
+        boots_spared=planned.boots_spared(experiment, looks),
+        decided=any(look.final for look in looks),
         boots_faulty=_faulty(experiment, boots),
         gate=experiment.annotations.gate,
         warnings=remarks.on_experiment(experiment, boots),

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from kdelta.errors import HostError, UserError
 from kdelta.model import BootResult, Experiment, Mode
-from kdelta.store import codec, tables
+from kdelta.store import codec, planned, tables
 from kdelta.store.rows import Look
 
 _SHOWN = 8
@@ -81,7 +81,7 @@ def insert_experiment(connection: Connection, experiment: Experiment) -> None:
             mode=experiment.mode,
             command=codec.column_text(experiment.command),
             kernel_count=len(experiment.kernels),
-            boots_planned=codec.boots_planned(experiment),
+            boots_planned=planned.boots_planned(experiment),
             document=codec.experiment_document(experiment),
             imported=experiment.imported,
         )
@@ -109,7 +109,7 @@ def grow(connection: Connection, owner: Found, change: Callable[[Experiment], Ex
         .values(
             document=codec.experiment_document(grown),
             kernel_count=len(grown.kernels),
-            boots_planned=codec.boots_planned(grown),
+            boots_planned=planned.boots_planned(grown),
             imported=grown.imported,
         )
     )

@@ -124,3 +124,13 @@ def test_colour_is_only_there_when_asked() -> None:
     view = build(*timed())
     assert "\x1b" not in render(view)
     assert "\x1b[32m(I)" in render(view, colour=True)
+
+
+def test_boots_that_were_not_needed_are_not_missing() -> None:
+    result, detail = exact()
+    done = replace(result, boots_done=92, boots_planned=120, boots_spared=28)
+    view = build(done, detail)
+    assert "92 boots done; stopped early where decided: 28 were not needed" in view.summary
+    assert not any("not done" in text for text in view.not_measured)
+    view = build(replace(done, boots_done=90), detail)
+    assert "90 of 120 boots done" in view.summary and "Planned boots not done: 2." in view.not_measured
