@@ -54,7 +54,7 @@ class Work(Struct, frozen=True, kw_only=True):
     """What one boot does. ``data``: the workloads' files by name in the guest; ``programs``: further ones, executable.
 
     With a ``plugin`` instructions are counted; ``hold_sites`` (attribution/holds.py) adds those between taking and
-    releasing a lock.
+    releasing a lock. ``job_limits_s``: the limit of a job, by its number, where it has a guest of its own.
     """
 
     kernel: Kernel
@@ -66,6 +66,11 @@ class Work(Struct, frozen=True, kw_only=True):
     tree: Path | None = None  # an archive that the initramfs ends with
     plugin: Path | None = None
     hold_sites: bytes | None = None
+    job_limits_s: Mapping[int, float] = {}
+
+    def alone(self, job: int, jobs: JobList) -> Work:
+        """The work of the guest that has one job."""
+        return replace(self, jobs=jobs, limit_s=self.job_limits_s.get(job, self.limit_s))
 
 
 def boot_once(site: Site, work: Work) -> RawBoot:
@@ -135,7 +140,7 @@ def _counted(site: Site, work: Work) -> RawBoot:
     saved = _snapshot(site, work) if work.kernel.arch == "x86_64" else None
     if saved is not None:
         jobs = work.jobs.apart()
-        return boot.merged({job: _restored(site, replace(work, jobs=one), saved) for job, one in jobs.items()})
+        return boot.merged({job: _restored(site, work.alone(job, one), saved) for job, one in jobs.items()})
     with folders.private(site.scratch) as folder:
         cold = _payload(site, work, work.jobs.text(settle_ms=SETTLE_MS))
         return boot.run(_with_plugin(work, _guest(site, work, folder)), cold, work.limit_s)

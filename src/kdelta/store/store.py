@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import Any
 
 from msgspec.structs import replace
-from sqlalchemy import Connection, delete, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, not_, select, update
 
 from kdelta import paths
 from kdelta.errors import HostError, UserError
-from kdelta.model import Annotations, BootResult, Experiment, Kernel, State
+from kdelta.model import Annotations, BootResult, Experiment, Kernel
 from kdelta.store import codec, connect, planned, reads, tables, transfer, writes
 from kdelta.store.rows import (
     BootRow,
@@ -216,18 +216,18 @@ class Store:
 
     def done(self, experiment_id: str) -> set[tuple[int, int]]:
         """(block, slot) of every stored boot, whatever its state."""
-        return self._places(experiment_id, ())
+        return self._places(experiment_id)
 
     def kept(self, experiment_id: str) -> set[tuple[int, int]]:
-        """(block, slot) of every stored boot that is not made again; a lost one is."""
-        return self._places(experiment_id, ("lost",))
+        """(block, slot) of every stored boot that is not made again; one that was cut short is."""
+        return self._places(experiment_id, not_(writes.cut_short()))
 
-    def _places(self, experiment_id: str, without: tuple[State, ...]) -> set[tuple[int, int]]:
+    def _places(self, experiment_id: str, *where: ColumnElement[bool]) -> set[tuple[int, int]]:
         b = tables.boot.c
         with self._reading() as connection:
             no = writes.find(connection, experiment_id).no
-            rows = connection.execute(select(b.block, b.slot, b.state).where(b.experiment_no == no))
-            return {(row.block, row.slot) for row in rows if row.state not in without}
+            rows = connection.execute(select(b.block, b.slot).where(b.experiment_no == no, *where))
+            return {(row.block, row.slot) for row in rows}
 
     def boots(self, experiment_id: str) -> list[BootRow]:
         """All boots in order of block and slot, without console, stream and samples."""
