@@ -145,8 +145,7 @@ void timed_inline(struct harness *h)
 		ns += i < h->job->warmup ? 0 : took;
 	}
 	if (s->t.done && !ops)
-		set_error(h, STATE_FAILED,
-			  "the task had nothing left to do before the first window");
+		set_error(h, STATE_FAILED, "the task ran out of work before the first window");
 	if (ops)
 		put_task(h, 0, ops, ns);
 	while (s->samples && !case_failed(h) && !s->t.done && sample(h, s))
@@ -275,7 +274,7 @@ void timed_tasks(struct harness *h)
 			   next.bytes - last.bytes);
 	}
 	if (i <= h->job->warmup && h->job->windows)
-		set_error(h, STATE_FAILED, "a task had nothing left to do before the first window");
+		set_error(h, STATE_FAILED, "a task ran out of work before the first window");
 	ns[1] = now_ns();
 	for (k = 0; k < h->wl.tasks; k++)
 		if (h->slots[k].t.counted && ns[0])
