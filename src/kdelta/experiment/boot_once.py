@@ -3,7 +3,7 @@
 
 A site is QEMU on this machine, or with ``native`` this machine itself. Measured, traced and tested guests, and the KVM
 trial, differ in their jobs and files alone; where instructions are counted, the guest also has the plugin, and each
-job gets a guest of its own that starts from the same snapshot, where the kernel can be paused for one.
+job gets a guest of its own, from the same snapshot where the kernel can be paused for one, else booted cold.
 """
 
 from __future__ import annotations
@@ -135,12 +135,20 @@ def _payload(site: Site, work: Work, jobs: str) -> bytes:
 def _counted(site: Site, work: Work) -> RawBoot:
     """Each job in a guest of its own, from the snapshot (made on first use) that is the same for all.
 
-    Where the guest cannot pause itself, all jobs run in one that boots cold.
+    Where the guest cannot pause itself, each boots cold; none does where the first said nothing.
     """
     saved = _snapshot(site, work) if work.kernel.arch == "x86_64" else None
-    if saved is not None:
-        jobs = work.jobs.apart()
-        return boot.merged({job: _restored(site, work.alone(job, one), saved) for job, one in jobs.items()})
+    found: dict[int, RawBoot] = {}
+    for job, jobs in work.jobs.apart().items():
+        alone = work.alone(job, jobs)
+        raw = _cold(site, alone) if saved is None else _restored(site, alone, saved)
+        found[job] = raw
+        if saved is None and len(found) == 1 and not raw.records:
+            return raw
+    return boot.merged(found)
+
+
+def _cold(site: Site, work: Work) -> RawBoot:
     with folders.private(site.scratch) as folder:
         cold = _payload(site, work, work.jobs.text(settle_ms=SETTLE_MS))
         return boot.run(_with_plugin(work, _guest(site, work, folder)), cold, work.limit_s)

@@ -105,11 +105,12 @@ def merged(parts: Mapping[int, RawBoot]) -> RawBoot:
     guests = list(parts.values())
     whole = {job: part for job, part in parts.items() if part.state == "ok"}
     stream = protocol.joined({job: part.stream for job, part in whole.items()}) if whole else guests[0].stream
+    first = tuple(record for record in guests[0].records if isinstance(record, protocol.Hello))
     return RawBoot(
         argv=guests[0].argv,
         state="ok" if whole else guests[0].state,
         why="" if whole else guests[0].why,
-        records=protocol.parse(stream).records if whole else guests[0].records,
+        records=protocol.parse(stream).records if whole else first,
         console=b"".join(part.console for part in guests),
         stream=stream,
         counts=tuple(file for part in whole.values() for file in part.counts),

@@ -77,4 +77,5 @@ def test_a_guest_that_did_not_end_well_costs_its_own_job_alone() -> None:
 def test_where_no_guest_ended_well_the_boot_is_what_became_of_the_first() -> None:
     whole = merged({3: part(state="lost", why="killed"), 4: part(state="hung", why="late")})
     assert (whole.state, whole.why) == ("lost", "killed")
+    assert [type(record).__name__ for record in whole.records] == ["Hello"], "a case that ended before is not believed"
     assert (whole.end_of(3), whole.end_of(4)) == (("lost", "killed"), ("hung", "late"))
