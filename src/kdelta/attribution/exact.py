@@ -10,8 +10,10 @@ import mmap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
-from kdelta.attribution import profiles
+from kdelta.attribution import entries, profiles
+from kdelta.attribution.entries import Entries
 from kdelta.errors import GuestError
 from kdelta.guest.metrics import repetitions
 from kdelta.guest.protocol import Done, Record, Repetition, Value, interval_of
@@ -85,6 +87,7 @@ def _run(
     metrics: Sequence[Metric],
     symbols: profiles.Symbols | None,
     boot: tuple[State, str],
+    known: Entries | None,
 ) -> RunResult:
     done = next((r for r in records if isinstance(r, Done) and r.j == case), None)
     if done is None:
@@ -99,6 +102,9 @@ def _run(
     chosen = profiles.pick([int(_vectors(interval)[0][0]) for _, interval in found])
     repetition, interval = found[chosen]
     profile = profiles.fold(interval, symbols, ops=repetition.ops * parts_of(metrics))
+    if known is not None and interval.system_calls is not None:
+        total = profiles.kernel_vector(profile)[0]
+        profile = replace(profile, system_calls=entries.counted(known, interval.system_calls, total))
     return RunResult(case=case, state="ok", series=_series(found, metrics), facts=facts, profile=profile)
 
 
@@ -109,8 +115,11 @@ def runs(
     metrics: Mapping[int, Sequence[Metric]],
     symbols: profiles.Symbols | None,
     boot: tuple[State, str],
+    known: Entries | None = None,
 ) -> tuple[RunResult, ...]:
     """One RunResult per case; ``counts`` are the plugin's files, one for each guest of the boot.
+
+    ``known`` are the entries of the kernel that the plugin was given.
 
     Damaged plugin output makes every run of the boot failed, never a number.
     """
@@ -119,4 +128,4 @@ def runs(
         intervals = {interval_of(guest, one.id): one for guest, file in files for one in profiles.read(file)}
     except GuestError as error:
         return tuple(RunResult(case=case, state="failed", why=f"plugin output: {error}") for case in cases)
-    return tuple(_run(case, records, intervals, metrics[case], symbols, boot) for case in cases)
+    return tuple(_run(case, records, intervals, metrics[case], symbols, boot, known) for case in cases)
