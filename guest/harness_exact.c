@@ -174,7 +174,7 @@ void exact_inline(struct harness *h)
 	}
 	while (wanted(h, &a)) {
 		exact_rest(h);
-		MARK(MARK_OP_ARM, 0);
+		exact_arm();
 		run_ops(def, t, first_few(n));
 		mark_id(h->job->nr << 8 | a.made);
 		start = after_tick();
@@ -185,6 +185,7 @@ void exact_inline(struct harness *h)
 		took(&a, start);
 		put_rep(h, a.made++, n);
 	}
+	exact_quiet();
 	if (!h->stays)
 		inline_end(def, t);
 }
@@ -247,7 +248,7 @@ static void counted_rounds(struct harness *h)
 	}
 	while (wanted(h, &a)) {
 		exact_rest(h);
-		MARK(MARK_OP_ARM, 0);
+		exact_arm();
 		round_of_all(h, first_few(n));
 		mark_id(h->job->nr << 8 | a.made);
 		start = after_tick();
@@ -257,6 +258,7 @@ static void counted_rounds(struct harness *h)
 		took(&a, start);
 		put_rep(h, a.made++, n * h->counted);
 	}
+	exact_quiet();
 }
 
 void exact_tasks(struct harness *h)

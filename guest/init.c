@@ -328,6 +328,7 @@ void init_main(char **argv)
 	supervisor_hello(&sv, port, &hello);
 	if (!error && js.snapshot)
 		error = resumed_jobs(&sv, &js, why, sizeof(why));
+	exact_quiet();
 	stream_record(&s, hello.s, hello.len);
 	if (error)
 		stream_note(&s, "%s", why);

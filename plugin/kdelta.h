@@ -28,7 +28,8 @@ enum mark_op {
 	MARK_NIBBLE,
 	MARK_EPOCH,
 	MARK_FORGET,
-	MARK_ARM
+	MARK_ARM,
+	MARK_QUIET
 };
 
 enum insn_kind {
@@ -47,6 +48,7 @@ struct decoded {
 	bool bare;	 /* a jump that makes no access */
 	bool pair;	 /* 16 bytes that QEMU 7.2 accesses in two halves (cmpxchg16b) */
 	bool switches;	 /* takes the stack pointer of the next task: the kernel's task switch */
+	bool saves;	 /* keeps that of the previous one */
 	bool helper;	 /* QEMU executes its accesses in a helper, not in generated code */
 	bool rep_stores; /* KIND_REP: its iterations show as stores, else as loads */
 	uint8_t rep_accesses; /* KIND_REP: such accesses in one iteration */
@@ -72,8 +74,11 @@ void counting_pause(bool alone); /* the calling task alone, or with all that nev
 void counting_resume(void);
 void counting_forget(
 	void); /* what tasks have said: they may be gone, and their addresses used again */
+/* No task is known any more, not even the one that runs: its switches were not followed. */
+void counting_start_over(void);
 void counting_cut(void); /* what has run goes where it belongs; counters to zero */
-void counting_next(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata); /* callback */
+void counting_next(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata); /* callbacks */
+void counting_previous(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata);
 extern bool counting_switched; /* the next block is another task's */
 void counting_switch(void);
 
@@ -98,7 +103,8 @@ void output_close(uint32_t flags);
 /* marks.c: callbacks; insn is a struct insn, mark its 16 bits. */
 void mark_counted(unsigned int vcpu, void *insn);
 void mark_uncounted(unsigned int vcpu, void *mark);
-void marks_arm_with(void (*how)(void)); /* what ARM does, the first time */
+/* What ARM does, said after QUIET, and what QUIET does. */
+void marks_translate_with(void (*arm)(void), void (*quiet)(void));
 uint32_t marks_flags(void);
 
 /* hold.c: does nothing unless hold_open() was called. */
