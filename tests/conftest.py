@@ -26,7 +26,7 @@ def benchstat() -> str:
 
 @pytest.fixture(scope="session")
 def guest_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One cache for all tests that compile the guest, also in several processes: its shipped sources are compiled once."""
+    """One cache for all tests that compile the guest, also of several workers: it is compiled once."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "guest-cache"
     folder.mkdir(exist_ok=True)
