@@ -50,6 +50,7 @@ static void begin(bool for_others)
 	interval.bare |= translation.is_quiet;
 	interval.blind |= !counting_open(for_others);
 	hold_begin();
+	calls_begin();
 }
 
 static void end(void)
@@ -62,6 +63,7 @@ static void end(void)
 	hold_end(interval.id);
 	n = interval_records(&records);
 	output_interval(interval.id, records, n);
+	calls_end(interval.id);
 	blocks_drop_sums();
 }
 
