@@ -132,3 +132,17 @@ def _line(what: str, before: float, after: float, unit: str, change: float | Non
 
 def _figure(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def listing(recipes: Sequence[Recipe], as_json: bool) -> str:
+    """The recipes, one a line or as JSON."""
+    import msgspec
+
+    if as_json:
+        rows = [{"name": r.name, "title": r.title, "claims": len(r.claims), "patch": r.kernels.patch} for r in recipes]
+        return msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n"
+    lines = []
+    for recipe in recipes:
+        count = f"{len(recipe.claims)} claim{'s' * (len(recipe.claims) > 1)}"
+        lines.append(f"{recipe.name:15}{recipe.title} ({count}{', needs a patch' if recipe.kernels.patch else ''})")
+    return "\n".join(lines) + "\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What compare checks of kernels built from source before it builds them: a series in steps, the gate."""
+"""What compare does with kernels built from source: a series in steps, the gate, their machine code."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import msgspec
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
-    from kdelta.cli.progress import Reporter
-    from kdelta.model import Kernel
+    from kdelta.model import Experiment, Kernel, Progress
     from kdelta.spec.kernels import KernelSpec
+    from kdelta.store.store import Store
 
 _SOURCES = ("src", "src-debian")
 
@@ -48,10 +48,24 @@ def _same_tree(one: KernelSpec, other: KernelSpec) -> bool:
     return all(getattr(one, name) == getattr(other, name) for name in ("kind", "target", "ref", "config", "arch"))
 
 
-def resolve_each(specs: Sequence[KernelSpec], reporter: Reporter) -> tuple[Kernel, ...]:
+def resolve_each(specs: Sequence[KernelSpec], progress: Progress) -> tuple[Kernel, ...]:
     """The kernels along the series of the last of ``specs``: without it, then with one more patch each."""
     from kdelta.kernel.resolve import check, unique
     from kdelta.kernel.source import resolve_each
 
     check(specs)
-    return unique(resolve_each(specs[-1], reporter))
+    return unique(resolve_each(specs[-1], progress))
+
+
+def suites(selftests: str | None) -> tuple[str, ...]:
+    """The selftests that are asked for."""
+    from kdelta.experiment.selftests import suites
+
+    return suites(selftests) if selftests is not None else ()
+
+
+def annotated(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
+    """``experiment`` with what its kernels' machine code and selftests say, kept before anything is measured."""
+    from kdelta.experiment import annotate
+
+    return annotate.run_gate(store, annotate.note_code(store, experiment, progress), progress)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _kernels, _one_case, _session, common
 from kdelta.errors import KdeltaError, UserError
 
 if TYPE_CHECKING:
@@ -82,29 +82,23 @@ def command(kernel: str, **options: Any) -> int:
 
 def run(kernel: str, args: Args) -> int:
     """The command on typed arguments; returns git's exit code."""
-    from kdelta.cli.bisect import one_case
-    from kdelta.cli.progress import Reporter
-    from kdelta.experiment import bisect
-    from kdelta.kernel.resolve import check
-    from kdelta.kernel.sources import parse_kernel
-    from kdelta.store.store import Store
+    from kdelta.experiment import commits
 
-    spec = parse_kernel(kernel)
-    if spec.is_range or spec.kind == "running":
-        raise UserError("bisect-step measures one kernel that can be booted, by default src:.")
-    check([spec])
-    workloads = common.load_workloads(args.folders)
-    case = one_case(args)
-    metric = bisect.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)
-    with Store() as store, Reporter(args.quiet) as reporter:
+    refusal = "bisect-step measures one kernel that can be booted, by default src:."
+    _kernels.bootable([kernel], refusal)
+    spec = _kernels.single(kernel, refusal)
+    _kernels.look([spec])
+    case = _one_case.one_case(args)
+    metric = _one_case.metric_of(args, "timed" if args.timed else "exact", case, args.metric)
+    with _session.opened(args.quiet) as session, session.progress() as progress:
+        store = session.store
         levels = _levels(store, args, case.name, metric)
-        made = bisect.build(spec, reporter)
+        made = commits.build(spec, progress)
         if isinstance(made, str):
             click.echo(f"skip: {made}")
             return SKIP
-        experiment = _experiment(args, made, case)
-        store.create(experiment)
-        common.run_experiment(store, experiment, reporter)
+        experiment = session.begin(_template(args, made, case), args.seed)
+        session.run(experiment, progress)
         numbers = [n for n in store.numbers(experiment.id) if n.metric in ("", metric.name)]
     values = [n.value for n in numbers if n.value is not None and n.state == "ok" and n.boot_state == "ok"]
     if len(values) < min(2, experiment.blocks):
@@ -146,12 +140,11 @@ def _levels(store: Store, args: Args, case: str, metric: Metric) -> tuple[float,
     return good, bad
 
 
-def _experiment(args: Args, kernel: Kernel, case: Case) -> Experiment:
+def _template(args: Args, kernel: Kernel, case: Case) -> Experiment:
     from kdelta.experiment import templates
 
     mode: Mode = "timed" if args.timed else "exact"
-    template = templates.run(args.asked([case]), (kernel,), mode, args.boots if args.timed else 5, reuse=True)
-    return templates.created(template, args.seed, common.now)
+    return templates.run(args.asked([case]), (kernel,), mode, args.boots if args.timed else 5, reuse=True)
 
 
 def _say(values: Sequence[float], levels: tuple[float, float], experiment: Experiment, metric: Metric) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import _output, common
+from kdelta.cli import _output
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def command(
         text = _export(export_format or "json", both, side)
     else:
         text = _table(row, before, after, everything)
-    common.write(text, output)
+    _output.write(text, output)
     return 0
 
 

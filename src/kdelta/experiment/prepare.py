@@ -17,7 +17,7 @@ from kdelta.experiment.survey import Ground, programs_for, site, survey
 from kdelta.machine import plugin
 from kdelta.model import Experiment, Progress, plans
 from kdelta.results import floors
-from kdelta.spec.workloads import Workload
+from kdelta.spec.workloads import Workload, catalogue
 from kdelta.store.store import Store
 
 
@@ -42,7 +42,6 @@ def _with_floors(store: Store, experiment: Experiment, ground: Ground | None) ->
 
 def prepare(
     experiment: Experiment,
-    workloads: Mapping[str, Workload],
     store: Store,
     progress: Progress,
     *,
@@ -56,12 +55,14 @@ def prepare(
         UserError: a case whose workload is missing, or a kernel's image that is not the one planned with, or imported.
         HostError: no QEMU, no compiler.
     """
-    imported.refuse(experiment)
+    imported.refuse(experiment)  # before its directories are read
+    own = tuple(map(Path, experiment.folders))
+    workloads = catalogue(own)
     refuse_unknown(experiment, workloads)
     images.require(experiment, progress)
     exact = experiment.mode == "exact"
     machine = experiment.machine
-    programs = programs_for(experiment.kernels, tuple(map(Path, experiment.folders)))
+    programs = programs_for(experiment.kernels, own)
     ground = None
     if not machine.native:
         ground = survey(experiment.kernels, "off" if exact else machine.kvm, machine.qemu, programs)

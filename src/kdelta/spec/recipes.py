@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Published claims as recipes: a TOML file each, and what it takes to measure them. Pure; docs/reference/recipes.md."""
+"""Published claims as recipes: a TOML file each, and what it takes to measure them. See docs/reference/recipes.md."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
+from kdelta import paths
 from kdelta.errors import UserError
 from kdelta.model import Arch, Mode
 from kdelta.units import Better
@@ -104,6 +106,30 @@ def parse(text: str, where: str) -> Recipe:
     if complaint := _kernels_complaint(recipe.kernels):
         raise UserError(f"recipe {where}: kernels: {complaint}")
     return recipe
+
+
+def shipped() -> list[str]:
+    """The names of the recipes that kdelta ships."""
+    return sorted(found.stem for found in paths.shipped("recipes").glob("*.toml"))
+
+
+def load(name: str) -> Recipe:
+    """A recipe by its shipped name or by its file.
+
+    Raises:
+        UserError: there is none, or it is damaged.
+    """
+    path = Path(name).expanduser()
+    if path.suffix != ".toml" and "/" not in name:
+        names = shipped()
+        if name not in names:
+            raise UserError(f"recipe {name!r}: not one of {', '.join(names)}, nor a file ending in .toml")
+        path = paths.shipped("recipes") / f"{name}.toml"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"recipe {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return parse(text, str(path))
 
 
 def _kernels_complaint(kernels: Kernels) -> str:

@@ -56,7 +56,7 @@ def asked(**more: object) -> Asked:
 def prepared(store: Store, experiment: Experiment, budget_s: float | None = None) -> Job:
     made = templates.created(experiment, 0, lambda: datetime.now(UTC))
     store.create(made)
-    return prepare.prepare(made, catalogue(), store, Quiet(), time_budget_s=budget_s)
+    return prepare.prepare(made, store, Quiet(), time_budget_s=budget_s)
 
 
 def test_counts_run_at_once_with_the_plugin_and_an_identity(store: Store) -> None:

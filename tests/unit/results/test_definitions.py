@@ -149,10 +149,10 @@ def test_times_are_judged_by_the_floors_of_when_they_were_begun(
     monkeypatch.setattr(images, "require", lambda *_: None)
     made = created(store, "timed", "pipe")
     calibrated(store, made, 4.0, "2026-01-01")
-    job = prepare.prepare(made, workloads.catalogue(), store, Quiet())
+    job = prepare.prepare(made, store, Quiet())
     assert job.experiment.annotations.floors_percent == {"pipe": 4.0}
     calibrated(store, made, 9.0, "2026-01-02")
-    again = prepare.prepare(store.experiment(made.id), workloads.catalogue(), store, Quiet())
+    again = prepare.prepare(store.experiment(made.id), store, Quiet())
     assert floors.of(again.experiment, store) == {"pipe": 4.0}, "a later calibration changes no verdict"
     old = replace(made, id="old")
     store.create(old)

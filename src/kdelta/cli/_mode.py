@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Times or counts: what the user asks for, else what this machine can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kdelta.model import Kernel, Mode
+
+
+def wanted(*, timed: bool, exact: bool, kvm: str) -> Mode | None:
+    """The mode that was asked for; None: the machine decides."""
+    if timed or exact:
+        return "timed" if timed else "exact"
+    return "exact" if kvm == "off" else None
+
+
+def accelerator(kernels: Sequence[Kernel], kvm: str, qemu: str, own: Sequence[Path]) -> str:
+    """``kvm`` where it runs these kernels, else ``tcg``. Compiles the guest's program, and may boot a trial guest.
+
+    Raises:
+        HostError: no QEMU or no compiler.
+    """
+    from kdelta.experiment.survey import programs_for, survey
+
+    return survey(kernels, kvm, qemu, programs_for(kernels, own)).accel
+
+
+def of_machine(kernels: Sequence[Kernel], kvm: str, qemu: str, own: Sequence[Path]) -> Mode:
+    """Times where KVM runs these kernels, counts where it does not."""
+    return "timed" if accelerator(kernels, kvm, qemu, own) == "kvm" else "exact"

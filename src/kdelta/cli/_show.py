@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report of a stored experiment, printed or written, and what it means for the exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from kdelta.cli._output import OutputArgs, refuse_all_lost, write
+
+if TYPE_CHECKING:
+    from kdelta.model import ExperimentResult
+    from kdelta.store.store import Store
+
+
+def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult:
+    """Print or write the report of one experiment, rebuilt from the store."""
+    from kdelta.report import registry, terminal
+    from kdelta.report.view import Options, build
+    from kdelta.results import answer
+
+    chosen = registry.find(args.format)
+    result, detail = answer.result(store, experiment_id, views=(args.view,) if args.view else ())
+    view = build(result, detail, Options(all_metrics=args.all_metrics))
+    if chosen.name == "terminal" and args.output is None and sys.stdout.isatty():
+        text: str | bytes = terminal.render(view, colour=True)
+    else:
+        text = chosen.render(view)
+    write(text, args.output)
+    if not args.quiet:
+        _offer(result)
+    return result
+
+
+def _offer(result: ExperimentResult) -> None:
+    """After the report, on standard error: how to decide what it left open."""
+    from kdelta.experiment import follow_up
+
+    open_cells = follow_up.undecided(result.results)
+    experiment = result.experiment
+    if follow_up.can_follow(experiment) and open_cells and not experiment.annotations.followed_by:
+        what = "seeds" if experiment.mode == "exact" else "boots"
+        click.echo(
+            f"{len(open_cells)} undecided; to decide with fresh {what}: kdelta resume {experiment.id} --decide",
+            err=True,
+        )
+
+
+def refuse_lost(result: ExperimentResult) -> None:
+    """Raises:
+    GuestError: nothing at all could be measured, because guests were lost.
+    """
+    refuse_all_lost([(row.case, row.state, row.why) for row in result.results], "measured")
