@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from kdelta.errors import UserError
-
 if TYPE_CHECKING:
     from kdelta.cli._session import Session
     from kdelta.model import Case, Experiment, Kernel, MachineOptions, Progress
@@ -25,9 +23,10 @@ def measure(
 ) -> tuple[Experiment | None, list[Measured]]:
     """Run the cases that ``claims`` need in the experiment that ``begin`` makes of them, and read a figure for each."""
     from kdelta.results import answer, claim_figures
+    from kdelta.spec import recipes
 
     gates = [_selftests(claim, kernels, machine, progress) if claim.selftests else None for claim in claims]
-    of_claim = [_cases_of(claim) for claim in claims]
+    of_claim = [recipes.cases_of(claim) for claim in claims]
     unique = {case.name: case for cases in of_claim for case in cases}
     if not unique:
         return None, [gate for gate in gates if gate is not None]
@@ -51,22 +50,6 @@ def answers(recipe: Recipe, obstacles: Sequence[str], measured: Sequence[Measure
         else claims.judge(claim, recipe, next(figures))
         for claim, why in zip(recipe.claims, obstacles, strict=True)
     )
-
-
-def _case(text: str, claim: Claim) -> Case:
-    import msgspec
-
-    from kdelta.spec.cases import parse_case
-    from kdelta.spec.workloads import catalogue
-
-    cases = parse_case(text, catalogue())
-    if len(cases) != 1:
-        raise UserError(f"claim {claim.text!r}: case {text!r} is a grid; a claim is about one case")
-    return msgspec.structs.replace(cases[0], pressure=claim.pressure)
-
-
-def _cases_of(claim: Claim) -> list[Case]:
-    return [_case(text, claim) for text in (claim.from_case, claim.case) if text]
 
 
 def _selftests(claim: Claim, kernels: tuple[Kernel, ...], machine: MachineOptions, progress: Progress) -> Measured:

@@ -62,15 +62,6 @@ def fetched(specs: Sequence[KernelSpec], progress: Progress) -> tuple[Kernel, ..
     return resolve_all(specs, progress)
 
 
-def with_images(specs: Sequence[KernelSpec], progress: Progress, refusal: str) -> tuple[Kernel, ...]:
-    """``fetched`` for a command that needs images.
-
-    Raises:
-        UserError: see ``fetched``; or one of them has no image, with ``refusal`` as the message.
-    """
-    return refuse_without_image(fetched(specs, progress), refusal)
-
-
 def refuse_without_image(kernels: tuple[Kernel, ...], refusal: str) -> tuple[Kernel, ...]:
     """``kernels``, all of which can be booted.
 

@@ -24,7 +24,8 @@ def accelerator(kernels: Sequence[Kernel], kvm: str, qemu: str, own: Sequence[Pa
     Raises:
         HostError: no QEMU or no compiler.
     """
-    from kdelta.experiment.survey import programs_for, survey
+    from kdelta.experiment.programs import programs_for
+    from kdelta.experiment.survey import survey
 
     return survey(kernels, kvm, qemu, programs_for(kernels, own)).accel
 

@@ -8,12 +8,16 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kdelta.cli.common import F, decorate
 from kdelta.errors import GuestError, HostError, UserError
 from kdelta.stats import register
+
+if TYPE_CHECKING:
+    from kdelta.model import ExperimentResult
 
 
 def check_writable(path: Path, option: str) -> None:
@@ -127,3 +131,10 @@ def refuse_all_lost(rows: Sequence[tuple[str, str, str]], done: str) -> None:
     """
     if rows and all(state in ("lost", "panicked", "hung") for _, state, _ in rows):
         raise GuestError(f"no kernel could be {done}: {': '.join(rows[0])}")
+
+
+def refuse_lost(result: ExperimentResult) -> None:
+    """Raises:
+    GuestError: nothing at all could be measured, because guests were lost.
+    """
+    refuse_all_lost([(row.case, row.state, row.why) for row in result.results], "measured")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kdelta.cli import _kernels
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,12 +19,20 @@ if TYPE_CHECKING:
 _SOURCES = ("src", "src-debian")
 
 
-def check(specs: Sequence[KernelSpec], selftests: str | None, each: bool) -> None:
-    """Refuse what cannot work before anything is fetched or built.
+def named(texts: Sequence[str], selftests: str | None, each: bool) -> list[KernelSpec]:
+    """The kernels to compare; what cannot work is refused before anything is fetched or built.
 
     Raises:
-        UserError: --each without a series, --selftests without source, or both at once.
+        UserError: one is not a kernel; fewer than two; --each without a series, --selftests without source, or both at once.
     """
+    specs = _kernels.named(texts)
+    _check(specs, selftests, each)
+    if len(specs) < 2 and not specs[0].is_range and not each:
+        raise UserError("compare needs two kernels or more, the baseline first (kdelta run measures the running one)")
+    return specs
+
+
+def _check(specs: Sequence[KernelSpec], selftests: str | None, each: bool) -> None:
     if selftests is not None:
         from kdelta.experiment.selftests import refuse_unbuilt, suites
 
@@ -48,12 +57,21 @@ def _same_tree(one: KernelSpec, other: KernelSpec) -> bool:
     return all(getattr(one, name) == getattr(other, name) for name in ("kind", "target", "ref", "config", "arch"))
 
 
-def resolve_each(specs: Sequence[KernelSpec], progress: Progress) -> tuple[Kernel, ...]:
-    """The kernels along the series of the last of ``specs``: without it, then with one more patch each."""
-    from kdelta.kernel.resolve import check, unique
+def fetched(specs: Sequence[KernelSpec], each: bool, progress: Progress) -> tuple[Kernel, ...]:
+    """The kernels of ``specs``; with ``each`` those along the series of the last: without it, then one more patch each.
+
+    Raises:
+        UserError: the running kernel is among them, which has no image.
+    """
+    if not each:
+        return _kernels.refuse_without_image(
+            _kernels.fetched(specs, progress),
+            "the running kernel cannot be booted in a guest without its image: use kdelta run",
+        )
+    from kdelta.kernel.resolve import unique
     from kdelta.kernel.source import resolve_each
 
-    check(specs)
+    _kernels.look(specs)
     return unique(resolve_each(specs[-1], progress))
 
 

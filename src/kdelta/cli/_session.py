@@ -71,9 +71,9 @@ class Session:
         Raises:
             GuestError: nothing at all could be measured, because guests were lost.
         """
-        from kdelta.cli import _show
+        from kdelta.cli import _output
 
-        _show.refuse_lost(self.show(experiment, args))
+        _output.refuse_lost(self.show(experiment, args))
 
 
 @contextmanager

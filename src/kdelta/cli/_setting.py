@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from kdelta.spec.kernels import KernelSpec
     from kdelta.spec.recipes import Recipe, Setting
 
+    Sides = Mapping[str, KernelSpec]  # ``baseline`` and ``patched``, where there is one
+
 
 @dataclass(frozen=True, kw_only=True)
 class SettingArgs(common.MachineArgs):
@@ -29,7 +31,7 @@ class SettingArgs(common.MachineArgs):
     exact: bool
 
 
-def sides(recipe: Recipe, asked: SettingArgs) -> dict[str, KernelSpec]:
+def sides(recipe: Recipe, asked: SettingArgs) -> Sides:
     """The kernels at hand by side: ``baseline``, ``patched``; a side that only a patch could make is missing."""
     kernels = recipe.kernels
     if not kernels.patch and (asked.patches or asked.tree):
@@ -44,7 +46,9 @@ def sides(recipe: Recipe, asked: SettingArgs) -> dict[str, KernelSpec]:
         found["baseline"] = baseline
     if patched:
         found["patched"] = patched
-    return {side: _kernels.named([text])[0] for side, text in found.items()}
+    specs = dict(zip(found, _kernels.named(list(found.values())), strict=True))
+    _kernels.look(list(specs.values()))
+    return specs
 
 
 def _modes(asked: SettingArgs) -> tuple[Mode, ...]:
@@ -54,7 +58,7 @@ def _modes(asked: SettingArgs) -> tuple[Mode, ...]:
     return ("exact",) if asked.kvm == "off" or not os.access("/dev/kvm", os.R_OK | os.W_OK) else ("timed", "exact")
 
 
-def hopeless(recipe: Recipe, asked: SettingArgs, specs: Mapping[str, KernelSpec]) -> list[str]:
+def hopeless(recipe: Recipe, asked: SettingArgs, specs: Sides) -> list[str]:
     """For each claim why no kernel need be fetched for it, "" where one must."""
     from kdelta.spec import recipes
 
@@ -77,11 +81,11 @@ def hopeless(recipe: Recipe, asked: SettingArgs, specs: Mapping[str, KernelSpec]
     return found
 
 
-def _built(specs: Mapping[str, KernelSpec]) -> bool:
+def _built(specs: Sides) -> bool:
     return len(specs) == 2 and all(spec.kind in ("src", "src-debian") for spec in specs.values())
 
 
-def fetched(specs: Mapping[str, KernelSpec], progress: Progress) -> tuple[Kernel, ...]:
+def fetched(specs: Sides, progress: Progress) -> tuple[Kernel, ...]:
     """The kernels of both sides, or of the one there is.
 
     Raises:
@@ -93,7 +97,7 @@ def fetched(specs: Mapping[str, KernelSpec], progress: Progress) -> tuple[Kernel
     return kernels
 
 
-def of_machine(asked: SettingArgs, specs: Mapping[str, KernelSpec], kernels: tuple[Kernel, ...]) -> Setting:
+def of_machine(asked: SettingArgs, specs: Sides, kernels: tuple[Kernel, ...]) -> Setting:
     """What this machine can do with ``kernels``; may boot a trial guest."""
     from kdelta.spec import recipes
 

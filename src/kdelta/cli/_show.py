@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli._output import OutputArgs, refuse_all_lost, write
+from kdelta.cli._output import OutputArgs, write
 
 if TYPE_CHECKING:
     from kdelta.model import ExperimentResult
@@ -46,10 +46,3 @@ def _offer(result: ExperimentResult) -> None:
             f"{len(open_cells)} undecided; to decide with fresh {what}: kdelta resume {experiment.id} --decide",
             err=True,
         )
-
-
-def refuse_lost(result: ExperimentResult) -> None:
-    """Raises:
-    GuestError: nothing at all could be measured, because guests were lost.
-    """
-    refuse_all_lost([(row.case, row.state, row.why) for row in result.results], "measured")

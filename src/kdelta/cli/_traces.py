@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Traces as subcommands make and print them: collector sets named, experiments run, results shown."""
+"""What stored traces found, printed, and what it means for the exit code."""
 
 from __future__ import annotations
 
@@ -9,41 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import _output, common
-from kdelta.errors import UserError
+from kdelta.cli import _output
 
 if TYPE_CHECKING:
     from kdelta.attribution.traces import SetResult
-    from kdelta.cli._session import Session
-    from kdelta.model import Experiment, Progress
     from kdelta.store.store import Store
-
-
-def split(what: str) -> list[tuple[str, ...]]:
-    """``locks,hold`` -> one group of collector sets for each experiment; an empty group stands for exact holds.
-
-    Raises:
-        UserError: one of them is not known.
-    """
-    from kdelta.results.traces import HOLD
-    from kdelta.spec import collectors
-
-    names = [name.strip() for name in what.split(",")]
-    rest = [name for name in names if name != HOLD]
-    if names.count(HOLD) > 1:
-        raise UserError(f"{HOLD!r} is given twice")
-    groups = [tuple(one.name for one in collectors.choose(",".join(rest), collectors.catalogue()))] if rest else []
-    return [*groups, ()] if HOLD in names else groups
-
-
-def run(session: Session, template: Experiment, progress: Progress) -> str:
-    """One experiment, made and run; its id."""
-    from kdelta.experiment import trace
-
-    trace.refuse_endless(template.cases, common.load_workloads(tuple(map(Path, template.folders))))
-    experiment = session.begin(template, 0)
-    session.run(experiment, progress)
-    return experiment.id
 
 
 def show(store: Store, names: Sequence[str], as_json: bool, output: Path | None) -> tuple[SetResult, ...]:
@@ -64,14 +34,6 @@ def show_below(store: Store, names: Sequence[str], args: _output.OutputArgs) -> 
         show(store, names, False, None)
     else:
         click.echo("traced: " + "; ".join(f"kdelta report {name}" for name in names), err=True)
-
-
-def beside(session: Session, measured: Experiment, what: str, progress: Progress) -> list[str]:
-    """Trace the kernels and cases of a finished experiment (``compare --why``); the ids of the traces."""
-    from kdelta.experiment import templates
-
-    asked = templates.asked_in(measured)
-    return [run(session, templates.trace(asked, measured.kernels, sets, None), progress) for sets in split(what)]
 
 
 def conclude(found: Sequence[SetResult]) -> int:

@@ -80,3 +80,11 @@ def tags(refs: str | None, tree: str) -> list[str]:
     if not (first and dots and last):
         raise UserError(f"--refs {refs!r} is not a range of tags such as v6.8..v6.12")
     return [f"{tag}=src:{tree}@{tag}" for tag in history.tags(tree, first, last)]
+
+
+def refuse_missing(experiment: Experiment) -> None:
+    """Exit code 2 where this machine could not get a kernel; one that does not build is an answer like any other."""
+    missing = [gap for gap in experiment.annotations.gaps if gap.by_host]
+    if missing:
+        names = ", ".join(one.label for one in missing)
+        raise HostError(f"left out: {names}: {missing[0].why}; the same command tries again, the others are measured")

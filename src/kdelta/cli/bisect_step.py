@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _kernels, _one_case, _session, common
-from kdelta.errors import KdeltaError, UserError
+from kdelta.cli import _kernels, _levels, _one_case, _session, common
+from kdelta.errors import KdeltaError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdelta.model import Case, Experiment, Kernel, Metric, Mode
-    from kdelta.store.store import Store
+    from kdelta.model import Case, Experiment, Kernel, Mode
 
 GOOD, BAD, SKIP = 0, 1, 125
 STOP = 128  # git bisect run takes 1 to 127 for "bad", and stops at 128
@@ -88,56 +87,27 @@ def run(kernel: str, args: Args) -> int:
     _kernels.bootable([kernel], refusal)
     spec = _kernels.single(kernel, refusal)
     _kernels.look([spec])
+    mode: Mode = "timed" if args.timed else "exact"
     case = _one_case.one_case(args)
-    metric = _one_case.metric_of(args, "timed" if args.timed else "exact", case, args.metric)
+    metric = _one_case.metric_of(args, mode, case, args.metric)
     with _session.opened(args.quiet) as session, session.progress() as progress:
-        store = session.store
-        levels = _levels(store, args, case.name, metric)
+        if args.like is None:
+            levels = _levels.given(args.good, args.bad)
+        else:
+            levels = _levels.like(session.store, args.like, mode, case.name, metric.name)
         made = commits.build(spec, progress)
         if isinstance(made, str):
             click.echo(f"skip: {made}")
             return SKIP
         experiment = session.begin(_template(args, made, case), args.seed)
         session.run(experiment, progress)
-        numbers = [n for n in store.numbers(experiment.id) if n.metric in ("", metric.name)]
+        numbers = [n for n in session.store.numbers(experiment.id) if n.metric in ("", metric.name)]
     values = [n.value for n in numbers if n.value is not None and n.state == "ok" and n.boot_state == "ok"]
     if len(values) < min(2, experiment.blocks):
         why = next((f"{n.state}: {n.why}" for n in numbers if n.state != "ok"), "the boots gave no value")
         click.echo(f"skip: {why}")
         return SKIP
-    return _say(values, levels, experiment, metric)
-
-
-def _levels(store: Store, args: Args, case: str, metric: Metric) -> tuple[float, float]:
-    """The good and the bad figure.
-
-    Raises:
-        UserError: not given, or they do not differ.
-    """
-    import statistics
-
-    if args.like is None:
-        if args.good is None or args.bad is None:
-            raise UserError("bisect-step needs --like EXPERIMENT, or --good and --bad with a figure each")
-        good, bad = args.good, args.bad
-    else:
-        if args.like == "last":
-            raise UserError("--like needs the comparison's id: each step is an experiment too, so 'last' would be it")
-        found = store.experiment(args.like)
-        index = next((i for i, c in enumerate(found.cases) if c.name == case), None)
-        if index is None or len(found.kernels) < 2 or found.mode != ("timed" if args.timed else "exact"):
-            mode = "timed" if args.timed else "exact"
-            raise UserError(f"experiment {found.id} is not an {mode} comparison of two kernels with the case {case}")
-        sides: dict[int, list[float]] = {0: [], len(found.kernels) - 1: []}
-        for n in store.numbers(found.id, index, metric.name):
-            if n.kernel in sides and n.value is not None:
-                sides[n.kernel].append(n.value)
-        if not all(sides.values()):
-            raise UserError(f"experiment {found.id} has no figures of {case}, {metric.name} for both kernels")
-        good, bad = (statistics.median(values) for values in sides.values())
-    if good == bad:
-        raise UserError(f"the good and the bad figure are the same ({good:g}): they cannot be told apart")
-    return good, bad
+    return _say(values, levels, mode, f"{metric.unit} (good {levels[0]:g}, bad {levels[1]:g}; {experiment.id})")
 
 
 def _template(args: Args, kernel: Kernel, case: Case) -> Experiment:
@@ -147,11 +117,9 @@ def _template(args: Args, kernel: Kernel, case: Case) -> Experiment:
     return templates.run(args.asked([case]), (kernel,), mode, args.boots if args.timed else 5, reuse=True)
 
 
-def _say(values: Sequence[float], levels: tuple[float, float], experiment: Experiment, metric: Metric) -> int:
-    from kdelta.experiment import search
-
-    bad = search.side_of_all(values, *levels, noisy=experiment.mode == "timed")
+def _say(values: Sequence[float], levels: tuple[float, float], mode: Mode, rest: str) -> int:
+    bad = _levels.side(values, levels, mode)
     word = "between good and bad, skip" if bad is None else "bad" if bad else "good"
     figures = f"{min(values):g}" if min(values) == max(values) else f"{min(values):g} to {max(values):g}"
-    click.echo(f"{word}: {figures} {metric.unit} (good {levels[0]:g}, bad {levels[1]:g}; {experiment.id})")
+    click.echo(f"{word}: {figures} {rest}")
     return SKIP if bad is None else BAD if bad else GOOD

@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _answers, _claims, _kernels, _output, _session, _setting, common
+from kdelta.cli import _answers, _claims, _output, _session, _setting, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.cli._session import Session
     from kdelta.model import Case, Experiment, Kernel
     from kdelta.results.claims import Measured
-    from kdelta.spec.kernels import KernelSpec
     from kdelta.spec.recipes import Recipe, Setting
 
 EPILOG = """\b
@@ -85,7 +83,6 @@ def run(recipe: Recipe, args: Args) -> int:
         raise UserError("--timed and --exact cannot be combined")
     common.seconds(args.limit, "--limit")  # refused before any kernel is fetched
     specs = _setting.sides(recipe, args)
-    _kernels.look(list(specs.values()))
     obstacles = _setting.hopeless(recipe, args, specs)
     experiment, measured = None, list["Measured"]()
     if any(not why for why in obstacles):
@@ -101,7 +98,7 @@ def run(recipe: Recipe, args: Args) -> int:
 
 
 def _measure(
-    recipe: Recipe, args: Args, specs: Mapping[str, KernelSpec], session: Session
+    recipe: Recipe, args: Args, specs: _setting.Sides, session: Session
 ) -> tuple[list[str], Experiment | None, list[Measured]]:
     """For each claim what keeps it from being measured; the experiment, and a figure for each of the others."""
     from kdelta.spec import recipes

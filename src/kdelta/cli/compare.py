@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from kdelta.cli import _kernels, _mode, _output, _patching, _program, _session, _show, _spec_file, _traces, common
+from kdelta.cli import _mode, _output, _patching, _program, _session, _spec_file, _traces, _tracing, common
 from kdelta.errors import RegressionFound, UserError
 
 if TYPE_CHECKING:
@@ -113,25 +113,22 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
 
     gate = gates.parse(args.fail_on) if args.fail_on else None
     if args.why:
-        _traces.split(args.why)  # refused before anything is measured
+        _tracing.split(args.why)  # refused before anything is measured
     _program.refuse_bare(kernels)
-    specs = _kernels.named(kernels)
-    _patching.check(specs, args.selftests, args.each)
-    if len(specs) < 2 and not specs[0].is_range and not args.each:
-        raise UserError("compare needs two kernels or more, the baseline first (kdelta run measures the running one)")
+    specs = _patching.named(kernels, args.selftests, args.each)
     budget_s = common.seconds(args.time_budget, "--time-budget")
     _asked(args)  # refuses bad input before any kernel is fetched
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
-            resolved = (_patching.resolve_each if args.each else _kernels.fetched)(specs, progress)
+            resolved = _patching.fetched(specs, args.each, progress)
             experiment = session.begin(_template(resolved, args), args.seed)
             experiment = _patching.annotated(session.store, experiment, progress)
             session.run(experiment, progress, budget_s)
-            traced = _traces.beside(session, experiment, args.why, progress) if args.why else None
+            traced = _tracing.beside(session, experiment, args.why, progress) if args.why else None
         result = session.show(experiment, args)
         if traced is not None:
             _traces.show_below(session.store, traced, args)
-    _show.refuse_lost(result)
+    _output.refuse_lost(result)
     if gate is not None and (hits := gates.hits(result, gate)):
         raise RegressionFound(f"--fail-on {args.fail_on}: " + "; ".join(hits))
     return 0
@@ -155,8 +152,6 @@ def _asked(args: Args) -> tuple[Asked, Stopping]:
 def _template(kernels: tuple[Kernel, ...], args: Args) -> Experiment:
     from kdelta.experiment import templates
 
-    if any(not kernel.image_path for kernel in kernels):
-        raise UserError("the running kernel cannot be booted in a guest without its image: use kdelta run")
     asked, stop = _asked(args)
     tests = _patching.suites(args.selftests)
     wanted = _mode.wanted(timed=args.timed or bool(args.pressure), exact=args.exact, kvm=args.kvm)

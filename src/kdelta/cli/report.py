@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import _leaks, _output, _show, _traces
+from kdelta.cli import _output, _reports
 from kdelta.errors import UserError
 
 EPILOG = """\b
@@ -32,7 +32,6 @@ Examples:
 @_output.output_options
 def command(experiment: str, console: str | None, ktap: str | None, against: str | None, **options: Any) -> int:
     """Print the report of a stored EXPERIMENT (an id, the start of one, or last)."""
-    from kdelta.model import plans
     from kdelta.store.store import Store
 
     args = _output.OutputArgs(**options)
@@ -45,12 +44,8 @@ def command(experiment: str, console: str | None, ktap: str | None, against: str
             _output.write(_ktap(store, experiment, ktap), args.output)
         elif against is not None:
             _output.write(_agreement(store, experiment, against, args), args.output)
-        elif isinstance(plan := store.experiment(experiment).plan, plans.Leaks):
-            _leaks.show(store, experiment, as_json=args.as_json, output=args.output)
-        elif isinstance(plan, plans.Trace):
-            _traces.show(store, [experiment], args.format == "json", args.output)
         else:
-            _show.show(store, experiment, args)
+            _reports.show(store, store.experiment(experiment), args)
     return 0
 
 

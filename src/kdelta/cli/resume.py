@@ -3,16 +3,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from kdelta.cli import _kernels, _leaks, _output, _session, _traces, common
+from kdelta.cli import _foreign, _output, _reports, _session, common
 from kdelta.errors import UserError
-
-if TYPE_CHECKING:
-    from kdelta.model import Experiment, Progress
-    from kdelta.store.store import Store
 
 EPILOG = """\b
 Examples:
@@ -52,7 +48,7 @@ def command(
     budget_s = common.seconds(time_budget, "--time-budget")
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
-            found = _vouched(session.store, session.store.experiment(experiment), kernels, trust, progress)
+            found = _foreign.vouched(session.store, session.store.experiment(experiment), kernels, trust, progress)
         if found.kind == "bisect":
             raise UserError(f"experiment {found.id} is a bisection: kdelta bisect --resume {found.id}")
         if decide and not follow_up.can_follow(found):
@@ -62,39 +58,4 @@ def command(
             if decide:
                 found = follow_up.begin(session.store, found, progress, _session.now)
                 session.run(found, progress, budget_s)
-        return _conclude(session, found, args)
-
-
-def _conclude(session: _session.Session, found: Experiment, args: _output.OutputArgs) -> int:
-    """Print the report of its kind; the exit code."""
-    if found.kind == "trace":
-        return _traces.conclude(_traces.show(session.store, [found.id], args.format == "json", args.output))
-    if found.kind == "leaks":
-        return _leaks.conclude(_leaks.show(session.store, found.id, as_json=args.as_json, output=args.output), None)
-    session.conclude(found, args)
-    return 0
-
-
-def _vouched(store: Store, found: Experiment, kernels: tuple[str, ...], trust: bool, progress: Progress) -> Experiment:
-    """The experiment, with ``--kernel`` or ``--trust`` taken as the user's own from now on.
-
-    Raises:
-        UserError: it was imported and neither is given, or a kernel is not one of its.
-    """
-    from kdelta.experiment import imported
-
-    if kernels and trust:
-        raise UserError("--kernel and --trust exclude each other: own kernels, or all as it was imported")
-    if not found.imported:
-        if kernels or trust:
-            raise UserError(f"experiment {found.id} is your own: leave out {'--kernel' if kernels else '--trust'}")
-        return found
-    if trust:
-        return store.vouch(found.id)
-    if not kernels:
-        imported.refuse(found)
-    specs = _kernels.named(kernels)
-    if bare := [spec.text for spec in specs if not spec.label]:
-        raise UserError(f"--kernel {bare[0]}: say which kernel of the experiment it is, as in LABEL={bare[0]}")
-    own = _kernels.fetched(specs, progress)
-    return store.vouch(found.id, lambda stored: imported.with_own(stored, own))
+        return _reports.conclude(session.store, found, args)

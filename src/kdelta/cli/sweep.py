@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from kdelta.cli import _output, _program, _session, _versions, common
-from kdelta.errors import HostError, UserError
+from kdelta.cli import _earlier, _output, _program, _session, _versions, common
 
 if TYPE_CHECKING:
     from kdelta.model import Experiment
-    from kdelta.store.store import Store
 
 EPILOG = """\b
 Examples:
@@ -78,7 +76,11 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     _program.refuse_bare(kernels)
     budget_s = common.seconds(args.time_budget, "--time-budget")
     with _session.opened(args.quiet) as session:
-        template = _older(session.store, args) if args.add else _template(args)
+        template = (
+            _earlier.sweep(session.store, args.add, timed=args.timed, named=bool(args.cases))
+            if args.add
+            else _template(args)
+        )
         names = [*kernels, *_versions.tags(args.refs, args.tree)]
         with session.progress() as progress:
             line = _versions.line_up(template, names, progress)
@@ -87,16 +89,8 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
             experiment = session.begin(whole, template.seed if args.add and args.seed is None else args.seed)
             session.run(experiment, progress, budget_s)
         session.conclude(experiment, args)
-    _raise_if_missing(experiment)
+    _versions.refuse_missing(experiment)
     return 0
-
-
-def _raise_if_missing(experiment: Experiment) -> None:
-    """Exit code 2 where this machine could not get a kernel; one that does not build is an answer like any other."""
-    missing = [gap for gap in experiment.annotations.gaps if gap.by_host]
-    if missing:
-        names = ", ".join(one.label for one in missing)
-        raise HostError(f"left out: {names}: {missing[0].why}; the same command tries again, the others are measured")
 
 
 def _template(args: Args) -> Experiment:
@@ -107,25 +101,3 @@ def _template(args: Args) -> Experiment:
     effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
     asked = args.asked(cases, effort, mitigations=args.mitigations)
     return templates.sweep(asked, "timed" if args.timed else "exact", args.blocks if args.timed else args.seeds)
-
-
-def _older(store: Store, args: Args) -> Experiment:
-    """The plan of an earlier sweep; its boots are found again by what they are.
-
-    Raises:
-        UserError: no sweep, or a timed one: its blocks hold every version, so none can come later.
-    """
-    from kdelta.experiment import imported
-
-    found = store.experiment(args.add or "")
-    imported.refuse(found)  # before its kernels are read, and what failed to build is built again
-    if not found.in_steps:
-        raise UserError(f"--add {args.add}: experiment {found.id} is a {found.kind}, not a sweep")
-    if found.mode != "exact" or args.timed:
-        raise UserError(
-            f"--add {args.add}: the blocks of a timed sweep hold every version, so none can be added later: "
-            "start a new sweep with all of them"
-        )
-    if args.cases:
-        raise UserError("--add keeps the cases of the earlier sweep: leave out --case")
-    return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _kernels, _output, _session, _traces, common
+from kdelta.cli import _kernels, _output, _session, _traces, _tracing, common
 
 if TYPE_CHECKING:
     pass
@@ -60,7 +60,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     from kdelta.experiment import templates
 
     args = Args(**options)
-    wanted = _traces.split(args.what)
+    wanted = _tracing.split(args.what)
     cases = args.chosen()
     specs = _kernels.bootable(
         kernels, "the running kernel cannot be traced in a guest without its image: name another kernel"
@@ -68,6 +68,6 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
             fetched, asked = _kernels.fetched(specs, progress), args.asked(cases)
-            made = [_traces.run(session, templates.trace(asked, fetched, sets, args.ops), progress) for sets in wanted]
+            made = [_tracing.run(session, templates.trace(asked, fetched, sets, args.ops), progress) for sets in wanted]
         found = _traces.show(session.store, made, args.as_json, args.output)
     return _traces.conclude(found)

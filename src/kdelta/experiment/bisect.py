@@ -15,7 +15,6 @@ from kdelta.experiment import commits, search, templates
 from kdelta.experiment.laboratory import Laboratory
 from kdelta.experiment.search import Found, Same
 from kdelta.kernel.history import Commit
-from kdelta.model import Annotations, plans
 from kdelta.results import answer
 
 
@@ -49,12 +48,10 @@ def _confirm(lab: Laboratory, found: Found, now: Callable[[], datetime], blocks:
         lab.note(confirmation=name)
     if not any(row.id == name for row in lab.store.experiments("compare")):
         commit_of = lab.commit_of(experiment)
-        sides = tuple(experiment.kernels[commit_of.index(commit)] for commit in (found.good, found.last))
-        plan = plans.Compare(confirms=lab.id)
-        plain = replace(experiment, kernels=sides, command="", plan=plan, annotations=Annotations())
-        if experiment.mode == "timed":
-            plain = replace(plain, blocks=blocks, looks=looks)
-        made = templates.created(plain, experiment.seed, now)
+        parent, culprit = (experiment.kernels[commit_of.index(commit)] for commit in (found.good, found.last))
+        made = templates.created(
+            templates.confirming(experiment, (parent, culprit), blocks, looks), experiment.seed, now
+        )
         lab.store.create(replace(made, id=name))
     lab.run(lab.store.experiment(name))
     return name

@@ -112,7 +112,7 @@ class Laboratory:
 
     def run(self, experiment: Experiment) -> None:
         """Run what is left of ``experiment``: this one, or a confirmation."""
-        runner.execute(prepare.prepare(experiment, self.store, self.progress), self.store, self.progress)
+        prepare.run(experiment, self.store, self.progress)
 
     def measure(self, commit: int) -> None:
         """See ``search.Lab``: all seeds of exact counts, one boot of times."""

@@ -11,7 +11,9 @@ from msgspec import Meta, Struct
 
 from kdelta import paths
 from kdelta.errors import UserError
-from kdelta.model import Arch, Mode
+from kdelta.model import Arch, Case, Mode
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import catalogue
 from kdelta.units import Better
 
 Factor = Annotated[float, Meta(ge=1.0, le=2.0)]
@@ -198,3 +200,19 @@ def _contended(claim: Claim, setting: Setting) -> str:
     if setting.accel != "kvm":
         return f"needs {claim.cores} cores under KVM: emulated processors do not contend as real ones do"
     return f"needs {claim.cores} cores at once: add --timed" if setting.mode == "exact" else ""
+
+
+def cases_of(claim: Claim) -> list[Case]:
+    """The cases that ``claim`` is measured by.
+
+    Raises:
+        UserError: one of them is not a case, or a grid of several.
+    """
+    return [_case(text, claim) for text in (claim.from_case, claim.case) if text]
+
+
+def _case(text: str, claim: Claim) -> Case:
+    cases = parse_case(text, catalogue())
+    if len(cases) != 1:
+        raise UserError(f"claim {claim.text!r}: case {text!r} is a grid; a claim is about one case")
+    return msgspec.structs.replace(cases[0], pressure=claim.pressure)
