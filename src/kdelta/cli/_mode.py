@@ -7,8 +7,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kdelta.errors import UserError
+
 if TYPE_CHECKING:
     from kdelta.model import Kernel, Mode
+
+
+def refuse_both(*, timed: bool, exact: bool, pressure: str | None) -> None:
+    """Raises:
+    UserError: times and counts at once.
+    """
+    if exact and pressure:
+        raise UserError("--pressure needs timed mode: use --timed, not --exact")
+    if timed and exact:
+        raise UserError("--timed and --exact cannot be combined")
 
 
 def wanted(*, timed: bool, exact: bool, kvm: str) -> Mode | None:

@@ -68,11 +68,10 @@ def fetched(specs: Sequence[KernelSpec], each: bool, progress: Progress) -> tupl
             _kernels.fetched(specs, progress),
             "the running kernel cannot be booted in a guest without its image: use kdelta run",
         )
-    from kdelta.kernel.resolve import unique
-    from kdelta.kernel.source import resolve_each
+    from kdelta.kernel import series
 
     _kernels.look(specs)
-    return unique(resolve_each(specs[-1], progress))
+    return series.along(specs[-1], progress)
 
 
 def suites(selftests: str | None) -> tuple[str, ...]:

@@ -75,11 +75,9 @@ def run(good: str | None, bad: str | None, args: Args) -> int:
 
 
 def _search(store: Store, experiment: Experiment, progress: Progress) -> Answer:
-    from kdelta.experiment import bisect, imported
-    from kdelta.experiment.laboratory import Laboratory
+    from kdelta.experiment import bisect
 
-    imported.refuse(experiment)  # before its tree is asked for commits
-    lab = Laboratory(store, experiment.id, progress)
+    lab = bisect.laboratory(store, experiment, progress)
     again = f"kdelta bisect --resume {experiment.id}"
     try:
         return bisect.bisect(lab, _session.now)

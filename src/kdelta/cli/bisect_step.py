@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _kernels, _levels, _one_case, _session, common
-from kdelta.errors import KdeltaError
+from kdelta.cli import _git_bisect, _kernels, _one_case, _session, common
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kdelta.model import Case, Experiment, Kernel, Mode
-
-GOOD, BAD, SKIP = 0, 1, 125
-STOP = 128  # git bisect run takes 1 to 127 for "bad", and stops at 128
 
 EPILOG = """\b
 Examples:
@@ -44,26 +40,7 @@ class Args(common.MeasureArgs):
     quiet: bool
 
 
-class _Step(click.Command):
-    """Turns every refusal and failure into 128: git must not take a typo for a bad commit."""
-
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        try:
-            return super().make_context(*args, **kwargs)
-        except click.UsageError as error:
-            click.echo(f"kdelta: {error.format_message()} (see kdelta bisect-step --help)", err=True)
-            raise click.exceptions.Exit(STOP) from None
-
-    def invoke(self, ctx: click.Context) -> int:
-        try:
-            code: int = super().invoke(ctx)
-        except KdeltaError as error:
-            click.echo(f"kdelta: {error}", err=True)
-            raise click.exceptions.Exit(STOP) from None
-        return code
-
-
-@click.command(cls=_Step, epilog=EPILOG)
+@click.command(cls=_git_bisect.Step, epilog=EPILOG)
 @click.argument("kernel", default="src:.")
 @click.option("--like", metavar="EXPERIMENT", help="A comparison of the good kernel with the bad one: the two levels.")
 @click.option("--good", type=float, metavar="FIGURE", help="The good kernel's figure, in the metric's unit.")
@@ -92,13 +69,13 @@ def run(kernel: str, args: Args) -> int:
     metric = _one_case.metric_of(args, mode, case, args.metric)
     with _session.opened(args.quiet) as session, session.progress() as progress:
         if args.like is None:
-            levels = _levels.given(args.good, args.bad)
+            levels = _git_bisect.given(args.good, args.bad)
         else:
-            levels = _levels.like(session.store, args.like, mode, case.name, metric.name)
+            levels = _git_bisect.like(session.store, args.like, mode, case.name, metric.name)
         made = commits.build(spec, progress)
         if isinstance(made, str):
             click.echo(f"skip: {made}")
-            return SKIP
+            return _git_bisect.SKIP
         experiment = session.begin(_template(args, made, case), args.seed)
         session.run(experiment, progress)
         numbers = [n for n in session.store.numbers(experiment.id) if n.metric in ("", metric.name)]
@@ -106,7 +83,7 @@ def run(kernel: str, args: Args) -> int:
     if len(values) < min(2, experiment.blocks):
         why = next((f"{n.state}: {n.why}" for n in numbers if n.state != "ok"), "the boots gave no value")
         click.echo(f"skip: {why}")
-        return SKIP
+        return _git_bisect.SKIP
     return _say(values, levels, mode, f"{metric.unit} (good {levels[0]:g}, bad {levels[1]:g}; {experiment.id})")
 
 
@@ -118,8 +95,8 @@ def _template(args: Args, kernel: Kernel, case: Case) -> Experiment:
 
 
 def _say(values: Sequence[float], levels: tuple[float, float], mode: Mode, rest: str) -> int:
-    bad = _levels.side(values, levels, mode)
+    bad = _git_bisect.side(values, levels, mode)
     word = "between good and bad, skip" if bad is None else "bad" if bad else "good"
     figures = f"{min(values):g}" if min(values) == max(values) else f"{min(values):g} to {max(values):g}"
     click.echo(f"{word}: {figures} {rest}")
-    return SKIP if bad is None else BAD if bad else GOOD
+    return _git_bisect.SKIP if bad is None else _git_bisect.BAD if bad else _git_bisect.GOOD

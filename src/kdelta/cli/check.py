@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _answers, _claims, _output, _session, _setting, common
+from kdelta.cli import _answers, _claims, _mode, _output, _session, _setting, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -79,8 +79,7 @@ def command(recipe: str | None, listing: bool, **options: Any) -> int:
 
 def run(recipe: Recipe, args: Args) -> int:
     """The command on typed arguments."""
-    if args.timed and args.exact:
-        raise UserError("--timed and --exact cannot be combined")
+    _mode.refuse_both(timed=args.timed, exact=args.exact, pressure=None)
     common.seconds(args.limit, "--limit")  # refused before any kernel is fetched
     specs = _setting.sides(recipe, args)
     obstacles = _setting.hopeless(recipe, args, specs)

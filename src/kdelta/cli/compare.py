@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from kdelta.cli import _mode, _output, _patching, _program, _session, _spec_file, _traces, _tracing, common
-from kdelta.errors import RegressionFound, UserError
+from kdelta.cli import _gate, _mode, _output, _patching, _program, _session, _spec_file, _traces, _tracing, common
 
 if TYPE_CHECKING:
     from kdelta.experiment.templates import Asked, Stopping
@@ -109,9 +108,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
 
 def run(kernels: tuple[str, ...], args: Args) -> int:
     """The command on typed arguments."""
-    from kdelta.results import gates
-
-    gate = gates.parse(args.fail_on) if args.fail_on else None
+    gate = _gate.parsed(args.fail_on)
     if args.why:
         _tracing.split(args.why)  # refused before anything is measured
     _program.refuse_bare(kernels)
@@ -129,8 +126,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
         if traced is not None:
             _traces.show_below(session.store, traced, args)
     _output.refuse_lost(result)
-    if gate is not None and (hits := gates.hits(result, gate)):
-        raise RegressionFound(f"--fail-on {args.fail_on}: " + "; ".join(hits))
+    _gate.refuse(result, gate, args.fail_on)
     return 0
 
 
@@ -138,10 +134,7 @@ def _asked(args: Args) -> tuple[Asked, Stopping]:
     """Everything of the experiment but its kernels and its mode; refuses what cannot be."""
     from kdelta.experiment import templates
 
-    if args.exact and args.pressure:
-        raise UserError("--pressure needs timed mode: use --timed, not --exact")
-    if args.timed and args.exact:
-        raise UserError("--timed and --exact cannot be combined")
+    _mode.refuse_both(timed=args.timed, exact=args.exact, pressure=args.pressure)
     args.format  # noqa: B018 - an unknown format is refused here
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
     cases = args.cases_or(lambda: args.chosen(args.pressure), args.named)

@@ -11,11 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
-from kdelta.experiment import commits, search, templates
+from kdelta.experiment import commits, imported, search, templates
 from kdelta.experiment.laboratory import Laboratory
 from kdelta.experiment.search import Found, Same
 from kdelta.kernel.history import Commit
+from kdelta.model import Experiment, Progress
 from kdelta.results import answer
+from kdelta.store.store import Store
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -55,6 +57,16 @@ def _confirm(lab: Laboratory, found: Found, now: Callable[[], datetime], blocks:
         lab.store.create(replace(made, id=name))
     lab.run(lab.store.experiment(name))
     return name
+
+
+def laboratory(store: Store, experiment: Experiment, progress: Progress) -> Laboratory:
+    """Where the stored bisection ``experiment`` goes on.
+
+    Raises:
+        UserError: it is not a bisection, or it was imported.
+    """
+    imported.refuse(experiment)  # before its tree is asked for commits
+    return Laboratory(store, experiment.id, progress)
 
 
 def bisect(

@@ -20,6 +20,8 @@ from kdelta.model import Effort, Experiment, Kernel, Metric, PlannedBoot, RunRes
 from kdelta.results.definitions import define
 from kdelta.spec.workloads import Workload
 
+SymbolsOf = Callable[[Kernel], Symbols | None]  # the functions of a kernel, by address
+
 
 class Measuring(Struct, frozen=True, kw_only=True):
     """The boots of a measuring experiment: efforts and operations by case index; ``plugin`` counts instructions."""
@@ -31,7 +33,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
     data: Mapping[str, Path]  # of all workloads: one settled guest serves every case
     programs: Mapping[str, Path]
     tree: Path | None
-    symbols: Callable[[Kernel], Symbols | None]
+    symbols: SymbolsOf
     plugin: Path | None = None
 
     def work(self, plan: PlannedBoot) -> Work:
@@ -70,7 +72,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
 def measuring(
     experiment: Experiment,
     workloads: Mapping[str, Workload],
-    symbols: Callable[[Kernel], Symbols | None],
+    symbols: SymbolsOf,
     plugin: Path | None,
 ) -> Measuring:
     """The boots of ``experiment``, whose workloads are all known."""

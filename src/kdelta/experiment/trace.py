@@ -18,8 +18,7 @@ from kdelta.experiment.boot_once import Work
 from kdelta.guest import protocol
 from kdelta.guest.jobs import case_jobs
 from kdelta.machine.boot import RawBoot
-from kdelta.model import Experiment, PlannedBoot, RunResult
-from kdelta.model.collectors import Collector
+from kdelta.model import Collector, Experiment, PlannedBoot, RunResult
 from kdelta.results import traces
 from kdelta.spec import collectors
 from kdelta.spec.workloads import Workload

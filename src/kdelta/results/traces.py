@@ -9,8 +9,7 @@ from kdelta.attribution import holds, traces
 from kdelta.attribution.traces import SetResult
 from kdelta.errors import UserError
 from kdelta.guest import protocol
-from kdelta.model import Experiment, plans
-from kdelta.model.collectors import Collector
+from kdelta.model import Collector, Experiment, plans
 from kdelta.spec import collectors
 from kdelta.store.store import Store
 

@@ -127,4 +127,4 @@ def test_the_plan_decides_how_boots_work(known: dict[str, Workload], monkeypatch
         (templates.trace(cases, KERNELS, ("locks",), None), trace.Tracing),
         (templates.trace(cases, KERNELS[:0], (), None), hold.Holding),
     ):
-        assert isinstance(kinds.kind_of(template, known), kind)
+        assert isinstance(kinds.kind_of(template, known, lambda _: None), kind)

@@ -1,17 +1,41 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The good and the bad level that a figure of git bisect-step is held against."""
+"""What git bisect run hears: exit codes, and the levels that a commit's figures are held against."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kdelta.errors import UserError
+import click
+
+from kdelta.errors import KdeltaError, UserError
 
 if TYPE_CHECKING:
     from kdelta.model import Mode
     from kdelta.store.store import Store
+
+GOOD, BAD, SKIP = 0, 1, 125
+STOP = 128  # git bisect run takes 1 to 127 for "bad", and stops at 128
+
+
+class Step(click.Command):
+    """Turns every refusal and failure into 128: git must not take a typo for a bad commit."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **kwargs)
+        except click.UsageError as error:
+            click.echo(f"kdelta: {error.format_message()} (see kdelta bisect-step --help)", err=True)
+            raise click.exceptions.Exit(STOP) from None
+
+    def invoke(self, ctx: click.Context) -> int:
+        try:
+            code: int = super().invoke(ctx)
+        except KdeltaError as error:
+            click.echo(f"kdelta: {error}", err=True)
+            raise click.exceptions.Exit(STOP) from None
+        return code
 
 
 def given(good: float | None, bad: float | None) -> tuple[float, float]:
