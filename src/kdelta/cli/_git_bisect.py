@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdelta.cli._say import say
 from kdelta.errors import KdeltaError, UserError
 
 if TYPE_CHECKING:
@@ -26,14 +27,14 @@ class Step(click.Command):
         try:
             return super().make_context(*args, **kwargs)
         except click.UsageError as error:
-            click.echo(f"kdelta: {error.format_message()} (see kdelta bisect-step --help)", err=True)
+            say(f"kdelta: {error.format_message()} (see kdelta bisect-step --help)", err=True)
             raise click.exceptions.Exit(STOP) from None
 
     def invoke(self, ctx: click.Context) -> int:
         try:
             code: int = super().invoke(ctx)
         except KdeltaError as error:
-            click.echo(f"kdelta: {error}", err=True)
+            say(f"kdelta: {error}", err=True)
             raise click.exceptions.Exit(STOP) from None
         return code
 

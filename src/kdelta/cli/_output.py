@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kdelta.cli._say import put
 from kdelta.cli.common import F, decorate
 from kdelta.errors import GuestError, HostError, UserError
 from kdelta.stats import register
@@ -114,13 +114,8 @@ def write(text: str | bytes, output: Path | None) -> None:
             output.write_bytes(text if isinstance(text, bytes) else text.encode())
         except OSError as error:
             raise HostError(f"cannot write {output}: {error.strerror}") from None
-    elif isinstance(text, bytes) and not sys.stdout.isatty():
-        sys.stdout.buffer.write(text)
-    elif isinstance(text, bytes):  # a guest's own words must not steer the terminal
-        shown = text.decode("utf-8", "replace").replace("\r\n", "\n")
-        click.echo("".join(c if c in "\n\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown))
     else:
-        click.echo(text, nl=not text.endswith("\n"))
+        put(text)
 
 
 def refuse_all_lost(rows: Sequence[tuple[str, str, str]], done: str) -> None:

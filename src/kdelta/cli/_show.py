@@ -6,9 +6,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-import click
-
 from kdelta.cli._output import OutputArgs, write
+from kdelta.cli._say import say
 
 if TYPE_CHECKING:
     from kdelta.model import ExperimentResult
@@ -42,7 +41,7 @@ def _offer(result: ExperimentResult) -> None:
     experiment = result.experiment
     if follow_up.can_follow(experiment) and open_cells and not experiment.annotations.followed_by:
         what = "seeds" if experiment.mode == "exact" else "boots"
-        click.echo(
+        say(
             f"{len(open_cells)} undecided; to decide with fresh {what}: kdelta resume {experiment.id} --decide",
             err=True,
         )

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from kdelta.cli import _output
+from kdelta.cli._say import say
 
 if TYPE_CHECKING:
     from kdelta.attribution.traces import SetResult
@@ -30,10 +29,10 @@ def show(store: Store, names: Sequence[str], as_json: bool, output: Path | None)
 def show_below(store: Store, names: Sequence[str], args: _output.OutputArgs) -> None:
     """Print traces after the report that they belong to; where that is no text for people, only where they are."""
     if args.output is None and args.format == "terminal":
-        click.echo()
+        say()
         show(store, names, False, None)
     else:
-        click.echo("traced: " + "; ".join(f"kdelta report {name}" for name in names), err=True)
+        say("traced: " + "; ".join(f"kdelta report {name}" for name in names), err=True)
 
 
 def conclude(found: Sequence[SetResult]) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdelta.cli import _kernels, _session, common
+from kdelta.cli._say import say
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any)
             experiment = session.begin(template, args.seed)
             session.run(experiment, progress)
         found = scaling.points(experiment, session.store)
-    click.echo(_json(experiment, found) if args.as_json else "\n".join(_lines(experiment, found)))
+    say(_json(experiment, found) if args.as_json else "\n".join(_lines(experiment, found)))
     return 0
 
 

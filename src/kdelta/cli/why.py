@@ -56,7 +56,7 @@ def command(
     output: Path | None,
 ) -> int:
     """Say which functions account for the difference in CASE of EXPERIMENT."""
-    from kdelta.report import functions
+    from kdelta.report import functions, system_calls
     from kdelta.results import answer, explain
     from kdelta.store.store import Store
 
@@ -64,14 +64,14 @@ def command(
         found = store.experiment(experiment)
         if found.mode != "exact":
             raise UserError(f"experiment {found.id} measured time: functions come from exact mode")
-        rows = answer.result(store, found.id)[0].results
-        row = _row(found, rows, case, patched, mitigations)
+        result, detail = answer.result(store, found.id)
+        row = _row(found, result.results, case, patched, mitigations)
         before, after = explain.profiles_of(found, store, row)
     if export_format or as_json:
         both = {f"{row.case} {row.baseline_label}": before, f"{row.case} {row.patched_label}": after}
         text = _export(export_format or "json", both, side)
     else:
-        text = functions.render(row, before, after, everything)
+        text = functions.render(row, before, after, everything) + system_calls.below(row, detail, everything)
     _output.write(text, output)
     return 0
 

@@ -48,7 +48,8 @@ def holding(measured: Measuring) -> Holding:
 def _hold_run(sites: holds.Sites, raw: RawBoot, case: int) -> RunResult | None:
     ended = done(raw.records).get(case)
     if ended is None:
-        return None
+        state, why = raw.end_of(case)
+        return RunResult(case=case, state=state, why=why) if state != "ok" else None
     if ended.state != "ok":
         return RunResult(case=case, state=ended.state, why=ended.why)
     files = enumerate(raw.holds)

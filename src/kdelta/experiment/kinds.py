@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from kdelta import paths
 from kdelta.experiment import hold, trace
-from kdelta.experiment.measure import Measuring, SymbolsOf, measuring
+from kdelta.experiment.measure import EntriesOf, Measuring, SymbolsOf, measuring
 from kdelta.machine import plugin
 from kdelta.model import Experiment, plans
 from kdelta.spec.workloads import Workload
@@ -15,14 +15,14 @@ from kdelta.spec.workloads import Workload
 Kind = Measuring | trace.Tracing | hold.Holding
 
 
-def kind_of(experiment: Experiment, workloads: Mapping[str, Workload], symbols: SymbolsOf) -> Kind:
+def kind_of(experiment: Experiment, workloads: Mapping[str, Workload], symbols: SymbolsOf, entries: EntriesOf) -> Kind:
     """Its pair of functions: what a boot does, and how its runs are read. Counts need the plugin, compiled now if new.
 
     Raises:
         HostError: no compiler.
     """
     counter = plugin.build(paths.cache_dir()) if experiment.mode == "exact" else None
-    measured = measuring(experiment, workloads, symbols, counter)
+    measured = measuring(experiment, workloads, symbols, entries, counter)
     if not isinstance(experiment.plan, plans.Trace):
         return measured
     if experiment.plan.sets:

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta.attribution import exact
+from kdelta.attribution.entries import Entries
 from kdelta.attribution.profiles import Symbols
 from kdelta.experiment import programs
 from kdelta.experiment.boot_once import Work
@@ -21,6 +22,7 @@ from kdelta.results.definitions import define
 from kdelta.spec.workloads import Workload
 
 SymbolsOf = Callable[[Kernel], Symbols | None]  # the functions of a kernel, by address
+EntriesOf = Callable[[Kernel], Entries | None]  # where it is entered
 
 
 class Measuring(Struct, frozen=True, kw_only=True):
@@ -34,6 +36,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
     programs: Mapping[str, Path]
     tree: Path | None
     symbols: SymbolsOf
+    entries: EntriesOf
     plugin: Path | None = None
 
     def work(self, plan: PlannedBoot) -> Work:
@@ -47,32 +50,37 @@ class Measuring(Struct, frozen=True, kw_only=True):
             exact_ops=self.exact_ops,
             seed=plan.block + 1 + (1000 * e.seed if e.mode == "exact" else 0),
         )
-        boot_limit_s, runs_s = e.machine.boot_limit_s, sum(self.efforts[i].limit_ms for i in indexes) / 1000
+        boot_limit_s, limits_s = e.machine.boot_limit_s, {i: self.efforts[i].limit_ms / 1000 for i in indexes}
+        kernel = e.kernels[plan.kernel]
+        entries = self.entries(kernel) if self.plugin is not None else None
         return Work(
-            kernel=e.kernels[plan.kernel],
+            kernel=kernel,
             jobs=jobs,
-            limit_s=boot_limit_s + min(runs_s, 20 * boot_limit_s),
+            limit_s=boot_limit_s + min(sum(limits_s.values()), 20 * boot_limit_s),
+            job_limits_s={i: boot_limit_s + limit_s for i, limit_s in limits_s.items()},
             mitigations=plan.mitigations,
             data=self.data,
             programs=self.programs,
             tree=self.tree,
             plugin=self.plugin,
+            entries=None if entries is None else entries.text.encode("ascii"),
         )
 
     def runs(self, plan: PlannedBoot, raw: RawBoot) -> tuple[RunResult, ...]:
         """What the guest said, and in exact mode what the plugin counted, by case."""
         cases = plan.cases or tuple(range(len(self.experiment.cases)))
-        state = (raw.state, raw.why)
         if self.experiment.mode == "timed":
-            return guest_metrics.timed_runs(raw.records, cases, self.metrics, state)
-        symbols = self.symbols(self.experiment.kernels[plan.kernel])
-        return exact.runs(raw.records, raw.counts, cases, self.metrics, symbols, state)
+            return guest_metrics.timed_runs(raw.records, cases, self.metrics, (raw.state, raw.why))
+        kernel = self.experiment.kernels[plan.kernel]
+        symbols, entries = self.symbols(kernel), self.entries(kernel)
+        return exact.runs(raw.records, raw.counts, cases, self.metrics, symbols, raw.end_of, entries)
 
 
 def measuring(
     experiment: Experiment,
     workloads: Mapping[str, Workload],
     symbols: SymbolsOf,
+    entries: EntriesOf,
     plugin: Path | None,
 ) -> Measuring:
     """The boots of ``experiment``, whose workloads are all known."""
@@ -90,5 +98,6 @@ def measuring(
         tree=packed.tree if packed else None,
         programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},
         symbols=symbols,
+        entries=entries,
         plugin=plugin,
     )
