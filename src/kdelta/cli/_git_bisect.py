@@ -83,3 +83,18 @@ def side(values: Sequence[float], levels: tuple[float, float], mode: Mode) -> bo
     from kdelta.experiment import search
 
     return search.side_of_all(values, *levels, noisy=mode == "timed")
+
+
+def told(values: Sequence[float], levels: tuple[float, float], mode: Mode, rest: str) -> int:
+    """Say where ``values`` lie; git's exit code. ``rest`` follows the figures."""
+    bad = side(values, levels, mode)
+    word = "between good and bad, skip" if bad is None else "bad" if bad else "good"
+    figures = f"{min(values):g}" if min(values) == max(values) else f"{min(values):g} to {max(values):g}"
+    say(f"{word}: {figures} {rest}")
+    return SKIP if bad is None else BAD if bad else GOOD
+
+
+def skip(why: str) -> int:
+    """Say why the commit cannot be told; git's exit code."""
+    say(f"skip: {why}")
+    return SKIP

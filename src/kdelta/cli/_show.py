@@ -6,8 +6,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from kdelta.cli import _offer
 from kdelta.cli._output import OutputArgs, write
-from kdelta.cli._say import say
 
 if TYPE_CHECKING:
     from kdelta.model import ExperimentResult
@@ -29,19 +29,5 @@ def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult
         text = chosen.render(view)
     write(text, args.output)
     if not args.quiet:
-        _offer(result)
+        _offer.to_decide(result)
     return result
-
-
-def _offer(result: ExperimentResult) -> None:
-    """After the report, on standard error: how to decide what it left open."""
-    from kdelta.experiment import follow_up
-
-    open_cells = follow_up.undecided(result.results)
-    experiment = result.experiment
-    if follow_up.can_follow(experiment) and open_cells and not experiment.annotations.followed_by:
-        what = "seeds" if experiment.mode == "exact" else "boots"
-        say(
-            f"{len(open_cells)} undecided; to decide with fresh {what}: kdelta resume {experiment.id} --decide",
-            err=True,
-        )

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdelta.cli import _git_bisect, _kernels, _one_case, _session, common
-from kdelta.cli._say import say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from kdelta.model import Case, Experiment, Kernel, Mode
 
 EPILOG = """\b
@@ -75,17 +72,17 @@ def run(kernel: str, args: Args) -> int:
             levels = _git_bisect.like(session.store, args.like, mode, case.name, metric.name)
         made = commits.build(spec, progress)
         if isinstance(made, str):
-            say(f"skip: {made}")
-            return _git_bisect.SKIP
+            return _git_bisect.skip(made)
         experiment = session.begin(_template(args, made, case), args.seed)
         session.run(experiment, progress)
         numbers = [n for n in session.store.numbers(experiment.id) if n.metric in ("", metric.name)]
     values = [n.value for n in numbers if n.value is not None and n.state == "ok" and n.boot_state == "ok"]
     if len(values) < min(2, experiment.blocks):
         why = next((f"{n.state}: {n.why}" for n in numbers if n.state != "ok"), "the boots gave no value")
-        say(f"skip: {why}")
-        return _git_bisect.SKIP
-    return _say(values, levels, mode, f"{metric.unit} (good {levels[0]:g}, bad {levels[1]:g}; {experiment.id})")
+        return _git_bisect.skip(why)
+    return _git_bisect.told(
+        values, levels, mode, f"{metric.unit} (good {levels[0]:g}, bad {levels[1]:g}; {experiment.id})"
+    )
 
 
 def _template(args: Args, kernel: Kernel, case: Case) -> Experiment:
@@ -93,11 +90,3 @@ def _template(args: Args, kernel: Kernel, case: Case) -> Experiment:
 
     mode: Mode = "timed" if args.timed else "exact"
     return templates.run(args.asked([case]), (kernel,), mode, args.boots if args.timed else 5, reuse=True)
-
-
-def _say(values: Sequence[float], levels: tuple[float, float], mode: Mode, rest: str) -> int:
-    bad = _git_bisect.side(values, levels, mode)
-    word = "between good and bad, skip" if bad is None else "bad" if bad else "good"
-    figures = f"{min(values):g}" if min(values) == max(values) else f"{min(values):g} to {max(values):g}"
-    say(f"{word}: {figures} {rest}")
-    return _git_bisect.SKIP if bad is None else _git_bisect.BAD if bad else _git_bisect.GOOD

@@ -56,7 +56,7 @@ def command(
     output: Path | None,
 ) -> int:
     """Say which functions account for the difference in CASE of EXPERIMENT."""
-    from kdelta.report import functions, system_calls
+    from kdelta.report import functions
     from kdelta.results import answer, explain
     from kdelta.store.store import Store
 
@@ -71,7 +71,7 @@ def command(
         both = {f"{row.case} {row.baseline_label}": before, f"{row.case} {row.patched_label}": after}
         text = _export(export_format or "json", both, side)
     else:
-        text = functions.render(row, before, after, everything) + system_calls.below(row, detail, everything)
+        text = functions.render(row, before, after, detail, everything)
     _output.write(text, output)
     return 0
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from kdelta import paths
 from kdelta.experiment import hold, trace
-from kdelta.experiment.measure import EntriesOf, Measuring, SymbolsOf, measuring
+from kdelta.experiment.functions import EntriesOf, SymbolsOf
+from kdelta.experiment.measure import Measuring, measuring
 from kdelta.machine import plugin
 from kdelta.model import Experiment, plans
 from kdelta.spec.workloads import Workload

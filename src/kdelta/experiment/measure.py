@@ -3,26 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from kdelta.attribution import exact
-from kdelta.attribution.entries import Entries
-from kdelta.attribution.profiles import Symbols
 from kdelta.experiment import programs
 from kdelta.experiment.boot_once import Work
+from kdelta.experiment.functions import EntriesOf, SymbolsOf
 from kdelta.guest import metrics as guest_metrics
 from kdelta.guest import packing, pressure
 from kdelta.guest.jobs import case_jobs
 from kdelta.machine.boot import RawBoot
-from kdelta.model import Effort, Experiment, Kernel, Metric, PlannedBoot, RunResult
+from kdelta.model import Effort, Experiment, Metric, PlannedBoot, RunResult
 from kdelta.results.definitions import define
 from kdelta.spec.workloads import Workload
-
-SymbolsOf = Callable[[Kernel], Symbols | None]  # the functions of a kernel, by address
-EntriesOf = Callable[[Kernel], Entries | None]  # where it is entered
 
 
 class Measuring(Struct, frozen=True, kw_only=True):

@@ -5,11 +5,16 @@ from __future__ import annotations
 
 from kdelta.attribution.because import cumulative_shares, differences
 from kdelta.model import EXACT_COUNTERS, CellResult, Profile
+from kdelta.report import system_calls
 from kdelta.report.sentences import because
+from kdelta.results.types import Detail
 
 
-def render(row: CellResult, before: Profile, after: Profile, everything: bool) -> str:
-    """The functions of a row before and after, the largest change first; ``everything``: all, with their counters."""
+def render(row: CellResult, before: Profile, after: Profile, detail: Detail, everything: bool) -> str:
+    """The functions of a row before and after, the largest change first; ``everything``: all, with their counters.
+
+    Below it the same by system call, where that is known.
+    """
     deltas = differences(before, after)
     shares = cumulative_shares(deltas)
     shown = list(zip(deltas, shares, strict=True))
@@ -26,7 +31,7 @@ def render(row: CellResult, before: Profile, after: Profile, everything: bool) -
         for name in sorted(set(before.functions) | set(after.functions)):
             pair = [_vector(profile, name) for profile in (before, after)]
             lines.append(f"{name}: {pair[0]} -> {pair[1]}")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + system_calls.below(row, detail, everything)
 
 
 def _vector(profile: Profile, name: str) -> str:
