@@ -22,9 +22,10 @@ struct insn {
 	uint16_t mark;
 	bool locked;
 	bool no_loads;
-	bool bare;     /* makes no access: none is counted */
-	bool tame;     /* the next instruction of the block starts as often as this one */
-	bool pair;     /* shows each access twice */
+	bool bare; /* makes no access: none is counted */
+	bool tame; /* the next instruction of the block starts as often as this one */
+	bool pair; /* shows each access twice */
+	bool halts;
 	bool switches; /* takes the next task's stack: see counting.c */
 	bool doubtful; /* the last of its block, and maybe not in the code at all: see plugin.c */
 	bool split;    /* slot one holds loads alone */
@@ -44,8 +45,9 @@ struct block {
 	bool touched; /* ran since the counters were cleared: in the list `ran` */
 	bool summed;  /* in the list `in_interval` */
 	struct insn *insns;
-	uint64_t (*count)[SLOTS]; /* QEMU adds here */
-	uint64_t (*sum)[SLOTS];	  /* of the open interval, NULL until first needed */
+	uint64_t (*count)[SLOTS];  /* QEMU adds here */
+	struct access_site *sites; /* coherence.c: one for each instruction, or NULL */
+	uint64_t (*sum)[SLOTS];	   /* of the open interval, NULL until first needed */
 };
 
 static inline struct insn *block_last(const struct block *b)
@@ -62,6 +64,8 @@ static inline void block_touch(struct block *b)
 	if (!b->touched)
 		block_touch_slow(b);
 }
+/* From now on blocks of one instruction are touched by who counts in them: see blocks.c. */
+void blocks_touch_no_singles(void);
 void blocks_clear(void);  /* counters to zero, nothing has run */
 void blocks_absorb(void); /* add the counters to the interval's sums, then clear */
 void blocks_drop_sums(void);

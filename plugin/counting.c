@@ -14,7 +14,7 @@
 #include "blocks.h"
 #include "kdelta.h"
 
-#define FIRST_TASK 1 /* whoever runs before the first switch; no such address */
+#define FIRST_TASK 1 /* plus the CPU: whoever runs there before the first switch; no such address */
 
 enum said {
 	NOTHING, /* kernel threads, children: counts, unless a task left everybody out */
@@ -31,8 +31,14 @@ struct task {
 static struct task *tasks; /* open addressing, at most half full */
 static size_t n_tasks, room;
 static size_t n_with_all;
-static uint64_t current = FIRST_TASK, next;
+static uint64_t current = FIRST_TASK, next, idle;
 static bool open, counting, saw_switch;
+
+/* The same of the CPUs that do not run. */
+static struct {
+	uint64_t current, next, idle;
+	bool switched;
+} elsewhere[CPUS_MAX];
 
 bool counting_switched;
 
@@ -80,7 +86,7 @@ static void decide(void)
 {
 	enum said said = said_by(current);
 
-	counting = open && (said == INSIDE || (said == NOTHING && !n_with_all));
+	counting = open && current != idle && (said == INSIDE || (said == NOTHING && !n_with_all));
 }
 
 void counting_cut(void)
@@ -142,16 +148,46 @@ void counting_next(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata
 	counting_switched = true;
 }
 
-void counting_switch(void)
+/* What ran until now goes where it belongs, if what follows does not go there as well. */
+static void decide_anew(void)
 {
 	bool was = counting;
 
-	counting_switched = false;
-	saw_switch = true;
-	current = next;
 	decide();
 	if (was && !counting)
 		blocks_absorb();
 	else if (!was && counting)
 		blocks_clear();
+}
+
+void counting_switch(void)
+{
+	counting_switched = false;
+	saw_switch = true;
+	current = next;
+	decide_anew();
+}
+
+bool counting_now(void)
+{
+	return counting;
+}
+
+void counting_idle(void)
+{
+	idle = current;
+	decide_anew();
+}
+
+void counting_to_cpu(unsigned int from, unsigned int to)
+{
+	elsewhere[from].current = current;
+	elsewhere[from].next = next;
+	elsewhere[from].idle = idle;
+	elsewhere[from].switched = counting_switched;
+	current = elsewhere[to].current ? elsewhere[to].current : FIRST_TASK + to;
+	next = elsewhere[to].next;
+	idle = elsewhere[to].idle;
+	counting_switched = elsewhere[to].switched;
+	decide_anew();
 }

@@ -185,7 +185,7 @@ static bool x86_switches(const uint8_t *bytes, size_t size)
 
 struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 {
-	static const uint8_t nop[] = {0x0f, 0x1f, 0x84, 0x00};
+	static const uint8_t nop[] = {0x0f, 0x1f, 0x84, 0x00}, mwait[] = {0x0f, 0x01, 0xc9};
 	struct decoded d = {.kind = KIND_PLAIN};
 	struct prefixes p = x86_prefixes(bytes, size);
 	const uint8_t *op = bytes + p.size;
@@ -205,6 +205,7 @@ struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 	d.tame = !p.lock && x86_tame(op, left);
 	d.bare = x86_bare_jump(op, left);
 	d.switches = x86_switches(bytes, size);
+	d.halts = op[0] == 0xf4 || (size == 3 && !memcmp(bytes, mwait, sizeof(mwait)));
 	if (p.rep && x86_string(op[0])) {
 		x86_rep(&d, &p, op[0]);
 	} else if ((op[0] & 0xf0) == 0x70 || (op[0] & 0xfc) == 0xe0) {

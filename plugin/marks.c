@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What marks do: ARCHITECTURE.md, "Contract: marks". */
 #include "blocks.h"
+#include "coherence.h"
 #include "kdelta.h"
 
 /* In the trailer of the output. */
@@ -27,6 +28,7 @@ static void begin(bool for_others)
 	interval.next_id = 0;
 	interval.blind |= !counting_open(for_others);
 	hold_begin();
+	lines_begin();
 }
 
 static void end(void)
@@ -37,6 +39,7 @@ static void end(void)
 	if (!counting_close())
 		return;
 	hold_end(interval.id);
+	lines_end(interval.id);
 	n = interval_records(&records);
 	output_interval(interval.id, records, n);
 	blocks_drop_sums();
@@ -102,6 +105,23 @@ void mark_uncounted(unsigned int vcpu, void *mark)
 	}
 	interval.blind |= op == MARK_BEGIN;
 	follow((uint16_t)(uintptr_t)mark);
+}
+
+void mark_halts(unsigned int vcpu, void *unused)
+{
+	(void)vcpu;
+	(void)unused;
+	counting_idle();
+	block_touch(flow_current());
+}
+
+void mark_halts_uncounted(unsigned int vcpu, void *unused)
+{
+	(void)vcpu;
+	(void)unused;
+	if (counting_switched)
+		counting_switch();
+	counting_idle();
 }
 
 uint32_t marks_flags(void)
