@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -52,10 +51,14 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _start(qemu: str, plugin: Path, folder: Path, cpus: int, *more: str) -> subprocess.CompletedProcess[str]:
-    flags = "-nostdlib -static -no-pie -Wl,-N -Wl,--build-id=none -Wl,-Ttext=0x100000 -Wl,-e,start32".split()
+    linked = ["-Wl,-N", "-Wl,--build-id=none", "-Wl,-Ttext=0x100000", "-Wl,-e,start32"]
     guest = folder / "guest.elf"
     source = str(HERE / "lines_x86_64.S")
-    subprocess.run(["gcc", *flags, f"-DCPUS={cpus}", "-o", str(guest), source], check=True, capture_output=True)
+    subprocess.run(
+        ["gcc", "-nostdlib", "-static", "-no-pie", *linked, f"-DCPUS={cpus}", "-o", str(guest), source],
+        check=True,
+        capture_output=True,
+    )
     machine = [*COMMON.replace("-smp 1", f"-smp {cpus}").split(), *MACHINE[X86], *more]
     said = ["-chardev", f"file,id=said,path={folder / 'said'}", "-device", "isa-debugcon,iobase=0xe9,chardev=said"]
     option = f"{plugin},out={folder / 'counts'},lines={folder / 'lines'}"

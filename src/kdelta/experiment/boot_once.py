@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kdelta.errors import HostError
 from kdelta.guest import image
 from kdelta.guest.jobs import JobList
 from kdelta.kernel import intact
@@ -103,7 +104,9 @@ def identity(site: Site, work: Work) -> str:
     guest = _guest(site, work, _NOWHERE)
     payload = _payload(site, work, work.jobs.text(settle_ms=SETTLE_MS))
     plugin = work.plugin.read_bytes() if work.plugin is not None else b""
-    parts = (snapshot.key(guest, payload).encode(), hashlib.sha256(plugin).hexdigest().encode())
+    parts = [snapshot.key(guest, payload).encode(), hashlib.sha256(plugin).hexdigest().encode()]
+    if site.options.smp > 1:
+        parts.append(f"turns of {site.options.turn_ns} ns".encode())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
@@ -131,11 +134,18 @@ def _counted(site: Site, work: Work) -> RawBoot:
     """Each job in a guest of its own, from the snapshot (made on first use) that is the same for all.
 
     Where the guest cannot pause itself, all jobs run in one that boots cold.
+
+    Raises:
+        HostError: it has several CPUs and cannot pause itself, so that nobody can set their turns.
     """
     saved = _snapshot(site, work) if work.kernel.arch == "x86_64" else None
     if saved is not None:
         jobs = work.jobs.apart()
         return boot.merged({job: _restored(site, replace(work, jobs=one), saved) for job, one in jobs.items()})
+    if site.options.smp > 1:
+        raise HostError(
+            f"{work.kernel.label}: its guest cannot be paused, so several CPUs are not counted; add --timed"
+        )
     with folders.private(site.scratch) as folder:
         cold = _payload(site, work, work.jobs.text(settle_ms=SETTLE_MS))
         return boot.run(_with_plugin(work, _guest(site, work, folder)), cold, work.limit_s)

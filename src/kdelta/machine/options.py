@@ -41,7 +41,7 @@ class GuestSpec(Struct, frozen=True, kw_only=True):
         return self.kernel.arch
 
     def path(self, name: str) -> Path:
-        """A file of this boot: console, stream, initramfs, jobs, counts, holds, ram, qmp.sock, qemu.log."""
+        """A file of this boot: console, stream, initramfs, jobs, counts, holds, lines, ram, *.sock, qemu.log."""
         return self.folder / name
 
 

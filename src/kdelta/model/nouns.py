@@ -91,6 +91,7 @@ class MachineOptions(Struct, frozen=True, kw_only=True):
     rep_features: bool = False  # exact mode: leave ERMS/FSRM on in the guest CPU
     qemu: str = ""  # path of the user's QEMU, "" for the one on PATH
     boot_limit_s: float = 180.0
+    turn_ns: int = 200  # exact mode, several CPUs: how long each runs before the next, in virtual time
 
 
 class Effort(Struct, frozen=True, kw_only=True):
@@ -141,19 +142,42 @@ class Series(Struct, frozen=True, kw_only=True):
         return tuple(v for v, w in zip(self.values, self.warm, strict=True) if not w)
 
 
+class MovedLine(Struct, frozen=True, kw_only=True):
+    """Cache lines of one name that moved between CPUs in a run: transfers of all its operations.
+
+    ``name`` is a variable of the kernel, "per-CPU NAME", or "memory: FUNCTIONS" for what was allocated: those to which
+    it moved most. ``by`` has reads and writes by function. ``unshared``: no byte of these lines that one CPU
+    wrote was used by another (false sharing).
+    """
+
+    name: str
+    reads: int
+    writes: int
+    lines: int = 1
+    cpus: int = 0
+    unshared: bool = False
+    by: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def transfers(self) -> int:
+        return self.reads + self.writes
+
+
 class Profile(Struct, frozen=True, kw_only=True):
     """Exact counts of one run folded by function: ``functions[name]`` is a vector in EXACT_COUNTERS order.
 
     Kernel functions by name, user space as ``[user]``, addresses without a symbol as ``[unknown ADDRESS]``.
     Counts are of ``ops`` operations; the vectors add up to ``total``. ``calls`` says whom the functions that ran can
     call (kernel/calls.py), one line a function: its name, then those of its callees, separated by spaces. It is one
-    text because few of many stored profiles are ever asked; empty where calls are not known.
+    text because few of many stored profiles are ever asked; empty where calls are not known. ``moved``: on several
+    CPUs, the lines that moved, most transfers first.
     """
 
     ops: int
     functions: dict[str, tuple[int, ...]]
     total: tuple[int, ...]
     calls: str = ""
+    moved: tuple[MovedLine, ...] = ()
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
