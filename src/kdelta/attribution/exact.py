@@ -10,8 +10,10 @@ import mmap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
-from kdelta.attribution import profiles
+from kdelta.attribution import lines, profiles
 from kdelta.errors import GuestError
 from kdelta.guest.metrics import repetitions
 from kdelta.guest.protocol import Done, Record, Repetition, Value, interval_of
@@ -20,8 +22,13 @@ from kdelta.model import EXACT_COUNTERS, Metric, RunResult, Series, State
 _KERNEL_HALF = np.uint64(1 << 63)
 
 
-def exact_metrics(part: str = "", parts_per_op: int = 1) -> tuple[Metric, ...]:
+TRANSFERS = "transfers"
+
+
+def exact_metrics(part: str = "", parts_per_op: int = 1, cpus: int = 1) -> tuple[Metric, ...]:
     """The metrics of every exact run: the kernel's cost vector and the user part's instructions.
+
+    On several CPUs also the transfers of cache lines between them (``lines``), as primary as instructions.
 
     Per operation, or per ``part`` where an operation consists of ``parts_per_op`` (a sweep of 205 lookups).
     """
@@ -33,7 +40,7 @@ def exact_metrics(part: str = "", parts_per_op: int = 1) -> tuple[Metric, ...]:
             unit=f"{unit}/{per}",
             better="lower",
             source=f"exact:{name}/{parts_per_op}",
-            primary=name == "instructions",
+            primary=name in ("instructions", TRANSFERS),
             help=help_text,
         )
 
@@ -41,7 +48,9 @@ def exact_metrics(part: str = "", parts_per_op: int = 1) -> tuple[Metric, ...]:
         metric(name, "B" if name == "rep_bytes" else name.replace("_", " "), f"kernel {name.replace('_', ' ')}")
         for name in EXACT_COUNTERS
     )
-    return (*kernel, metric("user_instructions", "instructions", "user-space instructions: the workload's and libc's"))
+    user = metric("user_instructions", "instructions", "user-space instructions: the workload's and libc's")
+    moved = metric(TRANSFERS, TRANSFERS, "kernel cache lines that moved between CPUs")
+    return (kernel[0], moved, *kernel[1:], user) if cpus > 1 else (*kernel, user)
 
 
 def parts_of(metrics: Sequence[Metric]) -> int:
@@ -54,10 +63,14 @@ def _vectors(interval: profiles.Interval) -> tuple[np.ndarray, np.ndarray]:
     return interval.counts[kernel].sum(axis=0), interval.counts[~kernel].sum(axis=0)
 
 
-def _series(found: Sequence[tuple[Repetition, profiles.Interval]], metrics: Sequence[Metric]) -> tuple[Series, ...]:
+def _series(
+    found: Sequence[tuple[Repetition, profiles.Interval]], moves: Mapping[int, lines.Moves], metrics: Sequence[Metric]
+) -> tuple[Series, ...]:
     columns: dict[str, list[float]] = {metric.name: [] for metric in metrics}
     parts = parts_of(metrics)
     for repetition, interval in found:
+        if TRANSFERS in columns:
+            columns[TRANSFERS].append(moves[repetition.id].total / (repetition.ops * parts))
         kernel, user = _vectors(interval)
         for column, name in enumerate(EXACT_COUNTERS):
             columns[name].append(int(kernel[column]) / (repetition.ops * parts))
@@ -82,8 +95,9 @@ def _run(
     case: int,
     records: Sequence[Record],
     intervals: Mapping[int, profiles.Interval],
+    moves: Mapping[int, lines.Moves],
     metrics: Sequence[Metric],
-    symbols: profiles.Symbols | None,
+    names: Names,
     boot: tuple[State, str],
 ) -> RunResult:
     done = next((r for r in records if isinstance(r, Done) and r.j == case), None)
@@ -96,27 +110,51 @@ def _run(
     found = _pair(repetitions(records, case), intervals)
     if isinstance(found, str):
         return RunResult(case=case, state="failed", why=found, facts=facts)
+    if moves and any(repetition.id not in moves for repetition, _ in found):
+        return RunResult(case=case, state="failed", why="a repetition has no file of lines", facts=facts)
     chosen = profiles.pick([int(_vectors(interval)[0][0]) for _, interval in found])
     repetition, interval = found[chosen]
-    profile = profiles.fold(interval, symbols, ops=repetition.ops * parts_of(metrics))
-    return RunResult(case=case, state="ok", series=_series(found, metrics), facts=facts, profile=profile)
+    profile = profiles.fold(interval, names.functions, ops=repetition.ops * parts_of(metrics))
+    if moves:
+        profile = replace(profile, moved=lines.table(moves[repetition.id], names.functions, names.variables))
+    return RunResult(case=case, state="ok", series=_series(found, moves, metrics), facts=facts, profile=profile)
+
+
+class Files(Struct, frozen=True):
+    """What the plugin wrote, one file for each guest of a boot: counts, and on several CPUs the lines that moved."""
+
+    counts: Sequence[bytes | mmap.mmap]
+    lines: Sequence[bytes | mmap.mmap] = ()
+
+
+class Names(Struct, frozen=True):
+    """What is known of a kernel's functions and of its data."""
+
+    functions: profiles.Symbols | None = None
+    variables: lines.Variables | None = None
 
 
 def runs(
     records: Sequence[Record],
-    counts: Sequence[bytes | mmap.mmap],
+    files: Files,
     cases: Sequence[int],
     metrics: Mapping[int, Sequence[Metric]],
-    symbols: profiles.Symbols | None,
+    names: Names,
     boot: tuple[State, str],
 ) -> tuple[RunResult, ...]:
-    """One RunResult per case; ``counts`` are the plugin's files, one for each guest of the boot.
+    """One RunResult per case; ``files`` are the plugin's, one of each kind for each guest of the boot.
 
     Damaged plugin output makes every run of the boot failed, never a number.
     """
     try:
-        files = enumerate(counts if boot[0] == "ok" else ())
-        intervals = {interval_of(guest, one.id): one for guest, file in files for one in profiles.read(file)}
+        counts, moved = (files.counts, files.lines) if boot[0] == "ok" else ((), ())
+        intervals = {interval_of(guest, i.id): i for guest, file in enumerate(counts) for i in profiles.read(file)}
+        several = any(metric.name == TRANSFERS for some in metrics.values() for metric in some)
+        moves = {
+            interval_of(guest, i.id): i
+            for guest, file in enumerate(moved if several else ())
+            for i in lines.read(file).intervals
+        }
     except GuestError as error:
         return tuple(RunResult(case=case, state="failed", why=f"plugin output: {error}") for case in cases)
-    return tuple(_run(case, records, intervals, metrics[case], symbols, boot) for case in cases)
+    return tuple(_run(case, records, intervals, moves, metrics[case], names, boot) for case in cases)

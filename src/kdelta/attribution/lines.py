@@ -11,14 +11,24 @@ from __future__ import annotations
 import mmap
 import struct
 import zlib
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from kdelta.attribution.profiles import Symbols
 from kdelta.errors import GuestError
+from kdelta.kernel.spelling import fold
+from kdelta.model import MovedLine
 
 LINE_BYTES = 64
+KEPT = 48  # names of lines in a profile; what moved less is added up
+OTHERS = "[others]"
+_NAMES_OF_A_LINE = 2  # variables, or functions of what was allocated, that make its name
+_FUNCTIONS_OF_A_LINE = 6
 _MAGIC = b"KDLINE01"
 _HEADER = struct.Struct("<8s2I")
 _SECTION = struct.Struct("<4s5I")
@@ -101,3 +111,109 @@ def read(data: bytes | mmap.mmap) -> MovesFile:
         moves, offset = _interval(whole, offset, cpus, tuple(fields))
         found.append(moves)
     raise GuestError(f"lines: truncated after {len(found)} intervals, no trailer; QEMU was killed or the disk is full")
+
+
+class Variables(Protocol):
+    """What naming a line needs to know of a kernel's data (kernel/variables.py)."""
+
+    @property
+    def per_cpu(self) -> tuple[int, int]: ...
+    def name(self, address: int, bases: Sequence[int], /) -> tuple[str, int] | None: ...
+
+
+class _Line:
+    """Transfers of one line, or of several of one name."""
+
+    def __init__(self) -> None:
+        self.reads = self.writes = self.lines = self.cpus = 0
+        self.shared = False
+        self.by: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+        self.variables: Counter[str] = Counter()
+
+    def add(self, other: _Line) -> None:
+        self.reads += other.reads
+        self.writes += other.writes
+        self.lines += other.lines
+        self.cpus = max(self.cpus, other.cpus)
+        self.shared |= other.shared
+        for function, (reads, writes) in other.by.items():
+            self.by[function][0] += reads
+            self.by[function][1] += writes
+
+    def ranked(self) -> list[str]:
+        """Functions, those first to which it moved most."""
+        return sorted(self.by, key=lambda name: (-sum(self.by[name]), name))
+
+    def name(self) -> str:
+        """The variables in the line that moved it most, else the functions that did."""
+        found = sorted(self.variables, key=lambda name: (-self.variables[name], name))
+        if found:
+            return ", ".join(sorted(found[:_NAMES_OF_A_LINE]))
+        return f"memory: {', '.join(sorted(self.ranked()[:_NAMES_OF_A_LINE]))}"
+
+    def told(self, name: str) -> MovedLine:
+        ranked = self.ranked()
+        by = {function: (self.by[function][0], self.by[function][1]) for function in ranked[:_FUNCTIONS_OF_A_LINE]}
+        if rest := ranked[_FUNCTIONS_OF_A_LINE:]:
+            by[OTHERS] = (sum(self.by[f][0] for f in rest), sum(self.by[f][1] for f in rest))
+        return MovedLine(
+            name=name,
+            reads=self.reads,
+            writes=self.writes,
+            lines=self.lines,
+            cpus=self.cpus,
+            unshared=not self.shared,
+            by=by,
+        )
+
+
+def _variable(variables: Variables | None, address: int, bases: Sequence[int]) -> str:
+    """The name of what lies at ``address``, with the offset of its line within it; "" where it was allocated."""
+    found = variables.name(address, bases) if variables is not None else None
+    if found is None or variables is None:
+        return ""
+    name, offset = found
+    low, high = variables.per_cpu
+    per_cpu = any(low <= (address - base) & (2**64 - 1) < high for base in bases)
+    line = offset // LINE_BYTES * LINE_BYTES
+    return f"{'per-CPU ' if per_cpu else ''}{name}{f'+{line:#x}' if line else ''}"
+
+
+def _by_line(moves: Moves, functions: Sequence[str], variables: Variables | None) -> dict[int, _Line]:
+    bases = [int(base) for base in moves.bases if base]
+    found: defaultdict[int, _Line] = defaultdict(_Line)
+    for row, function in zip(moves.transfers.tolist(), functions, strict=True):
+        address, _pc, _cpus, reads, writes = row
+        line = found[address & -LINE_BYTES]
+        line.reads += reads
+        line.writes += writes
+        line.by[function][0] += reads
+        line.by[function][1] += writes
+        if name := _variable(variables, address, bases):
+            line.variables[name] += reads + writes
+    for address, cpus, _written, shared in moves.lines.tolist():
+        found[address].lines = 1
+        found[address].cpus = int(cpus).bit_count()
+        found[address].shared = shared != 0
+    return found
+
+
+def table(moves: Moves, symbols: Symbols | None, variables: Variables | None) -> tuple[MovedLine, ...]:
+    """The lines that moved, by name, most transfers first; KEPT at most, the rest is one row OTHERS.
+
+    The transfers of all rows add up to ``moves.total``.
+    """
+    pcs = np.ascontiguousarray(moves.transfers["pc"]).astype(np.uint64)
+    raw = symbols.names(pcs) if symbols is not None else [None] * len(pcs)
+    functions = [fold(name) if name else f"[unknown {int(pc) & ~4095:#x}]" for name, pc in zip(raw, pcs, strict=True)]
+    named: defaultdict[str, _Line] = defaultdict(_Line)
+    for line in _by_line(moves, functions, variables).values():
+        named[line.name()].add(line)
+    ranked = sorted(named, key=lambda name: (-(named[name].reads + named[name].writes), name))
+    rows = [named[name].told(name) for name in ranked[:KEPT]]
+    if ranked[KEPT:]:
+        rest = _Line()
+        for name in ranked[KEPT:]:
+            rest.add(named[name])
+        rows.append(rest.told(OTHERS))
+    return tuple(rows)

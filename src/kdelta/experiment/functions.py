@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from kdelta.attribution.profiles import Symbols
+from kdelta.attribution.exact import Names
 from kdelta.experiment.boot_once import Site, Work, boot_once
 from kdelta.guest.jobs import JobList
 from kdelta.guest.protocol import Done, Record, Trace
-from kdelta.kernel import calls, naming
+from kdelta.kernel import calls, naming, variables
 from kdelta.kernel.symbols import NoSymbols
 from kdelta.machine.options import common_port
 from kdelta.model import Experiment, Kernel, MachineOptions, Progress
@@ -90,21 +90,22 @@ def noted(store: Store, experiment: Experiment, whys: Mapping[str, str]) -> Expe
     return store.annotate(experiment.id, lambda known: replace(known, nameless=dict(whys)))
 
 
-def _code(kernel: Kernel) -> Symbols | None:
+def _names(kernel: Kernel, data: bool) -> Names:
     table = naming.load(kernel)
     if isinstance(table, NoSymbols):
-        return None
+        return Names()
     graph = calls.load(kernel, table)
-    return calls.Code(table, None if isinstance(graph, NoSymbols) else graph)
+    code = calls.Code(table, None if isinstance(graph, NoSymbols) else graph)
+    return Names(code, variables.load(kernel, table) if data else None)
 
 
-def known() -> Callable[[Kernel], Symbols | None]:
-    """What is known of a kernel's functions, looked up once for each image."""
-    found: dict[str, Symbols | None] = {}
+def known(data: bool = False) -> Callable[[Kernel], Names]:
+    """What is known of a kernel's functions, and of its ``data`` where asked for, looked up once for each image."""
+    found: dict[str, Names] = {}
 
-    def of(kernel: Kernel) -> Symbols | None:
+    def of(kernel: Kernel) -> Names:
         if kernel.image_sha256 not in found:
-            found[kernel.image_sha256] = _code(kernel)
+            found[kernel.image_sha256] = _names(kernel, data)
         return found[kernel.image_sha256]
 
     return of

@@ -10,7 +10,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta.attribution import exact
-from kdelta.attribution.profiles import Symbols
 from kdelta.errors import UserError
 from kdelta.experiment.boot_once import Work
 from kdelta.guest import metrics as guest_metrics
@@ -47,7 +46,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
     data: Mapping[str, Path]  # of all workloads: one settled guest serves every case
     programs: Mapping[str, Path]
     tree: Path | None
-    symbols: Callable[[Kernel], Symbols | None]
+    names: Callable[[Kernel], exact.Names]
     plugin: Path | None = None
 
     def work(self, plan: PlannedBoot) -> Work:
@@ -79,8 +78,8 @@ class Measuring(Struct, frozen=True, kw_only=True):
         state = (raw.state, raw.why)
         if self.experiment.mode == "timed":
             return guest_metrics.timed_runs(raw.records, cases, self.metrics, state)
-        symbols = self.symbols(self.experiment.kernels[plan.kernel])
-        return exact.runs(raw.records, raw.counts, cases, self.metrics, symbols, state)
+        names = self.names(self.experiment.kernels[plan.kernel])
+        return exact.runs(raw.records, exact.Files(raw.counts, raw.lines), cases, self.metrics, names, state)
 
 
 def _packed(experiment: Experiment) -> packing.Pack | None:
@@ -105,7 +104,7 @@ def _packed(experiment: Experiment) -> packing.Pack | None:
 def measuring(
     experiment: Experiment,
     workloads: Mapping[str, Workload],
-    symbols: Callable[[Kernel], Symbols | None],
+    names: Callable[[Kernel], exact.Names],
     plugin: Path | None,
 ) -> Measuring:
     """The boots of ``experiment``, whose workloads are all known."""
@@ -122,6 +121,6 @@ def measuring(
         data=data | ({packing.SPEC: packed.spec} if packed else {}),
         tree=packed.tree if packed else None,
         programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},
-        symbols=symbols,
+        names=names,
         plugin=plugin,
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kdelta import __version__, paths
-from kdelta.experiment import boot_once, functions, images, imported, looks, trace
+from kdelta.experiment import boot_once, emulator, functions, images, imported, looks, trace
 from kdelta.experiment.measure import Measuring, measuring, refuse_unknown
 from kdelta.experiment.runner import Job
 from kdelta.experiment.survey import Ground, programs_for, site, survey
@@ -64,7 +64,9 @@ def prepare(
     programs = programs_for(experiment.kernels, tuple(map(Path, experiment.folders)))
     ground = None
     if not machine.native:
-        ground = survey(experiment.kernels, "off" if exact else machine.kvm, machine.qemu, programs)
+        several = exact and machine.smp > 1
+        qemu = emulator.for_several_cpus("x86_64", machine.qemu, progress) if several else None
+        ground = survey(experiment.kernels, "off" if exact else machine.kvm, machine.qemu, programs, qemu)
         if not exact:
             progress.note(f"machine: {ground.why}; QEMU {ground.text}")
     here = site(experiment.kernels, machine, experiment.mode, programs, ground)
@@ -73,7 +75,7 @@ def prepare(
     if not exact and experiment.annotations.floors_percent is None:
         experiment = _with_floors(store, experiment, ground)
     counter = plugin.build(paths.cache_dir()) if exact else None
-    kind = _kind(measuring(experiment, workloads, functions.known(), counter), workloads)
+    kind = _kind(measuring(experiment, workloads, functions.known(data=machine.smp > 1), counter), workloads)
     identity = None
     if exact and isinstance(kind, Measuring):
         identity = lambda plan: boot_once.identity(here, kind.work(plan))  # noqa: E731

@@ -22,7 +22,9 @@ def define(experiment: Experiment, known: Mapping[str, Workload]) -> dict[str, D
         if isinstance(experiment.plan, plans.Leaks):
             return LEAK_METRICS
         exact = experiment.mode == "exact"
-        return exact_metrics(workload.part, workload.parts_per_op) if exact else workload.metrics
+        if exact:
+            return exact_metrics(workload.part, workload.parts_per_op, experiment.machine.smp)
+        return workload.metrics
 
     named = [known[case.workload] for case in experiment.cases if case.workload in known]
     return {

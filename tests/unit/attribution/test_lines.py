@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from kdelta.attribution import lines
 from kdelta.errors import GuestError
@@ -50,3 +53,66 @@ def test_a_whole_file_is_what_was_written() -> None:
 def test_a_damaged_file_is_refused_with_what_is_wrong(data: bytes, complaint: str) -> None:
     with pytest.raises(GuestError, match=complaint):
         lines.read(data)
+
+
+class Functions:
+    """Two functions, at 0x...81000000 and 0x...81001000."""
+
+    def names(self, addresses: NDArray[np.uint64], /) -> Sequence[str | None]:
+        return [{0x81000: "take", 0x81001: "drop.isra.0"}.get(int(a) >> 12 & 0xFFFFF) for a in addresses]
+
+    def calls(self, functions: Iterable[str], /) -> Mapping[str, Sequence[str]]:
+        return {}
+
+
+class Variables:
+    """One variable of 128 bytes in the image, one per-CPU variable."""
+
+    per_cpu = (0, 4096)
+
+    def name(self, address: int, bases: Sequence[int], /) -> tuple[str, int] | None:
+        for base in bases:
+            if 0 <= address - base < 4096:
+                return "runqueues", address - base
+        return ("tasklist_lock", address - LINE) if 0 <= address - LINE < 128 else None
+
+
+def _moves(rows: list[tuple[int, int, int, int, int]], shared: Mapping[int, int]) -> lines.Moves:
+    body = struct.pack("<2Q", BASE, BASE + 4096) + b"".join(struct.pack("<5Q", *row) for row in rows)
+    body += b"".join(struct.pack("<4Q", address, 3, 0xFF, bits) for address, bits in shared.items())
+    section = b"KDLI" + struct.pack("<5I", 7, len(rows), len(shared), zlib.crc32(body), 0)
+    end = b"KDLE" + struct.pack("<5I", 1, 0, 0, 0, 0)
+    return lines.read(b"KDLINE01" + struct.pack("<2I", 16, 2) + section + body + end).intervals[0]
+
+
+TAKE, DROP, NOWHERE = 0xFFFFFFFF81000010, 0xFFFFFFFF81001010, 0xFFFFFFFF99000000
+
+
+def test_lines_are_named_by_variable_cpu_area_and_who_moves_what_was_allocated() -> None:
+    heap = 0xFFFF888100000000
+    rows = [
+        (LINE, TAKE, 3, 5, 7),
+        (LINE + 8, DROP, 1, 0, 2),
+        (LINE + 64, TAKE, 1, 1, 0),
+        (BASE + 4096 + 8, DROP, 1, 3, 0),
+    ]
+    rows += [(heap, TAKE, 1, 10, 0), (heap + 64, TAKE, 1, 10, 0), (heap + 128, NOWHERE, 1, 0, 1)]
+    lower = [address & -64 for address, *_ in rows]
+    moves = _moves(rows, {address: int(address != lower[0]) for address in dict.fromkeys(lower)})
+    found = {row.name: row for row in lines.table(moves, Functions(), Variables())}
+    order = ["memory: take", "tasklist_lock", "per-CPU runqueues", f"memory: [unknown {NOWHERE:#x}]"]
+    assert list(found) == [*order, "tasklist_lock+0x40"]
+    assert (found["tasklist_lock"].reads, found["tasklist_lock"].writes) == (5, 9)
+    assert found["tasklist_lock"].by == {"take": (5, 7), "drop": (0, 2)}
+    assert found["tasklist_lock"].unshared and not found["memory: take"].unshared
+    assert found["memory: take"].lines == 2
+    assert sum(row.transfers for row in found.values()) == moves.total
+
+
+def test_a_table_is_bounded_and_still_adds_up() -> None:
+    rows = [(LINE + 0x1000 + 64 * i, NOWHERE + 0x1000 * i, 3, i + 1, 0) for i in range(100)]
+    moves = _moves(rows, {address: 1 for address, *_ in rows})
+    found = lines.table(moves, None, None)
+    assert len(found) == lines.KEPT + 1
+    assert found[-1].name == lines.OTHERS and found[-1].lines == 100 - lines.KEPT
+    assert sum(row.transfers for row in found) == moves.total == 5050

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from kdelta.attribution.exact import Names
 from kdelta.errors import UserError
 from kdelta.experiment import measure, templates, trace
 from kdelta.experiment.boot_once import Work
@@ -35,7 +36,7 @@ def asked(known: dict[str, Workload], mode: Mode, *texts: str, **more: object) -
 
 def measuring(known: dict[str, Workload], experiment: Experiment) -> Measuring:
     plugin = Path("/plugin.so") if experiment.mode == "exact" else None
-    return measure.measuring(experiment, known, lambda _: None, plugin)
+    return measure.measuring(experiment, known, lambda _: Names(), plugin)
 
 
 def plan(block: int = 0, kernel: int = 0, cases: tuple[int, ...] = ()) -> PlannedBoot:
