@@ -21,8 +21,10 @@ Examples:
   kdelta why last path_lookup --export speedscope -o path_lookup.json
   kdelta why last path_lookup --export collapsed --side baseline | flamegraph.pl
 
-The figures are kernel instructions per operation, of the median seed.
+The figures are kernel instructions per operation, of the median seed; of guests with several CPUs also the cache
+lines that move between them, hottest first.
 """
+_LINES_SHOWN = 12
 EXPORTS = ("collapsed", "speedscope", "pprof", "json")
 
 
@@ -106,6 +108,7 @@ def _export(name: str, both: dict[str, Profile], side: str) -> str | bytes:
 def _table(row: CellResult, before: Profile, after: Profile, everything: bool) -> str:
     from kdelta.attribution.because import cumulative_shares, differences
     from kdelta.model import EXACT_COUNTERS
+    from kdelta.report.moved import moved_lines
     from kdelta.report.sentences import because
 
     deltas = differences(before, after)
@@ -120,6 +123,7 @@ def _table(row: CellResult, before: Profile, after: Profile, everything: bool) -
         lines.append(
             f"{delta.function[:33]:34}{delta.baseline:9.1f}{delta.patched:9.1f}{delta.delta:+9.1f}{part:>7}  {delta.note}".rstrip()
         )
+    lines += moved_lines(before, after, None if everything else _LINES_SHOWN)
     if everything:
         lines += ["", f"cost vectors per operation: {', '.join(EXACT_COUNTERS)}"]
         for name in sorted(set(before.functions) | set(after.functions)):

@@ -91,8 +91,8 @@ def _task_count(cell: CellResult) -> int:
     return sum(int(cell.params[name]) for name in _TASK_PARAMS if cell.params.get(name, "").isdecimal())
 
 
-def asides(cells: list[CellResult], exact: bool) -> tuple[str, ...]:
-    """Lines that must stand beside an exact row: REP bytes, and that several tasks met no contention."""
+def asides(cells: list[CellResult], exact: bool, cpus: int) -> tuple[str, ...]:
+    """Lines that must stand beside an exact row: REP bytes, and that several tasks met no contention on one CPU."""
     if not exact:
         return ()
     lines = []
@@ -103,7 +103,7 @@ def asides(cells: list[CellResult], exact: bool) -> tuple[str, ...]:
         known = [(label, value) for label, value in figures if label and value is not None]
         if any(value for _, value in known):
             lines.append("REP bytes: " + ", ".join(f"{label} {absolute(value, 'B')}" for label, value in known))
-    if _task_count(first) > 1:
+    if cpus == 1 and _task_count(first) > 1:
         lines.append("uncontended path length (several tasks, one CPU)")
     return tuple(lines)
 
@@ -164,6 +164,8 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
         if machine.native
         else f"QEMU guests with {machine.smp} CPU{'s' if machine.smp != 1 else ''} and {machine.memory_mib} MiB"
     )
+    if machine.smp > 1 and experiment.mode == "exact":
+        where += f", which take turns of {machine.turn_ns} instructions"
     stepped = experiment.in_steps and experiment.mode == "timed"  # steps in times need no floor
     lines = [*_method(experiment), *(() if stepped else (_floors(result.results),)), f"Machine: {where}."]
     if experiment.host:
