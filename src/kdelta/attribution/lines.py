@@ -125,17 +125,19 @@ class _Line:
     """Transfers of one line, or of several of one name."""
 
     def __init__(self) -> None:
-        self.reads = self.writes = self.lines = self.cpus = 0
-        self.shared = False
+        self.reads = self.writes = self.lines = self.cpus = self.unshared = 0
         self.by: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
         self.variables: Counter[str] = Counter()
+        self.needed: set[str] = set()  # variables of which a byte was shared
 
     def add(self, other: _Line) -> None:
         self.reads += other.reads
         self.writes += other.writes
         self.lines += other.lines
         self.cpus = max(self.cpus, other.cpus)
-        self.shared |= other.shared
+        self.unshared += other.unshared
+        self.variables += other.variables
+        self.needed |= other.needed
         for function, (reads, writes) in other.by.items():
             self.by[function][0] += reads
             self.by[function][1] += writes
@@ -162,7 +164,8 @@ class _Line:
             writes=self.writes,
             lines=self.lines,
             cpus=self.cpus,
-            unshared=not self.shared,
+            unshared=self.unshared,
+            beside=tuple(sorted(set(self.variables) - self.needed)),
             by=by,
         )
 
@@ -181,6 +184,7 @@ def _variable(variables: Variables | None, address: int, bases: Sequence[int]) -
 
 def _by_line(moves: Moves, functions: Sequence[str], variables: Variables | None) -> dict[int, _Line]:
     bases = [int(base) for base in moves.bases if base]
+    shared = dict(zip(moves.lines["address"].tolist(), moves.lines["shared"].tolist(), strict=True))
     found: defaultdict[int, _Line] = defaultdict(_Line)
     for row, function in zip(moves.transfers.tolist(), functions, strict=True):
         address, _pc, _cpus, reads, writes = row
@@ -189,12 +193,16 @@ def _by_line(moves: Moves, functions: Sequence[str], variables: Variables | None
         line.writes += writes
         line.by[function][0] += reads
         line.by[function][1] += writes
+        needed = shared.get(address & -LINE_BYTES, 0) >> (address % LINE_BYTES) & 1
+        if not needed:
+            line.unshared += reads + writes
         if name := _variable(variables, address, bases):
             line.variables[name] += reads + writes
-    for address, cpus, _written, shared in moves.lines.tolist():
+            if needed:
+                line.needed.add(name)
+    for address, cpus, _written, _shared in moves.lines.tolist():
         found[address].lines = 1
         found[address].cpus = int(cpus).bit_count()
-        found[address].shared = shared != 0
     return found
 
 

@@ -146,8 +146,9 @@ class MovedLine(Struct, frozen=True, kw_only=True):
     """Cache lines of one name that moved between CPUs in a run: transfers of all its operations.
 
     ``name`` is a variable of the kernel, "per-CPU NAME", or "memory: FUNCTIONS" for what was allocated: those to which
-    it moved most. ``by`` has reads and writes by function. ``unshared``: no byte of these lines that one CPU
-    wrote was used by another (false sharing).
+    it moved most. ``by`` has reads and writes by function. ``unshared`` counts the transfers that carried nothing
+    (false sharing): the byte that was asked for is none that one CPU wrote and another used. ``beside``: variables that
+    moved for no other reason.
     """
 
     name: str
@@ -155,7 +156,8 @@ class MovedLine(Struct, frozen=True, kw_only=True):
     writes: int
     lines: int = 1
     cpus: int = 0
-    unshared: bool = False
+    unshared: int = 0
+    beside: tuple[str, ...] = ()
     by: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property

@@ -98,15 +98,30 @@ def test_lines_are_named_by_variable_cpu_area_and_who_moves_what_was_allocated()
     ]
     rows += [(heap, TAKE, 1, 10, 0), (heap + 64, TAKE, 1, 10, 0), (heap + 128, NOWHERE, 1, 0, 1)]
     lower = [address & -64 for address, *_ in rows]
-    moves = _moves(rows, {address: int(address != lower[0]) for address in dict.fromkeys(lower)})
+    moves = _moves(rows, dict.fromkeys(lower, 1))
     found = {row.name: row for row in lines.table(moves, Functions(), Variables())}
     order = ["memory: take", "tasklist_lock", "per-CPU runqueues", f"memory: [unknown {NOWHERE:#x}]"]
     assert list(found) == [*order, "tasklist_lock+0x40"]
     assert (found["tasklist_lock"].reads, found["tasklist_lock"].writes) == (5, 9)
     assert found["tasklist_lock"].by == {"take": (5, 7), "drop": (0, 2)}
-    assert found["tasklist_lock"].unshared and not found["memory: take"].unshared
     assert found["memory: take"].lines == 2
     assert sum(row.transfers for row in found.values()) == moves.total
+
+
+class Neighbours(Variables):
+    """Two variables in one line."""
+
+    def name(self, address: int, bases: Sequence[int], /) -> tuple[str, int] | None:
+        return ("nr_threads", address - LINE) if address < LINE + 8 else ("task_struct_cachep", address - LINE - 8)
+
+
+def test_what_only_lies_beside_a_shared_variable_is_named_for_its_transfers() -> None:
+    rows = [(LINE, TAKE, 3, 5, 7), (LINE + 8, TAKE, 3, 40, 0)]
+    (line,) = lines.table(_moves(rows, {LINE: 0xF}), Functions(), Neighbours())
+    assert (line.name, line.transfers, line.unshared) == ("nr_threads, task_struct_cachep", 52, 40)
+    assert line.beside == ("task_struct_cachep",)
+    (false,) = lines.table(_moves(rows, {LINE: 0}), Functions(), Neighbours())
+    assert false.unshared == false.transfers == 52
 
 
 def test_a_table_is_bounded_and_still_adds_up() -> None:

@@ -12,7 +12,9 @@ BY = {"queued_write_lock_slowpath": (0, 30), "[others]": (90, 0), "_raw_read_loc
 
 def _profile(**transfers: int) -> Profile:
     moved = tuple(
-        MovedLine(name=name, reads=0, writes=count, by=BY, unshared=name == "counters")
+        MovedLine(
+            name=name, reads=0, writes=count, by=BY, unshared=count if name == "counters" else 0, beside=("cachep",)
+        )
         for name, count in transfers.items()
     )
     return Profile(ops=10, functions={}, total=(0,) * 7, moved=moved)
@@ -27,7 +29,13 @@ def test_lines_that_move_stand_hottest_first_with_who_moves_them() -> None:
     assert rows[4].split()[:4] == ["tasklist_lock", "5.80", "4.60", "-1.20"]
     assert rows[4].endswith("  queued_write_lock_slowpath writes, _raw_read_lock reads and writes, [others] reads")
     assert [row.split()[0] for row in rows[4:-1]] == ["tasklist_lock", "counters", "input_pool", "pidmap_lock"]
-    assert rows[5].endswith("(false sharing)")
+    assert rows[5].endswith("(100 % false sharing: cachep)")
+    alone = moved_lines(BEFORE, None, None)
+    assert [row.split()[:2] for row in alone[4:-1]] == [
+        ["tasklist_lock", "5.80"],
+        ["counters", "2.00"],
+        ["pidmap_lock", "0.70"],
+    ]
     assert "and 3 more (--all)" in moved_lines(BEFORE, AFTER, 1)
 
 
