@@ -80,7 +80,7 @@ def command(
 def _row(
     experiment: Experiment, rows: tuple[CellResult, ...], case: str, patched: str | None, mitigations: str | None
 ) -> CellResult:
-    label = patched or experiment.kernels[-1].label
+    label = patched or (experiment.kernels[-1].label if len(experiment.kernels) > 1 else "")
     of_case = [r for r in rows if r.case == case and r.metric == "instructions"]
     if not of_case:
         names = ", ".join(dict.fromkeys(r.case for r in rows))
@@ -111,6 +111,11 @@ def _table(row: CellResult, before: Profile, after: Profile, everything: bool) -
     from kdelta.report.moved import moved_lines
     from kdelta.report.sentences import because
 
+    if not row.patched_label:
+        moved = moved_lines(before, None, None if everything else _LINES_SHOWN)
+        if not moved:
+            raise UserError(f"{row.case}: one kernel and one CPU: there is no difference to say why of")
+        return "\n".join([f"{row.case}: {row.baseline_label}", *moved]) + "\n"
     deltas = differences(before, after)
     shares = cumulative_shares(deltas)
     shown = list(zip(deltas, shares, strict=True))

@@ -138,6 +138,8 @@ def _method(experiment: Experiment) -> list[str]:
             f"{_seeds(experiment)}, at most {experiment.effort.repetitions} repetitions each.",
             "KASLR is off and seeds are fixed: this measures path length, not wall time.",
         ]
+        if experiment.machine.smp > 1:
+            lines.append("Transfers are those of a model of coherence alone: no capacity, no latencies.")
         if experiment.machine.rep_features:
             lines.append("The guest CPU offers ERMS/FSRM.")
         return lines
@@ -205,7 +207,9 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
         changed = sum(cell.verdict in ("improved", "regressed") for cell in hidden)
         lines.append(f"Measured but not shown here: other metrics ({len(hidden)} figures, {changed} of them changed).")
     if result.experiment.mode == "exact":
-        lines.append("Time, cache misses and contention between CPUs: exact counts do not include them.")
+        alone = result.experiment.machine.smp == 1
+        what = "cache misses and contention between CPUs" if alone else "cache misses and how long a CPU waits"
+        lines.append(f"Time, {what}: exact counts do not include them.")
     else:
         lines.append("Other hardware, other configurations, other workloads.")
     if result.boots_done < result.boots_planned and not result.decided:
