@@ -7,7 +7,7 @@ A run is only ok when every repetition that the guest marked was counted, and no
 from __future__ import annotations
 
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kdelta.attribution import lines, profiles
 from kdelta.errors import GuestError
 from kdelta.guest.metrics import repetitions
-from kdelta.guest.protocol import Done, Record, Repetition, Value, interval_of
+from kdelta.guest.protocol import Done, Record, Repetition, Value, guest_of, interval_of
 from kdelta.model import EXACT_COUNTERS, Metric, RunResult, Series, State
 
 _KERNEL_HALF = np.uint64(1 << 63)
@@ -63,63 +63,6 @@ def _vectors(interval: profiles.Interval) -> tuple[np.ndarray, np.ndarray]:
     return interval.counts[kernel].sum(axis=0), interval.counts[~kernel].sum(axis=0)
 
 
-def _series(
-    found: Sequence[tuple[Repetition, profiles.Interval]], moves: Mapping[int, lines.Moves], metrics: Sequence[Metric]
-) -> tuple[Series, ...]:
-    columns: dict[str, list[float]] = {metric.name: [] for metric in metrics}
-    parts = parts_of(metrics)
-    for repetition, interval in found:
-        if TRANSFERS in columns:
-            columns[TRANSFERS].append(moves[repetition.id].total / (repetition.ops * parts))
-        kernel, user = _vectors(interval)
-        for column, name in enumerate(EXACT_COUNTERS):
-            columns[name].append(int(kernel[column]) / (repetition.ops * parts))
-        columns["user_instructions"].append(int(user[0]) / (repetition.ops * parts))
-    return tuple(Series(metric=m.name, unit=m.unit, better=m.better, values=tuple(columns[m.name])) for m in metrics)
-
-
-def _pair(
-    wanted: Sequence[Repetition], intervals: Mapping[int, profiles.Interval]
-) -> list[tuple[Repetition, profiles.Interval]] | str:
-    missing = [r.id for r in wanted if r.id not in intervals]
-    if not wanted:
-        return "the guest marked no repetition"
-    if missing:
-        return f"{len(missing)} of {len(wanted)} marked repetitions were not counted"
-    if any(r.ops <= 0 for r in wanted):
-        return "a repetition has no operations"
-    return [(r, intervals[r.id]) for r in wanted]
-
-
-def _run(
-    case: int,
-    records: Sequence[Record],
-    intervals: Mapping[int, profiles.Interval],
-    moves: Mapping[int, lines.Moves],
-    metrics: Sequence[Metric],
-    names: Names,
-    boot: tuple[State, str],
-) -> RunResult:
-    done = next((r for r in records if isinstance(r, Done) and r.j == case), None)
-    if done is None:
-        state, why = boot if boot[0] != "ok" else ("lost", "the guest never finished this run")
-        return RunResult(case=case, state=state, why=why)
-    facts = {r.name: r.v for r in records if isinstance(r, Value) and r.j == case}
-    if done.state != "ok":
-        return RunResult(case=case, state=done.state, why=done.why, facts=facts)
-    found = _pair(repetitions(records, case), intervals)
-    if isinstance(found, str):
-        return RunResult(case=case, state="failed", why=found, facts=facts)
-    if moves and any(repetition.id not in moves for repetition, _ in found):
-        return RunResult(case=case, state="failed", why="a repetition has no file of lines", facts=facts)
-    chosen = profiles.pick([int(_vectors(interval)[0][0]) for _, interval in found])
-    repetition, interval = found[chosen]
-    profile = profiles.fold(interval, names.functions, ops=repetition.ops * parts_of(metrics))
-    if moves:
-        profile = replace(profile, moved=lines.table(moves[repetition.id], names.functions, names.variables))
-    return RunResult(case=case, state="ok", series=_series(found, moves, metrics), facts=facts, profile=profile)
-
-
 class Files(Struct, frozen=True):
     """What the plugin wrote, one file for each guest of a boot: counts, and on several CPUs the lines that moved."""
 
@@ -134,27 +77,109 @@ class Names(Struct, frozen=True):
     variables: lines.Variables | None = None
 
 
+class _Guest(Struct, frozen=True):
+    """What was counted in one guest, by the ids of its intervals among all guests of the boot."""
+
+    intervals: Mapping[int, profiles.Interval]
+    moves: Mapping[int, lines.Moves] | None  # None: it has one CPU
+
+
+class _Counted(Struct, frozen=True, eq=False):
+    """One repetition that was counted."""
+
+    repetition: Repetition
+    interval: profiles.Interval
+    moves: lines.Moves | None
+
+    @property
+    def ops(self) -> int:
+        return self.repetition.ops
+
+
+def _series(found: Sequence[_Counted], metrics: Sequence[Metric]) -> tuple[Series, ...]:
+    columns: dict[str, list[float]] = {metric.name: [] for metric in metrics}
+    parts = parts_of(metrics)
+    for one in found:
+        kernel, user = _vectors(one.interval)
+        for column, name in enumerate(EXACT_COUNTERS):
+            columns[name].append(int(kernel[column]) / (one.ops * parts))
+        columns["user_instructions"].append(int(user[0]) / (one.ops * parts))
+        if one.moves is not None:
+            columns[TRANSFERS].append(one.moves.total / (one.ops * parts))
+    return tuple(Series(metric=m.name, unit=m.unit, better=m.better, values=tuple(columns[m.name])) for m in metrics)
+
+
+def _pair(wanted: Sequence[Repetition], guests: Sequence[_Guest | str]) -> list[_Counted] | str:
+    if not wanted:
+        return "the guest marked no repetition"
+    numbers = {guest_of(r.id) for r in wanted}
+    mine = [guests[number] for number in numbers if number < len(guests)]
+    if damaged := next((guest for guest in mine if isinstance(guest, str)), None):
+        return damaged
+    whole = [guest for guest in mine if not isinstance(guest, str)]
+    intervals = {nr: one for guest in whole for nr, one in guest.intervals.items()}
+    moves = {nr: one for guest in whole for nr, one in (guest.moves or {}).items()}
+    several = any(guest.moves is not None for guest in whole)
+    missing = [r.id for r in wanted if r.id not in intervals or (several and r.id not in moves)]
+    if missing:
+        return f"{len(missing)} of {len(wanted)} marked repetitions were not counted"
+    if any(r.ops <= 0 for r in wanted):
+        return "a repetition has no operations"
+    return [_Counted(r, intervals[r.id], moves.get(r.id)) for r in wanted]
+
+
+def _run(
+    case: int,
+    records: Sequence[Record],
+    guests: Sequence[_Guest | str],
+    metrics: Sequence[Metric],
+    names: Names,
+    end: tuple[State, str],
+) -> RunResult:
+    done = next((r for r in records if isinstance(r, Done) and r.j == case), None)
+    if done is None:
+        state, why = end if end[0] != "ok" else ("lost", "the guest never finished this run")
+        return RunResult(case=case, state=state, why=why)
+    facts = {r.name: r.v for r in records if isinstance(r, Value) and r.j == case}
+    if done.state != "ok":
+        return RunResult(case=case, state=done.state, why=done.why, facts=facts)
+    found = _pair(repetitions(records, case), guests)
+    if isinstance(found, str):
+        return RunResult(case=case, state="failed", why=found, facts=facts)
+    chosen = found[profiles.pick([int(_vectors(one.interval)[0][0]) for one in found])]
+    profile = profiles.fold(chosen.interval, names.functions, ops=chosen.ops * parts_of(metrics))
+    if chosen.moves is not None:
+        profile = replace(profile, moved=lines.table(chosen.moves, names.functions, names.variables))
+    return RunResult(case=case, state="ok", series=_series(found, metrics), facts=facts, profile=profile)
+
+
 def runs(
     records: Sequence[Record],
     files: Files,
     cases: Sequence[int],
     metrics: Mapping[int, Sequence[Metric]],
     names: Names,
-    boot: tuple[State, str],
+    end_of: Callable[[int], tuple[State, str]],
 ) -> tuple[RunResult, ...]:
-    """One RunResult per case; ``files`` are the plugin's, one of each kind for each guest of the boot.
+    """One RunResult per case; ``files`` are the plugin's, one of each kind for each guest of the boot that ended well.
 
-    Damaged plugin output makes every run of the boot failed, never a number.
+    Damaged plugin output makes every run of its guest failed, never a number. ``end_of``: how a case's guest ended.
     """
+    well = any(end_of(case)[0] == "ok" for case in cases)
+    several = any(metric.name == TRANSFERS for some in metrics.values() for metric in some)
+    guests = [
+        _read(number, file, files.lines[number] if several else None)
+        for number, file in enumerate(files.counts if well else ())
+    ]
+    return tuple(_run(case, records, guests, metrics[case], names, end_of(case)) for case in cases)
+
+
+def _read(guest: int, counts: bytes | mmap.mmap, moved: bytes | mmap.mmap | None) -> _Guest | str:
+    """What one guest's files hold, or what is wrong with them."""
     try:
-        counts, moved = (files.counts, files.lines) if boot[0] == "ok" else ((), ())
-        intervals = {interval_of(guest, i.id): i for guest, file in enumerate(counts) for i in profiles.read(file)}
-        several = any(metric.name == TRANSFERS for some in metrics.values() for metric in some)
-        moves = {
-            interval_of(guest, i.id): i
-            for guest, file in enumerate(moved if several else ())
-            for i in lines.read(file).intervals
-        }
+        intervals = {interval_of(guest, one.id): one for one in profiles.read(counts)}
+        if moved is None:
+            return _Guest(intervals, None)
+        return _Guest(intervals, {interval_of(guest, one.id): one for one in lines.read(moved).intervals})
     except GuestError as error:
-        return tuple(RunResult(case=case, state="failed", why=f"plugin output: {error}") for case in cases)
-    return tuple(_run(case, records, intervals, moves, metrics[case], names, boot) for case in cases)
+        return f"plugin output: {error}"

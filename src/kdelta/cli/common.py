@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from kdelta.cli import _output
+from kdelta.cli._say import put, say
 from kdelta.errors import GuestError, HostError, UserError
 from kdelta.stats import register
 
@@ -83,7 +84,7 @@ class CaseArgs:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """All places of the user's own workloads: folders, and C files that cases are named by."""
+        """All places of the user's own workloads: directories, and C files that cases are named by."""
         from kdelta.spec.cases import own_sources
 
         return own_sources(self.workloads, self.cases)
@@ -194,7 +195,7 @@ workloads_option = click.option(
     multiple=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="A folder of your own C files: CASEs, workloads with a TOML file, or will-it-scale testcases (as wis/NAME). All of them run unless --case or --suite says which.",
+    help="A directory of your own C files: CASEs, workloads with a TOML file, or will-it-scale testcases (as wis/NAME). All of them run unless --case or --suite says which.",
 )
 case_options = decorate(
     click.option(
@@ -262,7 +263,7 @@ output_options = decorate(
 
 
 def load_workloads(own: Sequence[Path]) -> dict[str, Workload]:
-    """The catalogue, with the user's own folders and C files."""
+    """The catalogue, with the user's own directories and C files."""
     from kdelta.spec.workloads import catalogue
 
     return catalogue(own)
@@ -284,7 +285,7 @@ def run_experiment(store: Store, experiment: Experiment, reporter: Progress, bud
     """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on."""
     from kdelta.experiment import imported, prepare, runner
 
-    imported.refuse(experiment)  # before its folders are read
+    imported.refuse(experiment)  # before its directories are read
     workloads = load_workloads(tuple(map(Path, experiment.folders)))
     job = prepare.prepare(experiment, workloads, store, reporter, time_budget_s=budget_s)
     try:
@@ -324,7 +325,7 @@ def _offer(result: ExperimentResult) -> None:
     experiment = result.experiment
     if follow_up.can_follow(experiment) and open_cells and not experiment.annotations.followed_by:
         what = "seeds" if experiment.mode == "exact" else "boots"
-        click.echo(
+        say(
             f"{len(open_cells)} undecided; to decide with fresh {what}: kdelta resume {experiment.id} --decide",
             err=True,
         )
@@ -341,13 +342,8 @@ def write(text: str | bytes, output: Path | None) -> None:
             output.write_bytes(text if isinstance(text, bytes) else text.encode())
         except OSError as error:
             raise HostError(f"cannot write {output}: {error.strerror}") from None
-    elif isinstance(text, bytes) and not sys.stdout.isatty():
-        sys.stdout.buffer.write(text)
-    elif isinstance(text, bytes):  # a guest's own words must not steer the terminal
-        shown = text.decode("utf-8", "replace").replace("\r\n", "\n")
-        click.echo("".join(c if c in "\n\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown))
     else:
-        click.echo(text, nl=not text.endswith("\n"))
+        put(text)
 
 
 def raise_if_lost(result: ExperimentResult) -> None:
