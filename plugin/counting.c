@@ -89,6 +89,16 @@ static void decide(void)
 	counting = open && current != idle && (said == INSIDE || (said == NOTHING && !n_with_all));
 }
 
+bool counting_now(void)
+{
+	return counting;
+}
+
+uint64_t counting_task(void)
+{
+	return current;
+}
+
 void counting_cut(void)
 {
 	if (counting)
@@ -166,11 +176,6 @@ void counting_switch(void)
 	saw_switch = true;
 	current = next;
 	decide_anew();
-}
-
-bool counting_now(void)
-{
-	return counting;
 }
 
 void counting_idle(void)

@@ -170,6 +170,8 @@ void instrument(struct qemu_plugin_tb *tb, struct block *b)
 		if (what->switches)
 			qemu_plugin_register_vcpu_mem_cb(insn, counting_next, CB_NO_REGS, MEM_RW,
 							 NULL);
+		if (what->enters)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, calls_said, CB_NO_REGS, NULL);
 		if (what->halts)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, mark_halts, CB_NO_REGS, NULL);
 		if (hold_wanted()) {

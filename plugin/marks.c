@@ -29,6 +29,7 @@ static void begin(bool for_others)
 	interval.blind |= !counting_open(for_others);
 	hold_begin();
 	lines_begin();
+	calls_begin();
 }
 
 static void end(void)
@@ -42,6 +43,7 @@ static void end(void)
 	lines_end(interval.id);
 	n = interval_records(&records);
 	output_interval(interval.id, records, n);
+	calls_end(interval.id);
 	blocks_drop_sums();
 }
 

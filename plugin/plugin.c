@@ -89,6 +89,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	size_t n = qemu_plugin_tb_n_insns(tb);
 	uint64_t pc = qemu_plugin_tb_vaddr(tb);
 	uint64_t hash = pc * 0x9e3779b97f4a7c15, target = 0;
+	struct block *b;
 
 	(void)id;
 	if (!n || n > TB_MAX_INSNS)
@@ -114,6 +115,8 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.bare = d.bare,
 			.switches = d.switches && at >> 63,
 			.halts = d.halts && at >> 63 && lines_wanted(),
+			.leaves = d.leaves,
+			.enters = d.enters && !(at >> 63) && calls_wanted(),
 			.pair = !qemu_plugin_scoreboard_new && d.pair,
 			.doubtful = i && i + 1 == n && maybe_absent(at),
 			.split = qemu_plugin_scoreboard_new || d.helper || lines_wanted(),
@@ -122,7 +125,9 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.rep_width = d.rep_width,
 		};
 	}
-	instrument(tb, block_get(pc, insns, (uint32_t)n, finish_hash(hash), target));
+	b = block_get(pc, insns, (uint32_t)n, finish_hash(hash), target);
+	b->entry = calls_entry(pc);
+	instrument(tb, b);
 }
 
 /* Before the guest says ARM: its tasks are followed, nothing is counted. */
@@ -197,7 +202,7 @@ static bool choose_guest(const qemu_info_t *info, bool several)
 }
 
 struct options {
-	const char *out, *sites, *holds, *lines;
+	const char *out, *sites, *holds, *lines, *entries;
 	bool lazy;
 };
 
@@ -212,12 +217,15 @@ static bool parse_options(struct options *o, int argc, char **argv)
 			o->holds = argv[i] + 6;
 		} else if (!strncmp(argv[i], "lines=", 6)) {
 			o->lines = argv[i] + 6;
+		} else if (!strncmp(argv[i], "entries=", 8)) {
+			o->entries = argv[i] + 8;
 		} else if (!strcmp(argv[i], "lazy=on")) {
 			o->lazy = true;
 		} else {
 			fprintf(stderr,
 				"kdelta plugin: unknown argument %s; there are out=PATH, "
-				"lazy=on, lines=PATH, and sites=PATH with holds=PATH\n",
+				"lazy=on, entries=PATH, lines=PATH, and sites=PATH with "
+				"holds=PATH\n",
 				argv[i]);
 			return false;
 		}
@@ -226,8 +234,8 @@ static bool parse_options(struct options *o, int argc, char **argv)
 		fprintf(stderr, "kdelta plugin: the argument out=PATH is missing\n");
 	else if (!o->sites != !o->holds)
 		fprintf(stderr, "kdelta plugin: sites=PATH and holds=PATH go together\n");
-	else if (o->lines && o->sites)
-		fprintf(stderr, "kdelta plugin: lines=PATH and sites=PATH exclude each other\n");
+	else if (o->lines && (o->sites || o->entries))
+		fprintf(stderr, "kdelta plugin: lines=PATH excludes sites=PATH and entries=PATH\n");
 	else
 		return true;
 	return false;
@@ -240,7 +248,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	if (!parse_options(&o, argc, argv) || !choose_guest(info, o.lines) ||
 	    !output_open(o.out, info->target_name, info->version.cur))
 		return -1;
-	if (o.sites && !hold_open(o.sites, o.holds))
+	if ((o.sites && !hold_open(o.sites, o.holds)) || (o.entries && !calls_open(o.entries)))
 		return -1;
 	if (o.lines) {
 		if (!cpus_open(id, (unsigned int)info->system.smp_vcpus) || !lines_open(o.lines))

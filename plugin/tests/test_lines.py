@@ -134,9 +134,10 @@ def test_a_qemu_that_cannot_tell_its_cpus_is_refused(plugin: Path, tmp_path: Pat
     assert "with several CPUs QEMU 9.0 or later is needed" in ended.stderr
 
 
-def test_locks_and_lines_are_not_followed_together(plugin: Path, tmp_path: Path) -> None:
-    option = f"{plugin},out={tmp_path / 'counts'},lines={tmp_path / 'l'},sites=x,holds=y"
+@pytest.mark.parametrize("other", ["sites=x,holds=y", "entries=x"])
+def test_locks_and_calls_are_not_followed_with_lines(plugin: Path, tmp_path: Path, other: str) -> None:
+    option = f"{plugin},out={tmp_path / 'counts'},lines={tmp_path / 'l'},{other}"
     argv = [_qemu("path", X86), "-M", "pc", "-display", "none", "-plugin", option]
     ended = subprocess.run(argv, timeout=LIMIT_S, capture_output=True, text=True, check=False)
     assert ended.returncode != 0
-    assert "exclude each other" in ended.stderr
+    assert "lines=PATH excludes" in ended.stderr

@@ -13,7 +13,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.attribution import lines, profiles
+from kdelta.attribution import entries, lines, profiles
+from kdelta.attribution.entries import Entries
 from kdelta.errors import GuestError
 from kdelta.guest.metrics import repetitions
 from kdelta.guest.protocol import Done, Record, Repetition, Value, guest_of, interval_of
@@ -70,11 +71,12 @@ class Files(Struct, frozen=True):
     lines: Sequence[bytes | mmap.mmap] = ()
 
 
-class Names(Struct, frozen=True):
-    """What is known of a kernel's functions and of its data."""
+class Names(Struct, frozen=True, kw_only=True):
+    """What is known of a kernel's functions, of its data, and of where it is entered."""
 
     functions: profiles.Symbols | None = None
     variables: lines.Variables | None = None
+    entries: Entries | None = None
 
 
 class _Guest(Struct, frozen=True):
@@ -150,6 +152,10 @@ def _run(
     profile = profiles.fold(chosen.interval, names.functions, ops=chosen.ops * parts_of(metrics))
     if chosen.moves is not None:
         profile = replace(profile, moved=lines.table(chosen.moves, names.functions, names.variables))
+    system_calls = chosen.interval.system_calls
+    if names.entries is not None and system_calls is not None:
+        total = profiles.kernel_vector(profile)[0]
+        profile = replace(profile, system_calls=entries.counted(names.entries, system_calls, total))
     return RunResult(case=case, state="ok", series=_series(found, metrics), facts=facts, profile=profile)
 
 

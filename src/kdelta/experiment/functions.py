@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec.structs import replace
 
+from kdelta.attribution import entries
 from kdelta.attribution.exact import Names
 from kdelta.experiment.boot_once import Site, Work, boot_once
 from kdelta.guest.jobs import JobList
@@ -90,22 +91,27 @@ def noted(store: Store, experiment: Experiment, whys: Mapping[str, str]) -> Expe
     return store.annotate(experiment.id, lambda known: replace(known, nameless=dict(whys)))
 
 
-def _names(kernel: Kernel, data: bool) -> Names:
+def _names(kernel: Kernel, several_cpus: bool) -> Names:
     table = naming.load(kernel)
     if isinstance(table, NoSymbols):
         return Names()
     graph = calls.load(kernel, table)
     code = calls.Code(table, None if isinstance(graph, NoSymbols) else graph)
-    return Names(code, variables.load(kernel, table) if data else None)
+    if several_cpus:
+        return Names(functions=code, variables=variables.load(kernel, table))
+    return Names(functions=code, entries=entries.find(table))
 
 
-def known(data: bool = False) -> Callable[[Kernel], Names]:
-    """What is known of a kernel's functions, and of its ``data`` where asked for, looked up once for each image."""
+def known(several_cpus: bool = False) -> Callable[[Kernel], Names]:
+    """What is known of a kernel, looked up once for each image: its functions and the entries of its system calls.
+
+    For guests of several CPUs its data in place of the entries: which call moves a line is not told.
+    """
     found: dict[str, Names] = {}
 
     def of(kernel: Kernel) -> Names:
         if kernel.image_sha256 not in found:
-            found[kernel.image_sha256] = _names(kernel, data)
+            found[kernel.image_sha256] = _names(kernel, several_cpus)
         return found[kernel.image_sha256]
 
     return of

@@ -61,8 +61,10 @@ class Measuring(Struct, frozen=True, kw_only=True):
             seed=plan.block + 1 + (1000 * e.seed if e.mode == "exact" else 0),
         )
         boot_limit_s, limits_s = e.machine.boot_limit_s, {i: self.efforts[i].limit_ms / 1000 for i in indexes}
+        kernel = e.kernels[plan.kernel]
+        entries = self.names(kernel).entries if self.plugin is not None else None
         return Work(
-            kernel=e.kernels[plan.kernel],
+            kernel=kernel,
             jobs=jobs,
             limit_s=boot_limit_s + min(sum(limits_s.values()), 20 * boot_limit_s),
             job_limits_s={i: boot_limit_s + limit_s for i, limit_s in limits_s.items()},
@@ -71,6 +73,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
             programs=self.programs,
             tree=self.tree,
             plugin=self.plugin,
+            entries=None if entries is None else entries.text.encode("ascii"),
         )
 
     def runs(self, plan: PlannedBoot, raw: RawBoot) -> tuple[RunResult, ...]:

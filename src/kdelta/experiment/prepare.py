@@ -75,7 +75,7 @@ def prepare(
     if not exact and experiment.annotations.floors_percent is None:
         experiment = _with_floors(store, experiment, ground)
     counter = plugin.build(paths.cache_dir()) if exact else None
-    kind = _kind(measuring(experiment, workloads, functions.known(data=machine.smp > 1), counter), workloads)
+    kind = _kind(measuring(experiment, workloads, functions.known(several_cpus=machine.smp > 1), counter), workloads)
     identity = None
     if exact and isinstance(kind, Measuring):
         identity = lambda plan: boot_once.identity(here, kind.work(plan))  # noqa: E731

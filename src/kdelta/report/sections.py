@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from rich.cells import cell_len
 
+from kdelta.report import system_calls
 from kdelta.report.table import sweep_lines, table_lines
 from kdelta.report.text import WIDTH, wrap, wrap_command
 from kdelta.report.view import View
@@ -31,6 +32,8 @@ def tables(view: View, width: int = WIDTH) -> list[str]:
         lines += [*table_lines(table, width), ""]
     for sweep in view.sweeps:
         lines += [*sweep_lines(sweep, width), ""]
+    for calls in view.system_calls:
+        lines += [*system_calls.lines(calls, width), ""]
     return lines or ["Nothing was measured.", ""]
 
 
