@@ -10,11 +10,13 @@
  * to happen at the next block; the instructions before are the old task's.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "blocks.h"
 #include "kdelta.h"
 
-#define FIRST_TASK 1 /* plus the CPU: whoever runs there before the first switch; no such address */
+#define FIRST_TASK \
+	1 /* plus the CPU: whoever runs there before the first switch, until that tells; no such address */
 
 enum said {
 	NOTHING, /* kernel threads, children: counts, unless a task left everybody out */
@@ -31,12 +33,12 @@ struct task {
 static struct task *tasks; /* open addressing, at most half full */
 static size_t n_tasks, room;
 static size_t n_with_all;
-static uint64_t current = FIRST_TASK, next, idle;
+static uint64_t current = FIRST_TASK, previous, next, idle;
 static bool open, counting, saw_switch;
 
 /* The same of the CPUs that do not run. */
 static struct {
-	uint64_t current, next, idle;
+	uint64_t current, previous, next, idle;
 	bool switched;
 } elsewhere[CPUS_MAX];
 
@@ -149,6 +151,23 @@ void counting_forget(void)
 	decide();
 }
 
+void counting_start_over(void)
+{
+	current = FIRST_TASK + cpu_now;
+	previous = idle = 0;
+	counting_switched = false;
+	memset(elsewhere, 0, sizeof(elsewhere));
+	counting_forget();
+}
+
+void counting_previous(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata)
+{
+	(void)vcpu;
+	(void)info;
+	(void)udata;
+	previous = vaddr;
+}
+
 void counting_next(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata)
 {
 	(void)vcpu;
@@ -170,10 +189,23 @@ static void decide_anew(void)
 		blocks_clear();
 }
 
+/* Where it keeps its stack is where it will take it from. */
+static void name_first(void)
+{
+	enum said what = said_by(current);
+
+	say(NOTHING);
+	idle = idle == current ? previous : idle;
+	current = previous;
+	say(what);
+}
+
 void counting_switch(void)
 {
 	counting_switched = false;
 	saw_switch = true;
+	if (current == FIRST_TASK + cpu_now && previous)
+		name_first();
 	current = next;
 	decide_anew();
 }
@@ -187,10 +219,12 @@ void counting_idle(void)
 void counting_to_cpu(unsigned int from, unsigned int to)
 {
 	elsewhere[from].current = current;
+	elsewhere[from].previous = previous;
 	elsewhere[from].next = next;
 	elsewhere[from].idle = idle;
 	elsewhere[from].switched = counting_switched;
 	current = elsewhere[to].current ? elsewhere[to].current : FIRST_TASK + to;
+	previous = elsewhere[to].previous;
 	next = elsewhere[to].next;
 	idle = elsewhere[to].idle;
 	counting_switched = elsewhere[to].switched;

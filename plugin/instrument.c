@@ -127,11 +127,6 @@ static void enter_cb(unsigned int vcpu, void *block)
 	flow_enter(vcpu, block);
 }
 
-void instrument_unarmed_entry(unsigned int vcpu, void *pc)
-{
-	to_cpu(vcpu, (uintptr_t)pc);
-}
-
 static void instrument_accesses(struct qemu_plugin_insn *insn, struct block *b, uint32_t k)
 {
 	const struct insn *what = &b->insns[k];
@@ -167,6 +162,9 @@ void instrument(struct qemu_plugin_tb *tb, struct block *b)
 		instrument_accesses(insn, b, i);
 		if (!i || !what[-1].tame || what->doubtful)
 			add_on_start(insn, &b->count[i][SLOT_STARTS]);
+		if (what->saves)
+			qemu_plugin_register_vcpu_mem_cb(insn, counting_previous, CB_NO_REGS,
+							 MEM_RW, NULL);
 		if (what->switches)
 			qemu_plugin_register_vcpu_mem_cb(insn, counting_next, CB_NO_REGS, MEM_RW,
 							 NULL);

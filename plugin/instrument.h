@@ -8,7 +8,5 @@ struct qemu_plugin_tb;
 void instrument_open(void);
 void instrument_check(void); /* ends QEMU where inline counters do not work as they are used here */
 void instrument(struct qemu_plugin_tb *tb, struct block *b);
-void instrument_unarmed_entry(unsigned int vcpu,
-			      void *pc); /* callback: a block that says something starts */
 
 #endif

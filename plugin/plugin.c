@@ -117,6 +117,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.halts = d.halts && at >> 63 && lines_wanted(),
 			.leaves = d.leaves,
 			.enters = d.enters && !(at >> 63) && calls_wanted(),
+			.saves = d.saves && at >> 63,
 			.pair = !qemu_plugin_scoreboard_new && d.pair,
 			.doubtful = i && i + 1 == n && maybe_absent(at),
 			.split = qemu_plugin_scoreboard_new || d.helper || lines_wanted(),
@@ -130,11 +131,10 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	instrument(tb, b);
 }
 
-/* Before the guest says ARM: its tasks are followed, nothing is counted. */
+/* Before the guest says ARM: marks are followed, nothing is counted. */
 static void translated_unarmed(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	size_t n = qemu_plugin_tb_n_insns(tb);
-	bool tells = false;
 
 	(void)id;
 	for (size_t i = 0; i < n; i++) {
@@ -146,17 +146,7 @@ static void translated_unarmed(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		if (d.kind == KIND_MARK)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, mark_uncounted, CB_NO_REGS,
 							       (void *)(uintptr_t)d.mark);
-		if (d.switches && at >> 63)
-			qemu_plugin_register_vcpu_mem_cb(insn, counting_next, CB_NO_REGS, MEM_RW,
-							 NULL);
-		if (d.halts && at >> 63 && lines_wanted())
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, mark_halts_uncounted,
-							       CB_NO_REGS, NULL);
-		tells |= d.kind == KIND_MARK || d.switches || d.halts;
 	}
-	if (tells && lines_wanted())
-		qemu_plugin_register_vcpu_tb_exec_cb(tb, instrument_unarmed_entry, CB_R_REGS,
-						     (void *)(uintptr_t)qemu_plugin_tb_vaddr(tb));
 }
 
 static void finished(qemu_plugin_id_t id, void *udata)
@@ -178,6 +168,17 @@ static void count_from_now(qemu_plugin_id_t id)
 static void arm(void)
 {
 	qemu_plugin_reset(self, count_from_now);
+}
+
+/*
+ * Even a callback that does nothing makes QEMU's translation of a block half as
+ * long again. On several CPUs it stays: the end of a turn cuts blocks anywhere, so
+ * ARM might be in one that is new.
+ */
+static void quiet(void)
+{
+	if (!lines_wanted())
+		qemu_plugin_register_vcpu_tb_trans_cb(self, NULL);
 }
 
 static bool choose_guest(const qemu_info_t *info, bool several)
@@ -257,7 +258,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	}
 	instrument_open();
 	self = id;
-	marks_arm_with(arm);
+	marks_translate_with(arm, quiet);
 	if (o.lazy) {
 		qemu_plugin_register_vcpu_tb_trans_cb(id, translated_unarmed);
 		qemu_plugin_register_atexit_cb(id, finished, NULL);
