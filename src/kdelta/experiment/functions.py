@@ -102,7 +102,10 @@ def _names(kernel: Kernel, several_cpus: bool) -> Names:
     return Names(functions=code, entries=entries.find(table))
 
 
-def known(several_cpus: bool = False) -> Callable[[Kernel], Names]:
+NamesOf = Callable[[Kernel], Names]  # what is known of a kernel
+
+
+def known(several_cpus: bool = False) -> NamesOf:
     """What is known of a kernel, looked up once for each image: its functions and the entries of its system calls.
 
     For guests of several CPUs its data in place of the entries: which call moves a line is not told.
