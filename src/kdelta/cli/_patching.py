@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kdelta.errors import UserError
+from kdelta.spec.kernels import BUILT_KINDS
 
 if TYPE_CHECKING:
     from kdelta.cli.progress import Reporter
     from kdelta.model import Kernel
     from kdelta.spec.kernels import KernelSpec
-
-_SOURCES = ("src", "src-debian")
 
 
 def check(specs: Sequence[KernelSpec], selftests: str | None, each: bool) -> None:
@@ -34,7 +33,7 @@ def check(specs: Sequence[KernelSpec], selftests: str | None, each: bool) -> Non
     if selftests is not None:
         raise UserError("--each and --selftests cannot be combined: gate the whole series without --each")
     last = specs[-1]
-    if last.kind not in _SOURCES or not last.patches:
+    if last.kind not in BUILT_KINDS or not last.patches:
         raise UserError(f"--each: {last.text} is not a source with a series; write src:TREE+series.mbox")
     first = specs[0]
     whole = first if len(specs) == 1 else msgspec.structs.replace(first, patches=last.patches)

@@ -201,6 +201,22 @@ def _notes(origin: Origin, applied: patch.Applied, unmet: tuple[str, ...], not_b
     return (*origin.notes, *applied.notes, *unseen, *unmet)
 
 
+def _obj(home: Path, tools: Toolchain, request: Request) -> Path:
+    return home / f"obj-{tools.id[:6]}-{_config_digest(request)}"
+
+
+def objects(spec: KernelSpec, progress: Progress | None = None) -> Path | None:
+    """The build folder of ``spec``, as the last build with its source, config and compiler left it; None without one.
+
+    Raises:
+        UserError, HostError: as ``resolve_source``.
+    """
+    origin, tools = origin_of(spec, progress or Quiet()), toolchain.probe(spec.arch)
+    request = config_fragment.request(spec.config, origin.version, spec.arch)
+    folder = _obj(root() / origin.key, tools, request)
+    return folder if (folder / "vmlinux").exists() else None
+
+
 def _build(spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], tools: Toolchain, request: Request, key: str,
            tree: Worktree, progress: Progress) -> Built:  # fmt: skip
     """Build in the locked ``tree`` and remember the product."""
@@ -217,7 +233,7 @@ def _build(spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], tools: Too
     folder.mkdir(parents=True, exist_ok=True)
     cache.write_atomically(folder / "applied.diff", encode(applied.diff))
     title = " ".join([origin.title, *(step.title for step in steps)])
-    obj = tree.home / f"obj-{tools.id[:6]}-{_config_digest(request)}"
+    obj = _obj(tree.home, tools, request)
     jobs, held = build.default_jobs(), (tree.lock_fd,)
     builder = Builder(tree.src, obj, tools, cache=cache_dir(), jobs=jobs, held=held)
     files = {**origin.files, **applied.files}
@@ -313,6 +329,16 @@ def built_facts(spec: KernelSpec, progress: Progress | None = None) -> Built:
     """What is remembered of ``spec``'s build (built now if it was not): the clean diff, notes, log, times."""
     said = progress or Quiet()
     return _resolve(spec, load_patches(spec.patches), origin_of(spec, said), said)[1]
+
+
+def touched(spec: KernelSpec) -> tuple[str, ...]:
+    """The files that the patches of ``spec`` change, sorted.
+
+    Raises:
+        UserError: a patch that cannot be read.
+    """
+    parsed = [one for step in load_patches(spec.patches) for one in diff.parse(step.mail)]
+    return tuple(sorted({path for one in parsed for path in (one.old, one.new) if path}))
 
 
 def config_differences(baseline: Kernel, patched: Kernel) -> tuple[str, ...]:
