@@ -101,12 +101,11 @@ class CaseArgs:
         from kdelta.spec import cases as grammar
 
         texts = self.cases if self.named else tuple(default)
-        cases = grammar.chosen(texts, self.suites, self.workloads, load_workloads(self.folders))
-        if self.memcg:
-            cases = [msgspec.structs.replace(case, cgroup=group) for case in cases for group in ("root", "child")]
+        found = grammar.chosen(texts, self.suites, self.workloads, load_workloads(self.folders))
+        cases = in_groups(found, self.memcg)
         if pressure is not None:
-            cases = [msgspec.structs.replace(case, pressure=memory.parse(pressure)) for case in cases]
-        return tuple(cases)
+            cases = tuple(msgspec.structs.replace(case, pressure=memory.parse(pressure)) for case in cases)
+        return cases
 
     def effort(self, **changes: int) -> Effort:
         """How much is sampled, with the run's time limit where one is given."""
@@ -258,6 +257,15 @@ def load_workloads(own: Sequence[Path]) -> dict[str, Workload]:
     return catalogue(own)
 
 
+def in_groups(cases: Sequence[Case], memcg: bool) -> tuple[Case, ...]:
+    """``cases``, with ``memcg`` each in the root cgroup and in a child memcg."""
+    import msgspec
+
+    if not memcg:
+        return tuple(cases)
+    return tuple(msgspec.structs.replace(case, cgroup=group) for case in cases for group in ("root", "child"))
+
+
 def command_line() -> str:
     """What was typed, as a line that can be pasted."""
     import shlex
@@ -274,6 +282,8 @@ def run_experiment(store: Store, experiment: Experiment, reporter: Progress, bud
     """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on."""
     from kdelta.experiment import imported, prepare, runner
 
+    if not experiment.cases and experiment.annotations.looked is not None:
+        return  # nothing that differs can be executed here: the report says so
     imported.refuse(experiment)  # before its folders are read
     workloads = load_workloads(tuple(map(Path, experiment.folders)))
     job = prepare.prepare(experiment, workloads, store, reporter, time_budget_s=budget_s)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +14,7 @@ from kdelta.errors import RegressionFound, UserError
 
 if TYPE_CHECKING:
     from kdelta.experiment.templates import Asked, Stopping
-    from kdelta.model import Experiment, Kernel, Mode
+    from kdelta.model import Case, Experiment, Kernel, Looked, Mode
     from kdelta.store.store import Store
 
 EPILOG = """\b
@@ -28,6 +29,9 @@ Examples:
 
 The first kernel is the baseline. Without KVM the mode is exact: it counts the instructions that the kernel
 executes, and repeats. --timed measures wall time instead, and stops each case as soon as it is decided.
+
+Where a patch is given (src:TREE+PATCH) and no case, the cases are chosen that execute what the patch changed
+(--case auto); what no case executes is listed above the table.
 """
 
 
@@ -50,6 +54,7 @@ class Args(common.MeasureArgs, common.OutputArgs, _program.ProgramArgs):
     why: str | None
     selftests: str | None
     each: bool
+    all_cases: bool
 
 
 def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
@@ -85,7 +90,9 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
     "--precision", metavar="PERCENT", help="Timed: continue until the confidence interval is this narrow, as in 1%."
 )
 @click.option(
-    "--time-budget", metavar="TIME", help="Timed: time limit; no block starts that would exceed it, as in 20m."
+    "--time-budget",
+    metavar="TIME",
+    help="Timed: time limit; no block starts that would exceed it, as in 20m. With --case auto: the time that the chosen cases may take.  [default there: 10m]",
 )
 @click.option(
     "--seeds",
@@ -105,6 +112,7 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
 @click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")
 @click.option("--selftests", metavar="SUITE,...", help="Run these kernel selftests first; a new failure closes the gate.")  # fmt: skip
 @click.option("--each", is_flag=True, help="Measure a series patch by patch: which one made the difference.")
+@click.option("--all", "all_cases", is_flag=True, help="Cases chosen by a patch: add some that execute nothing that changed, as a control.")  # fmt: skip
 @common.pressure_option
 @_program.tree_option
 @_program.options
@@ -120,7 +128,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
 
 def run(kernels: tuple[str, ...], args: Args) -> int:
     """The command on typed arguments."""
-    from kdelta.cli import _patching, trace
+    from kdelta.cli import _auto, _patching, trace
     from kdelta.cli.progress import Reporter
     from kdelta.experiment import annotate
     from kdelta.kernel.resolve import resolve_all
@@ -137,14 +145,16 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     if len(specs) < 2 and not specs[0].is_range and not args.each:
         raise UserError("compare needs two kernels or more, the baseline first (kdelta run measures the running one)")
     budget_s = common.seconds(args.time_budget, "--time-budget")
-    _asked(args)  # refuses bad input before any kernel is fetched
+    auto = _auto.wanted(args, specs)
+    _asked(args, () if auto else None)  # refuses bad input before any kernel is fetched
     with Store() as store:
         with Reporter(args.quiet) as reporter:
             resolved = _patching.resolve_each(specs, reporter) if args.each else resolve_all(specs, reporter)
-            experiment = _create(store, resolved, args)
+            chosen = _auto.choose(args, specs, resolved, reporter) if auto else None
+            experiment = _create(store, resolved, args, chosen)
             experiment = annotate.note_code(store, experiment, reporter)
             experiment = annotate.run_gate(store, experiment, reporter)
-            common.run_experiment(store, experiment, reporter, budget_s)
+            common.run_experiment(store, experiment, reporter, None if auto else budget_s)
             traced = trace.beside(store, experiment, args.why, reporter) if args.why else None
         result = common.show(store, experiment.id, args)
         if traced is not None:
@@ -155,8 +165,11 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     return 0
 
 
-def _asked(args: Args) -> tuple[Asked, Stopping]:
-    """Everything of the experiment but its kernels and its mode; refuses what cannot be."""
+def _asked(args: Args, chosen: Sequence[Case] | None) -> tuple[Asked, Stopping]:
+    """Everything of the experiment but its kernels and its mode; refuses what cannot be.
+
+    ``chosen``: the cases, where not the user says which.
+    """
     from kdelta.experiment import templates
 
     if args.exact and args.pressure:
@@ -165,21 +178,24 @@ def _asked(args: Args) -> tuple[Asked, Stopping]:
         raise UserError("--timed and --exact cannot be combined")
     args.format  # noqa: B018 - an unknown format is refused here
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
-    cases = args.cases_or(lambda: args.chosen(args.pressure), args.named)
+    cases = args.cases_or(lambda: args.chosen(args.pressure), args.named) if chosen is None else tuple(chosen)
     effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
     return args.asked(cases, effort, mitigations=args.mitigations, rep_features=args.rep_features), stop
 
 
-def _create(store: Store, kernels: tuple[Kernel, ...], args: Args) -> Experiment:
+def _create(
+    store: Store, kernels: tuple[Kernel, ...], args: Args, chosen: tuple[tuple[Case, ...], Looked] | None
+) -> Experiment:
     from kdelta.experiment import templates
     from kdelta.experiment.selftests import suites
 
     if any(not kernel.image_path for kernel in kernels):
         raise UserError("the running kernel cannot be booted in a guest without its image: use kdelta run")
-    asked, stop = _asked(args)
+    cases, looked = chosen or (None, None)
+    asked, stop = _asked(args, cases)
     tests = suites(args.selftests) if args.selftests is not None else ()
     mode = _mode(args, kernels)
-    template = templates.compare(asked, kernels, mode, stop, selftests=tests, series=args.each)
+    template = templates.compare(asked, kernels, mode, stop, selftests=tests, series=args.each, looked=looked)
     experiment = templates.created(template, args.seed, common.now)
     store.create(experiment)
     return experiment

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The nouns of kdelta as frozen structs: no I/O, no behaviour beyond naming. The plans are in ``model.plans``."""
 
-from kdelta.model.experiment import Annotations, Experiment, ExperimentResult, Gap, Refuted, Search
+from kdelta.model.experiment import Annotations, Experiment, ExperimentResult, Gap, Looked, Refuted, Search, Unreached
 from kdelta.model.nouns import (
     EXACT_COUNTERS,
     GRAVEST_FIRST,
@@ -49,6 +49,7 @@ __all__ = [
     "FunctionDelta",
     "Gap",
     "Kernel",
+    "Looked",
     "MachineOptions",
     "Metric",
     "Mitigations",
@@ -66,6 +67,7 @@ __all__ = [
     "Search",
     "Series",
     "State",
+    "Unreached",
     "Warn",
     "Word",
 ]
