@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from kdelta import digests
 from kdelta.errors import HostError, UserError
-from kdelta.kernel import build, cache, config_fragment, debian, diff, ingest, mail, patch, toolchain
+from kdelta.kernel import build, cache, config_fragment, debian, diff, ingest, mail, patch, sandbox, toolchain
 from kdelta.kernel.build import Builder, BuildError
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.origin import Origin, from_path, look, tarball
@@ -185,7 +185,7 @@ def _explained(error: BuildError, applied: patch.Applied, builder: Builder, orig
         return HostError(f"{title} does not build: {error}")
     if any(path in error.line for path in applied.files):
         return HostError(f"{title}: the patch does not compile: {error}")
-    if (builder.obj / "kdelta-built").exists() and origin.base in (builder.obj / "kdelta-built").read_text():
+    if (builder.obj / "kdelta-built").exists() and origin.base in sandbox.read(builder.obj / "kdelta-built"):
         return HostError(f"{title}: builds without the patch, but not with it: {error}")
     return HostError(f"{title} does not build (not tried without the patch): {error}")
 
@@ -243,7 +243,7 @@ def _build(spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], tools: Too
     except BuildError as error:
         raise _explained(error, applied, builder, origin, title) from None
     if not applied.files:
-        (builder.obj / "kdelta-built").write_text(origin.base)
+        sandbox.write(builder.obj / "kdelta-built", origin.base)
     about = f"{title}; {request.title} config; {tools.title}"
     notes = _notes(origin, applied, made.unmet, builder.not_built(applied.files))
     return _stored(spec, made, about, notes, folder)
