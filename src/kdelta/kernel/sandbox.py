@@ -40,7 +40,7 @@ def inside(argv: Iterable[str], readable: Iterable[Path], writable: Iterable[Pat
     words = list(argv)
     if os.environ.get(SWITCH) == "1":
         return words
-    if why := _refused():
+    if why := refused():
         raise HostError(f"{why}; {_REMEDY}")
     return [*_base(), *_binds("--ro-bind", readable), *_binds("--bind", writable), "--", *words]
 
@@ -98,7 +98,7 @@ def _binds(option: str, paths: Iterable[Path]) -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def _refused() -> str:
+def refused() -> str:
     """Why there is no sandbox on this machine, "" where there is."""
     if shutil.which("bwrap") is None:
         return "bwrap is missing"

@@ -54,14 +54,14 @@ def test_without_a_sandbox_nothing_is_built_unless_the_user_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    sandbox._refused.cache_clear()
+    sandbox.refused.cache_clear()
     try:
         with pytest.raises(HostError, match=r"apt install bubblewrap.*--unsandboxed"):
             sandbox.inside(["make"], [], [])
         monkeypatch.setenv(sandbox.SWITCH, "1")
         assert sandbox.inside(["make"], [], []) == ["make"]
     finally:
-        sandbox._refused.cache_clear()
+        sandbox.refused.cache_clear()
 
 
 def test_a_link_that_a_build_left_is_neither_read_nor_written_through(tmp_path: Path) -> None:
