@@ -83,7 +83,7 @@ class CaseArgs:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """All places of the user's own workloads: folders, and C files that cases are named by."""
+        """All places of the user's own workloads: directories, and C files that cases are named by."""
         from kdelta.spec.cases import own_sources
 
         return own_sources(self.workloads, self.cases)
@@ -191,7 +191,7 @@ workloads_option = click.option(
     multiple=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="A folder of your own C files: CASEs, workloads with a TOML file, or will-it-scale testcases (as wis/NAME). All of them run unless --case or --suite says which.",
+    help="A directory of your own C files: CASEs, workloads with a TOML file, or will-it-scale testcases (as wis/NAME). All of them run unless --case or --suite says which.",
 )
 case_options = decorate(
     click.option(
@@ -251,7 +251,7 @@ output_options = decorate(
 
 
 def load_workloads(own: Sequence[Path]) -> dict[str, Workload]:
-    """The catalogue, with the user's own folders and C files."""
+    """The catalogue, with the user's own directories and C files."""
     from kdelta.spec.workloads import catalogue
 
     return catalogue(own)
@@ -284,7 +284,7 @@ def run_experiment(store: Store, experiment: Experiment, reporter: Progress, bud
 
     if not experiment.cases and experiment.annotations.looked is not None:
         return  # nothing that differs can be executed here: the report says so
-    imported.refuse(experiment)  # before its folders are read
+    imported.refuse(experiment)  # before its directories are read
     workloads = load_workloads(tuple(map(Path, experiment.folders)))
     job = prepare.prepare(experiment, workloads, store, reporter, time_budget_s=budget_s)
     try:

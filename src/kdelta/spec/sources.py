@@ -133,7 +133,7 @@ class _Read:
         if not numbers:
             raise ValueError("no case of that name in this file")
         if match["per"] and (None in numbers or 0 in numbers):
-            raise ValueError("divides by N, which the case has not got, or which is 0")
+            raise ValueError("divides by N, which the case does not have, or which is 0")
 
 
 def cases_of(text: str, where: str) -> tuple[CaseSource, ...]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Suites: named lists of cases, one TOML file each in guest/suites. Adding one is adding its file.
 
-A suite whose cases are written as CASEs has them in a folder of its name beside the file.
+A suite whose cases are written as CASEs has them in a directory of its name beside the file.
 """
 
 from __future__ import annotations
