@@ -14,6 +14,7 @@ import email.message
 import email.utils
 import quopri
 import re
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -154,6 +155,18 @@ def _messages(data: bytes) -> list[bytes]:
         starts.insert(0, 0)
     pieces = [data[start:end] for start, end in zip(starts, [*starts[1:], len(data)], strict=True)]
     return [re.sub(rb"(?m)^>(>*From )", rb"\1", piece) for piece in pieces]
+
+
+def texts(data: bytes) -> Iterator[str]:
+    """The text of every message in a file, patches and discussion; what cannot be parsed is left out."""
+    for piece in _messages(data):
+        if not _HEADER.match(piece):
+            yield _decode(piece, None)
+        elif all(match.end() - match.start() <= _CONTENT_TYPE_BYTES for match in _CONTENT_TYPE.finditer(piece)):
+            try:
+                yield "\n".join(_texts(email.message_from_bytes(re.sub(rb"\A\s*>?From [^\n]*\n", b"", piece.lstrip()))))
+            except RecursionError:
+                continue  # nested too deeply: as a patch it is refused with a word
 
 
 def _mail(piece: bytes, name: str) -> PatchMail | None:

@@ -145,6 +145,7 @@ def _outputs() -> list[list[str]]:
         "report": ["report", "last"],
         "export": ["export", "last"],
         "why": ["why", "last", "pipe"],
+        "review": ["review", "series.mbox", "--tree", "debian:6.12"],
     }
     found = []
     for name in sorted(_modules()):

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a series says of itself: its base, and the figures of its cover letter."""
+
+from __future__ import annotations
+
+from kdelta.kernel import cover
+
+BASE = "0123456789abcdef0123456789abcdef01234567"
+SERIES = f"""\
+From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
+From: A <a@example.org>
+Subject: [PATCH 0/1] pipe: fewer wakeups
+
+hackbench gets 12.5% faster here:
+
+    before   1234 ns
+    after    1034 ns
+> somebody said 50% once
+
+There are 3 patches, for 6.12.
+
+base-commit: {BASE}
+From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
+From: A <a@example.org>
+Subject: [PATCH 1/1] pipe: one
+
+No figure.
+---
+ fs/pipe.c | 2 +- 100%
+diff --git a/fs/pipe.c b/fs/pipe.c
+@@ -1 +1 @@
+-int a; /* 40 ns */
++int b; /* 20 ns */
+"""
+
+
+def test_the_base_and_the_figures_before_the_diffs_are_read() -> None:
+    found = cover.read(SERIES.replace("\n", "\r\n").encode())
+    assert found.base == BASE
+    assert found.claims == ("hackbench gets 12.5% faster here:", "before 1234 ns", "after 1034 ns")
+
+
+def test_a_bare_diff_says_nothing_of_itself_and_claims_are_bounded() -> None:
+    assert cover.read(b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1 ns\n+2 ns\n") == cover.Cover()
+    many = "Subject: [PATCH] x\n\n" + "".join(f"case {i}: {i} % faster\n" for i in range(1000))
+    assert len(cover.read(many.encode()).claims) == 20
