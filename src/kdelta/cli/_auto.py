@@ -28,7 +28,7 @@ def wanted(args: Args, specs: Sequence[KernelSpec]) -> bool:
     """Whether the cases are to be chosen: asked for, or a patch is given and nobody says which cases.
 
     Raises:
-        UserError: ``auto`` beside cases, a program or memory pressure; --all without it.
+        UserError: ``auto`` beside cases, a program or memory pressure, or of command lines; --all without it.
     """
     asked = AUTO in args.cases
     if asked and (len(args.cases) > 1 or args.program or args.pressure):
@@ -36,7 +36,12 @@ def wanted(args: Args, specs: Sequence[KernelSpec]) -> bool:
             "--case auto chooses the cases: name no other case, program or --pressure; --suite restricts it"
         )
     patched = any(spec.patches for spec in specs) and all(spec.kind in BUILT_KINDS for spec in specs)
-    default = patched and not (args.named or args.program or args.pressure)
+    alike = len({spec.cmdline for spec in specs}) == 1
+    if asked and not alike:
+        raise UserError(
+            "--case auto looks at machine code, and these kernels differ in their command lines: name the cases"
+        )
+    default = patched and alike and not (args.named or args.program or args.pressure)
     if args.all_cases and not (asked or default):
         raise UserError(
             "--all adds controls to the cases that a patch chooses: give --case auto, or a patch and no case"

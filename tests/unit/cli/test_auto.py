@@ -34,6 +34,13 @@ def test_a_patch_without_a_case_chooses_and_a_named_case_is_taken(named: tuple[s
     assert _auto.wanted(args, patched) == (not named)
     assert not _auto.wanted(args, patched[:1] * 2)  # two branches, or two shipped kernels: asked for by name
     assert not _auto.wanted(args, [parse_kernel("debian:6.12"), patched[1]])
+    other = parse_kernel('src:debian:6.12+my.patch,cmdline="init_on_alloc=1"')  # its code says nothing of that
+    assert not _auto.wanted(args, [patched[1], other])
+
+
+def test_code_is_not_asked_where_command_lines_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "debian:6.12", 'debian:6.12,cmdline="init_on_alloc=1"', "--case", "auto"]) == 1
+    assert "differ in their command lines" in capsys.readouterr().err
 
 
 def test_reach_refuses_what_is_no_single_kernel_in_a_guest(capsys: pytest.CaptureFixture[str]) -> None:
