@@ -30,6 +30,12 @@ _RANGE = re.compile(r"^([^.\s][^\s]*?)\.\.([^.\s][^\s]*)$")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 
 
+_reply = click.option(
+    "--reply", type=click.Path(path_type=Path, dir_okay=False), callback=_output.check, metavar="FILE",
+    help="Write the report as a mail in the series' thread, for git send-email; nothing is sent.",
+)  # fmt: skip
+
+
 @click.command(epilog=EPILOG)
 @click.argument("series", metavar="MBOX|RANGE|-")
 @click.option("--tree", required=True, metavar="TREE", help="What the series applies to: a source tree or repository [@REF], or debian:VERSION.")  # fmt: skip
@@ -41,8 +47,9 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 @click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")
 @_output.format_option
 @_output.output_option("Write the report to a file.")
+@_reply
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
-def command(series: str, tree: str, quiet: bool, **options: Any) -> int:
+def command(series: str, tree: str, reply: Path | None, quiet: bool, **options: Any) -> int:
     """Review a series: build it, count what it changed, say what was looked at and what was not."""
     from kdelta.cli import compare
     from kdelta.kernel.cover import Cover
@@ -56,8 +63,16 @@ def command(series: str, tree: str, quiet: bool, **options: Any) -> int:
         kernels, cover = [f"{source}@{match[1]}{suffix}", f"{source}@{match[2]}{suffix}"], Cover()
     else:
         kernels, cover = _mails(series, tree, suffix)
+    if reply is not None:
+        if cover.answer_to is None:
+            raise UserError(f"--reply {reply}: {series} has no mail with a Message-ID and a sender to answer")
+        options |= {"fmt": "mail", "output": reply}
     words = [*kernels, "--exact", "--case", "auto", *_words(options), *(["--quiet"] if quiet else [])]
-    code: int = compare.command.main(args=words, prog_name="kdelta review", standalone_mode=False)
+    try:
+        code: int = compare.command.main(args=words, prog_name="kdelta review", standalone_mode=False)
+    finally:  # also where --fail-on matched
+        if reply is not None and reply.exists():
+            _as_reply(cover, reply)
     if cover.claims and options["fmt"] == "terminal" and options["output"] is None:
         common.write(_claims(cover), None)
     return code
@@ -136,6 +151,14 @@ def _ref(tree: str, base: str) -> str:
             f"--tree {tree}: it lacks the series' base-commit {base[:12]}; fetch it, or name a base as {tree}@REF"
         )
     return f"@{base}"
+
+
+def _as_reply(cover: Cover, path: Path) -> None:
+    from kdelta.kernel.cover import reply
+
+    if cover.answer_to is not None:
+        body = path.read_text() + (_claims(cover) if cover.claims else "")
+        common.write(reply(cover.answer_to, body), path)
 
 
 def _claims(cover: Cover) -> str:

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import email.message
+import email.policy
 import re
 from collections.abc import Iterator
 
@@ -20,6 +22,7 @@ _CLAIM = re.compile(
     re.IGNORECASE,
 )
 _DIFF = re.compile(r"^(?:---$|diff --git |--- \S|@@ -)", re.MULTILINE)
+_FIRST = re.compile(r"\[[^\]]*\b0+/\d+[^\]]*\]")
 _LINE_CHARS = 200
 _MOST = 20
 
@@ -29,14 +32,29 @@ class Cover(Struct, frozen=True, kw_only=True):
 
     base: str = ""
     claims: tuple[str, ...] = ()
+    answer_to: mail.Message | None = None  # the cover letter, else the first patch, where it can be answered
 
 
 def read(data: bytes) -> Cover:
     """The cover of a series: what stands in its mails before their diffs, and the last base that one names."""
-    texts = list(mail.texts(data.replace(b"\r\n", b"\n")))
+    found = list(mail.messages(data))
+    texts = [message.text for message in found]
     bases = [match[1] for text in texts for match in _BASE.finditer(text)]
     claims = dict.fromkeys(line for text in texts for line in _claims(text))
-    return Cover(base=bases[-1] if bases else "", claims=tuple(claims)[:_MOST])
+    first = min((m for m in found if m.id and m.sender), key=lambda m: not _FIRST.search(m.subject), default=None)
+    return Cover(base=bases[-1] if bases else "", claims=tuple(claims)[:_MOST], answer_to=first)
+
+
+def reply(to: mail.Message, body: str) -> bytes:
+    """A mail in the thread of ``to`` with ``body``, for ``git send-email`` or a mail program; it quotes nothing."""
+    made = email.message.EmailMessage(policy=email.policy.SMTP.clone(linesep="\n", max_line_length=None))
+    made["Subject"] = to.subject if to.subject.lower().startswith("re:") else f"Re: {to.subject}"
+    made["To"] = to.sender
+    if others := sorted({address for address in to.to if address != to.sender}):
+        made["Cc"] = ", ".join(others)
+    made["In-Reply-To"] = made["References"] = to.id
+    made.set_content(body, cte="8bit")
+    return made.as_bytes()
 
 
 def _claims(text: str) -> Iterator[str]:

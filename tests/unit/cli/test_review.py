@@ -12,6 +12,7 @@ import pytest
 
 from kdelta.cli import compare
 from kdelta.cli.main import run
+from kdelta.errors import RegressionFound
 from kdelta.kernel.sources import parse_kernel
 from unit.kernel.test_cover import BASE, SERIES
 
@@ -61,6 +62,25 @@ def test_the_base_commit_of_the_mails_is_taken_from_the_repository(
     assert asked[0][0] == f"src:{tree}@{commit}"
     assert run(["review", str(series), "--tree", f"{tree}@v6.12"]) == 0
     assert asked[1][0] == f"src:{tree}@v6.12"
+
+
+def test_a_reply_is_written_and_mails_without_a_message_id_have_none(
+    asked: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    series, out = tmp_path / "a series +1,x.mbox", tmp_path / "reply"
+    assert run(["review", str(series), "--tree", "debian:6.12", "--reply", str(out)]) == 1
+    assert "no mail with a Message-ID" in capsys.readouterr().err and asked == []
+
+    def report(args: list[str], **_: object) -> int:
+        assert args[args.index("--format") + 1] == "mail"
+        Path(args[args.index("--output") + 1]).write_text("1 regressed\n")
+        raise RegressionFound("--fail-on regressed")
+
+    series.write_text(SERIES.replace("Subject: [PATCH 0", "Message-ID: <0@b>\nSubject: [PATCH 0"))
+    monkeypatch.setattr(compare.command, "main", report)
+    assert run(["review", str(series), "--tree", "debian:6.12", "--reply", str(out)]) == 4
+    assert "In-Reply-To: <0@b>" in out.read_text() and "1 regressed" in out.read_text()
+    assert "12.5% faster" in out.read_text()
 
 
 def test_a_range_is_two_commits_of_its_repository(asked: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
