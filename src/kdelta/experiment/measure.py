@@ -61,11 +61,12 @@ class Measuring(Struct, frozen=True, kw_only=True):
             exact_ops=self.exact_ops,
             seed=plan.block + 1 + (1000 * e.seed if e.mode == "exact" else 0),
         )
-        boot_limit_s, runs_s = e.machine.boot_limit_s, sum(self.efforts[i].limit_ms for i in indexes) / 1000
+        boot_limit_s, limits_s = e.machine.boot_limit_s, {i: self.efforts[i].limit_ms / 1000 for i in indexes}
         return Work(
             kernel=e.kernels[plan.kernel],
             jobs=jobs,
-            limit_s=boot_limit_s + min(runs_s, 20 * boot_limit_s),
+            limit_s=boot_limit_s + min(sum(limits_s.values()), 20 * boot_limit_s),
+            job_limits_s={i: boot_limit_s + limit_s for i, limit_s in limits_s.items()},
             mitigations=plan.mitigations,
             data=self.data,
             programs=self.programs,
@@ -76,11 +77,10 @@ class Measuring(Struct, frozen=True, kw_only=True):
     def runs(self, plan: PlannedBoot, raw: RawBoot) -> tuple[RunResult, ...]:
         """What the guest said, and in exact mode what the plugin counted, by case."""
         cases = plan.cases or tuple(range(len(self.experiment.cases)))
-        state = (raw.state, raw.why)
         if self.experiment.mode == "timed":
-            return guest_metrics.timed_runs(raw.records, cases, self.metrics, state)
+            return guest_metrics.timed_runs(raw.records, cases, self.metrics, (raw.state, raw.why))
         symbols = self.symbols(self.experiment.kernels[plan.kernel])
-        return exact.runs(raw.records, raw.counts, cases, self.metrics, symbols, state)
+        return exact.runs(raw.records, raw.counts, cases, self.metrics, symbols, raw.end_of)
 
 
 def _packed(experiment: Experiment) -> packing.Pack | None:
