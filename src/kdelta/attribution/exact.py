@@ -10,8 +10,10 @@ import mmap
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
-from kdelta.attribution import profiles
+from kdelta.attribution import entries, profiles
+from kdelta.attribution.entries import Entries
 from kdelta.errors import GuestError
 from kdelta.guest.metrics import repetitions
 from kdelta.guest.protocol import Done, Record, Repetition, Value, guest_of, interval_of
@@ -90,6 +92,7 @@ def _run(
     metrics: Sequence[Metric],
     symbols: profiles.Symbols | None,
     end: tuple[State, str],
+    known: Entries | None,
 ) -> RunResult:
     done = next((r for r in records if isinstance(r, Done) and r.j == case), None)
     if done is None:
@@ -104,6 +107,9 @@ def _run(
     chosen = profiles.pick([int(_vectors(interval)[0][0]) for _, interval in found])
     repetition, interval = found[chosen]
     profile = profiles.fold(interval, symbols, ops=repetition.ops * parts_of(metrics))
+    if known is not None and interval.system_calls is not None:
+        total = profiles.kernel_vector(profile)[0]
+        profile = replace(profile, system_calls=entries.counted(known, interval.system_calls, total))
     return RunResult(case=case, state="ok", series=_series(found, metrics), facts=facts, profile=profile)
 
 
@@ -114,14 +120,16 @@ def runs(
     metrics: Mapping[int, Sequence[Metric]],
     symbols: profiles.Symbols | None,
     end_of: Callable[[int], tuple[State, str]],
+    known: Entries | None = None,
 ) -> tuple[RunResult, ...]:
     """One RunResult per case; ``counts`` are the plugin's files, one for each guest of the boot that ended well.
 
-    Damaged plugin output makes every run of its guest failed, never a number. ``end_of``: how a case's guest ended.
+    Damaged plugin output makes every run of its guest failed, never a number. ``end_of``: how a case's guest ended;
+    ``known``: the entries of the kernel that the plugin was given.
     """
     well = any(end_of(case)[0] == "ok" for case in cases)
     files = [_read(guest, file) for guest, file in enumerate(counts if well else ())]
-    return tuple(_run(case, records, files, metrics[case], symbols, end_of(case)) for case in cases)
+    return tuple(_run(case, records, files, metrics[case], symbols, end_of(case), known) for case in cases)
 
 
 def _read(guest: int, file: bytes | mmap.mmap) -> dict[int, profiles.Interval] | str:

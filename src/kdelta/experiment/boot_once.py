@@ -54,7 +54,8 @@ class Work(Struct, frozen=True, kw_only=True):
     """What one boot does. ``data``: the workloads' files by name in the guest; ``programs``: further ones, executable.
 
     With a ``plugin`` instructions are counted; ``hold_sites`` (attribution/holds.py) adds those between taking and
-    releasing a lock. ``job_limits_s``: the limit of a job, by its number, where it has a guest of its own.
+    releasing a lock, ``entries`` (attribution/entries.py) those of each system call. ``job_limits_s``: the limit of a
+    job, by its number, where it has a guest of its own.
     """
 
     kernel: Kernel
@@ -66,6 +67,7 @@ class Work(Struct, frozen=True, kw_only=True):
     tree: Path | None = None  # an archive that the initramfs ends with
     plugin: Path | None = None
     hold_sites: bytes | None = None
+    entries: bytes | None = None
     job_limits_s: Mapping[int, float] = {}
 
     def alone(self, job: int, jobs: JobList) -> Work:
@@ -162,11 +164,12 @@ def _snapshot(site: Site, work: Work) -> snapshot.Saved | None:
 
 
 def _with_plugin(work: Work, guest: GuestSpec) -> GuestSpec:
-    """``guest`` with the plugin, and with its file of what the plugin watches."""
-    if work.hold_sites is None:
-        return replace(guest, plugin=work.plugin)
-    boot.write_file(guest.path("sites"), work.hold_sites)
-    return replace(guest, plugin=work.plugin, hold_sites=guest.path("sites"))
+    """``guest`` with the plugin, and with its files of what the plugin watches."""
+    watched = {"hold_sites": work.hold_sites, "entries": work.entries}
+    paths = {name: guest.path(name) for name, text in watched.items() if text is not None}
+    for name, path in paths.items():
+        boot.write_file(path, watched[name] or b"")
+    return replace(guest, plugin=work.plugin, hold_sites=paths.get("hold_sites"), entries=paths.get("entries"))
 
 
 def _restored(site: Site, work: Work, saved: snapshot.Saved) -> RawBoot:

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta.attribution import exact
+from kdelta.attribution.entries import Entries
 from kdelta.attribution.profiles import Symbols
 from kdelta.errors import UserError
 from kdelta.experiment.boot_once import Work
@@ -48,6 +49,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
     programs: Mapping[str, Path]
     tree: Path | None
     symbols: Callable[[Kernel], Symbols | None]
+    entries: Callable[[Kernel], Entries | None]
     plugin: Path | None = None
 
     def work(self, plan: PlannedBoot) -> Work:
@@ -62,8 +64,10 @@ class Measuring(Struct, frozen=True, kw_only=True):
             seed=plan.block + 1 + (1000 * e.seed if e.mode == "exact" else 0),
         )
         boot_limit_s, limits_s = e.machine.boot_limit_s, {i: self.efforts[i].limit_ms / 1000 for i in indexes}
+        kernel = e.kernels[plan.kernel]
+        entries = self.entries(kernel) if self.plugin is not None else None
         return Work(
-            kernel=e.kernels[plan.kernel],
+            kernel=kernel,
             jobs=jobs,
             limit_s=boot_limit_s + min(sum(limits_s.values()), 20 * boot_limit_s),
             job_limits_s={i: boot_limit_s + limit_s for i, limit_s in limits_s.items()},
@@ -72,6 +76,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
             programs=self.programs,
             tree=self.tree,
             plugin=self.plugin,
+            entries=None if entries is None else entries.text.encode("ascii"),
         )
 
     def runs(self, plan: PlannedBoot, raw: RawBoot) -> tuple[RunResult, ...]:
@@ -79,8 +84,9 @@ class Measuring(Struct, frozen=True, kw_only=True):
         cases = plan.cases or tuple(range(len(self.experiment.cases)))
         if self.experiment.mode == "timed":
             return guest_metrics.timed_runs(raw.records, cases, self.metrics, (raw.state, raw.why))
-        symbols = self.symbols(self.experiment.kernels[plan.kernel])
-        return exact.runs(raw.records, raw.counts, cases, self.metrics, symbols, raw.end_of)
+        kernel = self.experiment.kernels[plan.kernel]
+        symbols, entries = self.symbols(kernel), self.entries(kernel)
+        return exact.runs(raw.records, raw.counts, cases, self.metrics, symbols, raw.end_of, entries)
 
 
 def _packed(experiment: Experiment) -> packing.Pack | None:
@@ -106,6 +112,7 @@ def measuring(
     experiment: Experiment,
     workloads: Mapping[str, Workload],
     symbols: Callable[[Kernel], Symbols | None],
+    entries: Callable[[Kernel], Entries | None],
     plugin: Path | None,
 ) -> Measuring:
     """The boots of ``experiment``, whose workloads are all known."""
@@ -123,5 +130,6 @@ def measuring(
         tree=packed.tree if packed else None,
         programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},
         symbols=symbols,
+        entries=entries,
         plugin=plugin,
     )

@@ -145,7 +145,7 @@ def _ready(
         )
         experiment = templates.run(asked, (kernel,), "exact", 1)
         refuse_unknown(experiment, workloads)
-        kind = measuring(experiment, workloads, lambda _: None, counter)
+        kind = measuring(experiment, workloads, lambda _: None, lambda _: None, counter)
         work = kind.work(_PLAN)
         base = base or boot_once.identity(here, replace(work, jobs=JobList(mode="exact")))
         identity = hashlib.sha256(f"{base}\0{work.jobs.text()}".encode()).hexdigest()

@@ -87,6 +87,14 @@ def render(view: View) -> str:
         lines += _table(table)
     for sweep in view.sweeps:
         lines += _sweep(sweep)
+    for calls in view.system_calls:
+        rows = [[escape(cell) for cell in row] for row in calls.rows]
+        lines += [
+            f"### {escape(calls.title)}",
+            "",
+            *_grid([*map(escape, calls.header)], rows, right=range(1, len(calls.header))),
+            "",
+        ]
     lines += [escape(text) + "  " for text in view.legend] + [""]
     if view.footnotes:
         lines += ["## Notes", "", *(f"{n}. {escape(text)}" for n, text in enumerate(view.footnotes, 1)), ""]
@@ -97,7 +105,7 @@ def render(view: View) -> str:
     lines += _list("What was not measured", view.not_measured)
     lines += _list("Faulty boots", view.faulty)
     for name, told in view.legacy:
-        lines += [f"## Legacy view {escape(name)} (does not affect the verdict)", "", *_block(told), ""]
+        lines += [f"## Legacy view {escape(name)} (does not decide)", "", *_block(told), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from rich.cells import cell_len
 
+from kdelta.report import system_calls
 from kdelta.report.table import sweep_lines, table_lines
 from kdelta.report.text import WIDTH, wrap, wrap_command
 from kdelta.report.view import View
@@ -32,6 +33,8 @@ def tables(view: View, width: int = WIDTH) -> list[str]:
         lines += [*table_lines(table, width), ""]
     for sweep in view.sweeps:
         lines += [*sweep_lines(sweep, width), ""]
+    for calls in view.system_calls:
+        lines += [*system_calls.lines(calls, width), ""]
     return lines or ["Nothing was measured.", ""]
 
 
@@ -55,7 +58,7 @@ def reproduce(view: View, width: int = WIDTH) -> list[str]:
 
 def legacy(view: View, width: int = WIDTH) -> list[tuple[str, list[str]]]:
     """Other tools' views, each labelled as not deciding."""
-    title = "Legacy view {} (does not affect the verdict)"
+    title = "Legacy view {} (does not decide)"
     return [
         (title.format(name), [line for text in texts for line in wrap_fixed(text, width)])
         for name, texts in view.legacy

@@ -9,10 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, State, Warn, Word
-from kdelta.report import looked, prose
+from kdelta.report import looked, prose, system_calls
 from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.scrub import Scrubber
 from kdelta.report.sentences import because, sentence
+from kdelta.report.system_calls import CallTable
 from kdelta.results.types import CellName, Detail, LegacyLine, Sweep, SweepPoint, SweepStep
 from kdelta.units import finite
 from kdelta.verdict.warnings import MixedAccounts
@@ -107,6 +108,7 @@ class View(Struct, frozen=True, kw_only=True):
     summary: str
     tables: tuple[Table, ...]
     sweeps: tuple[SweepTable, ...]
+    system_calls: tuple[CallTable, ...]
     kernels: tuple[tuple[str, str], ...]  # label, what it is
     legend: tuple[str, ...]
     measured: tuple[str, ...]
@@ -352,6 +354,7 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
         summary=prose.summary(result, shown, detail.sweeps),
         tables=tables,
         sweeps=sweeps,
+        system_calls=system_calls.tables(detail.system_calls),
         kernels=tuple((kernel.label, prose.kernel(kernel)) for kernel in result.experiment.kernels),
         legend=prose.legend(exact, sweeps=bool(sweeps), notes=bool(notes.numbers)),
         measured=prose.measured(result),

@@ -36,7 +36,7 @@ def asked(known: dict[str, Workload], mode: Mode, *texts: str, **more: object) -
 
 def measuring(known: dict[str, Workload], experiment: Experiment) -> Measuring:
     plugin = Path("/plugin.so") if experiment.mode == "exact" else None
-    return measure.measuring(experiment, known, lambda _: None, plugin)
+    return measure.measuring(experiment, known, lambda _: None, lambda _: None, plugin)
 
 
 def plan(block: int = 0, kernel: int = 0, cases: tuple[int, ...] = ()) -> PlannedBoot:
