@@ -15,8 +15,7 @@ from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
 if TYPE_CHECKING:
     from kdelta.attribution.reach import Row
     from kdelta.cli.compare import Args
-    from kdelta.cli.progress import Reporter
-    from kdelta.model import Case, Kernel, Looked
+    from kdelta.model import Case, Kernel, Looked, Progress
 
 AUTO = "auto"
 _BUDGET_S = 600.0
@@ -50,7 +49,7 @@ def wanted(args: Args, specs: Sequence[KernelSpec]) -> bool:
 
 
 def choose(
-    args: Args, specs: Sequence[KernelSpec], kernels: Sequence[Kernel], reporter: Reporter
+    args: Args, specs: Sequence[KernelSpec], kernels: Sequence[Kernel], progress: Progress
 ) -> tuple[tuple[Case, ...], Looked]:
     """The cases, and what they look at."""
     from kdelta.cli import reach
@@ -78,6 +77,6 @@ def choose(
             budget_s=common.seconds(args.time_budget, "--time-budget") or _BUDGET_S,
             controls=args.all_cases,
         ),
-        reporter,
+        progress,
     )
     return common.in_groups(cases, args.memcg), looked

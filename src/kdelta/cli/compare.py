@@ -9,13 +9,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from kdelta.cli import _program, _spec_file, common
-from kdelta.errors import RegressionFound, UserError
+from kdelta.cli import (
+    _auto,
+    _gate,
+    _mode,
+    _output,
+    _patching,
+    _program,
+    _session,
+    _spec_file,
+    _traces,
+    _tracing,
+    common,
+)
 
 if TYPE_CHECKING:
     from kdelta.experiment.templates import Asked, Stopping
-    from kdelta.model import Case, Experiment, Kernel, Looked, Mode
-    from kdelta.store.store import Store
+    from kdelta.model import Case, Experiment, Kernel, Looked
 
 EPILOG = """\b
 Examples:
@@ -36,7 +46,7 @@ Where a patch is given (src:TREE+PATCH) and no case, the cases are chosen that e
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs, common.OutputArgs, _program.ProgramArgs):
+class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
     """The options of ``kdelta compare``."""
 
     timed: bool
@@ -55,16 +65,6 @@ class Args(common.MeasureArgs, common.OutputArgs, _program.ProgramArgs):
     selftests: str | None
     each: bool
     all_cases: bool
-
-
-def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
-    """What was asked for, else time where KVM runs these kernels and exact counts where it does not."""
-    if args.timed or args.exact or args.pressure or args.kvm == "off":
-        return "timed" if args.timed or args.pressure else "exact"
-    from kdelta.experiment.survey import programs_for, survey
-
-    ground = survey(kernels, args.kvm, args.qemu, programs_for(kernels, args.folders))
-    return "timed" if ground.accel == "kvm" else "exact"
 
 
 @click.command(cls=_program.Command, epilog=EPILOG)
@@ -120,7 +120,7 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
     "--why", metavar="SET[,SET...]", help="Then trace: locks, sizes, allocs, syscalls, wakeups, hold (kdelta trace)."
 )
 @common.machine_options
-@common.output_options
+@_output.output_options
 def command(kernels: tuple[str, ...], **options: Any) -> int:
     """Compare kernels: boot them, run the cases, say which is faster and why."""
     return run(kernels, Args(**options))
@@ -128,40 +128,27 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
 
 def run(kernels: tuple[str, ...], args: Args) -> int:
     """The command on typed arguments."""
-    from kdelta.cli import _auto, _patching, trace
-    from kdelta.cli.progress import Reporter
-    from kdelta.experiment import annotate
-    from kdelta.kernel.resolve import resolve_all
-    from kdelta.kernel.sources import parse_kernel
-    from kdelta.results import gates
-    from kdelta.store.store import Store
-
-    gate = gates.parse(args.fail_on) if args.fail_on else None
+    gate = _gate.parsed(args.fail_on)
     if args.why:
-        trace.split(args.why)  # refused before anything is measured
+        _tracing.split(args.why)  # refused before anything is measured
     _program.refuse_bare(kernels)
-    specs = [parse_kernel(text) for text in kernels]
-    _patching.check(specs, args.selftests, args.each)
-    if len(specs) < 2 and not specs[0].is_range and not args.each:
-        raise UserError("compare needs two kernels or more, the baseline first (kdelta run measures the running one)")
+    specs = _patching.named(kernels, args.selftests, args.each)
     budget_s = common.seconds(args.time_budget, "--time-budget")
     auto = _auto.wanted(args, specs)
     _asked(args, () if auto else None)  # refuses bad input before any kernel is fetched
-    with Store() as store:
-        with Reporter(args.quiet) as reporter:
-            resolved = _patching.resolve_each(specs, reporter) if args.each else resolve_all(specs, reporter)
-            chosen = _auto.choose(args, specs, resolved, reporter) if auto else None
-            experiment = _create(store, resolved, args, chosen)
-            experiment = annotate.note_code(store, experiment, reporter)
-            experiment = annotate.run_gate(store, experiment, reporter)
-            common.run_experiment(store, experiment, reporter, None if auto else budget_s)
-            traced = trace.beside(store, experiment, args.why, reporter) if args.why else None
-        result = common.show(store, experiment.id, args)
+    with _session.opened(args.quiet) as session:
+        with session.progress() as progress:
+            resolved = _patching.fetched(specs, args.each, progress)
+            chosen = _auto.choose(args, specs, resolved, progress) if auto else (None, None)
+            experiment = session.begin(_template(resolved, args, *chosen), args.seed)
+            experiment = _patching.annotated(session.store, experiment, progress)
+            session.run(experiment, progress, None if auto else budget_s)
+            traced = _tracing.beside(session, experiment, args.why, progress) if args.why else None
+        result = session.show(experiment, args)
         if traced is not None:
-            trace.show_below(store, traced, args)
-    common.raise_if_lost(result)
-    if gate is not None and (hits := gates.hits(result, gate)):
-        raise RegressionFound(f"--fail-on {args.fail_on}: " + "; ".join(hits))
+            _traces.show_below(session.store, traced, args)
+    _output.refuse_lost(result)
+    _gate.refuse(result, gate, args.fail_on)
     return 0
 
 
@@ -172,10 +159,7 @@ def _asked(args: Args, chosen: Sequence[Case] | None) -> tuple[Asked, Stopping]:
     """
     from kdelta.experiment import templates
 
-    if args.exact and args.pressure:
-        raise UserError("--pressure needs timed mode: use --timed, not --exact")
-    if args.timed and args.exact:
-        raise UserError("--timed and --exact cannot be combined")
+    _mode.refuse_both(timed=args.timed, exact=args.exact, pressure=args.pressure)
     args.format  # noqa: B018 - an unknown format is refused here
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
     cases = args.cases_or(lambda: args.chosen(args.pressure), args.named) if chosen is None else tuple(chosen)
@@ -183,19 +167,13 @@ def _asked(args: Args, chosen: Sequence[Case] | None) -> tuple[Asked, Stopping]:
     return args.asked(cases, effort, mitigations=args.mitigations, rep_features=args.rep_features), stop
 
 
-def _create(
-    store: Store, kernels: tuple[Kernel, ...], args: Args, chosen: tuple[tuple[Case, ...], Looked] | None
+def _template(
+    kernels: tuple[Kernel, ...], args: Args, chosen: Sequence[Case] | None = None, looked: Looked | None = None
 ) -> Experiment:
     from kdelta.experiment import templates
-    from kdelta.experiment.selftests import suites
 
-    if any(not kernel.image_path for kernel in kernels):
-        raise UserError("the running kernel cannot be booted in a guest without its image: use kdelta run")
-    cases, looked = chosen or (None, None)
-    asked, stop = _asked(args, cases)
-    tests = suites(args.selftests) if args.selftests is not None else ()
-    mode = _mode(args, kernels)
-    template = templates.compare(asked, kernels, mode, stop, selftests=tests, series=args.each, looked=looked)
-    experiment = templates.created(template, args.seed, common.now)
-    store.create(experiment)
-    return experiment
+    asked, stop = _asked(args, chosen)
+    tests = _patching.suites(args.selftests)
+    wanted = _mode.wanted(timed=args.timed or bool(args.pressure), exact=args.exact, kvm=args.kvm)
+    mode = wanted or _mode.of_machine(kernels, args.kvm, args.qemu, args.folders)
+    return templates.compare(asked, kernels, mode, stop, selftests=tests, series=args.each, looked=looked)

@@ -92,7 +92,7 @@ def command(kernel: str, functions: tuple[str, ...], **options: Any) -> int:
             if functions
             else report.coverage_text(found, parts, about)
         )
-    common.write(text, args.output)
+    _output.write(text, args.output)
     return 0
 
 

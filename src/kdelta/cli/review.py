@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _output, common
+from kdelta.cli import _output
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def command(series: str, tree: str, reply: Path | None, quiet: bool, **options: 
         if reply is not None and reply.exists():
             _as_reply(cover, reply)
     if cover.claims and options["fmt"] == "terminal" and options["output"] is None:
-        common.write(_claims(cover), None)
+        _output.write(_claims(cover), None)
     return code
 
 
@@ -158,7 +158,7 @@ def _as_reply(cover: Cover, path: Path) -> None:
 
     if cover.answer_to is not None:
         body = path.read_text() + (_claims(cover) if cover.claims else "")
-        common.write(reply(cover.answer_to, body), path)
+        _output.write(reply(cover.answer_to, body), path)
 
 
 def _claims(cover: Cover) -> str:

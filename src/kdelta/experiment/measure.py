@@ -3,39 +3,22 @@
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from kdelta.attribution import exact
-from kdelta.attribution.entries import Entries
-from kdelta.attribution.profiles import Symbols
-from kdelta.errors import UserError
+from kdelta.experiment import programs
 from kdelta.experiment.boot_once import Work
+from kdelta.experiment.functions import EntriesOf, SymbolsOf
 from kdelta.guest import metrics as guest_metrics
 from kdelta.guest import packing, pressure
 from kdelta.guest.jobs import case_jobs
 from kdelta.machine.boot import RawBoot
-from kdelta.model import Effort, Experiment, Kernel, Metric, PlannedBoot, RunResult
+from kdelta.model import Effort, Experiment, Metric, PlannedBoot, RunResult
 from kdelta.results.definitions import define
-from kdelta.spec import program
 from kdelta.spec.workloads import Workload
-
-
-def refuse_unknown(experiment: Experiment, workloads: Mapping[str, Workload]) -> None:
-    """Raises:
-    UserError: a case whose workload is not here, or that has no exact mode where counts are asked for.
-    """
-    for case in experiment.cases:
-        workload = workloads.get(case.workload)
-        if workload is None:
-            raise UserError(
-                f"case {case.name}: its workload {case.workload!r} was not found; give its directory with --workloads"
-            )
-        if experiment.mode == "exact" and workload.exact_ops == 0:
-            raise UserError(f"case {case.name}: it has no exact mode (exact_ops = 0); add --timed")
 
 
 class Measuring(Struct, frozen=True, kw_only=True):
@@ -48,8 +31,8 @@ class Measuring(Struct, frozen=True, kw_only=True):
     data: Mapping[str, Path]  # of all workloads: one settled guest serves every case
     programs: Mapping[str, Path]
     tree: Path | None
-    symbols: Callable[[Kernel], Symbols | None]
-    entries: Callable[[Kernel], Entries | None]
+    symbols: SymbolsOf
+    entries: EntriesOf
     plugin: Path | None = None
 
     def work(self, plan: PlannedBoot) -> Work:
@@ -89,30 +72,11 @@ class Measuring(Struct, frozen=True, kw_only=True):
         return exact.runs(raw.records, raw.counts, cases, self.metrics, symbols, raw.end_of, entries)
 
 
-def _packed(experiment: Experiment) -> packing.Pack | None:
-    """The program of the experiment, where one is measured.
-
-    Raises:
-        UserError: its files are gone, there are several, or the kernels cannot run it.
-    """
-    cases = [case for case in experiment.cases if case.workload == program.WORKLOAD]
-    if not cases:
-        return None
-    if len({case.params.get(program.PACK) for case in cases}) > 1:
-        raise UserError("an experiment takes one program")
-    here = pressure.MACHINES.get(platform.machine())
-    if foreign := [kernel for kernel in experiment.kernels if kernel.arch != here]:
-        raise UserError(
-            f"{foreign[0].label} is of {foreign[0].arch}: it cannot run the programs of this {here} machine"
-        )
-    return packing.of_case(cases[0])
-
-
 def measuring(
     experiment: Experiment,
     workloads: Mapping[str, Workload],
-    symbols: Callable[[Kernel], Symbols | None],
-    entries: Callable[[Kernel], Entries | None],
+    symbols: SymbolsOf,
+    entries: EntriesOf,
     plugin: Path | None,
 ) -> Measuring:
     """The boots of ``experiment``, whose workloads are all known."""
@@ -120,7 +84,7 @@ def measuring(
     defined = experiment.definitions or define(experiment, workloads)
     pressed = any(case.pressure for case in experiment.cases)
     data = {name: path for workload in workloads.values() for name, path in workload.data_files.items()}
-    packed = _packed(experiment)
+    packed = programs.packed(experiment)
     return Measuring(
         experiment=experiment,
         efforts={index: workload.effort(experiment.effort) for index, workload in named.items()},

@@ -23,8 +23,10 @@ from kdelta.attribution import exact, profiles, reach
 from kdelta.attribution.reach import Reach, Row
 from kdelta.errors import UserError
 from kdelta.experiment import boot_once, functions, runner, templates
-from kdelta.experiment.measure import Measuring, measuring, refuse_unknown
-from kdelta.experiment.survey import programs_for, site, survey
+from kdelta.experiment.allowed import refuse_unknown
+from kdelta.experiment.measure import Measuring, measuring
+from kdelta.experiment.programs import programs_for
+from kdelta.experiment.survey import site, survey
 from kdelta.guest.jobs import JobList
 from kdelta.guest.metrics import repetitions
 from kdelta.kernel import cache, naming
