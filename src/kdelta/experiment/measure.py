@@ -11,7 +11,7 @@ from msgspec import Struct
 from kdelta.attribution import exact
 from kdelta.experiment import programs
 from kdelta.experiment.boot_once import Work
-from kdelta.experiment.functions import EntriesOf, SymbolsOf
+from kdelta.experiment.functions import NamesOf
 from kdelta.guest import metrics as guest_metrics
 from kdelta.guest import packing, pressure
 from kdelta.guest.jobs import case_jobs
@@ -31,8 +31,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
     data: Mapping[str, Path]  # of all workloads: one settled guest serves every case
     programs: Mapping[str, Path]
     tree: Path | None
-    symbols: SymbolsOf
-    entries: EntriesOf
+    names: NamesOf
     plugin: Path | None = None
 
     def work(self, plan: PlannedBoot) -> Work:
@@ -48,7 +47,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
         )
         boot_limit_s, limits_s = e.machine.boot_limit_s, {i: self.efforts[i].limit_ms / 1000 for i in indexes}
         kernel = e.kernels[plan.kernel]
-        entries = self.entries(kernel) if self.plugin is not None else None
+        entries = self.names(kernel).entries if self.plugin is not None else None
         return Work(
             kernel=kernel,
             jobs=jobs,
@@ -67,16 +66,14 @@ class Measuring(Struct, frozen=True, kw_only=True):
         cases = plan.cases or tuple(range(len(self.experiment.cases)))
         if self.experiment.mode == "timed":
             return guest_metrics.timed_runs(raw.records, cases, self.metrics, (raw.state, raw.why))
-        kernel = self.experiment.kernels[plan.kernel]
-        symbols, entries = self.symbols(kernel), self.entries(kernel)
-        return exact.runs(raw.records, raw.counts, cases, self.metrics, symbols, raw.end_of, entries)
+        names = self.names(self.experiment.kernels[plan.kernel])
+        return exact.runs(raw.records, exact.Files(raw.counts, raw.lines), cases, self.metrics, names, raw.end_of)
 
 
 def measuring(
     experiment: Experiment,
     workloads: Mapping[str, Workload],
-    symbols: SymbolsOf,
-    entries: EntriesOf,
+    names: NamesOf,
     plugin: Path | None,
 ) -> Measuring:
     """The boots of ``experiment``, whose workloads are all known."""
@@ -93,7 +90,6 @@ def measuring(
         data=data | ({packing.SPEC: packed.spec} if packed else {}),
         tree=packed.tree if packed else None,
         programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},
-        symbols=symbols,
-        entries=entries,
+        names=names,
         plugin=plugin,
     )

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from kdelta import paths
 from kdelta.attribution import exact, profiles, reach
+from kdelta.attribution.exact import Names
 from kdelta.attribution.reach import Reach, Row
 from kdelta.errors import UserError
 from kdelta.experiment import boot_once, functions, runner, templates
@@ -147,7 +148,7 @@ def _ready(
         )
         experiment = templates.run(asked, (kernel,), "exact", 1)
         refuse_unknown(experiment, workloads)
-        kind = measuring(experiment, workloads, lambda _: None, lambda _: None, counter)
+        kind = measuring(experiment, workloads, lambda _: Names(), counter)
         work = kind.work(_PLAN)
         base = base or boot_once.identity(here, replace(work, jobs=JobList(mode="exact")))
         identity = hashlib.sha256(f"{base}\0{work.jobs.text()}".encode()).hexdigest()
