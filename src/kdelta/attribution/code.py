@@ -66,8 +66,8 @@ def _signed32(data: bytes) -> int:
     return int.from_bytes(data, "little", signed=True)
 
 
-def _alike(before: Image, after: Image, old: int, new: int) -> bool:
-    """Whether two addresses are the same thing by some name of theirs."""
+def alike(before: Image, after: Image, old: int, new: int) -> bool:
+    """Whether two addresses are the same thing by some name of theirs; padding between functions is none."""
     shared = before.names_of(old & _MASK) & after.names_of(new & _MASK)
     return any(name and not name.startswith(_CODE) for name in shared)
 
@@ -83,13 +83,13 @@ def _explained(before: Image, after: Image, old: Function, new: Function, at: in
             continue
         for behind in (0, 1, 4, 2):
             end = start + 4 + behind
-            if _alike(before, after, old.address + end + old_value, new.address + end + new_value):
+            if alike(before, after, old.address + end + old_value, new.address + end + new_value):
                 return start + 4 - at
-        if old_value < 0 and new_value < 0 and _alike(before, after, old_value, new_value):
+        if old_value < 0 and new_value < 0 and alike(before, after, old_value, new_value):
             return start + 4 - at
         # physical addresses, such as that of _edata - 1
         if min(old_value, new_value) > _PHYSICAL and any(
-            _alike(before, after, _KERNEL_MAP + old_value + by, _KERNEL_MAP + new_value + by) for by in (0, 1)
+            alike(before, after, _KERNEL_MAP + old_value + by, _KERNEL_MAP + new_value + by) for by in (0, 1)
         ):
             return start + 4 - at
     return 0

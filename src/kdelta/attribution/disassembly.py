@@ -30,6 +30,7 @@ _BOUND = re.compile(r"^(__start_|__stop_|_[se](?=[a-z]))|_(start|end|stop|begin)
 _NUMBER = re.compile(r"(?<![\w.])(-?)(?:0x([0-9a-f]+)|(\d{12,}))(\(%rip\))?")
 _ADD = re.compile(r"^(\w+), (\w+), #(0x[0-9a-f]+|\d)$")
 _OFFSET = re.compile(r"\[(\w+)(?:, #(0x[0-9a-f]+|\d))?\]")
+_DISCARDED = (".init", ".exit", "__ksymtab", "__bug", "___k")  # data that no function reads after boot
 _STRING_BYTES = 48
 _MASK = 0xFFFFFFFFFFFFFFFF  # of addresses
 _BRANCHES = {
@@ -50,6 +51,14 @@ class Function(Struct, frozen=True, kw_only=True):
     @property
     def size(self) -> int:
         return len(self.code)
+
+
+class DataObject(Struct, frozen=True, kw_only=True):
+    """A variable with an initial value: where it is linked, and its content."""
+
+    name: str
+    address: int
+    content: bytes
 
 
 class Instruction(Struct, frozen=True, kw_only=True):
@@ -99,6 +108,7 @@ class Image:
         self._addresses: list[int] = []
         self._symbols: list[tuple[str, int]] = []
         self.functions: dict[str, Function] = {}
+        self.objects: dict[str, tuple[DataObject, ...]] = {}
         seen: dict[str, int] = {}
         for text, info, shndx, value, size in zip(
             *(kept[field].tolist() for field in ("name", "info", "shndx", "value", "size")), strict=True
@@ -116,6 +126,28 @@ class Image:
                 start = section.offset + value - section.address
                 code = file.data[start : start + size]
                 self.functions[key] = Function(name=key, address=value, code=code, section=section.name)
+            elif info & 15 == 1 and size and section.kind == 1 and not section.name.startswith(_DISCARDED):
+                name, start = _NUMBERED.sub("", label), section.offset + value - section.address
+                made = DataObject(name=name, address=value, content=file.data[start : start + size])
+                self.objects[name] = (*self.objects.get(name, ()), made)
+
+    def function_at(self, address: int) -> Function | None:
+        """The function whose code covers ``address``."""
+        starts, functions = self._by_address
+        place = bisect_right(starts, address) - 1
+        found = functions[place] if place >= 0 else None
+        return found if found is not None and address < found.address + found.size else None
+
+    @cached_property
+    def _by_address(self) -> tuple[list[int], list[Function]]:
+        functions = sorted(self.functions.values(), key=lambda one: one.address)
+        return [one.address for one in functions], functions
+
+    def pieces(self) -> Iterator[tuple[int, bytes]]:
+        """(address, content) of each section of code."""
+        for section in self._loaded:
+            if "text" in section.name and section.kind == 1:
+                yield section.address, self._file.data[section.offset : section.offset + section.size]
 
     @cached_property
     def sources(self) -> dict[str, tuple[Function, ...]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from kdelta.attribution import code, stripped
@@ -13,6 +14,13 @@ from kdelta.kernel import naming, symbols
 from kdelta.model import Kernel
 
 
+@lru_cache(maxsize=3)
+def _read(path: str, _sha256: str, table: symbols.SymbolTable | None, label: str) -> Image:
+    """An image, kept for the next who asks: reading its symbols takes a second."""
+    data = Path(path).read_bytes()
+    return Image(data, label) if table is None else stripped.NamedImage(data, table, label)
+
+
 def image_of(kernel: Kernel) -> Image:
     """The functions of a kernel: by its symbol table, else by what stands in for one.
 
@@ -21,13 +29,14 @@ def image_of(kernel: Kernel) -> Image:
     """
     if kernel.vmlinux_path is None:
         raise UserError(f"{kernel.label}: machine code needs the uncompressed image, and none could be unpacked")
-    data = Path(kernel.vmlinux_path).read_bytes()
     table = naming.load(kernel)
     if isinstance(table, symbols.NoSymbols):
         raise UserError(f"{kernel.label}: machine code needs the names of its functions: {table.why}")
-    return Image(data, kernel.label) if table.source == "symtab" else stripped.NamedImage(data, table, kernel.label)
+    named = None if table.source == "symtab" else table
+    return _read(kernel.vmlinux_path, kernel.vmlinux_sha256, named, kernel.label)
 
 
+@lru_cache(maxsize=8)
 def compare(before: Image, after: Image) -> tuple[CodeDiff, bool]:
     """The difference, and whether every instruction was compared (else: sizes only)."""
     if any(isinstance(image, stripped.NamedImage) for image in (before, after)):

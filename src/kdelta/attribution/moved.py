@@ -16,7 +16,7 @@ from msgspec import Struct
 from kdelta.attribution.profiles import USER
 from kdelta.model import EXACT_COUNTERS, Profile
 
-_ENTRIES = ("irq_enter_rcu", "irq_enter")  # kernel/softirq.c; the second before Linux 5.8
+INTERRUPT_ENTRIES = ("irq_enter_rcu", "irq_enter")  # kernel/softirq.c; the second before Linux 5.8
 _TICKS, _INTERRUPTS = "timer ticks", "interrupts"
 _WORTH_A_WORD = 0.02  # of all movement, as in because.py
 
@@ -84,7 +84,7 @@ def _follows(name: str, entries: Sequence[float], all_counts: Sequence[Counts]) 
 
 def _of_interrupts(all_counts: Sequence[Counts]) -> frozenset[str]:
     """The functions of interrupts, where the profiles differ in how many there were; else none."""
-    for entry in _ENTRIES:
+    for entry in INTERRUPT_ENTRIES:
         entries = [counts.get(entry, 0.0) for counts in all_counts]
         if len(set(entries)) > 1:
             names = set().union(*all_counts)

@@ -40,7 +40,8 @@ def check_writable(path: Path, option: str) -> None:
         ) from None
 
 
-def _path(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+def check(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """The callback of an option that names a file to write."""
     if value is not None and not ctx.resilient_parsing:
         check_writable(value, param.opts[0])
     return value
@@ -57,7 +58,7 @@ def _format(ctx: click.Context, _param: click.Parameter, value: str) -> str:
 def output_option(what: str) -> Callable[[F], F]:
     """``-o FILE``; ``what`` is its help."""
     kind = click.Path(path_type=Path, dir_okay=False)
-    return click.option("--output", "-o", type=kind, callback=_path, help=what)
+    return click.option("--output", "-o", type=kind, callback=check, help=what)
 
 
 format_option = click.option(

@@ -10,13 +10,12 @@ import msgspec
 
 from kdelta.cli import _kernels
 from kdelta.errors import UserError
+from kdelta.spec.kernels import BUILT_KINDS
 
 if TYPE_CHECKING:
     from kdelta.model import Experiment, Kernel, Progress
     from kdelta.spec.kernels import KernelSpec
     from kdelta.store.store import Store
-
-_SOURCES = ("src", "src-debian")
 
 
 def named(texts: Sequence[str], selftests: str | None, each: bool) -> list[KernelSpec]:
@@ -43,7 +42,7 @@ def _check(specs: Sequence[KernelSpec], selftests: str | None, each: bool) -> No
     if selftests is not None:
         raise UserError("--each and --selftests cannot be combined: gate the whole series without --each")
     last = specs[-1]
-    if last.kind not in _SOURCES or not last.patches:
+    if last.kind not in BUILT_KINDS or not last.patches:
         raise UserError(f"--each: {last.text} is not a source with a series; write src:TREE+series.mbox")
     first = specs[0]
     whole = first if len(specs) == 1 else msgspec.structs.replace(first, patches=last.patches)

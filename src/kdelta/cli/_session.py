@@ -49,6 +49,8 @@ class Session:
         """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on."""
         from kdelta.experiment import prepare, runner
 
+        if not experiment.cases and experiment.annotations.looked is not None:
+            return  # nothing that differs can be executed here: the report says so
         job = prepare.prepare(experiment, self.store, progress, time_budget_s=budget_s)
         again = f"continue with: kdelta resume {experiment.id}"
         try:

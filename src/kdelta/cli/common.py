@@ -98,12 +98,11 @@ class CaseArgs:
         from kdelta.spec import cases as grammar
 
         texts = self.cases if self.named else tuple(default)
-        cases = grammar.chosen(texts, self.suites, self.workloads, load_workloads(self.folders))
-        if self.memcg:
-            cases = [msgspec.structs.replace(case, cgroup=group) for case in cases for group in ("root", "child")]
+        found = grammar.chosen(texts, self.suites, self.workloads, load_workloads(self.folders))
+        cases = in_groups(found, self.memcg)
         if pressure is not None:
-            cases = [msgspec.structs.replace(case, pressure=memory.parse(pressure)) for case in cases]
-        return tuple(cases)
+            cases = tuple(msgspec.structs.replace(case, pressure=memory.parse(pressure)) for case in cases)
+        return cases
 
     def effort(self, **changes: int) -> Effort:
         """How much is sampled, with the run's time limit where one is given."""
@@ -234,6 +233,15 @@ def load_workloads(own: Sequence[Path]) -> dict[str, Workload]:
     from kdelta.spec.workloads import catalogue
 
     return catalogue(own)
+
+
+def in_groups(cases: Sequence[Case], memcg: bool) -> tuple[Case, ...]:
+    """``cases``, with ``memcg`` each in the root cgroup and in a child memcg."""
+    import msgspec
+
+    if not memcg:
+        return tuple(cases)
+    return tuple(msgspec.structs.replace(case, cgroup=group) for case in cases for group in ("root", "child"))
 
 
 def command_line() -> str:

@@ -3,16 +3,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from kdelta.cli import _gate, _mode, _output, _patching, _program, _session, _spec_file, _traces, _tracing, common
+from kdelta.cli import (
+    _auto,
+    _gate,
+    _mode,
+    _output,
+    _patching,
+    _program,
+    _session,
+    _spec_file,
+    _traces,
+    _tracing,
+    common,
+)
 
 if TYPE_CHECKING:
     from kdelta.experiment.templates import Asked, Stopping
-    from kdelta.model import Experiment, Kernel
+    from kdelta.model import Case, Experiment, Kernel, Looked
 
 EPILOG = """\b
 Examples:
@@ -26,6 +39,9 @@ Examples:
 
 The first kernel is the baseline. Without KVM the mode is exact: it counts the instructions that the kernel
 executes, and repeats. --timed measures wall time instead, and stops each case as soon as it is decided.
+
+Where a patch is given (src:TREE+PATCH) and no case, the cases are chosen that execute what the patch changed
+(--case auto); what no case executes is listed above the table.
 """
 
 
@@ -48,6 +64,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
     why: str | None
     selftests: str | None
     each: bool
+    all_cases: bool
 
 
 @click.command(cls=_program.Command, epilog=EPILOG)
@@ -73,7 +90,9 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
     "--precision", metavar="PERCENT", help="Timed: continue until the confidence interval is this narrow, as in 1%."
 )
 @click.option(
-    "--time-budget", metavar="TIME", help="Timed: time limit; no block starts that would exceed it, as in 20m."
+    "--time-budget",
+    metavar="TIME",
+    help="Timed: time limit; no block starts that would exceed it, as in 20m. With --case auto: the time that the chosen cases may take.  [default there: 10m]",
 )
 @click.option(
     "--seeds",
@@ -93,6 +112,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
 @click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")
 @click.option("--selftests", metavar="SUITE,...", help="Run these kernel selftests first; a new failure closes the gate.")  # fmt: skip
 @click.option("--each", is_flag=True, help="Measure a series patch by patch: which one made the difference.")
+@click.option("--all", "all_cases", is_flag=True, help="Cases chosen by a patch: add some that execute nothing that changed, as a control.")  # fmt: skip
 @common.pressure_option
 @_program.tree_option
 @_program.options
@@ -114,13 +134,15 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     _program.refuse_bare(kernels)
     specs = _patching.named(kernels, args.selftests, args.each)
     budget_s = common.seconds(args.time_budget, "--time-budget")
-    _asked(args)  # refuses bad input before any kernel is fetched
+    auto = _auto.wanted(args, specs)
+    _asked(args, () if auto else None)  # refuses bad input before any kernel is fetched
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
             resolved = _patching.fetched(specs, args.each, progress)
-            experiment = session.begin(_template(resolved, args), args.seed)
+            chosen = _auto.choose(args, specs, resolved, progress) if auto else (None, None)
+            experiment = session.begin(_template(resolved, args, *chosen), args.seed)
             experiment = _patching.annotated(session.store, experiment, progress)
-            session.run(experiment, progress, budget_s)
+            session.run(experiment, progress, None if auto else budget_s)
             traced = _tracing.beside(session, experiment, args.why, progress) if args.why else None
         result = session.show(experiment, args)
         if traced is not None:
@@ -130,23 +152,28 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     return 0
 
 
-def _asked(args: Args) -> tuple[Asked, Stopping]:
-    """Everything of the experiment but its kernels and its mode; refuses what cannot be."""
+def _asked(args: Args, chosen: Sequence[Case] | None) -> tuple[Asked, Stopping]:
+    """Everything of the experiment but its kernels and its mode; refuses what cannot be.
+
+    ``chosen``: the cases, where not the user says which.
+    """
     from kdelta.experiment import templates
 
     _mode.refuse_both(timed=args.timed, exact=args.exact, pressure=args.pressure)
     args.format  # noqa: B018 - an unknown format is refused here
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
-    cases = args.cases_or(lambda: args.chosen(args.pressure), args.named)
+    cases = args.cases_or(lambda: args.chosen(args.pressure), args.named) if chosen is None else tuple(chosen)
     effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
     return args.asked(cases, effort, mitigations=args.mitigations, rep_features=args.rep_features), stop
 
 
-def _template(kernels: tuple[Kernel, ...], args: Args) -> Experiment:
+def _template(
+    kernels: tuple[Kernel, ...], args: Args, chosen: Sequence[Case] | None = None, looked: Looked | None = None
+) -> Experiment:
     from kdelta.experiment import templates
 
-    asked, stop = _asked(args)
+    asked, stop = _asked(args, chosen)
     tests = _patching.suites(args.selftests)
     wanted = _mode.wanted(timed=args.timed or bool(args.pressure), exact=args.exact, kvm=args.kvm)
     mode = wanted or _mode.of_machine(kernels, args.kvm, args.qemu, args.folders)
-    return templates.compare(asked, kernels, mode, stop, selftests=tests, series=args.each)
+    return templates.compare(asked, kernels, mode, stop, selftests=tests, series=args.each, looked=looked)

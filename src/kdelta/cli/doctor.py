@@ -90,6 +90,14 @@ def _builds() -> Finding:
     return Finding("kernel builds", "ok", "src: kernels can be built")
 
 
+def _sandbox() -> Finding:
+    from kdelta.kernel import sandbox
+
+    if why := sandbox.refused():
+        return Finding("build sandbox", "limited", f"src: kernels are built with --unsandboxed alone: {why}", "apt-get install bubblewrap")  # fmt: skip
+    return Finding("build sandbox", "ok", "builds have no network and see no files of yours")
+
+
 def _noise() -> Finding:
     """Spread of a short fixed computation on this machine, now: a rough word, not a calibration."""
     import time
@@ -141,6 +149,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     lambda: _program("compiler", "gcc", "gcc libc6-dev", "compiles the guest's programs and the plugin"),
     lambda: _program("cross compiler", "aarch64-linux-gnu-gcc", CROSS, "arm64 guests"),
     _builds,
+    _sandbox,
     lambda: _program("ccache", "ccache", "ccache", "faster rebuilds of src: kernels"),
     lambda: _program("archive", "apt-get", "apt", "debian: kernels"),
     lambda: _program("packages (deb)", "dpkg-deb", "dpkg", "deb: kernels"),

@@ -76,12 +76,17 @@ class _Commands(click.Group):
 
 @click.command(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kdelta")
-def program() -> None:
+@click.option("--unsandboxed", is_flag=True, help="Build kernels (src:...) with your own rights, files and network.")
+def program(unsandboxed: bool) -> None:
     """Which Linux kernel is faster, by how much, and why.
 
     Boots kernels in interleaved guests, runs workloads in them, and answers with verdicts that hold up: an interval
     instead of a lucky run, and the functions that account for the difference.
     """
+    if unsandboxed:
+        from kdelta.kernel import sandbox
+
+        os.environ[sandbox.SWITCH] = "1"
 
 
 def run(args: list[str]) -> int:

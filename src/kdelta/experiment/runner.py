@@ -109,7 +109,7 @@ class _Here(Executor):
 
 
 @contextmanager
-def _workers(count: int) -> Iterator[Executor]:
+def workers(count: int) -> Iterator[Executor]:
     """So many boots at once; after an error no further one is begun."""
     pool = _Here() if count <= 1 else ThreadPoolExecutor(max_workers=count)
     try:
@@ -136,7 +136,7 @@ class _Run:
 
     def all_segments(self) -> None:
         """Look, boot what is open until the next look, and so on."""
-        with _workers(self.job.workers) as pool:
+        with workers(self.job.workers) as pool:
             for segment in segments(self.experiment):
                 still: tuple[OpenCell, ...] = ()
                 if segment.start in self.experiment.looks:

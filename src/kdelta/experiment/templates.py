@@ -24,6 +24,7 @@ from kdelta.model import (
     Experiment,
     Gap,
     Kernel,
+    Looked,
     MachineOptions,
     Mitigations,
     Mode,
@@ -154,20 +155,22 @@ def compare(
     *,
     selftests: Sequence[str] = (),
     series: bool = False,
+    looked: Looked | None = None,
 ) -> Experiment:
-    """Kernels against the first one; with ``series`` each against the one before it.
+    """Kernels against the first one; with ``series`` each against the one before it; ``looked``: how cases were chosen.
 
     An interrupted gate is no open one: until its ``selftests`` are done, the experiment says that they are not.
     """
     plan: plans.Plan = plans.Sweep() if series else plans.Compare(selftests=tuple(selftests))
     exact = mode == "exact"
+    blocks = asked.effort.seeds if exact else stop.blocks
     names = ",".join(selftests)
     gate = f"not run: the selftests {names} were requested, but did not finish" if selftests else ""
     return msgspec.structs.replace(
-        asked.template(mode, kernels, asked.effort.seeds if exact else stop.blocks, plan),
+        asked.template(mode, kernels, blocks if asked.cases else 0, plan),
         looks=seed_looks(asked.effort.seeds) if exact else stop.looks,
         precision_percent=stop.precision_percent,
-        annotations=Annotations(gate=gate),
+        annotations=Annotations(gate=gate, looked=looked),
     )
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta.errors import HostError
-from kdelta.kernel import config_fragment
+from kdelta.kernel import config_fragment, sandbox
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.model import Arch
@@ -113,11 +113,17 @@ class Builder:
         cache: Path,
         jobs: int,
         held: tuple[int, ...] = (),
+        readable: tuple[Path, ...] = (),
+        writable: tuple[Path, ...] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``held`` are locks that make inherits: should kdelta be killed, they last as long as make does."""
+        """``held`` are locks that make inherits: should kdelta be killed, they last as long as make does.
+
+        make runs in a sandbox: ``readable`` and ``writable`` are what it needs besides ``src`` and ``obj``.
+        """
         self.src, self.obj, self.tools, self.cache, self.jobs = src, obj, tools, cache, jobs
         self._held, self._clock = held, clock
+        self._readable, self._writable = (src, *readable), (obj, *writable)
 
     def argv(self, *words: str) -> list[str]:
         """The make line, which can be pasted."""
@@ -138,13 +144,14 @@ class Builder:
 
         Raises:
             BuildError: it failed.
+            HostError: there is no sandbox here.
         """
         recent: deque[str] = deque(maxlen=4000)
         argv = self.argv(*words)
         with open(log, "a", buffering=1, encoding="utf-8", errors="replace") as out:
             out.write(" ".join(argv) + "\n")
             make = subprocess.Popen(
-                argv,
+                self._sandboxed(argv),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -168,6 +175,12 @@ class Builder:
         if code:
             raise BuildError(error_line(recent).replace(f"{self.src}/", ""), log)  # as in the user's own tree
 
+    def _sandboxed(self, argv: list[str]) -> list[str]:
+        cached = (self.cache / "ccache",) if self.tools.ccache else ()
+        for folder in (self.obj, *cached):
+            folder.mkdir(parents=True, exist_ok=True)
+        return sandbox.inside(argv, self._readable, (*self._writable, *cached))
+
     def configure(self, request: Request, log: Path, basis: str = "") -> tuple[str, ...]:
         """Make ``.config`` what ``request`` asks for; untouched where it is that already, so that nothing rebuilds.
 
@@ -186,18 +199,17 @@ class Builder:
         fresh.unlink(missing_ok=True)
         words = [f"KCONFIG_CONFIG={fresh}"]
         if request.base:
-            fresh.write_text(request.base)
+            sandbox.write(fresh, request.base)
         else:
             self.make([*words, "tinyconfig"], log, _ignore)
-        with open(fresh, "a") as file:
-            file.write("\n" + request.text)
+        sandbox.write(fresh, f"{sandbox.read(fresh)}\n{request.text}")
         self.make([*words, "olddefconfig"], log, _ignore)
-        text = fresh.read_text()
-        if not config.exists() or config.read_text() != text:
-            config.write_text(text)
+        text = sandbox.read(fresh)
+        if not config.exists() or sandbox.read(config) != text:
+            sandbox.write(config, text)
         for leftover in (fresh, fresh.with_name(".config.kdelta.old")):
             leftover.unlink(missing_ok=True)
-        mark.write_text(stamp)
+        sandbox.write(mark, stamp)
         return config_fragment.unmet(request, text)
 
     def compile(self, title: str, log: Path, progress: Progress) -> tuple[int, float]:
@@ -208,8 +220,8 @@ class Builder:
         """
         counted = self.obj / "kdelta-steps"
         total = 0 if (self.obj / "vmlinux").exists() else FIRST_STEPS[self.tools.arch]
-        if total and counted.exists():
-            total = int(counted.read_text())
+        if total and counted.exists() and (known := sandbox.read(counted)).isdecimal():
+            total = int(known)
         started, done = self._clock(), 0
 
         def on_line(line: str) -> None:
@@ -226,7 +238,7 @@ class Builder:
         progress.step(f"building {title}", 0, total or None)
         self.make([f"-j{self.jobs}", "LOCALVERSION=", TARGETS[self.tools.arch]], log, on_line)
         if total:
-            counted.write_text(str(done))
+            sandbox.write(counted, str(done))
         return done, self._clock() - started
 
     def build(self, request: Request, title: str, log: Path, progress: Progress, basis: str = "") -> Products:
@@ -241,10 +253,10 @@ class Builder:
         unmet = self.configure(request, log, basis)
         steps, elapsed_s = self.compile(title, log, progress)
         return Products(
-            image=self.obj / IMAGES[self.tools.arch],
-            vmlinux=self.obj / "vmlinux",
-            config=(self.obj / ".config").read_text(),
-            release=(self.obj / "include/config/kernel.release").read_text().strip(),
+            image=sandbox.plain(self.obj / IMAGES[self.tools.arch]),
+            vmlinux=sandbox.plain(self.obj / "vmlinux"),
+            config=sandbox.read(self.obj / ".config"),
+            release=sandbox.read(self.obj / "include/config/kernel.release").strip(),
             unmet=unmet,
             steps=steps,
             elapsed_s=elapsed_s,

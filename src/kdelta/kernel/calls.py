@@ -66,6 +66,15 @@ class CallGraph(Struct, frozen=True, kw_only=True, dict=True):
             return ()
         return tuple(names[i] for i in self._callees[self._firsts[row] : self._firsts[row + 1]].tolist())
 
+    def callers(self, function: str) -> tuple[str, ...]:
+        """Who calls ``function``, sorted; () for one that is not there, or that so many call that it is left out."""
+        names = self._names
+        row = bisect_left(names, function)
+        if row == len(names) or names[row] != function:
+            return ()
+        rows = np.searchsorted(self._firsts, np.flatnonzero(self._callees == row), side="right") - 1
+        return tuple(names[i] for i in sorted(set(rows.tolist())))
+
 
 class Code(Struct, frozen=True):
     """A kernel's functions: where they lie and whom they call. ``graph`` is None where that is not known."""

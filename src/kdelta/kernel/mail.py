@@ -14,6 +14,7 @@ import email.message
 import email.utils
 import quopri
 import re
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -28,6 +29,7 @@ _BLANK_ESCAPED = re.compile(r"^(?:[>|] ?)*=20$", re.MULTILINE)
 _NO_ESCAPE = re.compile(r"=(?![0-9A-F]{2}|$)", re.MULTILINE)
 _SEPARATOR = re.compile(rb"(?:\A|(?<=\n))From [^\n]*\n(?=[A-Za-z][A-Za-z0-9-]*:)")
 _HEADER = re.compile(rb"\A\s*(?:>?From [^\n]*\n)?[A-Za-z][A-Za-z0-9-]*:[ \t]")
+_ID = re.compile(r"<[^<>\s]+@[^<>\s]+>")
 _TAG = re.compile(r"\[([^\]]*)\]")
 _COUNTER = re.compile(r"(?<!\d)(\d{1,4})/(\d{1,4})(?!\d)")
 _VERSION = re.compile(r"\bv(\d{1,3})\b", re.IGNORECASE)
@@ -154,6 +156,43 @@ def _messages(data: bytes) -> list[bytes]:
         starts.insert(0, 0)
     pieces = [data[start:end] for start, end in zip(starts, [*starts[1:], len(data)], strict=True)]
     return [re.sub(rb"(?m)^>(>*From )", rb"\1", piece) for piece in pieces]
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """A message of a file, patch or not: its text, and its headers on one line each, "" where it has none."""
+
+    text: str
+    id: str = ""
+    subject: str = ""
+    sender: str = ""
+    to: tuple[str, ...] = ()  # with those of Cc
+
+
+def messages(data: bytes) -> Iterator[Message]:
+    """Every message in a file, patches and discussion; what cannot be parsed is left out."""
+    for piece in _messages(data.replace(b"\r\n", b"\n")):
+        if not _HEADER.match(piece):
+            yield Message(text=_decode(piece, None))
+        elif all(match.end() - match.start() <= _CONTENT_TYPE_BYTES for match in _CONTENT_TYPE.finditer(piece)):
+            try:
+                yield _message(email.message_from_bytes(re.sub(rb"\A\s*>?From [^\n]*\n", b"", piece.lstrip())))
+            except RecursionError:
+                continue  # nested too deeply: as a patch it is refused with a word
+
+
+def _message(parsed: email.message.Message) -> Message:
+    def header(name: str) -> str:
+        return " ".join(str(parsed.get(name, "")).split())[:_SUBJECT_CHARS]
+
+    found = _ID.search(header("Message-ID"))
+    named = email.utils.getaddresses([header("To"), header("Cc")])
+    return Message(
+        text="\n".join(_texts(parsed)),
+        id=found[0] if found else "",
+        subject=_subject(parsed),
+        sender=email.utils.parseaddr(header("From"))[1],
+        to=tuple(address for _, address in named if "@" in address),
+    )
 
 
 def _mail(piece: bytes, name: str) -> PatchMail | None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 
 from msgspec import Struct
 
 from kdelta.errors import HostError
-from kdelta.kernel import cache, products
+from kdelta.kernel import cache, products, sandbox
 from kdelta.kernel.build import Builder, BuildError, default_jobs
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.origin import Origin
@@ -41,6 +42,10 @@ class Wanted(Struct, frozen=True, kw_only=True):
         facts = [FORMAT, self.origin.id, steps, config, self.tools.id, self.tools.arch]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
 
+    def objects(self, home: Path) -> Path:
+        """The build directory in the work tree at ``home``; it belongs to a config and a compiler."""
+        return home / f"obj-{self.tools.id[:6]}-{config_digest(self.request)}"
+
 
 def config_digest(request: Request) -> str:
     """Tells configs apart."""
@@ -53,7 +58,7 @@ def _explained(error: BuildError, applied: Patched, builder: Builder, origin: Or
         return HostError(f"{title} does not build: {error}")
     if any(path in error.line for path in applied.touched):
         return HostError(f"{title}: the patch does not compile: {error}")
-    if (builder.obj / "kdelta-built").exists() and origin.base in (builder.obj / "kdelta-built").read_text():
+    if (builder.obj / "kdelta-built").exists() and origin.base in sandbox.read(builder.obj / "kdelta-built"):
         return HostError(f"{title}: builds without the patch, but not with it: {error}")
     return HostError(f"{title} does not build (not tried without the patch): {error}")
 
@@ -77,7 +82,7 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
     home.mkdir(parents=True, exist_ok=True)
     cache.write_atomically(home / "applied.diff", encode(applied.diff))
     title = " ".join([origin.title, *(step.title for step in steps)])
-    obj = tree.home / f"obj-{wanted.tools.id[:6]}-{config_digest(wanted.request)}"
+    obj = wanted.objects(tree.home)
     jobs, held = default_jobs(), (tree.lock_fd,)
     builder = Builder(tree.src, obj, wanted.tools, cache=cache_dir(), jobs=jobs, held=held)
     tree.lay(applied.files)
@@ -86,7 +91,7 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
     except BuildError as error:
         raise _explained(error, applied, builder, origin, title) from None
     if not applied.touched:
-        (builder.obj / "kdelta-built").write_text(origin.base)
+        sandbox.write(builder.obj / "kdelta-built", origin.base)
     about = f"{title}; {wanted.request.title} config; {wanted.tools.title}"
     notes = _notes(origin, applied, made.unmet, builder.not_built(applied.touched))
     products.keep(wanted.key, name, made, about, notes)

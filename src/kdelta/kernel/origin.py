@@ -240,6 +240,15 @@ def _listing(root: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
 Origin = Tarball | Git | Folder
 
 
+def has_commit(path: Path, commit: str) -> bool:
+    """Whether the git repository at ``path`` has ``commit`` (a hash)."""
+    try:
+        _resolve_ref(path, commit)
+    except UserError:
+        return False
+    return True
+
+
 class Seen(Struct, frozen=True, kw_only=True):
     """A source tree as it was found: a git repository where ``git_dir`` is set."""
 

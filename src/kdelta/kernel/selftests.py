@@ -85,16 +85,22 @@ class _Workshop(Struct, frozen=True, kw_only=True):
     tree: Worktree
     tools: Toolchain
     headers: Path
-    log: Path
+    log: Path  # in the folder that everything built goes to
 
     def make(self, folder: Path, words: list[str]) -> list[str]:
         """Run make in ``folder`` of the source; returns its lines."""
         obj = self.tree.home / f"headers-{self.tools.arch}"
         obj.mkdir(parents=True, exist_ok=True)
         lines: list[str] = []
-        Builder(folder, obj, self.tools, cache=cache_dir(), jobs=build.default_jobs()).make(
-            words, self.log, lines.append
-        )
+        Builder(
+            folder,
+            obj,
+            self.tools,
+            cache=cache_dir(),
+            jobs=build.default_jobs(),
+            readable=(self.tree.src,),
+            writable=(self.log.parent,),
+        ).make(words, self.log, lines.append)
         return lines
 
 

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
 from kdelta.errors import HostError
-from kdelta.kernel import cache, config_fragment, products, toolchain
+from kdelta.kernel import cache, config_fragment, diff, products, toolchain
 from kdelta.kernel.one_build import Wanted, build_in
 from kdelta.kernel.origin import Origin
 from kdelta.kernel.products import Built
-from kdelta.kernel.steps import Step
-from kdelta.kernel.wanted import source_of
+from kdelta.kernel.steps import Step, load_patches
+from kdelta.kernel.wanted import origin_of, source_of
 from kdelta.kernel.worktree import Worktree
 from kdelta.model import Kernel, Progress, Quiet
 from kdelta.spec.kernels import KernelSpec
@@ -74,6 +76,29 @@ def built_facts(spec: KernelSpec, progress: Progress | None = None) -> Built:
     """What is remembered of ``spec``'s build (built now if it was not): the clean diff, notes, log, times."""
     said = progress or Quiet()
     return _resolve(spec, *source_of(spec, said), said)[1]
+
+
+def objects(spec: KernelSpec, progress: Progress | None = None) -> Path | None:
+    """The build directory of ``spec``, as the last build with its source, config and compiler left it; None without.
+
+    Raises:
+        UserError, HostError: as ``resolve_source``.
+    """
+    origin, tools = origin_of(spec, progress or Quiet()), toolchain.probe(spec.arch)
+    request = config_fragment.request(spec.config, origin.version, spec.arch)
+    home = Worktree(products.root() / origin.key).home
+    found = Wanted(origin=origin, steps=(), tools=tools, request=request).objects(home)
+    return found if (found / "vmlinux").exists() else None
+
+
+def touched(spec: KernelSpec) -> tuple[str, ...]:
+    """The files that the patches of ``spec`` change, sorted.
+
+    Raises:
+        UserError: a patch that cannot be read.
+    """
+    parsed = [one for step in load_patches(spec.patches) for one in diff.parse(step.mail)]
+    return tuple(sorted({path for one in parsed for path in (one.old, one.new) if path}))
 
 
 def config_differences(baseline: Kernel, patched: Kernel) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 """The nouns of kdelta as frozen structs: no I/O, no behaviour beyond naming. The plans are in ``model.plans``."""
 
 from kdelta.model.collectors import Collector
-from kdelta.model.experiment import Annotations, Experiment, ExperimentResult, Gap, Refuted, Search
+from kdelta.model.experiment import Annotations, Experiment, ExperimentResult, Gap, Looked, Refuted, Search, Unreached
 from kdelta.model.nouns import (
     EXACT_COUNTERS,
     GRAVEST_FIRST,
@@ -54,6 +54,7 @@ __all__ = [
     "FunctionDelta",
     "Gap",
     "Kernel",
+    "Looked",
     "MachineOptions",
     "Metric",
     "Mitigations",
@@ -72,6 +73,7 @@ __all__ = [
     "Search",
     "Series",
     "State",
+    "Unreached",
     "Warn",
     "Word",
 ]

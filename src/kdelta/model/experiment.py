@@ -49,6 +49,37 @@ class Search(Struct, frozen=True, kw_only=True):
     confirmation: str = ""
 
 
+class Unreached(Struct, frozen=True, kw_only=True):
+    """A changed function that no case executes; ``path`` leads to it by direct calls from one that a case executes."""
+
+    name: str
+    path: tuple[str, ...] = ()
+
+
+class Looked(Struct, frozen=True, kw_only=True):
+    """How cases were chosen by what a patch changed, and what of it is not looked at. Names of functions and data.
+
+    ``measured`` is executed by the ``cases`` chosen (of ``candidates``), ``interrupting`` of it only by what interrupts
+    them; ``left_out`` had a case, but no time. ``whole``: ``differ`` of ``functions`` do, through a header or an option
+    (``through``: what of these the patches touch). ``controls`` are cases that execute nothing that changed.
+    """
+
+    functions: int
+    differ: int
+    candidates: int
+    cases: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
+    unreached: tuple[Unreached, ...] = ()
+    left_out: tuple[str, ...] = ()
+    interrupting: tuple[str, ...] = ()
+    controls: tuple[str, ...] = ()
+    not_mapped: tuple[str, ...] = ()  # candidates that did not run here
+    whole: bool = False
+    through: tuple[str, ...] = ()
+    boot_patched: bool = False  # instructions that the kernel patches in at boot differ
+    sizes_only: bool = False  # functions that kept their size were not compared
+
+
 class Annotations(Struct, frozen=True, kw_only=True):
     """What is found out around a measurement. Unlike the plan it grows while, and after, the experiment runs."""
 
@@ -59,6 +90,7 @@ class Annotations(Struct, frozen=True, kw_only=True):
     gaps: tuple[Gap, ...] = ()
     nameless: dict[str, str] = field(default_factory=dict)  # kernel label -> why its functions have no names
     followed_by: str = ""  # the experiment that decides what this one left open
+    looked: Looked | None = None  # where the cases were chosen by what a patch changed
     floors_percent: dict[str, float] | None = None  # timed: calibrated here when it began, by case; None: not looked up
     search: Search = Search()
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, Warn
+from kdelta.report import looked
 from kdelta.report.registry import Format
 from kdelta.report.sentences import because, sentence
 from kdelta.report.view import View
@@ -183,6 +184,8 @@ def as_dict(view: View) -> dict[str, Any]:
         "results": [cell_document(cell) for cell in result.results],
         "warnings": _warnings(result.warnings),
     }
+    if result.experiment.annotations.looked is not None:
+        document["looked"] = looked.document(result.experiment.annotations.looked)
     if view.detail.system_calls:
         document["system_calls"] = _system_calls(view.detail.system_calls)
     if view.detail.sweeps or result.experiment.in_steps:

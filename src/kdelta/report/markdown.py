@@ -82,6 +82,7 @@ def render(view: View) -> str:
     lines = [f"> **Gate:** {escape(view.gate)}", ""] if view.gate else []
     notes = "".join(f"<sup>{number}</sup>" for number in view.general_notes)
     lines += [f"# {escape(view.title)}", "", escape(view.summary) + notes, ""]
+    lines += [*(f"- {escape(text)}" for text in view.looked), ""] if view.looked else []
     for table in view.tables:
         lines += _table(table)
     for sweep in view.sweeps:

@@ -19,10 +19,11 @@ def bullets(texts: Iterable[str], width: int = WIDTH) -> list[str]:
 
 
 def opening(view: View, width: int = WIDTH) -> list[str]:
-    """The gate above everything, the title, the counts."""
+    """The gate above everything, the title, the counts, and what of a patch is looked at."""
     lines = [*wrap(f"GATE: {view.gate}", width), ""] if view.gate else []
     refs = f" [{','.join(map(str, view.general_notes))}]" if view.general_notes else ""
-    return [*lines, *wrap(view.title, width), *wrap(view.summary + refs, width), ""]
+    looked = [line for text in view.looked for line in wrap(text, width)]
+    return [*lines, *wrap(view.title, width), *wrap(view.summary + refs, width), "", *looked, *([""] if looked else [])]
 
 
 def tables(view: View, width: int = WIDTH) -> list[str]:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, State, Warn, Word
-from kdelta.report import prose, system_calls
+from kdelta.report import looked, prose, system_calls
 from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.scrub import Scrubber
 from kdelta.report.sentences import because, sentence
@@ -104,6 +104,7 @@ class View(Struct, frozen=True, kw_only=True):
 
     title: str
     gate: str
+    looked: tuple[str, ...]  # above the tables: what of a patch the cases execute, and what not
     summary: str
     tables: tuple[Table, ...]
     sweeps: tuple[SweepTable, ...]
@@ -349,6 +350,7 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
     return View(
         title=prose.title(result),
         gate=result.gate,
+        looked=looked.sentences(result.experiment.annotations.looked),
         summary=prose.summary(result, shown, detail.sweeps),
         tables=tables,
         sweeps=sweeps,

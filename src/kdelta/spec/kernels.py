@@ -18,6 +18,7 @@ from kdelta.errors import UserError
 from kdelta.model import Arch
 from kdelta.model import PatchRef as PatchRef
 
+BUILT_KINDS = ("src", "src-debian")  # of kernels that are built here
 MAX_CHARS = 16_384
 _LABEL = re.compile(r"^([A-Za-z0-9][A-Za-z0-9_.@%-]{0,63})=(?=\S)")
 _VERSION = re.compile(r"^\d{1,5}\.\d{1,5}(\.\d{1,5})?([-~+][A-Za-z0-9.+~-]{1,100})?$", re.ASCII)

@@ -33,6 +33,7 @@ KERNELS = {
     "scale": ("scale", "debian:6.12", "{}"),
     "trace": ("trace", "debian:6.12", "{}", "--what", "locks"),
     "code": ("code", "debian:6.12", "{}"),
+    "reach": ("reach", "{}"),
     "check": ("check", "pidfs", "--baseline", "debian:6.12", "--patched", "{}"),
     "kernels fetch": ("kernels", "fetch", "debian:6.12", "{}"),
     "kernels show": ("kernels", "show", "{}"),
@@ -144,6 +145,7 @@ def _outputs() -> list[list[str]]:
         "report": ["report", "last"],
         "export": ["export", "last"],
         "why": ["why", "last", "pipe"],
+        "review": ["review", "series.mbox", "--tree", "debian:6.12"],
     }
     found = []
     for name in sorted(_modules()):

@@ -77,6 +77,7 @@ def test_a_branch_of_arm64_is_a_call_with_or_without_link() -> None:
     )
     found = graph(data, ["zero", "one", "two"], "arm64")
     assert [found.callees(name) for name in ("zero", "one", "two")] == [("two",), (), ("zero",)]
+    assert [found.callers(name) for name in ("zero", "one", "two", "absent")] == [("two",), (), ("zero",), ()]
 
 
 def test_jumps_into_and_inside_functions_and_out_of_the_text_are_no_calls() -> None:

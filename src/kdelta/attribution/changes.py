@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a patch changed in the machine code, and whose execution means that the change is executed. Pure.
+
+A function that was inlined has no code of its own: its hosts differ instead, and are what is listed. Data counts
+through the functions that have its address, a new function through those that call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from msgspec import Struct
+
+from kdelta.attribution import data
+from kdelta.attribution.code import CodeDiff
+from kdelta.attribution.disassembly import Image
+
+_WHOLE_SHARE = 0.05  # of all functions: so many differ through a header or an option, not where a patch was written
+_WHOLE_COUNT = 200  # and these are few enough to be told one by one
+
+Kind = Literal["code", "new", "gone", "data"]
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """A function or variable that differs. ``hosts``: functions of the baseline that stand for it when executed."""
+
+    name: str
+    kind: Kind
+    hosts: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """Its name, with what it is where that is no function of both kernels."""
+        if self.kind == "data":
+            return f"{self.name} (data)"
+        return self.name if self.kind == "code" else f"{self.name} ({self.kind})"
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """All that differs. ``whole``: so much does that it is no matter of single functions.
+
+    ``sizes_only``: instructions were not compared, as of a distribution's kernels; what kept its size is not seen.
+    """
+
+    changes: tuple[Change, ...]
+    functions: int
+    whole: bool = False
+    boot_patched: bool = False  # instructions that the kernel patches in at boot differ
+    sizes_only: bool = False
+
+    @property
+    def nothing(self) -> bool:
+        """Whether both kernels run the same instructions on the same data, as far as all of it was compared."""
+        return not self.changes and not self.boot_patched and not self.sizes_only
+
+
+def find(
+    before: Image, after: Image, diff: CodeDiff, callers: Callable[[str], Iterable[str]], *, sizes_only: bool = False
+) -> Changes:
+    """What differs between two images whose functions are compared in ``diff``; ``callers`` are those of ``after``."""
+    found = [_function(one.name, before, after, callers) for one in diff.functions]
+    if not sizes_only:
+        found += _data(before, after)
+    total = len(before.sources)
+    return Changes(
+        changes=tuple(found),
+        functions=total,
+        whole=len(diff.functions) > max(_WHOLE_COUNT, _WHOLE_SHARE * total),
+        boot_patched=diff.alternatives_differ,
+        sizes_only=sizes_only,
+    )
+
+
+def _function(name: str, before: Image, after: Image, callers: Callable[[str], Iterable[str]]) -> Change:
+    if name in before.sources:
+        return Change(name=name, kind="code" if name in after.sources else "gone", hosts=(name,))
+    return Change(name=name, kind="new", hosts=_hosts(name, before, callers))
+
+
+def _hosts(name: str, before: Image, callers: Callable[[str], Iterable[str]]) -> tuple[str, ...]:
+    """The functions of the baseline that call the new function ``name``, directly or through other new ones."""
+    hosts, seen, ring = set(), {name}, [name]
+    while ring:
+        for caller in callers(ring.pop()):
+            if caller in before.sources:
+                hosts.add(caller)
+            elif caller not in seen:
+                seen.add(caller)
+                ring.append(caller)
+    return tuple(sorted(hosts))
+
+
+def _data(before: Image, after: Image) -> list[Change]:
+    names = data.changed(before, after)
+    was, now = data.readers(before, names), data.readers(after, names)
+    found = []
+    for name in names:
+        hosts = {*was.get(name, ()), *(host for host in now.get(name, ()) if host in before.sources)}
+        found.append(Change(name=name, kind="data", hosts=tuple(sorted(hosts))))
+    return found

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Data of two kernels: which variables begin with another value, and which functions read them. Pure over bytes.
+
+A value that is an address is equal when it leads to the same thing, as in code; so a table that only moved, or whose
+strings did, is no difference. Variables without a symbol (strings, tables of a switch) are not compared: they change
+with the code that names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from kdelta.attribution.code import alike
+from kdelta.attribution.disassembly import DataObject, Image
+from kdelta.kernel.spelling import fold
+
+# The compiler's and the build's own: what they hold follows from the rest.
+_NOT_READ = ("kallsyms_", "linux_banner", "linux_proc_banner", "__func__", "__FUNCTION__", "__PRETTY_FUNCTION__")
+_TAILS = (0, 1, 2, 4)  # bytes of an immediate behind the address of an x86 operand
+_PIECE = 1 << 22
+_ADDRESSES, _LAST = np.uint64(0xFFFF800000000000), np.uint64(0xFFFFFFFFFFFF0000)  # of the kernel
+
+
+def changed(before: Image, after: Image) -> tuple[str, ...]:
+    """Names of the variables whose initial value differs, or that only one kernel has; sorted."""
+    names = before.objects.keys() | after.objects.keys()
+    found = (name for name in names if not name.startswith(_NOT_READ))
+    return tuple(sorted(name for name in found if not _same(before, after, name)))
+
+
+def _same(before: Image, after: Image, name: str) -> bool:
+    old, new = before.objects.get(name, ()), after.objects.get(name, ())
+    return len(old) == len(new) and all(_same_object(before, after, *pair) for pair in zip(old, new, strict=True))
+
+
+def _same_object(before: Image, after: Image, old: DataObject, new: DataObject) -> bool:
+    if len(old.content) != len(new.content):
+        return False
+    return all(_same_word(before, after, old, new, at) for at in _words(old.content, new.content))
+
+
+def _words(old: bytes, new: bytes) -> Iterator[int]:
+    """Offsets of the words that differ, and of those that may be addresses: the same one may be another thing's."""
+    whole = len(old) & ~7
+    was, now = (np.frombuffer(content[:whole], "<u8") for content in (old, new))
+    yield from (8 * np.flatnonzero((was != now) | ((was >= _ADDRESSES) & (was <= _LAST)))).tolist()
+    if old[whole:] != new[whole:]:
+        yield whole
+
+
+def _same_word(before: Image, after: Image, old: DataObject, new: DataObject, at: int) -> bool:
+    """Whether eight bytes are one address, or two distances, that lead to the same thing."""
+    value, other = (int.from_bytes(one.content[at : at + 8], "little") for one in (old, new))
+    if alike(before, after, value, other):
+        return True
+    if value == other:
+        return not before.name_of(value)  # a number that looks like an address
+    for half in (at, at + 4):
+        was, now = old.content[half : half + 4], new.content[half : half + 4]
+        if was != now and not alike(
+            before,
+            after,
+            old.address + half + int.from_bytes(was, "little", signed=True),
+            new.address + half + int.from_bytes(now, "little", signed=True),
+        ):
+            return False
+    return True
+
+
+def readers(image: Image, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+    """For each variable the functions whose code has its address, sorted. x86-64; {} for other machines."""
+    wanted = {name: image.objects.get(name, ()) for name in names}
+    if image.arch != "x86_64" or not wanted:
+        return {}
+    spans = sorted(
+        (_signed(one.address), _signed(one.address) + len(one.content), name)
+        for name, many in wanted.items()
+        for one in many
+    )
+    found: dict[str, set[str]] = {name: set() for name in wanted}
+    for place, name in _references(image, spans):
+        function = image.function_at(place)
+        if function is None or (source := fold(function.name.partition("#")[0])) in found[name]:
+            continue
+        if any(name in one.text for one in image.instructions(function)):  # else the bytes only read like it
+            found[name].add(source)
+    return {name: tuple(sorted(functions)) for name, functions in found.items()}
+
+
+def _references(image: Image, spans: list[tuple[int, int, str]]) -> Iterator[tuple[int, str]]:
+    """(address of four bytes in code, variable) wherever they read like a way to one of ``spans``."""
+    if not spans:
+        return
+    lows = np.array([low for low, _, _ in spans], np.int64)
+    highs = np.array([high for _, high, _ in spans], np.int64)
+    for address, text in image.pieces():
+        for start in range(0, max(len(text) - 3, 0), _PIECE):
+            part = np.frombuffer(text[start : start + _PIECE + 3], np.uint8)
+            values = np.zeros(len(part) - 3, np.uint32)
+            for byte in range(4):
+                values |= part[byte : byte + len(values)].astype(np.uint32) << np.uint32(8 * byte)
+            signed = values.view(np.int32).astype(np.int64)
+            here = np.arange(len(values), dtype=np.int64) + _signed(address + start)
+            for targets in (signed, *(here + 4 + tail + signed for tail in _TAILS)):
+                place = np.searchsorted(lows, targets, side="right") - 1
+                hits = np.flatnonzero((place >= 0) & (targets < highs[np.maximum(place, 0)]))
+                for hit in hits.tolist():
+                    yield address + start + hit, spans[int(place[hit])][2]
+
+
+def _signed(address: int) -> int:
+    """An address as the processor extends it: the kernel's half is negative."""
+    return address - (1 << 64) if address >> 63 else address

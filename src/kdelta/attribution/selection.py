@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From what a patch changed to the cases that execute it, and to what none of them does. Pure.
+
+Every change that some case executes gets its most specific case, the one that spends the largest share of its
+instructions there, unless a case chosen already is nearly as specific. What time is left goes to further cases, by the
+share that they spend in all that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from kdelta.attribution.changes import Change
+from kdelta.attribution.reach import Reach, Row
+
+MOST = 12  # cases, where fewer do for every change
+CONTROLS = 3
+_NEARLY = 0.5  # of the most specific case's share
+
+
+class Picked(Struct, frozen=True, kw_only=True):
+    """A case chosen: the share of its kernel instructions in what changed, and what of it the case executes."""
+
+    case: str
+    share: float
+    changes: tuple[str, ...]
+
+
+class Selection(Struct, frozen=True, kw_only=True):
+    """The cases to measure, most specific first, and what is not looked at.
+
+    ``left_out``: changes that cases execute for which there is no time. ``interrupting``: changes that are executed, as
+    far as was seen, only in what interrupts the cases. ``controls``: cases that execute nothing that changed.
+    """
+
+    picked: tuple[Picked, ...]
+    unreached: tuple[Change, ...] = ()
+    left_out: tuple[Change, ...] = ()
+    interrupting: tuple[Change, ...] = ()
+    controls: tuple[str, ...] = ()
+
+
+def choose(
+    changes: Sequence[Change],
+    reach: Reach,
+    cost_s: Callable[[Row], float],
+    budget_s: float,
+    *,
+    controls: bool = False,
+) -> Selection:
+    """The cases for ``changes`` that ``budget_s`` allows, at least one where any executes them.
+
+    ``cost_s`` is what measuring a case takes. ``controls`` adds some that should not move.
+    """
+    hosts = {name for change in changes for name in change.hosts}
+    weight = {row.case: row.share(hosts) for row in reach.rows}
+    by_change = {change.name: _executing(change, reach) for change in changes}
+    wanted = _cover(changes, by_change)
+    chosen = {row.case for row in wanted}
+    further = sorted((row for row in reach.rows if weight[row.case] and row.case not in chosen), key=_by(weight))
+    affordable = _affordable(sorted(wanted, key=_by(weight)), cost_s, budget_s)
+    if len(affordable) == len(wanted):
+        spent = sum(map(cost_s, affordable))
+        more = _affordable(further[: max(0, MOST - len(wanted))], cost_s, budget_s - spent, least=0)
+        affordable = sorted([*affordable, *more], key=_by(weight))
+    names = {row.case for row in affordable}
+    return Selection(
+        picked=tuple(_picked(row, changes, weight[row.case]) for row in affordable),
+        unreached=tuple(change for change in changes if not by_change[change.name]),
+        left_out=tuple(
+            change
+            for change in changes
+            if by_change[change.name] and not names & {row.case for row in by_change[change.name]}
+        ),
+        interrupting=tuple(
+            change for change in changes if by_change[change.name] and reach.interrupting.issuperset(change.hosts)
+        ),
+        controls=_controls(reach, weight, cost_s) if controls else (),
+    )
+
+
+def _by(weight: dict[str, float]) -> Callable[[Row], tuple[float, str]]:
+    return lambda row: (-weight[row.case], row.case)
+
+
+def _executing(change: Change, reach: Reach) -> list[Row]:
+    """The cases that execute ``change``, the most specific first."""
+    rows = {row.case: row for host in change.hosts for row in reach.executing(host)}
+    return sorted(rows.values(), key=lambda row: (-row.share(change.hosts), row.case))
+
+
+def _cover(changes: Sequence[Change], by_change: dict[str, list[Row]]) -> list[Row]:
+    """A specific case for every change, those first that few cases execute."""
+    chosen: dict[str, Row] = {}
+    for change in sorted(changes, key=lambda one: (len(by_change[one.name]), one.name)):
+        rows = by_change[change.name]
+        if rows:
+            least = _NEARLY * rows[0].share(change.hosts)
+            if not any(row.case in chosen and row.share(change.hosts) >= least for row in rows):
+                chosen[rows[0].case] = rows[0]
+    return list(chosen.values())
+
+
+def _affordable(rows: Sequence[Row], cost_s: Callable[[Row], float], budget_s: float, least: int = 1) -> list[Row]:
+    kept: list[Row] = []
+    spent = 0.0
+    for row in rows:
+        if len(kept) < least or spent + cost_s(row) <= budget_s:
+            kept.append(row)
+            spent += cost_s(row)
+    return kept
+
+
+def _picked(row: Row, changes: Sequence[Change], share: float) -> Picked:
+    executed = tuple(change.name for change in changes if any(host in row.functions for host in change.hosts))
+    return Picked(case=row.case, share=share, changes=executed)
+
+
+def _controls(reach: Reach, weight: dict[str, float], cost_s: Callable[[Row], float]) -> tuple[str, ...]:
+    """Cases far apart in the catalogue that execute nothing that changed; of three neighbours the cheapest."""
+    still = [row for row in reach.rows if row.state == "ok" and not weight[row.case]]
+    size = max(1, len(still) // CONTROLS)
+    groups = [still[start : start + size] for start in range(0, size * CONTROLS, size)]
+    return tuple(min(group, key=cost_s).case for group in groups if group)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``--case auto`` of compare: the cases are chosen by what the kernels differ in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kdelta.cli import common
+from kdelta.errors import UserError
+from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
+
+if TYPE_CHECKING:
+    from kdelta.attribution.reach import Row
+    from kdelta.cli.compare import Args
+    from kdelta.model import Case, Kernel, Looked, Progress
+
+AUTO = "auto"
+_BUDGET_S = 600.0
+_SEEDS = 12  # that counts take where some move, with the repetitions of a seed
+_TIMED_CASE_S = 1.5  # of a case in a timed boot
+
+
+def wanted(args: Args, specs: Sequence[KernelSpec]) -> bool:
+    """Whether the cases are to be chosen: asked for, or a patch is given and nobody says which cases.
+
+    Raises:
+        UserError: ``auto`` beside cases, a program or memory pressure, or of command lines; --all without it.
+    """
+    asked = AUTO in args.cases
+    if asked and (len(args.cases) > 1 or args.program or args.pressure):
+        raise UserError(
+            "--case auto chooses the cases: name no other case, program or --pressure; --suite restricts it"
+        )
+    patched = any(spec.patches for spec in specs) and all(spec.kind in BUILT_KINDS for spec in specs)
+    alike = len({spec.cmdline for spec in specs}) == 1
+    if asked and not alike:
+        raise UserError(
+            "--case auto looks at machine code, and these kernels differ in their command lines: name the cases"
+        )
+    default = patched and alike and not (args.named or args.program or args.pressure)
+    if args.all_cases and not (asked or default):
+        raise UserError(
+            "--all adds controls to the cases that a patch chooses: give --case auto, or a patch and no case"
+        )
+    return asked or default
+
+
+def choose(
+    args: Args, specs: Sequence[KernelSpec], kernels: Sequence[Kernel], progress: Progress
+) -> tuple[tuple[Case, ...], Looked]:
+    """The cases, and what they look at."""
+    from kdelta.cli import reach
+    from kdelta.experiment import auto
+
+    free = replace(args, cases=())
+    each = len(kernels) * (2 if args.memcg else 1)
+
+    def cost_s(row: Row) -> float:
+        if args.timed:
+            return 20 * each * _TIMED_CASE_S
+        return _SEEDS * each * row.elapsed_s / (os.cpu_count() or 1)
+
+    plain = replace(free, memcg=False)
+    cases, looked = auto.choose(
+        kernels,
+        specs,
+        auto.Asked(
+            cases=reach.candidates(plain),
+            usual=replace(plain, suites=(), workloads=()).chosen(),
+            workloads=common.load_workloads(args.folders),
+            folders=args.folders,
+            machine=args.options(),
+            cost_s=cost_s,
+            budget_s=common.seconds(args.time_budget, "--time-budget") or _BUDGET_S,
+            controls=args.all_cases,
+        ),
+        progress,
+    )
+    return common.in_groups(cases, args.memcg), looked

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta reach: which cases execute which functions of a kernel."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdelta.cli import _output, common
+from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kdelta.model import Case
+
+EPILOG = """\b
+Examples:
+  kdelta reach debian:6.12                       functions of the kernel that the cases execute
+  kdelta reach debian:6.12 pipe_write            the cases that execute pipe_write, and how often
+  kdelta reach src:debian:6.12 'unix_stream_*'
+
+Every case of all suites is counted once per image, which takes some minutes; what was counted is kept and reused.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args(common.CaseArgs):
+    """The options of ``kdelta reach``."""
+
+    memory: int
+    qemu: str
+    limit_rows: int
+    as_json: bool
+    output: Path | None
+    quiet: bool
+
+
+@click.command(epilog=EPILOG)
+@click.argument("kernel")
+@click.argument("functions", nargs=-1, metavar="[FUNCTION]...")
+@common.case_options
+@click.option("--memory", type=click.IntRange(256, 1 << 20), default=1024, show_default=True, help="Memory of a guest in MiB.")  # fmt: skip
+@click.option("--qemu", default="", metavar="PATH", help="The QEMU to use instead of the one on PATH.")
+@click.option("--list", "limit_rows", type=click.IntRange(1, 100_000), default=20, show_default=True, help="Cases to list for a function.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON (schema kdelta-reach/1): every case.")
+@_output.output_option("Write to a file.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
+def command(kernel: str, functions: tuple[str, ...], **options: Any) -> int:
+    """Show the cases that execute each FUNCTION of KERNEL, else how much of the kernel the cases execute."""
+    from kdelta.attribution import reach
+    from kdelta.cli.progress import Reporter
+    from kdelta.experiment import reach as mapping
+    from kdelta.kernel import calls, directories, naming
+    from kdelta.kernel.calls import CallGraph
+    from kdelta.kernel.resolve import resolve_all
+    from kdelta.kernel.sources import parse_kernel
+    from kdelta.kernel.symbols import NoSymbols
+    from kdelta.model import MachineOptions
+    from kdelta.report import reach as report
+
+    args = Args(**options)
+    spec = parse_kernel(kernel)
+    if spec.is_range or spec.kind == "running":
+        raise UserError(f"{kernel}: reach maps one kernel in a guest; name one, as in debian:6.12")
+    workloads = common.load_workloads(args.folders)
+    cases = mapping.can_be_counted(candidates(args), workloads)
+    with Reporter(args.quiet) as reporter:
+        resolved = resolve_all([spec], reporter)[0]
+        machine = MachineOptions(memory_mib=args.memory, qemu=args.qemu)
+        found = mapping.build(resolved, cases, workloads, args.folders, machine, reporter)
+        table = naming.load(resolved)
+        if isinstance(table, NoSymbols):
+            raise UserError(f"{kernel}: {table.why}")
+        known = reach.known_functions(table)
+        graph = calls.load(resolved, table)
+        places, about = directories.of(spec, resolved, known) if not functions else ({}, "")
+    asked = {
+        name: () if found.executing(name) or not isinstance(graph, CallGraph) else found.near(name, graph.callers)
+        for name in _named(functions, known)
+    }
+    parts = () if functions else reach.coverage(found, known, places)
+    if args.as_json:
+        text = report.document(found, asked, parts)
+    else:
+        text = (
+            report.functions_text(found, asked, args.limit_rows)
+            if functions
+            else report.coverage_text(found, parts, about)
+        )
+    _output.write(text, args.output)
+    return 0
+
+
+def candidates(args: common.CaseArgs) -> tuple[Case, ...]:
+    """The cases asked for, else all of every suite at hand, and of the user's own folders."""
+    from kdelta.spec import cases as grammar
+    from kdelta.spec import suites
+
+    if args.cases or args.suites:
+        return args.chosen()
+    workloads = common.load_workloads(args.folders)
+    found = [case for suite in suites.suites().values() for case in grammar.of_suite(suite, workloads, missing_ok=True)]
+    if args.workloads:
+        found += grammar.chosen((), (), args.workloads, workloads)
+    return tuple({case.name: case for case in found}.values())
+
+
+def _named(asked: Iterable[str], known: frozenset[str]) -> list[str]:
+    """The functions that ``asked`` names, patterns expanded, each once.
+
+    Raises:
+        UserError: one that the kernel does not have.
+    """
+    from difflib import get_close_matches
+
+    from kdelta.kernel.spelling import fold
+
+    found: list[str] = []
+    for text in asked:
+        hits = (
+            sorted(fnmatch.filter(known, text))
+            if set(text) & set("*?[")
+            else [fold(text)]
+            if fold(text) in known
+            else []
+        )
+        if not hits:
+            near = get_close_matches(text, known, 3)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise UserError(f"function {text!r}: the kernel has none of that name, it may be inlined{hint}")
+        found += hits
+    return list(dict.fromkeys(found))

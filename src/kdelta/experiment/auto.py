@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``--case auto``: what differs between kernels, and which cases execute it. Where nothing differs, none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kdelta.attribution import changes, images, selection
+from kdelta.attribution.changes import Change, Changes
+from kdelta.attribution.disassembly import Image
+from kdelta.attribution.reach import Reach, Row
+from kdelta.experiment import reach as mapping
+from kdelta.kernel import calls, naming, source
+from kdelta.kernel.calls import CallGraph
+from kdelta.kernel.symbols import NoSymbols
+from kdelta.model import Case, Kernel, Looked, MachineOptions, Progress, Unreached
+from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
+from kdelta.spec.workloads import Workload
+
+_EVERYWHERE = re.compile(r"(^|/)(include/|Kconfig|Makefile|Kbuild|scripts/)|\.h$")  # files that others are built with
+_PATHS = 20  # changed functions for which the nearest callers are looked for
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What ``choose`` takes from its front end: the cases to choose from, and what measuring one of them takes.
+
+    ``usual``: the cases where something differs, but what it is cannot be told.
+    """
+
+    cases: Sequence[Case]
+    usual: Sequence[Case]
+    workloads: Mapping[str, Workload]
+    folders: Sequence[Path]
+    machine: MachineOptions
+    cost_s: Callable[[Row], float]
+    budget_s: float
+    controls: bool = False
+
+
+def choose(
+    kernels: Sequence[Kernel], specs: Sequence[KernelSpec], asked: Asked, progress: Progress
+) -> tuple[tuple[Case, ...], Looked]:
+    """The cases that execute what differs between the first kernel and the others, and what was looked at.
+
+    Raises:
+        UserError: machine code that cannot be read, or a kernel that cannot be booted.
+        HostError: no QEMU, a full disk.
+    """
+    found = _differences(kernels, progress)
+    bare = Looked(
+        functions=found.functions,
+        differ=len(found.changes),
+        candidates=len(asked.cases),
+        whole=found.whole,
+        through=_through(kernels, specs) if found.whole else (),
+        boot_patched=found.boot_patched,
+        sizes_only=found.sizes_only,
+    )
+    if not found.changes:
+        return ((), bare) if found.nothing else (tuple(asked.usual), bare)
+    progress.note(f"{len(found.changes)} functions and variables differ")
+    reach = mapping.build(
+        kernels[0],
+        mapping.can_be_counted(asked.cases, asked.workloads),
+        asked.workloads,
+        asked.folders,
+        asked.machine,
+        progress,
+    )
+    chosen = selection.choose(found.changes, reach, asked.cost_s, asked.budget_s, controls=asked.controls)
+    names = [picked.case for picked in chosen.picked]
+    by_name = {case.name: case for case in asked.cases}
+    looked = _looked(bare, found, chosen, reach, _graph(kernels[-1]))
+    return tuple(by_name[name] for name in dict.fromkeys([*names, *chosen.controls])), looked
+
+
+def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
+    """All that differs from the first kernel in any other one."""
+    before = images.image_of(kernels[0])
+    merged: dict[tuple[str, str], Change] = {}
+    parts = []
+    for kernel in kernels[1:]:
+        if kernel.image_sha256 == kernels[0].image_sha256:
+            continue
+        progress.step(f"comparing the machine code of {kernel.label}")
+        parts.append(_between(before, images.image_of(kernel), kernel))
+        for one in parts[-1].changes:
+            known = merged.get((one.name, one.kind), one)
+            hosts = tuple(sorted({*known.hosts, *one.hosts}))
+            merged[one.name, one.kind] = Change(name=one.name, kind=one.kind, hosts=hosts)
+    return Changes(
+        changes=tuple(merged.values()),
+        functions=len(before.sources),
+        whole=any(part.whole for part in parts),
+        boot_patched=any(part.boot_patched for part in parts),
+        sizes_only=any(part.sizes_only for part in parts),
+    )
+
+
+def _between(before: Image, after: Image, kernel: Kernel) -> Changes:
+    graph = _graph(kernel)
+    diff, whole = images.compare(before, after)
+    return changes.find(before, after, diff, graph.callers if graph else lambda _: (), sizes_only=not whole)
+
+
+def _graph(kernel: Kernel) -> CallGraph | None:
+    table = naming.load(kernel)
+    graph = table if isinstance(table, NoSymbols) else calls.load(kernel, table)
+    return None if isinstance(graph, NoSymbols) else graph
+
+
+def _through(kernels: Sequence[Kernel], specs: Sequence[KernelSpec]) -> tuple[str, ...]:
+    """What of the patches can change functions that they do not touch: headers, build files, options."""
+    files = {path for spec in specs if spec.kind in BUILT_KINDS for path in source.touched(spec)}
+    options = {line for kernel in kernels[1:] for line in source.config_differences(kernels[0], kernel)}
+    return (*sorted(path for path in files if _EVERYWHERE.search(path)), *sorted(options))
+
+
+def _looked(bare: Looked, found: Changes, chosen: selection.Selection, reach: Reach, graph: CallGraph | None) -> Looked:
+    names = {name for picked in chosen.picked for name in picked.changes}
+    unreached = []
+    for index, change in enumerate(chosen.unreached):
+        near = reach.near(change.name, graph.callers, 1) if graph and index < _PATHS else ()
+        unreached.append(Unreached(name=change.title, path=near[0].path if near else ()))
+    return replace(
+        bare,
+        cases=tuple(picked.case for picked in chosen.picked),
+        measured=tuple(change.title for change in found.changes if change.name in names),
+        unreached=tuple(unreached),
+        left_out=tuple(change.title for change in chosen.left_out),
+        interrupting=tuple(change.title for change in chosen.interrupting),
+        controls=chosen.controls,
+        not_mapped=tuple(row.case for row in reach.not_mapped),
+    )

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a series says of itself beside its diffs: the commit that it applies to, and the figures that it claims. Pure.
+
+``base-commit:`` is written by ``git format-patch --base`` (git-format-patch(1), BASE TREE INFORMATION).
+"""
+
+from __future__ import annotations
+
+import email.message
+import email.policy
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from kdelta.kernel import mail
+
+_BASE = re.compile(r"^base-commit: ([0-9a-f]{12,64})\s*$", re.MULTILINE)
+_CLAIM = re.compile(
+    r"\d\s?%|\b\d+(?:\.\d+)?\s?(?:x|times)\s+(?:faster|slower|fewer|less|more)\b"
+    r"|\b\d[\d,.]*\s?(?:ns|us|usec|ms|cycles|instructions|ops/s|MB/s|GB/s|tps)\b",
+    re.IGNORECASE,
+)
+_DIFF = re.compile(r"^(?:---$|diff --git |--- \S|@@ -)", re.MULTILINE)
+_FIRST = re.compile(r"\[[^\]]*\b0+/\d+[^\]]*\]")
+_LINE_CHARS = 200
+_MOST = 20
+
+
+class Cover(Struct, frozen=True, kw_only=True):
+    """``base`` is "" where no mail names it; ``claims`` are lines with figures, as they were written, none judged."""
+
+    base: str = ""
+    claims: tuple[str, ...] = ()
+    answer_to: mail.Message | None = None  # the cover letter, else the first patch, where it can be answered
+
+
+def read(data: bytes) -> Cover:
+    """The cover of a series: what stands in its mails before their diffs, and the last base that one names."""
+    found = list(mail.messages(data))
+    texts = [message.text for message in found]
+    bases = [match[1] for text in texts for match in _BASE.finditer(text)]
+    claims = dict.fromkeys(line for text in texts for line in _claims(text))
+    first = min((m for m in found if m.id and m.sender), key=lambda m: not _FIRST.search(m.subject), default=None)
+    return Cover(base=bases[-1] if bases else "", claims=tuple(claims)[:_MOST], answer_to=first)
+
+
+def reply(to: mail.Message, body: str) -> bytes:
+    """A mail in the thread of ``to`` with ``body``, for ``git send-email`` or a mail program; it quotes nothing."""
+    made = email.message.EmailMessage(policy=email.policy.SMTP.clone(linesep="\n", max_line_length=None))
+    made["Subject"] = to.subject if to.subject.lower().startswith("re:") else f"Re: {to.subject}"
+    made["To"] = to.sender
+    if others := sorted({address for address in to.to if address != to.sender}):
+        made["Cc"] = ", ".join(others)
+    made["In-Reply-To"] = made["References"] = to.id
+    made.set_content(body, cte="8bit")
+    return made.as_bytes()
+
+
+def _claims(text: str) -> Iterator[str]:
+    """Lines with a figure before the diff; quotes of other mails are theirs."""
+    end = _DIFF.search(text)
+    for line in text[: end.start() if end else len(text)].split("\n"):
+        said = " ".join(line.split())
+        if _CLAIM.search(said) and not said.startswith((">", "|")) and len(said) <= _LINE_CHARS:
+            yield said

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Builds run what the source says: Makefiles, scripts, host programs. Here they see the system's programs, read-only,
+the tree that they build and where they write, and nothing else: no network, no home, no other process. What a build
+left is read and replaced here with care: a link in its place would lead out again.
+
+bubblewrap makes it of the kernel's namespaces, without root (bwrap(1)). systemd-run is not used: without a manager of
+the user's own it needs root.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from kdelta.errors import HostError
+from kdelta.kernel import cache
+
+SWITCH = "KDELTA_UNSANDBOXED"  # set to 1: builds run as any program of the user's
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store")
+_FILES = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
+_ALONE = ("--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent")
+_REMEDY = (
+    "a build runs code of the patch, so it needs a sandbox: apt install bubblewrap; or build without one, "
+    "with your own rights and files: kdelta --unsandboxed COMMAND ..."
+)
+
+
+def inside(argv: Iterable[str], readable: Iterable[Path], writable: Iterable[Path]) -> list[str]:
+    """``argv`` as it runs in the sandbox; as it is where the user wants none.
+
+    Directories keep their paths, which build products would show. What is ``writable`` exists.
+
+    Raises:
+        HostError: bubblewrap is missing, or may not make namespaces here.
+    """
+    words = list(argv)
+    if os.environ.get(SWITCH) == "1":
+        return words
+    if why := refused():
+        raise HostError(f"{why}; {_REMEDY}")
+    return [*_base(), *_binds("--ro-bind", readable), *_binds("--bind", writable), "--", *words]
+
+
+def plain(path: Path) -> Path:
+    """``path`` where it is what it seems.
+
+    Raises:
+        HostError: the build left a link in its place.
+    """
+    if path.is_symlink():
+        raise HostError(f"{path}: the build left a link there, which is not followed; look at what its patch does")
+    return path
+
+
+def read(path: Path) -> str:
+    """The text of a file that a build may have made.
+
+    Raises:
+        HostError: it is a link.
+    """
+    return plain(path).read_text("utf-8", "replace")
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a file where a build may write; a link there is replaced, not followed.
+
+    Raises:
+        HostError: the disk is full.
+    """
+    cache.write_atomically(path, text.encode("utf-8", "surrogateescape"))
+
+
+def _base() -> list[str]:
+    system = [word for path in (*_SYSTEM, *_FILES) for word in ("--ro-bind-try", path, path)]
+    own = [
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--tmpfs",
+        "/tmp",
+        "--setenv",
+        "HOME",
+        "/tmp",
+        "--setenv",
+        "TMPDIR",
+        "/tmp",
+    ]
+    return ["bwrap", *_ALONE, *system, *own]
+
+
+def _binds(option: str, paths: Iterable[Path]) -> list[str]:
+    return [word for path in paths for word in (option, str(path.resolve()), str(path))]
+
+
+@lru_cache(maxsize=1)
+def refused() -> str:
+    """Why there is no sandbox on this machine, "" where there is."""
+    if shutil.which("bwrap") is None:
+        return "bwrap is missing"
+    done = subprocess.run([*_base(), "--", "true"], check=False, capture_output=True, stdin=subprocess.DEVNULL)
+    if done.returncode == 0:
+        return ""
+    words = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {done.returncode}"]
+    return f"bwrap does not work here ({words[-1]})"

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a comparison with cases chosen by a patch looked at, and what not, in sentences that stand above the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kdelta.model import Looked, Unreached
+
+_SHOWN = 12  # names in a line; the JSON result has all
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _unreached(one: Unreached) -> str:
+    return f"{one.name} (nearest: {' -> '.join(one.path)})" if one.path else one.name
+
+
+def _differ(looked: Looked) -> str:
+    if looked.differ:
+        kinds = "function" if looked.sizes_only else "function or variable"
+        one = looked.differ == 1
+        what = f"{looked.differ} {kinds}" if one else f"{looked.differ} {kinds.replace('n or', 'ns or')}s"
+        by = " in size" if looked.sizes_only else ""
+        return f"{what} {'differs' if one else 'differ'}{by}, of {looked.functions} functions"
+    if looked.boot_patched:
+        return "only instructions that are patched in at boot differ: which functions execute them is not known"
+    if looked.sizes_only:
+        return "no function differs in size; instructions were not compared"
+    return "machine code and data are identical: there is nothing to measure"
+
+
+def sentences(looked: Looked | None) -> tuple[str, ...]:
+    """One line each; () where the cases were named by the user."""
+    if looked is None:
+        return ()
+    lines = [f"Changed: {_differ(looked)}."]
+    if looked.whole:
+        through = f": {_names(looked.through)}" if looked.through else ""
+        lines.append(f"Whole image: so many functions differ that a header or an option is the cause{through}.")
+    if looked.unreached:
+        said = _names([_unreached(one) for one in looked.unreached])
+        lines.append(f"NOT LOOKED AT, no case executes it ({len(looked.unreached)} of {looked.differ}): {said}.")
+    if looked.left_out:
+        lines.append(
+            f"NOT LOOKED AT, no time ({len(looked.left_out)}; raise --time-budget): {_names(looked.left_out)}."
+        )
+    if looked.measured:
+        by = f"{len(looked.cases)} of {looked.candidates} cases, the most specific first"
+        lines.append(f"Looked at: {_names(looked.measured)}; by {by}.")
+    elif looked.differ:
+        lines.append(f"None of {looked.candidates} cases executes anything that differs: nothing was measured.")
+    if looked.interrupting:
+        lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
+    if looked.controls:
+        lines.append(f"Controls, which execute nothing that differs: {_names(looked.controls)}.")
+    if looked.not_mapped:
+        lines.append(f"{len(looked.not_mapped)} cases do not run on this kernel: {_names(looked.not_mapped)}.")
+    return tuple(lines)
+
+
+def document(looked: Looked) -> dict[str, Any]:
+    """The same for scripts, every name of it."""
+    return {
+        "functions": looked.functions,
+        "differ": looked.differ,
+        "candidates": looked.candidates,
+        "cases": list(looked.cases),
+        "measured": list(looked.measured),
+        "unreached": [{"name": one.name, "nearest": list(one.path)} for one in looked.unreached],
+        "left_out": list(looked.left_out),
+        "interrupting": list(looked.interrupting),
+        "controls": list(looked.controls),
+        "not_mapped": list(looked.not_mapped),
+        "whole": looked.whole,
+        "through": list(looked.through),
+        "boot_patched": looked.boot_patched,
+        "sizes_only": looked.sizes_only,
+    }

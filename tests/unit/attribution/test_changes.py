@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What differs between two images made here by the compiler, and whose execution stands for it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kdelta.attribution import changes, code, data
+from kdelta.attribution.changes import Change, Changes
+from kdelta.attribution.disassembly import Image
+from unit.attribution.test_code import Maker
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+
+SOURCE = """\
+struct ops { int (*run)(int); const char *name; };
+static __attribute__((noinline)) int first(int a) { return a * 3; }
+static __attribute__((noinline)) int second(int a) { return a * 5; }
+int weights[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+struct ops table = { first, "a name" };
+static inline int helper(int a) { return a + 7; }
+__attribute__((noinline)) int weigh(int a) { return weights[a & 7]; }
+__attribute__((noinline)) int host(int a) { return helper(a) * second(a); }
+__attribute__((noinline)) int call(int a) { return table.run(a); }
+int main_loop(int a) { return weigh(a) + call(a) + host(a); }
+"""
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Maker:
+    return Maker(tmp_path, "x86_64")
+
+
+def found(make: Maker, after: str, **calls: tuple[str, ...]) -> Changes:
+    old, new = Image(make(SOURCE)), Image(make(after))
+    return changes.find(old, new, code.compare(old, new), lambda name: calls.get(name, ()))
+
+
+def test_a_variable_with_another_value_counts_through_the_functions_that_read_it(make: Maker) -> None:
+    after = SOURCE.replace("{ 1, 2, 3", "{ 1, 2, 4")
+    assert code.compare(Image(make(SOURCE)), Image(make(after))).identical  # by its code alone it would be no change
+    assert found(make, after).changes == (Change(name="weights", kind="data", hosts=("weigh",)),)
+
+
+def test_a_table_that_leads_to_another_function_differs_one_that_moved_does_not(make: Maker) -> None:
+    other = found(make, SOURCE.replace("table = { first", "table = { second"))
+    assert [(one.name, one.hosts) for one in other.changes if one.kind == "data"] == [("table", ("call",))]
+    moved = SOURCE.replace("struct ops table", "int before[3] = { 1, 2, 3 };\nstruct ops table")
+    moved = moved.replace(
+        "int main_loop", "__attribute__((noinline)) int more(int a) { return before[a & 1]; }\nint main_loop"
+    )
+    names = {one.name for one in found(make, moved).changes}
+    assert "before" in names and not names & {"table", "weights"}
+
+
+def test_an_inlined_function_is_its_hosts_change(make: Maker) -> None:
+    assert found(make, SOURCE.replace("a + 7", "a * 9 + 1")).changes == (
+        Change(name="host", kind="code", hosts=("host",)),
+    )
+
+
+def test_a_new_function_counts_through_those_that_call_it_also_through_other_new_ones(make: Maker) -> None:
+    fresh = "__attribute__((noinline)) int fresh(int a) { return a ^ 9; }\n"
+    after = SOURCE.replace("int main_loop", fresh + "int main_loop")
+    one = found(make, after, fresh=("between",), between=("host", "fresh")).changes
+    assert one == (Change(name="fresh", kind="new", hosts=("host",)),)
+    assert found(make, after).changes[0].hosts == ()  # nobody is known to call it: nothing stands for it
+
+
+def test_nothing_differs_where_only_texts_and_places_do(make: Maker) -> None:
+    same = found(make, SOURCE.replace("a name", "another one"))
+    assert same.nothing and not same.whole
+    assert data.readers(Image(make(SOURCE)), ["weights", "table", "absent"]) == {
+        "weights": ("weigh",),
+        "table": ("call",),
+        "absent": (),
+    }
+
+
+def test_so_many_functions_that_a_header_is_the_cause(make: Maker) -> None:
+    many = "".join(f"__attribute__((noinline)) int f{i}(int a) {{ return a * LEVEL + {i}; }}\n" for i in range(250))
+    old, new = (Image(make(f"#define LEVEL {level}\n{many}{SOURCE}")) for level in (3, 100))
+    assert changes.find(old, new, code.compare(old, new), lambda _: ()).whole

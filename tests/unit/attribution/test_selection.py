@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From changed functions to cases: the specific ones first, within a budget, and nothing is left out silently."""
+
+from __future__ import annotations
+
+from kdelta.attribution.changes import Change
+from kdelta.attribution.reach import Reach, Row
+from kdelta.attribution.selection import choose
+from unit.attribution.test_reach import row
+
+
+def change(*names: str) -> list[Change]:
+    return [Change(name=name, kind="code", hosts=(name,)) for name in names]
+
+
+def picked(changes: list[Change], *rows: Row, budget_s: float = 100.0, cost_s: float = 1.0) -> list[str]:
+    chosen = choose(changes, Reach(kernel="k", rows=rows), lambda _: cost_s, budget_s)
+    return [one.case for one in chosen.picked]
+
+
+def test_the_one_case_of_eighty_that_executes_a_function_is_found() -> None:
+    rows = [row(f"c{i}", common=(1, 100)) for i in range(79)]
+    assert picked(change("rare"), *rows, row("only", common=(1, 100), rare=(1, 5))) == ["only"]
+
+
+def test_the_most_specific_case_comes_first_and_every_change_has_one() -> None:
+    rows = (
+        row("broad", f=(1, 1), g=(1, 1), rest=(1, 998)),
+        row("of_f", f=(1, 50), rest=(1, 50)),
+        row("of_g", g=(1, 30), rest=(1, 70)),
+    )
+    assert picked(change("f", "g"), *rows, cost_s=50.0) == ["of_f", "of_g"]
+    assert picked(change("f", "g"), *rows) == ["of_f", "of_g", "broad"]  # time is left for the broad one
+
+
+def test_what_the_budget_leaves_out_is_named_and_one_case_runs_always() -> None:
+    rows = (row("a", f=(1, 50), rest=(1, 50)), row("b", g=(1, 40), rest=(1, 60)))
+    chosen = choose(change("f", "g"), Reach(kernel="k", rows=rows), lambda _: 60.0, 70.0)
+    assert [one.case for one in chosen.picked] == ["a"]
+    assert [one.name for one in chosen.left_out] == ["g"]
+    assert picked(change("f"), *rows, budget_s=0.1, cost_s=60.0) == ["a"]
+
+
+def test_what_no_case_executes_is_named_and_a_change_counts_through_its_hosts() -> None:
+    rows = (row("a", caller=(1, 5), rest=(1, 5)),)
+    new = Change(name="new", kind="new", hosts=("caller",))
+    lost = Change(name="lost", kind="new", hosts=())
+    chosen = choose([new, lost, *change("driver")], Reach(kernel="k", rows=rows), lambda _: 1.0, 10.0)
+    assert [one.changes for one in chosen.picked] == [("new",)]
+    assert [one.name for one in chosen.unreached] == ["lost", "driver"]
+    assert choose(change("driver"), Reach(kernel="k", rows=rows), lambda _: 1.0, 10.0).picked == ()
+
+
+def test_controls_execute_nothing_that_changed() -> None:
+    rows = [row(f"c{i}", rest=(1, 10)) for i in range(9)] + [row("hit", f=(1, 1))]
+    lost = Row(case="lost", state="unsupported")
+    chosen = choose(change("f"), Reach(kernel="k", rows=(*rows, lost)), lambda _: 1.0, 10.0, controls=True)
+    assert chosen.controls == ("c0", "c3", "c6")

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""When compare chooses the cases itself, and what it refuses before it fetches or builds anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from kdelta.cli import _auto, compare
+from kdelta.cli.main import run
+from kdelta.kernel.sources import parse_kernel
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--case", "auto", "--case", "pipe"), "--case auto chooses the cases"),
+        (("--case", "auto", "--timed", "--pressure", "2x60%"), "--case auto chooses the cases"),
+        (("--all",), "--all adds controls"),
+        (("--all", "--case", "pipe"), "--all adds controls"),
+    ],
+)
+def test_what_contradicts_is_refused(options: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "debian:6.12", "debian:7.0", *options]) == 1
+    got = capsys.readouterr().err.strip()
+    assert said in got and "\n" not in got
+
+
+@pytest.mark.parametrize("named", [(), ("--case", "pipe"), ("--suite", "patches")])
+def test_a_patch_without_a_case_chooses_and_a_named_case_is_taken(named: tuple[str, ...]) -> None:
+    context = compare.command.make_context("compare", ["a", "b", *named])
+    values = {name: value for name, value in context.params.items() if name in compare.Args.__dataclass_fields__}
+    args = compare.Args(**values)
+    patched = [parse_kernel(text) for text in ("src:debian:6.12", "src:debian:6.12+my.patch")]
+    assert _auto.wanted(args, patched) == (not named)
+    assert not _auto.wanted(args, patched[:1] * 2)  # two branches, or two shipped kernels: asked for by name
+    assert not _auto.wanted(args, [parse_kernel("debian:6.12"), patched[1]])
+    other = parse_kernel('src:debian:6.12+my.patch,cmdline="init_on_alloc=1"')  # its code says nothing of that
+    assert not _auto.wanted(args, [patched[1], other])
+
+
+def test_code_is_not_asked_where_command_lines_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "debian:6.12", 'debian:6.12,cmdline="init_on_alloc=1"', "--case", "auto"]) == 1
+    assert "differ in their command lines" in capsys.readouterr().err
+
+
+def test_reach_refuses_what_is_no_single_kernel_in_a_guest(capsys: pytest.CaptureFixture[str]) -> None:
+    for kernel in ("running", "debian:6.1..7.0"):
+        assert run(["reach", kernel]) == 1
+        assert "reach maps one kernel in a guest" in capsys.readouterr().err

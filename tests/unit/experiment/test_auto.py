@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases chosen by what two images differ in; where nothing does, none, and nothing is booted."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdelta.attribution.reach import Reach
+from kdelta.experiment import auto, templates
+from kdelta.experiment import reach as mapping
+from kdelta.kernel import calls, naming, symbols
+from kdelta.kernel.symbols import NoSymbols
+from kdelta.model import Case, Kernel, Looked, MachineOptions, Quiet
+from kdelta.report import looked as sentences
+from kdelta.spec.workloads import catalogue
+from unit.attribution.test_changes import SOURCE
+from unit.attribution.test_code import Maker
+from unit.attribution.test_reach import row
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+
+
+class Bench:
+    """Two images made by the compiler, and a map that is made up."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.make, self.folder, self.maps = Maker(folder, "x86_64"), folder, 0
+        self.reach = Reach(kernel="k", rows=(row("a", host=(1, 5), rest=(1, 5)), row("b", call=(1, 5), rest=(1, 5))))
+        monkeypatch.setattr(mapping, "build", self.build)
+        # the images are too small to prove names by their calls; their symbol table is the compiler's own
+        table = symbols.SymbolTable(source="symtab", ranges=(), addresses_le=b"", text="")
+        monkeypatch.setattr(naming, "load", lambda _: table)
+        monkeypatch.setattr(calls, "load", lambda *_: NoSymbols("too small"))
+
+    def build(self, *_: Any) -> Reach:
+        self.maps += 1
+        return self.reach
+
+    def kernel(self, source: str) -> Kernel:
+        data = self.make(source)
+        digest = hashlib.sha256(data).hexdigest()
+        path = self.folder / digest
+        path.write_bytes(data)
+        return Kernel(
+            label=digest[:4], spec="src:x", release="6.12", image_path=str(path), image_sha256=digest,
+            vmlinux_path=str(path), vmlinux_sha256=digest,
+        )  # fmt: skip
+
+    def choose(self, *sources: str) -> tuple[list[str], Looked]:
+        cases = [Case(workload="getppid", label=name) for name in "abc"]
+        asked = auto.Asked(
+            cases=cases, usual=cases[2:], workloads=catalogue(()), folders=(), machine=MachineOptions(),
+            cost_s=lambda _: 1.0, budget_s=60.0,
+        )  # fmt: skip
+        chosen, looked = auto.choose([self.kernel(source) for source in sources], (), asked, Quiet())
+        return [case.name for case in chosen], looked
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(tmp_path, monkeypatch)
+
+
+def test_the_case_that_executes_what_differs_is_chosen_and_the_rest_is_named(bench: Bench) -> None:
+    other = SOURCE.replace("a + 7", "a * 9 + 1").replace("weights[a & 7]", "weights[a & 3]")
+    cases, looked = bench.choose(SOURCE, other)
+    assert cases == ["a"]
+    assert (looked.measured, [one.name for one in looked.unreached]) == (("host",), ["weigh"])
+    told = " ".join(sentences.sentences(looked))
+    assert "NOT LOOKED AT, no case executes it (1 of 2): weigh." in told and "Looked at: host; by 1 of 3 cases" in told
+
+
+def test_equal_code_and_data_need_no_map_and_no_boot(bench: Bench) -> None:
+    cases, looked = bench.choose(SOURCE, SOURCE.replace("a name", "another"))
+    assert (cases, bench.maps) == ([], 0)
+    assert "there is nothing to measure" in sentences.sentences(looked)[0]
+    empty = templates.compare(templates.Asked(cases=()), (), "exact", templates.Stopping(), looked=looked)
+    assert empty.blocks == 0 and empty.annotations.looked == looked
+
+
+def test_several_patches_are_looked_at_together(bench: Bench) -> None:
+    one, two = SOURCE.replace("a + 7", "a + 8 * a"), SOURCE.replace("table.run(a)", "table.run(a) + 4")
+    cases, looked = bench.choose(SOURCE, one, SOURCE, two)
+    assert sorted(cases) == ["a", "b"] and looked.differ == 2
+    assert bench.maps == 1
+
+
+def test_a_change_that_no_case_executes_says_so_and_measures_nothing(bench: Bench) -> None:
+    cases, looked = bench.choose(SOURCE, SOURCE.replace("weights[a & 7]", "weights[a & 3]"))
+    assert cases == []
+    assert sentences.sentences(looked)[-1] == "None of 3 cases executes anything that differs: nothing was measured."
+
+
+def test_many_names_are_cut_in_the_text_and_whole_in_the_json() -> None:
+    looked = Looked(functions=90, differ=40, candidates=3, left_out=tuple(f"f{i}" for i in range(30)))
+    assert "and 18 more" in " ".join(sentences.sentences(looked))
+    assert len(sentences.document(looked)["left_out"]) == 30

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The map of a kernel goes on where it ended, keeps what is certain, and takes nothing of another image over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from kdelta.attribution.reach import Ran, Reach
+from kdelta.errors import HostError
+from kdelta.experiment import reach as mapping
+from kdelta.guest.protocol import Repetition
+from kdelta.machine.boot import RawBoot
+from kdelta.model import Case, Quiet, RunResult, State
+from unit.attribution import counts
+from unit.attribution.test_reach import BASE, table
+
+NAMES = table("read", "write")
+PLUGIN = counts.output(counts.interval(0, [(BASE, (4,) + 6 * (0,)), (BASE + 4, (12,) + 6 * (0,))]))
+
+
+class Guests:
+    """Boots that are simulated: each tells what it was asked for."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.states: dict[str, State] = {}
+        self.broken = ""
+
+    def boot(self, work: Any) -> RawBoot:
+        if work == self.broken:
+            raise HostError("disk full")
+        self.made.append(work)
+        records = (Repetition(j=0, r=0, id=0, ops=2),)
+        return RawBoot(
+            argv=(), state=self.states.get(work, "ok"), why="", records=records, console=b"", stream=b"",
+            counts=(PLUGIN,), elapsed_s=1.0, first_sample_s=None, qemu_log="",
+        )  # fmt: skip
+
+    def ready(self, folder: Path, *cases: str) -> list[mapping.Counted]:
+        return [
+            mapping.Counted(
+                case=Case(workload=name),
+                work=cast(Any, name),
+                read=lambda raw: RunResult(case=0, state=raw.state, why="no disk" if raw.state != "ok" else ""),
+                parts=2,
+                path=folder / f"{name}.msgpack",
+            )
+            for name in cases
+        ]
+
+
+@pytest.fixture
+def fill(tmp_path: Path) -> Callable[..., Reach]:
+    def run(guests: Guests, *cases: str) -> Reach:
+        return mapping.filled("k", guests.ready(tmp_path, *cases), NAMES, guests.boot, Quiet(), workers=1)
+
+    return run
+
+
+def test_a_case_is_counted_once_and_a_new_one_alone_is_added(fill: Callable[..., Reach]) -> None:
+    guests = Guests()
+    first = fill(guests, "a", "b")
+    assert first.rows[0].functions == {"read": Ran(4, 16)}
+    assert (first.rows[0].ops, first.rows[0].calls_per_op("read")) == (4, 1.0)
+    assert fill(guests, "c", "a", "b").rows[1:] == first.rows
+    assert guests.made == ["a", "b", "c"]
+
+
+def test_a_map_that_broke_off_keeps_what_was_counted(fill: Callable[..., Reach]) -> None:
+    guests = Guests()
+    guests.broken = "b"
+    with pytest.raises(HostError, match="disk full"):
+        fill(guests, "a", "b", "c")
+    guests.broken = ""
+    fill(guests, "a", "b", "c")
+    assert guests.made == ["a", "b", "c"]
+
+
+def test_a_case_that_the_host_killed_is_tried_again_one_that_cannot_run_is_not(fill: Callable[..., Reach]) -> None:
+    guests = Guests()
+    guests.states = {"a": "lost", "b": "unsupported"}
+    found = fill(guests, "a", "b")
+    assert [(row.case, row.state, row.why) for row in found.not_mapped] == [
+        ("a", "lost", "no disk"),
+        ("b", "unsupported", "no disk"),
+    ]
+    fill(guests, "a", "b")
+    assert guests.made == ["a", "b", "a"]
+
+
+def test_a_damaged_row_is_counted_anew(fill: Callable[..., Reach], tmp_path: Path) -> None:
+    guests = Guests()
+    fill(guests, "a")
+    path = tmp_path / "a.msgpack"
+    path.write_bytes(path.read_bytes()[:-1] + b"!")
+    assert fill(guests, "a").rows[0].functions == {"read": Ran(4, 16)}
+    assert guests.made == ["a", "a"]
