@@ -2,7 +2,7 @@
 /*
  * Any program: an operation is a run of it, from execve(2) to the end of the
  * last process that it has started. What to run is in a data file of the host's
- * (src/kdelta/guest/packing.py): strings KEY=VALUE, each with a NUL at its end.
+ * (program/PACK, src/kdelta/guest/packing.py): strings KEY=VALUE, each with a NUL at its end.
  *
  * In a guest the program is in a root of its own, read-only but for a scratch
  * folder (/tmp), which is a new tmpfs for each run unless there is a setup. Natively it is where it is.
@@ -82,10 +82,13 @@ static bool take(const char *key, char *value)
 static int read_spec(struct wl *wl)
 {
 	static char text[1 << 20];
-	char path[512], *at, *value;
-	int fd = open(wl_data("program", path, sizeof(path)), O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	char name[64], path[512], *at, *value;
+	int fd;
+	ssize_t n;
 
+	snprintf(name, sizeof(name), "program/%.40s", wl_param(wl, "pack"));
+	fd = open(wl_data(name, path, sizeof(path)), O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
 		return wl_unsupported(wl, "no program: it is run as kdelta compare A B -- PROGRAM");
 	close(fd);

@@ -93,15 +93,20 @@ class CaseArgs:
         """Whether the user says which cases."""
         return bool(self.cases or self.suites or self.workloads)
 
-    def chosen(self, pressure: str | None = None, default: Sequence[str] = ()) -> tuple[Case, ...]:
+    def chosen(
+        self, pressure: str | None = None, default: Sequence[str] = (), native: bool = False
+    ) -> tuple[Case, ...]:
         """The cases asked for, else ``default``; with --memcg each one twice; all of them under ``pressure``."""
         import msgspec
 
         from kdelta.guest import pressure as memory
+        from kdelta.guest import suite_programs
         from kdelta.spec import cases as grammar
 
+        workloads = load_workloads(self.folders)
         texts = self.cases if self.named else tuple(default)
-        cases = grammar.chosen(texts, self.suites, self.workloads, load_workloads(self.folders))
+        cases = grammar.chosen(texts, self.suites, self.workloads, workloads)
+        cases = suite_programs.packed(cases, workloads, native)
         if self.memcg:
             cases = [msgspec.structs.replace(case, cgroup=group) for case in cases for group in ("root", "child")]
         if pressure is not None:

@@ -63,7 +63,7 @@ def command(**options: Any) -> int:
         raise UserError("--exact counts inside a guest: name a kernel, as in --kernel debian:6.12")
     native = spec.kind == "running"
     cases = args.cases_or(
-        lambda: args.chosen(args.pressure), args.named, native
+        lambda: args.chosen(args.pressure, native=native), args.named, native
     )  # refused before any kernel is fetched
     with Store() as store:
         with Reporter(args.quiet) as reporter:

@@ -14,12 +14,12 @@ from kdelta.attribution.profiles import Symbols
 from kdelta.errors import UserError
 from kdelta.experiment.boot_once import Work
 from kdelta.guest import metrics as guest_metrics
-from kdelta.guest import packing, pressure
+from kdelta.guest import packing, pressure, startup
 from kdelta.guest.jobs import case_jobs
 from kdelta.machine.boot import RawBoot
-from kdelta.model import Effort, Experiment, Kernel, Metric, PlannedBoot, RunResult
+from kdelta.model import Case, Effort, Experiment, Kernel, Metric, PlannedBoot, RunResult
 from kdelta.results.definitions import define
-from kdelta.spec import program
+from kdelta.spec import counted, program
 from kdelta.spec.workloads import Workload
 
 
@@ -46,7 +46,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
     metrics: Mapping[int, Sequence[Metric]]
     data: Mapping[str, Path]  # of all workloads: one settled guest serves every case
     programs: Mapping[str, Path]
-    tree: Path | None
+    trees: tuple[Path, ...]
     symbols: Callable[[Kernel], Symbols | None]
     plugin: Path | None = None
 
@@ -55,7 +55,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
         e = self.experiment
         indexes = plan.cases or tuple(range(len(e.cases)))
         jobs = case_jobs(
-            {index: e.cases[index] for index in indexes},
+            counted.jobs({index: e.cases[index] for index in indexes}, len(e.cases)),
             mode=e.mode,
             efforts=self.efforts,
             exact_ops=self.exact_ops,
@@ -69,37 +69,39 @@ class Measuring(Struct, frozen=True, kw_only=True):
             mitigations=plan.mitigations,
             data=self.data,
             programs=self.programs,
-            tree=self.tree,
+            trees=self.trees,
             plugin=self.plugin,
         )
 
     def runs(self, plan: PlannedBoot, raw: RawBoot) -> tuple[RunResult, ...]:
         """What the guest said, and in exact mode what the plugin counted, by case."""
-        cases = plan.cases or tuple(range(len(self.experiment.cases)))
+        most = len(self.experiment.cases)
+        cases = plan.cases or tuple(range(most))
+        jobs = tuple(counted.jobs({index: self.experiment.cases[index] for index in cases}, most))
         state = (raw.state, raw.why)
         if self.experiment.mode == "timed":
-            return guest_metrics.timed_runs(raw.records, cases, self.metrics, state)
-        symbols = self.symbols(self.experiment.kernels[plan.kernel])
-        return exact.runs(raw.records, raw.counts, cases, self.metrics, symbols, state)
+            runs = guest_metrics.timed_runs(raw.records, jobs, self.metrics, state)
+        else:
+            symbols = self.symbols(self.experiment.kernels[plan.kernel])
+            runs = exact.runs(raw.records, raw.counts, jobs, self.metrics, symbols, state)
+        return startup.all_without(runs, most)
 
 
-def _packed(experiment: Experiment) -> packing.Pack | None:
-    """The program of the experiment, where one is measured.
+def _packed(experiment: Experiment, jobs: Mapping[int, Case]) -> tuple[dict[str, Path], tuple[Path, ...]]:
+    """What the programs of the experiment need: data files and archives.
 
     Raises:
-        UserError: its files are gone, there are several, or the kernels cannot run it.
+        UserError: their files are gone, or the kernels cannot run them.
     """
-    cases = [case for case in experiment.cases if case.workload == program.WORKLOAD]
+    cases = [case for case in jobs.values() if case.workload == program.WORKLOAD or program.PACK in case.params]
     if not cases:
-        return None
-    if len({case.params.get(program.PACK) for case in cases}) > 1:
-        raise UserError("an experiment takes one program")
+        return {}, ()
     here = pressure.MACHINES.get(platform.machine())
     if foreign := [kernel for kernel in experiment.kernels if kernel.arch != here]:
         raise UserError(
             f"{foreign[0].label} is of {foreign[0].arch}: it cannot run the programs of this {here} machine"
         )
-    return packing.of_case(cases[0])
+    return packing.of_cases(cases)
 
 
 def measuring(
@@ -109,18 +111,19 @@ def measuring(
     plugin: Path | None,
 ) -> Measuring:
     """The boots of ``experiment``, whose workloads are all known."""
-    named = {index: workloads[case.workload] for index, case in enumerate(experiment.cases)}
+    jobs = counted.jobs(dict(enumerate(experiment.cases)), len(experiment.cases))
+    named = {index: workloads[case.workload] for index, case in jobs.items()}
     defined = experiment.definitions or define(experiment, workloads)
     pressed = any(case.pressure for case in experiment.cases)
     data = {name: path for workload in workloads.values() for name, path in workload.data_files.items()}
-    packed = _packed(experiment)
+    specs, trees = _packed(experiment, jobs)
     return Measuring(
         experiment=experiment,
         efforts={index: workload.effort(experiment.effort) for index, workload in named.items()},
         exact_ops={index: workload.exact_ops for index, workload in named.items()},
-        metrics={index: defined[case.workload].metrics for index, case in enumerate(experiment.cases)},
-        data=data | ({packing.SPEC: packed.spec} if packed else {}),
-        tree=packed.tree if packed else None,
+        metrics={index: defined[case.workload].metrics for index, case in jobs.items()},
+        data=data | specs,
+        trees=trees,
         programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},
         symbols=symbols,
         plugin=plugin,
