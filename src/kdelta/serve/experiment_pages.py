@@ -14,6 +14,7 @@ from kdelta.report import registry
 from kdelta.report.charts import Figure, intervals
 from kdelta.report.curves import functions as functions_chart
 from kdelta.report.curves import sweep as sweep_chart
+from kdelta.report.heatmap import KEY, heat_maps
 from kdelta.report.scrub import Scrubber
 from kdelta.report.view import View, build
 from kdelta.results.types import Detail, FunctionDiff
@@ -54,11 +55,15 @@ class ExperimentPages:
     def overview(self, request: Request) -> Response:
         """What an experiment found, with ways to the functions, boots and reports behind it."""
         result, detail, view = self._view(request)
-        figures = [intervals(view), *(sweep_chart(table, i) for i, table in enumerate(view.sweeps))]
+        maps = heat_maps(view.sweeps)
+        swept = () if maps else view.sweeps  # the map shows what hundreds of charts would
+        figures = [intervals(view), *(sweep_chart(table, i) for i, table in enumerate(swept))]
         return page.draw(
             "experiment.html",
             request,
             view=view,
+            maps=maps,
+            key=KEY,
             row=self._row(result.experiment),
             figures=[figure for figure in figures if figure is not None],
             drill=_drill(result, view),
