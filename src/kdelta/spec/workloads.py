@@ -301,8 +301,10 @@ def _template(name: str) -> Entry:
 
 def _cases(path: Path, suite: str = "") -> Iterator[Workload]:
     """The CASEs of a C file; those of a suite have its name in front."""
-    template = _template("case")
-    for case in sources.cases_of(users.read(path), str(path)):
+    template, text = _template("case"), users.read(path)
+    if not sources.includes(text):
+        raise UserError(f'workload {path}: a CASE needs #include "case.h" at the top of its file')
+    for case in sources.cases_of(text, str(path)):
         name = f"{suite}/{case.name}" if suite else case.name
         yield _workload(msgspec.structs.replace(template, exact_ops=case.exact_ops), path, name, case.title)
 
@@ -311,7 +313,7 @@ def _programs(suite: suites.Suite) -> Iterator[Workload]:
     """The programs of a suite; figures are per part of one of their operations."""
     template, source = _template("counted"), shipped("guest") / "workloads" / "program.c"
     for name, one in suite.programs.items():
-        text = f"{template.help.strip()}\nN is {one.operations}: {one.run}"
+        text = f"{template.help.strip()}\nN is {one.operations}: {one.run}{' (SCHED_BATCH)' * one.batch}"
         parts = one.operations * one.parts
         entry = msgspec.structs.replace(template, help=text, part=one.part, parts_per_op=parts)
         workload = _workload(entry, source, f"{suite.name}/{name}", one.title)
