@@ -40,7 +40,7 @@ static struct {
 	const char *scratch; /* in a guest: where a run may write */
 	char kept[4096];     /* what the last run printed first */
 	int expected, out, err;
-	bool cold;
+	bool cold, batch;
 	char what[512]; /* why it failed */
 } p;
 
@@ -74,6 +74,8 @@ static bool take(const char *key, char *value)
 		p.expected = atoi(value);
 	else if (!strcmp(key, "cold"))
 		p.cold = true;
+	else if (!strcmp(key, "batch"))
+		p.batch = true;
 	else
 		return false;
 	return true;
@@ -177,6 +179,8 @@ static void become(const struct command *c)
 		leave("cannot open as standard input", from);
 	if (in)
 		close(in);
+	if (p.batch && sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0}))
+		leave("cannot set the policy of", c->argv[0]);
 	personality(ADDR_NO_RANDOMIZE);
 	MARK(MARK_OP_RESUME, 0);
 	execve(c->argv[0], c->argv, p.env);

@@ -102,6 +102,8 @@ def _spec(
     rows += [("env", f"{name}={value}") for name, value in env.items()]
     rows += [(key, value) for key, value in more.items() if value]
     rows.append(("expect", str(program.expect_status)))
+    if program.batch:
+        rows.append(("batch", "1"))
     if program.cold:
         rows.append(("cold", "1"))
     return b"".join(f"{key}={value}".encode("utf-8", "surrogateescape") + b"\0" for key, value in rows)

@@ -25,6 +25,7 @@ SCRATCH = "/tmp"  # a new tmpfs for each run
 class Counted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A case of a suite: ``run`` is the command, in which ``{operations}`` stands for their number.
 
+    ``batch`` runs it as SCHED_BATCH: how often the woken one of many processes preempts the other is else chance.
     ``parts``: what one of the program's own operations comes to, where figures are per ``part`` (a message of a loop).
     """
 
@@ -33,6 +34,7 @@ class Counted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     operations: Annotated[int, Meta(ge=1)]
     part: str = "op"
     parts: Annotated[int, Meta(ge=1)] = 1
+    batch: bool = False
 
     @property
     def programs(self) -> tuple[Program, Program]:
@@ -41,7 +43,7 @@ class Counted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def _program(self, operations: int) -> Program:
         words = (word.replace(OPERATIONS, str(operations)) for word in shlex.split(self.run))
-        return Program(argv=tuple(words), cwd=SCRATCH)
+        return Program(argv=tuple(words), cwd=SCRATCH, batch=self.batch)
 
 
 def complaint(one: Counted) -> str:
