@@ -24,7 +24,7 @@ static pid_t owner; /* of the case; in a helper another */
 static pid_t helpers[256];
 static size_t nhelpers;
 
-/* What a kernel answers that has not got the thing, or lets only root have it. */
+/* What a kernel answers that lacks the thing, or lets only root have it. */
 static bool means_missing(int error)
 {
 	switch (error) {

@@ -61,7 +61,7 @@
 
 /* The value of a call; -1 fails the case with the call's text and errno. Cheap in CASE. */
 #define OK(...) CASE_CHECKED(NULL, #__VA_ARGS__, __VA_ARGS__)
-/* The same in SETUP; where the kernel has not got it (ENOSYS, EPERM ...) the case is unsupported: "needs CONFIG_X". */
+/* The same in SETUP; where the kernel lacks it (ENOSYS, EPERM ...) the case is unsupported: "needs CONFIG_X". */
 #define NEED(what, ...) CASE_CHECKED(what, #__VA_ARGS__, __VA_ARGS__)
 /* Fails the case unless it is true. */
 #define EXPECT(...) \

@@ -96,8 +96,7 @@ void child_finish(struct child *c, bool all, const char *cgroup)
 void child_describe_death(const struct child *c, const struct job *job, char *why, size_t size)
 {
 	if (c->late)
-		snprintf(why, size, "no end within the time limit of %" PRIu64 " ms",
-			 job->limit_ms);
+		snprintf(why, size, "timed out after %" PRIu64 " ms", job->limit_ms);
 	else if (c->stays)
 		snprintf(why, size, "the case closed its record pipe without a result");
 	else if (WIFSIGNALED(c->status))

@@ -128,7 +128,7 @@ static void inline_round(struct harness *h, uint64_t ops)
 
 	run_ops(h->wl.def, t, ops);
 	if (t->done)
-		set_error(h, STATE_FAILED, "the task had nothing left to do");
+		set_error(h, STATE_FAILED, "the task ran out of work");
 }
 
 static void inline_end(const struct workload *def, struct wl_task *t)
@@ -171,7 +171,7 @@ void exact_inline(struct harness *h)
 		start = after_tick();
 		interval(def, t, n);
 		if (t->done)
-			set_error(h, STATE_FAILED, "the task had nothing left to do in interval %u",
+			set_error(h, STATE_FAILED, "the task ran out of work in interval %u",
 				  a.made);
 		put_rep(h, a.made, n);
 		took(&a, start);
@@ -200,7 +200,7 @@ static void exact_loop(struct harness *h, struct slot *s)
 			return;
 		share(def, &s->t, h->round_ops);
 		if (s->t.done)
-			set_error(h, STATE_FAILED, "task %u had nothing left to do", s->t.nr);
+			set_error(h, STATE_FAILED, "task %u ran out of work", s->t.nr);
 		if (atomic_fetch_sub(&h->pending, 1) == 1)
 			tasks_event(h);
 	}

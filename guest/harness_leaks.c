@@ -8,7 +8,7 @@
  *					page_table_bytes, vmalloc_bytes, slab/<cache> in objects
  *	val "leak_batches", "leak_ops"	how many lives were counted, operations of each
  *
- * Of the slab caches only those are told whose count has ever changed.
+ * Only slab caches whose count has ever changed are reported.
  */
 #include <stdio.h>
 #include <stdlib.h>

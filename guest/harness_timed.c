@@ -85,17 +85,39 @@ static uint64_t span(const struct workload *def, struct wl_task *t, uint64_t n)
 	return sum;
 }
 
-/* Operations that fill a window, at least 1; 0 where the case has failed. */
+/* The least time of three goes at n operations; 0 where the case has failed. */
+static uint64_t least_span(struct harness *h, struct wl_task *t, uint64_t n)
+{
+	uint64_t least = UINT64_MAX;
+	unsigned int go;
+
+	for (go = 0; go < 3; go++) {
+		uint64_t start = now_ns(), passed;
+
+		span(h->wl.def, t, n);
+		passed = now_ns() - start;
+		if (case_failed(h) || t->done)
+			return 0;
+		if (passed < least)
+			least = passed;
+		if (least < h->job->window_ms * 1000000u / 8)
+			break;
+	}
+	return least ? least : 1;
+}
+
+/*
+ * Operations that fill a window, at least 1; 0 where the case has failed. One
+ * go decides nothing: a host that took the CPU away in it made windows of one
+ * operation, some 500 ns long, of a system call.
+ */
 static uint64_t calibrate(struct harness *h, struct wl_task *t)
 {
 	uint64_t window_ns = h->job->window_ms * 1000000u, n = 1, passed;
 
 	for (;; n *= 2) {
-		uint64_t start = now_ns();
-
-		span(h->wl.def, t, n);
-		passed = now_ns() - start;
-		if (case_failed(h) || t->done)
+		passed = least_span(h, t, n);
+		if (!passed)
 			return 0;
 		if (passed >= window_ns / 8)
 			break;
@@ -145,8 +167,7 @@ void timed_inline(struct harness *h)
 		ns += i < h->job->warmup ? 0 : took;
 	}
 	if (s->t.done && !ops)
-		set_error(h, STATE_FAILED,
-			  "the task had nothing left to do before the first window");
+		set_error(h, STATE_FAILED, "the task ran out of work before the first window");
 	if (ops)
 		put_task(h, 0, ops, ns);
 	while (s->samples && !case_failed(h) && !s->t.done && sample(h, s))
@@ -275,7 +296,7 @@ void timed_tasks(struct harness *h)
 			   next.bytes - last.bytes);
 	}
 	if (i <= h->job->warmup && h->job->windows)
-		set_error(h, STATE_FAILED, "a task had nothing left to do before the first window");
+		set_error(h, STATE_FAILED, "a task ran out of work before the first window");
 	ns[1] = now_ns();
 	for (k = 0; k < h->wl.tasks; k++)
 		if (h->slots[k].t.counted && ns[0])

@@ -145,7 +145,7 @@ static int job_line(struct jobs *js, char *rest, char *why, size_t size)
 	};
 	for (i = 0; i < js->njobs; i++) {
 		if (js->jobs[i].nr == j->nr) {
-			snprintf(why, size, "jobs: job %u is there twice", j->nr);
+			snprintf(why, size, "jobs: job %u is given twice", j->nr);
 			return -1;
 		}
 	}
@@ -172,7 +172,7 @@ static int trace_line(struct jobs *js, char *rest, char *why, size_t size)
 	for (i = 0; i < sizeof(verbs) / sizeof(*verbs) && strcmp(verb, verbs[i]); i++)
 		;
 	if (!j || i == sizeof(verbs) / sizeof(*verbs) || !name || !trace_name(name)) {
-		snprintf(why, size, "jobs: cannot follow the line \"trace %.40s\"", verb);
+		snprintf(why, size, "jobs: cannot parse the line \"trace %.40s\"", verb);
 		return -1;
 	}
 	grown = reallocarray(j->trace, j->ntrace + 1, sizeof(*grown));
@@ -204,7 +204,7 @@ static int set_line(struct jobs *js, char *rest, char *why, size_t size)
 		js->settle_ms = v;
 		return 0;
 	}
-	snprintf(why, size, "jobs: cannot follow the setting %.40s %.40s", key ? key : "",
+	snprintf(why, size, "jobs: unknown setting %.40s %.40s", key ? key : "",
 		 value ? value : "");
 	return -1;
 }
@@ -243,7 +243,7 @@ int jobs_parse(struct jobs *js, const char *text, size_t n, char *why, size_t si
 		else if (!strncmp(line, "trace ", 6))
 			bad = trace_line(js, line + 6, why, size);
 		else
-			bad = snprintf(why, size, "jobs: cannot follow the line \"%.60s\"", line);
+			bad = snprintf(why, size, "jobs: cannot parse the line \"%.60s\"", line);
 		if (bad)
 			return -1;
 	}

@@ -66,7 +66,7 @@ void wis_run(struct wl_task *t, volatile uint64_t *iterations, const struct wis_
 	/* The cast drops volatile: the testcase is a translation unit of its own and stores each count. */
 	test->run((unsigned long long *)iterations, t->nr);
 	errno = 0;
-	wl_op_failed(t, "the testcase returned; the ABI wants a loop that never ends");
+	wl_op_failed(t, "the testcase returned; the ABI requires an endless loop");
 	for (;;)
 		pause();
 }

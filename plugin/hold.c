@@ -91,8 +91,7 @@ bool hold_open(const char *in_path, const char *out_path)
 	if (in)
 		fclose(in);
 	if (!ok || !n_places) {
-		fprintf(stderr, "kdelta plugin: %s is no list of places where locks are taken\n",
-			in_path);
+		fprintf(stderr, "kdelta plugin: %s is not a list of lock sites\n", in_path);
 		return false;
 	}
 	sites = xalloc(n_sites, sizeof(*sites));

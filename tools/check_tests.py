@@ -34,7 +34,7 @@ def untested(source: Path, tests: Path) -> list[str]:
 
 
 def misplaced(source: Path, tests: Path) -> list[str]:
-    """A line for each unit test in the folder of a part that it has nothing to do with."""
+    """A line for each unit test in the directory of a part that it has nothing to do with."""
     wrong = []
     for path in sorted((tests / "unit").glob("*/**/test_*.py")):
         name, part = path.relative_to(tests), path.relative_to(tests / "unit").parts[0]

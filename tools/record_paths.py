@@ -8,7 +8,7 @@ which 118 do not exist, and writes them with the tree that makes them succeed or
     tools/record_paths.py guest/data/path_lookup
 
 paths.txt: ``hit|miss LINKS PATH``, LINKS being the symlinks that the lookup crosses. tree.txt: ``d PATH``, ``f PATH``,
-``l PATH TARGET``, parents first. The project's folder is renamed to /home/dev/project, which has as many components.
+``l PATH TARGET``, parents first. The project's directory is renamed to /home/dev/project, which has as many components.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ static void must_fail(struct wl_task *t, int pid)
 		_exit(0);
 	if (pid < 0 && errno == EAGAIN)
 		return;
-	wl_op_failed(t, "a process that the limit forbids was not refused with EAGAIN");
+	wl_op_failed(t, "fork beyond the limit did not fail with EAGAIN");
 	if (pid > 0)
 		lifetimes_reap(pid);
 }

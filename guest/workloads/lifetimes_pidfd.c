@@ -92,7 +92,7 @@ static void clone3_efault(struct wl_task *t)
 	if (!pid)
 		_exit(0);
 	if (pid > 0 || errno != EFAULT)
-		wl_op_failed(t, "clone3 with a bad address for the pidfd did not say EFAULT");
+		wl_op_failed(t, "clone3 with a bad address for the pidfd did not fail with EFAULT");
 	if (pid > 0)
 		lifetimes_reap(pid);
 }
@@ -174,15 +174,15 @@ static void open_fails(struct wl_task *t)
 	int fd;
 
 	if (lifetimes_pidfd_open(getpid(), 0x40000000) >= 0 || errno != EINVAL)
-		wl_op_failed(t, "pidfd_open with unknown flags did not say EINVAL");
+		wl_op_failed(t, "pidfd_open with unknown flags did not fail with EINVAL");
 	if (lifetimes_pidfd_open(dead_pid, 0) >= 0 || errno != ESRCH)
-		wl_op_failed(t, "pidfd_open of a reaped process did not say ESRCH");
+		wl_op_failed(t, "pidfd_open of a reaped process did not fail with ESRCH");
 	getrlimit(RLIMIT_NOFILE, &was);
 	none.rlim_max = was.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &none);
 	fd = lifetimes_pidfd_open(getpid(), 0);
 	if (fd >= 0 || errno != EMFILE)
-		wl_op_failed(t, "pidfd_open without a free descriptor did not say EMFILE");
+		wl_op_failed(t, "pidfd_open without a free descriptor did not fail with EMFILE");
 	setrlimit(RLIMIT_NOFILE, &was);
 }
 

@@ -122,17 +122,17 @@ static inline int by_openat(const char *path)
 	return fd < 0 ? fd : close(fd);
 }
 
-#define SWEEP(name, how)                                                           \
-	static inline void name(struct wl_task *t)                                 \
-	{                                                                          \
-		const struct task *k = t->priv;                                    \
-		unsigned int i, failed = 0;                                        \
-                                                                                   \
-		for (i = 0; i < LOOKUPS; i++)                                      \
-			failed += how(k->path[i]) != 0;                            \
-		if (failed != k->misses)                                           \
-			wl_op_failed(t, "a lookup ended otherwise than recorded"); \
-	}                                                                          \
+#define SWEEP(name, how)                                                     \
+	static inline void name(struct wl_task *t)                           \
+	{                                                                    \
+		const struct task *k = t->priv;                              \
+		unsigned int i, failed = 0;                                  \
+                                                                             \
+		for (i = 0; i < LOOKUPS; i++)                                \
+			failed += how(k->path[i]) != 0;                      \
+		if (failed != k->misses)                                     \
+			wl_op_failed(t, "a lookup did not end as recorded"); \
+	}                                                                    \
 	WORKLOAD_BATCH(name##_batch, name)
 
 SWEEP(sweep_access, by_access)

@@ -10,7 +10,7 @@
 #define MAX_LINKS 40		 /* the kernel's limit */
 #define PLAIN_NAME "%s/file%03u" /* of plain_stem() and 0 .. LOOKUPS - 1 */
 
-/* Makes what path_lookup/tree.txt names below root, a folder that exists. */
+/* Makes what path_lookup/tree.txt names below root, a directory that exists. */
 int make_recorded_tree(struct wl *wl, const char *root, bool prefix);
 
 /* LOOKUPS files: depth components deep, or with depth 0 in /hop0, to which hops symlinks lead in a chain. */

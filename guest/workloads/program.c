@@ -5,7 +5,7 @@
  * (program/PACK, src/kdelta/guest/packing.py): strings KEY=VALUE, each with a NUL at its end.
  *
  * In a guest the program is in a root of its own, read-only but for a scratch
- * folder (/tmp), which is a new tmpfs for each run unless there is a setup. Natively it is where it is.
+ * directory (/tmp), which is a new tmpfs for each run unless there is a setup. Natively it is where it is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -129,7 +129,7 @@ static int make_root(struct wl *wl)
 	if (!p.root)
 		return 0;
 	if (!p.scratch)
-		return wl_fail(wl, "the program's description has no scratch folder");
+		return wl_fail(wl, "the program's description has no scratch directory");
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		return wl_fail(wl, "no mount namespace");
 	if (mount(p.root, p.root, NULL, MS_BIND, NULL) ||
@@ -173,7 +173,7 @@ static void become(const struct command *c)
 	if (p.root && (chroot(p.root) || chdir("/")))
 		leave("cannot change to the root", p.root);
 	if (p.cwd && chdir(p.cwd))
-		leave("cannot change to the folder", p.cwd);
+		leave("cannot change to the directory", p.cwd);
 	in = open(from, O_RDONLY);
 	if (in < 0 || dup2(in, 0))
 		leave("cannot open as standard input", from);
@@ -311,7 +311,7 @@ static void after(struct wl_task *t)
 	if (p.root && !p.setup.n &&
 	    (umount2(below(p.scratch, path, sizeof(path)), MNT_DETACH) ||
 	     mount_at(t->wl, "tmpfs", p.scratch)))
-		wl_op_failed(t, "the scratch folder cannot be made anew");
+		wl_op_failed(t, "cannot empty the scratch directory");
 	if (p.between.n && (why = wrong(&p.between, run(&p.between), 0)))
 		wl_op_failed(t, why);
 	if (p.cold && !drop_caches())

@@ -55,7 +55,7 @@ def test_each_hold_has_the_instructions_that_stand_between_its_places(which: str
 def test_a_list_of_places_that_cannot_be_followed_is_refused(plugin: Path, tmp_path: Path, lines: list[str]) -> None:
     ended = _run("path", plugin, tmp_path, lines)
     assert ended.returncode != 0
-    assert "is no list of places where locks are taken" in ended.stderr
+    assert "is not a list of lock sites" in ended.stderr
 
 
 def test_places_without_an_output_are_refused(plugin: Path, tmp_path: Path) -> None:

@@ -26,12 +26,12 @@ def state_dir() -> Path:
 
 
 def store_url() -> str:
-    """``$KDELTA_STORE`` (an SQLAlchemy URL), else SQLite in the state folder."""
+    """``$KDELTA_STORE`` (an SQLAlchemy URL), else SQLite in the state directory."""
     return os.environ.get("KDELTA_STORE") or f"sqlite:///{state_dir() / 'kdelta.sqlite'}"
 
 
 def shipped(name: str) -> Path:
-    """The folder ``guest``, ``plugin`` or ``recipes``, from the checkout or from the installed package.
+    """The directory ``guest``, ``plugin`` or ``recipes``, from the checkout or from the installed package.
 
     Raises:
         HostError: the installation lacks it.

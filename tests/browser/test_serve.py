@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A reader's way through the pages in a real Chromium: list, experiment, functions, console, comparison, sweep.
 
-KDELTA_SHOTS names a folder for screenshots; KDELTA_SHOTS_STORE the URL of a store to take them of.
+KDELTA_SHOTS names a directory for screenshots; KDELTA_SHOTS_STORE the URL of a store to take them of.
 """
 
 from __future__ import annotations

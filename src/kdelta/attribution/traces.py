@@ -231,7 +231,7 @@ def _refusal(collector: Collector, probe: Probe, refused: Sequence[_Status], con
         return lacks
     way = open_ways[-1]
     said = next((s for s in refused if s.way == way.name.replace(" ", "_")), None)
-    why = f"{said.error} at {said.file}: {said.text}" if said else "the guest did not attempt it"
+    why = f"{said.error} at {said.file}: {said.text}" if said else "the guest did not try it"
     needs = ", ".join(f"CONFIG_{option}" for option in (*collector.needs, *way.needs))
     hint = f" (needs {needs}{f', {way.since}' if way.since else ''})"
     return f"{way.name} was rejected: {why}{hint}" + (f"; {lacks}" if off else "")

@@ -86,9 +86,9 @@ class ProgramArgs:
         return (packing.pack(program, Path.cwd(), native), *(chosen() if named else ()))
 
 
-tree_option = click.option("--tree", "trees", multiple=True, metavar="DIR", help="Program: pack this folder with all that is in it.")  # fmt: skip
+tree_option = click.option("--tree", "trees", multiple=True, metavar="DIR", help="Program: pack this directory with all that is in it.")  # fmt: skip
 options = common.decorate(
-    click.option("--file", "files", multiple=True, metavar="PATH[:DEST]", help="Program: pack this file or folder too."),
+    click.option("--file", "files", multiple=True, metavar="PATH[:DEST]", help="Program: pack this file or directory too."),
     click.option("--follow", is_flag=True, help="Program: run it here once under strace and pack what it opens."),
     click.option("--setup", metavar="COMMAND", help="Program: run this once before, untimed."),
     click.option("--between", metavar="COMMAND", help="Program: run this after each run, untimed."),
@@ -109,4 +109,6 @@ def refuse_bare(words: Sequence[str]) -> None:
     for at, word in enumerate(words):
         plain = at and word != "running" and not set(word) & set("/:=,") and not Path(word).exists()
         if plain and shutil.which(word):
-            raise UserError(f"{word!r} is no kernel but a program; put -- before it, as in -- {' '.join(words[at:])}")
+            raise UserError(
+                f"{word!r} is not a kernel; to measure a program put -- before it, as in -- {' '.join(words[at:])}"
+            )

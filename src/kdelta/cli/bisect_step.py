@@ -133,7 +133,7 @@ def _levels(store: Store, args: Args, case: str, metric: Metric) -> tuple[float,
         index = next((i for i, c in enumerate(found.cases) if c.name == case), None)
         if index is None or len(found.kernels) < 2 or found.mode != ("timed" if args.timed else "exact"):
             mode = "timed" if args.timed else "exact"
-            raise UserError(f"experiment {found.id} is no {mode} comparison of two kernels with the case {case}")
+            raise UserError(f"experiment {found.id} is not an {mode} comparison of two kernels with the case {case}")
         sides: dict[int, list[float]] = {0: [], len(found.kernels) - 1: []}
         for n in store.numbers(found.id, index, metric.name):
             if n.kernel in sides and n.value is not None:

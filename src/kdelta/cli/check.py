@@ -57,7 +57,7 @@ class Args(common.MachineArgs):
 
 @click.command(epilog=EPILOG)
 @click.argument("recipe", required=False)
-@click.option("--list", "listing", is_flag=True, help="The shipped recipes.")
+@click.option("--list", "listing", is_flag=True, help="List the shipped recipes.")
 @click.option("--patch", "patches", multiple=True, metavar="FILE", help="A patch, mail or mbox that the recipe needs; repeatable.")  # fmt: skip
 @click.option("--tree", metavar="KERNEL", help="The source that --patch applies to, as in src:./linux@v6.12.")
 @click.option("--baseline", metavar="KERNEL", help="Use this baseline instead of the recipe's.")

@@ -83,7 +83,7 @@ class CaseArgs:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """All places of the user's own workloads: folders, and C files that cases are named by."""
+        """All places of the user's own workloads: directories, and C files that cases are named by."""
         from kdelta.spec.cases import own_sources
 
         return own_sources(self.workloads, self.cases)
@@ -197,7 +197,7 @@ workloads_option = click.option(
     multiple=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="A folder of your own C files: CASEs, workloads with a TOML file, or will-it-scale testcases (as wis/NAME). All of them run unless --case or --suite says which.",
+    help="A directory of your own C files: CASEs, workloads with a TOML file, or will-it-scale testcases (as wis/NAME). All of them run unless --case or --suite says which.",
 )
 case_options = decorate(
     click.option(
@@ -257,7 +257,7 @@ output_options = decorate(
 
 
 def load_workloads(own: Sequence[Path]) -> dict[str, Workload]:
-    """The catalogue, with the user's own folders and C files."""
+    """The catalogue, with the user's own directories and C files."""
     from kdelta.spec.workloads import catalogue
 
     return catalogue(own)
@@ -279,7 +279,7 @@ def run_experiment(store: Store, experiment: Experiment, reporter: Progress, bud
     """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on."""
     from kdelta.experiment import imported, prepare, runner
 
-    imported.refuse(experiment)  # before its folders are read
+    imported.refuse(experiment)  # before its directories are read
     workloads = load_workloads(tuple(map(Path, experiment.folders)))
     job = prepare.prepare(experiment, workloads, store, reporter, time_budget_s=budget_s)
     try:

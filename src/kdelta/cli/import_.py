@@ -21,7 +21,7 @@ def command(file: Path) -> None:
 
     The checksum is verified first; all of it is stored or nothing. Again, it adds only boots that are not there yet.
 
-    What it names (QEMU, images, folders, trees) is shown in reports and never used: kdelta resume says how to go on.
+    What it names (QEMU, images, directories, trees) is shown in reports and never used: kdelta resume says how to go on.
     """
     from kdelta.store.store import Store
 

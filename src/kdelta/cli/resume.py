@@ -21,7 +21,7 @@ Examples:
   kdelta resume last --decide   fresh boots of the cases that are still inconclusive
   kdelta resume 20261121-1530 --kernel 6.12=debian:6.12 --kernel 7.0=./bzImage
 
-An experiment of "kdelta import" is not resumed as it is: its QEMU, images, folders and trees were chosen by who exported it.
+An experiment of "kdelta import" is not resumed as it is: its QEMU, images, directories and trees were chosen by who exported it.
 --kernel names your own kernels of the same images, and your QEMU is used; --trust takes all of it as it is.
 
 Finished boots are never repeated: each was stored before the next one started. --decide starts a new experiment of the

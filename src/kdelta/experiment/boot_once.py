@@ -26,11 +26,11 @@ from kdelta.model import Arch, Kernel, MachineOptions, Mitigations
 
 # Boot-time work (crypto, deferred probes, RCU) settles in virtual time, which costs nothing with sleep=off.
 SETTLE_MS = 10_000
-_NOWHERE = Path("/folder-of-the-boot")  # stands for the private folder, which changes no count
+_NOWHERE = Path("/folder-of-the-boot")  # stands for the private directory, which changes no count
 
 
 class Site(Struct, frozen=True, kw_only=True):
-    """Where boots happen. ``scratch`` holds their private folders, ``snapshots`` what settled guests are restored from.
+    """Where boots happen. ``scratch`` holds their private directories, ``snapshots`` the snapshots of settled guests.
 
     ``programs``: the guest's own program for every architecture at hand.
     """

@@ -25,7 +25,7 @@ def require(experiment: Experiment, progress: Progress) -> None:
         if why and (still := intact.mend(kernel, progress)):
             raise UserError(
                 f"kernel {kernel.label}: {why} since experiment {experiment.id} was planned; put it back, or compare "
-                f"anew ({still})"
+                f"again ({still})"
             )
 
 
@@ -37,5 +37,5 @@ def _require_running(experiment: Experiment) -> None:
             planned, running = (f"{one.release} (build {(one.build_id or '?')[:12]})" for one in (kernel, now))
             raise UserError(
                 f"experiment {experiment.id} measures {planned}, but this machine runs {running}: boot that kernel, "
-                "or measure anew"
+                "or measure again"
             )

@@ -13,16 +13,16 @@ from kdelta.results import definitions
 
 
 def refuse(experiment: Experiment) -> None:
-    """Before anything is run or read by what ``experiment`` names: QEMU, images, trees, folders, the machine itself.
+    """Before anything is run or read by what ``experiment`` names: QEMU, images, trees, directories, the machine.
 
     Raises:
         UserError: it was imported, and nobody here has vouched for it.
     """
     if experiment.imported:
         raise UserError(
-            f"experiment {experiment.id} was imported: who exported it chose its QEMU, images and folders, and nothing "
-            f"of that is used; name your own kernels (kdelta resume {experiment.id} --kernel LABEL=KERNEL), or vouch "
-            f"for all of it (kdelta resume {experiment.id} --trust)"
+            f"experiment {experiment.id} was imported: who exported it chose its QEMU, images and directories, and "
+            f"nothing of that is used; name your own kernels (kdelta resume {experiment.id} --kernel LABEL=KERNEL), or "
+            f"vouch for all of it (kdelta resume {experiment.id} --trust)"
         )
 
 
@@ -56,16 +56,17 @@ def _refuse_beyond_kernels(experiment: Experiment) -> None:
     elif isinstance(experiment.plan, plans.Bisect):
         beyond = f"it builds commits of {experiment.plan.tree}"
     elif theirs:
-        beyond = f"its case {theirs[0]} is compiled from {', '.join(experiment.folders) or 'a folder that it lacks'}"
+        beyond = f"its case {theirs[0]} is compiled from {', '.join(experiment.folders) or 'a directory that it lacks'}"
     if beyond:
-        raise UserError(f"experiment {experiment.id}: own kernels are not enough, {beyond}: measure anew, or --trust")
+        raise UserError(f"experiment {experiment.id}: own kernels are not enough, {beyond}: measure again, or --trust")
 
 
 def _same(stored: Kernel, own: Kernel) -> Kernel:
     if own.image_sha256 != stored.image_sha256:
         raise UserError(
             f"--kernel {stored.label}=: {own.spec} is another image (sha256 {own.image_sha256[:12]}) than the one that "
-            f"was measured ({stored.image_sha256[:12]}): compare anew, then kdelta report --against"
+            f"was measured ({stored.image_sha256[:12]}): compare your kernels in a new experiment, then kdelta report "
+            "--against"
         )
     if own.cmdline not in ("", stored.cmdline):
         raise UserError(f"--kernel {stored.label}=: it was measured with the command line {stored.cmdline!r}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The guest binary, compiled: one static program that is PID 1, the child of each case, and the native mode.
 
-Everything is found by wildcard (guest/*.c, guest/workloads/*.c, guest/suites/SUITE/*.c); the user's own folders and
+Everything is found by wildcard (guest/*.c, guest/workloads/*.c, guest/suites/SUITE/*.c); the user's own directories and
 files may add workloads, cases and unmodified will-it-scale testcases, which guest/wis.h says how to build. Equal
 sources, flags and compiler give the same file, kept in the cache under their hash.
 """
@@ -246,8 +246,8 @@ def build(arch: Arch, own: Sequence[Path] = (), *, cache: Path, data: Sequence[P
     """The guest binary for ``arch``, from the cache when nothing has changed and it is whole.
 
     Args:
-        own: folders and C files of the user's: workloads, cases, will-it-scale testcases.
-        cache: the cache folder; the result is ``cache/guest/HASH/kdelta-guest``.
+        own: directories and C files of the user's: workloads, cases, will-it-scale testcases.
+        cache: the cache directory; the result is ``cache/guest/HASH/kdelta-guest``.
         data: data files of the user's workloads: a changed one makes another guest.
 
     Raises:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which files a program cannot start without: interpreters and shared libraries, as the loaders look for them.
 
-Sources: ld.so(8) for the order (RPATH, LD_LIBRARY_PATH, RUNPATH, cache, default folders); execve(2) for ``#!``. What a
+Sources: ld.so(8) for the order (RPATH, LD_LIBRARY_PATH, RUNPATH, cache, default paths); execve(2) for ``#!``. What a
 program opens by itself (plugins, modules of an interpreter, its data) is not in here: packing.py and follow.py.
 """
 
@@ -205,7 +205,7 @@ def on_path(name: str, cwd: Path = Path()) -> Path:
     if "/" in name:
         path = Path(os.path.abspath(cwd / name))
         if path.is_dir() or not path.exists():
-            raise UserError(f"program {name}: {'a folder' if path.is_dir() else 'there is no such file'}")
+            raise UserError(f"program {name}: {'a directory' if path.is_dir() else 'there is no such file'}")
         if not os.access(path, os.X_OK):
             raise UserError(f"program {name}: it may not be executed; chmod +x {name}, or name its interpreter first")
         return path

@@ -14,7 +14,7 @@ from kdelta.errors import HostError, UserError
 
 _LIMIT_S = 120
 _CALLS = "execve,open,openat,openat2,stat,lstat,newfstatat,statx,access,faccessat,faccessat2,readlink,readlinkat,chdir"
-# Of a call that went well: its name, the folder of its first argument where strace -y tells it, the path.
+# Of a call that went well: its name, the directory of its first argument where strace -y tells it, the path.
 _CALL = re.compile(r'^(\w+)\((?:(?:AT_FDCWD|\d+)<([^>]*)>, )?"((?:[^"\\]|\\.)*)"(\.\.\.)?(.*)\) = (?:0x)?[0-9]')
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|.)")
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "f": "\f"}

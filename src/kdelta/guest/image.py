@@ -55,14 +55,14 @@ def initramfs(files: Mapping[str, bytes], executable: frozenset[str] = frozenset
 
 
 class Node(Struct, frozen=True):
-    """A file, folder or link: its mode with the type; its content, the file that has it, or the link's target."""
+    """A file, directory or link: its mode with the type; its content, the file that has it, or the link's target."""
 
     mode: int
     source: bytes | Path = b""
 
 
 def archive(nodes: Iterable[tuple[str, Node]]) -> bytes:
-    """A further archive, which the kernel unpacks behind another; folders come before what is in them.
+    """A further archive, which the kernel unpacks behind another; directories come before what is in them.
 
     Raises:
         OSError: a file cannot be read.

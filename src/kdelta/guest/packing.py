@@ -204,7 +204,7 @@ def pack(program: Program, cwd: Path, native: bool = False) -> Case:
     """Find and pack the program and its files; natively only what to run is kept.
 
     Args:
-        cwd: the absolute folder that relative paths begin at, and where the program runs.
+        cwd: the absolute directory that relative paths begin at, and where the program runs.
 
     Raises:
         UserError: something is not on this machine, or the files are too large.
@@ -261,6 +261,6 @@ def of_case(case: Case) -> Pack:
         raise UserError("case program: it is run as kdelta compare A B -- PROGRAM ARGS...")
     folder = _folder(digest)
     if not (folder / "spec").is_file():
-        raise UserError(f"case {case.name}: its packed files are no longer in {folder}; run the command anew")
+        raise UserError(f"case {case.name}: its packed files are no longer in {folder}; run the command again")
     tree = folder / "tree"
     return Pack(folder / "spec", tree if tree.is_file() else None)

@@ -24,7 +24,7 @@ class Tree:
         self.nodes.setdefault(str(path).lstrip("/"), node)
 
     def folder(self, path: Path) -> None:
-        """An empty folder, with those that it is in; links on the way are followed on this machine."""
+        """An empty directory, with those that it is in; links on the way are followed on this machine."""
         for one in [*reversed(path.parents), path]:
             if one != Path("/"):
                 if one.is_symlink() or one.is_dir():
@@ -33,7 +33,7 @@ class Tree:
                     self._put(one, Node(stat.S_IFDIR | 0o755))
 
     def add(self, path: Path) -> None:
-        """A file, folder (without what is in it) or symbolic link, with all links and folders on its way.
+        """A file, directory (without what is in it) or symbolic link, with all links and directories on its way.
 
         Raises:
             UserError: it is not there or cannot be read.
@@ -58,7 +58,7 @@ class Tree:
             raise UserError(f"program: {here} cannot be read: {error.strerror}") from None
 
     def add_all(self, folder: Path, but: frozenset[str] = frozenset()) -> None:
-        """A folder with all that is below it, but sockets and devices, and but folders of these names."""
+        """A directory with all that is below it, but sockets and devices, and but directories of these names."""
         self.add(folder)
         for at, folders, files in os.walk(folder):
             folders[:] = sorted(name for name in folders if name not in but)
@@ -80,13 +80,13 @@ class Tree:
         return sum(node.source.stat().st_size for node in self.nodes.values() if isinstance(node.source, Path))
 
     def scratch(self) -> str:
-        """A folder that nothing is packed in, for what the program writes."""
+        """A directory that nothing is packed in, for what the program writes."""
         return next(
             one for one in _SCRATCH if one == _SCRATCH[-1] or not any(n.startswith(one + "/") for n in self.nodes)
         )
 
     def largest(self) -> str:
-        """The folder that holds most, three levels deep."""
+        """The directory that holds most, three levels deep."""
         sizes: dict[str, int] = {}
         for name, node in self.nodes.items():
             if isinstance(node.source, Path):
@@ -97,9 +97,9 @@ class Tree:
 
 
 def _plain(path: Path) -> Node:
-    """A folder or a file as it is here."""
+    """A directory or a file as it is here."""
     if path.is_dir():
         return Node(stat.S_IFDIR | 0o755)
     if path.is_file():
         return Node(stat.S_IFREG | (stat.S_IMODE(path.stat().st_mode) & 0o777), path)
-    raise UserError(f"program: {path} is not there, or neither a file nor a folder")
+    raise UserError(f"program: {path} is not there, or neither a file nor a directory")

@@ -105,8 +105,8 @@ def _tail(uri: str) -> str:
 def archives(sources: list[Source]) -> tuple[Source | None, Source | None]:
     """Debian's main archive and its security archive among the machine's sources, None where there is none.
 
-    A mirror keeps the archive under a folder ``debian`` (``debian-security``) with a component ``main``; other vendors
-    sign with keys of their own.
+    A mirror keeps the archive under a directory ``debian`` (``debian-security``) with a component ``main``; other
+    vendors sign with keys of their own.
     """
     main = security = None
     for source in sources:
@@ -231,7 +231,7 @@ class Apt:
         cache.write_atomically(self.config, self._conf().encode())
 
     def _conf(self) -> str:
-        """apt.conf: everything in our folder, the machine's way of fetching, and none of its hooks."""
+        """apt.conf: everything in our directory, the machine's way of fetching, and none of its hooks."""
         folder = self.folder.absolute()
         own = {
             "Dir::State": folder / "state",
@@ -244,7 +244,7 @@ class Apt:
             "Dir::Etc::preferences": "/dev/null",
             "Dir::Etc::preferencesparts": folder / "etc/none",
             "APT::Architecture": self.architecture,
-            # Else root's downloads run as a user that cannot write a cache in a home folder; a user stays a user.
+            # Else root's downloads run as a user that cannot write a cache in a home directory; a user stays a user.
             "APT::Sandbox::User": "root",
             "Acquire::GzipIndexes": "true",
             # Some 200 MB that save seconds in a month: what is needed of the index is kept apart.
@@ -295,7 +295,7 @@ class Apt:
 
     @contextmanager
     def download(self, package: str, version: str, size_bytes: int = 0) -> Iterator[Path]:
-        """The verified .deb of one version, in a folder that is deleted afterwards.
+        """The verified .deb of one version, in a directory that is deleted afterwards.
 
         Raises:
             HostError: apt failed, with its own line, or the disk is full.

@@ -28,7 +28,7 @@ from kdelta.model.progress import Progress
 
 TARGETS: dict[Arch, str] = {"x86_64": "vmlinux", "arm64": "Image"}
 IMAGES: dict[Arch, str] = {"x86_64": "vmlinux", "arm64": "arch/arm64/boot/Image"}
-# Steps that make prints for the guest config, until a build in the same folder has been counted.
+# Steps that make prints for the guest config, until a build in the same directory has been counted.
 FIRST_STEPS: dict[Arch, int] = {"x86_64": 1818, "arm64": 1527}
 _STEP = re.compile(r"^  ([A-Z][A-Z0-9_]+)(?: \[M\])? +(\S+)")
 _ERROR = re.compile(
@@ -54,7 +54,7 @@ def fault_of_source(error: BaseException) -> str:
 
 
 class Products(Struct, frozen=True, kw_only=True):
-    """What came out: paths in the build folder. ``steps`` counts what make did."""
+    """What came out: paths in the build directory. ``steps`` counts what make did."""
 
     image: Path
     vmlinux: Path
@@ -102,7 +102,7 @@ def time_left(elapsed_s: float, done: int, total: int) -> str:
 
 
 class Builder:
-    """One build folder of one source: ``obj`` belongs to a config, a compiler and an architecture."""
+    """One build directory of one source: ``obj`` belongs to a config, a compiler and an architecture."""
 
     def __init__(
         self,
@@ -268,5 +268,5 @@ def default_jobs() -> int:
 
 
 def discard(obj: Path) -> None:
-    """Delete a build folder."""
+    """Delete a build directory."""
     shutil.rmtree(obj, ignore_errors=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The store of kernels in the user's cache: one folder an image, named by its sha256.
+"""The store of kernels in the user's cache: one directory an image, named by its sha256.
 
 ``image`` is what QEMU boots, ``vmlinux`` the uncompressed kernel where there is one, ``config`` its .config,
-``System.map`` its symbols where they came with it, ``meta.json`` an Entry. A folder appears whole (rename) or not at
+``System.map`` its symbols where they came with it, ``meta.json`` an Entry. A directory appears whole (rename) or not at
 all; everything in it can be fetched again.
 """
 
@@ -49,7 +49,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Stored(Struct, frozen=True, kw_only=True):
-    """An entry in its folder. ``used_s`` is when it was last resolved, ``size_bytes`` what it occupies."""
+    """An entry in its directory. ``used_s`` is when it was last resolved, ``size_bytes`` what it occupies."""
 
     entry: Entry
     folder: Path
@@ -72,7 +72,7 @@ class Stored(Struct, frozen=True, kw_only=True):
 
 
 def root() -> Path:
-    """The folder of all stored kernels."""
+    """The directory of all stored kernels."""
     return cache_dir() / "kernels"
 
 
@@ -140,7 +140,7 @@ def read_checked(path: Path) -> bytes | None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock, against other processes and threads.
+    """Hold a directory's lock, against other processes and threads.
 
     Raises:
         HostError: the lock file cannot be made.

@@ -51,7 +51,7 @@ def _path(field: str, name: str) -> str | None:
     """A path of a header line without its ``a/`` or ``b/``.
 
     Raises:
-        UserError: it would leave the tree, or touch git's own folder.
+        UserError: it would leave the tree, or touch git's own directory.
     """
     text = _unescaped(field) if field.startswith('"') and field.endswith('"') else field
     if text == "/dev/null":

@@ -121,7 +121,7 @@ def _unpack(payload: bytes) -> bytes:
                 raise _Packed(f"its payload is damaged ({error})") from None
     if payload.startswith(elf.MAGIC):
         return payload
-    raise _Packed(f"its payload starts with {payload[:4].hex() or 'nothing'}, which is no known compression format")
+    raise _Packed(f"its payload starts with {payload[:4].hex() or 'nothing'}, which is not a known compression format")
 
 
 def embedded_config(plain: bytes) -> str | None:
@@ -215,7 +215,7 @@ def _zboot(name: str, data: bytes) -> Unpacked:
     except _Packed as error:
         raise UserError(f"{name}: {error}") from None
     if plain[56:60] != b"ARM\x64":
-        raise UserError(f"{name}: an EFI image whose payload is no arm64 kernel")
+        raise UserError(f"{name}: an EFI image whose payload is not an arm64 kernel")
     return _arm64(name, plain, "zboot")
 
 

@@ -41,7 +41,7 @@ def require(kernel: Kernel) -> None:
         UserError: one of them was replaced, damaged or removed.
     """
     if why := fault(kernel):
-        raise UserError(f"kernel {kernel.label}: {why}; name the kernel anew")
+        raise UserError(f"kernel {kernel.label}: {why}; name the kernel again")
 
 
 def mend(kernel: Kernel, progress: Progress) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where kernel source comes from: a git repository, an unpacked folder, or a tarball; each fills a work tree.
+"""Where kernel source comes from: a git repository, an unpacked directory, or a tarball; each fills a work tree.
 
 git is run with an index of our own and without hooks: the user's repository, index and files are only read.
 """
@@ -156,7 +156,7 @@ def _digest(files: dict[str, File]) -> str:
 
 
 def _git_dir(path: Path) -> Path | None:
-    """The git folder if ``path`` is the top of a work tree or a bare repository."""
+    """The git directory if ``path`` is the top of a work tree or a bare repository."""
     if not ((path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())):
         return None
     return Path(

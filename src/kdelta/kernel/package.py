@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Take single files out of a distribution's package without trusting it.
 
-The distribution's own program streams the package as tar and tarfile reads it: nothing is unpacked to a folder, no link
-is followed, no member name becomes a path on this machine, and sizes are limited.
+The distribution's own program streams the package as tar and tarfile reads it: nothing is unpacked to a directory, no
+link is followed, no member name becomes a path on this machine, and sizes are limited.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """``src:TREE[@REF][+PATCH...]`` and ``src:debian:VERSION[+PATCH...]`` to a built kernel.
 
-Baseline and patched are built in one folder at one path, with one config and compiler, so only the patch differs.
+Baseline and patched are built in one directory at one path, with one config and compiler, so only the patch differs.
 What was built is remembered by source, patches, config, compiler and architecture, and never built twice.
 """
 
@@ -66,7 +66,7 @@ class Built(Struct, frozen=True, kw_only=True):
 
 
 def root() -> Path:
-    """The folder of work trees, build folders and what is remembered."""
+    """The directory of work trees, build directories and what is remembered."""
     return cache_dir() / "build"
 
 
@@ -180,7 +180,7 @@ def _kernel(spec: KernelSpec, built: Built, stored: cache.Stored) -> Kernel:
 
 
 def _explained(error: BuildError, applied: patch.Applied, builder: Builder, origin: Origin, title: str) -> HostError:
-    """Who is to blame, as far as it can be told."""
+    """Whether the patch causes the failed build, as far as that can be told."""
     if not applied.files:
         return HostError(f"{title} does not build: {error}")
     if any(path in error.line for path in applied.files):

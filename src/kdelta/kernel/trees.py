@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The work trees and build folders in the cache, for listing and pruning. All of it can be made again."""
+"""The work trees and build directories in the cache, for listing and pruning. All of it can be made again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kdelta.paths import cache_dir
 
 
 class Tree(Struct, frozen=True, kw_only=True):
-    """A work tree with its build folders. ``used_s`` is when it was last built in, in seconds since the epoch."""
+    """A work tree with its build directories. ``used_s`` is when it was last built in, in seconds since the epoch."""
 
     name: str
     folder: Path
@@ -38,7 +38,7 @@ def trees() -> Iterator[Tree]:
 
 
 def remove(tree: Tree) -> bool:
-    """Delete a work tree with its build folders; False where a build is running in it.
+    """Delete a work tree with its build directories; False where a build is running in it.
 
     Raises:
         HostError: not permitted.

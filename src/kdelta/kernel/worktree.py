@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Work trees in the cache: a kernel source at a fixed path, with patches laid over it and taken off again.
 
-One tree per origin (a repository, a folder, a Debian source package), so that baseline and patched share paths and
+One tree per origin (a repository, a directory, a Debian source package), so that baseline and patched share paths and
 build products, and make sees only the files that really changed. The user's own tree is only read.
 """
 
@@ -36,7 +36,7 @@ def checked(root: Path, path: str) -> Path:
     """``root/path`` for a patch to read or write.
 
     Raises:
-        UserError: a symbolic link or a file stands on the way, or it is a folder.
+        UserError: a symbolic link or a file stands on the way, or it is a directory.
     """
     at = root
     for part in path.split("/"):

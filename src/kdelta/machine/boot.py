@@ -136,7 +136,7 @@ def write_file(path: Path, content: bytes) -> None:
     """Write one of the boot's files.
 
     Raises:
-        HostError: the disk is full or the folder is gone.
+        HostError: the disk is full or the directory is gone.
     """
     try:
         path.write_bytes(content)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Private folders of guests, which go with the process that made them, however it ends.
+"""Private directories of guests, which go with the process that made them, however it ends.
 
 Each is locked (flock(2)) for as long as its maker lives: what can be locked was left behind by one that was killed, and
 the next start removes it.
@@ -22,14 +22,14 @@ _PREFIX = "guest-"
 
 @contextlib.contextmanager
 def private(scratch: Path) -> Iterator[Path]:
-    """A new folder below ``scratch``, gone when the block is left.
+    """A new directory below ``scratch``, gone when the block is left.
 
     Raises:
         HostError: it cannot be made.
     """
     try:
         scratch.mkdir(parents=True, exist_ok=True)
-        with _locked(scratch):  # no other start takes a folder that is made but not locked yet for a leftover
+        with _locked(scratch):  # no other start takes a directory that is made but not locked yet for a leftover
             _remove_leftovers(scratch)
             folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=scratch))
             lock = _lock(folder)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A small drawing kit for charts as inline SVG: scales, ticks, axes. Colours are CSS classes, so that a page can
+"""Building blocks of charts as inline SVG: scales, ticks, axes. Colours are CSS classes, so that a page can
 switch between light and dark. Texts go through ElementTree, which escapes them.
 
 Drawn here and not by plotly because its script alone (4.8 MB) is larger than a page may be, and a page without any

@@ -30,7 +30,7 @@ def c_file(text: str) -> Path | None:
 
 
 def own_sources(folders: Iterable[Path], texts: Iterable[str]) -> tuple[Path, ...]:
-    """All places of the user's own workloads: the folders, then the C files that cases name."""
+    """All places of the user's own workloads: the directories, then the C files that cases name."""
     files = (path for text in texts if (path := c_file(text)) is not None)
     return tuple(dict.fromkeys([*folders, *files]))
 
@@ -75,7 +75,7 @@ def _named(text: str, name: str, catalogue: Mapping[str, Workload]) -> list[Work
     elif _WILD & set(name):
         found = [workload for workload in catalogue.values() if fnmatch.fnmatchcase(workload.name, name)]
         if not found and name.startswith("wis/"):
-            raise UserError(f"case {text!r}: name the folder of the will-it-scale testcases with --workloads")
+            raise UserError(f"case {text!r}: name the directory of the will-it-scale testcases with --workloads")
     else:
         found = []
     if not found:

@@ -47,7 +47,7 @@ def parse(text: str, where: str) -> Collector:
 
 
 def catalogue(extra: Sequence[Path] = ()) -> dict[str, Collector]:
-    """All sets by name: those shipped, and the TOML files of the folders ``extra``.
+    """All sets by name: those shipped, and the TOML files of the directories ``extra``.
 
     Raises:
         UserError: a file that is no collector set, or a name twice.

@@ -135,7 +135,7 @@ class _Read:
         if not numbers:
             raise ValueError("no case of that name in this file")
         if match.groupdict().get("per") and (None in numbers or 0 in numbers):
-            raise ValueError("divides by N, which the case has not got, or which is 0")
+            raise ValueError("divides by N, which the case does not have, or which is 0")
 
 
 def includes(text: str) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The user's own C files: which ones a folder or a file named on the command line stands for, and what they are."""
+"""The user's own C files: which ones a directory or a file named on the command line stands for, and what they are."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def _kind(path: Path) -> Kind:
 
 
 def files(own: Iterable[Path]) -> list[tuple[Path, Kind]]:
-    """The C files that ``own`` (folders and files) stand for, each with what it is; other C files of folders left out.
+    """The C files that ``own`` (directories and files) stand for, each with what it is; other C files left out.
 
     Raises:
-        UserError: a path that is not there, a file that is none of these, a folder without any.
+        UserError: a path that is not there, a file that is none of these, a directory without any.
     """
     found: list[tuple[Path, Kind]] = []
     mine: list[tuple[Path, Kind]]

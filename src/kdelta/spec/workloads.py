@@ -235,11 +235,11 @@ def _complaint(entry: Entry) -> str:
             return f"params.{name}: the default {param.default!r} is not {error}"
         for other, values in param.only_with.items():
             if other not in entry.params or not values or not _takes(entry.params[other], values):
-                return f"params.{name}: only_with names {other}, which is no parameter, or no value of it"
+                return f"params.{name}: only_with names {other}, which is not a parameter, or not one of its values"
     for need in entry.needs:
         for other, values in need.when.items():
             if other not in entry.params or not _takes(entry.params[other], values):
-                return f"needs: when names {other}, which is no parameter, or a value that it does not take"
+                return f"needs: when names {other}, which is not a parameter, or a value that it does not take"
     names = [m.name for m in entry.metrics]
     if len(set(names)) != len(names):
         return "metrics: two have the same name"
@@ -349,7 +349,7 @@ def _all(own: Iterable[Path]) -> Iterator[Workload]:
 
 
 def catalogue(own: Iterable[Path] = ()) -> dict[str, Workload]:
-    """All workloads by name: the shipped ones, then those of the user's ``own`` folders and C files.
+    """All workloads by name: the shipped ones, then those of the user's ``own`` directories and C files.
 
     Raises:
         UserError: a damaged file, a path that is not there, or a name that is taken.

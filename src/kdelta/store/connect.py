@@ -24,11 +24,11 @@ _FOREIGN = ("file is not a database", "file is encrypted")
 
 
 def open_engine(address: str) -> Engine:
-    """An engine for an SQLAlchemy URL; SQLite's folder is made.
+    """An engine for an SQLAlchemy URL; SQLite's directory is made.
 
     Raises:
         UserError: no URL, or another database than SQLite or PostgreSQL, or its driver is missing.
-        HostError: the folder cannot be made.
+        HostError: the directory cannot be made.
     """
     try:
         url = make_url(address)

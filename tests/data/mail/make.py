@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Write the patch mails of this folder from a real kernel tree: ``python make.py TREE`` (Debian's linux-source-6.12).
+"""Write the patch mails of this directory from a real kernel tree: ``python make.py TREE`` (linux-source-6.12).
 
 Each is an edit of fs/pipe.c made here; the mangled ones are what mail programs made of it.
 """

@@ -92,7 +92,7 @@ def test_a_version_that_does_not_build_is_a_gap_and_is_tried_again(
     assert figures(document) == {"v6.8": 3000.0, "v6.9": 3100.0, "v6.10": None, "v6.11": 3200.0}
     gap = document["points"][2]
     assert gap["state"] == "failed" and "not finished" in gap["why"]
-    assert gap["why"].startswith("does not build: fs/pipe.c:")  # of the tree, not of the folder where it is built
+    assert gap["why"].startswith("does not build: fs/pipe.c:")  # of the tree, not of the directory where it is built
     assert [(step["last"], step["first"]) for step in document["steps"]] == [("v6.8", "v6.9"), ("v6.9", "v6.11")]
     assert [warning["code"] for warning in document["warnings"]] == ["gap"]
     for form in ("terminal", "mail", "markdown", "html", "csv"):

@@ -57,7 +57,7 @@ def test_the_running_machine_is_a_site_too(tmp_path: Path, guest_cache: Path) ->
     raw = boot_once(site, Work(kernel=KERNEL, jobs=jobs, limit_s=60.0))
     assert raw.state == "ok", raw.why
     assert sum(isinstance(record, Window) for record in raw.records) == 4
-    assert list((tmp_path / "boots").iterdir()) == [], "its private folder is gone"
+    assert list((tmp_path / "boots").iterdir()) == [], "its private directory is gone"
 
 
 def test_what_changes_counts_changes_the_identity(site: Site, work: Work, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_an_image_replaced_behind_its_name_is_one_line_that_says_what_to_do(kern
         images.require(experiment(kernel), Quiet())
     said = str(caught.value)
     assert f"{kernel.image_path} has changed" in said and "since experiment x1 was planned" in said
-    assert "put it back, or compare anew" in said and "is another image today" in said and "\n" not in said
+    assert "put it back, or compare again" in said and "is another image today" in said and "\n" not in said
 
 
 def test_a_built_kernel_is_not_built_again_unasked(kernel: Kernel) -> None:
@@ -89,5 +89,5 @@ def test_natively_another_kernel_is_another_experiment() -> None:
     now = resolve(parse_kernel("running"))
     images.require(experiment(now, native=True), Quiet())
     for other in (replace(now, release="6.1.0-other"), replace(now, build_id="00" * 20)):
-        with pytest.raises(UserError, match=r"but this machine runs .*boot that kernel, or measure anew"):
+        with pytest.raises(UserError, match=r"but this machine runs .*boot that kernel, or measure again"):
             images.require(experiment(other, native=True), Quiet())

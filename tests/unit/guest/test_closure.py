@@ -76,7 +76,7 @@ def test_what_is_damaged_or_of_another_machine_or_nowhere_is_refused(tmp_path: P
     (tmp_path / "other").write_bytes(other)
     with pytest.raises(UserError, match="is for RISCV, not for"):
         needed(tmp_path / "other")
-    for name, why in (("no-such-program", "not on this machine's PATH"), (str(tmp_path), "a folder")):
+    for name, why in (("no-such-program", "not on this machine's PATH"), (str(tmp_path), "a directory")):
         with pytest.raises(UserError, match=why):
             on_path(name)
     with pytest.raises(UserError, match="may not be executed"):

@@ -323,7 +323,7 @@ def test_a_workload_that_hangs_is_killed_at_its_limit(run: Run) -> None:
     records = run(
         _misbehave("hang", extra="").replace("limit_ms=20000", "limit_ms=300"), f"getppid tasks=1 mode=threads {TIMED}"
     )
-    assert _done(records) == ("hung", "no end within the time limit of 300 ms")
+    assert _done(records) == ("hung", "timed out after 300 ms")
     assert _of(records, "win") == []
     assert _done(records, 1) == ("ok", "")
 
@@ -338,8 +338,8 @@ def test_a_workload_that_hangs_is_killed_at_its_limit(run: Run) -> None:
         (_misbehave("exit", 2, "processes"), "failed", "exited with status 7"),
         (_misbehave("fail"), "failed", 'write of a "quoted" \ufffd name: No space left on device'),
         (_misbehave("fail", 2, "processes"), "failed", "No space left on device"),
-        (_misbehave("done"), "failed", "nothing left to do before the first window"),
-        (_misbehave("done", 2), "failed", "nothing left to do before the first window"),
+        (_misbehave("done"), "failed", "ran out of work before the first window"),
+        (_misbehave("done", 2), "failed", "ran out of work before the first window"),
         (_misbehave("unsupported"), "unsupported", "syscall make_coffee (v9.9)"),
         (_misbehave("missing"), "failed", "parameter nowhere is missing in the job"),
         (_misbehave("bad_figures"), "failed", "figures went wrong"),

@@ -112,7 +112,7 @@ def test_too_much_names_what_is_large(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_pack_that_is_gone_says_how_to_make_it_again(tmp_path: Path, own_cache: Path) -> None:
     case = packing.pack(Program(argv=("ls",)), tmp_path)
     shutil.rmtree(own_cache)
-    with pytest.raises(UserError, match="run the command anew"):
+    with pytest.raises(UserError, match="run the command again"):
         packing.of_case(case)
 
 

@@ -67,7 +67,7 @@ def test_a_job_without_trace_lines_needs_no_tracefs(program: Path, tmp_path: Pat
 def test_a_line_that_is_none_or_leaves_the_tracefs_voids_the_list(program: Path, tmp_path: Path, line: str) -> None:
     records = _records(program, tmp_path, _jobs(line))
     (note,) = [record for record in records if isinstance(record, protocol.Note)]
-    assert note.text.startswith("jobs: cannot follow the line")
+    assert note.text.startswith("jobs: cannot parse the line")
     assert not any(isinstance(record, protocol.Done) for record in records)
 
 

@@ -55,7 +55,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def fourth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """One file more in the folder of sources."""
+    """One file more in the directory of sources."""
     folder = tmp_path / "more"
     folder.mkdir()
     (folder / "arch.py").write_text(FOURTH)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a kdelta that was killed leaves behind: no guest, and no folder for longer than until the next start."""
+"""What a kdelta that was killed leaves behind: no guest, and no directory for longer than until the next start."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was measured is stored with it: a report needs no catalogue, no folder of the user, no floors of today."""
+"""What was measured is stored with it: a report needs no catalogue, no directory of the user, no floors of today."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def now() -> datetime:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's folder, with workloads of the user's own in it; the shell stands there."""
+    """The user's directory, with workloads of the user's own in it; the shell stands there."""
     monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'store.sqlite'}")
     (tmp_path / "home").mkdir()
     shutil.copytree(OWN, tmp_path / "home" / "own")

@@ -81,7 +81,7 @@ def test_a_pattern_is_every_workload_that_matches_in_the_order_of_the_sources(sh
     assert [c.params["tasks"] for c in parse_case("wis/*:tasks=2", catalogue([WIS]))] == ["2"] * 3
     with pytest.raises(UserError, match="unknown workload 'syscalls/pol-"):
         parse_case("syscalls/pol-*", shipped)
-    with pytest.raises(UserError, match="name the folder of the will-it-scale testcases with --workloads"):
+    with pytest.raises(UserError, match="name the directory of the will-it-scale testcases with --workloads"):
         parse_case("wis/*", shipped)
 
 
@@ -113,5 +113,5 @@ def test_suites_and_cases_add_up_each_case_once(shipped: dict[str, Workload]) ->
 def test_a_suite_that_is_not_there_or_lacks_its_folder_says_so(shipped: dict[str, Workload]) -> None:
     with pytest.raises(UserError, match=r"--suite syscall: there is no such suite; one of patches, .*syscalls"):
         chosen((), ("syscall",), (), shipped)
-    with pytest.raises(UserError, match=r"--suite wis: needs a folder of testcases: --workloads"):
+    with pytest.raises(UserError, match=r"--suite wis: needs a directory of testcases: --workloads"):
         chosen((), ("wis",), (), shipped)

@@ -82,7 +82,7 @@ def boot(
 
 
 def postgres_binaries() -> Path | None:
-    """The folder of Debian's PostgreSQL server, or None."""
+    """The directory of Debian's PostgreSQL server, or None."""
     found = shutil.which("initdb")
     folders = [Path(found).parent] if found else sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     return next((f for f in reversed(folders) if (f / "initdb").exists() and (f / "postgres").exists()), None)
@@ -90,7 +90,7 @@ def postgres_binaries() -> Path | None:
 
 @contextmanager
 def postgres_server(binaries: Path) -> Iterator[str]:
-    """A server on a socket in a folder of its own, without network; yields the URL of its first database.
+    """A server on a socket in a directory of its own, without network; yields the URL of its first database.
 
     PostgreSQL refuses to run as root: then it runs as ``nobody``.
     """

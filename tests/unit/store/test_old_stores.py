@@ -37,7 +37,7 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def old_store(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """The old store, with its user's folder of workloads beside; a result is worked out once for all formats."""
+    """The old store, with its user's directory of workloads beside; a result is worked out once for all formats."""
     url = old_stores.unpacked(mode, tmp_path)
     monkeypatch.setenv("KDELTA_STORE", url)
     monkeypatch.chdir(tmp_path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The rules for tests find a module without one, and a test in the wrong folder."""
+"""The rules for tests find a module without one, and a test in the wrong directory."""
 
 from __future__ import annotations
 

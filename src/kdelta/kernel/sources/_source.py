@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a kind of kernel source is: the interface that every file of this folder gives, and what they share."""
+"""What a kind of kernel source is: the interface that every file of this directory gives, and what they share."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def _map_beside(path: Path) -> bytes:
 
 def check(spec: KernelSpec) -> None:
     """Raises:
-    UserError: no such file, a folder, or one that cannot be read or is too large to be a kernel.
+    UserError: no such file, a directory, or one that cannot be read or is too large to be a kernel.
     """
     path = Path(spec.target).expanduser()
     if path.is_dir():

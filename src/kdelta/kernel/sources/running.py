@@ -25,7 +25,7 @@ def _readable(root: Path, *names: str) -> Path | None:
 
 
 def config_text(root: Path, release: str) -> str:
-    """The running kernel's .config from /boot, its modules' folder or /proc/config.gz, "" where none is readable."""
+    """The running kernel's .config from /boot, its modules' directory or /proc/config.gz, "" where none is readable."""
     path = _readable(
         root, f"boot/config-{release}", f"usr/lib/modules/{release}/config", f"lib/modules/{release}/config"
     )
