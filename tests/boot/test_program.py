@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,14 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it(kdelta, folder: Path
     assert row["state"] == "failed"
     assert "exit status 127, not 0" in row["why"]
     assert "--follow or --file packs what it needs" in row["why"]
+
+
+@pytest.mark.full
+@pytest.mark.skipif(shutil.which("perf") is None, reason="no perf: kdelta doctor names the package")
+def test_a_suites_program_costs_what_its_operations_cost(kdelta) -> None:  # type: ignore[no-untyped-def]
+    cases = ("--case", "getppid", "--case", "perf/syscall-basic")  # which calls getppid(2), behind millions of start-up
+    got = json.loads(
+        kdelta("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "--json", "-q", *cases).stdout
+    )
+    found = {row["case"]: row["baseline"] for row in got["results"] if row["metric"] == "instructions"}
+    assert 0.95 < found["perf/syscall-basic"] / found["getppid"] < 1.05, found
