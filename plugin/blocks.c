@@ -138,6 +138,8 @@ void blocks_clear(void)
 		struct block *b = ran.items[i];
 
 		memset(b->count, 0, b->n * sizeof(*b->count));
+		b->shortfall = 0;
+		b->rep_taken = 0;
 		b->touched = false;
 	}
 	ran.n = 0;

@@ -26,6 +26,8 @@ struct insn {
 	bool tame;     /* the next instruction of the block starts as often as this one */
 	bool pair;     /* shows each access twice */
 	bool switches; /* takes the next task's stack: see counting.c */
+	bool leaves;   /* maybe to a program: see calls.c */
+	bool enters;   /* a program's system call instruction: see calls.c */
 	bool doubtful; /* the last of its block, and maybe not in the code at all: see plugin.c */
 	bool split;    /* slot one holds loads alone */
 	bool rep_stores;
@@ -37,13 +39,16 @@ struct block {
 	struct block *next; /* in its hash bucket */
 	uint64_t pc;
 	uint64_t hash;
-	uint64_t target; /* of the last instruction: branch target; REP: itself */
+	uint64_t target; /* of the last instruction: where it branches or jumps to; REP: itself */
 	uint64_t fall;	 /* address after the last instruction */
 	uint32_t n;
 	uint8_t kind; /* of the last instruction */
 	bool touched; /* ran since the counters were cleared: in the list `ran` */
 	bool summed;  /* in the list `in_interval` */
 	struct insn *insns;
+	uint32_t entry;	    /* calls.c: which entry into the kernel starts here, or 0 */
+	uint64_t shortfall; /* calls.c: see there */
+	uint64_t rep_taken; /* calls.c: of the REP at its end, bytes that have been accounted for */
 	uint64_t (*count)[SLOTS]; /* QEMU adds here */
 	uint64_t (*sum)[SLOTS];	  /* of the open interval, NULL until first needed */
 };

@@ -83,6 +83,16 @@ static void decide(void)
 	counting = open && (said == INSIDE || (said == NOTHING && !n_with_all));
 }
 
+bool counting_now(void)
+{
+	return counting;
+}
+
+uint64_t counting_task(void)
+{
+	return current;
+}
+
 void counting_cut(void)
 {
 	if (counting)

@@ -183,6 +183,13 @@ static bool x86_switches(const uint8_t *bytes, size_t size)
 	return size == 7 && bytes[0] == 0x48 && bytes[1] == 0x8b && bytes[2] == 0xa6;
 }
 
+/* syscall, and the 32-bit ways in: sysenter, int $0x80. */
+static bool x86_enters(const uint8_t *op, size_t left)
+{
+	return left == 2 && ((op[0] == 0x0f && (op[1] == 0x05 || op[1] == 0x34)) ||
+			     (op[0] == 0xcd && op[1] == 0x80));
+}
+
 struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 {
 	static const uint8_t nop[] = {0x0f, 0x1f, 0x84, 0x00};
@@ -205,6 +212,8 @@ struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 	d.tame = !p.lock && x86_tame(op, left);
 	d.bare = x86_bare_jump(op, left);
 	d.switches = x86_switches(bytes, size);
+	d.enters = x86_enters(op, left);
+	d.leaves = op[0] == 0xcf || (left == 2 && op[0] == 0x0f && op[1] == 0x07);
 	if (p.rep && x86_string(op[0])) {
 		x86_rep(&d, &p, op[0]);
 	} else if ((op[0] & 0xf0) == 0x70 || (op[0] & 0xfc) == 0xe0) {
@@ -215,6 +224,8 @@ struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 		d.target = pc + size + relative(op + 2, left - 2);
 	} else if (op[0] == 0xcf) {
 		d.kind = KIND_IRET;
+	} else if (op[0] == 0xe9 || op[0] == 0xeb) {
+		d.target = pc + size + relative(op + 1, left - 1);
 	}
 	return d;
 }

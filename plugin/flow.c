@@ -104,8 +104,12 @@ void flow_enter(unsigned int vcpu, void *block)
 	now.from = b;
 	if (left.from->kind != KIND_PLAIN)
 		goes_on = arrive(&left, b->pc);
+	if (calls_wanted())
+		calls_leave(left.from);
 	if (counting_switched)
 		counting_switch();
+	if (calls_wanted())
+		calls_enter(left.from, b, goes_on);
 	block_touch(b);
 	if (b->kind == KIND_REP) {
 		now.rep_started = goes_on;

@@ -9,6 +9,7 @@
  *   flow.c      from block to block: taken branches, executions of REP instructions
  *   interval.c  counters of the blocks that ran -> one record per address
  *   hold.c      instructions while locks are held
+ *   calls.c     kernel instructions by system call
  *   output.c    header, intervals, trailer
  *   marks.c     what the guest says; begin and end of an interval
  *   plugin.c    QEMU's side: install, translate
@@ -47,12 +48,14 @@ struct decoded {
 	bool bare;	 /* a jump that makes no access */
 	bool pair;	 /* 16 bytes that QEMU 7.2 accesses in two halves (cmpxchg16b) */
 	bool switches;	 /* takes the stack pointer of the next task: the kernel's task switch */
+	bool leaves;	 /* returns from the kernel: iret, sysret */
+	bool enters;	 /* asks the kernel for a system call */
 	bool helper;	 /* QEMU executes its accesses in a helper, not in generated code */
 	bool rep_stores; /* KIND_REP: its iterations show as stores, else as loads */
 	uint8_t rep_accesses; /* KIND_REP: such accesses in one iteration */
 	uint8_t rep_width;    /* KIND_REP: bytes that one iteration moves or compares */
 	uint16_t mark;	      /* KIND_MARK: op << 12 | arg */
-	uint64_t target;      /* KIND_COND */
+	uint64_t target;      /* KIND_COND, and jumps whose address the instruction holds */
 };
 
 struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc);
@@ -76,6 +79,8 @@ void counting_cut(void); /* what has run goes where it belongs; counters to zero
 void counting_next(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata); /* callback */
 extern bool counting_switched; /* the next block is another task's */
 void counting_switch(void);
+bool counting_now(void);      /* what runs counts */
+uint64_t counting_task(void); /* which task runs */
 
 /* flow.c */
 void flow_enter(unsigned int vcpu, void *block); /* callback: a block starts */
@@ -90,9 +95,16 @@ struct record {
 	uint64_t pc;
 	uint64_t c[COUNTERS];
 };
+/* What one system call, or one kind of interrupts, came to. */
+struct call_record {
+	uint64_t row, calls;
+	int64_t instructions;
+	uint64_t rep_bytes;
+};
 size_t interval_records(struct record **records); /* sorted by pc; valid until the next call */
 bool output_open(const char *path, const char *target, int qemu_api);
 void output_interval(uint32_t id, const struct record *records, size_t n);
+void output_calls(uint32_t id, const struct call_record *records, size_t n);
 void output_close(uint32_t flags);
 
 /* marks.c: callbacks; insn is a struct insn, mark its 16 bits. */
@@ -100,6 +112,16 @@ void mark_counted(unsigned int vcpu, void *insn);
 void mark_uncounted(unsigned int vcpu, void *mark);
 void marks_arm_with(void (*how)(void)); /* what ARM does, the first time */
 uint32_t marks_flags(void);
+
+/* calls.c: does nothing unless calls_open() was called. */
+bool calls_open(const char *path);
+bool calls_wanted(void);
+uint32_t calls_entry(uint64_t pc); /* of a block that starts there: for calls_enter(), or 0 */
+void calls_said(unsigned int vcpu, void *udata); /* callback: a system call instruction starts */
+void calls_leave(struct block *left);		 /* before the switch of tasks that may follow it */
+void calls_enter(struct block *left, const struct block *b, bool goes_on);
+void calls_begin(void);
+void calls_end(uint32_t id);
 
 /* hold.c: does nothing unless hold_open() was called. */
 struct qemu_plugin_insn;

@@ -27,6 +27,7 @@ static void begin(bool for_others)
 	interval.next_id = 0;
 	interval.blind |= !counting_open(for_others);
 	hold_begin();
+	calls_begin();
 }
 
 static void end(void)
@@ -39,6 +40,7 @@ static void end(void)
 	hold_end(interval.id);
 	n = interval_records(&records);
 	output_interval(interval.id, records, n);
+	calls_end(interval.id);
 	blocks_drop_sums();
 }
 

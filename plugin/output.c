@@ -92,6 +92,17 @@ void output_interval(uint32_t id, const struct record *records, size_t n)
 	n_intervals++;
 }
 
+/* Beside the interval before it. */
+void output_calls(uint32_t id, const struct call_record *records, size_t n)
+{
+	size_t size = n * sizeof(*records);
+	struct section s = {"KDSC", id, (uint32_t)n, crc32(records, size)};
+
+	put(&s, sizeof(s));
+	put(records, size);
+	flush();
+}
+
 void output_close(uint32_t flags)
 {
 	struct section s = {"KDEN", n_intervals, flags, 0};

@@ -184,6 +184,8 @@ static void instrument(struct qemu_plugin_tb *tb, struct block *b)
 		if (what->switches)
 			qemu_plugin_register_vcpu_mem_cb(insn, counting_next, CB_NO_REGS, MEM_RW,
 							 NULL);
+		if (what->enters)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, calls_said, CB_NO_REGS, NULL);
 		if (hold_wanted()) {
 			if (what->kind !=
 			    KIND_REP) /* counted in flow.c, once and not by iteration */
@@ -210,6 +212,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	size_t n = qemu_plugin_tb_n_insns(tb);
 	uint64_t pc = qemu_plugin_tb_vaddr(tb);
 	uint64_t hash = pc * 0x9e3779b97f4a7c15, target = 0;
+	struct block *b;
 
 	(void)id;
 	if (!n || n > TB_MAX_INSNS)
@@ -234,6 +237,8 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.tame = d.tame,
 			.bare = d.bare,
 			.switches = d.switches && at >> 63,
+			.leaves = d.leaves,
+			.enters = d.enters && !(at >> 63) && calls_wanted(),
 			.pair = !score && d.pair,
 			.doubtful = i && i + 1 == n && maybe_absent(at),
 			.split = score || d.helper,
@@ -242,7 +247,9 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.rep_width = d.rep_width,
 		};
 	}
-	instrument(tb, block_get(pc, insns, (uint32_t)n, finish_hash(hash), target));
+	b = block_get(pc, insns, (uint32_t)n, finish_hash(hash), target);
+	b->entry = calls_entry(pc);
+	instrument(tb, b);
 }
 
 /* Before the guest says ARM: its tasks are followed, nothing is counted. */
@@ -304,7 +311,7 @@ static bool choose_guest(const qemu_info_t *info)
 }
 
 struct options {
-	const char *out, *sites, *holds;
+	const char *out, *sites, *holds, *entries;
 	bool lazy;
 };
 
@@ -317,12 +324,14 @@ static bool parse_options(struct options *o, int argc, char **argv)
 			o->sites = argv[i] + 6;
 		} else if (!strncmp(argv[i], "holds=", 6)) {
 			o->holds = argv[i] + 6;
+		} else if (!strncmp(argv[i], "entries=", 8)) {
+			o->entries = argv[i] + 8;
 		} else if (!strcmp(argv[i], "lazy=on")) {
 			o->lazy = true;
 		} else {
 			fprintf(stderr,
 				"kdelta plugin: unknown argument %s; there are out=PATH, "
-				"lazy=on, and sites=PATH with holds=PATH\n",
+				"lazy=on, entries=PATH, and sites=PATH with holds=PATH\n",
 				argv[i]);
 			return false;
 		}
@@ -343,7 +352,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	if (!parse_options(&o, argc, argv) || !choose_guest(info) ||
 	    !output_open(o.out, info->target_name, info->version.cur))
 		return -1;
-	if (o.sites && !hold_open(o.sites, o.holds))
+	if ((o.sites && !hold_open(o.sites, o.holds)) || (o.entries && !calls_open(o.entries)))
 		return -1;
 	if (qemu_plugin_scoreboard_new)
 		score = qemu_plugin_scoreboard_new(sizeof(uint64_t));

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,46 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it(kdelta, folder: Path
     assert row["state"] == "failed"
     assert "exit status 127, not 0" in row["why"]
     assert "--follow or --file packs what it needs" in row["why"]
+
+
+KNOWN = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(void)
+{
+	char byte;
+	int fd = open("/dev/zero", O_RDONLY);
+
+	for (int i = 0; i < 1000; i++)
+		syscall(SYS_getppid);
+	for (int i = 0; i < 300; i++)
+		if (read(fd, &byte, 1) != 1)
+			return 1;
+	for (int i = 0; i < 7; i++) {
+		if (!fork())
+			_exit(0);
+		wait(0);
+	}
+	return 0;
+}
+"""
+
+
+def test_every_system_call_is_counted_and_they_add_up(kdelta, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    subprocess.run(["gcc", "-O1", "-static", "-xc", "-", "-o", "known"], input=KNOWN.encode(), check=True)
+    run = ("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "--json", "-q", "--", "./known")
+    got = json.loads(kdelta(*run).stdout)
+    (whole,) = (row["baseline"] for row in got["results"] if row["metric"] == "instructions")
+    rows = {row["name"]: row["baseline"] for row in got["system_calls"][0]["rows"]}
+    calls = {name: rows[name]["calls"] for name in ("getppid", "read", "clone", "wait4", "execve", "exit_group")}
+    assert calls == {"getppid": 1000, "read": 300, "clone": 7, "wait4": 7, "execve": 1, "exit_group": 8}
+    assert sum(row["instructions"] for row in rows.values()) == whole
+    assert "[not assigned]" not in rows and "[unnamed system call]" not in rows
+    assert 1000 * 100 < rows["getppid"]["instructions"] < 1000 * 1000
 
 
 @pytest.mark.full

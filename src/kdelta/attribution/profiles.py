@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kdelta.errors import GuestError
@@ -27,7 +28,7 @@ _MAGIC = b"KDPLUG01"
 _HEADER = struct.Struct("<8s4I16s24x")
 _SECTION = struct.Struct("<4s3I")
 _COLUMNS = len(EXACT_COUNTERS)
-_RECORD_BYTES = 8 * (1 + _COLUMNS)
+_CALL_COLUMNS = 4
 _OPEN_BEGIN = 1
 _BLIND = 4  # tasks could not be told apart
 _KERNEL_HALF = np.uint64(1 << 63)
@@ -47,12 +48,14 @@ class Symbols(Protocol):
 class Interval(Struct, frozen=True, eq=False):
     """What ran between BEGIN and END.
 
-    ``pcs`` (n,) uint64, ascending and unique; ``counts`` (n, 7) uint64 in EXACT_COUNTERS order.
+    ``pcs`` (n,) uint64, ascending and unique; ``counts`` (n, 7) uint64 in EXACT_COUNTERS order; ``system_calls`` (n, 4)
+    int64, see ``entries.counted``, None where none were asked for.
     """
 
     id: int
     pcs: NDArray[np.uint64]
     counts: NDArray[np.uint64]
+    system_calls: NDArray[np.int64] | None = None
 
 
 def _header(data: bytes | mmap.mmap) -> int:
@@ -66,15 +69,23 @@ def _header(data: bytes | mmap.mmap) -> int:
     return int(size)
 
 
-def _interval(data: memoryview, offset: int, number: int, section: tuple[int, int, int]) -> tuple[Interval, int]:
-    ident, records, crc = section
-    end = offset + records * _RECORD_BYTES
+def _body(
+    data: memoryview, offset: int, number: int, section: tuple[int, int, int], columns: int
+) -> tuple[NDArray[np.uint64], int]:
+    """The records of a section, (n, columns), and where they end."""
+    _, records, crc = section
+    end = offset + records * 8 * columns
     if end > len(data):
         raise GuestError(f"counts: truncated inside interval {number}; QEMU was killed or the disk is full")
     body = data[offset:end]
     if zlib.crc32(body) != crc:
         raise GuestError(f"counts: interval {number} has a wrong checksum")
-    table = np.frombuffer(body, dtype="<u8").reshape(records, 1 + _COLUMNS).astype(np.uint64, copy=False)
+    return np.frombuffer(body, dtype="<u8").reshape(records, columns).astype(np.uint64, copy=False), end
+
+
+def _interval(data: memoryview, offset: int, number: int, section: tuple[int, int, int]) -> tuple[Interval, int]:
+    ident, records, _ = section
+    table, end = _body(data, offset, number, section, 1 + _COLUMNS)
     pcs = table[:, 0]
     if records > 1 and not bool(np.all(pcs[1:] > pcs[:-1])):
         raise GuestError(f"counts: the addresses of interval {number} are not in order")
@@ -113,6 +124,10 @@ def read(data: bytes | mmap.mmap) -> tuple[Interval, ...]:
         if tag == b"KDEN":
             _trailer(section, found, len(data) - offset)
             break
+        if tag == b"KDSC" and found and found[-1].id == section[0] and found[-1].system_calls is None:
+            table, offset = _body(whole, offset, len(found) - 1, section, _CALL_COLUMNS)
+            found[-1] = replace(found[-1], system_calls=table.astype(np.int64))
+            continue
         if tag != b"KDIV":
             raise GuestError(f"counts: {tag!r} at byte {offset - _SECTION.size} does not start an interval")
         interval, offset = _interval(whole, offset, len(found), section)

@@ -13,6 +13,7 @@ from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.model import CellResult, Experiment, Profile
+    from kdelta.results.types import Detail
 
 EPILOG = """\b
 Examples:
@@ -63,14 +64,14 @@ def command(
         found = store.experiment(experiment)
         if found.mode != "exact":
             raise UserError(f"experiment {found.id} measured time: functions come from exact mode")
-        rows = answer.result(store, found.id)[0].results
-        row = _row(found, rows, case, patched, mitigations)
+        result, detail = answer.result(store, found.id)
+        row = _row(found, result.results, case, patched, mitigations)
         before, after = explain.profiles_of(found, store, row)
     if export_format or as_json:
         both = {f"{row.case} {row.baseline_label}": before, f"{row.case} {row.patched_label}": after}
         text = _export(export_format or "json", both, side)
     else:
-        text = _table(row, before, after, everything)
+        text = _table(row, before, after, everything) + _system_calls(row, detail, everything)
     common.write(text, output)
     return 0
 
@@ -126,6 +127,18 @@ def _table(row: CellResult, before: Profile, after: Profile, everything: bool) -
             pair = [_vector(profile, name) for profile in (before, after)]
             lines.append(f"{name}: {pair[0]} -> {pair[1]}")
     return "\n".join(lines) + "\n"
+
+
+def _system_calls(row: CellResult, detail: Detail, everything: bool) -> str:
+    """The same instructions by system call, where the kernels' entries are known."""
+    from kdelta.report import system_calls
+
+    cell = (row.case, row.cgroup, row.mitigations, row.patched_label)
+    for found in detail.system_calls:
+        if (found.cell.case, found.cell.cgroup, found.cell.mitigations, found.patched_label) == cell:
+            shown = system_calls.table(found, None if everything else system_calls.SHOWN)
+            return "\n" + "\n".join(system_calls.lines(shown)) + "\n"
+    return ""
 
 
 def _vector(profile: Profile, name: str) -> str:

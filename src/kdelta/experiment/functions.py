@@ -7,9 +7,12 @@ What cannot be had is a reason that stays with the experiment: a report without 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from msgspec.structs import replace
 
+from kdelta.attribution import entries
+from kdelta.attribution.entries import Entries
 from kdelta.attribution.profiles import Symbols
 from kdelta.experiment.boot_once import Site, Work, boot_once
 from kdelta.guest.jobs import JobList
@@ -98,13 +101,31 @@ def _code(kernel: Kernel) -> Symbols | None:
     return calls.Code(table, None if isinstance(graph, NoSymbols) else graph)
 
 
-def known() -> Callable[[Kernel], Symbols | None]:
-    """What is known of a kernel's functions, looked up once for each image."""
-    found: dict[str, Symbols | None] = {}
+T = TypeVar("T")
 
-    def of(kernel: Kernel) -> Symbols | None:
+
+def _once(find: Callable[[Kernel], T]) -> Callable[[Kernel], T]:
+    """``find``, asked once for each image."""
+    found: dict[str, T] = {}
+
+    def of(kernel: Kernel) -> T:
         if kernel.image_sha256 not in found:
-            found[kernel.image_sha256] = _code(kernel)
+            found[kernel.image_sha256] = find(kernel)
         return found[kernel.image_sha256]
 
     return of
+
+
+def _entries(kernel: Kernel) -> Entries | None:
+    table = naming.load(kernel)
+    return None if isinstance(table, NoSymbols) else entries.find(table)
+
+
+def known() -> Callable[[Kernel], Symbols | None]:
+    """What is known of a kernel's functions, looked up once for each image."""
+    return _once(_code)
+
+
+def entered() -> Callable[[Kernel], Entries | None]:
+    """Where a kernel is entered, as far as its functions have names; looked up once for each image."""
+    return _once(_entries)

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta.attribution import exact
+from kdelta.attribution.entries import Entries
 from kdelta.attribution.profiles import Symbols
 from kdelta.errors import UserError
 from kdelta.experiment.boot_once import Work
@@ -48,43 +49,53 @@ class Measuring(Struct, frozen=True, kw_only=True):
     programs: Mapping[str, Path]
     trees: tuple[Path, ...]
     symbols: Callable[[Kernel], Symbols | None]
+    entries: Callable[[Kernel], Entries | None]
     plugin: Path | None = None
 
     def work(self, plan: PlannedBoot) -> Work:
         """What the planned boot does."""
         e = self.experiment
-        indexes = plan.cases or tuple(range(len(e.cases)))
+        runs = self._jobs(plan)
         jobs = case_jobs(
-            counted.jobs({index: e.cases[index] for index in indexes}, len(e.cases)),
+            runs,
             mode=e.mode,
             efforts=self.efforts,
             exact_ops=self.exact_ops,
             seed=plan.block + 1 + (1000 * e.seed if e.mode == "exact" else 0),
         )
-        boot_limit_s, runs_s = e.machine.boot_limit_s, sum(self.efforts[i].limit_ms for i in indexes) / 1000
+        boot_limit_s, limits_s = e.machine.boot_limit_s, {i: self.efforts[i].limit_ms / 1000 for i in runs}
+        kernel = e.kernels[plan.kernel]
+        entries = self.entries(kernel) if self.plugin is not None else None
         return Work(
-            kernel=e.kernels[plan.kernel],
+            kernel=kernel,
             jobs=jobs,
-            limit_s=boot_limit_s + min(runs_s, 20 * boot_limit_s),
+            limit_s=boot_limit_s + min(sum(limits_s.values()), 20 * boot_limit_s),
+            job_limits_s={i: boot_limit_s + limit_s for i, limit_s in limits_s.items()},
             mitigations=plan.mitigations,
             data=self.data,
             programs=self.programs,
             trees=self.trees,
             plugin=self.plugin,
+            entries=None if entries is None else entries.text.encode("ascii"),
         )
 
     def runs(self, plan: PlannedBoot, raw: RawBoot) -> tuple[RunResult, ...]:
         """What the guest said, and in exact mode what the plugin counted, by case."""
         most = len(self.experiment.cases)
-        cases = plan.cases or tuple(range(most))
-        jobs = tuple(counted.jobs({index: self.experiment.cases[index] for index in cases}, most))
-        state = (raw.state, raw.why)
+        jobs = tuple(self._jobs(plan))
         if self.experiment.mode == "timed":
-            runs = guest_metrics.timed_runs(raw.records, jobs, self.metrics, state)
+            runs = guest_metrics.timed_runs(raw.records, jobs, self.metrics, (raw.state, raw.why))
         else:
-            symbols = self.symbols(self.experiment.kernels[plan.kernel])
-            runs = exact.runs(raw.records, raw.counts, jobs, self.metrics, symbols, state)
+            kernel = self.experiment.kernels[plan.kernel]
+            symbols, entries = self.symbols(kernel), self.entries(kernel)
+            runs = exact.runs(raw.records, raw.counts, jobs, self.metrics, symbols, raw.end_of, entries)
         return startup.all_without(runs, most)
+
+    def _jobs(self, plan: PlannedBoot) -> dict[int, Case]:
+        """The runs of the planned boot, by job."""
+        cases = self.experiment.cases
+        indexes = plan.cases or range(len(cases))
+        return counted.jobs({index: cases[index] for index in indexes}, len(cases))
 
 
 def _packed(experiment: Experiment, jobs: Mapping[int, Case]) -> tuple[dict[str, Path], tuple[Path, ...]]:
@@ -108,6 +119,7 @@ def measuring(
     experiment: Experiment,
     workloads: Mapping[str, Workload],
     symbols: Callable[[Kernel], Symbols | None],
+    entries: Callable[[Kernel], Entries | None],
     plugin: Path | None,
 ) -> Measuring:
     """The boots of ``experiment``, whose workloads are all known."""
@@ -126,5 +138,6 @@ def measuring(
         trees=trees,
         programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},
         symbols=symbols,
+        entries=entries,
         plugin=plugin,
     )

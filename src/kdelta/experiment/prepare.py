@@ -73,7 +73,7 @@ def prepare(
     if not exact and experiment.annotations.floors_percent is None:
         experiment = _with_floors(store, experiment, ground)
     counter = plugin.build(paths.cache_dir()) if exact else None
-    kind = _kind(measuring(experiment, workloads, functions.known(), counter), workloads)
+    kind = _kind(measuring(experiment, workloads, functions.known(), functions.entered(), counter), workloads)
     identity = None
     if exact and isinstance(kind, Measuring):
         identity = lambda plan: boot_once.identity(here, kind.work(plan))  # noqa: E731

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from kdelta.model import EXACT_COUNTERS, Profile, RunResult, Series
+from kdelta.model import EXACT_COUNTERS, CallCount, Profile, RunResult, Series
 
 USER = "[user]"
 REST = "[start-up]"  # functions that ran no more often in the longer run: what start-up varies by
@@ -30,7 +30,30 @@ def _profile(twice: Profile, once: Profile) -> Profile:
             rest = tuple(map(operator.add, rest, cost))
     if any(rest):
         functions[REST] = rest
-    return replace(twice, functions=dict(sorted(functions.items())), total=_less(twice.total, once.total))
+    return replace(
+        twice,
+        functions=dict(sorted(functions.items())),
+        total=_less(twice.total, once.total),
+        system_calls=_calls(twice, once),
+    )
+
+
+def _calls(twice: Profile, once: Profile) -> dict[str, CallCount]:
+    """As the functions: what is called no more often is one row."""
+    found, rest = {}, (0, 0, 0)
+    for name in (twice.system_calls.keys() | once.system_calls.keys()) if once.system_calls else ():
+        cost = _less(_counts(twice.system_calls.get(name)), _counts(once.system_calls.get(name)))
+        if cost[1] > 0:
+            found[name] = CallCount(calls=cost[0], instructions=cost[1], rep_bytes=cost[2])
+        else:
+            rest = (rest[0] + cost[0], rest[1] + cost[1], rest[2] + cost[2])
+    if any(rest):
+        found[REST] = CallCount(calls=rest[0], instructions=rest[1], rep_bytes=rest[2])
+    return dict(sorted(found.items()))
+
+
+def _counts(count: CallCount | None) -> tuple[int, int, int]:
+    return (count.calls, count.instructions, count.rep_bytes) if count is not None else (0, 0, 0)
 
 
 def _counted(series: Series, once: Profile) -> Series:

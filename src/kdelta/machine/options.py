@@ -30,6 +30,7 @@ class GuestSpec(Struct, frozen=True, kw_only=True):
     # exact mode
     plugin: Path | None = None
     hold_sites: Path | None = None  # where locks are taken and released: see plugin/hold.c
+    entries: Path | None = None  # where the kernel is entered: see plugin/calls.c
     snapshot_save: bool = False  # its memory lies in the file "ram", which the snapshot keeps
     restored: bool = (
         False  # its memory starts as the file "ram" is and leaves it so; its state comes through the monitor
@@ -41,7 +42,7 @@ class GuestSpec(Struct, frozen=True, kw_only=True):
         return self.kernel.arch
 
     def path(self, name: str) -> Path:
-        """A file of this boot: console, stream, initramfs, jobs, counts, holds, ram, qmp.sock, qemu.log."""
+        """A file of this boot: console, stream, initramfs, jobs, counts, entries, holds, ram, qmp.sock, qemu.log."""
         return self.folder / name
 
 

@@ -83,6 +83,8 @@ def _exact(guest: GuestSpec) -> list[str]:
     words = ["-icount", "shift=0,sleep=off", "-seed", str(guest.seed), "-rtc", "base=2026-01-01T00:00:00,clock=vm"]
     if guest.plugin is not None:
         plugin = f"{_escape(guest.plugin)},lazy=on,out={_escape(guest.path('counts'))}"
+        if guest.entries is not None:
+            plugin += f",entries={_escape(guest.entries)}"
         if guest.hold_sites is not None:
             plugin += f",sites={_escape(guest.hold_sites)},holds={_escape(guest.path('holds'))}"
         words += ["-plugin", plugin]

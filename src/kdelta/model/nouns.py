@@ -141,19 +141,29 @@ class Series(Struct, frozen=True, kw_only=True):
         return tuple(v for v, w in zip(self.values, self.warm, strict=True) if not w)
 
 
+class CallCount(Struct, frozen=True, kw_only=True, array_like=True):
+    """What one system call came to, or one kind of interrupts: times, kernel instructions, bytes moved by REP."""
+
+    calls: int
+    instructions: int
+    rep_bytes: int
+
+
 class Profile(Struct, frozen=True, kw_only=True):
     """Exact counts of one run folded by function: ``functions[name]`` is a vector in EXACT_COUNTERS order.
 
     Kernel functions by name, user space as ``[user]``, addresses without a symbol as ``[unknown ADDRESS]``.
     Counts are of ``ops`` operations; the vectors add up to ``total``. ``calls`` says whom the functions that ran can
     call (kernel/calls.py), one line a function: its name, then those of its callees, separated by spaces. It is one
-    text because few of many stored profiles are ever asked; empty where calls are not known.
+    text because few of many stored profiles are ever asked; empty where calls are not known. ``system_calls`` add up to
+    the kernel's part of the instructions (attribution/entries.py); {} where a kernel's entries are not known.
     """
 
     ops: int
     functions: dict[str, tuple[int, ...]]
     total: tuple[int, ...]
     calls: str = ""
+    system_calls: dict[str, CallCount] = field(default_factory=dict)
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
@@ -183,6 +193,11 @@ class BootResult(Struct, frozen=True, kw_only=True):
     console: bytes = b""
     stream: bytes = b""
     runs: tuple[RunResult, ...] = ()
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether its QEMU, or that of one of its cases, was killed: it is measured again."""
+        return "lost" in (self.state, *(run.state for run in self.runs))
 
 
 class Warn(Struct, frozen=True):

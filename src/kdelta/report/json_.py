@@ -16,7 +16,7 @@ from kdelta.model import CellResult, ExperimentResult, FunctionDelta, Warn
 from kdelta.report.registry import Format
 from kdelta.report.sentences import because, sentence
 from kdelta.report.view import View
-from kdelta.results.types import CellName, Sweep
+from kdelta.results.types import CallFigures, CellName, Sweep, SystemCalls
 
 VOLATILE = ("experiment", "host")
 
@@ -119,6 +119,29 @@ def _steps(sweeps: Iterable[Sweep]) -> list[dict[str, Any]]:
     ]
 
 
+def _call_figures(figures: CallFigures | None) -> dict[str, float | None] | None:
+    if figures is None:
+        return None
+    return {name: _number(getattr(figures, name)) for name in ("calls", "instructions", "rep_bytes")}
+
+
+def _system_calls(tables: Iterable[SystemCalls]) -> list[dict[str, Any]]:
+    return [
+        {
+            "case": table.cell.case,
+            "cgroup": table.cell.cgroup,
+            "mitigations": table.cell.mitigations,
+            "baseline_kernel": table.baseline_label,
+            "patched_kernel": table.patched_label or None,
+            "rows": [
+                {"name": row.name, "baseline": _call_figures(row.baseline), "patched": _call_figures(row.patched)}
+                for row in table.rows
+            ],
+        }
+        for table in tables
+    ]
+
+
 def _experiment(result: ExperimentResult) -> dict[str, Any]:
     experiment = result.experiment
     return {
@@ -159,6 +182,8 @@ def as_dict(view: View) -> dict[str, Any]:
         "results": [cell_document(cell) for cell in result.results],
         "warnings": _warnings(result.warnings),
     }
+    if view.detail.system_calls:
+        document["system_calls"] = _system_calls(view.detail.system_calls)
     if view.detail.sweeps or result.experiment.in_steps:
         document["points"] = _points(view.detail.sweeps)
         document["steps"] = _steps(view.detail.sweeps)

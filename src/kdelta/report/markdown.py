@@ -95,6 +95,14 @@ def render(view: View) -> str:
         lines += _map(one)
     for sweep in view.sweeps:
         lines += _sweep(sweep)
+    for calls in view.system_calls:
+        rows = [[escape(cell) for cell in row] for row in calls.rows]
+        lines += [
+            f"### {escape(calls.title)}",
+            "",
+            *_grid([*map(escape, calls.header)], rows, right=range(1, len(calls.header))),
+            "",
+        ]
     lines += [escape(text) + "  " for text in view.legend] + [""]
     if view.footnotes:
         lines += ["## Notes", "", *(f"{n}. {escape(text)}" for n, text in enumerate(view.footnotes, 1)), ""]

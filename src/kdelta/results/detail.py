@@ -11,6 +11,7 @@ import numpy as np
 from kdelta.attribution import because
 from kdelta.guest.metrics import histogram
 from kdelta.model import Case, CellResult, Experiment, Profile
+from kdelta.results import system_calls
 from kdelta.results.types import (
     CellName,
     CellPoints,
@@ -172,6 +173,7 @@ def details(
         points=points(experiment, numbers),
         distributions=distributions(experiment, store) if experiment.mode == "timed" else (),
         functions=functions(experiment, chosen),
+        system_calls=system_calls.of_profiles(experiment, chosen),
         scaling=scaling(experiment, results),
         legacy=legacy_views(experiment, store, results, views),
     )

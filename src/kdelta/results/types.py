@@ -63,6 +63,50 @@ class FunctionDiff(Struct, frozen=True, kw_only=True):
     functions: tuple[FunctionDelta, ...]
 
 
+class CallFigures(Struct, frozen=True, kw_only=True):
+    """What one system call came to, per operation: times, kernel instructions, bytes moved by REP instructions."""
+
+    calls: float
+    instructions: float
+    rep_bytes: float
+
+
+class CallRow(Struct, frozen=True, kw_only=True):
+    """A system call, or a kind of interrupts in brackets; None on the side where it was not there."""
+
+    name: str
+    baseline: CallFigures | None
+    patched: CallFigures | None
+
+    @property
+    def before(self) -> float:
+        """Its kernel instructions on the baseline, per operation."""
+        return self.baseline.instructions if self.baseline else 0.0
+
+    @property
+    def after(self) -> float:
+        """Its kernel instructions on the patched kernel, per operation."""
+        return self.patched.instructions if self.patched else 0.0
+
+    @property
+    def delta(self) -> float:
+        """How many more instructions the patched kernel takes."""
+        return self.after - self.before
+
+
+class SystemCalls(Struct, frozen=True, kw_only=True):
+    """Kernel instructions of one case by system call; the rows add up to the kernel's instructions.
+
+    ``patched_label`` is "" where one kernel was measured: then no row has ``patched``.
+    """
+
+    cell: CellName
+    workload: str
+    baseline_label: str
+    patched_label: str
+    rows: tuple[CallRow, ...]
+
+
 class SweepPoint(Struct, frozen=True, kw_only=True):
     """One version's figure; ``value`` is None with a ``state`` other than ok where the case has a gap.
 
@@ -135,6 +179,7 @@ class Detail(Struct, frozen=True, kw_only=True):
     points: tuple[CellPoints, ...] = ()
     distributions: tuple[Distribution, ...] = ()
     functions: tuple[FunctionDiff, ...] = ()
+    system_calls: tuple[SystemCalls, ...] = ()
     sweeps: tuple[Sweep, ...] = ()
     scaling: tuple[Scaling, ...] = ()
     legacy: tuple[LegacyView, ...] = ()

@@ -40,3 +40,9 @@ def profile(
         functions[USER] = (user, *rest)
     lines = "\n".join(f"{name} {callees}" for name, callees in (calls or {}).items())
     return Profile(ops=ops, functions=functions, total=(sum(instructions.values()) + user, *rest), calls=lines)
+
+
+def system_calls(ident: int, rows: Sequence[Sequence[int]]) -> bytes:
+    """What belongs to the interval before it: row, calls, instructions, REP bytes."""
+    body = b"".join(struct.pack("<QQqQ", *row) for row in rows)
+    return struct.pack("<4s3I", b"KDSC", ident, len(rows), zlib.crc32(body)) + body

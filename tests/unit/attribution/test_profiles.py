@@ -165,3 +165,26 @@ def test_the_median_seed_is_chosen_by_kernel_instructions_per_operation() -> Non
     high = counts.profile({"f": 24}, ops=2)
     assert profiles.median_profile([high, low, middle]) is middle
     assert profiles.median_profile([high, low]) is low
+
+
+def test_system_calls_belong_to_the_interval_before_them() -> None:
+    rows = [(3, 2, 700, 64), (0xFFFFFFFF, 0, -1, 0)]
+    data = counts.output(counts.interval(7, [(KERNEL, ONE)]) + counts.system_calls(7, rows), counts.interval(8, []))
+    first, second = profiles.read(data)
+    assert first.system_calls is not None
+    assert first.system_calls.tolist() == [list(row) for row in rows]
+    assert second.system_calls is None
+
+
+@pytest.mark.parametrize("sections", [[8], [7, 7]])
+def test_system_calls_of_another_interval_or_twice_are_refused(sections: list[int]) -> None:
+    told = b"".join(counts.system_calls(ident, [(0, 1, 1, 0)]) for ident in sections)
+    with pytest.raises(GuestError, match="does not start an interval"):
+        profiles.read(counts.output(counts.interval(7, [(KERNEL, ONE)]) + told))
+
+
+def test_damaged_system_calls_are_refused() -> None:
+    data = bytearray(counts.output(counts.interval(7, []) + counts.system_calls(7, [(0, 1, 1, 0)])))
+    data[-16 - 8] ^= 1
+    with pytest.raises(GuestError, match="checksum"):
+        profiles.read(bytes(data))

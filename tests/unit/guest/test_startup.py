@@ -8,10 +8,11 @@ from itertools import starmap
 from operator import add
 
 import pytest
+from msgspec.structs import replace
 
 from kdelta.attribution.exact import exact_metrics
 from kdelta.guest import startup
-from kdelta.model import EXACT_COUNTERS, Profile, RunResult, Series, State
+from kdelta.model import EXACT_COUNTERS, CallCount, Profile, RunResult, Series, State
 
 PARTS = 10
 
@@ -88,3 +89,20 @@ def test_each_case_is_paired_with_its_own_shorter_run() -> None:
     plain, less = startup.all_without(runs, 2)
     assert plain == runs[0]
     assert figure(less, "instructions") == pytest.approx((3.0, 3.0))
+
+
+def test_system_calls_are_those_of_the_operations() -> None:
+    def calling(run: RunResult, **calls: int) -> RunResult:
+        assert run.profile is not None
+        counts = {name: CallCount(calls=n, instructions=100 * n, rep_bytes=n) for name, n in calls.items()}
+        return replace(run, profile=replace(run.profile, system_calls=counts))
+
+    run = startup.without(
+        calling(counted(0, 1, work=50), write=30, mmap=9, brk=2),
+        calling(counted(0, 1, work=30), write=10, mmap=9, brk=3),
+    )
+    assert run.profile is not None
+    assert run.profile.system_calls == {
+        "[start-up]": CallCount(calls=-1, instructions=-100, rep_bytes=-1),
+        "write": CallCount(calls=20, instructions=2000, rep_bytes=20),
+    }

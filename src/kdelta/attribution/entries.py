@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where a kernel is entered, by name, and what the plugin counted for each: kernel instructions by system call. Pure.
+
+The function of a system call is known by its name (``__x64_sys_read``, arch/x86/include/asm/syscall_wrapper.h, v4.17
+on), entries of exceptions and interrupts by theirs (``asm_exc_``, ``asm_sysvec_``, arch/x86/include/asm/idtentry.h,
+v5.8 on). Other architectures, and what a kernel inlines, have none: the counts are then by function alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal, Protocol
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from kdelta.model import CallCount
+
+Kind = Literal["call", "fault", "irq", "birth"]
+_HEAD = "kdelta-entries 1"
+_NAMES: tuple[tuple[re.Pattern[str], Kind, str], ...] = (
+    (re.compile(r"^__(?:x64|do)_sys_(\w+)$"), "call", ""),  # without arguments, the first is an alias of the second
+    (re.compile(r"^(?:__ia32_sys_|__ia32_compat_sys_)(\w+)$"), "call", " (32 bit)"),
+    (re.compile(r"^__x64_compat_sys_(\w+)$"), "call", " (x32)"),
+    (re.compile(r"^sys_(ni_syscall)$"), "call", ""),
+    (re.compile(r"^asm_exc_(\w+)$"), "fault", ""),
+    (re.compile(r"^asm_(?:sysvec_(\w+)|(common|spurious)_interrupt)$"), "irq", ""),
+    (re.compile(r"^(ret_from_fork)(?:_asm)?$"), "birth", ""),
+)
+# The names of SYSCALL_DEFINE that are not those of the manual pages (and of strace).
+_MANUAL = {
+    "newstat": "stat",
+    "newlstat": "lstat",
+    "newfstat": "fstat",
+    "newuname": "uname",
+    "sendfile64": "sendfile",
+    "umount": "umount2",
+    "ni_syscall": "[not implemented]",
+    "page_fault": "[page fault]",
+    "apic_timer_interrupt": "[timer interrupt]",
+    "common": "[device interrupt]",
+}
+# Rows of no entry: plugin/calls.c.
+UNNAMED, TRAP, TASK = "[unnamed system call]", "[other trap]", "[kernel threads and new tasks]"
+_EXTRA = {0xFFFFFFFD: UNNAMED, 0xFFFFFFFE: TRAP, 0xFFFFFFFF: TASK}
+REST = "[not assigned]"
+
+
+class Table(Protocol):
+    """What is needed of a symbol table (kernel.symbols.SymbolTable)."""
+
+    @property
+    def addresses(self) -> NDArray[np.uint64]:
+        """Start of each function, shape (n,), rising."""
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """Name of each function."""
+
+
+class Entries(Struct, frozen=True, kw_only=True):
+    """The entries of a kernel: ``text`` is the list as the plugin reads it, ``rows`` the names of its rows."""
+
+    text: str
+    rows: tuple[str, ...]
+
+
+def _entry(symbol: str) -> tuple[Kind, str] | None:
+    for pattern, kind, suffix in _NAMES:
+        if match := pattern.match(symbol):
+            name = match[match.lastindex or 0]
+            plain = f"[{name.replace('_', ' ')}]" if kind in ("fault", "irq") else name
+            return kind, _MANUAL.get(name, plain) + suffix
+    return None
+
+
+def find(table: Table) -> Entries | None:
+    """The entries of a kernel with these symbols; None where no system call is known by its name."""
+    rows: dict[str, int] = {}
+    lines = [_HEAD]
+    for address, symbol in zip(table.addresses.tolist(), table.all_names, strict=True):
+        found = _entry(symbol)
+        if found is None:
+            continue
+        kind, name = found
+        row = 0 if kind == "birth" else rows.setdefault(name, len(rows))
+        lines.append(f"{kind} {address:x} {row}")
+    if not any(line.startswith("call ") for line in lines):
+        return None
+    return Entries(text="\n".join([*lines, ""]), rows=tuple(rows))
+
+
+def counted(entries: Entries, table: NDArray[np.int64], kernel_instructions: int) -> Mapping[str, CallCount]:
+    """What the plugin counted, by name.
+
+    Args:
+        table: rows of the plugin's section: row, calls, instructions, REP bytes; shape (n, 4).
+        kernel_instructions: of the whole interval; what no row has is ``REST``, so that the rows add up to it.
+    """
+    found: dict[str, CallCount] = {}
+    for row, calls, instructions, rep_bytes in table.tolist():
+        name = _EXTRA.get(row) or (entries.rows[row] if row < len(entries.rows) else REST)
+        found[name] = CallCount(calls=calls, instructions=instructions, rep_bytes=rep_bytes)
+    rest = kernel_instructions - sum(count.instructions for count in found.values())
+    return found | ({REST: CallCount(calls=0, instructions=rest, rep_bytes=0)} if rest else {})

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernel instructions by system call, before and after: of the profiles of exact cases. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kdelta.model import CallCount, Experiment, Profile
+from kdelta.results.types import CallFigures, CallRow, CellName, SystemCalls
+
+
+def _figures(profile: Profile, name: str) -> CallFigures | None:
+    count: CallCount | None = profile.system_calls.get(name)
+    if count is None:
+        return None
+    per = profile.ops
+    return CallFigures(calls=count.calls / per, instructions=count.instructions / per, rep_bytes=count.rep_bytes / per)
+
+
+def rows(before: Profile, after: Profile | None) -> tuple[CallRow, ...]:
+    """Every system call of either, per operation; the largest difference first, without ``after`` the largest."""
+    names = dict.fromkeys((*before.system_calls, *(after.system_calls if after else ())))
+    found = [
+        CallRow(name=name, baseline=_figures(before, name), patched=_figures(after, name) if after else None)
+        for name in names
+    ]
+    return tuple(sorted(found, key=lambda row: (-abs(row.delta if after else row.before), row.name)))
+
+
+def of_profiles(
+    experiment: Experiment, chosen: Mapping[tuple[int, str], Mapping[int, Profile]]
+) -> tuple[SystemCalls, ...]:
+    """A table for each case and patched kernel, or for each case where there is one kernel.
+
+    ``chosen[case, mitigations][kernel]`` is the profile of a kernel; those that know no system calls are left out.
+    """
+    found = []
+    for (case, mitigations), by_kernel in sorted(chosen.items()):
+        named = {kernel: profile for kernel, profile in by_kernel.items() if profile.system_calls}
+        others = [kernel for kernel in sorted(named) if kernel] if len(experiment.kernels) > 1 else [None]
+        for kernel in others if 0 in named else ():
+            found.append(
+                SystemCalls(
+                    cell=CellName(
+                        case=experiment.cases[case].name,
+                        metric="instructions",
+                        cgroup=experiment.cases[case].cgroup,
+                        mitigations=mitigations,  # type: ignore[arg-type]
+                    ),
+                    workload=experiment.cases[case].workload,
+                    baseline_label=experiment.kernels[0].label,
+                    patched_label="" if kernel is None else experiment.kernels[kernel].label,
+                    rows=rows(named[0], None if kernel is None else named[kernel]),
+                )
+            )
+    return tuple(found)
