@@ -29,7 +29,8 @@ enum mark_op {
 	MARK_NIBBLE,
 	MARK_EPOCH,
 	MARK_FORGET,
-	MARK_ARM
+	MARK_ARM,
+	MARK_QUIET
 };
 
 enum insn_kind {
@@ -50,6 +51,7 @@ struct decoded {
 	bool switches;	 /* takes the stack pointer of the next task: the kernel's task switch */
 	bool leaves;	 /* returns from the kernel: iret, sysret */
 	bool enters;	 /* asks the kernel for a system call */
+	bool saves;	 /* keeps that of the previous one */
 	bool helper;	 /* QEMU executes its accesses in a helper, not in generated code */
 	bool rep_stores; /* KIND_REP: its iterations show as stores, else as loads */
 	uint8_t rep_accesses; /* KIND_REP: such accesses in one iteration */
@@ -75,8 +77,11 @@ void counting_pause(bool alone); /* the calling task alone, or with all that nev
 void counting_resume(void);
 void counting_forget(
 	void); /* what tasks have said: they may be gone, and their addresses used again */
+/* No task is known any more, not even the one that runs: its switches were not followed. */
+void counting_start_over(void);
 void counting_cut(void); /* what has run goes where it belongs; counters to zero */
-void counting_next(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata); /* callback */
+void counting_next(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata); /* callbacks */
+void counting_previous(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata);
 extern bool counting_switched; /* the next block is another task's */
 void counting_switch(void);
 bool counting_now(void);      /* what runs counts */
@@ -110,7 +115,8 @@ void output_close(uint32_t flags);
 /* marks.c: callbacks; insn is a struct insn, mark its 16 bits. */
 void mark_counted(unsigned int vcpu, void *insn);
 void mark_uncounted(unsigned int vcpu, void *mark);
-void marks_arm_with(void (*how)(void)); /* what ARM does, the first time */
+/* What ARM does, said after QUIET, and what QUIET does. */
+void marks_translate_with(void (*arm)(void), void (*quiet)(void));
 uint32_t marks_flags(void);
 
 /* calls.c: does nothing unless calls_open() was called. */

@@ -31,7 +31,7 @@ def _job(kernel: Kernel, mode: Mode, cases: tuple[str, ...], store: Store) -> Jo
     known = catalogue()
     chosen = tuple(case for text in cases for case in parse_case(text, known))
     experiment = Experiment(id="bench", mode=mode, kernels=(kernel,), cases=chosen, blocks=1, plan=plans.Run())
-    return prepare.prepare(experiment, known, store, Reporter(quiet=True))
+    return prepare.prepare(experiment, store, Reporter(quiet=True))
 
 
 def first_sample_s(name: str, rounds: int) -> float:

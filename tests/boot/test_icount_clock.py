@@ -29,11 +29,10 @@ from kdelta.store.store import Store
 def test_instructions_agree_with_the_icount_clock_within_half_a_percent(tmp_path: Path, cache: Path) -> None:
     """With shift=0 an instruction takes one virtual ns, so a window's ns per operation are its instructions."""
     kernel = resolve(parse_kernel("debian:6.12/cloud"))
-    known = catalogue()
-    cases = tuple(parse_case("getppid", known))
+    cases = tuple(parse_case("getppid", catalogue()))
     experiment = Experiment(id="icount", mode="exact", kernels=(kernel,), cases=cases, blocks=1, plan=plans.Run())
     with Store(f"sqlite:///{tmp_path}/x.sqlite") as store, tempfile.TemporaryDirectory() as folder:
-        job = prepare.prepare(experiment, known, store, Reporter(quiet=True))
+        job = prepare.prepare(experiment, store, Reporter(quiet=True))
         site, work = job.site, job.work(PlannedBoot(block=0, slot=0, kernel=0))
         assert isinstance(work, Work)
         qemu, data = site.qemus["x86_64"], work.data

@@ -11,6 +11,7 @@ import pytest
 
 from kdelta import digests
 from kdelta.experiment import functions, survey
+from kdelta.experiment.programs import programs_for
 from kdelta.kernel import elf, kallsyms, naming, symbols
 from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel
@@ -88,7 +89,7 @@ def test_all_names_are_those_that_the_running_kernel_tells(spec: str, tmp_path: 
     kernel = _stripped(spec, tmp_path) if spec.startswith("src:") else resolve(parse_kernel(spec))
     table = naming.load(kernel)
     assert isinstance(table, symbols.SymbolTable) and table.source == "kallsyms"
-    programs, options = survey.programs_for((kernel,), ()), MachineOptions()
+    programs, options = programs_for((kernel,), ()), MachineOptions()
     ground = survey.survey((kernel,), "off", "", programs)
     said = functions.ask(survey.site((kernel,), options, "timed", programs, ground), kernel)
     assert isinstance(said, bytes)

@@ -24,29 +24,52 @@ def _why(answer: Answer) -> str:
     return answer.why if isinstance(answer.why, str) else sentence(answer.why)
 
 
+def _side(measured: Measured | None) -> dict[str, object] | None:
+    from kdelta.results import claims
+
+    if measured is None or measured.before is None or measured.after is None:
+        return None
+    percent = claims.measured_percent(measured)
+    return {
+        "before": measured.before,
+        "after": measured.after,
+        "percent": _rounded(percent),
+        "unit": measured.unit,
+        "interval_percent": measured.interval_percent,
+        "verdict": measured.verdict,
+        "columns": [
+            {"name": column.name, "percent": _rounded(column.percent), "verdict": column.verdict}
+            for column in measured.columns
+        ],
+    }
+
+
+def _claim(recipe: Recipe, answer: Answer) -> dict[str, object]:
+    from kdelta.spec import recipes
+
+    claim = answer.claim
+    return {
+        "claim": claim.text,
+        "case": claim.case or None,
+        "function": claim.function or None,
+        "answer": answer.call,
+        "why": _why(answer),
+        "factor": recipe.factor(claim),
+        "published": {
+            "before": claim.before,
+            "after": claim.after,
+            "percent": _rounded(recipes.published_percent(claim)),
+            "unit": claim.unit,
+        },
+        "measured": _side(answer.measured),
+    }
+
+
 def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | None) -> str:
     """Schema kdelta-check/1."""
     import msgspec
 
     from kdelta.results import claims
-    from kdelta.spec import recipes
-
-    def side(measured: Measured | None) -> dict[str, object] | None:
-        if measured is None or measured.before is None or measured.after is None:
-            return None
-        percent = claims.measured_percent(measured)
-        return {
-            "before": measured.before,
-            "after": measured.after,
-            "percent": _rounded(percent),
-            "unit": measured.unit,
-            "interval_percent": measured.interval_percent,
-            "verdict": measured.verdict,
-            "columns": [
-                {"name": column.name, "percent": _rounded(column.percent), "verdict": column.verdict}
-                for column in measured.columns
-            ],
-        }
 
     document = {
         "schema": "kdelta-check/1",
@@ -59,24 +82,7 @@ def json(recipe: Recipe, answers: Sequence[Answer], experiment: Experiment | Non
         "kernels": [{"label": k.label, "spec": k.spec, "release": k.release} for k in experiment.kernels]
         if experiment
         else [],
-        "claims": [
-            {
-                "claim": answer.claim.text,
-                "case": answer.claim.case or None,
-                "function": answer.claim.function or None,
-                "answer": answer.call,
-                "why": _why(answer),
-                "factor": recipe.factor(answer.claim),
-                "published": {
-                    "before": answer.claim.before,
-                    "after": answer.claim.after,
-                    "percent": _rounded(recipes.published_percent(answer.claim)),
-                    "unit": answer.claim.unit,
-                },
-                "measured": side(answer.measured),
-            }
-            for answer in answers
-        ],
+        "claims": [_claim(recipe, answer) for answer in answers],
         "summary": {call: sum(answer.call == call for answer in answers) for call in claims.CALLS},
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
@@ -132,3 +138,17 @@ def _line(what: str, before: float, after: float, unit: str, change: float | Non
 
 def _figure(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def listing(recipes: Sequence[Recipe], as_json: bool) -> str:
+    """The recipes, one a line or as JSON."""
+    import msgspec
+
+    if as_json:
+        rows = [{"name": r.name, "title": r.title, "claims": len(r.claims), "patch": r.kernels.patch} for r in recipes]
+        return msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n"
+    lines = []
+    for recipe in recipes:
+        count = f"{len(recipe.claims)} claim{'s' * (len(recipe.claims) > 1)}"
+        lines.append(f"{recipe.name:15}{recipe.title} ({count}{', needs a patch' if recipe.kernels.patch else ''})")
+    return "\n".join(lines) + "\n"

@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""-o FILE and --format, looked at while the command line is read: hours of measuring must not end in a refusal."""
+"""What is printed, and where: --format and -o FILE, looked at while the command line is read, and the writing itself."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.errors import UserError
+from kdelta.cli._say import put
+from kdelta.cli.common import F, decorate
+from kdelta.errors import GuestError, HostError, UserError
+from kdelta.stats import register
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from kdelta.model import ExperimentResult
 
 
 def check_writable(path: Path, option: str) -> None:
@@ -65,3 +70,66 @@ format_option = click.option(
     callback=_format,
     help="terminal, mail, markdown, html, json, csv, ktap, junit or benchfmt.",
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputArgs:
+    """Values of ``output_options``."""
+
+    as_json: bool
+    fmt: str
+    output: Path | None
+    all_metrics: bool
+    view: str | None
+    quiet: bool
+
+    @property
+    def format(self) -> str:
+        """The chosen format's name; refuses an unknown one early."""
+        from kdelta.report import registry
+
+        name = "json" if self.as_json else self.fmt
+        registry.find(name)
+        return name
+
+
+output_options = decorate(
+    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON (schema kdelta/1)."),
+    format_option,
+    output_option("Write the report to a file."),
+    click.option("--all-metrics", is_flag=True, help="Show all metrics, not only the primary ones."),
+    click.option("--view", type=click.Choice(register.names()), help="Also show another tool's estimate from the same samples; it never affects the verdict."),
+    click.option("--quiet", "-q", is_flag=True, help="No progress on standard error."),
+)  # fmt: skip
+
+
+def write(text: str | bytes, output: Path | None) -> None:
+    """Print a report, or write it to a file.
+
+    Raises:
+        HostError: the file cannot be written.
+    """
+    if output is not None:
+        try:
+            output.write_bytes(text if isinstance(text, bytes) else text.encode())
+        except OSError as error:
+            raise HostError(f"cannot write {output}: {error.strerror}") from None
+    else:
+        put(text)
+
+
+def refuse_all_lost(rows: Sequence[tuple[str, str, str]], done: str) -> None:
+    """Exit code 3 where no guest came back: ``rows`` are (what, state, why), ``done`` what was to be done to kernels.
+
+    Raises:
+        GuestError: every one of the rows was lost, panicked or hung.
+    """
+    if rows and all(state in ("lost", "panicked", "hung") for _, state, _ in rows):
+        raise GuestError(f"no kernel could be {done}: {': '.join(rows[0])}")
+
+
+def refuse_lost(result: ExperimentResult) -> None:
+    """Raises:
+    GuestError: nothing at all could be measured, because guests were lost.
+    """
+    refuse_all_lost([(row.case, row.state, row.why) for row in result.results], "measured")

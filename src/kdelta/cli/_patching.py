@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What compare checks of kernels built from source before it builds them: a series in steps, the gate."""
+"""What compare does with kernels built from source: a series in steps, the gate, their machine code."""
 
 from __future__ import annotations
 
@@ -8,22 +8,31 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kdelta.cli import _kernels
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
-    from kdelta.cli.progress import Reporter
-    from kdelta.model import Kernel
+    from kdelta.model import Experiment, Kernel, Progress
     from kdelta.spec.kernels import KernelSpec
+    from kdelta.store.store import Store
 
 _SOURCES = ("src", "src-debian")
 
 
-def check(specs: Sequence[KernelSpec], selftests: str | None, each: bool) -> None:
-    """Refuse what cannot work before anything is fetched or built.
+def named(texts: Sequence[str], selftests: str | None, each: bool) -> list[KernelSpec]:
+    """The kernels to compare; what cannot work is refused before anything is fetched or built.
 
     Raises:
-        UserError: --each without a series, --selftests without source, or both at once.
+        UserError: one is not a kernel; fewer than two; --each without a series, --selftests without source, or both at once.
     """
+    specs = _kernels.named(texts)
+    _check(specs, selftests, each)
+    if len(specs) < 2 and not specs[0].is_range and not each:
+        raise UserError("compare needs two kernels or more, the baseline first (kdelta run measures the running one)")
+    return specs
+
+
+def _check(specs: Sequence[KernelSpec], selftests: str | None, each: bool) -> None:
     if selftests is not None:
         from kdelta.experiment.selftests import refuse_unbuilt, suites
 
@@ -48,10 +57,32 @@ def _same_tree(one: KernelSpec, other: KernelSpec) -> bool:
     return all(getattr(one, name) == getattr(other, name) for name in ("kind", "target", "ref", "config", "arch"))
 
 
-def resolve_each(specs: Sequence[KernelSpec], reporter: Reporter) -> tuple[Kernel, ...]:
-    """The kernels along the series of the last of ``specs``: without it, then with one more patch each."""
-    from kdelta.kernel.resolve import check, unique
-    from kdelta.kernel.source import resolve_each
+def fetched(specs: Sequence[KernelSpec], each: bool, progress: Progress) -> tuple[Kernel, ...]:
+    """The kernels of ``specs``; with ``each`` those along the series of the last: without it, then one more patch each.
 
-    check(specs)
-    return unique(resolve_each(specs[-1], reporter))
+    Raises:
+        UserError: the running kernel is among them, which has no image.
+    """
+    if not each:
+        return _kernels.refuse_without_image(
+            _kernels.fetched(specs, progress),
+            "the running kernel cannot be booted in a guest without its image: use kdelta run",
+        )
+    from kdelta.kernel import series
+
+    _kernels.look(specs)
+    return series.along(specs[-1], progress)
+
+
+def suites(selftests: str | None) -> tuple[str, ...]:
+    """The selftests that are asked for."""
+    from kdelta.experiment.selftests import suites
+
+    return suites(selftests) if selftests is not None else ()
+
+
+def annotated(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
+    """``experiment`` with what its kernels' machine code and selftests say, kept before anything is measured."""
+    from kdelta.experiment import annotate
+
+    return annotate.run_gate(store, annotate.note_code(store, experiment, progress), progress)

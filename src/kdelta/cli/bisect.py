@@ -4,19 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import common
-from kdelta.cli._say import say
+from kdelta.cli import _bisection, _kernels, _one_case, _session, common
 from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
     from kdelta.experiment.bisect import Answer
-    from kdelta.model import Case, Experiment, Mode, Progress
-    from kdelta.spec.kernels import KernelSpec
+    from kdelta.model import Experiment, Mode, Progress
     from kdelta.store.store import Store
 
 EPILOG = """\b
@@ -52,7 +49,7 @@ class Args(common.MeasureArgs):
 @click.option("--timed", is_flag=True, help="Bisect by wall time in the guests, with a posterior over the commits.")
 @click.option("--metric", metavar="METRIC", help="Bisect by this metric of the case instead of its primary one.")
 @click.option("--seeds", type=click.IntRange(5, 99), default=8, show_default=True, help="Exact: seeds (perturbed guests) per commit.")  # fmt: skip
-@click.option("--repetitions", type=click.IntRange(1, 255), default=3, show_default=True, help="Exact: maximum number of repetitions per seed; two that agree are enough.")  # fmt: skip
+@click.option("--repetitions", type=click.IntRange(1, 255), default=3, show_default=True, help="Exact: maximum number of repetitions per seed; one that agrees with the round before it is enough.")  # fmt: skip
 @click.option("--max-boots", type=click.IntRange(20, 10_000), default=200, show_default=True, help="Timed: maximum number of boots; then the likely commits are listed.")  # fmt: skip
 @click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted bisection.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
@@ -66,32 +63,24 @@ def command(good: str | None, bad: str | None, **options: Any) -> int:
 
 def run(good: str | None, bad: str | None, args: Args) -> int:
     """The command on typed arguments."""
-    from kdelta.cli.progress import Reporter
-    from kdelta.store.store import Store
-
     if args.resume and (good or args.cases):
         raise UserError("--resume takes everything from the stored bisection: leave out GOOD, BAD and --case")
     if not args.resume and not (good and bad):
         raise UserError("bisect takes GOOD and BAD, as in: kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --case pipe")
-    with Store() as store, Reporter(args.quiet) as reporter:
-        experiment = store.experiment(args.resume) if args.resume else _create(store, good or "", bad or "", args)
-        answer = _search(store, experiment, reporter, args)
-        _show(store, answer, args.as_json)
+    with _session.opened(args.quiet) as session, session.progress() as progress:
+        stored = session.store.experiment(args.resume) if args.resume else _begun(session, good or "", bad or "", args)
+        answer = _search(session.store, stored, progress)
+        _bisection.show(session.store, answer, args.as_json)
     return 0
 
 
-def _search(store: Store, experiment: Experiment, progress: Progress, args: Args) -> Answer:
-    from kdelta.experiment import bisect, imported
+def _search(store: Store, experiment: Experiment, progress: Progress) -> Answer:
+    from kdelta.experiment import bisect
 
-    imported.refuse(experiment)  # before its tree is asked for commits
-    workloads = common.load_workloads(tuple(map(Path, experiment.folders)))
-    lab = bisect.Laboratory(store, experiment.id, workloads, progress)
-    workload = workloads.get(experiment.cases[0].workload)
-    if workload is None:
-        raise UserError(f"the workload {experiment.cases[0].workload!r} of bisection {experiment.id} was not found")
+    lab = bisect.laboratory(store, experiment, progress)
     again = f"kdelta bisect --resume {experiment.id}"
     try:
-        return bisect.bisect(lab, bisect.metric_of(experiment.mode, workload, lab.plan.metric), common.now)
+        return bisect.bisect(lab, _session.now)
     except KeyboardInterrupt:
         progress.note(f"interrupted: all finished boots are kept; continue with: {again}")
         raise
@@ -99,130 +88,14 @@ def _search(store: Store, experiment: Experiment, progress: Progress, args: Args
         raise HostError(f"{error}; finished boots are kept, go on with: {again}") from None
 
 
-def _base(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
-    """GOOD and BAD as kernels of one tree that differ in nothing but the ref; the tree's path is whole.
+def _begun(session: _session.Session, good: str, bad: str, args: Args) -> Experiment:
+    from kdelta.experiment import commits, templates
 
-    Raises:
-        UserError: they are no such kernels.
-    """
-    import msgspec
-
-    from kdelta.kernel.sources import parse_kernel
-
-    ends = []
-    for text in (good, bad):
-        spec = parse_kernel(text)
-        if spec.kind != "src":
-            raise UserError(f"bisect needs commits of a git tree, as src:TREE@REF; {text!r} is not one")
-        target = str(Path(spec.target).expanduser().resolve())
-        ends.append(msgspec.structs.replace(spec, target=target, ref=spec.ref or "HEAD", label=""))
-    plain = [msgspec.structs.replace(spec, text="", ref="") for spec in ends]
-    if plain[0] != plain[1]:
-        raise UserError(f"{good!r} and {bad!r} must name one tree, with the same patches and options")
-    return ends[0], ends[1]
-
-
-def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
-
-    from kdelta.experiment import bisect, templates
-    from kdelta.kernel import history
-    from kdelta.kernel.resolve import check
-    from kdelta.model import plans
-
-    first, last = _base(good, bad)
-    workloads = common.load_workloads(args.folders)
-    case = one_case(args)
+    first, last = _kernels.of_one_tree(good, bad)
+    case = _one_case.one_case(args)
     mode: Mode = "timed" if args.timed else "exact"
-    metric = bisect.metric_of(mode, workloads[case.workload], args.metric)
-    line = history.line(first.target, first.ref, last.ref)
-    check([first, last])  # before any commit is built
-    plan = plans.Bisect(
-        tree=first.target,
-        good=line[0],
-        bad=line[-1],
-        metric=metric.name,
-        max_boots=args.max_boots,
-        patches=first.patches,
-        cmdline=first.cmdline,
-        config=first.config,
-        arch=first.arch,
-    )
+    metric = _one_case.metric_of(args, mode, case, args.metric)
+    plan = commits.plan(first, last, metric.name, args.max_boots)
+    _kernels.look([first, last])  # before any commit is built
     asked = args.asked([case], args.effort(seeds=args.seeds, repetitions=args.repetitions))
-    experiment = templates.created(templates.bisect(asked, mode, plan), args.seed, common.now)
-    store.create(experiment)
-    return experiment
-
-
-def one_case(args: common.CaseArgs) -> Case:
-    """The only case that was asked for; ``--memcg`` puts it into a child memcg.
-
-    Raises:
-        UserError: none, or several.
-    """
-    import dataclasses
-
-    import msgspec
-
-    if not args.cases:
-        raise UserError("bisecting needs one case, as in --case pidfd_open (kdelta cases lists them)")
-    cases = dataclasses.replace(args, memcg=False).chosen()
-    if len(cases) != 1:
-        raise UserError(f"bisecting takes one case, not {len(cases)}: {', '.join(case.name for case in cases)}")
-    return msgspec.structs.replace(cases[0], cgroup="child" if args.memcg else cases[0].cgroup)
-
-
-def _show(store: Store, answer: Answer, as_json: bool) -> None:
-    import json
-
-    import msgspec
-
-    from kdelta.report.json_ import cell_document
-    from kdelta.report.sentences import because
-    from kdelta.results.answer import result
-
-    confirmed = result(store, answer.confirmation)[0].results if answer.confirmation else ()
-    row = next((r for r in confirmed if r.metric == answer.metric), None)
-    if as_json:
-        document = {"schema": "kdelta-bisect/1"} | msgspec.to_builtins(answer)
-        document["confirmed"] = None if row is None else cell_document(row)
-        say(json.dumps(document, indent=2))
-        return
-    change = f"{answer.good_value:g} -> {answer.bad_value:g} {answer.unit}"
-    if answer.same_why:
-        say(f"GOOD and BAD do not differ in {answer.case}, {answer.metric} ({change}): {answer.same_why}.")
-        say(f"There is nothing to bisect; experiment {answer.experiment}.")
-        return
-    for commit in answer.suspects:
-        say(f"{commit.hash} {commit.subject}\n    {commit.author}, {commit.date}")
-    say(_verdict(answer))
-    if row is not None:
-        effect = "" if row.effect_percent is None else f"{row.effect_percent:+.2f} %, "
-        say(f"Against its parent {answer.parent[:12]}: {effect}{row.verdict or row.state}"
-                   f" ({_figure(row.baseline)} -> {_figure(row.patched)} {row.unit}; GOOD to BAD: {change})")  # fmt: skip
-        if row.because_line:
-            say(f"  because {because(row.because_line, row.effect_percent)}")
-        if row.verdict not in ("improved", "regressed"):
-            say("  NOT CONFIRMED: the commit and its parent do not differ beyond the noise")
-        say(f"  kdelta report {answer.confirmation}; kdelta why {answer.confirmation}")
-    for name in answer.refuted:
-        say(f"Refuted {name[:12]}: was found first, but does not differ from its parent")
-    for name, why in answer.skipped:
-        say(f"Skipped {name[:12]}: {why}")
-    if len(answer.suspects) == 1 and len(answer.suspects[0].parents) > 1:
-        merge = answer.suspects[0]
-        say(f"It is a merge: to look into its branch, bisect from a commit that {merge.parents[1][:12]} descends from.")
-
-
-def _figure(value: float | None) -> str:
-    return "not measured" if value is None else f"{value:g}"
-
-
-def _verdict(answer: Answer) -> str:
-    sure = "" if answer.probability == 1.0 else f", probability {100 * answer.probability:.0f} %"
-    kernels = f"{len(answer.tested)} of {answer.commits} commits tested in {answer.boots} boots{sure}"
-    if len(answer.suspects) == 1:
-        return f"is the first commit with the change in {answer.case}, {answer.metric} ({kernels}; {answer.experiment})"
-    return (
-        f"One of these {len(answer.suspects)} commits changed {answer.case}, {answer.metric}; which one cannot be "
-        f"decided, because those between cannot be measured or the boots are used up ({kernels}; {answer.experiment})"
-    )
+    return session.begin(templates.bisect(asked, mode, plan), args.seed)

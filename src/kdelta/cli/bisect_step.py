@@ -8,18 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import common
-from kdelta.cli._say import say
-from kdelta.errors import KdeltaError, UserError
+from kdelta.cli import _git_bisect, _kernels, _one_case, _session, common
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kdelta.model import Case, Experiment, Kernel, Metric, Mode
-    from kdelta.store.store import Store
-
-GOOD, BAD, SKIP = 0, 1, 125
-STOP = 128  # git bisect run takes 1 to 127 for "bad", and stops at 128
+    from kdelta.model import Case, Experiment, Kernel, Mode
 
 EPILOG = """\b
 Examples:
@@ -46,26 +38,7 @@ class Args(common.MeasureArgs):
     quiet: bool
 
 
-class _Step(click.Command):
-    """Turns every refusal and failure into 128: git must not take a typo for a bad commit."""
-
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        try:
-            return super().make_context(*args, **kwargs)
-        except click.UsageError as error:
-            say(f"kdelta: {error.format_message()} (see kdelta bisect-step --help)", err=True)
-            raise click.exceptions.Exit(STOP) from None
-
-    def invoke(self, ctx: click.Context) -> int:
-        try:
-            code: int = super().invoke(ctx)
-        except KdeltaError as error:
-            say(f"kdelta: {error}", err=True)
-            raise click.exceptions.Exit(STOP) from None
-        return code
-
-
-@click.command(cls=_Step, epilog=EPILOG)
+@click.command(cls=_git_bisect.Step, epilog=EPILOG)
 @click.argument("kernel", default="src:.")
 @click.option("--like", metavar="EXPERIMENT", help="A comparison of the good kernel with the bad one: the two levels.")
 @click.option("--good", type=float, metavar="FIGURE", help="The good kernel's figure, in the metric's unit.")
@@ -83,83 +56,37 @@ def command(kernel: str, **options: Any) -> int:
 
 def run(kernel: str, args: Args) -> int:
     """The command on typed arguments; returns git's exit code."""
-    from kdelta.cli.bisect import one_case
-    from kdelta.cli.progress import Reporter
-    from kdelta.experiment import bisect
-    from kdelta.kernel.resolve import check
-    from kdelta.kernel.sources import parse_kernel
-    from kdelta.store.store import Store
+    from kdelta.experiment import commits
 
-    spec = parse_kernel(kernel)
-    if spec.is_range or spec.kind == "running":
-        raise UserError("bisect-step measures one kernel that can be booted, by default src:.")
-    check([spec])
-    workloads = common.load_workloads(args.folders)
-    case = one_case(args)
-    metric = bisect.metric_of("timed" if args.timed else "exact", workloads[case.workload], args.metric)
-    with Store() as store, Reporter(args.quiet) as reporter:
-        levels = _levels(store, args, case.name, metric)
-        made = bisect.build(spec, reporter)
+    refusal = "bisect-step measures one kernel that can be booted, by default src:."
+    _kernels.bootable([kernel], refusal)
+    spec = _kernels.single(kernel, refusal)
+    _kernels.look([spec])
+    mode: Mode = "timed" if args.timed else "exact"
+    case = _one_case.one_case(args)
+    metric = _one_case.metric_of(args, mode, case, args.metric)
+    with _session.opened(args.quiet) as session, session.progress() as progress:
+        if args.like is None:
+            levels = _git_bisect.given(args.good, args.bad)
+        else:
+            levels = _git_bisect.like(session.store, args.like, mode, case.name, metric.name)
+        made = commits.build(spec, progress)
         if isinstance(made, str):
-            say(f"skip: {made}")
-            return SKIP
-        experiment = _experiment(args, made, case)
-        store.create(experiment)
-        common.run_experiment(store, experiment, reporter)
-        numbers = [n for n in store.numbers(experiment.id) if n.metric in ("", metric.name)]
+            return _git_bisect.skip(made)
+        experiment = session.begin(_template(args, made, case), args.seed)
+        session.run(experiment, progress)
+        numbers = [n for n in session.store.numbers(experiment.id) if n.metric in ("", metric.name)]
     values = [n.value for n in numbers if n.value is not None and n.state == "ok" and n.boot_state == "ok"]
     if len(values) < min(2, experiment.blocks):
         why = next((f"{n.state}: {n.why}" for n in numbers if n.state != "ok"), "the boots gave no value")
-        say(f"skip: {why}")
-        return SKIP
-    return _say(values, levels, experiment, metric)
+        return _git_bisect.skip(why)
+    return _git_bisect.told(
+        values, levels, mode, f"{metric.unit} (good {levels[0]:g}, bad {levels[1]:g}; {experiment.id})"
+    )
 
 
-def _levels(store: Store, args: Args, case: str, metric: Metric) -> tuple[float, float]:
-    """The good and the bad figure.
-
-    Raises:
-        UserError: not given, or they do not differ.
-    """
-    import statistics
-
-    if args.like is None:
-        if args.good is None or args.bad is None:
-            raise UserError("bisect-step needs --like EXPERIMENT, or --good and --bad with a figure each")
-        good, bad = args.good, args.bad
-    else:
-        if args.like == "last":
-            raise UserError("--like needs the comparison's id: each step is an experiment too, so 'last' would be it")
-        found = store.experiment(args.like)
-        index = next((i for i, c in enumerate(found.cases) if c.name == case), None)
-        if index is None or len(found.kernels) < 2 or found.mode != ("timed" if args.timed else "exact"):
-            mode = "timed" if args.timed else "exact"
-            raise UserError(f"experiment {found.id} is not an {mode} comparison of two kernels with the case {case}")
-        sides: dict[int, list[float]] = {0: [], len(found.kernels) - 1: []}
-        for n in store.numbers(found.id, index, metric.name):
-            if n.kernel in sides and n.value is not None:
-                sides[n.kernel].append(n.value)
-        if not all(sides.values()):
-            raise UserError(f"experiment {found.id} has no figures of {case}, {metric.name} for both kernels")
-        good, bad = (statistics.median(values) for values in sides.values())
-    if good == bad:
-        raise UserError(f"the good and the bad figure are the same ({good:g}): they cannot be told apart")
-    return good, bad
-
-
-def _experiment(args: Args, kernel: Kernel, case: Case) -> Experiment:
+def _template(args: Args, kernel: Kernel, case: Case) -> Experiment:
     from kdelta.experiment import templates
 
     mode: Mode = "timed" if args.timed else "exact"
-    template = templates.run(args.asked([case]), (kernel,), mode, args.boots if args.timed else 5, reuse=True)
-    return templates.created(template, args.seed, common.now)
-
-
-def _say(values: Sequence[float], levels: tuple[float, float], experiment: Experiment, metric: Metric) -> int:
-    from kdelta.experiment import search
-
-    bad = search.side_of_all(values, *levels, noisy=experiment.mode == "timed")
-    word = "between good and bad, skip" if bad is None else "bad" if bad else "good"
-    figures = f"{min(values):g}" if min(values) == max(values) else f"{min(values):g} to {max(values):g}"
-    say(f"{word}: {figures} {metric.unit} (good {levels[0]:g}, bad {levels[1]:g}; {experiment.id})")
-    return SKIP if bad is None else BAD if bad else GOOD
+    return templates.run(args.asked([case]), (kernel,), mode, args.boots if args.timed else 5, reuse=True)

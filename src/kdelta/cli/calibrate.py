@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _kernels, _session, common
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
-    from kdelta.model import Experiment, Kernel
+    from kdelta.model import Experiment, Progress
 
 EPILOG = """\b
 Examples:
@@ -47,52 +46,47 @@ class Args(common.MeasureArgs):
 @common.machine_options
 def command(kernel: str | None, **options: Any) -> int:
     """Measure this host's noise floor with KERNEL against itself."""
-    from kdelta.cli.progress import Reporter
-    from kdelta.kernel.resolve import resolve_all
-    from kdelta.kernel.sources import parse_kernel
-    from kdelta.model import plans
-    from kdelta.store.store import Store
-
     args = Args(**options)
     if (kernel is None) == (args.resume is None):
         raise UserError("calibrate takes a kernel, or --resume with an experiment")
-    with Store() as store:
-        with Reporter(args.quiet) as reporter:
-            if args.resume is not None:
-                experiment = store.experiment(args.resume)
-                if not isinstance(experiment.plan, plans.Calibrate):
-                    raise UserError(f"experiment {experiment.id} is not a calibration; use kdelta resume")
-            else:
-                spec = parse_kernel(kernel or "")
-                if spec.is_range:
-                    raise UserError("calibrate takes one kernel, not a range")
-                experiment = _experiment(args, lambda: resolve_all([spec], reporter)[0])
-                store.create(experiment)
-            common.run_experiment(store, experiment, reporter)
-        return _conclude(store, experiment, args.as_json)
+    with _session.opened(args.quiet) as session:
+        with session.progress() as progress:
+            experiment = (
+                _stored(session, args.resume)
+                if args.resume is not None
+                else _begun(session, args, kernel or "", progress)
+            )
+            session.run(experiment, progress)
+        return _conclude(session.store, experiment, args.as_json)
 
 
-def _experiment(args: Args, fetch: Callable[[], Kernel]) -> Experiment:
+def _stored(session: _session.Session, name: str) -> Experiment:
+    experiment = session.store.experiment(name)
+    if experiment.kind != "calibrate":
+        raise UserError(f"experiment {experiment.id} is not a calibration; use kdelta resume")
+    return experiment
+
+
+def _begun(session: _session.Session, args: Args, kernel: str, progress: Progress) -> Experiment:
     """Refuses bad input before the kernel is fetched."""
     from kdelta.experiment import templates
 
-    cases = args.chosen()
-    return templates.created(templates.calibrate(args.asked(cases), fetch(), args.blocks), args.seed, common.now)
+    spec = _kernels.single(kernel, "calibrate takes one kernel, not a range")
+    asked = args.asked(args.chosen())
+    fetched = _kernels.fetched([spec], progress)[0]
+    return session.begin(templates.calibrate(asked, fetched, args.blocks), args.seed)
 
 
 def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:
     import json
 
     import msgspec
-    import numpy as np
 
     from kdelta.experiment import calibrate
     from kdelta.report.sentences import sentence
-    from kdelta.stats import design
 
-    found = calibrate.conclude(store, experiment, common.now)
-    boots = store.boots(experiment.id)
-    beside = design.busy(np.array([b.facts["other_cpus"] for b in boots if "other_cpus" in b.facts], dtype=float))
+    found = calibrate.conclude(store, experiment, _session.now)
+    beside = calibrate.busy(store, experiment)
     if as_json:
         say(json.dumps({case: msgspec.to_builtins(one) for case, one in found.items()}, indent=2))
         return 0

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import _output, common
+from kdelta.cli import _kernels, _output
+from kdelta.cli.progress import Reporter
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -39,14 +40,11 @@ def command(
 ) -> int:
     """Compare the machine code of two kernels, or of one FUNCTION of them."""
     from kdelta.attribution import code, images
-    from kdelta.cli.progress import Reporter
-    from kdelta.kernel.resolve import resolve_all
-    from kdelta.kernel.sources import parse_kernel
 
     if function and as_json:
         raise UserError("--json lists functions; one function is shown as a diff of its listing")
     with Reporter(quiet) as reporter:
-        kernels = resolve_all([parse_kernel(baseline), parse_kernel(patched)], reporter)
+        kernels = _kernels.fetched(_kernels.named([baseline, patched]), reporter)
         if len(kernels) != 2:
             raise UserError("code compares two kernels; a range is several")
         reporter.step("reading the machine code")
@@ -56,7 +54,7 @@ def command(
     else:
         diff, whole = images.compare(before, after)
         text = _json(kernels, diff, whole) if as_json else _text(diff, whole, limit)
-    common.write(text, output)
+    _output.write(text, output)
     return 0
 
 

@@ -1,28 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What several subcommands share: options, parsing of quantities, running an experiment, printing a result."""
+"""What several subcommands take: cases, the machine to run them on, and quantities."""
 
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
-from kdelta.cli import _output
-from kdelta.cli._say import put, say
-from kdelta.errors import GuestError, HostError, UserError
-from kdelta.stats import register
+from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.experiment.templates import Asked
-    from kdelta.model import Case, Effort, Experiment, ExperimentResult, MachineOptions, Progress
+    from kdelta.model import Case, Effort, MachineOptions
     from kdelta.spec.workloads import Workload
-    from kdelta.store.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -172,27 +168,6 @@ class MeasureArgs(CaseArgs, MachineArgs):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class OutputArgs:
-    """Values of ``output_options``."""
-
-    as_json: bool
-    fmt: str
-    output: Path | None
-    all_metrics: bool
-    view: str | None
-    quiet: bool
-
-    @property
-    def format(self) -> str:
-        """The chosen format's name; refuses an unknown one early."""
-        from kdelta.report import registry
-
-        name = "json" if self.as_json else self.fmt
-        registry.find(name)
-        return name
-
-
 workloads_option = click.option(
     "--workloads",
     multiple=True,
@@ -247,14 +222,6 @@ machine_options = decorate(
         help="Seed of the schedule (timed) or of the perturbations (exact).",
     ),
 )
-output_options = decorate(
-    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON (schema kdelta/1)."),
-    _output.format_option,
-    _output.output_option("Write the report to a file."),
-    click.option("--all-metrics", is_flag=True, help="Show all metrics, not only the primary ones."),
-    click.option("--view", type=click.Choice(register.names()), help="Also show another tool's estimate from the same samples; it never affects the verdict."),
-    click.option("--quiet", "-q", is_flag=True, help="No progress on standard error."),
-)  # fmt: skip
 
 
 def load_workloads(own: Sequence[Path]) -> dict[str, Workload]:
@@ -266,84 +233,4 @@ def load_workloads(own: Sequence[Path]) -> dict[str, Workload]:
 
 def command_line() -> str:
     """What was typed, as a line that can be pasted."""
-    import shlex
-
     return shlex.join(["kdelta", *sys.argv[1:]])
-
-
-def now() -> datetime:
-    """The wall clock, in UTC."""
-    return datetime.now(UTC)
-
-
-def run_experiment(store: Store, experiment: Experiment, reporter: Progress, budget_s: float | None = None) -> None:
-    """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on."""
-    from kdelta.experiment import imported, prepare, runner
-
-    imported.refuse(experiment)  # before its directories are read
-    workloads = load_workloads(tuple(map(Path, experiment.folders)))
-    job = prepare.prepare(experiment, workloads, store, reporter, time_budget_s=budget_s)
-    try:
-        runner.execute(job, store, reporter)
-    except KeyboardInterrupt:
-        done = len(store.done(experiment.id))
-        reporter.note(f"interrupted: {done} boots are kept; continue with: kdelta resume {experiment.id}")
-        raise
-    except HostError as error:
-        raise HostError(f"{error}; finished boots are kept, continue with: kdelta resume {experiment.id}") from None
-
-
-def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult:
-    """Print or write the report of one experiment, rebuilt from the store."""
-    from kdelta.report import registry, terminal
-    from kdelta.report.view import Options, build
-    from kdelta.results import answer
-
-    chosen = registry.find(args.format)
-    result, detail = answer.result(store, experiment_id, views=(args.view,) if args.view else ())
-    view = build(result, detail, Options(all_metrics=args.all_metrics))
-    if chosen.name == "terminal" and args.output is None and sys.stdout.isatty():
-        text: str | bytes = terminal.render(view, colour=True)
-    else:
-        text = chosen.render(view)
-    write(text, args.output)
-    if not args.quiet:
-        _offer(result)
-    return result
-
-
-def _offer(result: ExperimentResult) -> None:
-    """After the report, on standard error: how to decide what it left open."""
-    from kdelta.experiment import follow_up
-
-    open_cells = follow_up.undecided(result.results)
-    experiment = result.experiment
-    if follow_up.can_follow(experiment) and open_cells and not experiment.annotations.followed_by:
-        what = "seeds" if experiment.mode == "exact" else "boots"
-        say(
-            f"{len(open_cells)} undecided; to decide with fresh {what}: kdelta resume {experiment.id} --decide",
-            err=True,
-        )
-
-
-def write(text: str | bytes, output: Path | None) -> None:
-    """Print a report, or write it to a file.
-
-    Raises:
-        HostError: the file cannot be written.
-    """
-    if output is not None:
-        try:
-            output.write_bytes(text if isinstance(text, bytes) else text.encode())
-        except OSError as error:
-            raise HostError(f"cannot write {output}: {error.strerror}") from None
-    else:
-        put(text)
-
-
-def raise_if_lost(result: ExperimentResult) -> None:
-    """Exit code 3 where nothing at all could be measured because guests were lost."""
-    states = {row.state for row in result.results}
-    if states and states <= {"lost", "panicked", "hung"}:
-        first = next(row for row in result.results)
-        raise GuestError(f"no kernel could be measured: {first.case}: {first.state}: {first.why}")

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from kdelta.cli import _program, _spec_file, common
-from kdelta.errors import RegressionFound, UserError
+from kdelta.cli import _gate, _mode, _output, _patching, _program, _session, _spec_file, _traces, _tracing, common
 
 if TYPE_CHECKING:
     from kdelta.experiment.templates import Asked, Stopping
-    from kdelta.model import Experiment, Kernel, Mode
-    from kdelta.store.store import Store
+    from kdelta.model import Experiment, Kernel
 
 EPILOG = """\b
 Examples:
@@ -32,7 +30,7 @@ executes, and repeats. --timed measures wall time instead, and stops each case a
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs, common.OutputArgs, _program.ProgramArgs):
+class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
     """The options of ``kdelta compare``."""
 
     timed: bool
@@ -50,16 +48,6 @@ class Args(common.MeasureArgs, common.OutputArgs, _program.ProgramArgs):
     why: str | None
     selftests: str | None
     each: bool
-
-
-def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
-    """What was asked for, else time where KVM runs these kernels and exact counts where it does not."""
-    if args.timed or args.exact or args.pressure or args.kvm == "off":
-        return "timed" if args.timed or args.pressure else "exact"
-    from kdelta.experiment.survey import programs_for, survey
-
-    ground = survey(kernels, args.kvm, args.qemu, programs_for(kernels, args.folders))
-    return "timed" if ground.accel == "kvm" else "exact"
 
 
 @click.command(cls=_program.Command, epilog=EPILOG)
@@ -99,7 +87,7 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
     type=click.IntRange(1, 255),
     default=3,
     show_default=True,
-    help="Exact: maximum number of repetitions per seed; two that agree are enough.",
+    help="Exact: maximum number of repetitions per seed; one that agrees with the round before it is enough.",
 )
 @click.option("--rep-features", is_flag=True, help="Exact: leave ERMS/FSRM on in the guest CPU.")
 @click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")
@@ -112,7 +100,7 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
     "--why", metavar="SET[,SET...]", help="Then trace: locks, sizes, allocs, syscalls, wakeups, hold (kdelta trace)."
 )
 @common.machine_options
-@common.output_options
+@_output.output_options
 def command(kernels: tuple[str, ...], **options: Any) -> int:
     """Compare kernels: boot them, run the cases, say which is faster and why."""
     return run(kernels, Args(**options))
@@ -120,38 +108,25 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
 
 def run(kernels: tuple[str, ...], args: Args) -> int:
     """The command on typed arguments."""
-    from kdelta.cli import _patching, trace
-    from kdelta.cli.progress import Reporter
-    from kdelta.experiment import annotate
-    from kdelta.kernel.resolve import resolve_all
-    from kdelta.kernel.sources import parse_kernel
-    from kdelta.results import gates
-    from kdelta.store.store import Store
-
-    gate = gates.parse(args.fail_on) if args.fail_on else None
+    gate = _gate.parsed(args.fail_on)
     if args.why:
-        trace.split(args.why)  # refused before anything is measured
+        _tracing.split(args.why)  # refused before anything is measured
     _program.refuse_bare(kernels)
-    specs = [parse_kernel(text) for text in kernels]
-    _patching.check(specs, args.selftests, args.each)
-    if len(specs) < 2 and not specs[0].is_range and not args.each:
-        raise UserError("compare needs two kernels or more, the baseline first (kdelta run measures the running one)")
+    specs = _patching.named(kernels, args.selftests, args.each)
     budget_s = common.seconds(args.time_budget, "--time-budget")
     _asked(args)  # refuses bad input before any kernel is fetched
-    with Store() as store:
-        with Reporter(args.quiet) as reporter:
-            resolved = _patching.resolve_each(specs, reporter) if args.each else resolve_all(specs, reporter)
-            experiment = _create(store, resolved, args)
-            experiment = annotate.note_code(store, experiment, reporter)
-            experiment = annotate.run_gate(store, experiment, reporter)
-            common.run_experiment(store, experiment, reporter, budget_s)
-            traced = trace.beside(store, experiment, args.why, reporter) if args.why else None
-        result = common.show(store, experiment.id, args)
+    with _session.opened(args.quiet) as session:
+        with session.progress() as progress:
+            resolved = _patching.fetched(specs, args.each, progress)
+            experiment = session.begin(_template(resolved, args), args.seed)
+            experiment = _patching.annotated(session.store, experiment, progress)
+            session.run(experiment, progress, budget_s)
+            traced = _tracing.beside(session, experiment, args.why, progress) if args.why else None
+        result = session.show(experiment, args)
         if traced is not None:
-            trace.show_below(store, traced, args)
-    common.raise_if_lost(result)
-    if gate is not None and (hits := gates.hits(result, gate)):
-        raise RegressionFound(f"--fail-on {args.fail_on}: " + "; ".join(hits))
+            _traces.show_below(session.store, traced, args)
+    _output.refuse_lost(result)
+    _gate.refuse(result, gate, args.fail_on)
     return 0
 
 
@@ -159,10 +134,7 @@ def _asked(args: Args) -> tuple[Asked, Stopping]:
     """Everything of the experiment but its kernels and its mode; refuses what cannot be."""
     from kdelta.experiment import templates
 
-    if args.exact and args.pressure:
-        raise UserError("--pressure needs timed mode: use --timed, not --exact")
-    if args.timed and args.exact:
-        raise UserError("--timed and --exact cannot be combined")
+    _mode.refuse_both(timed=args.timed, exact=args.exact, pressure=args.pressure)
     args.format  # noqa: B018 - an unknown format is refused here
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
     cases = args.cases_or(lambda: args.chosen(args.pressure), args.named)
@@ -170,16 +142,11 @@ def _asked(args: Args) -> tuple[Asked, Stopping]:
     return args.asked(cases, effort, mitigations=args.mitigations, rep_features=args.rep_features), stop
 
 
-def _create(store: Store, kernels: tuple[Kernel, ...], args: Args) -> Experiment:
+def _template(kernels: tuple[Kernel, ...], args: Args) -> Experiment:
     from kdelta.experiment import templates
-    from kdelta.experiment.selftests import suites
 
-    if any(not kernel.image_path for kernel in kernels):
-        raise UserError("the running kernel cannot be booted in a guest without its image: use kdelta run")
     asked, stop = _asked(args)
-    tests = suites(args.selftests) if args.selftests is not None else ()
-    mode = _mode(args, kernels)
-    template = templates.compare(asked, kernels, mode, stop, selftests=tests, series=args.each)
-    experiment = templates.created(template, args.seed, common.now)
-    store.create(experiment)
-    return experiment
+    tests = _patching.suites(args.selftests)
+    wanted = _mode.wanted(timed=args.timed or bool(args.pressure), exact=args.exact, kvm=args.kvm)
+    mode = wanted or _mode.of_machine(kernels, args.kvm, args.qemu, args.folders)
+    return templates.compare(asked, kernels, mode, stop, selftests=tests, series=args.each)

@@ -145,7 +145,8 @@ def _print_json(name: str, rows: list[Any]) -> None:
 
     import msgspec
 
-    say(json.dumps(msgspec.to_builtins({"schema": "kdelta-history/1", name: rows})))
+    value = msgspec.to_builtins({"schema": "kdelta-history/1", name: rows})
+    say(json.dumps(value, separators=(",", ":")))
 
 
 def _print_experiments(rows: list[ExperimentRow]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdelta.cli import _kernels
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -149,11 +150,9 @@ def _stored_json(stored: Stored) -> dict[str, Any]:
 
 def _resolve(texts: tuple[str, ...], quiet: bool) -> tuple[Kernel, ...]:
     from kdelta.cli.progress import Reporter
-    from kdelta.kernel.resolve import resolve_all
-    from kdelta.kernel.sources import parse_kernel
 
     with Reporter(quiet) as reporter:
-        return resolve_all([parse_kernel(text) for text in texts], reporter)
+        return _kernels.fetched(_kernels.named(texts), reporter)
 
 
 @command.command("fetch", epilog=FETCH_EPILOG)
@@ -180,10 +179,7 @@ def show(kernel: str, as_json: bool, quiet: bool) -> None:
     """Describe one kernel: where it comes from, and what its config means for the cases."""
     import msgspec
 
-    from kdelta.kernel.sources import parse_kernel
-
-    if parse_kernel(kernel).is_range:
-        raise UserError(f"kernel {kernel!r}: a range is several kernels; show takes one")
+    _kernels.single(kernel, f"kernel {kernel!r}: a range is several kernels; show takes one")
     (found,) = _resolve((kernel,), quiet or as_json)
     facts = _describe(found)
     if as_json:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import common, leaks, trace
+from kdelta.cli import _output, _reports
 from kdelta.errors import UserError
 
 EPILOG = """\b
@@ -29,28 +29,23 @@ Examples:
 @click.option(
     "--against", metavar="OTHER", help="Compare with another experiment of the same kernels and cases instead."
 )
-@common.output_options
+@_output.output_options
 def command(experiment: str, console: str | None, ktap: str | None, against: str | None, **options: Any) -> int:
     """Print the report of a stored EXPERIMENT (an id, the start of one, or last)."""
-    from kdelta.model import plans
     from kdelta.store.store import Store
 
-    args = common.OutputArgs(**options)
+    args = _output.OutputArgs(**options)
     if [console, ktap, against].count(None) < 2:
         raise UserError("--console, --ktap and --against are different reports: give one of them")
     with Store() as store:
         if console is not None:
-            common.write(_console(store, experiment, console), args.output)
+            _output.write(_console(store, experiment, console), args.output)
         elif ktap is not None:
-            common.write(_ktap(store, experiment, ktap), args.output)
+            _output.write(_ktap(store, experiment, ktap), args.output)
         elif against is not None:
-            common.write(_agreement(store, experiment, against, args), args.output)
-        elif isinstance(plan := store.experiment(experiment).plan, plans.Leaks):
-            leaks.show(store, experiment, as_json=args.as_json, output=args.output)
-        elif isinstance(plan, plans.Trace):
-            trace.show(store, [experiment], args.format == "json", args.output)
+            _output.write(_agreement(store, experiment, against, args), args.output)
         else:
-            common.show(store, experiment, args)
+            _reports.show(store, store.experiment(experiment), args)
     return 0
 
 
@@ -63,7 +58,7 @@ def _ktap(store: Any, name: str, label: str) -> bytes:
     return found[label].encode()
 
 
-def _agreement(store: Any, here: str, there: str, args: common.OutputArgs) -> str:
+def _agreement(store: Any, here: str, there: str, args: _output.OutputArgs) -> str:
     """The same figures measured twice, as text or JSON."""
     from kdelta.report import agreement as layout
     from kdelta.results import agreement

@@ -3,16 +3,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from kdelta.cli import common, leaks, trace
+from kdelta.cli import _foreign, _output, _reports, _session, common
 from kdelta.errors import UserError
-
-if TYPE_CHECKING:
-    from kdelta.model import Experiment, Progress
-    from kdelta.store.store import Store
 
 EPILOG = """\b
 Examples:
@@ -40,61 +36,26 @@ not reused: their alpha is spent.
 )
 @click.option("--kernel", "kernels", multiple=True, metavar="LABEL=KERNEL", help="Imported: your own kernel of the same image.")  # fmt: skip
 @click.option("--trust", is_flag=True, help="Imported: run what it names as if you had planned it.")
-@common.output_options
+@_output.output_options
 def command(
     experiment: str, time_budget: str | None, decide: bool, kernels: tuple[str, ...], trust: bool, **options: Any
 ) -> int:
     """Run what is left of EXPERIMENT, then print its report."""
-    from kdelta.cli.progress import Reporter
     from kdelta.experiment import follow_up
-    from kdelta.model import plans
-    from kdelta.store.store import Store
 
-    args = common.OutputArgs(**options)
+    args = _output.OutputArgs(**options)
     args.format  # noqa: B018 - an unknown format is refused here
     budget_s = common.seconds(time_budget, "--time-budget")
-    with Store() as store:
-        with Reporter(args.quiet) as reporter:
-            found = _vouched(store, store.experiment(experiment), kernels, trust, reporter)
-        if isinstance(found.plan, plans.Bisect):
+    with _session.opened(args.quiet) as session:
+        with session.progress() as progress:
+            found = _foreign.vouched(session.store, session.store.experiment(experiment), kernels, trust, progress)
+        if found.kind == "bisect":
             raise UserError(f"experiment {found.id} is a bisection: kdelta bisect --resume {found.id}")
         if decide and not follow_up.can_follow(found):
             raise UserError(f"--decide: experiment {found.id} is a {found.kind}; only comparisons are decided")
-        with Reporter(args.quiet) as reporter:
-            common.run_experiment(store, found, reporter, budget_s)
+        with session.progress() as progress:
+            session.run(found, progress, budget_s)
             if decide:
-                found = follow_up.begin(store, found, reporter, common.now)
-                common.run_experiment(store, found, reporter, budget_s)
-        if isinstance(found.plan, plans.Trace):
-            return trace.conclude(trace.show(store, [found.id], args.format == "json", args.output))
-        if isinstance(found.plan, plans.Leaks):
-            return leaks.conclude(leaks.show(store, found.id, as_json=args.as_json, output=args.output), None)
-        common.raise_if_lost(common.show(store, found.id, args))
-    return 0
-
-
-def _vouched(store: Store, found: Experiment, kernels: tuple[str, ...], trust: bool, reporter: Progress) -> Experiment:
-    """The experiment, with ``--kernel`` or ``--trust`` taken as the user's own from now on.
-
-    Raises:
-        UserError: it was imported and neither is given, or a kernel is not one of its.
-    """
-    from kdelta.experiment import imported
-    from kdelta.kernel.resolve import resolve_all
-    from kdelta.kernel.sources import parse_kernel
-
-    if kernels and trust:
-        raise UserError("--kernel and --trust exclude each other: own kernels, or all as it was imported")
-    if not found.imported:
-        if kernels or trust:
-            raise UserError(f"experiment {found.id} is your own: leave out {'--kernel' if kernels else '--trust'}")
-        return found
-    if trust:
-        return store.vouch(found.id)
-    if not kernels:
-        imported.refuse(found)
-    specs = [parse_kernel(text) for text in kernels]
-    if bare := [spec.text for spec in specs if not spec.label]:
-        raise UserError(f"--kernel {bare[0]}: say which kernel of the experiment it is, as in LABEL={bare[0]}")
-    own = resolve_all(specs, reporter)
-    return store.vouch(found.id, lambda stored: imported.with_own(stored, own))
+                found = follow_up.begin(session.store, found, progress, _session.now)
+                session.run(found, progress, budget_s)
+        return _reports.conclude(session.store, found, args)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _program, common
+from kdelta.cli import _kernels, _output, _program, _session, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ With one kernel there is no baseline: the figures are descriptive, with their sp
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs, common.OutputArgs, _program.ProgramArgs):
+class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
     """The options of ``kdelta run``."""
 
     kernel: str
@@ -44,19 +44,12 @@ class Args(common.MeasureArgs, common.OutputArgs, _program.ProgramArgs):
 @_program.tree_option
 @_program.options
 @common.machine_options
-@common.output_options
+@_output.output_options
 def command(**options: Any) -> int:
     """Measure one kernel: the running one, without a guest or root, or --kernel in guests."""
-    from kdelta.cli.progress import Reporter
-    from kdelta.kernel.resolve import resolve_all
-    from kdelta.kernel.sources import parse_kernel
-    from kdelta.store.store import Store
-
     args = Args(**options)
     args.format  # noqa: B018 - an unknown format is refused here
-    spec = parse_kernel(args.kernel)
-    if spec.is_range:
-        raise UserError("run takes one kernel; a range is for kdelta sweep")
+    spec = _kernels.single(args.kernel, "run takes one kernel; a range is for kdelta sweep")
     if args.pressure and (args.exact or spec.kind == "running"):
         raise UserError("--pressure needs a timed guest: name a kernel, as in --kernel debian:6.12, without --exact")
     if args.exact and spec.kind == "running":
@@ -65,18 +58,17 @@ def command(**options: Any) -> int:
     cases = args.cases_or(
         lambda: args.chosen(args.pressure, native=native), args.named, native
     )  # refused before any kernel is fetched
-    with Store() as store:
-        with Reporter(args.quiet) as reporter:
-            experiment = _experiment(args, cases, resolve_all([spec], reporter), native)
-            store.create(experiment)
-            common.run_experiment(store, experiment, reporter)
-        common.raise_if_lost(common.show(store, experiment.id, args))
+    with _session.opened(args.quiet) as session:
+        with session.progress() as progress:
+            template = _template(args, cases, _kernels.fetched([spec], progress), native)
+            experiment = session.begin(template, args.seed)
+            session.run(experiment, progress)
+        session.conclude(experiment, args)
     return 0
 
 
-def _experiment(args: Args, cases: tuple[Case, ...], kernels: tuple[Kernel, ...], native: bool) -> Experiment:
+def _template(args: Args, cases: tuple[Case, ...], kernels: tuple[Kernel, ...], native: bool) -> Experiment:
     from kdelta.experiment import templates
 
     mode: Mode = "exact" if args.exact else "timed"
-    template = templates.run(args.asked(cases, native=native), kernels, mode, args.boots)
-    return templates.created(template, args.seed, common.now)
+    return templates.run(args.asked(cases, native=native), kernels, mode, args.boots)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _kernels, _session, common
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -53,26 +53,20 @@ def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any)
     """Measure how cases scale over tasks on KERNELs, in time."""
     from click.core import ParameterSource
 
-    from kdelta.cli.progress import Reporter
-    from kdelta.kernel.resolve import resolve_all
-    from kdelta.kernel.sources import parse_kernel
     from kdelta.results import scaling
-    from kdelta.store.store import Store
 
     chosen = context.get_parameter_source("smp") is not ParameterSource.DEFAULT
     args = Args(**options | {"smp": options["smp"] if chosen else os.cpu_count() or 1})
-    specs = [parse_kernel(text) for text in kernels]
-    if any(spec.kind == "running" for spec in specs):
-        raise UserError(
-            "scale boots guests: name a kernel; kdelta run --case NAME:tasks=1|2|4 measures the running one"
-        )
+    specs = _kernels.bootable(
+        kernels, "scale boots guests: name a kernel; kdelta run --case NAME:tasks=1|2|4 measures the running one"
+    )
     cases = _cases(args)
-    with Store() as store:
-        with Reporter(args.quiet) as reporter:
-            experiment = _experiment(args, cases, resolve_all(specs, reporter))
-            store.create(experiment)
-            common.run_experiment(store, experiment, reporter)
-        found = scaling.points(experiment, store)
+    with _session.opened(args.quiet) as session:
+        with session.progress() as progress:
+            template = _template(args, cases, _kernels.fetched(specs, progress))
+            experiment = session.begin(template, args.seed)
+            session.run(experiment, progress)
+        found = scaling.points(experiment, session.store)
     say(_json(experiment, found) if args.as_json else "\n".join(_lines(experiment, found)))
     return 0
 
@@ -95,11 +89,10 @@ def _cases(args: Args) -> tuple[Case, ...]:
     return tuple(cases)
 
 
-def _experiment(args: Args, cases: tuple[Case, ...], kernels: tuple[Kernel, ...]) -> Experiment:
+def _template(args: Args, cases: tuple[Case, ...], kernels: tuple[Kernel, ...]) -> Experiment:
     from kdelta.experiment import templates
 
-    template = templates.scale(args.asked(cases), kernels, args.blocks, _tasks(args))
-    return templates.created(template, args.seed, common.now)
+    return templates.scale(args.asked(cases), kernels, args.blocks, _tasks(args))
 
 
 def _json(experiment: Experiment, found: Sequence[Point]) -> str:

@@ -3,21 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _output, common
-from kdelta.cli._say import say
-from kdelta.errors import GuestError, UserError
+from kdelta.cli import _kernels, _output, _session, _traces, _tracing, common
 
 if TYPE_CHECKING:
-    from kdelta.attribution.traces import SetResult
-    from kdelta.model import Experiment, Progress
-    from kdelta.store.store import Store
+    pass
 
 EPILOG = """\b
 Examples:
@@ -62,91 +57,17 @@ class Args(common.MeasureArgs):
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 def command(kernels: tuple[str, ...], **options: Any) -> int:
     """Trace KERNELs from inside their guests, and show what each operation does side by side."""
-    from kdelta.cli.progress import Reporter
     from kdelta.experiment import templates
-    from kdelta.kernel.resolve import resolve_all
-    from kdelta.kernel.sources import parse_kernel
-    from kdelta.store.store import Store
 
     args = Args(**options)
-    wanted = split(args.what)
+    wanted = _tracing.split(args.what)
     cases = args.chosen()
-    specs = [parse_kernel(text) for text in kernels]
-    with Store() as store:
-        with Reporter(args.quiet) as reporter:
-            resolved = resolve_all(specs, reporter)
-            if any(not kernel.image_path for kernel in resolved):
-                raise UserError("the running kernel cannot be traced in a guest without its image: name another kernel")
-            asked = args.asked(cases)
-            made = [_run(store, templates.trace(asked, resolved, sets, args.ops), reporter) for sets in wanted]
-        found = show(store, made, args.as_json, args.output)
-    return conclude(found)
-
-
-def split(what: str) -> list[tuple[str, ...]]:
-    """``locks,hold`` -> one group of collector sets for each experiment; an empty group stands for exact holds.
-
-    Raises:
-        UserError: one of them is not known.
-    """
-    from kdelta.results.traces import HOLD
-    from kdelta.spec import collectors
-
-    names = [name.strip() for name in what.split(",")]
-    rest = [name for name in names if name != HOLD]
-    if names.count(HOLD) > 1:
-        raise UserError(f"{HOLD!r} is given twice")
-    groups = [tuple(one.name for one in collectors.choose(",".join(rest), collectors.catalogue()))] if rest else []
-    return [*groups, ()] if HOLD in names else groups
-
-
-def _run(store: Store, template: Experiment, progress: Progress) -> str:
-    """One experiment, made and run; its id."""
-    from kdelta.experiment import templates, trace
-
-    workloads = common.load_workloads(tuple(map(Path, template.folders)))
-    trace.refuse_endless(template.cases, workloads)
-    experiment = templates.created(template, 0, common.now)
-    store.create(experiment)
-    common.run_experiment(store, experiment, progress)
-    return experiment.id
-
-
-def show(store: Store, names: Sequence[str], as_json: bool, output: Path | None) -> tuple[SetResult, ...]:
-    """Print what stored traces found, rebuilt from the store."""
-    from kdelta.report import traces
-    from kdelta.results.traces import results
-
-    parts = [results(store, name) for name in names]
-    render = traces.to_json if as_json else traces.render
-    common.write(render(parts), output)
-    return tuple(result for _, found in parts for result in found)
-
-
-def show_below(store: Store, names: Sequence[str], args: common.OutputArgs) -> None:
-    """Print traces after the report that they belong to; where that is no text for people, only where they are."""
-    if args.output is None and args.format == "terminal":
-        say()
-        show(store, names, False, None)
-    else:
-        say("traced: " + "; ".join(f"kdelta report {name}" for name in names), err=True)
-
-
-def beside(store: Store, measured: Experiment, what: str, progress: Progress) -> list[str]:
-    """Trace the kernels and cases of a finished experiment (``compare --why``); the ids of the traces."""
-    from kdelta.experiment import templates
-
-    asked = templates.asked_in(measured)
-    return [_run(store, templates.trace(asked, measured.kernels, sets, None), progress) for sets in split(what)]
-
-
-def conclude(found: Sequence[SetResult]) -> int:
-    """The exit code of a trace.
-
-    Raises:
-        GuestError: no guest came back at all.
-    """
-    if found and all(result.state in ("lost", "panicked", "hung") for result in found):
-        first = found[0]
-        raise GuestError(f"no kernel could be traced: {first.kernel}: {first.state}: {first.why}")
-    return 0
+    specs = _kernels.bootable(
+        kernels, "the running kernel cannot be traced in a guest without its image: name another kernel"
+    )
+    with _session.opened(args.quiet) as session:
+        with session.progress() as progress:
+            fetched, asked = _kernels.fetched(specs, progress), args.asked(cases)
+            made = [_tracing.run(session, templates.trace(asked, fetched, sets, args.ops), progress) for sets in wanted]
+        found = _traces.show(session.store, made, args.as_json, args.output)
+    return _traces.conclude(found)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import _output, common
+from kdelta.cli import _output
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.model import CellResult, Experiment, Profile
-    from kdelta.results.types import Detail
 
 EPILOG = """\b
 Examples:
@@ -57,6 +56,7 @@ def command(
     output: Path | None,
 ) -> int:
     """Say which functions account for the difference in CASE of EXPERIMENT."""
+    from kdelta.report import functions
     from kdelta.results import answer, explain
     from kdelta.store.store import Store
 
@@ -71,8 +71,8 @@ def command(
         both = {f"{row.case} {row.baseline_label}": before, f"{row.case} {row.patched_label}": after}
         text = _export(export_format or "json", both, side)
     else:
-        text = _table(row, before, after, everything) + _system_calls(row, detail, everything)
-    common.write(text, output)
+        text = functions.render(row, before, after, detail, everything)
+    _output.write(text, output)
     return 0
 
 
@@ -102,45 +102,3 @@ def _export(name: str, both: dict[str, Profile], side: str) -> str | bytes:
         return export.speedscope(both)
     title, profile = list(both.items())[0 if side == "baseline" else 1]
     return export.collapsed({title: profile}) if name == "collapsed" else export.pprof({title: profile})
-
-
-def _table(row: CellResult, before: Profile, after: Profile, everything: bool) -> str:
-    from kdelta.attribution.because import cumulative_shares, differences
-    from kdelta.model import EXACT_COUNTERS
-    from kdelta.report.sentences import because
-
-    deltas = differences(before, after)
-    shares = cumulative_shares(deltas)
-    shown = list(zip(deltas, shares, strict=True))
-    shown = shown if everything else [pair for pair in shown if pair[0].delta][:30]
-    told = because(row.because_line, row.effect_percent) or "no function changed"
-    lines = [f"{row.case}: {row.baseline_label} -> {row.patched_label}: {told}", ""]
-    lines.append(f"{'function':34}{'before':>9}{'after':>9}{'delta':>9}{'cum.':>7}  note")
-    for delta, share in shown:
-        part = "-" if share is None else f"{100 * share:.0f}%"
-        lines.append(
-            f"{delta.function[:33]:34}{delta.baseline:9.1f}{delta.patched:9.1f}{delta.delta:+9.1f}{part:>7}  {delta.note}".rstrip()
-        )
-    if everything:
-        lines += ["", f"cost vectors per operation: {', '.join(EXACT_COUNTERS)}"]
-        for name in sorted(set(before.functions) | set(after.functions)):
-            pair = [_vector(profile, name) for profile in (before, after)]
-            lines.append(f"{name}: {pair[0]} -> {pair[1]}")
-    return "\n".join(lines) + "\n"
-
-
-def _system_calls(row: CellResult, detail: Detail, everything: bool) -> str:
-    """The same instructions by system call, where the kernels' entries are known."""
-    from kdelta.report import system_calls
-
-    cell = (row.case, row.cgroup, row.mitigations, row.patched_label)
-    for found in detail.system_calls:
-        if (found.cell.case, found.cell.cgroup, found.cell.mitigations, found.patched_label) == cell:
-            shown = system_calls.table(found, None if everything else system_calls.SHOWN)
-            return "\n" + "\n".join(system_calls.lines(shown)) + "\n"
-    return ""
-
-
-def _vector(profile: Profile, name: str) -> str:
-    counts = profile.functions.get(name)
-    return "-" if counts is None else " ".join(f"{value / profile.ops:g}" for value in counts)

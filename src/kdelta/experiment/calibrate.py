@@ -9,8 +9,9 @@ from datetime import datetime
 import numpy as np
 
 from kdelta.errors import HostError
-from kdelta.model import Experiment
+from kdelta.model import Experiment, Warn
 from kdelta.results import floors
+from kdelta.stats import design
 from kdelta.stats.calibration import Calibration
 from kdelta.store.store import Store
 
@@ -28,3 +29,9 @@ def conclude(store: Store, experiment: Experiment, now: Callable[[], datetime]) 
     for floor in floors.floors(experiment, store.boots(experiment.id), found, stamp):
         store.save_floor(floor)
     return found
+
+
+def busy(store: Store, experiment: Experiment) -> Warn | None:
+    """That other programs ran beside the boots, where they did."""
+    used = [boot.facts["other_cpus"] for boot in store.boots(experiment.id) if "other_cpus" in boot.facts]
+    return design.busy(np.array(used, dtype=float))

@@ -7,7 +7,6 @@ that are inconclusive get an experiment of their own, as large as their spread a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
@@ -17,13 +16,10 @@ from kdelta.errors import UserError
 from kdelta.experiment import templates
 from kdelta.model import Annotations, CellResult, Experiment, Progress, plans
 from kdelta.results import answer
-from kdelta.stats.counts import FACT_SEEDS
-from kdelta.stats.paired import MIN_PAIRS
 from kdelta.store.store import Store
-from kdelta.verdict.words import GRID_PAIRS
+from kdelta.verdict import fresh
 
 MOST_BOOTS = 400
-_SHARES = (0.4, 0.6, 0.8, 1.0)  # of the boots at which the second experiment looks, as the usual plan of 20 does
 
 
 def can_follow(experiment: Experiment) -> bool:
@@ -34,11 +30,6 @@ def can_follow(experiment: Experiment) -> bool:
 def undecided(results: Sequence[CellResult]) -> tuple[CellResult, ...]:
     """The primary rows that are inconclusive and say how many boots would decide them."""
     return tuple(row for row in results if row.primary and row.verdict == "inconclusive" and row.boots_needed)
-
-
-def plan(boots: int) -> tuple[int, ...]:
-    """The looks of a sequential plan over ``boots`` blocks, the first not before eight."""
-    return tuple(sorted({max(MIN_PAIRS, math.ceil(boots * share)) for share in _SHARES}))
 
 
 def follow_up(experiment: Experiment, results: Sequence[CellResult]) -> Experiment | None:
@@ -53,14 +44,14 @@ def follow_up(experiment: Experiment, results: Sequence[CellResult]) -> Experime
     cases = tuple(case for case in experiment.cases if case.name in {row.case for row in rows})
     labels = {row.patched_label for row in rows}
     kernels = (experiment.kernels[0], *(kernel for kernel in experiment.kernels[1:] if kernel.label in labels))
-    alone = len(cases) * (len(kernels) - 1) * len(experiment.mitigations) == 1
-    boots = max(MIN_PAIRS if alone else GRID_PAIRS, *(row.boots_needed or 0 for row in rows))
+    cells = len(cases) * (len(kernels) - 1) * len(experiment.mitigations)
+    boots = max(fresh.least(cells), *(row.boots_needed or 0 for row in rows))
     return replace(
         experiment,
         kernels=kernels,
         cases=cases,
         blocks=boots,
-        looks=plan(boots) if experiment.mode == "timed" else tuple(sorted({FACT_SEEDS, *plan(boots)})),
+        looks=fresh.looks_of(experiment.mode, boots),
         effort=replace(experiment.effort, seeds=boots) if experiment.mode == "exact" else experiment.effort,
         precision_percent=None,
         plan=plans.Compare(follows=experiment.id),
@@ -99,9 +90,9 @@ def begin(store: Store, asked: Experiment, progress: Progress, now: Callable[[],
     if template is None:
         raise UserError(f"experiment {asked.id} left nothing inconclusive: there is nothing to decide")
     template = replace(template, command=f"{asked.command} && kdelta resume last --decide")
-    fresh = templates.created(template, asked.seed + 1 if asked.mode == "exact" else None, now)
-    store.create(fresh)
-    store.annotate(asked.id, lambda known: replace(known, followed_by=fresh.id))
-    names = ", ".join(case.name for case in fresh.cases)
-    progress.note(f"experiment {fresh.id}: up to {fresh.blocks} fresh boots per kernel for {names}")
-    return fresh
+    made = templates.created(template, asked.seed + 1 if asked.mode == "exact" else None, now)
+    store.create(made)
+    store.annotate(asked.id, lambda known: replace(known, followed_by=made.id))
+    names = ", ".join(case.name for case in made.cases)
+    progress.note(f"experiment {made.id}: up to {made.blocks} fresh boots per kernel for {names}")
+    return made

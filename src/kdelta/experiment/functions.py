@@ -102,6 +102,8 @@ def _code(kernel: Kernel) -> Symbols | None:
 
 
 T = TypeVar("T")
+SymbolsOf = Callable[[Kernel], Symbols | None]  # the functions of a kernel, by address
+EntriesOf = Callable[[Kernel], Entries | None]  # where it is entered
 
 
 def _once(find: Callable[[Kernel], T]) -> Callable[[Kernel], T]:
@@ -121,11 +123,11 @@ def _entries(kernel: Kernel) -> Entries | None:
     return None if isinstance(table, NoSymbols) else entries.find(table)
 
 
-def known() -> Callable[[Kernel], Symbols | None]:
+def known() -> SymbolsOf:
     """What is known of a kernel's functions, looked up once for each image."""
     return _once(_code)
 
 
-def entered() -> Callable[[Kernel], Entries | None]:
+def entered() -> EntriesOf:
     """Where a kernel is entered, as far as its functions have names; looked up once for each image."""
     return _once(_entries)

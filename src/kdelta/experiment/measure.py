@@ -3,39 +3,23 @@
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from kdelta.attribution import exact
-from kdelta.attribution.entries import Entries
-from kdelta.attribution.profiles import Symbols
-from kdelta.errors import UserError
+from kdelta.experiment import programs
 from kdelta.experiment.boot_once import Work
+from kdelta.experiment.functions import EntriesOf, SymbolsOf
 from kdelta.guest import metrics as guest_metrics
-from kdelta.guest import packing, pressure, startup
+from kdelta.guest import pressure, startup
 from kdelta.guest.jobs import case_jobs
 from kdelta.machine.boot import RawBoot
-from kdelta.model import Case, Effort, Experiment, Kernel, Metric, PlannedBoot, RunResult
+from kdelta.model import Case, Effort, Experiment, Metric, PlannedBoot, RunResult
 from kdelta.results.definitions import define
-from kdelta.spec import counted, program
+from kdelta.spec import counted
 from kdelta.spec.workloads import Workload
-
-
-def refuse_unknown(experiment: Experiment, workloads: Mapping[str, Workload]) -> None:
-    """Raises:
-    UserError: a case whose workload is not here, or that has no exact mode where counts are asked for.
-    """
-    for case in experiment.cases:
-        workload = workloads.get(case.workload)
-        if workload is None:
-            raise UserError(
-                f"case {case.name}: its workload {case.workload!r} was not found; give its directory with --workloads"
-            )
-        if experiment.mode == "exact" and workload.exact_ops == 0:
-            raise UserError(f"case {case.name}: it has no exact mode (exact_ops = 0); add --timed")
 
 
 class Measuring(Struct, frozen=True, kw_only=True):
@@ -48,8 +32,8 @@ class Measuring(Struct, frozen=True, kw_only=True):
     data: Mapping[str, Path]  # of all workloads: one settled guest serves every case
     programs: Mapping[str, Path]
     trees: tuple[Path, ...]
-    symbols: Callable[[Kernel], Symbols | None]
-    entries: Callable[[Kernel], Entries | None]
+    symbols: SymbolsOf
+    entries: EntriesOf
     plugin: Path | None = None
 
     def work(self, plan: PlannedBoot) -> Work:
@@ -98,28 +82,11 @@ class Measuring(Struct, frozen=True, kw_only=True):
         return counted.jobs({index: cases[index] for index in indexes}, len(cases))
 
 
-def _packed(experiment: Experiment, jobs: Mapping[int, Case]) -> tuple[dict[str, Path], tuple[Path, ...]]:
-    """What the programs of the experiment need: data files and archives.
-
-    Raises:
-        UserError: their files are gone, or the kernels cannot run them.
-    """
-    cases = [case for case in jobs.values() if case.workload == program.WORKLOAD or program.PACK in case.params]
-    if not cases:
-        return {}, ()
-    here = pressure.MACHINES.get(platform.machine())
-    if foreign := [kernel for kernel in experiment.kernels if kernel.arch != here]:
-        raise UserError(
-            f"{foreign[0].label} is of {foreign[0].arch}: it cannot run the programs of this {here} machine"
-        )
-    return packing.of_cases(cases)
-
-
 def measuring(
     experiment: Experiment,
     workloads: Mapping[str, Workload],
-    symbols: Callable[[Kernel], Symbols | None],
-    entries: Callable[[Kernel], Entries | None],
+    symbols: SymbolsOf,
+    entries: EntriesOf,
     plugin: Path | None,
 ) -> Measuring:
     """The boots of ``experiment``, whose workloads are all known."""
@@ -128,7 +95,7 @@ def measuring(
     defined = experiment.definitions or define(experiment, workloads)
     pressed = any(case.pressure for case in experiment.cases)
     data = {name: path for workload in workloads.values() for name, path in workload.data_files.items()}
-    specs, trees = _packed(experiment, jobs)
+    specs, trees = programs.packed(experiment, jobs)
     return Measuring(
         experiment=experiment,
         efforts={index: workload.effort(experiment.effort) for index, workload in named.items()},

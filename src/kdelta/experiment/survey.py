@@ -11,13 +11,11 @@ from msgspec import Struct
 from kdelta import paths
 from kdelta.errors import HostError
 from kdelta.experiment.boot_once import Site, Work, boot_once
-from kdelta.guest import binary
 from kdelta.guest.jobs import JobList
 from kdelta.machine import probe
 from kdelta.machine.options import Accel, Port, common_port
 from kdelta.machine.qemu import binary_name
 from kdelta.model import Arch, Kernel, MachineOptions, Mode
-from kdelta.spec.workloads import catalogue
 
 
 class Ground(Struct, frozen=True, kw_only=True):
@@ -31,13 +29,6 @@ class Ground(Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The QEMUs with their architectures."""
         return "; ".join(f"{arch} {qemu.text}" for arch, qemu in self.qemus.items())
-
-
-def programs_for(kernels: Sequence[Kernel], own: Sequence[Path]) -> dict[Arch, Path]:
-    """The guest's program for every architecture at hand, compiled now if it was not."""
-    arches: set[Arch] = {kernel.arch for kernel in kernels}
-    data = [path for workload in catalogue(own).values() for path in workload.data_files.values()] if own else []
-    return {arch: binary.build(arch, own, cache=paths.cache_dir(), data=data) for arch in sorted(arches)}
 
 
 def _site(programs: Mapping[Arch, Path], options: MachineOptions, ground: Ground | None, port: Port) -> Site:

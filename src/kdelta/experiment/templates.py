@@ -30,7 +30,6 @@ from kdelta.model import (
     plans,
 )
 from kdelta.results import definitions
-from kdelta.results.traces import LOCKS
 from kdelta.spec import collectors
 from kdelta.stats import counts
 
@@ -218,6 +217,13 @@ def bisect(asked: Asked, mode: Mode, plan: plans.Bisect) -> Experiment:
     return asked.template(mode, (), 0 if mode == "timed" else asked.effort.seeds, plan)
 
 
+def confirming(searched: Experiment, kernels: tuple[Kernel, Kernel], blocks: int, looks: tuple[int, ...]) -> Experiment:
+    """The commit that the bisection ``searched`` found against its parent; ``blocks`` and ``looks`` are of times."""
+    plan = plans.Compare(confirms=searched.id)
+    plain = msgspec.structs.replace(searched, kernels=kernels, command="", plan=plan, annotations=Annotations())
+    return plain if searched.mode == "exact" else msgspec.structs.replace(plain, blocks=blocks, looks=looks)
+
+
 def trace(asked: Asked, kernels: Sequence[Kernel], sets: Sequence[str], ops: int | None) -> Experiment:
     """One boot a kernel that collects ``sets``; without any, exact lock holds.
 
@@ -226,7 +232,7 @@ def trace(asked: Asked, kernels: Sequence[Kernel], sets: Sequence[str], ops: int
     Raises:
         UserError: a set that is not known.
     """
-    chosen = collectors.choose(",".join(sets or (LOCKS,)), collectors.catalogue())
+    chosen = collectors.choose(",".join(sets or (collectors.LOCKS,)), collectors.catalogue())
     cases = tuple(msgspec.structs.replace(case, pressure="") for case in asked.cases)
     plain = msgspec.structs.replace(asked, cases=cases, mitigations=("default",))
     plan = plans.Trace(sets=tuple(sets), ops=ops, collectors=chosen)

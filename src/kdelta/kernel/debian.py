@@ -20,8 +20,7 @@ from kdelta.kernel import cache, deb, debver, ingest
 from kdelta.kernel.apt import Apt
 from kdelta.kernel.debver import DebianKernel, DebianSource
 from kdelta.kernel.package import KernelFiles, members
-from kdelta.model import Arch
-from kdelta.model.progress import Progress, Quiet
+from kdelta.model import Arch, Progress, Quiet
 from kdelta.paths import cache_dir
 
 INDEX_AGE_S = 24 * 3600

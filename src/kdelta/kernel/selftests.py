@@ -10,19 +10,21 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from kdelta.errors import HostError, UserError
-from kdelta.kernel import build, cache, patch, source, toolchain
+from kdelta.kernel import build, cache, products, toolchain
 from kdelta.kernel.build import Builder, BuildError
 from kdelta.kernel.origin import Origin
+from kdelta.kernel.patched import Files, patched
 from kdelta.kernel.toolchain import Toolchain
+from kdelta.kernel.wanted import source_of
 from kdelta.kernel.worktree import Worktree
-from kdelta.model.progress import Progress, Quiet
+from kdelta.model import Arch, Progress, Quiet
 from kdelta.paths import cache_dir
 from kdelta.spec.kernels import KernelSpec
 
@@ -62,7 +64,7 @@ def check_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _key(origin: Origin, files: Mapping[str, patch.File], tools: Toolchain, name: str) -> str:
+def _key(origin: Origin, files: Files, tools: Toolchain, name: str) -> str:
     swaying = [(path, file.text) for path, file in sorted(files.items()) if _SWAYS.search(path)]
     facts = json.dumps([FORMAT, origin.base, swaying, tools.id, tools.arch, name])
     return hashlib.sha256(facts.encode("utf-8", "surrogateescape")).hexdigest()[:24]
@@ -152,22 +154,13 @@ def _make(shop: _Workshop, name: str, out: Path, jobs: int) -> Suite:
 
 
 def _locked_build(
-    tree: Worktree, origin: Origin, spec: KernelSpec, names: Sequence[str], said: Progress
+    tree: Worktree, origin: Origin, files: Files, arch: Arch, names: Sequence[str], said: Progress
 ) -> tuple[Suite, ...]:
-    tools = toolchain.probe(spec.arch)
-    if tree.base_id != origin.base:
-        origin.fill(tree, said)
-
-    def read(path: str) -> str | None:
-        return origin.files[path].text if path in origin.files else tree.read_base(path)
-
-    steps = source.load_patches(spec.patches)
-    applied = patch.apply_series(((step.mail, step.take_out) for step in steps), read)
-    files = {**origin.files, **applied.files}
+    tools = toolchain.probe(arch)
     suites: list[Suite] = []
     shop = None
     for name in names:
-        out = source.root() / "selftests" / _key(origin, files, tools, name)
+        out = products.root() / "selftests" / _key(origin, files, tools, name)
         suite = _recall(out)
         if suite is None:
             out.mkdir(parents=True, exist_ok=True)
@@ -181,7 +174,7 @@ def _locked_build(
     return tuple(suites)
 
 
-def _opened(tree: Worktree, files: Mapping[str, patch.File], tools: Toolchain, log: Path, said: Progress) -> _Workshop:
+def _opened(tree: Worktree, files: Files, tools: Toolchain, log: Path, said: Progress) -> _Workshop:
     """Lay the patches and install the headers of this very source."""
     tree.lay(files)
     shop = _Workshop(tree=tree, tools=tools, headers=tree.home / f"headers-{tools.arch}" / "usr", log=log)
@@ -201,7 +194,7 @@ def build_suites(spec: KernelSpec, names: Sequence[str], progress: Progress | No
     wanted = check_names(names)
     if spec.kind not in ("src", "src-debian"):
         raise UserError(f"kernel {spec.text!r}: its selftests are in its source; write src:TREE or src:debian:VERSION")
-    origin = source.origin_of(spec, said)
-    tree = Worktree(source.root() / origin.key)
+    origin, steps = source_of(spec, said)
+    tree = Worktree(products.root() / origin.key)
     with tree.locked(said):
-        return _locked_build(tree, origin, spec, wanted, said)
+        return _locked_build(tree, origin, patched(tree, origin, steps, said).files, spec.arch, wanted, said)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The nouns of kdelta as frozen structs: no I/O, no behaviour beyond naming. The plans are in ``model.plans``."""
 
+from kdelta.model.collectors import Collector
 from kdelta.model.experiment import Annotations, Experiment, ExperimentResult, Gap, Refuted, Search
 from kdelta.model.nouns import (
     EXACT_COUNTERS,
@@ -44,6 +45,7 @@ __all__ = [
     "Case",
     "CellResult",
     "Cgroup",
+    "Collector",
     "Definition",
     "Effort",
     "Experiment",

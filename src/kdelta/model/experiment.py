@@ -17,7 +17,7 @@ from kdelta.model.nouns import (
     Remark,
     Warn,
 )
-from kdelta.model.plans import Check, Plan, Scale, Sweep
+from kdelta.model.plans import Bisect, Check, Plan, Run, Scale, Sweep
 
 
 class Gap(Struct, frozen=True, kw_only=True):
@@ -99,6 +99,11 @@ class Experiment(Struct, frozen=True, kw_only=True):
     def in_steps(self) -> bool:
         """Whether each kernel is held against the one before it, not against the first."""
         return isinstance(self.plan, Sweep)
+
+    @property
+    def reuses(self) -> bool:
+        """Whether boots of the same identity are taken over; a bisection must not boot the same commit twice."""
+        return isinstance(self.plan, Bisect) or (isinstance(self.plan, Run | Sweep | Check) and self.plan.reuse)
 
 
 class ExperimentResult(Struct, frozen=True, kw_only=True):

@@ -96,7 +96,8 @@ def _points(sweeps: Iterable[Sweep]) -> list[dict[str, Any]]:
             why = point.why or (sentence(point.unseen) if point.unseen else "")
             state = "failed" if point.state == "ok" and value is None else point.state
             name = _name(sweep.cell, sweep)
-            points.append(name | {"kernel": point.kernel, "value": value, "state": state, "why": why})
+            hidden = {} if point.rep_bytes is None else {"rep_bytes": _number(point.rep_bytes)}
+            points.append(name | {"kernel": point.kernel, "value": value, "state": state, "why": why} | hidden)
     return points
 
 

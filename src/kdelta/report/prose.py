@@ -77,6 +77,15 @@ def levels(step: SweepStep, sweep: Sweep) -> str:
     return f"level {before} before, {after} from here on; p = {step.p_value:.2g}"
 
 
+def moved(step: SweepStep, sweep: Sweep) -> str:
+    """What string instructions moved before and after a step, where that changed: a count of instructions hides it."""
+    by_kernel = {point.kernel: finite(point.rep_bytes) for point in sweep.points}
+    before, after = by_kernel.get(step.last), by_kernel.get(step.first)
+    if before is None or after is None or before == after:
+        return ""
+    return f"REP bytes {absolute(before, 'B')} before, {absolute(after, 'B')} from here on"
+
+
 def legend(exact: bool, sweeps: bool, notes: bool) -> tuple[str, ...]:
     """What the marks mean."""
     lines = ["(I) improved   (R) regressed   = same   ? inconclusive"]

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
+from kdelta.model import CellResult
 from kdelta.report.text import WIDTH, fit, pad, wrap
-from kdelta.results.types import CallFigures, CallRow, SystemCalls
+from kdelta.results.types import CallFigures, CallRow, Detail, SystemCalls
 from kdelta.spec.program import WORKLOAD
 
 SHOWN = 15
@@ -99,3 +100,12 @@ def lines(shown: CallTable, width: int = WIDTH) -> list[str]:
         )
         found.append(text)
     return found
+
+
+def below(row: CellResult, detail: Detail, everything: bool) -> str:
+    """The system calls of ``row``, to stand below its functions; "" where the kernels' entries are not known."""
+    cell = (row.case, row.cgroup, row.mitigations, row.patched_label)
+    for found in detail.system_calls:
+        if (found.cell.case, found.cell.cgroup, found.cell.mitigations, found.patched_label) == cell:
+            return "\n" + "\n".join(lines(table(found, None if everything else SHOWN))) + "\n"
+    return ""

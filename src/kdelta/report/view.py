@@ -296,7 +296,7 @@ def _step_row(point: SweepPoint, sweep: Sweep, step: SweepStep) -> SweepRow:
         verdict=step.verdict or "descriptive",
         change=effect(step.effect_percent),
         mark=MARKS[step.verdict] if step.verdict else "step",
-        sentence=_because(step) or prose.levels(step, sweep),
+        sentence="; ".join(filter(None, [_because(step) or prose.levels(step, sweep), prose.moved(step, sweep)])),
     )
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kdelta.model import State, Warn, Word
+from kdelta.model import CellResult, State, Warn, Word
 from kdelta.spec.recipes import Claim, Recipe, in_time, published_percent
 from kdelta.units import Better
 
@@ -50,6 +50,12 @@ class Measured(Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...] = ()
     state: State = "ok"
     why: str | Warn = ""
+
+
+def blank(why: str, row: CellResult | None = None) -> Measured:
+    """No figure, because of ``why``."""
+    state = "failed" if row is None else row.state
+    return Measured(before=None, after=None, unit="" if row is None else row.unit, state=state, why=why)
 
 
 class Answer(Struct, frozen=True, kw_only=True):

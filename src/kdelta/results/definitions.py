@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kdelta.attribution.exact import exact_metrics
-from kdelta.model import Definition, Experiment, Metric, plans
+from kdelta.errors import UserError
+from kdelta.model import Definition, Experiment, Metric, Mode, plans
 from kdelta.spec import workloads
 from kdelta.spec.workloads import Workload
 
@@ -21,14 +22,31 @@ def define(experiment: Experiment, known: Mapping[str, Workload]) -> dict[str, D
     def metrics(workload: Workload) -> tuple[Metric, ...]:
         if isinstance(experiment.plan, plans.Leaks):
             return LEAK_METRICS
-        exact = experiment.mode == "exact"
-        return exact_metrics(workload.part, workload.parts_per_op) if exact else workload.metrics
+        return of_mode(workload, experiment.mode)
 
     named = [known[case.workload] for case in experiment.cases if case.workload in known]
     return {
         one.name: Definition(metrics=metrics(one), floor_percent=one.floor_percent, exact_label=one.exact_label)
         for one in named
     }
+
+
+def of_mode(workload: Workload, mode: Mode) -> tuple[Metric, ...]:
+    """The metrics that ``workload`` has in ``mode``."""
+    return exact_metrics(workload.part, workload.parts_per_op) if mode == "exact" else workload.metrics
+
+
+def metric_named(metrics: Sequence[Metric], name: str | None, mode: Mode) -> Metric:
+    """The primary one of ``metrics``, or the one called ``name``.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    found = next((m for m in metrics if (m.primary if name is None else m.name == name)), None)
+    if found is None:
+        names = ", ".join(metric.name for metric in metrics)
+        raise UserError(f"--metric {name!r}: the case has no such {mode} metric; it has {names}")
+    return found
 
 
 def here(folders: Iterable[str]) -> dict[str, Workload]:
@@ -45,3 +63,16 @@ def of(experiment: Experiment) -> Mapping[str, Definition]:
 def metrics_of(experiment: Experiment) -> dict[str, tuple[Metric, ...]]:
     """The metrics of each workload of ``experiment``, by its name."""
     return {name: one.metrics for name, one in of(experiment).items()}
+
+
+def stored_metric(experiment: Experiment, name: str) -> Metric:
+    """The metric called ``name`` of the first case of ``experiment``.
+
+    Raises:
+        UserError: its workload is not known any more, or has no such metric.
+    """
+    workload = experiment.cases[0].workload
+    metrics = metrics_of(experiment).get(workload)
+    if metrics is None:
+        raise UserError(f"the workload {workload!r} of experiment {experiment.id} was not found")
+    return metric_named(metrics, name, experiment.mode)

@@ -39,6 +39,7 @@ from kdelta.results.warnings import StepDetectable, StepUnseen
 from kdelta.stats.paired import MIN_PAIRS
 from kdelta.stats.steps import find_steps
 from kdelta.units import Better
+from kdelta.verdict import work
 from kdelta.verdict.judge import floor_of
 from kdelta.verdict.pairing import Observation, measured, values_of
 from kdelta.verdict.warnings import MixedAccounts
@@ -85,7 +86,8 @@ def sweeps(
                 else:
                     steps = _timed_steps(experiment, boots, metric.better, name)
                     unseen = _unseen(experiment, boots)
-                points = _points(versions, boots, unseen)
+                hidden = table.get((index, mitigations, work.BYTES), {}) if metric.name == work.INSTRUCTIONS else {}
+                points = _points(versions, boots, unseen, hidden)
                 found.append(Sweep(cell=name, unit=metric.unit, better=metric.better, points=points, steps=steps))
     return tuple(found)
 
@@ -101,21 +103,25 @@ def step_functions(found: Sequence[Sweep]) -> tuple[FunctionDiff, ...]:
 
 
 def _points(
-    versions: Sequence[Version], boots: Mapping[int, tuple[Observation, ...]], unseen: Mapping[int, Warn]
+    versions: Sequence[Version],
+    boots: Mapping[int, tuple[Observation, ...]],
+    unseen: Mapping[int, Warn],
+    hidden: Mapping[int, tuple[Observation, ...]],
 ) -> tuple[SweepPoint, ...]:
     kernel = count()
     return tuple(
         SweepPoint(kernel=one.label, value=None, state="failed", why=one.why)
         if isinstance(one, Gap)
-        else _point(one.label, boots.get(index := next(kernel), ()), unseen.get(index))
+        else _point(one.label, boots.get(index := next(kernel), ()), unseen.get(index), hidden.get(index, ()))
         for one in versions
     )
 
 
-def _point(label: str, boots: Sequence[Observation], unseen: Warn | None) -> SweepPoint:
+def _point(label: str, boots: Sequence[Observation], unseen: Warn | None, hidden: Sequence[Observation]) -> SweepPoint:
     """A version's figure: the median of its boots, or why there is none."""
     if measured(boots):
-        return SweepPoint(kernel=label, value=float(np.median(values_of(boots))), unseen=unseen)
+        moved = float(np.median(values_of(hidden))) if measured(hidden) else None
+        return SweepPoint(kernel=label, value=float(np.median(values_of(boots))), unseen=unseen, rep_bytes=moved)
     states = {boot.state for boot in boots}
     state: State = next((s for s in GRAVEST_FIRST if s in states), "lost")
     why = next((boot.why for boot in boots if boot.state == state and boot.why), "" if boots else "not booted yet")

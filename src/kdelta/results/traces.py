@@ -9,13 +9,9 @@ from kdelta.attribution import holds, traces
 from kdelta.attribution.traces import SetResult
 from kdelta.errors import UserError
 from kdelta.guest import protocol
-from kdelta.model import Experiment, plans
-from kdelta.model.collectors import Collector
+from kdelta.model import Collector, Experiment, plans
 from kdelta.spec import collectors
 from kdelta.store.store import Store
-
-HOLD = "hold"  # not a collector set of the tracefs, but the counting plugin
-LOCKS = "locks"  # the set that knows by which names functions take locks
 
 
 def plan_of(experiment: Experiment) -> plans.Trace:
@@ -39,7 +35,7 @@ def sets_of(experiment: Experiment) -> tuple[Collector, ...]:
 
 def _aliases(experiment: Experiment) -> dict[str, str]:
     """New names of functions that take locks, and what they were called before."""
-    known = plan_of(experiment).collectors or (collectors.catalogue()[LOCKS],)
+    known = plan_of(experiment).collectors or (collectors.catalogue()[collectors.LOCKS],)
     return known[0].aliases
 
 
@@ -55,7 +51,12 @@ def _hold_results(store: Store, experiment: Experiment) -> tuple[SetResult, ...]
             run = next((run for run in stored.runs if run.case == case), None)
             state, why = (run.state, run.why) if run else (stored.state if stored.state != "ok" else "lost", stored.why)
             one = SetResult(
-                collector=HOLD, title="Lock holds", kernel=kernel.label, case=named.name, state=state, why=why
+                collector=collectors.HOLD,
+                title="Lock holds",
+                kernel=kernel.label,
+                case=named.name,
+                state=state,
+                why=why,
             )
             if run is not None and run.state == "ok":
                 probe, warnings = holds.result(run.facts, aliases)

@@ -111,6 +111,7 @@ class SweepPoint(Struct, frozen=True, kw_only=True):
     """One version's figure; ``value`` is None with a ``state`` other than ok where the case has a gap.
 
     ``why`` is the gap's reason; ``unseen``, of a measured version: why no step could have been seen at it.
+    ``rep_bytes``: what string instructions moved, of counted instructions, which hide it.
     """
 
     kernel: str
@@ -118,6 +119,7 @@ class SweepPoint(Struct, frozen=True, kw_only=True):
     state: State = "ok"
     why: str = ""
     unseen: Warn | None = None
+    rep_bytes: float | None = None
 
 
 class SweepStep(Struct, frozen=True, kw_only=True):

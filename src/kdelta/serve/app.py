@@ -15,7 +15,9 @@ from starlette.routing import Route
 
 from kdelta.errors import KdeltaError
 from kdelta.serve import page
+from kdelta.serve.boot_pages import BootPages
 from kdelta.serve.experiment_pages import ExperimentPages
+from kdelta.serve.function_pages import FunctionPages
 from kdelta.serve.guard import Access, Guard
 from kdelta.serve.history_pages import HistoryPages
 from kdelta.store.store import Store
@@ -51,6 +53,7 @@ def create_app(store: Store, access: Access, complain: Callable[[str], None]) ->
         return Response(page.style(), media_type="text/css", headers={"cache-control": "private, max-age=300"})
 
     one, over = ExperimentPages(store), HistoryPages(store)
+    boots, behind = BootPages(store), FunctionPages(store)
     app = Starlette(
         routes=[
             Route("/", over.experiments),
@@ -60,10 +63,10 @@ def create_app(store: Store, access: Access, complain: Callable[[str], None]) ->
             Route("/experiments/{id}", one.overview),
             Route("/experiments/{id}/report", one.report),
             Route("/experiments/{id}/report.{format}", one.report),
-            Route("/experiments/{id}/functions", one.functions),
-            Route("/experiments/{id}/boots", one.boots),
-            Route("/experiments/{id}/boots/{block:int}.{slot:int}", one.console),
-            Route("/experiments/{id}/boots/{block:int}.{slot:int}.txt", one.console_text),
+            Route("/experiments/{id}/functions", behind.functions),
+            Route("/experiments/{id}/boots", boots.boots),
+            Route("/experiments/{id}/boots/{block:int}.{slot:int}", boots.console),
+            Route("/experiments/{id}/boots/{block:int}.{slot:int}.txt", boots.console_text),
             Route("/history", over.history),
             Route("/compare", over.compare),
         ],

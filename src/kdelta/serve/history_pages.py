@@ -3,17 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from starlette.requests import Request
 from starlette.responses import Response
 
 from kdelta.model import Experiment
-from kdelta.report.charts import Figure
-from kdelta.report.scrub import clean
 from kdelta.serve import compared, lists, page, trend
-from kdelta.serve.experiment_pages import number
-from kdelta.store.rows import HistoryRow
 from kdelta.store.store import Store
 
 EXPERIMENTS_PER_PAGE = 40
@@ -33,7 +27,9 @@ class HistoryPages:
         return page.draw(
             "experiments.html",
             request,
-            found=lists.page(lists.matching(rows, kind, tag, text), number(request, "page", 1), EXPERIMENTS_PER_PAGE),
+            found=lists.page(
+                lists.matching(rows, kind, tag, text), page.number(request, "page", 1), EXPERIMENTS_PER_PAGE
+            ),
             kinds=sorted({row.kind for row in rows}),
             tags=sorted({name for row in rows for name in row.tags}),
             chosen={"kind": kind, "tag": tag, "text": text},
@@ -59,7 +55,7 @@ class HistoryPages:
             metrics=metrics,
             tags=tags,
             chosen={"case": case, "metric": metric, "tag": tag, "by": axis},
-            figure=_trend(rows, axis) if rows else None,
+            figure=trend.of_case(rows, axis) if rows else None,
             rows=rows[: -HISTORY_SHOWN - 1 : -1],
             left_out=max(0, len(rows) - HISTORY_SHOWN),
             better=rows[-1].better if rows else "lower",
@@ -98,8 +94,3 @@ class HistoryPages:
 def _same(label: str, column: str) -> bool:
     """Whether a label is the one that a database's column holds: a NUL does not fit there."""
     return label == column or label.replace("\0", "\ufffd") == column
-
-
-def _trend(rows: Sequence[HistoryRow], axis: trend.Axis) -> Figure | None:
-    title = f"{clean(rows[0].case, 120)}, {clean(rows[0].metric, 64)}, {'over time' if axis == 'time' else 'by kernel'}"
-    return trend.chart(rows, axis, title)

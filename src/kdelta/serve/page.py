@@ -57,6 +57,12 @@ def query(**values: object) -> str:
     return "?" + urlencode(kept, errors="replace") if kept else "."
 
 
+def number(request: Request, name: str, default: int = 0) -> int:
+    """A number of the query; the default where it is none."""
+    text = request.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else default
+
+
 @cache
 def _environment() -> Environment:
     found = Environment(

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from kdelta.model import Experiment, ExperimentResult
+from kdelta.report.view import View, build
 from kdelta.results import answer, cells
 from kdelta.results.types import Detail
 from kdelta.store.store import Store
@@ -49,6 +50,11 @@ class Results:
                 while len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)
             return kept[1], kept[2]
+
+    def view_of(self, experiment: Experiment) -> tuple[ExperimentResult, Detail, View]:
+        """``of``, and the result laid out."""
+        result, detail = self.of(experiment)
+        return result, detail, build(result, detail)
 
     def _stamp(self, experiment: Experiment) -> _Stamp:
         floors = cells.floors_of(experiment, self._store)

@@ -112,3 +112,9 @@ def _range(area: svg.Canvas, scale: svg.Scale, x: float, row: HistoryRow, series
     svg.add(group, "title", f"{series_name(row)}, {when}: {absolute(row.value, row.unit, row.metric)}")
     low, high = scale(min(row.values)), scale(max(row.values))
     svg.add(group, "line", class_="range", x1=x, x2=x, y1=low + 1.0, y2=high - 1.0)
+
+
+def of_case(rows: Sequence[HistoryRow], axis: Axis) -> Figure | None:
+    """``chart`` of the rows of one case and metric, with its title."""
+    title = f"{clean(rows[0].case, 120)}, {clean(rows[0].metric, 64)}, {'over time' if axis == 'time' else 'by kernel'}"
+    return chart(rows, axis, title)

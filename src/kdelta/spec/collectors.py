@@ -21,6 +21,8 @@ from kdelta.model import Arch, Kernel
 from kdelta.model.collectors import Collector, Probe, Way
 from kdelta.paths import shipped
 
+HOLD = "hold"  # not a set of the tracefs, but the counting plugin
+LOCKS = "locks"  # the set that knows by which names functions take locks
 # The guest names its task so while it writes to the tracefs itself (guest/trace.c): what it causes is not counted.
 ARMING_COMM = "kdelta-trace"
 # Where the caller of a function is found at its first instruction.

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Published claims as recipes: a TOML file each, and what it takes to measure them. Pure; docs/reference/recipes.md."""
+"""Published claims as recipes: a TOML file each, and what it takes to measure them. See docs/reference/recipes.md."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
+from kdelta import paths
 from kdelta.errors import UserError
-from kdelta.model import Arch, Mode
+from kdelta.model import Arch, Case, Mode
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import catalogue
 from kdelta.units import Better
 
 Factor = Annotated[float, Meta(ge=1.0, le=2.0)]
@@ -106,6 +110,30 @@ def parse(text: str, where: str) -> Recipe:
     return recipe
 
 
+def shipped() -> list[str]:
+    """The names of the recipes that kdelta ships."""
+    return sorted(found.stem for found in paths.shipped("recipes").glob("*.toml"))
+
+
+def load(name: str) -> Recipe:
+    """A recipe by its shipped name or by its file.
+
+    Raises:
+        UserError: there is none, or it is damaged.
+    """
+    path = Path(name).expanduser()
+    if path.suffix != ".toml" and "/" not in name:
+        names = shipped()
+        if name not in names:
+            raise UserError(f"recipe {name!r}: not one of {', '.join(names)}, nor a file ending in .toml")
+        path = paths.shipped("recipes") / f"{name}.toml"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"recipe {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return parse(text, str(path))
+
+
 def _kernels_complaint(kernels: Kernels) -> str:
     if kernels.patch and not kernels.tree:
         return "patch needs the tree it applies to, as in src:debian:6.12"
@@ -172,3 +200,19 @@ def _contended(claim: Claim, setting: Setting) -> str:
     if setting.accel != "kvm":
         return f"needs {claim.cores} cores under KVM: emulated processors do not contend as real ones do"
     return f"needs {claim.cores} cores at once: add --timed" if setting.mode == "exact" else ""
+
+
+def cases_of(claim: Claim) -> list[Case]:
+    """The cases that ``claim`` is measured by.
+
+    Raises:
+        UserError: one of them is not a case, or a grid of several.
+    """
+    return [_case(text, claim) for text in (claim.from_case, claim.case) if text]
+
+
+def _case(text: str, claim: Claim) -> Case:
+    cases = parse_case(text, catalogue())
+    if len(cases) != 1:
+        raise UserError(f"claim {claim.text!r}: case {text!r} is a grid; a claim is about one case")
+    return msgspec.structs.replace(cases[0], pressure=claim.pressure)

@@ -189,21 +189,15 @@ def _alone(blank: CellResult, a: Sequence[Observation]) -> CellResult:
 def _timed(
     blank: CellResult, a: Sequence[Observation], b: Sequence[Observation], metric: Metric, experiment: Experiment
 ) -> CellResult:
-    pairs = paired_blocks(
-        (blank.baseline_label, blank.patched_label),
-        a,
-        b,
-        math.inf if experiment.steal_limit_percent is None else experiment.steal_limit_percent,
-    )
+    most_steal = math.inf if experiment.steal_limit_percent is None else experiment.steal_limit_percent
+    pairs = paired_blocks((blank.baseline_label, blank.patched_label), a, b, most_steal)
     looks = experiment.looks or (max(experiment.blocks, 1),)
     index, used = at_look(pairs, looks)
     n = len(used.a)
     if n == 0:
-        ratio = exact.percent(float(np.median(values_of(b))), float(np.median(values_of(a))))
         unblocked = design.unblocked(len(pairs.a), measured(a), measured(b))
         warnings = (*((unblocked,) if unblocked else ()), *no_verdict(metric, used, index, looks), *dropped(pairs))
-        figures = replace(blank, baseline=float(np.median(values_of(a))), patched=float(np.median(values_of(b))))
-        return replace(figures, effect_percent=ratio, warnings=warnings)
+        return replace(_unpaired(blank, values_of(a), values_of(b)), warnings=warnings)
     values_a, values_b = values_of(used.a), values_of(used.b)
     d, logs = counts.differences(values_a, values_b)
 
@@ -242,6 +236,12 @@ def _timed(
         },
     )
     return with_need(result) if called == "inconclusive" else result
+
+
+def _unpaired(blank: CellResult, values_a: Floats, values_b: Floats) -> CellResult:
+    """The figures of boots that share no block: medians, and what they differ by."""
+    before, after = float(np.median(values_a)), float(np.median(values_b))
+    return replace(blank, baseline=before, patched=after, effect_percent=exact.percent(after, before))
 
 
 def _design(used: Pairs, d: Floats, values_a: Floats, values_b: Floats) -> tuple[Warn, ...]:

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The program's face: every subcommand is listed with a word about it, loads, and shows examples."""
 
+import re
+
 import click
 import pytest
 
+from kdelta.cli import report
 from kdelta.cli.main import _modules, program, run
+from kdelta.report import registry
 
 CONTEXT = click.Context(program)
 COMMANDS = sorted(_modules())
@@ -26,3 +30,8 @@ def test_every_subcommand_has_examples(name: str, capsys: pytest.CaptureFixture[
 def test_a_typo_is_answered_with_the_close_match(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["comapre"]) == 1
     assert "did you mean 'compare'" in capsys.readouterr().err
+
+
+def test_the_help_names_every_report_format() -> None:
+    (told,) = (one.help for one in report.command.params if isinstance(one, click.Option) and one.name == "fmt")
+    assert sorted(re.findall(r"\w+", (told or "").replace(" or ", " "))) == list(registry.formats())

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from kdelta.errors import HostError, UserError
-from kdelta.experiment import bisect, prepare, runner, templates
+from kdelta.experiment import bisect, commits, prepare, runner, templates
+from kdelta.experiment.laboratory import Laboratory
 from kdelta.kernel import history
 from kdelta.kernel.build import BuildError
 from kdelta.model import (
@@ -28,7 +29,6 @@ from kdelta.model import (
     Series,
     plans,
 )
-from kdelta.spec import workloads
 from kdelta.spec.kernels import KernelSpec
 from kdelta.store.store import Store
 
@@ -72,7 +72,7 @@ class World:
         self.kill_at = -1
         self.booted: list[str] = []
         self.now = iter(range(1000))
-        monkeypatch.setattr(bisect, "resolve", self.resolve)
+        monkeypatch.setattr(commits, "resolve", self.resolve)
         monkeypatch.setattr(prepare, "prepare", lambda experiment, *_a, **_k: experiment)
         monkeypatch.setattr(runner, "execute", self.execute)
 
@@ -127,9 +127,7 @@ class World:
         return experiment.id
 
     def go_on(self, name: str) -> bisect.Answer:
-        known = workloads.catalogue()
-        lab = bisect.Laboratory(self.store, name, known, Quiet())
-        return bisect.bisect(lab, bisect.metric_of("exact", known["pipe"], None), self.clock)
+        return bisect.bisect(Laboratory(self.store, name, Quiet()), self.clock)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from kdelta.experiment import bisect, runner, templates
+from kdelta.experiment.laboratory import Laboratory
 from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Quiet, RunResult, Series, plans
-from kdelta.spec import workloads
 from kdelta.store.store import Store
 from unit.experiment.test_bisect import CULPRIT, World, tree
 
@@ -54,10 +54,7 @@ class TimedWorld(World):
         return experiment.id
 
     def go_on(self, name: str) -> bisect.Answer:
-        known = workloads.catalogue()
-        lab = bisect.Laboratory(self.store, name, known, Quiet())
-        metric = bisect.metric_of("timed", known["pipe"], None)
-        return bisect.bisect(lab, metric, self.clock, 8, (8,))
+        return bisect.bisect(Laboratory(self.store, name, Quiet()), self.clock, 8, (8,))
 
 
 @pytest.fixture
@@ -84,9 +81,8 @@ def test_a_commit_that_its_comparison_refutes_is_left_out_and_the_search_goes_on
 
 def test_a_comparison_that_shows_the_change_refutes_nothing(world: TimedWorld) -> None:
     name = world.start()
-    known = workloads.catalogue()
-    lab = bisect.Laboratory(world.store, name, known, Quiet())
-    assert not bisect._refutes(lab, world.go_on(name).confirmation, bisect.metric_of("timed", known["pipe"], None))
+    lab = Laboratory(world.store, name, Quiet())
+    assert not bisect._refutes(lab, world.go_on(name).confirmation)
 
 
 def test_the_last_commit_that_is_left_is_named_unconfirmed(world: TimedWorld) -> None:

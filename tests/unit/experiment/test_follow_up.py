@@ -11,6 +11,7 @@ from kdelta.experiment import follow_up
 from kdelta.model import Annotations, CellResult, plans
 from kdelta.stats.paired import MIN_PAIRS
 from kdelta.verdict import CellData, judge
+from kdelta.verdict import fresh as fresh_blocks
 from unit.verdict.verdict_cells import COUNT, TIME, boots, experiment
 
 
@@ -28,9 +29,9 @@ def answers(plan: dict[str, object], effect: float, sd: float, n: int) -> tuple[
 
 @pytest.mark.parametrize("boots_asked", [8, 9, 14, 20, 33, 400])
 def test_a_plan_looks_at_eight_boots_or_later_and_ends_with_the_last(boots_asked: int) -> None:
-    looks = follow_up.plan(boots_asked)
+    looks = fresh_blocks.looks(boots_asked)
     assert looks[-1] == boots_asked and looks[0] >= MIN_PAIRS and list(looks) == sorted(set(looks))
-    assert follow_up.plan(20) == (8, 12, 16, 20)
+    assert fresh_blocks.looks(20) == (8, 12, 16, 20)
 
 
 def test_only_what_is_undecided_is_asked_again_with_the_boots_that_it_needs() -> None:
@@ -40,7 +41,7 @@ def test_only_what_is_undecided_is_asked_again_with_the_boots_that_it_needs() ->
     asked = replace(experiment(cases=2), folders=("x",), annotations=Annotations(gate="closed", followed_by="y"))
     fresh = follow_up.follow_up(asked, rows)
     assert fresh is not None and [case.name for case in fresh.cases] == ["pipe0"]
-    assert fresh.blocks == rows[0].boots_needed and fresh.looks == follow_up.plan(fresh.blocks)
+    assert fresh.blocks == rows[0].boots_needed and fresh.looks == fresh_blocks.looks(fresh.blocks)
     assert (fresh.folders, fresh.plan, fresh.annotations) == (("x",), plans.Compare(follows=asked.id), Annotations())
 
 
@@ -56,7 +57,7 @@ def test_the_boots_that_were_asked_for_decide_it_mostly() -> None:
                 ))
                 for k in (0, 1)
             ]  # fmt: skip
-            (row,) = judge(experiment(looks=follow_up.plan(n), blocks=n), data, {}, {"pipe": (TIME,)})
+            (row,) = judge(experiment(looks=fresh_blocks.looks(n), blocks=n), data, {}, {"pipe": (TIME,)})
             return row
 
         row = cells(8)

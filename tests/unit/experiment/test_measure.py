@@ -9,10 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
-from kdelta.experiment import measure, templates, trace
+from kdelta.experiment import allowed, hold, kinds, measure, templates, trace
 from kdelta.experiment.boot_once import Work
 from kdelta.experiment.measure import Measuring
 from kdelta.guest.protocol import Done, Repetition, interval_of
+from kdelta.machine import plugin
 from kdelta.machine.boot import RawBoot
 from kdelta.model import BootResult, Case, Effort, Experiment, Kernel, Mode, PlannedBoot, plans
 from kdelta.results.definitions import LEAK_METRICS
@@ -76,8 +77,8 @@ def test_a_leak_check_asks_for_lives(known: dict[str, Workload]) -> None:
 def test_what_is_not_here_is_refused(known: dict[str, Workload]) -> None:
     experiment = asked(known, "timed", "pipe")
     with pytest.raises(UserError, match=r"'pipe' was not found.*--workloads"):
-        measure.refuse_unknown(experiment, {})
-    measure.refuse_unknown(experiment, known)
+        allowed.refuse_unknown(experiment, {})
+    allowed.refuse_unknown(experiment, known)
 
 
 def test_a_traced_boot_has_a_job_for_each_case_and_set(known: dict[str, Workload]) -> None:
@@ -132,7 +133,7 @@ def test_a_case_that_hangs_costs_its_own_limit_only(known: dict[str, Workload]) 
 
 
 def test_a_kernel_without_names_has_no_lock_holds(known: dict[str, Workload]) -> None:
-    made = trace.Holding(measured=measuring(known, asked(known, "exact", "pipe")), sites={0: "no function names: x"})
+    made = hold.Holding(measured=measuring(known, asked(known, "exact", "pipe")), sites={0: "no function names: x"})
     assert made.work(plan()) == "no function names: x"
     assert made.runs(plan(), ended("ok")) == ()
 
@@ -140,6 +141,17 @@ def test_a_kernel_without_names_has_no_lock_holds(known: dict[str, Workload]) ->
 def test_a_loop_that_never_returns_cannot_be_traced(known: dict[str, Workload]) -> None:
     endless = {"pipe": replace(known["pipe"], exact_ops=0, endless=True)}
     with pytest.raises(UserError, match="never returns"):
-        trace.refuse_endless([Case(workload="pipe")], endless)
+        allowed.refuse_endless([Case(workload="pipe")], endless)
     with pytest.raises(UserError, match="add --timed"):
-        measure.refuse_unknown(asked(known, "exact", "pipe"), endless)
+        allowed.refuse_unknown(asked(known, "exact", "pipe"), endless)
+
+
+def test_the_plan_decides_how_boots_work(known: dict[str, Workload], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugin, "build", lambda _cache: Path("/plugin.so"))
+    cases = templates.Asked(cases=tuple(parse_case("pipe", known)))
+    for template, kind in (
+        (templates.run(cases, KERNELS, "timed", 1), measure.Measuring),
+        (templates.trace(cases, KERNELS, ("locks",), None), trace.Tracing),
+        (templates.trace(cases, KERNELS[:0], (), None), hold.Holding),
+    ):
+        assert isinstance(kinds.kind_of(template, known, lambda _: None, lambda _: None), kind)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdelta import digests
-from kdelta.experiment import prepare, survey, templates
+from kdelta.experiment import place, prepare, survey, templates
 from kdelta.experiment.boot_once import Work
 from kdelta.experiment.runner import Job
 from kdelta.experiment.templates import Asked
@@ -42,7 +42,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setattr(probe, "find_qemu", lambda *_: qemu)
     monkeypatch.setattr(probe, "kvm_opens", lambda: False)
     monkeypatch.setattr(plugin, "build", lambda _cache: tmp_path / "plugin.so")
-    monkeypatch.setattr(prepare, "programs_for", lambda *_: {"x86_64": tmp_path / "program"})
+    monkeypatch.setattr(place, "programs_for", lambda *_: {"x86_64": tmp_path / "program"})
     monkeypatch.setattr(naming, "load", lambda _kernel: NoSymbols("none"))
     monkeypatch.setattr(naming, "can_ask", lambda _kernel: False)
     with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
@@ -56,7 +56,7 @@ def asked(**more: object) -> Asked:
 def prepared(store: Store, experiment: Experiment, budget_s: float | None = None) -> Job:
     made = templates.created(experiment, 0, lambda: datetime.now(UTC))
     store.create(made)
-    return prepare.prepare(made, catalogue(), store, Quiet(), time_budget_s=budget_s)
+    return prepare.prepare(made, store, Quiet(), time_budget_s=budget_s)
 
 
 def test_counts_run_at_once_with_the_plugin_and_an_identity(store: Store) -> None:

@@ -10,7 +10,6 @@ from kdelta.errors import UserError
 from kdelta.experiment import selftests
 from kdelta.guest.ktap import Ended
 from kdelta.guest.protocol import Done, Job, Output, Record, Value
-from kdelta.kernel.sources import parse_kernel
 
 PROGRAMS = [("pidfd", "pidfd_test"), ("proc", "read"), ("proc", "self")]
 
@@ -74,11 +73,11 @@ def test_what_cannot_work_is_refused_before_anything_is_built(
     kernels: list[str], selftests: str | None, each: bool, why: str
 ) -> None:
     with pytest.raises(UserError, match=why):
-        _patching.check([parse_kernel(text) for text in kernels], selftests, each)
+        _patching.named(kernels, selftests, each)
 
 
 @pytest.mark.parametrize(
     "kernels", [["src:t", "src:t+a.mbox"], ["src:t@v1", "src:t@v1+a.mbox+b.patch"], ["src:t+a.mbox"]]
 )
 def test_a_series_with_or_without_its_tree_before_it_goes_in_steps(kernels: list[str]) -> None:
-    _patching.check([parse_kernel(text) for text in kernels], None, True)
+    _patching.named(kernels, None, True)

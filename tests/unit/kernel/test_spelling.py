@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kdelta.attribution import code, disassembly, holds, profiles, traces
 from kdelta.kernel import calls, spelling
 from kdelta.kernel.spelling import fold, stem
-from kdelta.results import claim_figures
+from kdelta.results import claim_share
 
 PARTS = [
     ".part.0",
@@ -76,6 +76,6 @@ def test_all_that_name_functions_fold_them_alike() -> None:
         (traces, "fold"),
         (holds, "fold"),
         (calls, "fold"),
-        (claim_figures, "fold"),
+        (claim_share, "fold"),
     ):
         assert vars(module)[name] is spelling.fold, module.__name__

@@ -133,3 +133,12 @@ def test_the_memory_of_a_snapshot_is_a_file_and_a_restored_guest_leaves_it_as_it
     assert f"{backend}on" in saving and f"{backend}off" in restored
     assert "-incoming" in restored and "-incoming" not in saving
     assert not any("memory-backend" in word for word in argv(guest(mode="exact")))
+
+
+def test_a_restored_guest_loads_no_kernel_and_writes_its_records_to_a_port_without_a_driver() -> None:
+    saving, restored = argv(guest(mode="exact", snapshot_save=True)), argv(guest(mode="exact", restored=True))
+    port = "isa-debugcon,iobase=0xe9,chardev=records"
+    assert port in saving and port in restored
+    assert "-kernel" in saving and "-kernel" not in restored and "-initrd" not in restored
+    cold = argv(guest(mode="exact"))
+    assert port not in cold and "chardev:records" in cold

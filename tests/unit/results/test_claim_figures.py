@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.model import BootResult, Case, Experiment, PlannedBoot, Profile, RunResult, Series
-from kdelta.results import answer, claim_figures
+from kdelta.results import answer, claim_cross, claim_figures, claim_share
 from kdelta.results.claims import Measured
 from kdelta.spec.recipes import Claim
 from kdelta.store.store import Store
@@ -78,6 +78,19 @@ def test_the_share_of_a_function_is_of_kernel_instructions(store: Store) -> None
     found = figures(store, Claim(text="c", case="small", function="lock"), SMALL)
     assert [found.before, found.after] == pytest.approx([40.0, 10.0])
     assert found.unit == "% of kernel instructions" and found.verdict == "improved"
+
+
+def test_a_share_needs_a_measured_row_and_the_names_of_functions(store: Store) -> None:
+    measured(store, [(counted(0, **{"[unknown]": 5}), counted(1, x=1))] * 2)
+    result = answer.result(store, "first")[0]
+    claim = Claim(text="c", case="small", function="lock")
+    rows = [one for one in result.results if one.case == "small"]
+    assert claim_share.share(claim, SMALL, [], result.experiment, store).why == "small was not measured"
+    assert claim_share.share(claim, SMALL, rows, result.experiment, store).why == "the kernel has no function names"
+
+
+def test_cases_that_no_boot_has_both_of_cannot_be_paired() -> None:
+    assert claim_cross.cross(experiment(), [], (0, 1), 0, row()) is None
 
 
 def test_what_was_not_measured_says_so(store: Store) -> None:

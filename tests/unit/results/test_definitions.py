@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.cli.main import run
-from kdelta.experiment import images, prepare, templates
+from kdelta.experiment import images, place, prepare, templates
 from kdelta.experiment.templates import Asked, Stopping
 from kdelta.machine import probe
 from kdelta.machine.probe import Qemu
@@ -145,14 +145,14 @@ def test_times_are_judged_by_the_floors_of_when_they_were_begun(
     qemu = Qemu(path=tmp_path / "file", version=(7, 2), text="7.2.22")
     monkeypatch.setattr(probe, "find_qemu", lambda *_: qemu)
     monkeypatch.setattr(probe, "kvm_opens", lambda: False)
-    monkeypatch.setattr(prepare, "programs_for", lambda *_: {"x86_64": tmp_path / "file"})
+    monkeypatch.setattr(place, "programs_for", lambda *_: {"x86_64": tmp_path / "file"})
     monkeypatch.setattr(images, "require", lambda *_: None)
     made = created(store, "timed", "pipe")
     calibrated(store, made, 4.0, "2026-01-01")
-    job = prepare.prepare(made, workloads.catalogue(), store, Quiet())
+    job = prepare.prepare(made, store, Quiet())
     assert job.experiment.annotations.floors_percent == {"pipe": 4.0}
     calibrated(store, made, 9.0, "2026-01-02")
-    again = prepare.prepare(store.experiment(made.id), workloads.catalogue(), store, Quiet())
+    again = prepare.prepare(store.experiment(made.id), store, Quiet())
     assert floors.of(again.experiment, store) == {"pipe": 4.0}, "a later calibration changes no verdict"
     old = replace(made, id="old")
     store.create(old)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kdelta.cli import leaks as cli
+from kdelta.cli import _leaks as cli
+from kdelta.cli import leaks as leaks_command
 from kdelta.errors import GuestError, RegressionFound
 from kdelta.model import BootResult, Case, Effort, Experiment, Kernel, PlannedBoot, RunResult, Series, State, plans
 from kdelta.results import leaks
@@ -170,5 +171,5 @@ def test_only_fail_on_closes_the_gate() -> None:
 
 
 def test_the_running_kernel_is_refused() -> None:
-    result = CliRunner().invoke(cli.command, ["running"])
+    result = CliRunner().invoke(leaks_command.command, ["running"])
     assert "runs in a guest" in str(result.exception)

@@ -12,9 +12,22 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kdelta.kernel import banner as banner_module
-from kdelta.model import Annotations, Case, Experiment, Gap, Kernel, Metric, Mode, Profile, State, plans
+from kdelta.model import (
+    Annotations,
+    Case,
+    Experiment,
+    ExperimentResult,
+    Gap,
+    Kernel,
+    Metric,
+    Mode,
+    Profile,
+    State,
+    plans,
+)
+from kdelta.report.view import build
 from kdelta.results.sweep import sweeps
-from kdelta.results.types import Sweep
+from kdelta.results.types import Detail, Sweep
 from kdelta.results.versions import Version, gaps_in
 from kdelta.results.warnings import StepDetectable, StepUnseen
 from kdelta.verdict import CellData, Observation
@@ -215,3 +228,13 @@ def test_an_absent_version_is_a_gap_with_its_reason_and_is_stepped_over() -> Non
 )
 def test_a_kernel_says_what_compiled_it(banner: bytes, expected: str) -> None:
     assert banner_module.compiler_in(banner) == expected
+
+
+def test_what_string_instructions_move_is_shown_at_each_step() -> None:
+    moved = Metric(name="rep_bytes", unit="B/op", better="lower")
+    data = cells([[1000.0] * 5, [800.0] * 5, [900.0] * 5]) + cells([[80.0] * 5, [64.0] * 5, [64.0] * 5], "rep_bytes")
+    (found,) = sweeps(experiment(3), data, {}, {"pipe": (INSTRUCTIONS, moved)}, {})
+    assert [point.rep_bytes for point in found.points] == [80.0, 64.0, 64.0]
+    result = ExperimentResult(experiment=experiment(3), results=())
+    (table,) = build(result, Detail(sweeps=(found,))).sweeps
+    assert [row.sentence for row in table.rows] == ["", "REP bytes 80.00 B before, 64.00 B from here on", ""]

@@ -15,6 +15,7 @@ import zstandard
 
 from kdelta.errors import HostError, UserError
 from kdelta.store import transfer
+from kdelta.store.rows import Look
 from kdelta.store.store import Store
 from unit.store.store_builders import boot, experiment
 
@@ -141,6 +142,9 @@ def test_a_file_of_a_newer_schema_asks_for_an_upgrade(lite: Store, tmp_path: Pat
         lite.import_(craft(tmp_path / "f", line={"schema": 3}))
 
 
+EVIL_LOOK = Look(blocks=8, decided={}, spent_alpha=0.0, payload={"cells": [{"case": "x"}]})
+
+
 def test_what_is_well_packed_but_no_experiment_is_refused_whole(lite: Store, tmp_path: Path) -> None:
     ghost = pack(boot(kernel_index=7))
     bad: dict[str, tuple[bytes, ...]] = {
@@ -153,6 +157,7 @@ def test_what_is_well_packed_but_no_experiment_is_refused_whole(lite: Store, tmp
         "tag": (pack(transfer.Header(experiment=experiment(), tags=("\x1b[31m",))),),
         "the note": (pack(transfer.Header(experiment=experiment(), note="\0")),),
         "it plans": (pack(transfer.Header(experiment=experiment(blocks=2**62))),),
+        "a look is invalid": (pack(transfer.Header(experiment=experiment(blocks=9, looks=(8,)), looks=(EVIL_LOOK,))),),
     }
     for why, frames in bad.items():
         with pytest.raises(UserError, match=why):

@@ -46,9 +46,9 @@ def _write(spec: KernelSpec) -> str:
 
 
 def _check(spec: KernelSpec) -> None:
-    from kdelta.kernel import source
+    from kdelta.kernel import wanted
 
-    source.check(spec)
+    wanted.check(spec)
 
 
 def _resolve(spec: KernelSpec, progress: Progress) -> Kernel:

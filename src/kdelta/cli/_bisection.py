@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a bisection found, as text or JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdelta.cli._say import say
+
+if TYPE_CHECKING:
+    from kdelta.experiment.bisect import Answer
+    from kdelta.store.store import Store
+
+
+def show(store: Store, answer: Answer, as_json: bool) -> None:
+    import json
+
+    import msgspec
+
+    from kdelta.report.json_ import cell_document
+    from kdelta.report.sentences import because
+    from kdelta.results.answer import result
+
+    confirmed = result(store, answer.confirmation)[0].results if answer.confirmation else ()
+    row = next((r for r in confirmed if r.metric == answer.metric), None)
+    if as_json:
+        document = {"schema": "kdelta-bisect/1"} | msgspec.to_builtins(answer)
+        document["confirmed"] = None if row is None else cell_document(row)
+        say(json.dumps(document, indent=2))
+        return
+    change = f"{answer.good_value:g} -> {answer.bad_value:g} {answer.unit}"
+    if answer.same_why:
+        say(f"GOOD and BAD do not differ in {answer.case}, {answer.metric} ({change}): {answer.same_why}.")
+        say(f"There is nothing to bisect; experiment {answer.experiment}.")
+        return
+    for commit in answer.suspects:
+        say(f"{commit.hash} {commit.subject}\n    {commit.author}, {commit.date}")
+    say(_verdict(answer))
+    if row is not None:
+        effect = "" if row.effect_percent is None else f"{row.effect_percent:+.2f} %, "
+        say(f"Against its parent {answer.parent[:12]}: {effect}{row.verdict or row.state}"
+                   f" ({_figure(row.baseline)} -> {_figure(row.patched)} {row.unit}; GOOD to BAD: {change})")  # fmt: skip
+        if row.because_line:
+            say(f"  because {because(row.because_line, row.effect_percent)}")
+        if row.verdict not in ("improved", "regressed"):
+            say("  NOT CONFIRMED: the commit and its parent do not differ beyond the noise")
+        say(f"  kdelta report {answer.confirmation}; kdelta why {answer.confirmation}")
+    for name in answer.refuted:
+        say(f"Refuted {name[:12]}: was found first, but does not differ from its parent")
+    for name, why in answer.skipped:
+        say(f"Skipped {name[:12]}: {why}")
+    if len(answer.suspects) == 1 and len(answer.suspects[0].parents) > 1:
+        merge = answer.suspects[0]
+        say(f"It is a merge: to look into its branch, bisect from a commit that {merge.parents[1][:12]} descends from.")
+
+
+def _figure(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:g}"
+
+
+def _verdict(answer: Answer) -> str:
+    sure = "" if answer.probability == 1.0 else f", probability {100 * answer.probability:.0f} %"
+    kernels = f"{len(answer.tested)} of {answer.commits} commits tested in {answer.boots} boots{sure}"
+    if len(answer.suspects) == 1:
+        return f"is the first commit with the change in {answer.case}, {answer.metric} ({kernels}; {answer.experiment})"
+    return (
+        f"One of these {len(answer.suspects)} commits changed {answer.case}, {answer.metric}; which one cannot be "
+        f"decided, because those between cannot be measured or the boots are used up ({kernels}; {answer.experiment})"
+    )

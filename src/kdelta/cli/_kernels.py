@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernels as the command line names them: read and refused early, then fetched or built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from kdelta.model import Kernel, Progress
+    from kdelta.spec.kernels import KernelSpec
+
+
+def named(texts: Sequence[str]) -> list[KernelSpec]:
+    """What each of ``texts`` names; nothing is looked at yet.
+
+    Raises:
+        UserError: one of them is not a kernel.
+    """
+    from kdelta.kernel.sources import parse_kernel
+
+    return [parse_kernel(text) for text in texts]
+
+
+def bootable(texts: Sequence[str], refusal: str) -> list[KernelSpec]:
+    """``named`` for a command that boots guests.
+
+    Raises:
+        UserError: see ``named``; or one of them is the running kernel, with ``refusal`` as the message.
+    """
+    specs = named(texts)
+    if any(spec.kind == "running" for spec in specs):
+        raise UserError(refusal)
+    return specs
+
+
+def single(text: str, refusal: str) -> KernelSpec:
+    """``named`` for a command that takes one kernel.
+
+    Raises:
+        UserError: see ``named``; or it is a range, with ``refusal`` as the message.
+    """
+    spec = named([text])[0]
+    if spec.is_range:
+        raise UserError(refusal)
+    return spec
+
+
+def look(specs: Sequence[KernelSpec]) -> None:
+    """Read what ``specs`` name on this machine, before anything is fetched or built; see ``kernel.resolve.check``."""
+    from kdelta.kernel.resolve import check
+
+    check(specs)
+
+
+def fetched(specs: Sequence[KernelSpec], progress: Progress) -> tuple[Kernel, ...]:
+    """The kernels of ``specs``, ranges expanded, fetched or built; see ``kernel.resolve.resolve_all``."""
+    from kdelta.kernel.resolve import resolve_all
+
+    return resolve_all(specs, progress)
+
+
+def refuse_without_image(kernels: tuple[Kernel, ...], refusal: str) -> tuple[Kernel, ...]:
+    """``kernels``, all of which can be booted.
+
+    Raises:
+        UserError: ``refusal``.
+    """
+    if any(not kernel.image_path for kernel in kernels):
+        raise UserError(refusal)
+    return kernels
+
+
+def of_one_tree(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
+    """GOOD and BAD as kernels of one tree that differ in nothing but the ref; the tree's path is whole.
+
+    Raises:
+        UserError: they are not such kernels.
+    """
+    from pathlib import Path
+
+    import msgspec
+
+    ends = []
+    for text, spec in zip((good, bad), named((good, bad)), strict=True):
+        if spec.kind != "src":
+            raise UserError(f"bisect needs commits of a git tree, as src:TREE@REF; {text!r} is not one")
+        target = str(Path(spec.target).expanduser().resolve())
+        ends.append(msgspec.structs.replace(spec, target=target, ref=spec.ref or "HEAD", label=""))
+    plain = [msgspec.structs.replace(spec, text="", ref="") for spec in ends]
+    if plain[0] != plain[1]:
+        raise UserError(f"{good!r} and {bad!r} must name one tree, with the same patches and options")
+    return ends[0], ends[1]

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Times or counts: what the user asks for, else what this machine can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from kdelta.model import Kernel, Mode
+
+
+def refuse_both(*, timed: bool, exact: bool, pressure: str | None) -> None:
+    """Raises:
+    UserError: times and counts at once.
+    """
+    if exact and pressure:
+        raise UserError("--pressure needs timed mode: use --timed, not --exact")
+    if timed and exact:
+        raise UserError("--timed and --exact cannot be combined")
+
+
+def wanted(*, timed: bool, exact: bool, kvm: str) -> Mode | None:
+    """The mode that was asked for; None: the machine decides."""
+    if timed or exact:
+        return "timed" if timed else "exact"
+    return "exact" if kvm == "off" else None
+
+
+def accelerator(kernels: Sequence[Kernel], kvm: str, qemu: str, own: Sequence[Path]) -> str:
+    """``kvm`` where it runs these kernels, else ``tcg``. Compiles the guest's program, and may boot a trial guest.
+
+    Raises:
+        HostError: no QEMU or no compiler.
+    """
+    from kdelta.experiment.programs import programs_for
+    from kdelta.experiment.survey import survey
+
+    return survey(kernels, kvm, qemu, programs_for(kernels, own)).accel
+
+
+def of_machine(kernels: Sequence[Kernel], kvm: str, qemu: str, own: Sequence[Path]) -> Mode:
+    """Times where KVM runs these kernels, counts where it does not."""
+    return "timed" if accelerator(kernels, kvm, qemu, own) == "kvm" else "exact"

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a report offers to do next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdelta.cli._say import say
+
+if TYPE_CHECKING:
+    from kdelta.model import ExperimentResult
+
+
+def to_decide(result: ExperimentResult) -> None:
+    """After the report, on standard error: how to decide what it left open."""
+    from kdelta.experiment import follow_up
+
+    open_cells = follow_up.undecided(result.results)
+    experiment = result.experiment
+    if follow_up.can_follow(experiment) and open_cells and not experiment.annotations.followed_by:
+        what = "seeds" if experiment.mode == "exact" else "boots"
+        say(
+            f"{len(open_cells)} undecided; to decide with fresh {what}: kdelta resume {experiment.id} --decide",
+            err=True,
+        )

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report of a stored experiment, whatever its kind is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdelta.cli import _leaks, _output, _show, _traces
+
+if TYPE_CHECKING:
+    from kdelta.model import Experiment
+    from kdelta.store.store import Store
+
+
+def show(store: Store, found: Experiment, args: _output.OutputArgs) -> None:
+    """Print or write it."""
+    if found.kind == "trace":
+        _traces.show(store, [found.id], args.format == "json", args.output)
+    elif found.kind == "leaks":
+        _leaks.show(store, found.id, as_json=args.as_json, output=args.output)
+    else:
+        _show.show(store, found.id, args)
+
+
+def conclude(store: Store, found: Experiment, args: _output.OutputArgs) -> int:
+    """``show``, for a command that has just measured; the exit code.
+
+    Raises:
+        GuestError: no guest came back at all.
+    """
+    if found.kind == "trace":
+        return _traces.conclude(_traces.show(store, [found.id], args.format == "json", args.output))
+    if found.kind == "leaks":
+        return _leaks.conclude(_leaks.show(store, found.id, as_json=args.as_json, output=args.output), None)
+    _output.refuse_lost(_show.show(store, found.id, args))
+    return 0

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a command that measures works with: the store, progress on standard error, and experiments begun and run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from kdelta.errors import HostError
+
+if TYPE_CHECKING:
+    from kdelta.cli._output import OutputArgs
+    from kdelta.model import Experiment, ExperimentResult, Progress
+    from kdelta.store.store import Store
+
+
+def now() -> datetime:
+    """The wall clock, in UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Session:
+    """The open store; experiments are begun and run in it."""
+
+    store: Store
+    quiet: bool
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """Progress while something takes time: on standard error, gone before a report is printed."""
+        from kdelta.cli.progress import Reporter
+
+        with Reporter(self.quiet) as reporter:
+            yield reporter
+
+    def begin(self, template: Experiment, seed: int | None) -> Experiment:
+        """Give ``template`` an id, a time and a seed, and store it."""
+        from kdelta.experiment import templates
+
+        experiment = templates.created(template, seed, now)
+        self.store.create(experiment)
+        return experiment
+
+    def run(self, experiment: Experiment, progress: Progress, budget_s: float | None = None) -> None:
+        """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on."""
+        from kdelta.experiment import prepare, runner
+
+        job = prepare.prepare(experiment, self.store, progress, time_budget_s=budget_s)
+        again = f"continue with: kdelta resume {experiment.id}"
+        try:
+            runner.execute(job, self.store, progress)
+        except KeyboardInterrupt:
+            progress.note(f"interrupted: {len(self.store.done(experiment.id))} boots are kept; {again}")
+            raise
+        except HostError as error:
+            raise HostError(f"{error}; finished boots are kept, {again}") from None
+
+    def show(self, experiment: Experiment, args: OutputArgs) -> ExperimentResult:
+        """Print or write its report."""
+        from kdelta.cli import _show
+
+        return _show.show(self.store, experiment.id, args)
+
+    def conclude(self, experiment: Experiment, args: OutputArgs) -> None:
+        """``show``, for a command that has nothing more to print.
+
+        Raises:
+            GuestError: nothing at all could be measured, because guests were lost.
+        """
+        from kdelta.cli import _output
+
+        _output.refuse_lost(self.show(experiment, args))
+
+
+@contextmanager
+def opened(quiet: bool = False) -> Iterator[Session]:
+    """A session on the store of this machine, or the one of ``$KDELTA_STORE``."""
+    from kdelta.store.store import Store
+
+    with Store() as store:
+        yield Session(store, quiet)

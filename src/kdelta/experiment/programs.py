@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The programs that guests run: kdelta's own, compiled for each architecture, and those that are measured."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kdelta import paths
+from kdelta.errors import UserError
+from kdelta.guest import binary, packing, pressure
+from kdelta.model import Arch, Case, Experiment, Kernel
+from kdelta.spec import program
+from kdelta.spec.workloads import catalogue
+
+
+def programs_for(kernels: Sequence[Kernel], own: Sequence[Path]) -> dict[Arch, Path]:
+    """The guest's program for every architecture at hand, compiled now if it was not."""
+    arches: set[Arch] = {kernel.arch for kernel in kernels}
+    data = [path for workload in catalogue(own).values() for path in workload.data_files.values()] if own else []
+    return {arch: binary.build(arch, own, cache=paths.cache_dir(), data=data) for arch in sorted(arches)}
+
+
+def packed(experiment: Experiment, jobs: Mapping[int, Case]) -> tuple[dict[str, Path], tuple[Path, ...]]:
+    """What the programs among ``jobs`` need: data files and archives.
+
+    Raises:
+        UserError: their files are gone, or the kernels cannot run them.
+    """
+    cases = [case for case in jobs.values() if case.workload == program.WORKLOAD or program.PACK in case.params]
+    if not cases:
+        return {}, ()
+    here = pressure.MACHINES.get(platform.machine())
+    if foreign := [kernel for kernel in experiment.kernels if kernel.arch != here]:
+        raise UserError(
+            f"{foreign[0].label} is of {foreign[0].arch}: it cannot run the programs of this {here} machine"
+        )
+    return packing.of_cases(cases)

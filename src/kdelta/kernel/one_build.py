@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One build of a patched source: the patches applied in its work tree, compiled, and a failure explained.
+
+Baseline and patched are built in one directory at one path, with one config and compiler, so only the patch differs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from msgspec import Struct
+
+from kdelta.errors import HostError
+from kdelta.kernel import cache, products
+from kdelta.kernel.build import Builder, BuildError, default_jobs
+from kdelta.kernel.config_fragment import Request
+from kdelta.kernel.origin import Origin
+from kdelta.kernel.patched import Patched, patched
+from kdelta.kernel.steps import Step
+from kdelta.kernel.toolchain import Toolchain
+from kdelta.kernel.worktree import Worktree, encode
+from kdelta.model import Progress
+from kdelta.paths import cache_dir
+
+FORMAT = 1  # of what is remembered: raised when the build's own rules change
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """All that a build depends on."""
+
+    origin: Origin
+    steps: tuple[Step, ...]
+    tools: Toolchain
+    request: Request
+
+    @property
+    def key(self) -> str:
+        """By what its products are remembered."""
+        steps, config = [step.id for step in self.steps], config_digest(self.request)
+        facts = [FORMAT, self.origin.id, steps, config, self.tools.id, self.tools.arch]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
+
+
+def config_digest(request: Request) -> str:
+    """Tells configs apart."""
+    return hashlib.sha256(encode(f"{request.base}\0{request.text}")).hexdigest()[:12]
+
+
+def _explained(error: BuildError, applied: Patched, builder: Builder, origin: Origin, title: str) -> HostError:
+    """Whether the patch causes the failed build, as far as that can be told."""
+    if not applied.touched:
+        return HostError(f"{title} does not build: {error}")
+    if any(path in error.line for path in applied.touched):
+        return HostError(f"{title}: the patch does not compile: {error}")
+    if (builder.obj / "kdelta-built").exists() and origin.base in (builder.obj / "kdelta-built").read_text():
+        return HostError(f"{title}: builds without the patch, but not with it: {error}")
+    return HostError(f"{title} does not build (not tried without the patch): {error}")
+
+
+def _notes(origin: Origin, applied: Patched, unmet: tuple[str, ...], not_built: list[str]) -> tuple[str, ...]:
+    unseen = tuple(f"{path} is changed by the patch, but this config does not build it" for path in not_built)
+    return (*origin.notes, *applied.notes, *unseen, *unmet)
+
+
+def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> None:
+    """Build what is ``wanted``, the kernel called ``name``, in the locked ``tree`` and remember the product.
+
+    Raises:
+        UserError: a patch that does not fit. HostError: the build fails. OSError: the disk is full.
+    """
+    origin, steps = wanted.origin, wanted.steps
+    applied = patched(tree, origin, steps, progress)
+    for note in applied.notes:
+        progress.step(note)
+    home = products.folder(wanted.key)
+    home.mkdir(parents=True, exist_ok=True)
+    cache.write_atomically(home / "applied.diff", encode(applied.diff))
+    title = " ".join([origin.title, *(step.title for step in steps)])
+    obj = tree.home / f"obj-{wanted.tools.id[:6]}-{config_digest(wanted.request)}"
+    jobs, held = default_jobs(), (tree.lock_fd,)
+    builder = Builder(tree.src, obj, wanted.tools, cache=cache_dir(), jobs=jobs, held=held)
+    tree.lay(applied.files)
+    try:
+        made = builder.build(wanted.request, title, home / "build.log", progress, applied.config_basis(origin.base))
+    except BuildError as error:
+        raise _explained(error, applied, builder, origin, title) from None
+    if not applied.touched:
+        (builder.obj / "kdelta-built").write_text(origin.base)
+    about = f"{title}; {wanted.request.title} config; {wanted.tools.title}"
+    notes = _notes(origin, applied, made.unmet, builder.not_built(applied.touched))
+    products.keep(wanted.key, name, made, about, notes)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What was built, and is never built twice: remembered by source, patches, config, compiler and architecture."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from kdelta import digests
+from kdelta.kernel import cache, ingest
+from kdelta.kernel.build import Products
+from kdelta.model import Kernel
+from kdelta.paths import cache_dir
+from kdelta.spec.kernels import KernelSpec
+
+
+class Built(Struct, frozen=True, kw_only=True):
+    """What is remembered of a build; ``diff`` is the clean patch that was applied, ``notes`` sentences for people."""
+
+    image_sha256: str
+    origin: str
+    diff: str = ""
+    notes: tuple[str, ...] = ()
+    log: str = ""
+    vmlinux: str = ""  # where the image itself has no symbols
+    vmlinux_sha256: str = ""  # "" in what an older kdelta built
+    steps: int = 0
+    elapsed_s: float = 0.0
+
+
+def root() -> Path:
+    """The directory of work trees, build directories and what is remembered."""
+    return cache_dir() / "build"
+
+
+def folder(key: str) -> Path:
+    """Where the products of the build ``key`` are."""
+    return root() / "products" / key
+
+
+def recall(key: str) -> tuple[Built, cache.Stored] | None:
+    """The build of ``key`` if its image is still there, intact."""
+    path = folder(key) / "built.json"
+    try:
+        built = msgspec.json.decode(path.read_bytes(), type=Built)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    stored = cache.get(built.image_sha256)
+    return None if stored is None or not _vmlinux_intact(built) else (built, stored)
+
+
+def _vmlinux_intact(built: Built) -> bool:
+    """Whether the uncompressed image of a build is there, as it was made."""
+    if not built.vmlinux:
+        return True
+    try:
+        return digests.of_file(Path(built.vmlinux)) == built.vmlinux_sha256
+    except OSError:
+        return False
+
+
+def keep(key: str, name: str, made: Products, about: str, notes: tuple[str, ...]) -> Built:
+    """Put the image of the kernel called ``name`` where all are; what belongs to the build stays in its directory."""
+    home = folder(key)
+    stored = ingest.store(name, made.image.read_bytes(), made.config, origin=about)
+    vmlinux, vmlinux_sha256 = "", ""
+    if made.image != made.vmlinux:
+        vmlinux, content = str(home / "vmlinux"), made.vmlinux.read_bytes()
+        vmlinux_sha256 = hashlib.sha256(content).hexdigest()
+        cache.write_atomically(home / "vmlinux", content)
+    built = Built(
+        image_sha256=stored.entry.sha256,
+        origin=about,
+        diff=str(home / "applied.diff"),
+        notes=notes,
+        log=str(home / "build.log"),
+        vmlinux=vmlinux,
+        vmlinux_sha256=vmlinux_sha256,
+        steps=made.steps,
+        elapsed_s=made.elapsed_s,
+    )
+    cache.write_atomically(home / "built.json", msgspec.json.encode(built))
+    return built
+
+
+def _label(spec: KernelSpec, release: str) -> str:
+    """Short and telling: ``6.12.117+my``, ``mybranch``, ``linux-my``."""
+    base = release if spec.kind == "src-debian" else spec.ref or Path(spec.target).expanduser().resolve().name
+    return base + "".join(("-" if ref.reverse else "+") + Path(ref.path).stem for ref in spec.patches)
+
+
+def kernel(spec: KernelSpec, built: Built, stored: cache.Stored) -> Kernel:
+    cache.touch(stored, time.time())
+    entry = stored.entry
+    extracted = str(stored.vmlinux) if stored.vmlinux else ""
+    return Kernel(
+        label=spec.label or _label(spec, entry.release),
+        spec=spec.text,
+        release=entry.release,
+        arch=entry.arch,
+        image_path=str(stored.image),
+        image_sha256=entry.sha256,
+        vmlinux_path=built.vmlinux or extracted or str(stored.image),
+        vmlinux_sha256=built.vmlinux_sha256 or (entry.vmlinux_sha256 if extracted else entry.sha256),
+        build_id=entry.build_id,
+        cmdline=spec.cmdline,
+        config=entry.config,
+        origin=built.origin,
+    )

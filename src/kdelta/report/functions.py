@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The functions behind one row of a result, as a table."""
+
+from __future__ import annotations
+
+from kdelta.attribution.because import cumulative_shares, differences
+from kdelta.model import EXACT_COUNTERS, CellResult, Profile
+from kdelta.report import system_calls
+from kdelta.report.sentences import because
+from kdelta.results.types import Detail
+
+
+def render(row: CellResult, before: Profile, after: Profile, detail: Detail, everything: bool) -> str:
+    """The functions of a row before and after, the largest change first; ``everything``: all, with their counters.
+
+    Below it the same by system call, where that is known.
+    """
+    deltas = differences(before, after)
+    shares = cumulative_shares(deltas)
+    shown = list(zip(deltas, shares, strict=True))
+    shown = shown if everything else [pair for pair in shown if pair[0].delta][:30]
+    told = because(row.because_line, row.effect_percent) or "no function changed"
+    lines = [f"{row.case}: {row.baseline_label} -> {row.patched_label}: {told}", ""]
+    lines.append(f"{'function':34}{'before':>9}{'after':>9}{'delta':>9}{'cum.':>7}  note")
+    for delta, share in shown:
+        part = "-" if share is None else f"{100 * share:.0f}%"
+        counts = f"{delta.baseline:9.1f}{delta.patched:9.1f}{delta.delta:+9.1f}"
+        lines.append(f"{delta.function[:33]:34}{counts}{part:>7}  {delta.note}".rstrip())
+    if everything:
+        lines += ["", f"cost vectors per operation: {', '.join(EXACT_COUNTERS)}"]
+        for name in sorted(set(before.functions) | set(after.functions)):
+            pair = [_vector(profile, name) for profile in (before, after)]
+            lines.append(f"{name}: {pair[0]} -> {pair[1]}")
+    return "\n".join(lines) + "\n" + system_calls.below(row, detail, everything)
+
+
+def _vector(profile: Profile, name: str) -> str:
+    counts = profile.functions.get(name)
+    return "-" if counts is None else " ".join(f"{value / profile.ops:g}" for value in counts)
