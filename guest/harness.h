@@ -71,6 +71,8 @@ struct harness {
 	_Atomic uint32_t event
 		__attribute__((aligned(CACHE_LINES))); /* the controller waits for it */
 	_Atomic uint32_t ready, pending, counted_left;
+	_Atomic uint32_t
+		met; /* exact, several CPUs: tasks that have come to the start of their operations, ever */
 	_Atomic int state;
 	char why[256];
 };
@@ -78,6 +80,12 @@ struct harness {
 static inline struct harness *harness_of(const struct wl *wl)
 {
 	return wl->harness;
+}
+
+/* Of the machine: then exact counts are also of what crosses between them. */
+static inline bool several_cpus(const struct harness *h)
+{
+	return CPU_COUNT(&h->cpus) > 1;
 }
 
 static inline uint64_t now_ns(void)

@@ -6,6 +6,9 @@
 
 #define REST_NS 60000000u
 #define GRID_NS 128000000u
+/* With short turns (machine/turns.py) idle time costs: five ticks at 250 Hz, two grace periods of RCU. */
+#define REST_SEVERAL_NS 20000000u
+#define GRID_SEVERAL_NS 16000000u
 
 /*
  * Before each interval the task sleeps, so that RCU hands back what the last
@@ -16,10 +19,13 @@
  */
 void exact_rest(struct harness *h)
 {
-	uint64_t until = (now_ns() + REST_NS) / GRID_NS * GRID_NS + GRID_NS;
+	bool several = several_cpus(h);
+	uint64_t rest = several ? REST_SEVERAL_NS : REST_NS;
+	uint64_t grid = several ? GRID_SEVERAL_NS : GRID_NS;
+	uint64_t until = (now_ns() + rest) / grid * grid + grid;
 	struct timespec t;
 
-	until += perturb_ns(h->wl.seed, h->rests++, GRID_NS);
+	until += perturb_ns(h->wl.seed, h->rests++, grid);
 	t = (struct timespec){(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR &&
 	       !case_failed(h))

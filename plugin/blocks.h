@@ -22,9 +22,10 @@ struct insn {
 	uint16_t mark;
 	bool locked;
 	bool no_loads;
-	bool bare;     /* makes no access: none is counted */
-	bool tame;     /* the next instruction of the block starts as often as this one */
-	bool pair;     /* shows each access twice */
+	bool bare; /* makes no access: none is counted */
+	bool tame; /* the next instruction of the block starts as often as this one */
+	bool pair; /* shows each access twice */
+	bool halts;
 	bool switches; /* takes the next task's stack: see counting.c */
 	bool leaves;   /* maybe to a program: see calls.c */
 	bool enters;   /* a program's system call instruction: see calls.c */
@@ -50,8 +51,9 @@ struct block {
 	uint32_t entry;	    /* calls.c: which entry into the kernel starts here, or 0 */
 	uint64_t shortfall; /* calls.c: see there */
 	uint64_t rep_taken; /* calls.c: of the REP at its end, bytes that have been accounted for */
-	uint64_t (*count)[SLOTS]; /* QEMU adds here */
-	uint64_t (*sum)[SLOTS];	  /* of the open interval, NULL until first needed */
+	uint64_t (*count)[SLOTS];  /* QEMU adds here */
+	struct access_site *sites; /* coherence.c: one for each instruction, or NULL */
+	uint64_t (*sum)[SLOTS];	   /* of the open interval, NULL until first needed */
 };
 
 static inline struct insn *block_last(const struct block *b)
@@ -68,6 +70,8 @@ static inline void block_touch(struct block *b)
 	if (!b->touched)
 		block_touch_slow(b);
 }
+/* From now on blocks of one instruction are touched by who counts in them: see blocks.c. */
+void blocks_touch_no_singles(void);
 void blocks_clear(void);  /* counters to zero, nothing has run */
 void blocks_absorb(void); /* add the counters to the interval's sums, then clear */
 void blocks_drop_sums(void);

@@ -10,11 +10,13 @@
  * to happen at the next block; the instructions before are the old task's.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "blocks.h"
 #include "kdelta.h"
 
-#define FIRST_TASK 1 /* whoever runs before the first switch, until that tells; no such address */
+#define FIRST_TASK \
+	1 /* plus the CPU: whoever runs there before the first switch, until that tells; no such address */
 
 enum said {
 	NOTHING, /* kernel threads, children: counts, unless a task left everybody out */
@@ -31,8 +33,14 @@ struct task {
 static struct task *tasks; /* open addressing, at most half full */
 static size_t n_tasks, room;
 static size_t n_with_all;
-static uint64_t current = FIRST_TASK, previous, next;
+static uint64_t current = FIRST_TASK, previous, next, idle;
 static bool open, counting, saw_switch;
+
+/* The same of the CPUs that do not run. */
+static struct {
+	uint64_t current, previous, next, idle;
+	bool switched;
+} elsewhere[CPUS_MAX];
 
 bool counting_switched;
 
@@ -80,7 +88,7 @@ static void decide(void)
 {
 	enum said said = said_by(current);
 
-	counting = open && (said == INSIDE || (said == NOTHING && !n_with_all));
+	counting = open && current != idle && (said == INSIDE || (said == NOTHING && !n_with_all));
 }
 
 bool counting_now(void)
@@ -145,9 +153,10 @@ void counting_forget(void)
 
 void counting_start_over(void)
 {
-	current = FIRST_TASK;
-	previous = 0;
+	current = FIRST_TASK + cpu_now;
+	previous = idle = 0;
 	counting_switched = false;
+	memset(elsewhere, 0, sizeof(elsewhere));
 	counting_forget();
 }
 
@@ -168,28 +177,56 @@ void counting_next(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata
 	counting_switched = true;
 }
 
+/* What ran until now goes where it belongs, if what follows does not go there as well. */
+static void decide_anew(void)
+{
+	bool was = counting;
+
+	decide();
+	if (was && !counting)
+		blocks_absorb();
+	else if (!was && counting)
+		blocks_clear();
+}
+
 /* Where it keeps its stack is where it will take it from. */
 static void name_first(void)
 {
-	enum said what = said_by(FIRST_TASK);
+	enum said what = said_by(current);
 
 	say(NOTHING);
+	idle = idle == current ? previous : idle;
 	current = previous;
 	say(what);
 }
 
 void counting_switch(void)
 {
-	bool was = counting;
-
 	counting_switched = false;
 	saw_switch = true;
-	if (current == FIRST_TASK && previous)
+	if (current == FIRST_TASK + cpu_now && previous)
 		name_first();
 	current = next;
-	decide();
-	if (was && !counting)
-		blocks_absorb();
-	else if (!was && counting)
-		blocks_clear();
+	decide_anew();
+}
+
+void counting_idle(void)
+{
+	idle = current;
+	decide_anew();
+}
+
+void counting_to_cpu(unsigned int from, unsigned int to)
+{
+	elsewhere[from].current = current;
+	elsewhere[from].previous = previous;
+	elsewhere[from].next = next;
+	elsewhere[from].idle = idle;
+	elsewhere[from].switched = counting_switched;
+	current = elsewhere[to].current ? elsewhere[to].current : FIRST_TASK + to;
+	previous = elsewhere[to].previous;
+	next = elsewhere[to].next;
+	idle = elsewhere[to].idle;
+	counting_switched = elsewhere[to].switched;
+	decide_anew();
 }

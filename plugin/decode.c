@@ -198,7 +198,7 @@ static bool x86_enters(const uint8_t *op, size_t left)
 
 struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 {
-	static const uint8_t nop[] = {0x0f, 0x1f, 0x84, 0x00};
+	static const uint8_t nop[] = {0x0f, 0x1f, 0x84, 0x00}, mwait[] = {0x0f, 0x01, 0xc9};
 	struct decoded d = {.kind = KIND_PLAIN};
 	struct prefixes p = x86_prefixes(bytes, size);
 	const uint8_t *op = bytes + p.size;
@@ -218,6 +218,7 @@ struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 	d.tame = !p.lock && x86_tame(op, left);
 	d.bare = x86_bare_jump(op, left);
 	d.switches = x86_switches(bytes, size);
+	d.halts = op[0] == 0xf4 || (size == 3 && !memcmp(bytes, mwait, sizeof(mwait)));
 	d.enters = x86_enters(op, left);
 	d.leaves = op[0] == 0xcf || (left == 2 && op[0] == 0x0f && op[1] == 0x07);
 	d.saves = x86_saves(bytes, size);

@@ -20,10 +20,15 @@ struct passage {
 };
 
 static struct block nowhere = {.kind = KIND_PLAIN};
-static struct passage now = {.from = &nowhere};
-static struct passage aside[ASIDE_MAX];
-static unsigned int n_aside;
-static unsigned int rep_step; /* accesses of the iteration under way */
+
+/* Of each CPU. */
+static struct flow {
+	struct passage now;
+	struct passage aside[ASIDE_MAX];
+	unsigned int n_aside;
+	unsigned int rep_step; /* accesses of the iteration under way */
+} flows[CPUS_MAX] = {{.now = {.from = &nowhere}}};
+static struct flow *here = flows;
 
 static bool inside(const struct block *b, uint64_t pc)
 {
@@ -51,21 +56,22 @@ static bool settle(const struct passage *p, uint64_t pc)
 
 static void put_aside(const struct passage *p)
 {
-	if (n_aside == ASIDE_MAX) /* the oldest belongs to a task that never came back */
-		memmove(aside, aside + 1, --n_aside * sizeof(*aside));
-	aside[n_aside++] = *p;
+	if (here->n_aside == ASIDE_MAX) /* the oldest belongs to a task that never came back */
+		memmove(here->aside, here->aside + 1, --here->n_aside * sizeof(*here->aside));
+	here->aside[here->n_aside++] = *p;
 }
 
 /* After a return from interrupt to pc: who was interrupted there? */
 static bool take_up(uint64_t pc)
 {
-	for (unsigned int i = n_aside; i-- > 0;) {
-		struct passage p = aside[i];
+	for (unsigned int i = here->n_aside; i-- > 0;) {
+		struct passage p = here->aside[i];
 		bool leads = leads_to(&p, pc);
 
 		if (!leads && !inside(p.from, pc))
 			continue;
-		memmove(aside + i, aside + i + 1, (--n_aside - i) * sizeof(*aside));
+		memmove(here->aside + i, here->aside + i + 1,
+			(--here->n_aside - i) * sizeof(*here->aside));
 		return leads && settle(&p, pc);
 	}
 	return false;
@@ -86,22 +92,23 @@ static void count_rep(struct block *b)
 {
 	b->count[b->n - 1][SLOT_ONE]++;
 	hold_executed++;
-	now.rep_started = true;
+	here->now.rep_started = true;
 }
 
 void flow_enter(unsigned int vcpu, void *block)
 {
 	struct block *b = block;
-	struct passage left = now;
+	struct passage left = here->now;
 	bool goes_on = false;
 
 	(void)vcpu;
-	if (b == now.from && b->kind == KIND_REP && b->n == 1 && now.rep_started &&
+	if (b == here->now.from && b->kind == KIND_REP && b->n == 1 && here->now.rep_started &&
 	    !counting_switched) {
-		rep_step = 0; /* the next iteration of a REP */
+		here->rep_step = 0; /* the next iteration of a REP */
+		block_touch(b);
 		return;
 	}
-	now.from = b;
+	here->now.from = b;
 	if (left.from->kind != KIND_PLAIN)
 		goes_on = arrive(&left, b->pc);
 	if (calls_wanted())
@@ -112,8 +119,8 @@ void flow_enter(unsigned int vcpu, void *block)
 		calls_enter(left.from, b, goes_on);
 	block_touch(b);
 	if (b->kind == KIND_REP) {
-		now.rep_started = goes_on;
-		rep_step = 0;
+		here->now.rep_started = goes_on;
+		here->rep_step = 0;
 		if (b->n == 1 && !goes_on)
 			count_rep(b);
 	}
@@ -132,13 +139,21 @@ void flow_rep_access(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *blo
 
 	(void)vcpu;
 	(void)vaddr;
-	if (qemu_plugin_mem_is_store(info) != rep->rep_stores || ++rep_step < rep->rep_accesses)
+	if (qemu_plugin_mem_is_store(info) != rep->rep_stores ||
+	    ++here->rep_step < rep->rep_accesses)
 		return;
-	rep_step = 0;
+	here->rep_step = 0;
 	b->count[b->n - 1][SLOT_TWO] += rep->rep_width;
 }
 
 struct block *flow_current(void)
 {
-	return now.from;
+	return here->now.from;
+}
+
+void flow_to_cpu(unsigned int n)
+{
+	here = &flows[n];
+	if (!here->now.from)
+		here->now.from = &nowhere;
 }

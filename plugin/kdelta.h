@@ -8,10 +8,13 @@
  *   counting.c  whose instructions count: tasks, pauses
  *   flow.c      from block to block: taken branches, executions of REP instructions
  *   interval.c  counters of the blocks that ran -> one record per address
+ *   cpus.c      which CPU runs
+ *   coherence.c cache lines that move between CPUs (coherence.h); lines_output.c writes them
  *   hold.c      instructions while locks are held
  *   calls.c     kernel instructions by system call
  *   output.c    header, intervals, trailer
  *   marks.c     what the guest says; begin and end of an interval
+ *   instrument.c what QEMU is asked to do for each instruction
  *   plugin.c    QEMU's side: install, translate
  */
 #ifndef KDELTA_PLUGIN_H
@@ -20,6 +23,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+
+#define CPUS_MAX 64
 
 enum mark_op {
 	MARK_BEGIN = 1,
@@ -49,6 +55,7 @@ struct decoded {
 	bool bare;	 /* a jump that makes no access */
 	bool pair;	 /* 16 bytes that QEMU 7.2 accesses in two halves (cmpxchg16b) */
 	bool switches;	 /* takes the stack pointer of the next task: the kernel's task switch */
+	bool halts;	 /* waits for an interrupt: only an idle CPU's task does */
 	bool leaves;	 /* returns from the kernel: iret, sysret */
 	bool enters;	 /* asks the kernel for a system call */
 	bool saves;	 /* keeps that of the previous one */
@@ -86,6 +93,19 @@ extern bool counting_switched; /* the next block is another task's */
 void counting_switch(void);
 bool counting_now(void);      /* what runs counts */
 uint64_t counting_task(void); /* which task runs */
+/* The running task is what its CPU runs when it has nothing to do: it never counts. */
+void counting_idle(void);
+void counting_to_cpu(unsigned int from, unsigned int to);
+
+/* cpus.c: with one CPU, none but the number 0. */
+extern unsigned int cpu_now; /* below CPUS_MAX, in the order of their first appearance */
+bool cpus_open(uint64_t plugin, unsigned int n);
+/* At a callback with registers at pc: true where another CPU runs than before. */
+bool cpus_enter(unsigned int vcpu, uint64_t pc);
+unsigned int cpus_number(void);
+uint64_t cpu_base(unsigned int n); /* of its per-CPU area; 0: it never ran */
+uint32_t cpus_strangers(void);
+bool cpus_believed(void); /* QEMU's own numbers have proven right */
 
 /* flow.c */
 void flow_enter(unsigned int vcpu, void *block); /* callback: a block starts */
@@ -93,6 +113,7 @@ void flow_rep_starts(unsigned int vcpu,
 		     void *block); /* callback: a REP that is not first in its block starts */
 void flow_rep_access(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *block);
 struct block *flow_current(void);
+void flow_to_cpu(unsigned int n);
 
 /* interval.c, output.c */
 enum { COUNTERS = 7 };
@@ -107,6 +128,17 @@ struct call_record {
 	uint64_t rep_bytes;
 };
 size_t interval_records(struct record **records); /* sorted by pc; valid until the next call */
+/* A file written in sections; the first failure is told, and nothing is written after it. */
+struct sink {
+	FILE *file;
+	bool failed;
+};
+bool sink_open(struct sink *s, const char *path);
+bool sink_put(struct sink *s, const void *data, size_t size);
+bool sink_flush(struct sink *s);
+void sink_close(struct sink *s);
+/* CRC-32 as in zlib (IEEE 802.3, reflected): of what gave `crc`, continued; 0 begins. */
+uint32_t crc32(uint32_t crc, const void *data, size_t size);
 bool output_open(const char *path, const char *target, int qemu_api);
 void output_interval(uint32_t id, const struct record *records, size_t n);
 void output_calls(uint32_t id, const struct call_record *records, size_t n);
@@ -115,6 +147,7 @@ void output_close(uint32_t flags);
 /* marks.c: callbacks; insn is a struct insn, mark its 16 bits. */
 void mark_counted(unsigned int vcpu, void *insn);
 void mark_uncounted(unsigned int vcpu, void *mark);
+void mark_halts(unsigned int vcpu, void *unused);
 /* What ARM does, said after QUIET, and what QUIET does. */
 void marks_translate_with(void (*arm)(void), void (*quiet)(void));
 uint32_t marks_flags(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What marks do: ARCHITECTURE.md, "Contract: marks". */
 #include "blocks.h"
+#include "coherence.h"
 #include "kdelta.h"
 
 /* In the trailer of the output. */
@@ -50,6 +51,7 @@ static void begin(bool for_others)
 	interval.bare |= translation.is_quiet;
 	interval.blind |= !counting_open(for_others);
 	hold_begin();
+	lines_begin();
 	calls_begin();
 }
 
@@ -61,6 +63,7 @@ static void end(void)
 	if (!counting_close())
 		return;
 	hold_end(interval.id);
+	lines_end(interval.id);
 	n = interval_records(&records);
 	output_interval(interval.id, records, n);
 	calls_end(interval.id);
@@ -124,6 +127,14 @@ void mark_uncounted(unsigned int vcpu, void *mark)
 	(void)vcpu;
 	interval.bare |= (uintptr_t)mark >> 12 == MARK_BEGIN;
 	follow((uint16_t)(uintptr_t)mark);
+}
+
+void mark_halts(unsigned int vcpu, void *unused)
+{
+	(void)vcpu;
+	(void)unused;
+	counting_idle();
+	block_touch(flow_current());
 }
 
 uint32_t marks_flags(void)

@@ -25,16 +25,13 @@ struct section {
 	uint32_t a, b, c;
 };
 
-static FILE *file;
-static bool failed;
+static struct sink counts;
 static uint32_t n_intervals;
 
-/* CRC-32 as in zlib (IEEE 802.3, reflected). */
-static uint32_t crc32(const void *data, size_t size)
+uint32_t crc32(uint32_t crc, const void *data, size_t size)
 {
 	static uint32_t table[256];
 	const uint8_t *p = data;
-	uint32_t crc = ~0u;
 
 	if (!table[1])
 		for (uint32_t i = 0; i < 256; i++) {
@@ -42,26 +39,51 @@ static uint32_t crc32(const void *data, size_t size)
 			for (int bit = 0; bit < 8; bit++)
 				table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320u : 0);
 		}
+	crc = ~crc;
 	while (size--)
 		crc = crc >> 8 ^ table[(crc ^ *p++) & 0xff];
 	return ~crc;
 }
 
-static void put(const void *data, size_t size)
+static bool sink_failed(struct sink *s)
 {
-	if (failed || !size || fwrite(data, size, 1, file) == 1)
-		return;
-	failed = true;
+	s->failed = true;
 	fprintf(stderr, "kdelta plugin: cannot write the counts: %s\n", strerror(errno));
+	return false;
+}
+
+bool sink_open(struct sink *s, const char *path)
+{
+	s->file = fopen(path, "wb");
+	if (!s->file) {
+		fprintf(stderr, "kdelta plugin: cannot create %s: %s\n", path, strerror(errno));
+		return false;
+	}
+	setvbuf(s->file, NULL, _IOFBF, BUFFER_BYTES);
+	return true;
+}
+
+bool sink_put(struct sink *s, const void *data, size_t size)
+{
+	if (s->failed || !size || fwrite(data, size, 1, s->file) == 1)
+		return !s->failed;
+	return sink_failed(s);
 }
 
 /* A whole section is in the file, or the reader finds it cut off. */
-static void flush(void)
+bool sink_flush(struct sink *s)
 {
-	if (failed || !fflush(file))
-		return;
-	failed = true;
-	fprintf(stderr, "kdelta plugin: cannot write the counts: %s\n", strerror(errno));
+	if (s->failed || !fflush(s->file))
+		return !s->failed;
+	return sink_failed(s);
+}
+
+/* What a failed write left stays without its end. */
+void sink_close(struct sink *s)
+{
+	sink_flush(s);
+	fclose(s->file);
+	s->file = NULL;
 }
 
 bool output_open(const char *path, const char *target, int qemu_api)
@@ -70,25 +92,17 @@ bool output_open(const char *path, const char *target, int qemu_api)
 
 	h.qemu_api = (uint32_t)qemu_api;
 	strncpy(h.target, target, sizeof(h.target) - 1);
-	file = fopen(path, "wb");
-	if (!file) {
-		fprintf(stderr, "kdelta plugin: cannot create %s: %s\n", path, strerror(errno));
-		return false;
-	}
-	setvbuf(file, NULL, _IOFBF, BUFFER_BYTES);
-	put(&h, sizeof(h));
-	flush();
-	return !failed;
+	return sink_open(&counts, path) && sink_put(&counts, &h, sizeof(h)) && sink_flush(&counts);
 }
 
 void output_interval(uint32_t id, const struct record *records, size_t n)
 {
 	size_t size = n * sizeof(*records);
-	struct section s = {"KDIV", id, (uint32_t)n, crc32(records, size)};
+	struct section s = {"KDIV", id, (uint32_t)n, crc32(0, records, size)};
 
-	put(&s, sizeof(s));
-	put(records, size);
-	flush();
+	sink_put(&counts, &s, sizeof(s));
+	sink_put(&counts, records, size);
+	sink_flush(&counts);
 	n_intervals++;
 }
 
@@ -96,22 +110,19 @@ void output_interval(uint32_t id, const struct record *records, size_t n)
 void output_calls(uint32_t id, const struct call_record *records, size_t n)
 {
 	size_t size = n * sizeof(*records);
-	struct section s = {"KDSC", id, (uint32_t)n, crc32(records, size)};
+	struct section s = {"KDSC", id, (uint32_t)n, crc32(0, records, size)};
 
-	put(&s, sizeof(s));
-	put(records, size);
-	flush();
+	sink_put(&counts, &s, sizeof(s));
+	sink_put(&counts, records, size);
+	sink_flush(&counts);
 }
 
 void output_close(uint32_t flags)
 {
 	struct section s = {"KDEN", n_intervals, flags, 0};
 
-	if (!file)
+	if (!counts.file)
 		return;
-	put(&s,
-	    sizeof(s)); /* put() writes nothing once a write failed: the file stays without a trailer */
-	flush();
-	fclose(file);
-	file = NULL;
+	sink_put(&counts, &s, sizeof(s));
+	sink_close(&counts);
 }

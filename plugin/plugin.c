@@ -5,12 +5,16 @@
  *   qemu-system-x86_64 -accel tcg -icount shift=0 -plugin FILE.so,out=PATH ...
  *
  * Marks and output: ARCHITECTURE.md. One vCPU; exact together with -icount.
+ * Several with lines=PATH, then with all counters in callbacks: an inline one
+ * would add where QEMU's number of the CPU says (see cpus.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "blocks.h"
+#include "coherence.h"
+#include "instrument.h"
 #include "kdelta.h"
 #include "qemu_api.h"
 
@@ -34,93 +38,6 @@ __attribute__((constructor)) static void choose_version(void)
 
 static qemu_plugin_id_t self;
 static struct decoded (*decode)(const uint8_t *bytes, size_t size, uint64_t pc);
-static struct qemu_plugin_scoreboard *score;
-
-/*
- * From interface 2 on, inline operations act on the address "start of the
- * scoreboard + offset". All counters lie in memory of our own, as for interface
- * 1; the offset leads there. (QEMU allots every scoreboard sixteen times over,
- * for vCPUs to come: counters inside would take half a gigabyte.)
- */
-static qemu_plugin_u64 entry_of(uint64_t *counter)
-{
-	uintptr_t base = (uintptr_t)qemu_plugin_scoreboard_find(score, 0);
-
-	return (qemu_plugin_u64){score, (uintptr_t)counter - base};
-}
-
-static void check_entries(void)
-{
-	static uint64_t probe = 0x6b64656c74610a01;
-	static bool checked;
-
-	if (!score || checked)
-		return;
-	checked = true;
-	if (qemu_plugin_u64_get(entry_of(&probe), 0) == probe)
-		return;
-	fprintf(stderr, "kdelta plugin: this QEMU addresses scoreboards in an unknown way\n");
-	abort();
-}
-
-static void add_on_start(struct qemu_plugin_insn *insn, uint64_t *counter)
-{
-	if (score)
-		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, INLINE_ADD_U64,
-								    entry_of(counter), 1);
-	else
-		qemu_plugin_register_vcpu_insn_exec_inline(insn, INLINE_ADD_U64, counter, 1);
-}
-
-static void access_cb(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *count)
-{
-	uint64_t *slots = count;
-
-	(void)vcpu;
-	(void)vaddr;
-	slots[qemu_plugin_mem_is_store(info) ? SLOT_TWO : SLOT_ONE]++;
-}
-
-/*
- * QEMU 7.2 takes the filter wrongly for accesses in generated code ("read"
- * means stores, "write" means both) and rightly for those in helpers. So there:
- * slot one all accesses, slot two stores by the filter "read"; helpers by callback.
- */
-static void add_on_access(struct qemu_plugin_insn *insn, const struct insn *what, uint64_t *slots)
-{
-	if (score) {
-		qemu_plugin_register_vcpu_mem_inline_per_vcpu(insn, MEM_R, INLINE_ADD_U64,
-							      entry_of(&slots[SLOT_ONE]), 1);
-		qemu_plugin_register_vcpu_mem_inline_per_vcpu(insn, MEM_W, INLINE_ADD_U64,
-							      entry_of(&slots[SLOT_TWO]), 1);
-	} else if (what->split) {
-		qemu_plugin_register_vcpu_mem_cb(insn, access_cb, CB_NO_REGS, MEM_RW, slots);
-	} else {
-		qemu_plugin_register_vcpu_mem_inline(insn, MEM_RW, INLINE_ADD_U64, &slots[SLOT_ONE],
-						     1);
-		qemu_plugin_register_vcpu_mem_inline(insn, MEM_R, INLINE_ADD_U64, &slots[SLOT_TWO],
-						     1);
-	}
-}
-
-/*
- * Bytes of a REP instruction. One access of each iteration stands for all; where
- * that is one of two alike, or QEMU looks at a place before it stores there, they
- * are told apart in a callback.
- */
-static void add_rep_bytes(struct qemu_plugin_insn *insn, const struct insn *what, struct block *b,
-			  uint64_t *bytes)
-{
-	if (what->rep_accesses > 1)
-		qemu_plugin_register_vcpu_mem_cb(insn, flow_rep_access, CB_NO_REGS, MEM_RW, b);
-	else if (score)
-		qemu_plugin_register_vcpu_mem_inline_per_vcpu(
-			insn, what->rep_stores ? MEM_W : MEM_R, INLINE_ADD_U64, entry_of(bytes),
-			what->rep_width);
-	else /* see add_on_access(): "read" means stores; what makes none is asked for all it makes */
-		qemu_plugin_register_vcpu_mem_inline(insn, what->rep_stores ? MEM_R : MEM_RW,
-						     INLINE_ADD_U64, bytes, what->rep_width);
-}
 
 static size_t insn_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes)
 {
@@ -155,49 +72,6 @@ static uint64_t finish_hash(uint64_t hash)
 	return hash ^ hash >> 29;
 }
 
-static void instrument(struct qemu_plugin_tb *tb, struct block *b)
-{
-	qemu_plugin_register_vcpu_tb_exec_cb(tb, flow_enter, CB_NO_REGS, b);
-	for (uint32_t i = 0; i < b->n; i++) {
-		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		struct insn *what = &b->insns[i];
-
-		switch (what->kind) {
-		case KIND_MARK:
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, mark_counted, CB_NO_REGS,
-							       what);
-			continue;
-		case KIND_REP:
-			if (b->n > 1)
-				qemu_plugin_register_vcpu_insn_exec_cb(insn, flow_rep_starts,
-								       CB_NO_REGS, b);
-			add_rep_bytes(insn, what, b, &b->count[i][SLOT_TWO]);
-			break;
-		case KIND_COND:
-			break;
-		default:
-			if (!what->tame && !what->bare)
-				add_on_access(insn, what, b->count[i]);
-		}
-		if (!i || !what[-1].tame || what->doubtful)
-			add_on_start(insn, &b->count[i][SLOT_STARTS]);
-		if (what->saves)
-			qemu_plugin_register_vcpu_mem_cb(insn, counting_previous, CB_NO_REGS,
-							 MEM_RW, NULL);
-		if (what->switches)
-			qemu_plugin_register_vcpu_mem_cb(insn, counting_next, CB_NO_REGS, MEM_RW,
-							 NULL);
-		if (what->enters)
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, calls_said, CB_NO_REGS, NULL);
-		if (hold_wanted()) {
-			if (what->kind !=
-			    KIND_REP) /* counted in flow.c, once and not by iteration */
-				add_on_start(insn, &hold_executed);
-			hold_instrument(insn, what->pc);
-		}
-	}
-}
-
 /*
  * An x86 instruction that crosses the end of a page is translated by itself. QEMU
  * 7.2 first tells of it as the last one of the block before, where it then is
@@ -205,7 +79,7 @@ static void instrument(struct qemu_plugin_tb *tb, struct block *b)
  */
 static bool maybe_absent(uint64_t pc)
 {
-	return !score && decode == decode_x86 &&
+	return !qemu_plugin_scoreboard_new && decode == decode_x86 &&
 	       (pc & (PAGE_BYTES - 1)) > PAGE_BYTES - X86_INSN_MAX;
 }
 
@@ -220,7 +94,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	(void)id;
 	if (!n || n > TB_MAX_INSNS)
 		return;
-	check_entries();
+	instrument_check();
 	for (size_t i = 0; i < n; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint64_t at = qemu_plugin_insn_vaddr(insn);
@@ -240,12 +114,13 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.tame = d.tame,
 			.bare = d.bare,
 			.switches = d.switches && at >> 63,
+			.halts = d.halts && at >> 63 && lines_wanted(),
 			.leaves = d.leaves,
 			.enters = d.enters && !(at >> 63) && calls_wanted(),
 			.saves = d.saves && at >> 63,
-			.pair = !score && d.pair,
+			.pair = !qemu_plugin_scoreboard_new && d.pair,
 			.doubtful = i && i + 1 == n && maybe_absent(at),
-			.split = score || d.helper,
+			.split = qemu_plugin_scoreboard_new || d.helper || lines_wanted(),
 			.rep_stores = d.rep_stores,
 			.rep_accesses = d.rep_accesses,
 			.rep_width = d.rep_width,
@@ -280,6 +155,7 @@ static void finished(qemu_plugin_id_t id, void *udata)
 	(void)udata;
 	output_close(marks_flags());
 	hold_close();
+	lines_close();
 }
 
 /* All that was translated so far is dropped, and translated again with its counters. */
@@ -294,13 +170,18 @@ static void arm(void)
 	qemu_plugin_reset(self, count_from_now);
 }
 
-/* Even a callback that does nothing makes QEMU's translation of a block half as long again. */
+/*
+ * Even a callback that does nothing makes QEMU's translation of a block half as
+ * long again. On several CPUs it stays: the end of a turn cuts blocks anywhere, so
+ * ARM might be in one that is new.
+ */
 static void quiet(void)
 {
-	qemu_plugin_register_vcpu_tb_trans_cb(self, NULL);
+	if (!lines_wanted())
+		qemu_plugin_register_vcpu_tb_trans_cb(self, NULL);
 }
 
-static bool choose_guest(const qemu_info_t *info)
+static bool choose_guest(const qemu_info_t *info, bool several)
 {
 	if (!strcmp(info->target_name, "x86_64"))
 		decode = decode_x86;
@@ -309,7 +190,11 @@ static bool choose_guest(const qemu_info_t *info)
 	if (!decode)
 		fprintf(stderr, "kdelta plugin: no support for guests of type %s\n",
 			info->target_name);
-	else if (!info->system_emulation || info->system.smp_vcpus != 1)
+	else if (several && (decode != decode_x86 || info->system.smp_vcpus > CPUS_MAX))
+		fprintf(stderr,
+			"kdelta plugin: follows lines of x86_64 guests of at most %d CPUs\n",
+			CPUS_MAX);
+	else if (!info->system_emulation || (info->system.smp_vcpus != 1 && !several))
 		fprintf(stderr,
 			"kdelta plugin: counts whole systems with one vCPU (-smp 1) only\n");
 	else
@@ -318,7 +203,7 @@ static bool choose_guest(const qemu_info_t *info)
 }
 
 struct options {
-	const char *out, *sites, *holds, *entries;
+	const char *out, *sites, *holds, *lines, *entries;
 	bool lazy;
 };
 
@@ -331,6 +216,8 @@ static bool parse_options(struct options *o, int argc, char **argv)
 			o->sites = argv[i] + 6;
 		} else if (!strncmp(argv[i], "holds=", 6)) {
 			o->holds = argv[i] + 6;
+		} else if (!strncmp(argv[i], "lines=", 6)) {
+			o->lines = argv[i] + 6;
 		} else if (!strncmp(argv[i], "entries=", 8)) {
 			o->entries = argv[i] + 8;
 		} else if (!strcmp(argv[i], "lazy=on")) {
@@ -338,7 +225,8 @@ static bool parse_options(struct options *o, int argc, char **argv)
 		} else {
 			fprintf(stderr,
 				"kdelta plugin: unknown argument %s; there are out=PATH, "
-				"lazy=on, entries=PATH, and sites=PATH with holds=PATH\n",
+				"lazy=on, entries=PATH, lines=PATH, and sites=PATH with "
+				"holds=PATH\n",
 				argv[i]);
 			return false;
 		}
@@ -347,6 +235,8 @@ static bool parse_options(struct options *o, int argc, char **argv)
 		fprintf(stderr, "kdelta plugin: the argument out=PATH is missing\n");
 	else if (!o->sites != !o->holds)
 		fprintf(stderr, "kdelta plugin: sites=PATH and holds=PATH go together\n");
+	else if (o->lines && (o->sites || o->entries))
+		fprintf(stderr, "kdelta plugin: lines=PATH excludes sites=PATH and entries=PATH\n");
 	else
 		return true;
 	return false;
@@ -356,13 +246,17 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 {
 	struct options o = {0};
 
-	if (!parse_options(&o, argc, argv) || !choose_guest(info) ||
+	if (!parse_options(&o, argc, argv) || !choose_guest(info, o.lines) ||
 	    !output_open(o.out, info->target_name, info->version.cur))
 		return -1;
 	if ((o.sites && !hold_open(o.sites, o.holds)) || (o.entries && !calls_open(o.entries)))
 		return -1;
-	if (qemu_plugin_scoreboard_new)
-		score = qemu_plugin_scoreboard_new(sizeof(uint64_t));
+	if (o.lines) {
+		if (!cpus_open(id, (unsigned int)info->system.smp_vcpus) || !lines_open(o.lines))
+			return -1;
+		blocks_touch_no_singles();
+	}
+	instrument_open();
 	self = id;
 	marks_translate_with(arm, quiet);
 	if (o.lazy) {

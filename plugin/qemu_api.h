@@ -22,6 +22,8 @@ typedef uint32_t qemu_plugin_meminfo_t;
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
 struct qemu_plugin_scoreboard;
+struct qemu_plugin_register;
+struct qemu_plugin_hwaddr;
 
 typedef struct {
 	struct qemu_plugin_scoreboard *score;
@@ -41,7 +43,7 @@ typedef struct qemu_info_t {
 	} system;
 } qemu_info_t;
 
-enum { CB_NO_REGS = 0 };
+enum { CB_NO_REGS = 0, CB_R_REGS = 1 };
 enum { MEM_R = 1, MEM_W = 2, MEM_RW = 3 };
 enum { INLINE_ADD_U64 = 0 };
 
@@ -68,6 +70,11 @@ uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
 unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
 
+struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t vaddr);
+bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *hwaddr);
+void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id,
+				       void (*cb)(qemu_plugin_id_t id, unsigned int vcpu));
+
 /* Up to interface 2 it takes one argument and returns a pointer; from 3 on it copies. See insn_bytes(). */
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *dest, size_t size);
 
@@ -86,6 +93,26 @@ WEAK void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct qemu_plugin
 WEAK void qemu_plugin_register_vcpu_mem_inline_per_vcpu(struct qemu_plugin_insn *insn, int rw,
 							int op, qemu_plugin_u64 entry,
 							uint64_t imm);
+
+/* Also from QEMU 9.0 on; the arrays are GLib's, which QEMU is linked with. */
+typedef struct {
+	uint8_t *data;
+	unsigned int len;
+} GByteArray;
+typedef struct {
+	char *data;
+	unsigned int len;
+} GArray;
+typedef struct {
+	struct qemu_plugin_register *handle;
+	const char *name, *feature;
+} qemu_plugin_reg_descriptor;
+WEAK GArray *qemu_plugin_get_registers(void);
+WEAK int qemu_plugin_read_register(struct qemu_plugin_register *handle, GByteArray *value);
+GByteArray *g_byte_array_new(void);
+GByteArray *g_byte_array_set_size(GByteArray *array, unsigned int size);
+unsigned int g_array_get_element_size(GArray *array);
+char *g_array_free(GArray *array, int with_data);
 
 /* Only looked for: first in interface 3 and in interface 4. */
 WEAK void qemu_plugin_register_vcpu_tb_exec_cond_cb(void);

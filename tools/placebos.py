@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta import verdict
-from kdelta.kernel import source
+from kdelta.kernel import products, wanted
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.worktree import Worktree
 from kdelta.model import CellResult, Experiment, Progress, Quiet
@@ -72,8 +72,8 @@ def padding(text: str, name: str, kind: str, number: int) -> str:
 
 def built(base: str, folder: Path, count: int, progress: Progress) -> Group:
     """Kernels of a source, each with padding in one file."""
-    origin = source.origin_of(parse_kernel(base), progress)
-    tree = Worktree(source.root() / origin.key)
+    origin = wanted.origin_of(parse_kernel(base), progress)
+    tree = Worktree(products.root() / origin.key)
     found = []
     with tree.locked(progress):
         if tree.base_id != origin.base:

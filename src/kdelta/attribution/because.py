@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kdelta.attribution.inlining import Host, Side, hosts
 from kdelta.attribution.profiles import USER, calls_of
@@ -23,6 +23,10 @@ _WORTH_A_WORD = 0.02
 
 def _per_op(profile: Profile) -> dict[str, float]:
     return {name: counts[0] / profile.ops for name, counts in profile.functions.items() if name != USER and counts[0]}
+
+
+def _moved_per_op(profile: Profile) -> dict[str, float]:
+    return {line.name: line.transfers / profile.ops for line in profile.moved}
 
 
 def _side(profile: Profile) -> Side:
@@ -64,6 +68,33 @@ def differences(baseline: Profile, patched: Profile) -> tuple[FunctionDelta, ...
     return tuple(sorted(deltas, key=lambda d: (-abs(d.delta), d.function)))
 
 
+def line_differences(baseline: Profile, patched: Profile) -> tuple[FunctionDelta, ...]:
+    """Every name of lines (``Profile.moved``) whose transfers per operation differ, largest |difference| first.
+
+    The deltas add up to the difference of the two profiles' transfers per operation.
+    """
+    old, new = _moved_per_op(baseline), _moved_per_op(patched)
+    deltas = [
+        FunctionDelta(
+            function=name,
+            baseline=old.get(name, 0.0),
+            patched=new.get(name, 0.0),
+            delta=new.get(name, 0.0) - old.get(name, 0.0),
+            note=GONE if name not in new else NEW if name not in old else "",
+        )
+        for name in old.keys() | new.keys()
+        if old.get(name) != new.get(name)
+    ]
+    return tuple(sorted(deltas, key=lambda d: (-abs(d.delta), d.function)))
+
+
+def significant_lines(
+    deltas: Sequence[FunctionDelta], baseline: Sequence[Profile], patched: Sequence[Profile]
+) -> tuple[FunctionDelta, ...]:
+    """As ``significant``, of lines."""
+    return _significant(deltas, baseline, patched, _moved_per_op)
+
+
 def significant(
     deltas: Sequence[FunctionDelta], baseline: Sequence[Profile], patched: Sequence[Profile]
 ) -> tuple[FunctionDelta, ...]:
@@ -72,7 +103,16 @@ def significant(
     ``baseline`` and ``patched`` are the profiles of all seeds, one each. What varies by more than it changed explains
     nothing: it would be named, up or down, by the chance of which seed is the median.
     """
-    sides = [[_per_op(profile) for profile in side] for side in (baseline, patched)]
+    return _significant(deltas, baseline, patched, _per_op)
+
+
+def _significant(
+    deltas: Sequence[FunctionDelta],
+    baseline: Sequence[Profile],
+    patched: Sequence[Profile],
+    per_op: Callable[[Profile], Mapping[str, float]],
+) -> tuple[FunctionDelta, ...]:
+    sides = [[per_op(profile) for profile in side] for side in (baseline, patched)]
 
     def spread(name: str) -> float:
         found = [[counts.get(name, 0.0) for counts in side] for side in sides if side]

@@ -10,9 +10,10 @@ import mmap
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.attribution import entries, profiles
+from kdelta.attribution import entries, lines, profiles
 from kdelta.attribution.entries import Entries
 from kdelta.errors import GuestError
 from kdelta.guest.metrics import repetitions
@@ -22,8 +23,13 @@ from kdelta.model import EXACT_COUNTERS, Metric, RunResult, Series, State
 _KERNEL_HALF = np.uint64(1 << 63)
 
 
-def exact_metrics(part: str = "", parts_per_op: int = 1) -> tuple[Metric, ...]:
+TRANSFERS = "transfers"
+
+
+def exact_metrics(part: str = "", parts_per_op: int = 1, cpus: int = 1) -> tuple[Metric, ...]:
     """The metrics of every exact run: the kernel's cost vector and the user part's instructions.
+
+    On several CPUs also the transfers of cache lines between them (``lines``), as primary as instructions.
 
     Per operation, or per ``part`` where an operation consists of ``parts_per_op`` (a sweep of 205 lookups).
     """
@@ -35,7 +41,7 @@ def exact_metrics(part: str = "", parts_per_op: int = 1) -> tuple[Metric, ...]:
             unit=f"{unit}/{per}",
             better="lower",
             source=f"exact:{name}/{parts_per_op}",
-            primary=name == "instructions",
+            primary=name in ("instructions", TRANSFERS),
             help=help_text,
         )
 
@@ -43,7 +49,9 @@ def exact_metrics(part: str = "", parts_per_op: int = 1) -> tuple[Metric, ...]:
         metric(name, "B" if name == "rep_bytes" else name.replace("_", " "), f"kernel {name.replace('_', ' ')}")
         for name in EXACT_COUNTERS
     )
-    return (*kernel, metric("user_instructions", "instructions", "user-space instructions: the workload's and libc's"))
+    user = metric("user_instructions", "instructions", "user-space instructions: the workload's and libc's")
+    moved = metric(TRANSFERS, TRANSFERS, "kernel cache lines that moved between CPUs")
+    return (kernel[0], moved, *kernel[1:], user) if cpus > 1 else (*kernel, user)
 
 
 def parts_of(metrics: Sequence[Metric]) -> int:
@@ -56,43 +64,79 @@ def _vectors(interval: profiles.Interval) -> tuple[np.ndarray, np.ndarray]:
     return interval.counts[kernel].sum(axis=0), interval.counts[~kernel].sum(axis=0)
 
 
-def _series(found: Sequence[tuple[Repetition, profiles.Interval]], metrics: Sequence[Metric]) -> tuple[Series, ...]:
+class Files(Struct, frozen=True):
+    """What the plugin wrote, one file for each guest of a boot: counts, and on several CPUs the lines that moved."""
+
+    counts: Sequence[bytes | mmap.mmap]
+    lines: Sequence[bytes | mmap.mmap] = ()
+
+
+class Names(Struct, frozen=True, kw_only=True):
+    """What is known of a kernel's functions, of its data, and of where it is entered."""
+
+    functions: profiles.Symbols | None = None
+    variables: lines.Variables | None = None
+    entries: Entries | None = None
+
+
+class _Guest(Struct, frozen=True):
+    """What was counted in one guest, by the ids of its intervals among all guests of the boot."""
+
+    intervals: Mapping[int, profiles.Interval]
+    moves: Mapping[int, lines.Moves] | None  # None: it has one CPU
+
+
+class _Counted(Struct, frozen=True, eq=False):
+    """One repetition that was counted."""
+
+    repetition: Repetition
+    interval: profiles.Interval
+    moves: lines.Moves | None
+
+    @property
+    def ops(self) -> int:
+        return self.repetition.ops
+
+
+def _series(found: Sequence[_Counted], metrics: Sequence[Metric]) -> tuple[Series, ...]:
     columns: dict[str, list[float]] = {metric.name: [] for metric in metrics}
     parts = parts_of(metrics)
-    for repetition, interval in found:
-        kernel, user = _vectors(interval)
+    for one in found:
+        kernel, user = _vectors(one.interval)
         for column, name in enumerate(EXACT_COUNTERS):
-            columns[name].append(int(kernel[column]) / (repetition.ops * parts))
-        columns["user_instructions"].append(int(user[0]) / (repetition.ops * parts))
+            columns[name].append(int(kernel[column]) / (one.ops * parts))
+        columns["user_instructions"].append(int(user[0]) / (one.ops * parts))
+        if one.moves is not None:
+            columns[TRANSFERS].append(one.moves.total / (one.ops * parts))
     return tuple(Series(metric=m.name, unit=m.unit, better=m.better, values=tuple(columns[m.name])) for m in metrics)
 
 
-def _pair(
-    wanted: Sequence[Repetition], files: Sequence[Mapping[int, profiles.Interval] | str]
-) -> list[tuple[Repetition, profiles.Interval]] | str:
+def _pair(wanted: Sequence[Repetition], guests: Sequence[_Guest | str]) -> list[_Counted] | str:
     if not wanted:
         return "the guest marked no repetition"
-    guests = {guest_of(r.id) for r in wanted}
-    mine = [files[guest] for guest in guests if guest < len(files)]
-    if damaged := next((file for file in mine if isinstance(file, str)), None):
+    numbers = {guest_of(r.id) for r in wanted}
+    mine = [guests[number] for number in numbers if number < len(guests)]
+    if damaged := next((guest for guest in mine if isinstance(guest, str)), None):
         return damaged
-    intervals = {nr: one for file in mine if not isinstance(file, str) for nr, one in file.items()}
-    missing = [r.id for r in wanted if r.id not in intervals]
+    whole = [guest for guest in mine if not isinstance(guest, str)]
+    intervals = {nr: one for guest in whole for nr, one in guest.intervals.items()}
+    moves = {nr: one for guest in whole for nr, one in (guest.moves or {}).items()}
+    several = any(guest.moves is not None for guest in whole)
+    missing = [r.id for r in wanted if r.id not in intervals or (several and r.id not in moves)]
     if missing:
         return f"{len(missing)} of {len(wanted)} marked repetitions were not counted"
     if any(r.ops <= 0 for r in wanted):
         return "a repetition has no operations"
-    return [(r, intervals[r.id]) for r in wanted]
+    return [_Counted(r, intervals[r.id], moves.get(r.id)) for r in wanted]
 
 
 def _run(
     case: int,
     records: Sequence[Record],
-    files: Sequence[Mapping[int, profiles.Interval] | str],
+    guests: Sequence[_Guest | str],
     metrics: Sequence[Metric],
-    symbols: profiles.Symbols | None,
+    names: Names,
     end: tuple[State, str],
-    known: Entries | None,
 ) -> RunResult:
     done = next((r for r in records if isinstance(r, Done) and r.j == case), None)
     if done is None:
@@ -101,40 +145,47 @@ def _run(
     facts = {r.name: r.v for r in records if isinstance(r, Value) and r.j == case}
     if done.state != "ok":
         return RunResult(case=case, state=done.state, why=done.why, facts=facts)
-    found = _pair(repetitions(records, case), files)
+    found = _pair(repetitions(records, case), guests)
     if isinstance(found, str):
         return RunResult(case=case, state="failed", why=found, facts=facts)
-    chosen = profiles.pick([int(_vectors(interval)[0][0]) for _, interval in found])
-    repetition, interval = found[chosen]
-    profile = profiles.fold(interval, symbols, ops=repetition.ops * parts_of(metrics))
-    if known is not None and interval.system_calls is not None:
+    chosen = found[profiles.pick([int(_vectors(one.interval)[0][0]) for one in found])]
+    profile = profiles.fold(chosen.interval, names.functions, ops=chosen.ops * parts_of(metrics))
+    if chosen.moves is not None:
+        profile = replace(profile, moved=lines.table(chosen.moves, names.functions, names.variables))
+    system_calls = chosen.interval.system_calls
+    if names.entries is not None and system_calls is not None:
         total = profiles.kernel_vector(profile)[0]
-        profile = replace(profile, system_calls=entries.counted(known, interval.system_calls, total))
+        profile = replace(profile, system_calls=entries.counted(names.entries, system_calls, total))
     return RunResult(case=case, state="ok", series=_series(found, metrics), facts=facts, profile=profile)
 
 
 def runs(
     records: Sequence[Record],
-    counts: Sequence[bytes | mmap.mmap],
+    files: Files,
     cases: Sequence[int],
     metrics: Mapping[int, Sequence[Metric]],
-    symbols: profiles.Symbols | None,
+    names: Names,
     end_of: Callable[[int], tuple[State, str]],
-    known: Entries | None = None,
 ) -> tuple[RunResult, ...]:
-    """One RunResult per case; ``counts`` are the plugin's files, one for each guest of the boot that ended well.
+    """One RunResult per case; ``files`` are the plugin's, one of each kind for each guest of the boot that ended well.
 
-    Damaged plugin output makes every run of its guest failed, never a number. ``end_of``: how a case's guest ended;
-    ``known``: the entries of the kernel that the plugin was given.
+    Damaged plugin output makes every run of its guest failed, never a number. ``end_of``: how a case's guest ended.
     """
     well = any(end_of(case)[0] == "ok" for case in cases)
-    files = [_read(guest, file) for guest, file in enumerate(counts if well else ())]
-    return tuple(_run(case, records, files, metrics[case], symbols, end_of(case), known) for case in cases)
+    several = any(metric.name == TRANSFERS for some in metrics.values() for metric in some)
+    guests = [
+        _read(number, file, files.lines[number] if several else None)
+        for number, file in enumerate(files.counts if well else ())
+    ]
+    return tuple(_run(case, records, guests, metrics[case], names, end_of(case)) for case in cases)
 
 
-def _read(guest: int, file: bytes | mmap.mmap) -> dict[int, profiles.Interval] | str:
-    """The intervals of one guest by their ids among all guests of a boot, or what is wrong with them."""
+def _read(guest: int, counts: bytes | mmap.mmap, moved: bytes | mmap.mmap | None) -> _Guest | str:
+    """What one guest's files hold, or what is wrong with them."""
     try:
-        return {interval_of(guest, one.id): one for one in profiles.read(file)}
+        intervals = {interval_of(guest, one.id): one for one in profiles.read(counts)}
+        if moved is None:
+            return _Guest(intervals, None)
+        return _Guest(intervals, {interval_of(guest, one.id): one for one in lines.read(moved).intervals})
     except GuestError as error:
         return f"plugin output: {error}"

@@ -127,6 +127,7 @@ class MachineArgs:
     kvm: Literal["auto", "on", "off"]
     qemu: str
     seed: int | None
+    turn: int
 
     def options(self, *, native: bool = False, rep_features: bool = False) -> MachineOptions:
         """What the guests look like."""
@@ -139,6 +140,7 @@ class MachineArgs:
             qemu=self.qemu,
             native=native,
             rep_features=rep_features,
+            turn_ns=self.turn,
         )
 
 
@@ -202,7 +204,15 @@ pressure_option = click.option(
 )
 machine_options = decorate(
     click.option(
-        "--smp", type=click.IntRange(1, 512), default=1, show_default=True, help="CPUs of a guest (timed mode)."
+        "--smp", type=click.IntRange(1, 512), default=1, show_default=True, help="CPUs of a guest (exact: up to 64)."
+    ),
+    click.option(
+        "--turn",
+        type=click.IntRange(20, 1_000_000),
+        default=200,
+        show_default=True,
+        metavar="NS",
+        help="Exact mode on several CPUs: how long each runs before the next does, in virtual ns (instructions).",
     ),
     click.option(
         "--memory", type=click.IntRange(256, 1 << 20), default=1024, show_default=True, help="Memory of a guest in MiB."

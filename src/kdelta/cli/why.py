@@ -21,7 +21,8 @@ Examples:
   kdelta why last path_lookup --export speedscope -o path_lookup.json
   kdelta why last path_lookup --export collapsed --side baseline | flamegraph.pl
 
-The figures are kernel instructions per operation, of the median seed.
+The figures are kernel instructions per operation, of the median seed; of guests with several CPUs also the cache
+lines that move between them, hottest first.
 """
 EXPORTS = ("collapsed", "speedscope", "pprof", "json")
 
@@ -79,7 +80,7 @@ def command(
 def _row(
     experiment: Experiment, rows: tuple[CellResult, ...], case: str, patched: str | None, mitigations: str | None
 ) -> CellResult:
-    label = patched or experiment.kernels[-1].label
+    label = patched or (experiment.kernels[-1].label if len(experiment.kernels) > 1 else "")
     of_case = [r for r in rows if r.case == case and r.metric == "instructions"]
     if not of_case:
         names = ", ".join(dict.fromkeys(r.case for r in rows))

@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kdelta.errors import HostError
 from kdelta.guest import image
 from kdelta.guest.jobs import JobList
 from kdelta.kernel import intact
@@ -110,7 +111,9 @@ def identity(site: Site, work: Work) -> str:
     guest = _guest(site, work, _NOWHERE)
     payload = _payload(site, work, work.jobs.text(settle_ms=SETTLE_MS))
     plugin = work.plugin.read_bytes() if work.plugin is not None else b""
-    parts = (snapshot.key(guest, payload).encode(), hashlib.sha256(plugin).hexdigest().encode())
+    parts = [snapshot.key(guest, payload).encode(), hashlib.sha256(plugin).hexdigest().encode()]
+    if site.options.smp > 1:
+        parts.append(f"turns of {site.options.turn_ns} ns".encode())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
@@ -138,8 +141,14 @@ def _counted(site: Site, work: Work) -> RawBoot:
     """Each job in a guest of its own, from the snapshot (made on first use) that is the same for all.
 
     Where the guest cannot pause itself, each boots cold; none does where the first said nothing.
+
+    Raises:
+        HostError: it has several CPUs and cannot pause itself, so that nobody can set their turns.
     """
     saved = _snapshot(site, work) if work.kernel.arch == "x86_64" else None
+    if saved is None and site.options.smp > 1:
+        why = "its guest cannot be paused, so several CPUs are not counted"
+        raise HostError(f"{work.kernel.label}: {why}; add --timed")
     found: dict[int, RawBoot] = {}
     for job, jobs in work.jobs.apart().items():
         alone = work.alone(job, jobs)

@@ -7,17 +7,15 @@ What cannot be had is a reason that stays with the experiment: a report without 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
 
 from msgspec.structs import replace
 
 from kdelta.attribution import entries
-from kdelta.attribution.entries import Entries
-from kdelta.attribution.profiles import Symbols
+from kdelta.attribution.exact import Names
 from kdelta.experiment.boot_once import Site, Work, boot_once
 from kdelta.guest.jobs import JobList
 from kdelta.guest.protocol import Done, Record, Trace
-from kdelta.kernel import calls, naming
+from kdelta.kernel import calls, naming, variables
 from kdelta.kernel.symbols import NoSymbols
 from kdelta.machine.options import common_port
 from kdelta.model import Experiment, Kernel, MachineOptions, Progress
@@ -93,41 +91,30 @@ def noted(store: Store, experiment: Experiment, whys: Mapping[str, str]) -> Expe
     return store.annotate(experiment.id, lambda known: replace(known, nameless=dict(whys)))
 
 
-def _code(kernel: Kernel) -> Symbols | None:
+def _names(kernel: Kernel, several_cpus: bool) -> Names:
     table = naming.load(kernel)
     if isinstance(table, NoSymbols):
-        return None
+        return Names()
     graph = calls.load(kernel, table)
-    return calls.Code(table, None if isinstance(graph, NoSymbols) else graph)
+    code = calls.Code(table, None if isinstance(graph, NoSymbols) else graph)
+    if several_cpus:
+        return Names(functions=code, variables=variables.load(kernel, table))
+    return Names(functions=code, entries=entries.find(table))
 
 
-T = TypeVar("T")
-SymbolsOf = Callable[[Kernel], Symbols | None]  # the functions of a kernel, by address
-EntriesOf = Callable[[Kernel], Entries | None]  # where it is entered
+NamesOf = Callable[[Kernel], Names]  # what is known of a kernel
 
 
-def _once(find: Callable[[Kernel], T]) -> Callable[[Kernel], T]:
-    """``find``, asked once for each image."""
-    found: dict[str, T] = {}
+def known(several_cpus: bool = False) -> NamesOf:
+    """What is known of a kernel, looked up once for each image: its functions and the entries of its system calls.
 
-    def of(kernel: Kernel) -> T:
+    For guests of several CPUs its data in place of the entries: which call moves a line is not told.
+    """
+    found: dict[str, Names] = {}
+
+    def of(kernel: Kernel) -> Names:
         if kernel.image_sha256 not in found:
-            found[kernel.image_sha256] = find(kernel)
+            found[kernel.image_sha256] = _names(kernel, several_cpus)
         return found[kernel.image_sha256]
 
     return of
-
-
-def _entries(kernel: Kernel) -> Entries | None:
-    table = naming.load(kernel)
-    return None if isinstance(table, NoSymbols) else entries.find(table)
-
-
-def known() -> SymbolsOf:
-    """What is known of a kernel's functions, looked up once for each image."""
-    return _once(_code)
-
-
-def entered() -> EntriesOf:
-    """Where a kernel is entered, as far as its functions have names; looked up once for each image."""
-    return _once(_entries)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from kdelta import paths
 from kdelta.experiment import hold, trace
-from kdelta.experiment.functions import EntriesOf, SymbolsOf
+from kdelta.experiment.functions import NamesOf
 from kdelta.experiment.measure import Measuring, measuring
 from kdelta.machine import plugin
 from kdelta.model import Experiment, plans
@@ -16,14 +16,14 @@ from kdelta.spec.workloads import Workload
 Kind = Measuring | trace.Tracing | hold.Holding
 
 
-def kind_of(experiment: Experiment, workloads: Mapping[str, Workload], symbols: SymbolsOf, entries: EntriesOf) -> Kind:
+def kind_of(experiment: Experiment, workloads: Mapping[str, Workload], names: NamesOf) -> Kind:
     """Its pair of functions: what a boot does, and how its runs are read. Counts need the plugin, compiled now if new.
 
     Raises:
         HostError: no compiler.
     """
     counter = plugin.build(paths.cache_dir()) if experiment.mode == "exact" else None
-    measured = measuring(experiment, workloads, symbols, entries, counter)
+    measured = measuring(experiment, workloads, names, counter)
     if not isinstance(experiment.plan, plans.Trace):
         return measured
     if experiment.plan.sets:

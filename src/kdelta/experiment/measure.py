@@ -11,7 +11,7 @@ from msgspec import Struct
 from kdelta.attribution import exact
 from kdelta.experiment import programs
 from kdelta.experiment.boot_once import Work
-from kdelta.experiment.functions import EntriesOf, SymbolsOf
+from kdelta.experiment.functions import NamesOf
 from kdelta.guest import metrics as guest_metrics
 from kdelta.guest import pressure, startup
 from kdelta.guest.jobs import case_jobs
@@ -32,8 +32,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
     data: Mapping[str, Path]  # of all workloads: one settled guest serves every case
     programs: Mapping[str, Path]
     trees: tuple[Path, ...]
-    symbols: SymbolsOf
-    entries: EntriesOf
+    names: NamesOf
     plugin: Path | None = None
 
     def work(self, plan: PlannedBoot) -> Work:
@@ -49,7 +48,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
         )
         boot_limit_s, limits_s = e.machine.boot_limit_s, {i: self.efforts[i].limit_ms / 1000 for i in runs}
         kernel = e.kernels[plan.kernel]
-        entries = self.entries(kernel) if self.plugin is not None else None
+        entries = self.names(kernel).entries if self.plugin is not None else None
         return Work(
             kernel=kernel,
             jobs=jobs,
@@ -70,9 +69,8 @@ class Measuring(Struct, frozen=True, kw_only=True):
         if self.experiment.mode == "timed":
             runs = guest_metrics.timed_runs(raw.records, jobs, self.metrics, (raw.state, raw.why))
         else:
-            kernel = self.experiment.kernels[plan.kernel]
-            symbols, entries = self.symbols(kernel), self.entries(kernel)
-            runs = exact.runs(raw.records, raw.counts, jobs, self.metrics, symbols, raw.end_of, entries)
+            names = self.names(self.experiment.kernels[plan.kernel])
+            runs = exact.runs(raw.records, exact.Files(raw.counts, raw.lines), jobs, self.metrics, names, raw.end_of)
         return startup.all_without(runs, most)
 
     def _jobs(self, plan: PlannedBoot) -> dict[int, Case]:
@@ -85,8 +83,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
 def measuring(
     experiment: Experiment,
     workloads: Mapping[str, Workload],
-    symbols: SymbolsOf,
-    entries: EntriesOf,
+    names: NamesOf,
     plugin: Path | None,
 ) -> Measuring:
     """The boots of ``experiment``, whose workloads are all known."""
@@ -104,7 +101,6 @@ def measuring(
         data=data | specs,
         trees=trees,
         programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},
-        symbols=symbols,
-        entries=entries,
+        names=names,
         plugin=plugin,
     )

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta import __version__
+from kdelta.experiment import emulator
 from kdelta.experiment.boot_once import Site
 from kdelta.experiment.programs import programs_for
 from kdelta.experiment.survey import Ground, site, survey
@@ -35,7 +36,9 @@ def of(experiment: Experiment, progress: Progress) -> Place:
     programs = programs_for(experiment.kernels, tuple(map(Path, experiment.folders)))
     ground = None
     if not options.native:
-        ground = survey(experiment.kernels, "off" if exact else options.kvm, options.qemu, programs)
+        several = exact and options.smp > 1
+        qemu = emulator.for_several_cpus("x86_64", options.qemu, progress) if several else None
+        ground = survey(experiment.kernels, "off" if exact else options.kvm, options.qemu, programs, qemu)
         if not exact:
             progress.note(f"machine: {ground.why}; QEMU {ground.text}")
     here = site(experiment.kernels, options, experiment.mode, programs, ground)

@@ -33,7 +33,7 @@ def prepare(experiment: Experiment, store: Store, progress: Progress, *, time_bu
         experiment = functions.learn(store, experiment, here.site, progress)
     if not exact and experiment.annotations.floors_percent is None:
         experiment = place.with_floors(store, experiment, here)
-    kind = kinds.kind_of(experiment, workloads, functions.known(), functions.entered())
+    kind = kinds.kind_of(experiment, workloads, functions.known(several_cpus=experiment.machine.smp > 1))
     identity = None
     if exact and isinstance(kind, Measuring):
         identity = lambda plan: boot_once.identity(here.site, kind.work(plan))  # noqa: E731

@@ -65,14 +65,20 @@ def _trial(qemu: probe.Qemu, kernel: Kernel, programs: Mapping[Arch, Path]) -> t
     return raw.state == "ok", "" if raw.state == "ok" else f"{raw.state}: {raw.why}"
 
 
-def survey(kernels: Sequence[Kernel], kvm: str, chosen_qemu: str, programs: Mapping[Arch, Path]) -> Ground:
-    """Find QEMU for every architecture and decide between KVM and emulation.
+def survey(
+    kernels: Sequence[Kernel],
+    kvm: str,
+    chosen_qemu: str,
+    programs: Mapping[Arch, Path],
+    found: probe.Qemu | None = None,
+) -> Ground:
+    """Find QEMU for every architecture, unless it was ``found``, and decide between KVM and emulation.
 
     Raises:
         HostError: there is no QEMU, or KVM was demanded and does not work.
     """
     arches = sorted({kernel.arch for kernel in kernels})
-    qemus = {arch: probe.find_qemu(binary_name(arch), arch, chosen_qemu) for arch in arches}
+    qemus = {arch: found or probe.find_qemu(binary_name(arch), arch, chosen_qemu) for arch in arches}
     first = kernels[0]
     accel, why = probe.decide_accel(
         kvm if len(arches) == 1 else "off",

@@ -33,6 +33,7 @@ from kdelta.results import definitions
 from kdelta.spec import collectors
 from kdelta.stats import counts
 
+MOST_CPUS = 64  # in exact mode: plugin/kdelta.h, CPUS_MAX
 USUAL_LOOKS = (8, 12, 16, 20)  # blocks at which a sequential plan looks
 _LONG_LOOKS = (8, 12, 16, 24, 40)
 
@@ -54,7 +55,7 @@ class Asked(Struct, frozen=True, kw_only=True):
             UserError: counts of a guest with several CPUs, which nobody takes.
         """
         if mode == "exact" and self.machine.smp > 1:
-            raise UserError(f"--smp {self.machine.smp}: exact mode counts one CPU; leave it out, or add --timed")
+            _refuse_several(self.machine.smp, kernels, plan)
         return Experiment(
             id="",
             mode=mode,
@@ -67,6 +68,21 @@ class Asked(Struct, frozen=True, kw_only=True):
             folders=tuple(str(folder.expanduser().resolve()) for folder in self.folders),
             command=self.command,
             plan=plan,
+        )
+
+
+def _refuse_several(cpus: int, kernels: Sequence[Kernel], plan: plans.Plan) -> None:
+    """Raises:
+    UserError: several CPUs are not counted so.
+    """
+    asked = f"--smp {cpus}: exact mode "
+    if not isinstance(plan, plans.Run | plans.Compare | plans.Sweep):
+        raise UserError(f"{asked}counts several CPUs in run, compare and sweep alone; leave it out, or add --timed")
+    if cpus > MOST_CPUS:
+        raise UserError(f"{asked}counts up to {MOST_CPUS} CPUs")
+    if foreign := [kernel for kernel in kernels if kernel.arch != "x86_64"]:
+        raise UserError(
+            f"{asked}counts several CPUs of x86_64 guests alone, and {foreign[0].label} is {foreign[0].arch}"
         )
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kdelta.model import EXACT_COUNTERS, CallCount, Profile, RunResult, Series
 
 USER = "[user]"
+_KNOWN = frozenset((*EXACT_COUNTERS, "user_instructions"))
 REST = "[start-up]"  # functions that ran no more often in the longer run: what start-up varies by
 
 
@@ -35,6 +36,7 @@ def _profile(twice: Profile, once: Profile) -> Profile:
         functions=dict(sorted(functions.items())),
         total=_less(twice.total, once.total),
         system_calls=_calls(twice, once),
+        moved=(),  # cache lines are not told apart by run
     )
 
 
@@ -86,7 +88,7 @@ def without(twice: RunResult, once: RunResult) -> RunResult:
     profile = None
     if twice.profile is not None and once.profile is not None:
         profile = _profile(twice.profile, once.profile)
-        series = tuple(_counted(one, once.profile) for one in twice.series)
+        series = tuple(_counted(one, once.profile) for one in twice.series if one.metric in _KNOWN)
     else:
         shorter = {one.metric: one for one in once.series}
         series = tuple(_timed(one, shorter[one.metric]) for one in twice.series if one.metric in shorter)

@@ -20,8 +20,8 @@ from kdelta.model import State
 class RawBoot(Struct, frozen=True, kw_only=True):
     """What a boot left behind, and the state that follows from it.
 
-    A boot is one guest, or several that each ran one of its cases from the same snapshot; ``counts`` and ``holds`` have
-    what the plugin wrote in each that ended well. ``ended``: by job, what became of the others.
+    A boot is one guest, or several that each ran one of its cases from the same snapshot; ``counts``, ``holds`` and
+    ``lines`` have what the plugin wrote in each that ended well. ``ended``: by job, what became of the others.
     """
 
     argv: tuple[str, ...]
@@ -32,6 +32,7 @@ class RawBoot(Struct, frozen=True, kw_only=True):
     stream: bytes
     counts: tuple[bytes | mmap.mmap, ...] = ()
     holds: tuple[bytes, ...] = ()
+    lines: tuple[bytes | mmap.mmap, ...] = ()
     elapsed_s: float
     first_sample_s: float | None
     qemu_log: str
@@ -91,6 +92,7 @@ def collect(guest: GuestSpec, argv: tuple[str, ...], ended: process.Ended) -> Ra
         stream=stream,
         counts=(read_counts(guest.path("counts")),),
         holds=(read_output(guest.path("holds")),),
+        lines=(read_counts(guest.path("lines")),),
         elapsed_s=ended.elapsed_s,
         first_sample_s=ended.first_sample_s,
         qemu_log=log,
@@ -115,6 +117,7 @@ def merged(parts: Mapping[int, RawBoot]) -> RawBoot:
         stream=stream,
         counts=tuple(file for part in whole.values() for file in part.counts),
         holds=tuple(file for part in whole.values() for file in part.holds),
+        lines=tuple(file for part in whole.values() for file in part.lines),
         elapsed_s=sum(part.elapsed_s for part in guests),
         first_sample_s=guests[0].first_sample_s,
         qemu_log="".join(part.qemu_log for part in guests),

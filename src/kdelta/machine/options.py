@@ -42,7 +42,7 @@ class GuestSpec(Struct, frozen=True, kw_only=True):
         return self.kernel.arch
 
     def path(self, name: str) -> Path:
-        """A file of this boot: console, stream, initramfs, jobs, counts, entries, holds, ram, qmp.sock, qemu.log."""
+        """A file of this boot: console, stream, initramfs, jobs, counts, entries, holds, lines, ram, sockets, a log."""
         return self.folder / name
 
 

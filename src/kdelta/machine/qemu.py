@@ -73,10 +73,10 @@ def _machine(guest: GuestSpec) -> list[str]:
     accel = "kvm" if guest.accel == "kvm" else "tcg"
     if guest.mode == "timed" and guest.accel == "tcg":
         accel += ",thread=multi" if guest.options.smp > 1 else ",thread=single"
-    smp = 1 if guest.mode == "exact" else guest.options.smp
     if guest.snapshot_save or guest.restored:
         board += ",memory-backend=ram"
-    return ["-M", board, "-accel", accel, "-cpu", _cpu(guest), "-smp", str(smp), "-m", f"{guest.options.memory_mib}M"]
+    size = ["-smp", str(guest.options.smp), "-m", f"{guest.options.memory_mib}M"]
+    return ["-M", board, "-accel", accel, "-cpu", _cpu(guest), *size]
 
 
 def _exact(guest: GuestSpec) -> list[str]:
@@ -87,6 +87,8 @@ def _exact(guest: GuestSpec) -> list[str]:
             plugin += f",entries={_escape(guest.entries)}"
         if guest.hold_sites is not None:
             plugin += f",sites={_escape(guest.hold_sites)},holds={_escape(guest.path('holds'))}"
+        if guest.options.smp > 1:
+            plugin += f",lines={_escape(guest.path('lines'))}"
         words += ["-plugin", plugin]
     if guest.arch == "x86_64":
         words += ["-device", "ib700", "-action", "watchdog=pause", "-device", "isa-debug-exit"]
@@ -97,6 +99,8 @@ def _exact(guest: GuestSpec) -> list[str]:
         words += ["-qmp", f"unix:{_escape(guest.path('qmp.sock'))},server=on,wait=off"]
     if guest.restored:
         words += ["-incoming", "defer"]
+        if guest.options.smp > 1:
+            words += ["-qtest", f"unix:{_escape(guest.path('qtest.sock'))},server=on,wait=off", "-qtest-log", "none"]
     if guest.jobs_in_fw_cfg:
         words += ["-fw_cfg", f"name=opt/kdelta/jobs,file={_escape(guest.path('jobs'))}"]
     return words

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from kdelta import digests
 from kdelta.errors import HostError
-from kdelta.machine import boot, process, qemu
+from kdelta.machine import boot, process, qemu, turns
 from kdelta.machine.options import GuestSpec
 from kdelta.machine.qmp import Monitor
 
@@ -217,6 +217,8 @@ def restore(guest: GuestSpec, saved: Saved, limit_s: float) -> boot.RawBoot:
     with process.started(argv, guest.path("qemu.log")) as running:
         with Monitor(guest.path("qmp.sock"), deadline) as monitor:
             _load(monitor, saved.state)
+            if guest.options.smp > 1:
+                turns.shorten(guest.path("qtest.sock"), guest.options.turn_ns, guest.options.smp)
             monitor.command("cont")
         ended = boot.wait(running, guest, limit_s)
     return boot.collect(guest, argv, ended)

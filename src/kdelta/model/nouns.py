@@ -91,6 +91,7 @@ class MachineOptions(Struct, frozen=True, kw_only=True):
     rep_features: bool = False  # exact mode: leave ERMS/FSRM on in the guest CPU
     qemu: str = ""  # path of the user's QEMU, "" for the one on PATH
     boot_limit_s: float = 180.0
+    turn_ns: int = 200  # exact mode, several CPUs: how long each runs before the next, in virtual time
 
 
 class Effort(Struct, frozen=True, kw_only=True):
@@ -141,6 +142,29 @@ class Series(Struct, frozen=True, kw_only=True):
         return tuple(v for v, w in zip(self.values, self.warm, strict=True) if not w)
 
 
+class MovedLine(Struct, frozen=True, kw_only=True):
+    """Cache lines of one name that moved between CPUs in a run: transfers of all its operations.
+
+    ``name`` is a variable of the kernel, "per-CPU NAME", or "memory: FUNCTIONS" for what was allocated: those to which
+    it moved most. ``by`` has reads and writes by function. ``unshared`` counts the transfers that carried nothing
+    (false sharing): the byte that was asked for is none that one CPU wrote and another used. ``beside``: variables that
+    moved for no other reason.
+    """
+
+    name: str
+    reads: int
+    writes: int
+    lines: int = 1
+    cpus: int = 0
+    unshared: int = 0
+    beside: tuple[str, ...] = ()
+    by: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def transfers(self) -> int:
+        return self.reads + self.writes
+
+
 class CallCount(Struct, frozen=True, kw_only=True, array_like=True):
     """What one system call came to, or one kind of interrupts: times, kernel instructions, bytes moved by REP."""
 
@@ -157,6 +181,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     call (kernel/calls.py), one line a function: its name, then those of its callees, separated by spaces. It is one
     text because few of many stored profiles are ever asked; empty where calls are not known. ``system_calls`` add up to
     the kernel's part of the instructions (attribution/entries.py); {} where a kernel's entries are not known.
+    ``moved``: on several CPUs, the lines that moved, most transfers first.
     """
 
     ops: int
@@ -164,6 +189,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     total: tuple[int, ...]
     calls: str = ""
     system_calls: dict[str, CallCount] = field(default_factory=dict)
+    moved: tuple[MovedLine, ...] = ()
 
 
 class RunResult(Struct, frozen=True, kw_only=True):

@@ -4,17 +4,30 @@
 from __future__ import annotations
 
 from kdelta.attribution.because import cumulative_shares, differences
+from kdelta.errors import UserError
 from kdelta.model import EXACT_COUNTERS, CellResult, Profile
 from kdelta.report import system_calls
+from kdelta.report.moved import moved_lines
 from kdelta.report.sentences import because
 from kdelta.results.types import Detail
+
+_LINES_SHOWN = 12
 
 
 def render(row: CellResult, before: Profile, after: Profile, detail: Detail, everything: bool) -> str:
     """The functions of a row before and after, the largest change first; ``everything``: all, with their counters.
 
-    Below it the same by system call, where that is known.
+    Below it the lines that move between CPUs, and the same by system call, where that is known.
+
+    Raises:
+        UserError: one kernel alone, in which no line moved.
     """
+    most = None if everything else _LINES_SHOWN
+    if not row.patched_label:
+        moved = moved_lines(before, None, most)
+        if not moved:
+            raise UserError(f"{row.case}: one kernel and one CPU: there is no difference to say why of")
+        return "\n".join([f"{row.case}: {row.baseline_label}", *moved]) + "\n"
     deltas = differences(before, after)
     shares = cumulative_shares(deltas)
     shown = list(zip(deltas, shares, strict=True))
@@ -26,6 +39,7 @@ def render(row: CellResult, before: Profile, after: Profile, detail: Detail, eve
         part = "-" if share is None else f"{100 * share:.0f}%"
         counts = f"{delta.baseline:9.1f}{delta.patched:9.1f}{delta.delta:+9.1f}"
         lines.append(f"{delta.function[:33]:34}{counts}{part:>7}  {delta.note}".rstrip())
+    lines += moved_lines(before, after, most)
     if everything:
         lines += ["", f"cost vectors per operation: {', '.join(EXACT_COUNTERS)}"]
         for name in sorted(set(before.functions) | set(after.functions)):

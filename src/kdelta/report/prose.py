@@ -108,8 +108,8 @@ def _task_count(cell: CellResult) -> int:
     return sum(int(cell.params[name]) for name in _TASK_PARAMS if cell.params.get(name, "").isdecimal())
 
 
-def asides(cells: list[CellResult], exact: bool) -> tuple[str, ...]:
-    """Lines that must stand beside an exact row: REP bytes, and that several tasks met no contention."""
+def asides(cells: list[CellResult], exact: bool, cpus: int) -> tuple[str, ...]:
+    """Lines that must stand beside an exact row: REP bytes, and that several tasks met no contention on one CPU."""
     if not exact:
         return ()
     lines = []
@@ -120,7 +120,7 @@ def asides(cells: list[CellResult], exact: bool) -> tuple[str, ...]:
         known = [(label, value) for label, value in figures if label and value is not None]
         if any(value for _, value in known):
             lines.append("REP bytes: " + ", ".join(f"{label} {absolute(value, 'B')}" for label, value in known))
-    if _task_count(first) > 1:
+    if cpus == 1 and _task_count(first) > 1:
         lines.append("uncontended path length (several tasks, one CPU)")
     return tuple(lines)
 
@@ -155,6 +155,8 @@ def _method(experiment: Experiment) -> list[str]:
             f"{_seeds(experiment)}, at most {experiment.effort.repetitions} repetitions each.",
             "KASLR is off and seeds are fixed: this measures path length, not wall time.",
         ]
+        if experiment.machine.smp > 1:
+            lines.append("Transfers are those of a model of coherence alone: no capacity, no latencies.")
         if experiment.machine.rep_features:
             lines.append("The guest CPU offers ERMS/FSRM.")
         return lines
@@ -181,6 +183,8 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
         if machine.native
         else f"QEMU guests with {machine.smp} CPU{'s' if machine.smp != 1 else ''} and {machine.memory_mib} MiB"
     )
+    if machine.smp > 1 and experiment.mode == "exact":
+        where += f", which take turns of {machine.turn_ns} instructions"
     stepped = experiment.in_steps and experiment.mode == "timed"  # steps in times need no floor
     lines = [*_method(experiment), *(() if stepped else (_floors(result.results),)), f"Machine: {where}."]
     if experiment.host:
@@ -220,7 +224,9 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
         changed = sum(cell.verdict in ("improved", "regressed") for cell in hidden)
         lines.append(f"Measured but not shown here: other metrics ({len(hidden)} figures, {changed} of them changed).")
     if result.experiment.mode == "exact":
-        lines.append("Time, cache misses and contention between CPUs: exact counts do not include them.")
+        alone = result.experiment.machine.smp == 1
+        what = "cache misses and contention between CPUs" if alone else "cache misses and how long a CPU waits"
+        lines.append(f"Time, {what}: exact counts do not include them.")
     else:
         lines.append("Other hardware, other configurations, other workloads.")
     if missing := _missing(result):

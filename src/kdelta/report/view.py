@@ -240,18 +240,18 @@ def _case_key(cell: CellResult) -> tuple[object, ...]:
     return (cell.case, cell.cgroup, cell.mitigations, tuple(sorted(cell.params.items())))
 
 
-def _row(cells: list[CellResult], exact: bool, notes: _Notes) -> Row:
+def _row(cells: list[CellResult], exact: bool, cpus: int, notes: _Notes) -> Row:
     first = cells[0]
     baseline = next((c.baseline for c in cells if finite(c.baseline) is not None), None)
     return Row(
         metric=first.metric,
         baseline=absolute(baseline, first.unit, first.metric),
         cells=tuple(_cell(cell, exact, notes) for cell in cells),
-        aside=prose.asides(cells, exact),
+        aside=prose.asides(cells, exact, cpus),
     )
 
 
-def _tables(results: list[CellResult], exact: bool, notes: _Notes) -> tuple[Table, ...]:
+def _tables(results: list[CellResult], exact: bool, cpus: int, notes: _Notes) -> tuple[Table, ...]:
     titles = _titles(results)
     tree: dict[str, dict[str, dict[str, list[CellResult]]]] = {}
     for cell in results:
@@ -260,7 +260,7 @@ def _tables(results: list[CellResult], exact: bool, notes: _Notes) -> tuple[Tabl
     tables = []
     for baseline, cases in tree.items():
         groups = [
-            Group(title=title, rows=tuple(_row(cells, exact, notes) for cells in metrics.values()))
+            Group(title=title, rows=tuple(_row(cells, exact, cpus, notes) for cells in metrics.values()))
             for title, metrics in cases.items()
         ]
         seen = {c.kernel: None for g in groups for r in g.rows for c in r.cells}
@@ -342,7 +342,7 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
     exact = result.experiment.mode == "exact"
     notes = _Notes()
     shown = _shown(result, detail, options)
-    tables = _tables(shown, exact, notes)
+    tables = _tables(shown, exact, result.experiment.machine.smp, notes)
     general = notes.refer(result.warnings)
     labels = frozenset(kernel.label for kernel in result.experiment.kernels)
     sweeps = tuple(_sweep(sweep, labels) for sweep in detail.sweeps)

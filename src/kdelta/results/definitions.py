@@ -22,7 +22,7 @@ def define(experiment: Experiment, known: Mapping[str, Workload]) -> dict[str, D
     def metrics(workload: Workload) -> tuple[Metric, ...]:
         if isinstance(experiment.plan, plans.Leaks):
             return LEAK_METRICS
-        return of_mode(workload, experiment.mode)
+        return of_mode(workload, experiment.mode, experiment.machine.smp)
 
     named = [known[case.workload] for case in experiment.cases if case.workload in known]
     return {
@@ -31,9 +31,9 @@ def define(experiment: Experiment, known: Mapping[str, Workload]) -> dict[str, D
     }
 
 
-def of_mode(workload: Workload, mode: Mode) -> tuple[Metric, ...]:
-    """The metrics that ``workload`` has in ``mode``."""
-    return exact_metrics(workload.part, workload.parts_per_op) if mode == "exact" else workload.metrics
+def of_mode(workload: Workload, mode: Mode, cpus: int = 1) -> tuple[Metric, ...]:
+    """The metrics that ``workload`` has in ``mode``, in a guest of ``cpus``."""
+    return exact_metrics(workload.part, workload.parts_per_op, cpus) if mode == "exact" else workload.metrics
 
 
 def metric_named(metrics: Sequence[Metric], name: str | None, mode: Mode) -> Metric:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from kdelta.attribution import because, moved, profiles
+from kdelta.attribution import because, exact, moved, profiles
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
 from kdelta.results.warnings import NoNames
@@ -64,6 +64,15 @@ def between(before: Sequence[Profile], after: Sequence[Profile]) -> tuple[tuple[
     return kept[:BECAUSE_KEPT], because.line(kept)
 
 
+def _lines_between(
+    before: Sequence[Profile], after: Sequence[Profile]
+) -> tuple[tuple[FunctionDelta, ...], Because | None]:
+    """As ``between``, of the lines that move: which of them do more often, or less."""
+    deltas = because.line_differences(profiles.median_profile(before), profiles.median_profile(after))
+    kept = because.significant_lines(deltas, before, after)
+    return kept[:BECAUSE_KEPT], because.line(kept)
+
+
 def _nameless(experiment: Experiment, row: CellResult) -> NoNames:
     why = experiment.annotations.nameless
     labels = dict.fromkeys((row.baseline_label, row.patched_label))
@@ -75,7 +84,7 @@ def _explain(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResul
     case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
     labels = [kernel.label for kernel in experiment.kernels]
     by_kernel = seeds.get((case, row.mitigations), {})
-    if row.patched_label not in labels or row.metric != "instructions":
+    if row.patched_label not in labels or row.metric not in ("instructions", exact.TRANSFERS):
         return row
     before, after = by_kernel.get(0, []), by_kernel.get(labels.index(row.patched_label), [])
     if not before or not after:
@@ -84,7 +93,8 @@ def _explain(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResul
         return replace(row, warnings=(*row.warnings, _nameless(experiment, row)))
     if row.verdict not in ("improved", "regressed") or row.effect_percent is None:
         return row
-    deltas, told = between(before, after)
+    of_lines = row.metric == exact.TRANSFERS
+    deltas, told = _lines_between(before, after) if of_lines else between(before, after)
     return replace(row, because=deltas, because_line=told)
 
 

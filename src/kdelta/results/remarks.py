@@ -37,7 +37,7 @@ def _side_figures(rows: Sequence[CellResult]) -> list[CellResult]:
 
 def _labels(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResult]:
     """What an exact figure means where that is not plain, as a warning on the row."""
-    if experiment.mode != "exact":
+    if experiment.mode != "exact" or experiment.machine.smp > 1:  # the labels speak of one CPU
         return list(rows)
     found = definitions.of(experiment)
     labels = {case.name: found[case.workload].exact_label for case in experiment.cases if case.workload in found}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from kdelta.attribution.exact import Names
 from kdelta.errors import UserError
 from kdelta.experiment import allowed, hold, kinds, measure, templates, trace
 from kdelta.experiment.boot_once import Work
@@ -37,7 +38,7 @@ def asked(known: dict[str, Workload], mode: Mode, *texts: str, **more: object) -
 
 def measuring(known: dict[str, Workload], experiment: Experiment) -> Measuring:
     plugin = Path("/plugin.so") if experiment.mode == "exact" else None
-    return measure.measuring(experiment, known, lambda _: None, lambda _: None, plugin)
+    return measure.measuring(experiment, known, lambda _: Names(), plugin)
 
 
 def plan(block: int = 0, kernel: int = 0, cases: tuple[int, ...] = ()) -> PlannedBoot:
@@ -154,4 +155,4 @@ def test_the_plan_decides_how_boots_work(known: dict[str, Workload], monkeypatch
         (templates.trace(cases, KERNELS, ("locks",), None), trace.Tracing),
         (templates.trace(cases, KERNELS[:0], (), None), hold.Holding),
     ):
-        assert isinstance(kinds.kind_of(template, known, lambda _: None, lambda _: None), kind)
+        assert isinstance(kinds.kind_of(template, known, lambda _: Names()), kind)

@@ -45,15 +45,21 @@ def test_times_look_and_counts_have_seeds() -> None:
     assert timed.folders == (str(Path("own").resolve()),), "it is found again from anywhere"
 
 
-def test_counts_of_a_guest_with_several_cpus_are_refused_times_and_tables_are_not() -> None:
+def test_several_cpus_are_counted_where_the_plugin_can_and_refused_elsewhere() -> None:
     several = replace(ASKED, machine=MachineOptions(smp=4))
-    refused = r"--smp 4: exact mode counts one CPU.*--timed"
-    with pytest.raises(UserError, match=refused):
-        templates.compare(several, (KERNEL, KERNEL), "exact", Stopping())
-    with pytest.raises(UserError, match=refused):
-        templates.run(several, (KERNEL,), "exact", 1)
-    with pytest.raises(UserError, match=refused):
+    for made in (
+        templates.compare(several, (KERNEL, KERNEL), "exact", Stopping()),
+        templates.compare(several, (KERNEL, KERNEL), "exact", Stopping(), series=True),
+        templates.run(several, (KERNEL,), "exact", 1),
+    ):
+        assert (made.mode, made.machine.smp) == ("exact", 4)
+    with pytest.raises(UserError, match=r"--smp 4: exact mode counts several CPUs in run, compare and sweep alone"):
         templates.trace(several, (KERNEL,), (), None)  # lock holds
+    with pytest.raises(UserError, match=r"of x86_64 guests alone, and arm is arm64"):
+        templates.run(several, (replace(KERNEL, arch="arm64", label="arm"),), "exact", 1)
+    many = replace(ASKED, machine=MachineOptions(smp=65))
+    with pytest.raises(UserError, match=r"--smp 65: exact mode counts up to 64 CPUs"):
+        templates.run(many, (KERNEL,), "exact", 1)
     assert templates.compare(several, (KERNEL, KERNEL), "timed", Stopping()).machine.smp == 4
     assert templates.trace(several, (KERNEL,), ("locks",), None).machine.smp == 4
 

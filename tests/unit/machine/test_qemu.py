@@ -62,6 +62,19 @@ def test_exact_guests_are_pinned_and_deterministic() -> None:
     assert "nokaslr" not in append_line(guest())
 
 
+def test_lines_are_followed_on_several_cpus_alone_and_turns_set_once_a_guest_is_restored() -> None:
+    plugin = Path("/p.so")
+    several = guest(mode="exact", plugin=plugin, restored=True, options=MachineOptions(smp=4))
+    words = argv(several)
+    assert words[words.index("-smp") + 1] == "4"
+    assert words[words.index("-plugin") + 1].endswith(",lines=/boot-x/lines")
+    assert words[words.index("-qtest") + 1].startswith("unix:/boot-x/qtest.sock")
+    saved = argv(msgspec.structs.replace(several, restored=False, snapshot_save=True, plugin=None))
+    assert "-qtest" not in saved, "one snapshot serves all lengths of turns"
+    one = argv(guest(mode="exact", plugin=plugin, restored=True))
+    assert "-qtest" not in one and "lines=" not in " ".join(one)
+
+
 def test_exact_guests_of_x86_keep_their_lock_prefixes() -> None:
     assert "noreplace-smp" in append_line(guest(mode="exact")).split()
     assert "noreplace-smp" not in append_line(guest())

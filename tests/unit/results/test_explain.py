@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kdelta.errors import UserError
-from kdelta.model import Because, CellResult, Profile
+from kdelta.model import Because, CellResult, MovedLine, Profile
 from kdelta.results import explain
 from kdelta.results.warnings import NoNames
 from kdelta.store.store import Store
@@ -40,6 +41,19 @@ def test_a_significant_row_names_the_functions_of_its_own_two_kernels() -> None:
     found = explain.explained(MADE, row(), seeds([OLD], [NEW]))
     assert {d.function: d.delta for d in found.because} == {"lock": -100.0, "read": 50.0}
     assert found.because_line == Because(gone=("lock",), gone_delta=-100.0, changed=(("read", 50.0),))
+
+
+def test_a_significant_row_of_transfers_names_the_lines_that_move() -> None:
+    def moving(profile: Profile, tasklist: int) -> Profile:
+        lines = (
+            MovedLine(name="tasklist_lock", reads=0, writes=tasklist),
+            MovedLine(name="init_pid_ns", reads=7, writes=0),
+        )
+        return replace(profile, moved=lines)
+
+    found = explain.explained(MADE, row(metric="transfers"), seeds([moving(OLD, 58)], [moving(NEW, 46)]))
+    assert {d.function: d.delta for d in found.because} == {"tasklist_lock": -12.0 / OLD.ops}
+    assert found.because_line == Because(changed=(("tasklist_lock", -12.0 / OLD.ops),))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which CPU runs. QEMU 9.1 to 10.0 hand callbacks a wrong number with -icount:
+ * that of the CPU which first translated the block (accel/tcg/plugin-gen.c,
+ * gen_cpu_index(): a constant while CF_PARALLEL is off). So a CPU is known by
+ * the base of its per-CPU area, which Linux keeps in the GS base, and while user
+ * space runs in the other one. QEMU's numbers are held against that, and are
+ * believed once they have agreed often enough on every CPU.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "kdelta.h"
+#include "qemu_api.h"
+
+#define TRIAL_ENTRIES 4096 /* of each CPU, before QEMU's numbers are believed */
+#define NOBODY UINT32_MAX
+
+unsigned int cpu_now;
+
+static unsigned int n_cpus = 1, n_known;
+static struct cpu {
+	uint64_t base;
+	uint32_t theirs; /* QEMU's number */
+	uint32_t agreed;
+} cpus[CPUS_MAX];
+static unsigned int ours[CPUS_MAX]; /* by QEMU's number */
+static bool believed, refuted;
+static uint32_t strangers;
+static struct qemu_plugin_register *gs, *kernel_gs;
+static GByteArray *value;
+
+static void vcpu_started(qemu_plugin_id_t id, unsigned int vcpu)
+{
+	GArray *all = qemu_plugin_get_registers();
+	size_t step = g_array_get_element_size(all);
+
+	(void)id;
+	(void)vcpu;
+	for (unsigned int i = 0; i < all->len; i++) {
+		const qemu_plugin_reg_descriptor *r = (const void *)(all->data + i * step);
+
+		if (!strcmp(r->name, "gs_base"))
+			gs = r->handle;
+		else if (!strcmp(r->name, "k_gs_base"))
+			kernel_gs = r->handle;
+	}
+	g_array_free(all, 1);
+}
+
+bool cpus_open(uint64_t plugin, unsigned int n)
+{
+	n_cpus = n;
+	if (n == 1)
+		return true;
+	if (!qemu_plugin_read_register || !qemu_plugin_get_registers) {
+		fprintf(stderr, "kdelta plugin: with several CPUs QEMU 9.0 or later is needed\n");
+		return false;
+	}
+	value = g_byte_array_new();
+	qemu_plugin_register_vcpu_init_cb(plugin, vcpu_started);
+	return true;
+}
+
+static uint64_t read_base(struct qemu_plugin_register *r)
+{
+	uint64_t base = 0;
+
+	g_byte_array_set_size(value, 0);
+	if (!r)
+		return 0;
+	qemu_plugin_read_register(r, value);
+	if (value->len >= sizeof(base))
+		memcpy(&base, value->data, sizeof(base));
+	return base;
+}
+
+/* Right after the kernel was entered, before its SWAPGS, the bases are still those of user space. */
+static uint64_t base_now(uint64_t pc)
+{
+	uint64_t first = read_base(pc >> 63 ? gs : kernel_gs);
+
+	return first >> 63 ? first : read_base(pc >> 63 ? kernel_gs : gs);
+}
+
+static unsigned int known_by(uint64_t base)
+{
+	unsigned int i;
+
+	for (i = 0; i < n_known; i++)
+		if (cpus[i].base == base)
+			return i;
+	if (!(base >> 63) || n_known == n_cpus)
+		return NOBODY;
+	cpus[n_known] = (struct cpu){.base = base, .theirs = NOBODY};
+	return n_known++;
+}
+
+static void hold_against(unsigned int n, uint32_t theirs)
+{
+	struct cpu *c = &cpus[n];
+	unsigned int i;
+
+	if (refuted)
+		return;
+	if (c->theirs == NOBODY && theirs < CPUS_MAX) {
+		c->theirs = theirs;
+		ours[theirs] = n;
+		for (i = 0; i < n_known; i++)
+			refuted |= i != n && cpus[i].theirs == theirs;
+	}
+	refuted |= c->theirs != theirs;
+	c->agreed++;
+	for (i = 0, believed = !refuted && n_known == n_cpus; i < n_known; i++)
+		believed &= cpus[i].agreed >= TRIAL_ENTRIES;
+}
+
+bool cpus_enter(unsigned int vcpu, uint64_t pc)
+{
+	unsigned int n = cpu_now;
+
+	if (n_cpus == 1)
+		return false;
+	if (believed) {
+		n = ours[vcpu];
+	} else {
+		n = known_by(base_now(pc));
+		if (n == NOBODY) {
+			strangers += counting_is_open();
+			return false;
+		}
+		hold_against(n, vcpu);
+	}
+	if (n == cpu_now)
+		return false;
+	cpu_now = n;
+	return true;
+}
+
+uint64_t cpu_base(unsigned int n)
+{
+	return cpus[n].base;
+}
+
+unsigned int cpus_number(void)
+{
+	return n_cpus;
+}
+
+/* Blocks of an open interval that ran nobody knows where. */
+uint32_t cpus_strangers(void)
+{
+	return strangers;
+}
+
+bool cpus_believed(void)
+{
+	return believed;
+}

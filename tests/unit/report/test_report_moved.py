@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The table of lines that move, and the sentence on a row of transfers."""
+
+from __future__ import annotations
+
+from kdelta.attribution.because import line, line_differences, significant_lines
+from kdelta.model import MovedLine, Profile
+from kdelta.report.moved import moved_lines
+
+BY = {"queued_write_lock_slowpath": (0, 30), "[others]": (90, 0), "_raw_read_lock": (10, 5)}
+
+
+def _profile(**transfers: int) -> Profile:
+    moved = tuple(
+        MovedLine(
+            name=name, reads=0, writes=count, by=BY, unshared=count if name == "counters" else 0, beside=("cachep",)
+        )
+        for name, count in transfers.items()
+    )
+    return Profile(ops=10, functions={}, total=(0,) * 7, moved=moved)
+
+
+BEFORE = _profile(tasklist_lock=58, counters=20, pidmap_lock=7)
+AFTER = _profile(tasklist_lock=46, counters=20, input_pool=9)
+
+
+def test_lines_that_move_stand_hottest_first_with_who_moves_them() -> None:
+    rows = moved_lines(BEFORE, AFTER, None)
+    assert rows[4].split()[:4] == ["tasklist_lock", "5.80", "4.60", "-1.20"]
+    assert rows[4].endswith("  queued_write_lock_slowpath writes, _raw_read_lock reads and writes, [others] reads")
+    assert [row.split()[0] for row in rows[4:-1]] == ["tasklist_lock", "counters", "input_pool", "pidmap_lock"]
+    assert rows[5].endswith("(100 % false sharing: cachep)")
+    alone = moved_lines(BEFORE, None, None)
+    assert [row.split()[:2] for row in alone[4:-1]] == [
+        ["tasklist_lock", "5.80"],
+        ["counters", "2.00"],
+        ["pidmap_lock", "0.70"],
+    ]
+    assert "and 3 more (--all)" in moved_lines(BEFORE, AFTER, 1)
+
+
+def test_one_cpu_has_no_such_table() -> None:
+    none = Profile(ops=1, functions={}, total=(0,) * 7)
+    assert moved_lines(none, none, None) == []
+
+
+def test_a_difference_in_transfers_has_its_lines_and_they_add_up() -> None:
+    deltas = line_differences(BEFORE, AFTER)
+    assert [(d.function, round(d.delta, 3), d.note) for d in deltas] == [
+        ("tasklist_lock", -1.2, ""),
+        ("input_pool", 0.9, "new"),
+        ("pidmap_lock", -0.7, "gone"),
+    ]
+    net = sum(x.transfers for x in AFTER.moved) / 10 - sum(x.transfers for x in BEFORE.moved) / 10
+    assert round(sum(d.delta for d in deltas), 6) == round(net, 6)
+
+
+def test_what_varies_between_seeds_by_more_than_it_changed_is_no_cause() -> None:
+    restless = _profile(tasklist_lock=40, counters=20, pidmap_lock=7)
+    kept = significant_lines(line_differences(BEFORE, AFTER), [BEFORE, restless], [AFTER])
+    assert [d.function for d in kept] == ["input_pool", "pidmap_lock"]
+    told = line(kept)
+    assert told is not None and (told.gone, told.new) == (("pidmap_lock",), ("input_pool",))
