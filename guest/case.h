@@ -25,7 +25,10 @@
  * CASE_N	 one case for each number, NAME-10 and NAME-100; in all of its parts it is N
  * HELPER	 another process beside it, as CASE's partner
  * OPS	 operations of one exact interval: a number, or NUMBER / N (between 1 and
- *		 64). 64 where nothing is said; aim at 20,000 to 500,000 instructions.
+ *		 64). 64 where nothing is said; aim at 20,000 to 500,000 instructions. An
+ *		 operation that takes a random number (a stack canary, a port) wants a
+ *		 multiple of 12: the kernel makes 12 longs or 24 words at once (v5.18+,
+ *		 drivers/char/random.c), and so each interval pays for as many.
  *
  * All processes of a case are SCHED_BATCH: none preempts another by waking up.
  *

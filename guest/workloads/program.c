@@ -2,7 +2,7 @@
 /*
  * Any program: an operation is a run of it, from execve(2) to the end of the
  * last process that it has started. What to run is in a data file of the host's
- * (src/kdelta/guest/packing.py): strings KEY=VALUE, each with a NUL at its end.
+ * (program/PACK, src/kdelta/guest/packing.py): strings KEY=VALUE, each with a NUL at its end.
  *
  * In a guest the program is in a root of its own, read-only but for a scratch
  * directory (/tmp), which is a new tmpfs for each run unless there is a setup. Natively it is where it is.
@@ -40,7 +40,7 @@ static struct {
 	const char *scratch; /* in a guest: where a run may write */
 	char kept[4096];     /* what the last run printed first */
 	int expected, out, err;
-	bool cold;
+	bool cold, batch;
 	char what[512]; /* why it failed */
 } p;
 
@@ -74,6 +74,8 @@ static bool take(const char *key, char *value)
 		p.expected = atoi(value);
 	else if (!strcmp(key, "cold"))
 		p.cold = true;
+	else if (!strcmp(key, "batch"))
+		p.batch = true;
 	else
 		return false;
 	return true;
@@ -82,10 +84,13 @@ static bool take(const char *key, char *value)
 static int read_spec(struct wl *wl)
 {
 	static char text[1 << 20];
-	char path[512], *at, *value;
-	int fd = open(wl_data("program", path, sizeof(path)), O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	char name[64], path[512], *at, *value;
+	int fd;
+	ssize_t n;
 
+	snprintf(name, sizeof(name), "program/%.40s", wl_param(wl, "pack"));
+	fd = open(wl_data(name, path, sizeof(path)), O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
 		return wl_unsupported(wl, "no program: it is run as kdelta compare A B -- PROGRAM");
 	close(fd);
@@ -174,6 +179,8 @@ static void become(const struct command *c)
 		leave("cannot open as standard input", from);
 	if (in)
 		close(in);
+	if (p.batch && sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0}))
+		leave("cannot set the policy of", c->argv[0]);
 	personality(ADDR_NO_RANDOMIZE);
 	MARK(MARK_OP_RESUME, 0);
 	execve(c->argv[0], c->argv, p.env);

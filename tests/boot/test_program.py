@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -75,3 +76,14 @@ def test_every_system_call_is_counted_and_they_add_up(kdelta, folder: Path) -> N
     assert sum(row["instructions"] for row in rows.values()) == whole
     assert "[not assigned]" not in rows and "[unnamed system call]" not in rows
     assert 1000 * 100 < rows["getppid"]["instructions"] < 1000 * 1000
+
+
+@pytest.mark.full
+@pytest.mark.skipif(shutil.which("perf") is None, reason="no perf: kdelta doctor names the package")
+def test_a_suites_program_costs_what_its_operations_cost(kdelta) -> None:  # type: ignore[no-untyped-def]
+    cases = ("--case", "getppid", "--case", "perf/syscall-basic")  # which calls getppid(2), behind millions of start-up
+    got = json.loads(
+        kdelta("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "--json", "-q", *cases).stdout
+    )
+    found = {row["case"]: row["baseline"] for row in got["results"] if row["metric"] == "instructions"}
+    assert 0.95 < found["perf/syscall-basic"] / found["getppid"] < 1.05, found

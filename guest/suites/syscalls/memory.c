@@ -230,7 +230,7 @@ CASE(memfd, "memfd_create(2), ftruncate(2) to a page, close(2)")
 	OK(close(made));
 }
 
-OPS(memfd, 32)
+OPS(memfd, 48)
 
 SETUP(memfd)
 {

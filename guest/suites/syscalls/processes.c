@@ -42,7 +42,7 @@ CASE(fork_exit, "fork(2), _exit(2), waitpid(2)")
 	fork_exit(t);
 }
 
-OPS(fork_exit, 2)
+OPS(fork_exit, 12)
 
 CASE_N(fork_mappings, "fork(2) of a process with N shared mappings, _exit(2), waitpid(2)", 1000,
        6000)
@@ -67,7 +67,7 @@ CASE(vfork_exit, "vfork(2), _exit(2), waitpid(2)")
 	wait_for(t, pid);
 }
 
-OPS(vfork_exit, 8)
+OPS(vfork_exit, 12)
 
 CASE(clone3, "clone3(2) with CLONE_PIDFD, _exit(2), waitid(2) of the pidfd")
 {
@@ -82,7 +82,7 @@ CASE(clone3, "clone3(2) with CLONE_PIDFD, _exit(2), waitid(2) of the pidfd")
 	OK(close(pidfd));
 }
 
-OPS(clone3, 2)
+OPS(clone3, 12)
 
 SETUP(clone3)
 {
@@ -107,7 +107,7 @@ CASE(thread_create, "pthread_create(3), pthread_join(3)")
 	EXPECT(!pthread_join(thread, NULL));
 }
 
-OPS(thread_create, 8)
+OPS(thread_create, 12)
 
 static void fork_execve(struct wl_task *t, const char *path, char *const argv[])
 {
@@ -296,7 +296,7 @@ CASE(unshare_mounts, "unshare(2) of the mount namespace")
 	OK(unshare(CLONE_NEWNS));
 }
 
-OPS(unshare_mounts, 4)
+OPS(unshare_mounts, 16)
 
 SETUP(unshare_mounts)
 {

@@ -129,7 +129,7 @@ CASE(unix_connect, "connect(2) to an AF_UNIX listener, accept4(2), close(2) of b
 	OK(close(made));
 }
 
-OPS(unix_connect, 16)
+OPS(unix_connect, 32)
 
 SETUP(unix_connect)
 {
@@ -153,7 +153,7 @@ CASE(tcp_connect, "connect(2) to a TCP listener on lo, accept4(2), close(2) of b
 	OK(close(other));
 }
 
-OPS(tcp_connect, 4)
+OPS(tcp_connect, 24)
 
 SETUP(tcp_connect)
 {

@@ -148,7 +148,7 @@ SETUP(timer_create)
 	NEED("CONFIG_POSIX_TIMERS", syscall(SYS_timer_create, CLOCK_MONOTONIC, &none, &fd));
 }
 
-static uint32_t word, another;
+static uint32_t word;
 
 CASE(futex_wake, "futex(2) FUTEX_WAKE, nobody waits")
 {
@@ -160,9 +160,16 @@ CASE(futex_wait, "futex(2) FUTEX_WAIT, the value has changed")
 	EXPECT(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0) == -1);
 }
 
+/* Many pairs: which of two buckets is locked first hangs on their hashes, so on the address of the mm. */
+static uint32_t pairs[2][512];
+static unsigned int turn;
+
 CASE(futex_requeue, "futex(2) FUTEX_CMP_REQUEUE, nobody waits")
 {
-	EXPECT(syscall(SYS_futex, &word, FUTEX_CMP_REQUEUE_PRIVATE, 1, 1, &another, 0) == 0);
+	uint32_t *from = &pairs[0][turn % 512], *to = &pairs[1][turn % 512];
+
+	turn++;
+	EXPECT(syscall(SYS_futex, from, FUTEX_CMP_REQUEUE_PRIVATE, 1, 1, to, 0) == 0);
 }
 
 CASE(futex_pi, "futex(2) FUTEX_LOCK_PI, FUTEX_UNLOCK_PI: the lock is free")

@@ -90,16 +90,20 @@ class CaseArgs:
         """Whether the user says which cases."""
         return bool(self.cases or self.suites or self.workloads)
 
-    def chosen(self, pressure: str | None = None, default: Sequence[str] = ()) -> tuple[Case, ...]:
+    def chosen(
+        self, pressure: str | None = None, default: Sequence[str] = (), native: bool = False
+    ) -> tuple[Case, ...]:
         """The cases asked for, else ``default``; with --memcg each one twice; all of them under ``pressure``."""
         import msgspec
 
         from kdelta.guest import pressure as memory
+        from kdelta.guest import suite_programs
         from kdelta.spec import cases as grammar
 
+        workloads = load_workloads(self.folders)
         texts = self.cases if self.named else tuple(default)
-        found = grammar.chosen(texts, self.suites, self.workloads, load_workloads(self.folders))
-        cases = in_groups(found, self.memcg)
+        found = grammar.chosen(texts, self.suites, self.workloads, workloads)
+        cases = in_groups(suite_programs.packed(found, workloads, native), self.memcg)
         if pressure is not None:
             cases = tuple(msgspec.structs.replace(case, pressure=memory.parse(pressure)) for case in cases)
         return cases

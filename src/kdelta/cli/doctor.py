@@ -141,6 +141,23 @@ def _perf() -> Finding:
     return Finding("pmu", "ok", "hardware counters work")
 
 
+def _suites() -> list[Finding]:
+    """A line for each suite of programs: whether they are installed."""
+    from kdelta.guest import suite_programs
+    from kdelta.spec import suites
+
+    found = []
+    for suite in suites.suites().values():
+        if not suite.programs:
+            continue
+        if lacking := suite_programs.missing(suite):
+            text = f"--suite {suite.name}: {', '.join(lacking)} not installed (optional)"
+            found.append(Finding(f"suite {suite.name}", "missing", text, suite.remedy))
+        else:
+            found.append(Finding(f"suite {suite.name}", "ok", f"--suite {suite.name}: its programs are installed"))
+    return found
+
+
 CROSS = "gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 CHECKS: tuple[Callable[[], Finding], ...] = (
     lambda: _qemu("qemu x86-64", "x86_64", "qemu-system-x86"),
@@ -165,7 +182,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(as_json: bool) -> int:
     """Show what this machine can do, with a remedy for each thing that it cannot."""
-    findings = [check() for check in CHECKS]
+    findings = [*(check() for check in CHECKS), *_suites()]
     if as_json:
         import json
 

@@ -56,7 +56,7 @@ def command(**options: Any) -> int:
         raise UserError("--exact counts inside a guest: name a kernel, as in --kernel debian:6.12")
     native = spec.kind == "running"
     cases = args.cases_or(
-        lambda: args.chosen(args.pressure), args.named, native
+        lambda: args.chosen(args.pressure, native=native), args.named, native
     )  # refused before any kernel is fetched
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:

@@ -65,7 +65,7 @@ class Work(Struct, frozen=True, kw_only=True):
     mitigations: Mitigations = "default"
     data: Mapping[str, Path] = {}
     programs: Mapping[str, Path] = {}
-    tree: Path | None = None  # an archive that the initramfs ends with
+    trees: tuple[Path, ...] = ()  # archives that the initramfs ends with
     plugin: Path | None = None
     hold_sites: bytes | None = None
     entries: bytes | None = None
@@ -134,7 +134,7 @@ def _guest(site: Site, work: Work, folder: Path) -> GuestSpec:
 
 
 def _payload(site: Site, work: Work, jobs: str) -> bytes:
-    return image.payload(site.programs[work.kernel.arch], work.data, jobs, work.programs, work.tree)
+    return image.payload(site.programs[work.kernel.arch], work.data, jobs, work.programs, work.trees)
 
 
 def _counted(site: Site, work: Work) -> RawBoot:

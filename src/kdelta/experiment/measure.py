@@ -13,11 +13,12 @@ from kdelta.experiment import programs
 from kdelta.experiment.boot_once import Work
 from kdelta.experiment.functions import NamesOf
 from kdelta.guest import metrics as guest_metrics
-from kdelta.guest import packing, pressure
+from kdelta.guest import pressure, startup
 from kdelta.guest.jobs import case_jobs
 from kdelta.machine.boot import RawBoot
-from kdelta.model import Effort, Experiment, Metric, PlannedBoot, RunResult
+from kdelta.model import Case, Effort, Experiment, Metric, PlannedBoot, RunResult
 from kdelta.results.definitions import define
+from kdelta.spec import counted
 from kdelta.spec.workloads import Workload
 
 
@@ -30,22 +31,22 @@ class Measuring(Struct, frozen=True, kw_only=True):
     metrics: Mapping[int, Sequence[Metric]]
     data: Mapping[str, Path]  # of all workloads: one settled guest serves every case
     programs: Mapping[str, Path]
-    tree: Path | None
+    trees: tuple[Path, ...]
     names: NamesOf
     plugin: Path | None = None
 
     def work(self, plan: PlannedBoot) -> Work:
         """What the planned boot does."""
         e = self.experiment
-        indexes = plan.cases or tuple(range(len(e.cases)))
+        runs = self._jobs(plan)
         jobs = case_jobs(
-            {index: e.cases[index] for index in indexes},
+            runs,
             mode=e.mode,
             efforts=self.efforts,
             exact_ops=self.exact_ops,
             seed=plan.block + 1 + (1000 * e.seed if e.mode == "exact" else 0),
         )
-        boot_limit_s, limits_s = e.machine.boot_limit_s, {i: self.efforts[i].limit_ms / 1000 for i in indexes}
+        boot_limit_s, limits_s = e.machine.boot_limit_s, {i: self.efforts[i].limit_ms / 1000 for i in runs}
         kernel = e.kernels[plan.kernel]
         entries = self.names(kernel).entries if self.plugin is not None else None
         return Work(
@@ -56,18 +57,27 @@ class Measuring(Struct, frozen=True, kw_only=True):
             mitigations=plan.mitigations,
             data=self.data,
             programs=self.programs,
-            tree=self.tree,
+            trees=self.trees,
             plugin=self.plugin,
             entries=None if entries is None else entries.text.encode("ascii"),
         )
 
     def runs(self, plan: PlannedBoot, raw: RawBoot) -> tuple[RunResult, ...]:
         """What the guest said, and in exact mode what the plugin counted, by case."""
-        cases = plan.cases or tuple(range(len(self.experiment.cases)))
+        most = len(self.experiment.cases)
+        jobs = tuple(self._jobs(plan))
         if self.experiment.mode == "timed":
-            return guest_metrics.timed_runs(raw.records, cases, self.metrics, (raw.state, raw.why))
-        names = self.names(self.experiment.kernels[plan.kernel])
-        return exact.runs(raw.records, exact.Files(raw.counts, raw.lines), cases, self.metrics, names, raw.end_of)
+            runs = guest_metrics.timed_runs(raw.records, jobs, self.metrics, (raw.state, raw.why))
+        else:
+            names = self.names(self.experiment.kernels[plan.kernel])
+            runs = exact.runs(raw.records, exact.Files(raw.counts, raw.lines), jobs, self.metrics, names, raw.end_of)
+        return startup.all_without(runs, most)
+
+    def _jobs(self, plan: PlannedBoot) -> dict[int, Case]:
+        """The runs of the planned boot, by job."""
+        cases = self.experiment.cases
+        indexes = plan.cases or range(len(cases))
+        return counted.jobs({index: cases[index] for index in indexes}, len(cases))
 
 
 def measuring(
@@ -77,18 +87,19 @@ def measuring(
     plugin: Path | None,
 ) -> Measuring:
     """The boots of ``experiment``, whose workloads are all known."""
-    named = {index: workloads[case.workload] for index, case in enumerate(experiment.cases)}
+    jobs = counted.jobs(dict(enumerate(experiment.cases)), len(experiment.cases))
+    named = {index: workloads[case.workload] for index, case in jobs.items()}
     defined = experiment.definitions or define(experiment, workloads)
     pressed = any(case.pressure for case in experiment.cases)
     data = {name: path for workload in workloads.values() for name, path in workload.data_files.items()}
-    packed = programs.packed(experiment)
+    specs, trees = programs.packed(experiment, jobs)
     return Measuring(
         experiment=experiment,
         efforts={index: workload.effort(experiment.effort) for index, workload in named.items()},
         exact_ops={index: workload.exact_ops for index, workload in named.items()},
-        metrics={index: defined[case.workload].metrics for index, case in enumerate(experiment.cases)},
-        data=data | ({packing.SPEC: packed.spec} if packed else {}),
-        tree=packed.tree if packed else None,
+        metrics={index: defined[case.workload].metrics for index, case in jobs.items()},
+        data=data | specs,
+        trees=trees,
         programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},
         names=names,
         plugin=plugin,

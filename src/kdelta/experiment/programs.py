@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The programs that guests run: kdelta's own, compiled for each architecture, and the one that is measured."""
+"""The programs that guests run: kdelta's own, compiled for each architecture, and those that are measured."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kdelta import paths
 from kdelta.errors import UserError
 from kdelta.guest import binary, packing, pressure
-from kdelta.model import Arch, Experiment, Kernel
+from kdelta.model import Arch, Case, Experiment, Kernel
 from kdelta.spec import program
 from kdelta.spec.workloads import catalogue
 
@@ -22,20 +22,18 @@ def programs_for(kernels: Sequence[Kernel], own: Sequence[Path]) -> dict[Arch, P
     return {arch: binary.build(arch, own, cache=paths.cache_dir(), data=data) for arch in sorted(arches)}
 
 
-def packed(experiment: Experiment) -> packing.Pack | None:
-    """The program of the experiment, where one is measured.
+def packed(experiment: Experiment, jobs: Mapping[int, Case]) -> tuple[dict[str, Path], tuple[Path, ...]]:
+    """What the programs among ``jobs`` need: data files and archives.
 
     Raises:
-        UserError: its files are gone, there are several, or the kernels cannot run it.
+        UserError: their files are gone, or the kernels cannot run them.
     """
-    cases = [case for case in experiment.cases if case.workload == program.WORKLOAD]
+    cases = [case for case in jobs.values() if case.workload == program.WORKLOAD or program.PACK in case.params]
     if not cases:
-        return None
-    if len({case.params.get(program.PACK) for case in cases}) > 1:
-        raise UserError("an experiment takes one program")
+        return {}, ()
     here = pressure.MACHINES.get(platform.machine())
     if foreign := [kernel for kernel in experiment.kernels if kernel.arch != here]:
         raise UserError(
             f"{foreign[0].label} is of {foreign[0].arch}: it cannot run the programs of this {here} machine"
         )
-    return packing.of_case(cases[0])
+    return packing.of_cases(cases)

@@ -8,7 +8,7 @@ emulated decompression costs more than reading a few MiB from RAM.
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -79,16 +79,16 @@ def payload(
     data: Mapping[str, Path],
     jobs: str,
     programs: Mapping[str, Path] | None = None,
-    tree: Path | None = None,
+    trees: Sequence[Path] = (),
 ) -> bytes:
     """The initramfs of a boot: the guest binary as /init, the workloads' data files, the job list, other programs.
 
-    ``programs``: path in the guest without its leading slash -> file; all of them may be executed. ``tree``: an
-    archive to unpack after it.
+    ``programs``: path in the guest without its leading slash -> file; all of them may be executed. ``trees``:
+    archives to unpack after it.
     """
     files = {"init": binary.read_bytes(), "jobs": jobs.encode("ascii")}
     for name, path in data.items():
         files[f"data/{name}"] = path.read_bytes()
     others = {name: path.read_bytes() for name, path in (programs or {}).items()}
     first = initramfs(files | others, executable=frozenset({"init", *others}))
-    return first + tree.read_bytes() if tree is not None else first
+    return b"".join([first, *(tree.read_bytes() for tree in trees)])

@@ -11,11 +11,13 @@ from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.model import Case, Effort, Mode
+from kdelta.spec import program
 from kdelta.spec.workloads import RESERVED
 
 
 def _job(index: int, case: Case, effort: Effort, mode: Mode, exact_ops: int) -> str:
-    words = [f"job {index} {case.workload}", f"limit_ms={effort.limit_ms}"]
+    workload = program.WORKLOAD if program.PACK in case.params else case.workload
+    words = [f"job {index} {workload}", f"limit_ms={effort.limit_ms}"]
     if effort.batches:
         words += [f"batches={effort.batches}", f"ops={effort.batch_ops}"]
     elif mode == "exact":

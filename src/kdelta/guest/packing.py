@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from kdelta.spec.program import PACK, Program, refused, words
 
 MOST_BYTES = 256 << 20
 ROOT = "program"  # in the guest
-SPEC = "program"  # the data file that says what to run
+SPEC = "program"  # the directory of the data files that say what to run
 _MOUNTS = ("proc", "sys", "dev")
 _ALWAYS = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/ld.so.cache")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -102,6 +102,8 @@ def _spec(
     rows += [("env", f"{name}={value}") for name, value in env.items()]
     rows += [(key, value) for key, value in more.items() if value]
     rows.append(("expect", str(program.expect_status)))
+    if program.batch:
+        rows.append(("batch", "1"))
     if program.cold:
         rows.append(("cold", "1"))
     return b"".join(f"{key}={value}".encode("utf-8", "surrogateescape") + b"\0" for key, value in rows)
@@ -121,8 +123,9 @@ def _commands(tree: Tree, program: Program, cwd: Path) -> dict[str, list[str]]:
 
 
 def _kept(spec: bytes, tree: bytes | None) -> str:
-    """Put both into the cache; their digest."""
-    digest = hashlib.sha256(spec + b"\0" + hashlib.sha256(tree or b"").digest()).hexdigest()[:32]
+    """Put both into the cache, a tree that several programs have once; their digest."""
+    content = hashlib.sha256(tree or b"")
+    digest = hashlib.sha256(spec + b"\0" + content.digest()).hexdigest()[:32]
     folder = _folder(digest)
     try:
         if (folder / "spec").is_file():
@@ -130,7 +133,7 @@ def _kept(spec: bytes, tree: bytes | None) -> str:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as work:
             if tree is not None:
-                (Path(work) / "tree").write_bytes(tree)
+                (Path(work) / "tree").symlink_to(_shared(tree, content.hexdigest()[:32], Path(work)))
             (Path(work) / "spec").write_bytes(spec)
             folder.mkdir(exist_ok=True)
             for name in ("tree", "spec") if tree is not None else ("spec",):  # with the spec the pack is whole
@@ -138,6 +141,16 @@ def _kept(spec: bytes, tree: bytes | None) -> str:
     except OSError as error:
         raise HostError(f"program: {folder}: {error.strerror}; free space or set KDELTA_CACHE") from None
     return digest
+
+
+def _shared(tree: bytes, digest: str, work: Path) -> Path:
+    """Where the cache has ``tree``, from the directory of a program's pack."""
+    place = paths.cache_dir() / "programs" / "trees" / digest
+    if not place.is_file():
+        place.parent.mkdir(exist_ok=True)
+        (work / digest).write_bytes(tree)
+        os.replace(work / digest, place)
+    return Path("..") / "trees" / digest
 
 
 def _folder(digest: str) -> Path:
@@ -150,8 +163,9 @@ def _followed(tree: Tree, program: Program, argv: list[str], cwd: Path, stdin: P
             tree.add(path)
 
 
-def _for_guests(program: Program, cwd: Path, place: Path, stdin: Path | None) -> str:
-    tree = Tree()
+def _for_guests(programs: Sequence[Program], cwd: Path, place: Path, stdin: Path | None) -> list[str]:
+    """All ``programs``, which differ in their words alone, with the files of the first."""
+    program, tree = programs[0], Tree()
     commands = _commands(tree, program, cwd)
     _given(tree, program, cwd)
     if program.follow:
@@ -168,9 +182,11 @@ def _for_guests(program: Program, cwd: Path, place: Path, stdin: Path | None) ->
             f"program: its files are {size >> 20} MiB, and a guest takes {MOST_BYTES >> 20}: {tree.largest()}"
         )
     more = {"root": f"/{ROOT}", "scratch": f"/{scratch}", "cwd": str(place), "stdin": str(stdin or "")}
-    spec = _spec(program, commands, _environment(program, f"/{scratch}"), more)
+    env = _environment(program, f"/{scratch}")
+    argvs = [[commands["arg"][0], *one.argv[1:]] for one in programs]
     try:
-        return _kept(spec, archive(_rooted(tree.nodes)))
+        packed = archive(_rooted(tree.nodes))
+        return [_kept(_spec(program, commands | {"arg": argv}, env, more), packed) for argv in argvs]
     except OSError as error:
         raise UserError(f"program: {error.filename} cannot be read: {error.strerror}") from None
 
@@ -200,14 +216,38 @@ def pack(program: Program, cwd: Path, native: bool = False) -> Case:
     if stdin is not None and not stdin.is_file():
         raise UserError(f"--stdin {program.stdin}: there is no such file")
     place = Path(os.path.abspath(cwd / program.cwd))
-    kept = _for_here(program, cwd, place, stdin) if native else _for_guests(program, cwd, place, stdin)
+    kept = _for_here(program, cwd, place, stdin) if native else _for_guests((program,), cwd, place, stdin)[0]
     return program.case(kept)
+
+
+@lru_cache(maxsize=8)
+def pack_alike(programs: tuple[Program, ...], native: bool = False) -> tuple[str, ...]:
+    """Pack programs that differ in their words alone, with one set of files for all; their digests.
+
+    Raises:
+        UserError: as ``pack``.
+    """
+    root, place = Path("/"), Path(programs[0].cwd)
+    if native:
+        return tuple(_for_here(program, root, place, None) for program in programs)
+    return tuple(_for_guests(programs, root, place, None))
 
 
 def _rooted(nodes: Mapping[str, Node]) -> Iterable[tuple[str, Node]]:
     yield ROOT, Node(stat.S_IFDIR | 0o755)
     for name, node in sorted(nodes.items()):
         yield f"{ROOT}/{name}", node
+
+
+def of_cases(cases: Iterable[Case]) -> tuple[dict[str, Path], tuple[Path, ...]]:
+    """The descriptions of the programs ``cases``, by their name as data files, and their archives, each once.
+
+    Raises:
+        UserError: as ``of_case``.
+    """
+    packs = {case.params.get(PACK, ""): of_case(case) for case in cases}
+    trees = dict.fromkeys(pack.tree.resolve() for pack in packs.values() if pack.tree is not None)
+    return {f"{SPEC}/{digest}": pack.spec for digest, pack in packs.items()}, tuple(trees)
 
 
 def of_case(case: Case) -> Pack:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kdelta.report.charts import Figure, boots, intervals
 from kdelta.report.curves import distribution, functions, scaling, sweep
+from kdelta.report.heatmap import KEY, heat_maps
 from kdelta.report.registry import Format
 from kdelta.report.view import View
 from kdelta.results.types import CellPoints
@@ -73,7 +74,9 @@ def render(view: View) -> str:
     figures = [figure for figure in _figures(view) if figure is not None]
     left_out = max(0, len(figures) - MAX_FIGURES)
     template = _environment().get_template("report.html")
-    return template.render(view=view, figures=figures[:MAX_FIGURES], left_out=left_out)
+    return template.render(
+        view=view, maps=heat_maps(view.sweeps), key=KEY, figures=figures[:MAX_FIGURES], left_out=left_out
+    )
 
 
 FORMAT = Format(name="html", suffix=".html", render=render, help="one self-contained page with charts")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from kdelta.report.heatmap import KEY, HeatMap, heat_maps
 from kdelta.report.registry import Format
 from kdelta.report.view import Cell, SweepTable, Table, View
 
@@ -73,6 +74,12 @@ def _sweep(sweep: SweepTable) -> list[str]:
     return [f"### {escape(sweep.title)}", "", *_grid(["Kernel", "Value", "Step", "Because"], rows, right=(1, 2)), ""]
 
 
+def _map(one: HeatMap) -> list[str]:
+    header = [escape(one.title), *map(escape, one.versions), "all"]
+    rows = [[escape(t) for t in (line.name, *(s.text for s in line.squares), line.change)] for line in one.lines]
+    return [*_grid(header, rows, right=range(1, len(header))), "", escape(f"From {one.first} on: {KEY}."), ""]
+
+
 def _list(heading: str, texts: Sequence[str]) -> list[str]:
     return [f"## {heading}", "", *(f"- {escape(text)}" for text in texts), ""] if texts else []
 
@@ -85,6 +92,8 @@ def render(view: View) -> str:
     lines += [*(f"- {escape(text)}" for text in view.looked), ""] if view.looked else []
     for table in view.tables:
         lines += _table(table)
+    for one in heat_maps(view.sweeps):
+        lines += _map(one)
     for sweep in view.sweeps:
         lines += _sweep(sweep)
     for calls in view.system_calls:

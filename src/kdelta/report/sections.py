@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from rich.cells import cell_len
 
-from kdelta.report import system_calls
+from kdelta.report import heatmap, system_calls
 from kdelta.report.table import sweep_lines, table_lines
 from kdelta.report.text import WIDTH, wrap, wrap_command
 from kdelta.report.view import View
@@ -31,8 +31,11 @@ def tables(view: View, width: int = WIDTH) -> list[str]:
     lines: list[str] = []
     for table in view.tables:
         lines += [*table_lines(table, width), ""]
-    for sweep in view.sweeps:
-        lines += [*sweep_lines(sweep, width), ""]
+    if heatmap.heat_maps(view.sweeps):
+        lines += heatmap.sweeps_as_text(view.sweeps, width)
+    else:
+        for sweep in view.sweeps:
+            lines += [*sweep_lines(sweep, width), ""]
     for calls in view.system_calls:
         lines += [*system_calls.lines(calls, width), ""]
     return lines or ["Nothing was measured.", ""]

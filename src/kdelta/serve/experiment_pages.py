@@ -10,6 +10,7 @@ from kdelta.model import Experiment
 from kdelta.report import registry
 from kdelta.report.charts import intervals
 from kdelta.report.curves import sweep as sweep_chart
+from kdelta.report.heatmap import KEY, heat_maps
 from kdelta.serve import drill, page
 from kdelta.serve.results import Results
 from kdelta.store.store import Store
@@ -30,11 +31,15 @@ class ExperimentPages:
     def overview(self, request: Request) -> Response:
         """What an experiment found, with ways to the functions, boots and reports behind it."""
         result, detail, view = self._results.view_of(self._experiment(request))
-        figures = [intervals(view), *(sweep_chart(table, i) for i, table in enumerate(view.sweeps))]
+        maps = heat_maps(view.sweeps)
+        swept = () if maps else view.sweeps  # the map shows what hundreds of charts would
+        figures = [intervals(view), *(sweep_chart(table, i) for i, table in enumerate(swept))]
         return page.draw(
             "experiment.html",
             request,
             view=view,
+            maps=maps,
+            key=KEY,
             row=next(row for row in self._store.experiments() if row.id == result.experiment.id),
             figures=[figure for figure in figures if figure is not None],
             drill=drill.of_cells(result, view),

@@ -107,7 +107,7 @@ def split(text: str) -> tuple[KernelSpec, str]:
 
 def joined(spec: KernelSpec, source: str) -> str:
     """The inverse of ``split``: a kernel's name from its SOURCE and the options and label of ``spec``."""
-    if any(sign in source for sign in ",='\""):  # they would end it, or begin an option or a label
+    if source != source.strip() or any(sign in source for sign in ",='\""):  # else it ends there
         source = _quoted(source)
     given = {"cmdline": spec.cmdline, "config": spec.config, "arch": spec.arch if spec.arch != "x86_64" else ""}
     options = "".join(f",{key}={_quoted(value)}" for key, value in given.items() if value)

@@ -29,6 +29,7 @@ class Program(Struct, frozen=True, kw_only=True):
     cwd: str = ""
     cold: bool = False
     expect_status: int = 0
+    batch: bool = False  # SCHED_BATCH: a woken process never preempts
 
     @property
     def label(self) -> str:

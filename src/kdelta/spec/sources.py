@@ -36,8 +36,10 @@ _OPS = re.compile(r"OPS\(\s*+(?P<name>[a-z][a-z0-9_]*+)\s*+,\s*+(?P<number>[1-9]
 _START = re.compile(
     r"^(?:[ \t]*+#[ \t]*+(?P<condition>if|ifdef|ifndef|endif)\b|(?P<macro>CASE|CASE_N|OPS)\s*+\()", re.MULTILINE
 )
+_HOOK = re.compile(r"^(?:SETUP|AFTER|TEARDOWN)\(\s*+(?P<name>\w++)\s*+\)", re.MULTILINE)
+_INCLUDE = re.compile(r"^[ \t]*+#[ \t]*+include\s*+(?:\"|<case\.h>)", re.MULTILINE)
 _DESCRIPTION = re.compile(r"char\s*+\*\s*+testcase_description\s*+=\s*+(?P<title>\"(?:[^\"\\\n]|\\.)*+\")")
-_FORMS = 'CASE(name, "title"), CASE_N(name, "title", 1, 10) or OPS(name, 16), OPS(name, 1000 / N)'
+_FORMS = 'CASE(name, "title"), CASE_N(name, "title", 1, 10) or OPS(name, 16), OPS(name, 1000 / N), names in lower case'
 
 
 class CaseSource(Struct, frozen=True, kw_only=True):
@@ -128,12 +130,17 @@ class _Read:
             self.ops[name] = match
 
     def check(self, match: re.Match[str]) -> None:
-        """Whether there is a case for the OPS ``match``."""
+        """Whether there is a case for the OPS or the hook ``match``."""
         numbers = self.cases.get(match["name"], ("", []))[1]
         if not numbers:
             raise ValueError("no case of that name in this file")
-        if match["per"] and (None in numbers or 0 in numbers):
+        if match.groupdict().get("per") and (None in numbers or 0 in numbers):
             raise ValueError("divides by N, which the case does not have, or which is 0")
+
+
+def includes(text: str) -> bool:
+    """Whether the C source ``text`` may have case.h: it includes that, or some file of its own."""
+    return _INCLUDE.search(without_comments(text)) is not None
 
 
 def cases_of(text: str, where: str) -> tuple[CaseSource, ...]:
@@ -157,7 +164,7 @@ def cases_of(text: str, where: str) -> tuple[CaseSource, ...]:
                 raise ValueError("inside of #if, where only a compiler can see it: use NEED() in SETUP")
             else:
                 read.line(code, start)
-        for match in read.ops.values():
+        for match in (*read.ops.values(), *_HOOK.finditer(code)):
             at = match.start()
             read.check(match)
     except ValueError as error:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Suites: named lists of cases, one TOML file each in guest/suites. Adding one is adding its file.
 
-A suite whose cases are written as CASEs has them in a directory of its name beside the file.
+A suite whose cases are written as CASEs has them in a directory of its name beside the file; one whose cases are
+programs has them as ``[programs.NAME]`` (spec/counted.py).
 """
 
 from __future__ import annotations
@@ -9,21 +10,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kdelta.errors import UserError
 from kdelta.paths import shipped
+from kdelta.spec.counted import Counted, complaint
 
 DEFAULT = "patches"
 
 
 class Suite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A suite. ``cases`` are what --case takes; ``needs`` says what the user must bring where they are not shipped."""
+    """A suite. ``cases`` are what --case takes, all of its ``programs`` where it says none.
+
+    ``needs`` says what the user must bring where the cases are not shipped, ``package`` is Debian's with the programs,
+    and ``get`` how to have them where Debian has no package.
+    """
 
     name: str = ""
     title: str
-    cases: tuple[str, ...]
+    cases: tuple[str, ...] = ()
     needs: str = ""
+    package: str = ""
+    get: str = ""
+    programs: dict[str, Counted] = field(default_factory=dict)
+
+    @property
+    def remedy(self) -> str:
+        """How the machine gets its programs."""
+        return self.get or f"apt-get install {self.package}"
 
 
 def suites() -> dict[str, Suite]:
@@ -38,8 +52,19 @@ def suites() -> dict[str, Suite]:
             suite = msgspec.toml.decode(path.read_bytes(), type=Suite)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UserError(f"suite {path}: {error}") from None
-        found[path.stem] = msgspec.structs.replace(suite, name=path.stem)
+        if why := _refused(suite):
+            raise UserError(f"suite {path}: {why}")
+        cases = suite.cases or (f"{path.stem}/*",)
+        found[path.stem] = msgspec.structs.replace(suite, name=path.stem, cases=cases)
     return found
+
+
+def _refused(suite: Suite) -> str:
+    if suite.programs and not (suite.package or suite.get):
+        return "package: the Debian package of its programs, or get: how to have them"
+    if not suite.programs and not suite.cases:
+        return "cases or programs: it has neither"
+    return next((f"programs.{name}: {why}" for name, one in suite.programs.items() if (why := complaint(one))), "")
 
 
 def suite(name: str, known: Mapping[str, Suite]) -> Suite:

@@ -15,7 +15,8 @@ from msgspec import Meta, Struct, field
 from kdelta.errors import UserError
 from kdelta.model import Case, Effort, Metric
 from kdelta.paths import shipped
-from kdelta.spec import sources, users
+from kdelta.spec import sources, suites, users
+from kdelta.spec.counted import Counted
 from kdelta.units import Better
 
 WIS_PREFIX = "wis/"
@@ -168,6 +169,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     params: dict[str, Param]
     metrics: tuple[Metric, ...]
     source_path: Path
+    counted: Counted | None = None  # the program that it is, with a number of operations
 
     @property
     def data_files(self) -> dict[str, Path]:
@@ -299,10 +301,23 @@ def _template(name: str) -> Entry:
 
 def _cases(path: Path, suite: str = "") -> Iterator[Workload]:
     """The CASEs of a C file; those of a suite have its name in front."""
-    template = _template("case")
-    for case in sources.cases_of(users.read(path), str(path)):
+    template, text = _template("case"), users.read(path)
+    if not sources.includes(text):
+        raise UserError(f'workload {path}: a CASE needs #include "case.h" at the top of its file')
+    for case in sources.cases_of(text, str(path)):
         name = f"{suite}/{case.name}" if suite else case.name
         yield _workload(msgspec.structs.replace(template, exact_ops=case.exact_ops), path, name, case.title)
+
+
+def _programs(suite: suites.Suite) -> Iterator[Workload]:
+    """The programs of a suite; figures are per part of one of their operations."""
+    template, source = _template("counted"), shipped("guest") / "workloads" / "program.c"
+    for name, one in suite.programs.items():
+        text = f"{template.help.strip()}\nN is {one.operations}: {one.run}{' (SCHED_BATCH)' * one.batch}"
+        parts = one.operations * one.parts
+        entry = msgspec.structs.replace(template, help=text, part=one.part, parts_per_op=parts)
+        workload = _workload(entry, source, f"{suite.name}/{name}", one.title)
+        yield msgspec.structs.replace(workload, counted=one)
 
 
 def _own(path: Path, kind: sources.Kind) -> Iterator[Workload]:
@@ -324,6 +339,8 @@ def _all(own: Iterable[Path]) -> Iterator[Workload]:
         yield load(path)
     for path in sorted(guest.glob("suites/*/*.c")):
         yield from _cases(path, path.parent.name)
+    for suite in suites.suites().values():
+        yield from _programs(suite)
     for place in own:
         for path in sorted(place.glob("*.toml")):
             load(path)  # a TOML file without its C file is told

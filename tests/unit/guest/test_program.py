@@ -30,8 +30,9 @@ def run(guest_cache: Path, folder: Path, program: Program, mode: Mode = "timed")
     case = packing.pack(program, folder, native=True)
     jobs = case_jobs({0: case}, mode=mode, efforts={0: SHORT}, exact_ops={0: 1})
     (folder / "jobs").write_text(jobs.text())
-    (data := folder / "data").mkdir()
-    (data / packing.SPEC).symlink_to(packing.of_case(case).spec)
+    (data := folder / "data" / packing.SPEC).mkdir(parents=True)
+    ((name, spec),) = packing.of_cases([case])[0].items()
+    (folder / "data" / name).symlink_to(spec)
     with (folder / "stream").open("wb") as file:
         argv: list[str | Path] = [
             binary.build("x86_64", cache=guest_cache),
@@ -39,7 +40,7 @@ def run(guest_cache: Path, folder: Path, program: Program, mode: Mode = "timed")
             "--jobs",
             folder / "jobs",
             "--data",
-            data,
+            data.parent,
         ]
         subprocess.run([*argv, "--fd", str(file.fileno())], pass_fds=[file.fileno()], check=True, timeout=60)
     records = protocol.parse((folder / "stream").read_bytes()).records

@@ -80,6 +80,7 @@ def test_any_text_is_parsed_or_refused_but_never_crashes(text: str) -> None:
 
 SPECS = (
     "running", "deb:x y.deb", "debian:6.12.1-2/cloud", "debian:6.1..7.3/rt", "src:debian:6.12-my.patch",
+    "6=, ",
     "a=src:./t@v6.1+a.patch-b.patch", "b=\"x,y=z\"", "x=./b,cmdline='say \"hi\" it'\"'\"'s, x',arch=arm64,config=f",
 )  # fmt: skip
 

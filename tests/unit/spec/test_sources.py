@@ -57,6 +57,8 @@ def test_cases_are_read_in_order_one_for_each_number() -> None:
         ("CASE(one, TITLE)", "not of the form"),
         ('CASE(one, "x\\n")', "not of the form"),
         ('CASE(one, "x", 1)', "is CASE_N"),
+        ('CASE(one, "x") {}\nSETUP(other) {}', "SETUP(other) {}: no case of that name"),
+        ('CASE(one, "x") {}\nAFTER(One) {}', "no case of that name"),
         ('CASE_N(one, "x")', "one number or more"),
         ('CASE_N(one, "x", 0)', "one number or more"),
         ('CASE_N(one, "x", 1, 1)', "each once"),

@@ -42,3 +42,7 @@ def test_the_syscalls_suite_has_what_lebench_and_lmbench_have() -> None:
     lmbench |= {"unix_connect"}
     assert lebench | lmbench <= names
     assert len(names) >= 80
+
+
+def test_cases_have_the_floor_that_identical_kernels_showed() -> None:
+    assert {w.floor_percent for name, w in catalogue().items() if name.startswith("syscalls/")} == {0.5}

@@ -53,7 +53,7 @@ def parse_kernel(text: str) -> KernelSpec:
         if colon and not body:
             raise UserError(f"kernel {text!r}: nothing after {prefix}:")
         return found.parse(bare, body)
-    if not named or (colon and "/" not in prefix):
+    if not named.strip() or (colon and "/" not in prefix):
         raise UserError(f"kernel {text!r}: not a kernel; forms: {forms()}")
     return next(one for one in all_sources() if not one.prefix).parse(bare, named)
 

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A sweep over many cases is one map: a line for each case, steps marked, the largest told."""
+
+from __future__ import annotations
+
+import pytest
+from rich.cells import cell_len
+
+from kdelta.model import Because, ExperimentResult, Remark, plans
+from kdelta.report import heatmap, html, mail, markdown, terminal
+from kdelta.report.view import View, build
+from kdelta.results.types import CellName, Detail, Sweep, SweepPoint, SweepStep
+from unit.report.report_samples import experiment
+
+LABELS = ("6.1.192", "6.12.117", "7.0.13", "7.3.4")
+Values = tuple[float | None, ...]
+
+
+def swept(case: str, values: Values, unseen: str = "") -> Sweep:
+    """A step wherever the figure changes; ``None`` is a kernel without the case."""
+    points, steps, last = [], [], None
+    for label, value in zip(LABELS, values, strict=True):
+        if value is None:
+            points.append(SweepPoint(kernel=label, value=None, state="unsupported", why="needs CONFIG_X"))
+            continue
+        points.append(SweepPoint(kernel=label, value=value, unseen=Remark("u", "5 %") if label == unseen else None))
+        if last is not None and value != last[1]:
+            steps.append(
+                SweepStep(
+                    last=last[0],
+                    first=label,
+                    baseline=last[1],
+                    patched=value,
+                    effect_percent=100 * (value / last[1] - 1),
+                    verdict="regressed" if value > last[1] else "improved",
+                    because_line=Because(changed=(("vfs_read", 9.0),)),
+                )
+            )
+        last = (label, value)
+    cell = CellName(case=case, metric="instructions")
+    return Sweep(cell=cell, unit="instructions/op", better="lower", points=tuple(points), steps=tuple(steps))
+
+
+def view(*more: Sweep, others: int = 6) -> View:
+    plain = [swept(f"syscalls/plain-{n}", (100.0,) * 4) for n in range(others)]
+    result = ExperimentResult(
+        experiment=experiment(*LABELS, mode="exact", plan=plans.Sweep()), results=(), boots_done=20, boots_planned=48
+    )
+    return build(result, Detail(sweeps=(*plain, *more)))
+
+
+def row(text: str, name: str) -> list[str]:
+    return next(line.split()[1:] for line in text.splitlines() if line.startswith(name))
+
+
+def test_each_case_is_one_line_with_its_steps_and_states() -> None:
+    shown = view(
+        swept("syscalls/stat", (1000.0, 780.0, 780.0, 8580.0)),
+        swept("syscalls/late", (None, None, 50.0, 51.0)),
+        swept("syscalls/gone", (50.0, 50.0, None, None)),
+        swept("syscalls/open", (50.0, 50.0, 50.0, 50.0), unseen="7.0.13"),
+    )
+    text = terminal.render(shown)
+    assert row(text, "syscalls:") == ["instructions", "6.12", "7.0", "7.3", "all"]
+    assert row(text, "stat") == ["-22", ".", "x11", "+758"]
+    assert row(text, "late") == ["u", "new", "+2.0", "+2.0"]
+    assert row(text, "gone") == [".", "u", "u", "."]
+    assert row(text, "open") == [".", "?", ".", "."]
+    assert row(text, "plain-0") == [".", ".", ".", "."]
+    assert all(cell_len(line) <= 72 for line in text.splitlines())
+    largest = text.index("The largest steps")
+    assert largest < text.index("syscalls/stat: instructions, 7.3.4: +1000.00 % (R)") < text.index("because vfs_read")
+    assert text.count("6.12.117 ") < 5  # no list of versions for each case
+
+
+def test_a_few_cases_are_shown_version_by_version() -> None:
+    few = view(swept("syscalls/stat", (1000.0, 780.0, 780.0, 800.0)), others=5)
+    assert heatmap.heat_maps(few.sweeps) == ()
+    assert "The largest steps" not in terminal.render(few)
+    assert "6.12.117" in terminal.render(few)
+
+
+def test_suites_and_metrics_have_maps_of_their_own() -> None:
+    maps = heatmap.heat_maps(view(swept("pipe", (1.0, 2.0, 2.0, 2.0)), swept("wis/pipe1", (1.0,) * 4)).sweeps)
+    assert [(one.title, len(one.lines)) for one in maps] == [
+        ("syscalls: instructions", 6),
+        ("instructions", 1),
+        ("wis: instructions", 1),
+    ]
+
+
+def test_the_page_colours_steps_by_size_and_leads_to_each_case() -> None:
+    page = html.render(view(swept("syscalls/stat", (1000.0, 999.0, 900.0, 1800.0))))
+    assert 'class="v-improved l1"' in page
+    assert 'class="v-improved l2"' in page
+    assert 'class="v-regressed l3" title="7.3.4 1800/op +100.00 % (R): because vfs_read +9"' in page
+    assert '<a href="#sweep-7">stat</a>' in page
+    assert 'id="sweep-7"' in page
+
+
+def test_mail_and_markdown_have_the_map_too() -> None:
+    shown = view(swept("syscalls/stat", (1000.0, 780.0, 780.0, 800.0)))
+    assert row(mail.render(shown), "stat") == ["-22", ".", "+2.6", "-20"]
+    assert r"| stat | \-22 | . | \+2.6 | \-20 |" in markdown.render(shown)
+
+
+@pytest.mark.parametrize(
+    ("percent", "text"),
+    [(78.0, "+78"), (-12.34, "-12"), (9.96, "+10"), (-0.094, "-.09"), (0.004, "+.01"), (1150, "x12"), (1e9, "x1k+")],
+)
+def test_a_change_fits_four_characters(percent: float, text: str) -> None:
+    assert heatmap.short(percent) == text
+    assert len(text) <= 4
+
+
+def test_many_versions_wrap_and_versions_of_one_release_stay_apart() -> None:
+    labels = tuple(f"6.12.{n}" for n in range(30))
+    points = tuple(SweepPoint(kernel=label, value=1.0) for label in labels)
+    cell = CellName(case="pipe", metric="instructions")
+    one = Sweep(cell=cell, unit="instructions", better="lower", points=points, steps=())
+    result = ExperimentResult(experiment=experiment(*labels, mode="exact", plan=plans.Sweep()), results=())
+    shown = build(result, Detail(sweeps=(one,) * 7))
+    (found,) = heatmap.heat_maps(shown.sweeps)
+    assert found.versions == labels[1:]
+    lines = heatmap.lines_of(found)
+    assert all(cell_len(line) <= 72 for line in lines)
+    assert sum(line.count(".") for line in lines if line.startswith("pipe")) >= 29 * 7
