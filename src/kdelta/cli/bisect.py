@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _program, common
 from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ Examples:
   kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --case pidfd_open
   kdelta bisect src:./linux@good src:./linux@bad --case pipe --timed
   kdelta bisect src:.@v6.12 src:. --case path_lookup --metric locked
+  kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --tree . -- git status
   kdelta bisect --resume 20261121-1530
 
 GOOD and BAD are commits of one tree; the search follows first parents, so a merge counts as one change. Both ends are
@@ -32,7 +33,7 @@ commit found is then compared with its parent, and the functions that changed ar
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs):
+class Args(common.MeasureArgs, _program.ProgramArgs):
     """The options of ``kdelta bisect``."""
 
     timed: bool
@@ -45,7 +46,7 @@ class Args(common.MeasureArgs):
     quiet: bool
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=_program.Command, epilog=EPILOG)
 @click.argument("good", required=False)
 @click.argument("bad", required=False)
 @click.option("--timed", is_flag=True, help="Bisect by wall time in the guests, with a posterior over the commits.")
@@ -57,6 +58,8 @@ class Args(common.MeasureArgs):
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 @common.case_options
+@_program.tree_option
+@_program.options
 @common.machine_options
 def command(good: str | None, bad: str | None, **options: Any) -> int:
     """Find the commit between GOOD and BAD (src:TREE@REF) that changed a case."""
@@ -68,8 +71,10 @@ def run(good: str | None, bad: str | None, args: Args) -> int:
     from kdelta.cli.progress import Reporter
     from kdelta.store.store import Store
 
-    if args.resume and (good or args.cases):
-        raise UserError("--resume takes everything from the stored bisection: leave out GOOD, BAD and --case")
+    if args.resume and (good or args.cases or args.program):
+        raise UserError(
+            "--resume takes everything from the stored bisection: leave out GOOD, BAD, --case and the program"
+        )
     if not args.resume and not (good and bad):
         raise UserError("bisect takes GOOD and BAD, as in: kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --case pipe")
     with Store() as store, Reporter(args.quiet) as reporter:
@@ -130,7 +135,7 @@ def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
 
     first, last = _base(good, bad)
     workloads = common.load_workloads(args.folders)
-    case = one_case(args)
+    case = _one(args)
     mode: Mode = "timed" if args.timed else "exact"
     metric = bisect.metric_of(mode, workloads[case.workload], args.metric)
     line = history.line(first.target, first.ref, last.ref)
@@ -152,6 +157,17 @@ def _create(store: Store, good: str, bad: str, args: Args) -> Experiment:
     return experiment
 
 
+def _one(args: Args) -> Case:
+    """The program, or else the only case that was asked for.
+
+    Raises:
+        UserError: none, several, or both.
+    """
+    if args.program and args.named:
+        raise UserError("bisecting takes one case: leave out --case, --suite and --workloads, or the program")
+    return args.cases_or(lambda: (one_case(args),), named=False)[0]
+
+
 def one_case(args: common.CaseArgs) -> Case:
     """The only case that was asked for; ``--memcg`` puts it into a child memcg.
 
@@ -163,7 +179,9 @@ def one_case(args: common.CaseArgs) -> Case:
     import msgspec
 
     if not args.cases:
-        raise UserError("bisecting needs one case, as in --case pidfd_open (kdelta cases lists them)")
+        raise UserError(
+            "bisecting needs one case, as in --case pidfd_open (kdelta cases lists them), or a program behind --"
+        )
     cases = dataclasses.replace(args, memcg=False).chosen()
     if len(cases) != 1:
         raise UserError(f"bisecting takes one case, not {len(cases)}: {', '.join(case.name for case in cases)}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _output, common
+from kdelta.cli import _output, _program, common
 from kdelta.errors import GuestError, RegressionFound, UserError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ EPILOG = """\b
 Examples:
   kdelta leaks debian:6.12
   kdelta leaks src:debian:6.12 src:debian:6.12+my.patch --fail-on leak
+  kdelta leaks debian:6.12 --ops 100 -- ls -l /etc
   kdelta leaks debian:7.0 --case lifetimes:path=clone3_eagain --case pipe --ops 2000
 
 Each case is set up, run and torn down several times, error paths included; after each batch the objects left in the idle
@@ -33,7 +34,7 @@ _CASE, _KERNEL = 36, 14
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs):
+class Args(common.MeasureArgs, _program.ProgramArgs):
     """The options of ``kdelta leaks``."""
 
     ops: int
@@ -45,7 +46,7 @@ class Args(common.MeasureArgs):
     quiet: bool
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=_program.Command, epilog=EPILOG)
 @click.argument("kernels", nargs=-1, required=True, metavar="KERNEL...")
 @click.option("--ops", type=click.IntRange(100, 1_000_000), default=500, show_default=True, help="Operations per batch.")  # fmt: skip
 @click.option("--batches", type=click.IntRange(2, 64), default=3, show_default=True, help="Number of batches.")
@@ -55,6 +56,8 @@ class Args(common.MeasureArgs):
 @_output.output_option("Write the table to a file.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 @common.case_options
+@_program.tree_option
+@_program.options
 @common.machine_options
 def command(kernels: tuple[str, ...], **options: Any) -> int:
     """Check KERNELs for leaks of kernel objects."""
@@ -64,6 +67,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     from kdelta.store.store import Store
 
     args = Args(**options)
+    _program.refuse_bare(kernels)
     specs = [parse_kernel(text) for text in kernels]
     if any(spec.kind == "running" for spec in specs):
         raise UserError("the leak check runs in a guest: name a kernel, as in debian:6.12")
@@ -81,7 +85,7 @@ def _experiment(args: Args, kernels: tuple[Kernel, ...]) -> Experiment:
     from kdelta.experiment import templates
     from kdelta.results import leaks
 
-    cases = args.chosen(default=leaks.CASES)
+    cases = args.cases_or(lambda: args.chosen(default=leaks.CASES), args.named)
     asked = args.asked(cases, args.effort(batches=args.batches, batch_ops=args.ops))
     return templates.created(templates.leaks(asked, leaks.observed(kernels), args.boots), args.seed, common.now)
 

@@ -97,5 +97,5 @@ def _kind(measured: Measuring, workloads: Mapping[str, Workload]) -> Measuring |
     if not isinstance(measured.experiment.plan, plans.Trace):
         return measured
     if measured.experiment.plan.sets:
-        return trace.tracing(measured.experiment, workloads)
+        return trace.tracing(measured, workloads)
     return trace.holding(measured)

@@ -82,7 +82,7 @@ def test_what_is_not_here_is_refused(known: dict[str, Workload]) -> None:
 def test_a_traced_boot_has_a_job_for_each_case_and_set(known: dict[str, Workload]) -> None:
     cases = tuple(case for text in ("pipe", "pidfd_open") for case in parse_case(text, known))
     experiment = templates.trace(templates.Asked(cases=cases), KERNELS, ("locks", "sizes"), 100)
-    made = trace.tracing(experiment, known)
+    made = trace.tracing(measuring(known, experiment), known)
     work = made.work(plan())
     assert [words[2] for words in jobs(work)] == ["pipe", "pipe", "pidfd_open", "pidfd_open"]
     assert all("ops=100" in words and "reps=1" in words for words in jobs(work))
@@ -99,7 +99,8 @@ def ended(*states: str) -> RawBoot:
 
 def test_a_traced_case_is_as_its_worst_set(known: dict[str, Workload]) -> None:
     cases = tuple(case for text in ("pipe", "pidfd_open") for case in parse_case(text, known))
-    made = trace.tracing(templates.trace(templates.Asked(cases=cases), KERNELS, ("locks", "sizes"), None), known)
+    asked_for = templates.trace(templates.Asked(cases=cases), KERNELS, ("locks", "sizes"), None)
+    made = trace.tracing(measuring(known, asked_for), known)
     runs = made.runs(plan(), ended("ok", "failed", "ok"))
     assert [(run.case, run.state, run.why) for run in runs] == [(0, "failed", "why")], "the second did not end"
 
