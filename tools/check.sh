@@ -24,6 +24,7 @@ gate "ruff: format" $bin/ruff format --check src tests tools
 gate "mypy --strict" $bin/mypy
 gate "import rules" $bin/python tools/check_imports.py
 gate "test rules" $bin/python tools/check_tests.py
+gate "output rules" $bin/python tools/check_output.py
 gate "file rules" $bin/python tools/check_files.py
 gate "C style (clang-format)" clang-format --dry-run --Werror $(c_files)
 gate "C: -Wall -Wextra -Werror" tools/compile-c.sh

@@ -31,6 +31,18 @@ def test_a_guest_that_goes_wrong_has_its_own_state_and_console(kdelta, answer, h
     assert console.strip()
 
 
+def test_a_panic_in_one_exact_case_costs_that_case_alone(answer) -> None:  # type: ignore[no-untyped-def]
+    got = answer(
+        "run", "--kernel", KERNEL, "--boots", "1", "--workloads", str(WORKLOADS), "--exact",
+        "--case", "misbehave:how=panic", "--case", "getppid",
+    )  # fmt: skip
+    rows = {row["case"]: row for row in got["results"] if row["primary"]}
+    assert rows["misbehave:how=panic"]["state"] == "panicked" and "Kernel panic" in rows["misbehave:how=panic"]["why"]
+    assert rows["getppid"]["state"] == "ok" and rows["getppid"]["baseline"] > 0
+    (faulty,) = got["experiment"]["boots_faulty"]
+    assert "block 0, slot 0, misbehave:how=panic: panicked: Kernel panic" in faulty
+
+
 def test_a_run_that_hangs_is_hung_and_the_boot_goes_on(answer) -> None:  # type: ignore[no-untyped-def]
     got = answer(
         "run", "--kernel", KERNEL, "--boots", "1", "--workloads", str(WORKLOADS), "--limit", "3s",

@@ -7,7 +7,7 @@ A run is only ok when every repetition that the guest marked was counted, and no
 from __future__ import annotations
 
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from kdelta.attribution import entries, profiles
 from kdelta.attribution.entries import Entries
 from kdelta.errors import GuestError
 from kdelta.guest.metrics import repetitions
-from kdelta.guest.protocol import Done, Record, Repetition, Value, interval_of
+from kdelta.guest.protocol import Done, Record, Repetition, Value, guest_of, interval_of
 from kdelta.model import EXACT_COUNTERS, Metric, RunResult, Series, State
 
 _KERNEL_HALF = np.uint64(1 << 63)
@@ -68,11 +68,16 @@ def _series(found: Sequence[tuple[Repetition, profiles.Interval]], metrics: Sequ
 
 
 def _pair(
-    wanted: Sequence[Repetition], intervals: Mapping[int, profiles.Interval]
+    wanted: Sequence[Repetition], files: Sequence[Mapping[int, profiles.Interval] | str]
 ) -> list[tuple[Repetition, profiles.Interval]] | str:
-    missing = [r.id for r in wanted if r.id not in intervals]
     if not wanted:
         return "the guest marked no repetition"
+    guests = {guest_of(r.id) for r in wanted}
+    mine = [files[guest] for guest in guests if guest < len(files)]
+    if damaged := next((file for file in mine if isinstance(file, str)), None):
+        return damaged
+    intervals = {nr: one for file in mine if not isinstance(file, str) for nr, one in file.items()}
+    missing = [r.id for r in wanted if r.id not in intervals]
     if missing:
         return f"{len(missing)} of {len(wanted)} marked repetitions were not counted"
     if any(r.ops <= 0 for r in wanted):
@@ -83,20 +88,20 @@ def _pair(
 def _run(
     case: int,
     records: Sequence[Record],
-    intervals: Mapping[int, profiles.Interval],
+    files: Sequence[Mapping[int, profiles.Interval] | str],
     metrics: Sequence[Metric],
     symbols: profiles.Symbols | None,
-    boot: tuple[State, str],
+    end: tuple[State, str],
     known: Entries | None,
 ) -> RunResult:
     done = next((r for r in records if isinstance(r, Done) and r.j == case), None)
     if done is None:
-        state, why = boot if boot[0] != "ok" else ("lost", "the guest never finished this run")
+        state, why = end if end[0] != "ok" else ("lost", "the guest never finished this run")
         return RunResult(case=case, state=state, why=why)
     facts = {r.name: r.v for r in records if isinstance(r, Value) and r.j == case}
     if done.state != "ok":
         return RunResult(case=case, state=done.state, why=done.why, facts=facts)
-    found = _pair(repetitions(records, case), intervals)
+    found = _pair(repetitions(records, case), files)
     if isinstance(found, str):
         return RunResult(case=case, state="failed", why=found, facts=facts)
     chosen = profiles.pick([int(_vectors(interval)[0][0]) for _, interval in found])
@@ -114,18 +119,22 @@ def runs(
     cases: Sequence[int],
     metrics: Mapping[int, Sequence[Metric]],
     symbols: profiles.Symbols | None,
-    boot: tuple[State, str],
+    end_of: Callable[[int], tuple[State, str]],
     known: Entries | None = None,
 ) -> tuple[RunResult, ...]:
-    """One RunResult per case; ``counts`` are the plugin's files, one for each guest of the boot.
+    """One RunResult per case; ``counts`` are the plugin's files, one for each guest of the boot that ended well.
 
-    ``known`` are the entries of the kernel that the plugin was given.
-
-    Damaged plugin output makes every run of the boot failed, never a number.
+    Damaged plugin output makes every run of its guest failed, never a number. ``end_of``: how a case's guest ended;
+    ``known``: the entries of the kernel that the plugin was given.
     """
+    well = any(end_of(case)[0] == "ok" for case in cases)
+    files = [_read(guest, file) for guest, file in enumerate(counts if well else ())]
+    return tuple(_run(case, records, files, metrics[case], symbols, end_of(case), known) for case in cases)
+
+
+def _read(guest: int, file: bytes | mmap.mmap) -> dict[int, profiles.Interval] | str:
+    """The intervals of one guest by their ids among all guests of a boot, or what is wrong with them."""
     try:
-        files = enumerate(counts if boot[0] == "ok" else ())
-        intervals = {interval_of(guest, one.id): one for guest, file in files for one in profiles.read(file)}
+        return {interval_of(guest, one.id): one for one in profiles.read(file)}
     except GuestError as error:
-        return tuple(RunResult(case=case, state="failed", why=f"plugin output: {error}") for case in cases)
-    return tuple(_run(case, records, intervals, metrics[case], symbols, boot, known) for case in cases)
+        return f"plugin output: {error}"

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 
@@ -18,3 +20,17 @@ def harmless(text: str) -> str:
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print ``text`` to standard output, or with ``err`` to standard error."""
     click.echo(harmless(str(text)), err=err, nl=nl)
+
+
+def put(made: str | bytes) -> None:
+    """Print a report as its format made it, which cleans what it shows, or bytes that a guest wrote.
+
+    Bytes go to a file or pipe as they are, and to a terminal as harmless text.
+    """
+    if isinstance(made, str):
+        click.echo(made, nl=not made.endswith("\n"))
+    elif sys.stdout.isatty():
+        shown = made.decode("utf-8", "replace").replace("\r\n", "\n")
+        click.echo("".join(c if c in "\n\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown))
+    else:
+        sys.stdout.buffer.write(made)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdelta.cli import _program, common
+from kdelta.cli._say import say
 from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
@@ -202,34 +203,32 @@ def _show(store: Store, answer: Answer, as_json: bool) -> None:
     if as_json:
         document = {"schema": "kdelta-bisect/1"} | msgspec.to_builtins(answer)
         document["confirmed"] = None if row is None else cell_document(row)
-        click.echo(json.dumps(document, indent=2))
+        say(json.dumps(document, indent=2))
         return
     change = f"{answer.good_value:g} -> {answer.bad_value:g} {answer.unit}"
     if answer.same_why:
-        click.echo(f"GOOD and BAD do not differ in {answer.case}, {answer.metric} ({change}): {answer.same_why}.")
-        click.echo(f"There is nothing to bisect; experiment {answer.experiment}.")
+        say(f"GOOD and BAD do not differ in {answer.case}, {answer.metric} ({change}): {answer.same_why}.")
+        say(f"There is nothing to bisect; experiment {answer.experiment}.")
         return
     for commit in answer.suspects:
-        click.echo(f"{commit.hash} {commit.subject}\n    {commit.author}, {commit.date}")
-    click.echo(_verdict(answer))
+        say(f"{commit.hash} {commit.subject}\n    {commit.author}, {commit.date}")
+    say(_verdict(answer))
     if row is not None:
         effect = "" if row.effect_percent is None else f"{row.effect_percent:+.2f} %, "
-        click.echo(f"Against its parent {answer.parent[:12]}: {effect}{row.verdict or row.state}"
+        say(f"Against its parent {answer.parent[:12]}: {effect}{row.verdict or row.state}"
                    f" ({_figure(row.baseline)} -> {_figure(row.patched)} {row.unit}; GOOD to BAD: {change})")  # fmt: skip
         if row.because_line:
-            click.echo(f"  because {because(row.because_line, row.effect_percent)}")
+            say(f"  because {because(row.because_line, row.effect_percent)}")
         if row.verdict not in ("improved", "regressed"):
-            click.echo("  NOT CONFIRMED: the commit and its parent do not differ beyond the noise")
-        click.echo(f"  kdelta report {answer.confirmation}; kdelta why {answer.confirmation}")
+            say("  NOT CONFIRMED: the commit and its parent do not differ beyond the noise")
+        say(f"  kdelta report {answer.confirmation}; kdelta why {answer.confirmation}")
     for name in answer.refuted:
-        click.echo(f"Refuted {name[:12]}: was found first, but does not differ from its parent")
+        say(f"Refuted {name[:12]}: was found first, but does not differ from its parent")
     for name, why in answer.skipped:
-        click.echo(f"Skipped {name[:12]}: {why}")
+        say(f"Skipped {name[:12]}: {why}")
     if len(answer.suspects) == 1 and len(answer.suspects[0].parents) > 1:
         merge = answer.suspects[0]
-        click.echo(
-            f"It is a merge: to look into its branch, bisect from a commit that {merge.parents[1][:12]} descends from."
-        )
+        say(f"It is a merge: to look into its branch, bisect from a commit that {merge.parents[1][:12]} descends from.")
 
 
 def _figure(value: float | None) -> str:

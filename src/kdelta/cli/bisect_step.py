@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdelta.cli import common
+from kdelta.cli._say import say
 from kdelta.errors import KdeltaError, UserError
 
 if TYPE_CHECKING:
@@ -52,14 +53,14 @@ class _Step(click.Command):
         try:
             return super().make_context(*args, **kwargs)
         except click.UsageError as error:
-            click.echo(f"kdelta: {error.format_message()} (see kdelta bisect-step --help)", err=True)
+            say(f"kdelta: {error.format_message()} (see kdelta bisect-step --help)", err=True)
             raise click.exceptions.Exit(STOP) from None
 
     def invoke(self, ctx: click.Context) -> int:
         try:
             code: int = super().invoke(ctx)
         except KdeltaError as error:
-            click.echo(f"kdelta: {error}", err=True)
+            say(f"kdelta: {error}", err=True)
             raise click.exceptions.Exit(STOP) from None
         return code
 
@@ -100,7 +101,7 @@ def run(kernel: str, args: Args) -> int:
         levels = _levels(store, args, case.name, metric)
         made = bisect.build(spec, reporter)
         if isinstance(made, str):
-            click.echo(f"skip: {made}")
+            say(f"skip: {made}")
             return SKIP
         experiment = _experiment(args, made, case)
         store.create(experiment)
@@ -109,7 +110,7 @@ def run(kernel: str, args: Args) -> int:
     values = [n.value for n in numbers if n.value is not None and n.state == "ok" and n.boot_state == "ok"]
     if len(values) < min(2, experiment.blocks):
         why = next((f"{n.state}: {n.why}" for n in numbers if n.state != "ok"), "the boots gave no value")
-        click.echo(f"skip: {why}")
+        say(f"skip: {why}")
         return SKIP
     return _say(values, levels, experiment, metric)
 
@@ -160,5 +161,5 @@ def _say(values: Sequence[float], levels: tuple[float, float], experiment: Exper
     bad = search.side_of_all(values, *levels, noisy=experiment.mode == "timed")
     word = "between good and bad, skip" if bad is None else "bad" if bad else "good"
     figures = f"{min(values):g}" if min(values) == max(values) else f"{min(values):g} to {max(values):g}"
-    click.echo(f"{word}: {figures} {metric.unit} (good {levels[0]:g}, bad {levels[1]:g}; {experiment.id})")
+    say(f"{word}: {figures} {metric.unit} (good {levels[0]:g}, bad {levels[1]:g}; {experiment.id})")
     return SKIP if bad is None else BAD if bad else GOOD

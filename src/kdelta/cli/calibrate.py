@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdelta.cli import common
+from kdelta.cli._say import say
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -93,14 +94,14 @@ def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:
     boots = store.boots(experiment.id)
     beside = design.busy(np.array([b.facts["other_cpus"] for b in boots if "other_cpus" in b.facts], dtype=float))
     if as_json:
-        click.echo(json.dumps({case: msgspec.to_builtins(one) for case, one in found.items()}, indent=2))
+        say(json.dumps({case: msgspec.to_builtins(one) for case, one in found.items()}, indent=2))
         return 0
-    click.echo(f"{'case':28}{'floor':>8}{'sd pair':>9}{'intra':>7}{'slot':>8}{'false al.':>10}  accepted")
+    say(f"{'case':28}{'floor':>8}{'sd pair':>9}{'intra':>7}{'slot':>8}{'false al.':>10}  accepted")
     for case, one in found.items():
-        click.echo(
+        say(
             f"{case[:27]:28}{one.floor_percent:7.2f}%{one.sd_pair_percent:8.2f}%{one.intra_boot_correlation:7.2f}"
             f"{one.slot_effect_percent:+7.2f}%{100 * one.false_alarm_rate:9.1f}%  {'yes' if one.blessed else 'no: ' + one.why}"
         )
     if beside is not None:
-        click.echo(f"note: {sentence(beside)}; calibrate again on a quiet host for a lower floor")
+        say(f"note: {sentence(beside)}; calibrate again on a quiet host for a lower floor")
     return 0

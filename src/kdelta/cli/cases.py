@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kdelta.cli import common
+from kdelta.cli._say import say
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -43,9 +44,9 @@ def list_(workloads: tuple[Path, ...], as_json: bool) -> None:
         return
     for suite, members in groups:
         needs = f" (needs {suite.needs})" if suite.needs and not members else ""
-        click.echo(f"{suite.name + ': ' if suite.name else ''}{suite.title}{needs}")
+        say(f"{suite.name + ': ' if suite.name else ''}{suite.title}{needs}")
         for workload in members:
-            click.echo(f"  {workload.name:28} {workload.title}")
+            say(f"  {workload.name:28} {workload.title}")
 
 
 def _row(workload: Workload) -> dict[str, object]:
@@ -83,13 +84,13 @@ def show(name: str, workloads: tuple[Path, ...], as_json: bool) -> None:
 
         _print_json(msgspec.to_builtins(workload, enc_hook=str))
         return
-    click.echo("\n".join(_lines(workload)))
+    say("\n".join(_lines(workload)))
 
 
 def _print_json(value: object) -> None:
     import json
 
-    click.echo(json.dumps(value, indent=2, default=str))
+    say(json.dumps(value, indent=2, default=str))
 
 
 def _lines(workload: Workload) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from kdelta.cli import _output
+from kdelta.cli._say import put, say
 from kdelta.errors import GuestError, HostError, UserError
 from kdelta.stats import register
 
@@ -314,7 +315,7 @@ def _offer(result: ExperimentResult) -> None:
     experiment = result.experiment
     if follow_up.can_follow(experiment) and open_cells and not experiment.annotations.followed_by:
         what = "seeds" if experiment.mode == "exact" else "boots"
-        click.echo(
+        say(
             f"{len(open_cells)} undecided; to decide with fresh {what}: kdelta resume {experiment.id} --decide",
             err=True,
         )
@@ -331,13 +332,8 @@ def write(text: str | bytes, output: Path | None) -> None:
             output.write_bytes(text if isinstance(text, bytes) else text.encode())
         except OSError as error:
             raise HostError(f"cannot write {output}: {error.strerror}") from None
-    elif isinstance(text, bytes) and not sys.stdout.isatty():
-        sys.stdout.buffer.write(text)
-    elif isinstance(text, bytes):  # a guest's own words must not steer the terminal
-        shown = text.decode("utf-8", "replace").replace("\r\n", "\n")
-        click.echo("".join(c if c in "\n\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown))
     else:
-        click.echo(text, nl=not text.endswith("\n"))
+        put(text)
 
 
 def raise_if_lost(result: ExperimentResult) -> None:

@@ -11,6 +11,8 @@ from typing import Literal
 
 import click
 
+from kdelta.cli._say import say
+
 EPILOG = """\b
 Examples:
   kdelta doctor
@@ -158,10 +160,10 @@ def command(as_json: bool) -> int:
     if as_json:
         import json
 
-        click.echo(json.dumps({"findings": [asdict(finding) for finding in findings]}, indent=2))
+        say(json.dumps({"findings": [asdict(finding) for finding in findings]}, indent=2))
         return 0
     for finding in findings:
-        click.echo(f"{finding.level:8} {finding.name:16} {finding.text}")
+        say(f"{finding.level:8} {finding.name:16} {finding.text}")
         if finding.remedy:
-            click.echo(f"{'':25} -> {finding.remedy}")
+            say(f"{'':25} -> {finding.remedy}")
     return 0

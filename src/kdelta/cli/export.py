@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from kdelta.cli import _output
+from kdelta.cli._say import say
 
 _EPILOG = """\b
 Examples:
@@ -34,6 +35,4 @@ def command(experiment: str, output: Path | None) -> None:
         store.export(found, path)
         boots = len(store.done(found))
     size_mb = path.stat().st_size / 1e6
-    click.echo(
-        f"{path}: {found}, {boots} boot{'s'[: boots != 1]}, {size_mb:.2f} MB; read it with: kdelta import {path}"
-    )
+    say(f"{path}: {found}, {boots} boot{'s'[: boots != 1]}, {size_mb:.2f} MB; read it with: kdelta import {path}")

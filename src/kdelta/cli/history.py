@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdelta.cli._say import say
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def tag_(experiment: str, name: str, remove: bool) -> None:
 
     with Store() as store:
         found = store.tag(experiment, name, remove=remove)
-    click.echo(f"{found}: {'no longer ' if remove else ''}tagged {name}")
+    say(f"{found}: {'no longer ' if remove else ''}tagged {name}")
 
 
 @command.command()
@@ -105,7 +106,7 @@ def note(experiment: str, text: str) -> None:
 
     with Store() as store:
         found = store.note(experiment, text)
-    click.echo(f"{found}: note {'set' if text else 'removed'}")
+    say(f"{found}: note {'set' if text else 'removed'}")
 
 
 @command.command()
@@ -123,7 +124,7 @@ def delete(experiment: str, yes: bool) -> None:
         if not yes:
             click.confirm(f"Delete {found} and its {len(store.done(found))} boots?", abort=True)
         store.delete(found)
-    click.echo(f"{found}: deleted")
+    say(f"{found}: deleted")
 
 
 def _nothing(case: str, metric: str | None, tag: str | None, known: list[str]) -> str:
@@ -140,24 +141,26 @@ def _nothing(case: str, metric: str | None, tag: str | None, known: list[str]) -
 
 
 def _print_json(name: str, rows: list[Any]) -> None:
+    import json
+
     import msgspec
 
-    click.echo(msgspec.json.encode({"schema": "kdelta-history/1", name: rows}).decode())
+    say(json.dumps(msgspec.to_builtins({"schema": "kdelta-history/1", name: rows})))
 
 
 def _print_experiments(rows: list[ExperimentRow]) -> None:
     if not rows:
-        click.echo("No experiment yet. Start with: kdelta compare debian:6.12 debian:7.0")
+        say("No experiment yet. Start with: kdelta compare debian:6.12 debian:7.0")
         return
-    click.echo(f"{'experiment':20} {'when':16} {'kind':9} {'mode':5} {'boots':>9} state")
+    say(f"{'experiment':20} {'when':16} {'kind':9} {'mode':5} {'boots':>9} state")
     for row in rows:
         boots = f"{row.boots_done}/{row.boots_planned}"
         when = plain(row.created_at[:16].replace("T", " "), 16)
-        click.echo(f"{row.id:20} {when:16} {plain(row.kind, 9):9} {row.mode:5} {boots:>9} {row.status}")
+        say(f"{row.id:20} {when:16} {plain(row.kind, 9):9} {row.mode:5} {boots:>9} {row.status}")
         tags = f"  [{' '.join(row.tags)}]" if row.tags else ""
-        click.echo("  " + plain(" ".join(row.kernels) + tags, 70))
+        say("  " + plain(" ".join(row.kernels) + tags, 70))
         if row.note:
-            click.echo("  " + plain(row.note, 70))
+            say("  " + plain(row.note, 70))
 
 
 def _print_history(rows: list[HistoryRow]) -> None:
@@ -166,14 +169,14 @@ def _print_history(rows: list[HistoryRow]) -> None:
     ordered = sorted(rows, key=lambda row: (row.case, row.metric))  # stable: oldest first within
     for (case, metric), group in groupby(ordered, key=lambda row: (row.case, row.metric)):
         lines = list(group)
-        click.echo(plain(f"{case}, {metric} ({lines[0].unit or 'no unit'}, {lines[0].better} is better)", 72))
-        click.echo(f"  {'when':10} {'kernel':20} {'mode':5} {'value':>14} {'boots':>5} experiment")
+        say(plain(f"{case}, {metric} ({lines[0].unit or 'no unit'}, {lines[0].better} is better)", 72))
+        say(f"  {'when':10} {'kernel':20} {'mode':5} {'value':>14} {'boots':>5} experiment")
         for row in lines:
             kernel = row.kernel + (" mitigations=off" if row.mitigations == "off" else "")
             when, value = plain(row.created_at[:10], 10), human(row.value, row.unit)
-            click.echo(
+            say(
                 f"  {when:10} {plain(kernel, 20):20} {row.mode:5} {value:>14} {len(row.values):5} {row.experiment[:12]}"
             )
-        click.echo("")
-    click.echo("Median over boots. Rows of different experiments shared no blocks:")
-    click.echo("a trend, not a verdict; for a verdict, kdelta compare or kdelta sweep.")
+        say("")
+    say("Median over boots. Rows of different experiments shared no blocks:")
+    say("a trend, not a verdict; for a verdict, kdelta compare or kdelta sweep.")

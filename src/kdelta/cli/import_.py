@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from kdelta.cli._say import say
+
 _EPILOG = """\b
 Examples:
   kdelta import pidfd.kdelta
@@ -28,9 +30,7 @@ def command(file: Path) -> None:
     with Store() as store:
         done = store.import_(file)
     if not done.created and not done.added:
-        click.echo(f"{done.id}: already in the store with all its boots; nothing was changed")
+        say(f"{done.id}: already in the store with all its boots; nothing was changed")
         return
     here = f", {done.present} already present" if done.present else ""
-    click.echo(
-        f"{done.id}: {done.added} boot{'s'[: done.added != 1]} added{here}; show it with: kdelta report {done.id}"
-    )
+    say(f"{done.id}: {done.added} boot{'s'[: done.added != 1]} added{here}; show it with: kdelta report {done.id}")

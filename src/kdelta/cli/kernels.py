@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdelta.cli._say import say
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ _quiet = click.option("--quiet", "-q", is_flag=True, help="No progress on standa
 def _print_json(value: object) -> None:
     import json
 
-    click.echo(json.dumps(value, indent=2))
+    say(json.dumps(value, indent=2))
 
 
 def _mib(size_bytes: int) -> str:
@@ -96,14 +97,14 @@ def list_(available: bool, arch: Arch, flavour: str | None, everything: bool, as
         _print_json({"kernels": [_stored_json(stored) for stored in found]})
         return
     if not found:
-        click.echo(f"no kernels in {cache.root()}; fetch one: kdelta kernels fetch debian:6.12")
+        say(f"no kernels in {cache.root()}; fetch one: kdelta kernels fetch debian:6.12")
         return
-    click.echo(f"{'RELEASE':30} {'ARCH':7} {'SIZE':>10}  {'SHA256':12} ORIGIN")
+    say(f"{'RELEASE':30} {'ARCH':7} {'SIZE':>10}  {'SHA256':12} ORIGIN")
     for stored in found:
         entry = stored.entry
         kind = entry.origin.split(" ")[0]
-        click.echo(f"{entry.release:30.30} {entry.arch:7} {_mib(stored.size_bytes):>10}  {entry.sha256:.12} {kind}")
-    click.echo(f"{len(found)} kernels, {_mib(sum(stored.size_bytes for stored in found))} in {cache.root()}")
+        say(f"{entry.release:30.30} {entry.arch:7} {_mib(stored.size_bytes):>10}  {entry.sha256:.12} {kind}")
+    say(f"{len(found)} kernels, {_mib(sum(stored.size_bytes for stored in found))} in {cache.root()}")
 
 
 def _list_available(arch: Arch, flavour: str | None, everything: bool, as_json: bool, quiet: bool) -> None:
@@ -121,9 +122,9 @@ def _list_available(arch: Arch, flavour: str | None, everything: bool, as_json: 
     if as_json:
         _print_json({"kernels": [_available_json(kernel) for kernel in shown]})
         return
-    click.echo(f"{'SPEC':30} {'RELEASE':34} {'DOWNLOAD':>12}")
+    say(f"{'SPEC':30} {'RELEASE':34} {'DOWNLOAD':>12}")
     for kernel in shown:
-        click.echo(f"{_spec(kernel):30.30} {kernel.release:34.34} {_mib(kernel.size_bytes):>12}")
+        say(f"{_spec(kernel):30.30} {kernel.release:34.34} {_mib(kernel.size_bytes):>12}")
 
 
 def _spec(kernel: DebianKernel) -> str:
@@ -168,7 +169,7 @@ def fetch(kernels: tuple[str, ...], as_json: bool, quiet: bool) -> None:
         _print_json({"kernels": [msgspec.to_builtins(kernel) for kernel in found]})
         return
     for kernel in found:
-        click.echo(f"{kernel.label:20} {kernel.release:34} {kernel.image_sha256:.12}")
+        say(f"{kernel.label:20} {kernel.release:34} {kernel.image_sha256:.12}")
 
 
 @command.command("show", epilog=SHOW_EPILOG)
@@ -234,16 +235,16 @@ def _print_kernel(kernel: Kernel, facts: dict[str, Any]) -> None:
         ("command line", kernel.cmdline or "-"),
     )
     for name, value in rows:
-        click.echo(f"{name:13} {value}")
+        say(f"{name:13} {value}")
     unknown = not kernel.config
     source = {"symbols": ", known from its functions only", "image": ", from the image itself"}.get(
         facts["config_source"], ""
     )
-    click.echo(f"\nconfig{source}" + (": unknown, no .config was found" if unknown else ""))
+    say(f"\nconfig{source}" + (": unknown, no .config was found" if unknown else ""))
     for fact in FACTS:
         value = kernel.config.get(fact.option)
         if value is not None:
-            click.echo(f"  {fact.option:32} {value:4.40} {fact.needed_for if len(value) < 5 else ''}".rstrip())
+            say(f"  {fact.option:32} {value:4.40} {fact.needed_for if len(value) < 5 else ''}".rstrip())
 
 
 def _age_s(text: str | None) -> float | None:
@@ -305,10 +306,10 @@ def prune(
         return
     would = "would remove" if dry_run else "removed"
     for stored in gone:
-        click.echo(f"{would} {stored.entry.release} ({_mib(stored.size_bytes)})")
+        say(f"{would} {stored.entry.release} ({_mib(stored.size_bytes)})")
     for tree in builds:
-        click.echo(f"{would} the build tree {tree.name} ({_mib(tree.size_bytes)})")
+        say(f"{would} the build tree {tree.name} ({_mib(tree.size_bytes)})")
     freed = _mib(sum(stored.size_bytes for stored in gone) + sum(tree.size_bytes for tree in builds))
-    click.echo(
+    say(
         f"{len(gone)} of {len(found)} kernels, {len(builds)} build trees, {freed} {'would be freed' if dry_run else 'freed'}"
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdelta.cli import common
+from kdelta.cli._say import say
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any)
             store.create(experiment)
             common.run_experiment(store, experiment, reporter)
         found = scaling.points(experiment, store)
-    click.echo(_json(experiment, found) if args.as_json else "\n".join(_lines(experiment, found)))
+    say(_json(experiment, found) if args.as_json else "\n".join(_lines(experiment, found)))
     return 0
 
 

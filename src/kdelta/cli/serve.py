@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdelta.cli._say import say
 from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _serve(store: Store, listener: socket.socket, host: str, ask_token: bool, al
 
     port = listener.getsockname()[1]
     access = _access(listener, host, ask_token, allowed)
-    app = create_app(store, access, lambda text: click.echo(f"kdelta serve: {text}", err=True))
+    app = create_app(store, access, lambda text: say(f"kdelta serve: {text}", err=True))
     server = uvicorn.Server(
         uvicorn.Config(
             app,
@@ -118,8 +119,8 @@ def _serve(store: Store, listener: socket.socket, host: str, ask_token: bool, al
     shown = socket.gethostname() if host in _ANYWHERE else host
     shown = f"[{shown}]" if ":" in shown else shown
     query = f"?token={access.token}" if access.token else ""
-    click.echo(f"http://{shown}:{port}/{query}")
-    click.echo("Ctrl-C stops it.", err=True)
+    say(f"http://{shown}:{port}/{query}")
+    say("Ctrl-C stops it.", err=True)
     with _until_stopped():
         server.run(sockets=[listener])
 
@@ -155,7 +156,7 @@ def _until_stopped() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("kdelta serve: stopped", err=True)
+        say("kdelta serve: stopped", err=True)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

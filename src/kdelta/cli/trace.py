@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdelta.cli import _output, _program, common
+from kdelta.cli._say import say
 from kdelta.errors import GuestError, UserError
 
 if TYPE_CHECKING:
@@ -129,10 +130,10 @@ def show(store: Store, names: Sequence[str], as_json: bool, output: Path | None)
 def show_below(store: Store, names: Sequence[str], args: common.OutputArgs) -> None:
     """Print traces after the report that they belong to; where that is no text for people, only where they are."""
     if args.output is None and args.format == "terminal":
-        click.echo()
+        say()
         show(store, names, False, None)
     else:
-        click.echo("traced: " + "; ".join(f"kdelta report {name}" for name in names), err=True)
+        say("traced: " + "; ".join(f"kdelta report {name}" for name in names), err=True)
 
 
 def beside(store: Store, measured: Experiment, what: str, progress: Progress) -> list[str]:

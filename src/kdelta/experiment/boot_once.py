@@ -3,7 +3,7 @@
 
 A site is QEMU on this machine, or with ``native`` this machine itself. Measured, traced and tested guests, and the KVM
 trial, differ in their jobs and files alone; where instructions are counted, the guest also has the plugin, and each
-job gets a guest of its own that starts from the same snapshot, where the kernel can be paused for one.
+job gets a guest of its own, from the same snapshot where the kernel can be paused for one, else booted cold.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Work(Struct, frozen=True, kw_only=True):
     """What one boot does. ``data``: the workloads' files by name in the guest; ``programs``: further ones, executable.
 
     With a ``plugin`` instructions are counted; ``hold_sites`` (attribution/holds.py) adds those between taking and
-    releasing a lock, ``entries`` (attribution/entries.py) those of each system call.
+    releasing a lock, ``entries`` (attribution/entries.py) those of each system call. ``job_limits_s``: the limit of a
+    job, by its number, where it has a guest of its own.
     """
 
     kernel: Kernel
@@ -67,6 +68,11 @@ class Work(Struct, frozen=True, kw_only=True):
     plugin: Path | None = None
     hold_sites: bytes | None = None
     entries: bytes | None = None
+    job_limits_s: Mapping[int, float] = {}
+
+    def alone(self, job: int, jobs: JobList) -> Work:
+        """The work of the guest that has one job."""
+        return replace(self, jobs=jobs, limit_s=self.job_limits_s.get(job, self.limit_s))
 
 
 def boot_once(site: Site, work: Work) -> RawBoot:
@@ -131,12 +137,20 @@ def _payload(site: Site, work: Work, jobs: str) -> bytes:
 def _counted(site: Site, work: Work) -> RawBoot:
     """Each job in a guest of its own, from the snapshot (made on first use) that is the same for all.
 
-    Where the guest cannot pause itself, all jobs run in one that boots cold.
+    Where the guest cannot pause itself, each boots cold; none does where the first said nothing.
     """
     saved = _snapshot(site, work) if work.kernel.arch == "x86_64" else None
-    if saved is not None:
-        jobs = work.jobs.apart()
-        return boot.merged({job: _restored(site, replace(work, jobs=one), saved) for job, one in jobs.items()})
+    found: dict[int, RawBoot] = {}
+    for job, jobs in work.jobs.apart().items():
+        alone = work.alone(job, jobs)
+        raw = _cold(site, alone) if saved is None else _restored(site, alone, saved)
+        found[job] = raw
+        if saved is None and len(found) == 1 and not raw.records:
+            return raw
+    return boot.merged(found)
+
+
+def _cold(site: Site, work: Work) -> RawBoot:
     with folders.private(site.scratch) as folder:
         cold = _payload(site, work, work.jobs.text(settle_ms=SETTLE_MS))
         return boot.run(_with_plugin(work, _guest(site, work, folder)), cold, work.limit_s)

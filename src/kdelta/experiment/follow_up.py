@@ -90,6 +90,12 @@ def begin(store: Store, asked: Experiment, progress: Progress, now: Callable[[],
             f"experiment {asked.id} needs more than {MOST_BOOTS} boots per kernel to be decided: this host is too "
             "noisy for so small an effect; count exactly (--exact), or measure on a quieter host or with KVM"
         )
+    mixed = ", ".join(dict.fromkeys(row.case for row in results if row.primary and row.verdict == "inconclusive"))
+    if template is None and mixed:
+        raise UserError(
+            f"experiment {asked.id}: no number of boots decides {mixed}, because the two accounts of string "
+            "instructions disagree; compare with --timed"
+        )
     if template is None:
         raise UserError(f"experiment {asked.id} left nothing inconclusive: there is nothing to decide")
     template = replace(template, command=f"{asked.command} && kdelta resume last --decide")

@@ -6,14 +6,13 @@ A look that is stored is read back, however the floors or the rules have changed
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from kdelta import verdict
 from kdelta.model import Experiment, OpenCell
 from kdelta.results import cells, definitions
 from kdelta.stats import counts, sequential
+from kdelta.store import planned
 from kdelta.store.store import Store
 
 
@@ -21,7 +20,7 @@ def undecided(store: Store, experiment: Experiment, blocks: int) -> tuple[OpenCe
     """The cells that are still open after ``blocks`` blocks."""
     for look in store.looks(experiment.id):
         if look.blocks == blocks:
-            return _stored(experiment, look.payload)
+            return planned.open_after(experiment, look.payload)
     numbers = [n for n in store.numbers(experiment.id) if n.block < blocks]
     data = cells.of_numbers(experiment, store, numbers)
     floors, metrics = cells.floors_of(experiment, store), definitions.metrics_of(experiment)
@@ -33,14 +32,6 @@ def undecided(store: Store, experiment: Experiment, blocks: int) -> tuple[OpenCe
     payload = {"open": sorted({cell.case for cell in still}), "cells": msgspec.to_builtins(still)}
     store.save_look(experiment.id, blocks, decided, _spent(experiment, blocks), payload, final=not still)
     return still
-
-
-def _stored(experiment: Experiment, payload: dict[str, Any]) -> tuple[OpenCell, ...]:
-    """A look as it was decided; looks of before 2026-11 name cases only, whose kernels all go on."""
-    if "cells" in payload:
-        return msgspec.convert(payload["cells"], tuple[OpenCell, ...])
-    kernels = range(len(experiment.kernels))
-    return tuple(OpenCell(int(case), m, k) for case in payload["open"] for m in experiment.mitigations for k in kernels)
 
 
 def _spent(experiment: Experiment, blocks: int) -> float:

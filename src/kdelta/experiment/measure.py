@@ -65,11 +65,12 @@ class Measuring(Struct, frozen=True, kw_only=True):
         )
         kernel = e.kernels[plan.kernel]
         entries = self.entries(kernel) if self.plugin is not None else None
-        boot_limit_s, runs_s = e.machine.boot_limit_s, sum(self.efforts[i].limit_ms for i in indexes) / 1000
+        boot_limit_s, limits_s = e.machine.boot_limit_s, {i: self.efforts[i].limit_ms / 1000 for i in indexes}
         return Work(
             kernel=kernel,
             jobs=jobs,
-            limit_s=boot_limit_s + min(runs_s, 20 * boot_limit_s),
+            limit_s=boot_limit_s + min(sum(limits_s.values()), 20 * boot_limit_s),
+            job_limits_s={i: boot_limit_s + limit_s for i, limit_s in limits_s.items()},
             mitigations=plan.mitigations,
             data=self.data,
             programs=self.programs,
@@ -81,12 +82,11 @@ class Measuring(Struct, frozen=True, kw_only=True):
     def runs(self, plan: PlannedBoot, raw: RawBoot) -> tuple[RunResult, ...]:
         """What the guest said, and in exact mode what the plugin counted, by case."""
         cases = plan.cases or tuple(range(len(self.experiment.cases)))
-        state = (raw.state, raw.why)
         if self.experiment.mode == "timed":
-            return guest_metrics.timed_runs(raw.records, cases, self.metrics, state)
+            return guest_metrics.timed_runs(raw.records, cases, self.metrics, (raw.state, raw.why))
         kernel = self.experiment.kernels[plan.kernel]
         symbols, entries = self.symbols(kernel), self.entries(kernel)
-        return exact.runs(raw.records, raw.counts, cases, self.metrics, symbols, state, entries)
+        return exact.runs(raw.records, raw.counts, cases, self.metrics, symbols, raw.end_of, entries)
 
 
 def _packed(experiment: Experiment) -> packing.Pack | None:

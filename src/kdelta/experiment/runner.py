@@ -201,10 +201,11 @@ class _Run:
     def _once_more(self, result: BootResult) -> bool:
         """Whether a seed whose QEMU was killed is measured again at once; of times, it would stand beside its block."""
         place = (result.plan.block, result.plan.slot)
-        if self.experiment.mode != "exact" or result.state != "lost" or place in self.again:
+        lost = next((run.why for run in result.runs if run.state == "lost"), result.why)
+        if self.experiment.mode != "exact" or not result.cut_short or place in self.again:
             return False
         self.again.add(place)
-        self.progress.note(f"{self._name(result.plan)}: {result.state}: {result.why}; it is measured again")
+        self.progress.note(f"{self._name(result.plan)}: lost: {lost}; it is measured again")
         return True
 
     def _keep(self, result: BootResult) -> None:

@@ -137,7 +137,8 @@ def _done(records: Iterable[protocol.Record]) -> dict[int, protocol.Done]:
 def _hold_run(sites: holds.Sites, raw: RawBoot, case: int) -> RunResult | None:
     done = _done(raw.records).get(case)
     if done is None:
-        return None
+        state, why = raw.end_of(case)
+        return RunResult(case=case, state=state, why=why) if state != "ok" else None
     if done.state != "ok":
         return RunResult(case=case, state=done.state, why=done.why)
     files = enumerate(raw.holds)

@@ -219,6 +219,11 @@ def interval_of(guest: int, interval: int) -> int:
     return guest << 32 | interval & 0xFFFFFFFF
 
 
+def guest_of(interval: int) -> int:
+    """Which guest of its boot an interval is of: the inverse of ``interval_of``."""
+    return interval >> 32
+
+
 def diagnose(stream: Stream, console: bytes, timed_out: bool, exit_status: int | None) -> tuple[State, str]:
     """The state of a whole boot, from its stream, its console and how its machine ended."""
     if stream.state == "ok":

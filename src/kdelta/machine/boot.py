@@ -21,7 +21,7 @@ class RawBoot(Struct, frozen=True, kw_only=True):
     """What a boot left behind, and the state that follows from it.
 
     A boot is one guest, or several that each ran one of its cases from the same snapshot; ``counts`` and ``holds`` have
-    what the plugin wrote in each.
+    what the plugin wrote in each that ended well. ``ended``: by job, what became of the others.
     """
 
     argv: tuple[str, ...]
@@ -35,6 +35,11 @@ class RawBoot(Struct, frozen=True, kw_only=True):
     elapsed_s: float
     first_sample_s: float | None
     qemu_log: str
+    ended: Mapping[int, tuple[State, str]] = {}
+
+    def end_of(self, job: int) -> tuple[State, str]:
+        """What became of the guest that ran a job, and why."""
+        return self.ended.get(job, (self.state, self.why))
 
 
 def read_output(path: Path) -> bytes:
@@ -95,25 +100,25 @@ def collect(guest: GuestSpec, argv: tuple[str, ...], ended: process.Ended) -> Ra
 def merged(parts: Mapping[int, RawBoot]) -> RawBoot:
     """The guests of one boot, by the job that each ran, as one.
 
-    That is the first which did not end well, else all that they said and counted.
+    One that did not end well costs its own job; where none did, the boot is what became of the first.
     """
     guests = list(parts.values())
-    bad = next((part for part in guests if part.state != "ok"), None)
-    if bad is not None:
-        return bad
-    stream = protocol.joined({job: part.stream for job, part in parts.items()})
+    whole = {job: part for job, part in parts.items() if part.state == "ok"}
+    stream = protocol.joined({job: part.stream for job, part in whole.items()}) if whole else guests[0].stream
+    first = tuple(record for record in guests[0].records if isinstance(record, protocol.Hello))
     return RawBoot(
         argv=guests[0].argv,
-        state="ok",
-        why="",
-        records=protocol.parse(stream).records,
+        state="ok" if whole else guests[0].state,
+        why="" if whole else guests[0].why,
+        records=protocol.parse(stream).records if whole else first,
         console=b"".join(part.console for part in guests),
         stream=stream,
-        counts=tuple(file for part in guests for file in part.counts),
-        holds=tuple(file for part in guests for file in part.holds),
+        counts=tuple(file for part in whole.values() for file in part.counts),
+        holds=tuple(file for part in whole.values() for file in part.holds),
         elapsed_s=sum(part.elapsed_s for part in guests),
         first_sample_s=guests[0].first_sample_s,
         qemu_log="".join(part.qemu_log for part in guests),
+        ended={job: (part.state, part.why) for job, part in parts.items() if part.state != "ok"},
     )
 
 

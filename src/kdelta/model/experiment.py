@@ -108,6 +108,7 @@ class ExperimentResult(Struct, frozen=True, kw_only=True):
     results: tuple[CellResult, ...]
     boots_done: int = 0
     boots_planned: int = 0
+    boots_spared: int = 0  # of the planned ones, those that no look asked for
     decided: bool = False  # a look left nothing open: further boots were not needed
     boots_faulty: tuple[str, ...] = ()  # one line per lost, panicked or hung boot, with its console's name
     warnings: tuple[Warn, ...] = ()

@@ -194,6 +194,11 @@ class BootResult(Struct, frozen=True, kw_only=True):
     stream: bytes = b""
     runs: tuple[RunResult, ...] = ()
 
+    @property
+    def cut_short(self) -> bool:
+        """Whether its QEMU, or that of one of its cases, was killed: it is measured again."""
+        return "lost" in (self.state, *(run.state for run in self.runs))
+
 
 class Warn(Struct, frozen=True):
     """A warning as a value: what was found, not the sentence about it, which report/sentences.py makes.

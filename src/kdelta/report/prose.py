@@ -46,7 +46,15 @@ def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Seque
     boots = f"{result.boots_done} of {result.boots_planned} boots done"
     if result.decided and result.boots_done < result.boots_planned:
         boots = f"stopped early: decided after {result.boots_done} boots"
+    elif result.boots_spared and not _missing(result):
+        boots = f"{result.boots_done} boots done; stopped early where decided: {result.boots_spared} were not needed"
     return f"{counts}; {boots}" if counts else boots
+
+
+def _missing(result: ExperimentResult) -> int:
+    """Boots that the plan still asks for."""
+    left = result.boots_planned - result.boots_done - result.boots_spared
+    return 0 if result.decided else max(0, left)
 
 
 def kernel(item: Kernel) -> str:
@@ -206,6 +214,6 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
         lines.append("Time, cache misses and contention between CPUs: exact counts do not include them.")
     else:
         lines.append("Other hardware, other configurations, other workloads.")
-    if result.boots_done < result.boots_planned and not result.decided:
-        lines.append(f"Planned boots not done: {result.boots_planned - result.boots_done}.")
+    if missing := _missing(result):
+        lines.append(f"Planned boots not done: {missing}.")
     return tuple(lines)

@@ -211,7 +211,8 @@ def _(w: of_verdicts.Withdrawn) -> str:
 def _(w: of_verdicts.MixedAccounts) -> str:
     return (
         f"REP counted once: {w.once_percent:+.2f} %; counted per 8 bytes moved: {w.per_word_percent:+.2f} %; "
-        "work moved into or out of string instructions, so the instruction count gives no verdict"
+        "the two accounts disagree, so the instruction count gives no verdict; more boots do not change that, "
+        "--timed measures what they cost"
     )
 
 

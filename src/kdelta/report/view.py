@@ -16,6 +16,8 @@ from kdelta.report.sentences import because, sentence
 from kdelta.report.system_calls import CallTable
 from kdelta.results.types import CellName, Detail, LegacyLine, Sweep, SweepPoint, SweepStep
 from kdelta.units import finite
+from kdelta.verdict.warnings import MixedAccounts
+from kdelta.verdict.words import MOST_BOOTS
 
 MARKS: dict[Word, str] = {"improved": "(I)", "regressed": "(R)", "same": "=", "inconclusive": "?"}
 
@@ -170,13 +172,23 @@ def _sentence(cell: CellResult) -> str:
         spread = finite(cell.extra.get("spread_percent"))
         alone = f"spread over {cell.boots[0]} boots {spread:.2f} %" if spread is not None and cell.boots[0] > 1 else ""
         return "; ".join(filter(None, [cell.why, alone]))
-    if cell.verdict == "inconclusive":
-        seen, boots = finite(cell.detectable_percent), cell.boots_needed
-        parts = [f"minimum detectable effect {seen:.2f} %" if seen is not None else "minimum detectable effect unknown"]
-        parts.append(f"{boots} fresh boots per kernel would decide" if boots else "boots still needed: unknown")
-        return "inconclusive: " + "; ".join([*parts, *filter(None, [cell.why, _because(cell)])])
-    text = "; ".join(filter(None, [cell.why, _because(cell)]))
+    open_still = _undecided(cell) if cell.verdict == "inconclusive" else []
+    text = "; ".join(filter(None, [*open_still, cell.why, _because(cell)]))
     return f"{cell.verdict}: {text}" if text else ""
+
+
+def _undecided(cell: CellResult) -> list[str]:
+    """Why a cell is inconclusive and what would decide it: boots, or nothing that boots can tell."""
+    mixed = [sentence(warning) for warning in cell.warnings if isinstance(warning, MixedAccounts)]
+    if mixed:
+        return mixed
+    seen, boots = finite(cell.detectable_percent), cell.boots_needed
+    parts = [f"minimum detectable effect {seen:.2f} %"] if seen is not None else []
+    if boots and boots >= MOST_BOOTS:
+        parts.append(f"{MOST_BOOTS} fresh boots per kernel would not decide")
+    elif boots:
+        parts.append(f"{boots} fresh boots per kernel would decide")
+    return parts
 
 
 def _checked(cell: CellResult) -> CellResult:
@@ -196,7 +208,7 @@ def _cell(cell: CellResult, exact: bool, notes: _Notes) -> Cell:
         interval=interval(cell.interval_percent, exact) if measured else "",
         mark=MARKS[cell.verdict] if cell.verdict and measured else "",
         sentence=_sentence(cell),
-        notes=notes.refer(cell.warnings),
+        notes=notes.refer(w for w in cell.warnings if not (measured and isinstance(w, MixedAccounts))),
         source=cell,
     )
 

@@ -15,8 +15,11 @@ from kdelta.results import cells, definitions, explain, remarks, sweep
 from kdelta.results.detail import details
 from kdelta.results.explain import Seeds
 from kdelta.results.types import Detail
+from kdelta.store import planned
 from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
+
+_FAULTS = frozenset({"lost", "panicked", "hung"})  # what becomes of a guest; the others are answers of a case
 
 
 def _swept(detail: Detail, experiment: Experiment, store: Store, numbers: Sequence[Number], seeds: Seeds) -> Detail:
@@ -38,12 +41,17 @@ def _machine(boots: Sequence[BootRow]) -> dict[str, str]:
     }
 
 
-def _faulty(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[str, ...]:
+def _faulty(experiment: Experiment, boots: Sequence[BootRow], numbers: Sequence[Number]) -> tuple[str, ...]:
+    """A line for each boot that did not end well, or each case of an exact one, whose guest is its own."""
+    found = [(b.block, b.slot, b.kernel, "", str(b.state), b.why) for b in boots if b.state != "ok"]
+    if experiment.mode == "exact":
+        names = [f", {case.name}" for case in experiment.cases]
+        own = [n for n in numbers if n.boot_state == "ok" and n.state in _FAULTS]
+        found += sorted({(n.block, n.slot, n.kernel, names[n.case], str(n.state), n.why) for n in own})
     return tuple(
-        f"{experiment.kernels[b.kernel].label}, block {b.block}, slot {b.slot}: {b.state}: {b.why} "
-        f"(kdelta report {experiment.id} --console {b.block}.{b.slot})"
-        for b in boots
-        if b.state != "ok"
+        f"{experiment.kernels[kernel].label}, block {block}, slot {slot}{case}: {state}: {why} "
+        f"(kdelta report {experiment.id} --console {block}.{slot})"
+        for block, slot, kernel, case, state, why in found
     )
 
 
@@ -60,14 +68,15 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
     seeds = explain.seeds_of(experiment, store) if experiment.mode == "exact" else {}
     chosen = explain.chosen(seeds)
     explained = (explain.explained(experiment, row, seeds) for row in remarks.on_rows(experiment, store, rows))
-    planned = experiment.blocks * len(experiment.kernels) * len(experiment.mitigations)
+    looks = store.looks(experiment.id)
     answer = ExperimentResult(
         experiment=replace(experiment, host=experiment.host | _machine(boots)),
         results=tuple(explained),
         boots_done=len(boots),
-        boots_planned=planned,
-        decided=any(look.final for look in store.looks(experiment.id)),
-        boots_faulty=_faulty(experiment, boots),
+        boots_planned=planned.boots_planned(experiment),
+        boots_spared=planned.boots_spared(experiment, looks),
+        decided=any(look.final for look in looks),
+        boots_faulty=_faulty(experiment, boots, numbers),
         gate=experiment.annotations.gate,
         warnings=remarks.on_experiment(experiment, boots),
     )

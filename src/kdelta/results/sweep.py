@@ -41,6 +41,7 @@ from kdelta.stats.steps import find_steps
 from kdelta.units import Better
 from kdelta.verdict.judge import floor_of
 from kdelta.verdict.pairing import Observation, measured, values_of
+from kdelta.verdict.warnings import MixedAccounts
 
 Floats = NDArray[np.float64]
 Seeds = Mapping[tuple[int, str], Mapping[int, Sequence[Profile]]]  # [case, mitigations][kernel] -> one a seed
@@ -140,7 +141,8 @@ def _undecided(cells: Sequence[CellResult], labels: Sequence[str]) -> dict[int, 
     for cell in cells:
         if cell.state == "ok" and cell.verdict in (None, "inconclusive"):
             seen = StepDetectable(cell.detectable_percent) if cell.detectable_percent else None
-            why = seen or next(iter(cell.warnings), Remark("undecided", "undecided"))
+            mixed = next((warning for warning in cell.warnings if isinstance(warning, MixedAccounts)), None)
+            why = mixed or seen or next(iter(cell.warnings), Remark("undecided", "undecided"))
             found[labels.index(cell.patched_label)] = why
     return found
 

@@ -256,11 +256,6 @@ def boot_document(boot: BootResult) -> bytes:
     return seal(structs.replace(boot, console=b"", stream=b"", runs=()))
 
 
-def boots_planned(experiment: Experiment) -> int:
-    """Boots of the whole schedule."""
-    return experiment.blocks * len(experiment.kernels) * len(experiment.mitigations)
-
-
 def figures_of(run: RunResult, mode: Mode) -> tuple[Figure, ...]:
     """One figure per series; a run that is not ok has none."""
     if run.state != "ok":

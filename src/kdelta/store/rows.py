@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from kdelta.model import Mitigations, Profile, State
 from kdelta.units import Better
 
-Status = Literal["running", "complete"]
+Status = Literal["running", "complete", "damaged"]
 
 
 class ExperimentRow(Struct, frozen=True, kw_only=True):

@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import Any
 
 from msgspec.structs import replace
-from sqlalchemy import Connection, delete, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, not_, select, update
 
 from kdelta import paths
-from kdelta.errors import UserError
-from kdelta.model import Annotations, BootResult, Experiment, Kernel, State
-from kdelta.store import codec, connect, reads, tables, transfer, writes
+from kdelta.errors import HostError, UserError
+from kdelta.model import Annotations, BootResult, Experiment, Kernel
+from kdelta.store import codec, connect, planned, reads, tables, transfer, writes
 from kdelta.store.rows import (
     BootRow,
     ExperimentRow,
@@ -27,6 +27,7 @@ from kdelta.store.rows import (
     Number,
     ProfileRow,
     SampleRow,
+    Status,
 )
 
 
@@ -139,6 +140,7 @@ class Store:
             rows = connection.execute(query).all()
             labels = _grouped(connection, tables.kernel.c.experiment_no, tables.kernel.c.label, tables.kernel.c.idx)
             tags = _grouped(connection, t.experiment_no, t.name, t.name)
+            states = {row.id: _status(connection, row) for row in rows}
         return [
             ExperimentRow(
                 id=row.id,
@@ -148,7 +150,7 @@ class Store:
                 kernels=labels.get(row.no, ()),
                 boots_done=row.done,
                 boots_planned=row.boots_planned,
-                status="complete" if row.final or row.done >= row.boots_planned else "running",
+                status=states[row.id],
                 command=row.command,
                 tags=tags.get(row.no, ()),
                 note=row.note,
@@ -214,18 +216,18 @@ class Store:
 
     def done(self, experiment_id: str) -> set[tuple[int, int]]:
         """(block, slot) of every stored boot, whatever its state."""
-        return self._places(experiment_id, ())
+        return self._places(experiment_id)
 
     def kept(self, experiment_id: str) -> set[tuple[int, int]]:
-        """(block, slot) of every stored boot that is not made again; a lost one is."""
-        return self._places(experiment_id, ("lost",))
+        """(block, slot) of every stored boot that is not made again; one that was cut short is."""
+        return self._places(experiment_id, not_(writes.cut_short()))
 
-    def _places(self, experiment_id: str, without: tuple[State, ...]) -> set[tuple[int, int]]:
+    def _places(self, experiment_id: str, *where: ColumnElement[bool]) -> set[tuple[int, int]]:
         b = tables.boot.c
         with self._reading() as connection:
             no = writes.find(connection, experiment_id).no
-            rows = connection.execute(select(b.block, b.slot, b.state).where(b.experiment_no == no))
-            return {(row.block, row.slot) for row in rows if row.state not in without}
+            rows = connection.execute(select(b.block, b.slot).where(b.experiment_no == no, *where))
+            return {(row.block, row.slot) for row in rows}
 
     def boots(self, experiment_id: str) -> list[BootRow]:
         """All boots in order of block and slot, without console, stream and samples."""
@@ -367,6 +369,21 @@ class Store:
         """
         with self._writing() as connection:
             return transfer.read(connection, path)
+
+
+def _status(connection: Connection, row: Any) -> Status:
+    """Whether boots that the plan and its looks ask for are missing; an unreadable experiment is damaged."""
+    if row.final or row.done >= row.boots_planned:
+        return "complete"
+    try:
+        with codec.named(row.id):
+            looks = reads.looks(connection, row.no)
+        if not looks:
+            return "running"
+        experiment = writes.read_experiment(connection, writes.find(connection, row.id))
+    except HostError:  # told with its remedy where it is opened
+        return "damaged"
+    return "complete" if row.done + planned.boots_spared(experiment, looks) >= row.boots_planned else "running"
 
 
 def _grouped(connection: Connection, key: Any, value: Any, order: Any) -> dict[int, tuple[str, ...]]:

@@ -28,7 +28,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from kdelta.errors import HostError, UserError
 from kdelta.model import BootResult, Experiment
-from kdelta.store import codec, reads, tables, writes
+from kdelta.store import codec, planned, reads, tables, writes
 from kdelta.store.old_documents import upgraded
 from kdelta.store.rows import Look
 
@@ -269,8 +269,12 @@ def _check(header: Header, line: Line, path: Path) -> None:
         codec.check_tag(tag)
     if experiment.id != line.id:
         raise _bad(path, "its first line names another experiment")
-    if not 0 <= codec.boots_planned(experiment) < 2**31:
+    if not 0 <= planned.boots_planned(experiment) < 2**31:
         raise _bad(path, f"it plans {experiment.blocks} blocks")
+    try:
+        planned.boots_spared(experiment, header.looks)
+    except msgspec.ValidationError as error:
+        raise _bad(path, f"a look is invalid ({str(error)[:200]})") from None
 
 
 def _adopt(connection: Connection, header: Header, path: Path) -> bool:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, or_, select, update
 
 from kdelta.errors import HostError, UserError
 from kdelta.model import BootResult, Experiment, Mode
-from kdelta.store import codec, tables
+from kdelta.store import codec, planned, tables
 from kdelta.store.rows import Look
 
 _SHOWN = 8
@@ -81,7 +81,7 @@ def insert_experiment(connection: Connection, experiment: Experiment) -> None:
             mode=experiment.mode,
             command=codec.column_text(experiment.command),
             kernel_count=len(experiment.kernels),
-            boots_planned=codec.boots_planned(experiment),
+            boots_planned=planned.boots_planned(experiment),
             document=codec.experiment_document(experiment),
             imported=experiment.imported,
         )
@@ -109,7 +109,7 @@ def grow(connection: Connection, owner: Found, change: Callable[[Experiment], Ex
         .values(
             document=codec.experiment_document(grown),
             kernel_count=len(grown.kernels),
-            boots_planned=codec.boots_planned(grown),
+            boots_planned=planned.boots_planned(grown),
             imported=grown.imported,
         )
     )
@@ -152,7 +152,7 @@ def _insert_names(connection: Connection, no: int, experiment: Experiment) -> No
 
 def _identity(boot: BootResult) -> str | None:
     """By what the boot can be found again: only a whole one, measured and not itself taken over."""
-    whole = boot.state == "ok" and "taken_from" not in boot.machine
+    whole = boot.state == "ok" and not boot.cut_short and "taken_from" not in boot.machine
     return boot.machine.get("identity") if whole else None
 
 
@@ -171,8 +171,8 @@ def insert_boot(connection: Connection, owner: Found, boot: BootResult, *, forei
         )
     b = tables.boot
     same_place = (b.c.experiment_no == owner.no) & (b.c.block == plan.block) & (b.c.slot == plan.slot)
-    stored = connection.execute(select(b.c.no, b.c.state).where(same_place)).first()
-    if stored is not None and stored.state == "lost":
+    stored = connection.execute(select(b.c.no, cut_short().label("again")).where(same_place)).first()
+    if stored is not None and stored.again:
         _forget(connection, owner, stored.no, plan.block)
     elif stored is not None:
         raise HostError(
@@ -195,6 +195,12 @@ def insert_boot(connection: Connection, owner: Found, boot: BootResult, *, forei
     _insert_runs(connection, no, owner, boot)
     logs = {"boot_no": no, "console": zlib.compress(boot.console), "stream": zlib.compress(boot.stream)}
     connection.execute(insert(tables.boot_log), logs)
+
+
+def cut_short() -> ColumnElement[bool]:
+    """Of a boot: ``BootResult.cut_short``."""
+    b, d = tables.boot.c, tables.run_detail.c
+    return or_(b.state == "lost", exists().where(d.boot_no == b.no, d.state == "lost"))
 
 
 def _forget(connection: Connection, owner: Found, no: int, block: int) -> None:

@@ -13,6 +13,7 @@ from kdelta.verdict.warnings import BelowDelta, CrossCheck, Zeros
 ALPHA = 0.05
 DELTA_PERCENT = 1.0
 GRID_PAIRS = 12  # 8 pairs cannot go below p = 0.0078
+MOST_BOOTS = paired.MOST_PAIRS  # a cell that says it needs so many would not be decided by them
 
 
 def word(call: int, better: str) -> Word:

@@ -10,11 +10,13 @@ from msgspec.structs import replace
 
 from kdelta import digests
 from kdelta.errors import HostError, UserError
+from kdelta.experiment import boot_once as boot_once_module
 from kdelta.experiment.boot_once import Site, Work, boot_once, identity
 from kdelta.guest import binary
 from kdelta.guest.jobs import JobList, case_jobs
-from kdelta.guest.protocol import Window
+from kdelta.guest.protocol import Note, Window
 from kdelta.machine import boot
+from kdelta.machine.options import GuestSpec
 from kdelta.machine.probe import Qemu
 from kdelta.model import Effort, Kernel, MachineOptions
 from kdelta.spec.cases import parse_case
@@ -100,6 +102,29 @@ def test_an_image_replaced_while_it_is_booted_gives_no_result(
     monkeypatch.setattr(boot, "run", lambda *_, **__: image.write_bytes(b"another k."))
     with pytest.raises(UserError, match="bzImage has changed"):
         boot_once(site, replace(work, kernel=kernel, plugin=None))
+
+
+@pytest.mark.parametrize(("records", "booted"), [((Note(text="up"),), 3), ((), 1)])
+def test_guests_that_cannot_be_paused_boot_cold_each_with_one_case(
+    site: Site, work: Work, monkeypatch: pytest.MonkeyPatch, records: tuple[Note, ...], booted: int
+) -> None:
+    lines = ("job 0 pipe reps=3", "job 1 pidfd_open reps=3", "job 4 getppid reps=3")
+    made: list[tuple[bytes, float]] = []
+
+    def panicked(guest: GuestSpec, payload: bytes, limit_s: float) -> boot.RawBoot:
+        made.append((payload, limit_s))
+        return boot.RawBoot(
+            argv=(), state="panicked", why=str(len(made)), records=records, console=b"", stream=b"", elapsed_s=1.0,
+            first_sample_s=None, qemu_log="",
+        )  # fmt: skip
+
+    monkeypatch.setattr(boot_once_module, "_snapshot", lambda *_: None)
+    monkeypatch.setattr(boot, "run", panicked)
+    several = replace(work, jobs=replace(work.jobs, lines=lines), job_limits_s={0: 10.0, 1: 11.0, 4: 14.0})
+    raw = boot_once(site, several)
+    assert [limit_s for _, limit_s in made] == [10.0, 11.0, 14.0][:booted], "a kernel that says nothing is booted once"
+    assert all(payload.count(b"\njob ") == 1 for payload, _ in made)
+    assert [raw.end_of(job)[1] for job in (0, 1, 4)] == (["1", "2", "3"] if booted == 3 else ["1"] * 3)
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(site: Site, work: Work, tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ from kdelta.errors import UserError
 from kdelta.experiment import measure, templates, trace
 from kdelta.experiment.boot_once import Work
 from kdelta.experiment.measure import Measuring
-from kdelta.guest.protocol import Done
+from kdelta.guest.protocol import Done, Repetition, interval_of
 from kdelta.machine.boot import RawBoot
-from kdelta.model import Case, Effort, Experiment, Kernel, Mode, PlannedBoot, plans
+from kdelta.model import BootResult, Case, Effort, Experiment, Kernel, Mode, PlannedBoot, plans
 from kdelta.results.definitions import LEAK_METRICS
 from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import Workload, catalogue
+from unit.attribution.counts import interval, output
 
 KERNELS = tuple(Kernel(label=x, spec=x, release=x, image_path="/i", image_sha256=x) for x in "ab")
 
@@ -103,6 +104,32 @@ def test_a_traced_case_is_as_its_worst_set(known: dict[str, Workload]) -> None:
     made = trace.tracing(measuring(known, asked_for), known)
     runs = made.runs(plan(), ended("ok", "failed", "ok"))
     assert [(run.case, run.state, run.why) for run in runs] == [(0, "failed", "why")], "the second did not end"
+
+
+def test_a_case_whose_guest_died_costs_nothing_of_the_others(known: dict[str, Workload]) -> None:
+    made = measuring(known, asked(known, "exact", "pipe", "pidfd_open", "fork_vmas"))
+    good = output(interval(1, [(1 << 63 | 0x1000, (160, 0, 0, 0, 0, 0, 0))]))
+    said = (
+        Repetition(j=0, r=0, id=interval_of(0, 1), ops=16), Done(j=0, state="ok"),
+        Repetition(j=2, r=0, id=interval_of(1, 1), ops=16), Done(j=2, state="ok"),
+    )  # fmt: skip
+    raw = replace(ended(), records=said, counts=(good, b"cut"), ended={1: ("panicked", "Kernel panic")})
+    runs = made.runs(plan(), raw)
+    assert [run.state for run in runs] == ["ok", "panicked", "failed"]
+    assert next(s.values for s in runs[0].series if s.metric == "instructions") == (10.0,)
+    assert runs[1].why == "Kernel panic" and "plugin output" in runs[2].why
+    assert not BootResult(plan=plan(), state="ok", runs=runs).cut_short
+    killed = made.runs(plan(), replace(raw, ended={1: ("lost", "the machine ended with status -9")}))
+    assert BootResult(plan=plan(), state="ok", runs=killed).cut_short, "is measured again"
+
+
+def test_a_case_that_hangs_costs_its_own_limit_only(known: dict[str, Workload]) -> None:
+    efforts = Effort(limit_ms=3_000)
+    work = measuring(known, asked(known, "exact", "pipe", "pidfd_open", effort=efforts)).work(plan())
+    (_, second) = work.jobs.apart().items()
+    alone = work.alone(*second)
+    assert [line.split()[2] for line in alone.jobs.lines] == ["pidfd_open"]
+    assert work.limit_s - alone.limit_s == 3.0
 
 
 def test_a_kernel_without_names_has_no_lock_holds(known: dict[str, Workload]) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kdelta.errors import HostError
 from kdelta.experiment import runner, schedule
-from kdelta.model import BootResult, Case, Experiment, Kernel, OpenCell, PlannedBoot, Quiet, plans
+from kdelta.model import BootResult, Case, Experiment, Kernel, OpenCell, PlannedBoot, Quiet, RunResult, plans
 
 Place = tuple[int, int]
 
@@ -161,6 +161,20 @@ def test_a_seed_whose_machine_was_killed_is_measured_again_once(machine: Machine
     assert sorted(shelf.places) == sorted(planned(experiment("exact", 5)))
     assert (machine.places().count((1, 0)), machine.places().count((3, 1))) == (2, 2)
     assert shelf.lost == [(3, 1)], "and is stored as what it is when that was lost too"
+
+
+def test_a_seed_of_which_one_guest_was_killed_is_measured_again_once(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def one_lost(_job: runner.Job, plan: PlannedBoot) -> BootResult:
+        machine.made.append(plan)
+        runs = (RunResult(case=0, state="ok"), RunResult(case=1, state="lost", why="the machine ended"))
+        return BootResult(plan=plan, state="ok", runs=runs)
+
+    monkeypatch.setattr(runner, "boot", one_lost)
+    shelf = Shelf()
+    runner.execute(job(experiment("exact", 1)), shelf, Quiet())
+    assert machine.places() == [(0, 0), (0, 0), (0, 1), (0, 1)] and shelf.places == [(0, 0), (0, 1)]
 
 
 def test_a_lost_boot_of_a_timed_block_waits_for_a_resume(machine: Machine) -> None:

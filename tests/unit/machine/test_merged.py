@@ -64,7 +64,18 @@ def test_counts_stay_apart_and_times_add_up() -> None:
     assert whole.elapsed_s == 3.0
 
 
-def test_the_first_guest_that_did_not_end_well_is_what_became_of_the_boot() -> None:
-    lost = part(state="panicked", why="Kernel panic", console=b"panic")
-    whole = merged({0: part(), 1: lost, 2: part(state="hung")})
-    assert whole is lost
+def test_a_guest_that_did_not_end_well_costs_its_own_job_alone() -> None:
+    panicked = part(state="panicked", why="Kernel panic", console=b"panic", stream=b"kd1 0 junk", counts=(b"cut",))
+    whole = merged({0: panicked, 1: part(counts=(b"a",)), 2: part(state="hung"), 5: part(counts=(b"b",))})
+    assert (whole.state, whole.counts, whole.holds) == ("ok", (b"a", b"b"), (b"holds", b"holds"))
+    assert protocol.parse(whole.stream).state == "ok" and b"panic" in whole.console
+    ids = {r.j: r.id for r in whole.records if isinstance(r, protocol.Repetition)}
+    assert ids == {1: protocol.interval_of(0, 1), 5: protocol.interval_of(1, 1)}, "guests that counted, in order"
+    assert [whole.end_of(job)[0] for job in (0, 1, 2, 5)] == ["panicked", "ok", "hung", "ok"]
+
+
+def test_where_no_guest_ended_well_the_boot_is_what_became_of_the_first() -> None:
+    whole = merged({3: part(state="lost", why="killed"), 4: part(state="hung", why="late")})
+    assert (whole.state, whole.why) == ("lost", "killed")
+    assert [type(record).__name__ for record in whole.records] == ["Hello"], "a case that ended before is not believed"
+    assert (whole.end_of(3), whole.end_of(4)) == (("lost", "killed"), ("hung", "late"))

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kdelta.model import ExperimentResult, Remark, plans
 from kdelta.report.terminal import render
 from kdelta.report.view import Options, View, build
+from kdelta.verdict.warnings import MixedAccounts
 from unit.report.report_samples import cell, exact, experiment, gaps, several, timed
 from unit.report.sweep_samples import sweep
 
@@ -45,8 +46,16 @@ def test_inconclusive_says_what_it_could_have_seen_and_what_would_decide() -> No
     view = only(verdict="inconclusive", detectable_percent=3.1, boots_needed=6)
     sentence = next(iter(view.cells()))[2].sentence
     assert sentence == "inconclusive: minimum detectable effect 3.10 %; 6 fresh boots per kernel would decide"
-    unknown = next(iter(only(verdict="inconclusive").cells()))[2].sentence
-    assert "unknown" in unknown
+    hopeless = only(verdict="inconclusive", detectable_percent=300.0, boots_needed=100_000)
+    assert "; 100000 fresh boots per kernel would not decide" in next(iter(hopeless.cells()))[2].sentence
+
+
+def test_a_cell_whose_two_accounts_disagree_says_so_and_asks_for_no_boots() -> None:
+    view = only(verdict="inconclusive", warnings=(MixedAccounts(-0.44, -2.05),))
+    item = next(iter(view.cells()))[2]
+    assert item.sentence.startswith("inconclusive: REP counted once: -0.44 %; counted per 8 bytes moved: -2.05 %")
+    assert "boots do not change that" in item.sentence and "unknown" not in item.sentence
+    assert not item.notes, "said once"
 
 
 def test_a_state_is_a_word_and_never_a_number() -> None:
@@ -115,3 +124,13 @@ def test_colour_is_only_there_when_asked() -> None:
     view = build(*timed())
     assert "\x1b" not in render(view)
     assert "\x1b[32m(I)" in render(view, colour=True)
+
+
+def test_boots_that_were_not_needed_are_not_missing() -> None:
+    result, detail = exact()
+    done = replace(result, boots_done=92, boots_planned=120, boots_spared=28)
+    view = build(done, detail)
+    assert "92 boots done; stopped early where decided: 28 were not needed" in view.summary
+    assert not any("not done" in text for text in view.not_measured)
+    view = build(replace(done, boots_done=90), detail)
+    assert "90 of 120 boots done" in view.summary and "Planned boots not done: 2." in view.not_measured

@@ -18,7 +18,7 @@ from kdelta.results.types import Sweep
 from kdelta.results.versions import Version, gaps_in
 from kdelta.results.warnings import StepDetectable, StepUnseen
 from kdelta.verdict import CellData, Observation
-from kdelta.verdict.warnings import TooFewSeeds
+from kdelta.verdict.warnings import MixedAccounts, TooFewSeeds
 
 INSTRUCTIONS = Metric(name="instructions", unit="instructions/op", better="lower", primary=True)
 LOADS = Metric(name="loads", unit="loads/op", better="lower")
@@ -114,6 +114,15 @@ def test_counts_that_vary_say_what_they_could_have_seen() -> None:
     rng = np.random.default_rng(1)
     found = sweep([np.round(1000 * np.exp(rng.normal(0, 0.05, 8))).tolist() for _ in range(2)])
     assert found.steps == () and isinstance(found.points[1].unseen, StepDetectable)
+
+
+def test_counts_whose_two_accounts_disagree_say_that_first() -> None:
+    reps = tuple(Metric(name=name, unit="", better="lower") for name in ("rep_executions", "rep_bytes"))
+    data = cells([[1000.0 + i % 2 for i in range(8)], [1000.0 + i % 3 for i in range(8)]])
+    for metric, sides in zip(reps, ((1.0, 1.0), (80.0, 800.0)), strict=True):
+        data += cells([[side] * 8 for side in sides], metric.name)
+    (found,) = sweeps(experiment(2), data, {}, {"pipe": (INSTRUCTIONS, *reps)}, {})
+    assert found.steps == () and isinstance(found.points[1].unseen, MixedAccounts)
 
 
 def test_a_step_names_the_functions_of_the_versions_around_it() -> None:

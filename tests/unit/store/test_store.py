@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import func, select
 
 from kdelta.errors import HostError, UserError
-from kdelta.model import Annotations, Case, PlannedBoot, Series, plans
+from kdelta.model import Annotations, BootResult, Case, PlannedBoot, Series, plans
 from kdelta.store import tables
 from kdelta.store.rows import Floor, Look
 from kdelta.store.store import Store
@@ -92,10 +92,18 @@ def test_figures_that_are_not_numbers_survive(store: Store) -> None:
     assert store.numbers("first", case=0)[0].value is None
 
 
+KILLED = "the machine ended with status -9"
+LOST = boot(5, 0, state="lost", why=KILLED, runs=())
+ONE_LOST = boot(5, 0, runs=(run(0), run(1, state="lost", why=KILLED, series=(), histograms={}, profile=None)))
+
+
+@pytest.mark.parametrize("cut_short", [LOST, ONE_LOST], ids=["boot", "case"])
 @pytest.mark.parametrize(("mode", "looks_left"), [("exact", [5]), ("timed", [5, 8])])
-def test_a_lost_boot_is_replaced_when_it_is_made_again(store: Store, mode: str, looks_left: list[int]) -> None:
+def test_a_lost_boot_is_replaced_when_it_is_made_again(
+    store: Store, mode: str, looks_left: list[int], cut_short: BootResult
+) -> None:
     store.create(experiment(mode=mode))
-    store.save_boot("first", boot(5, 0, state="lost", why="the machine ended with status -9", runs=()))
+    store.save_boot("first", cut_short)
     store.save_boot("first", boot(5, 1))
     store.save_look("first", 5, {}, 0.01)
     store.save_look("first", 8, {}, 0.02, final=True)

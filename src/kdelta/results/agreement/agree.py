@@ -14,6 +14,7 @@ from kdelta.results.agreement.common import Measured, differences, shared
 from kdelta.results.agreement.counts import count_pairs
 from kdelta.results.agreement.effects import effect_pairs
 from kdelta.results.agreement.types import Agreement, Side
+from kdelta.store import planned
 from kdelta.store.store import Store
 
 _CHECKS = ((plans.Trace, "a trace"), (plans.Leaks, "a leak check"))  # plans that measure no cost
@@ -47,7 +48,8 @@ def _read(store: Store, experiment: Experiment) -> Measured:
         experiment=experiment,
         boots=boots,
         numbers=numbers,
-        complete=len(boots) >= _planned(experiment) or any(look.final for look in store.looks(experiment.id)),
+        complete=len(boots) + planned.boots_spared(experiment, store.looks(experiment.id))
+        >= planned.boots_planned(experiment),
         argv=store.boot(experiment.id, good.block, good.slot).argv if good else (),
         seeds={} if timed else explain.seeds_of(experiment, store),
         rows=cells.judged(experiment, store, numbers) if timed else (),
@@ -74,10 +76,6 @@ def put_together(here: Measured, there: Measured, *, all_metrics: bool = False) 
     )
 
 
-def _planned(experiment: Experiment) -> int:
-    return experiment.blocks * len(experiment.kernels) * len(experiment.mitigations)
-
-
 def _side(measured: Measured) -> Side:
     e = measured.experiment
     return Side(
@@ -85,7 +83,7 @@ def _side(measured: Measured) -> Side:
         kind=e.kind,
         created_at=e.created_at,
         boots_done=len(measured.boots),
-        boots_planned=_planned(e),
+        boots_planned=planned.boots_planned(e),
         complete=measured.complete,
         command=e.command,
     )
