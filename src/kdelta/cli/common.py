@@ -101,6 +101,10 @@ class CaseArgs:
         from kdelta.guest import pressure as memory
         from kdelta.spec import cases as grammar
 
+        if self.folders:
+            from kdelta.experiment.survey import compiled_here
+
+            compiled_here(self.folders)  # what is wrong with them is told before a kernel is fetched
         texts = self.cases if self.named else tuple(default)
         cases = grammar.chosen(texts, self.suites, self.workloads, load_workloads(self.folders))
         if self.memcg:
@@ -213,7 +217,11 @@ case_options = decorate(
     ),
     workloads_option,
     click.option("--memcg", is_flag=True, help="Run every case in the root cgroup and in a child memcg."),
-    click.option("--limit", metavar="TIME", help="Time limit of one run of a case.  [default: 60s]"),
+    click.option(
+        "--limit",
+        metavar="TIME",
+        help="Time limit of one run of a case.  [default: 60s]",
+    ),
 )
 pressure_option = click.option(
     "--pressure",

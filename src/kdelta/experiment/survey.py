@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from kdelta.errors import HostError
 from kdelta.experiment.boot_once import Site, Work, boot_once
 from kdelta.guest import binary
 from kdelta.guest.jobs import JobList
+from kdelta.guest.pressure import MACHINES
 from kdelta.machine import probe
 from kdelta.machine.options import Accel, Port, common_port
 from kdelta.machine.qemu import binary_name
@@ -36,8 +38,22 @@ class Ground(Struct, frozen=True, kw_only=True):
 def programs_for(kernels: Sequence[Kernel], own: Sequence[Path]) -> dict[Arch, Path]:
     """The guest's program for every architecture at hand, compiled now if it was not."""
     arches: set[Arch] = {kernel.arch for kernel in kernels}
-    data = [path for workload in catalogue(own).values() for path in workload.data_files.values()] if own else []
+    data = _data(own)
     return {arch: binary.build(arch, own, cache=paths.cache_dir(), data=data) for arch in sorted(arches)}
+
+
+def compiled_here(own: Sequence[Path]) -> None:
+    """Compile the user's sources for this machine, as a guest of its architecture will take them.
+
+    Raises:
+        UserError: they do not compile. HostError: nothing does.
+    """
+    here: Arch = "arm64" if MACHINES.get(platform.machine()) == "arm64" else "x86_64"
+    binary.build(here, own, cache=paths.cache_dir(), data=_data(own))
+
+
+def _data(own: Sequence[Path]) -> list[Path]:
+    return [path for workload in catalogue(own).values() for path in workload.data_files.values()] if own else []
 
 
 def _site(programs: Mapping[Arch, Path], options: MachineOptions, ground: Ground | None, port: Port) -> Site:
