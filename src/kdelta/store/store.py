@@ -264,6 +264,15 @@ class Store:
         with self._reading_of(experiment_id) as (connection, no):
             return reads.console(connection, no, (block, slot))
 
+    def stream(self, experiment_id: str, block: int, slot: int) -> bytes:
+        """The record stream of one boot as the guest wrote it (guest/protocol.py): not trusted.
+
+        Raises:
+            UserError: it is not stored.
+        """
+        with self._reading_of(experiment_id) as (connection, no):
+            return reads.stream(connection, no, (block, slot))
+
     # Figures
 
     def numbers(self, experiment_id: str, case: int | None = None, metric: str | None = None) -> list[Number]:
