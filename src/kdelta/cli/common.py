@@ -220,7 +220,7 @@ case_options = decorate(
     click.option(
         "--limit",
         metavar="TIME",
-        help="Time limit of one run of a case.  [default: 60s]",
+        help="Time limit of one run of a case, by the clock on the wall.  [default: 60s; exact: of the guest's clock]",
     ),
 )
 pressure_option = click.option(

@@ -127,9 +127,13 @@ def test_a_case_that_hangs_costs_its_own_limit_only(known: dict[str, Workload]) 
     efforts = Effort(limit_ms=3_000)
     work = measuring(known, asked(known, "exact", "pipe", "pidfd_open", effort=efforts)).work(plan())
     (_, second) = work.jobs.apart().items()
-    alone = work.alone(*second)
-    assert [line.split()[2] for line in alone.jobs.lines] == ["pidfd_open"]
-    assert work.limit_s - alone.limit_s == 3.0
+    cold, restored = work.alone(*second, restored=False), work.alone(*second, restored=True)
+    assert [line.split()[2] for line in restored.jobs.lines] == ["pidfd_open"]
+    assert work.limit_s - cold.limit_s == 3.0
+    assert restored.limit_s == 3.0, "by the clock on the wall"
+    usual = measuring(known, asked(known, "exact", "pipe")).work(plan())
+    ((job, alone),) = usual.jobs.apart().items()
+    assert usual.alone(job, alone, restored=True).limit_s == usual.limit_s
 
 
 def test_a_kernel_without_names_has_no_lock_holds(known: dict[str, Workload]) -> None:
