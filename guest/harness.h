@@ -156,6 +156,10 @@ void case_run(const struct jobs *js, const struct job *job, const char *data_dir
 
 /* harness_rest.c: the sleep before exact and traced operations. */
 void exact_rest(struct harness *h);
+/* harness_arm.c: from here on code is translated with its counters. */
+void exact_arm(void);
+/* It is translated without: said by PID 1 at the start, and after the last interval. */
+void exact_quiet(void);
 /* harness_traced.c: the operations of a job with trace lines, by rounds of some for each counted task. */
 void traced_ops(struct harness *h, void (*round)(struct harness *h, uint64_t ops));
 

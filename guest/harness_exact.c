@@ -70,12 +70,13 @@ static inline __attribute__((always_inline)) void marked_ops(const struct worklo
 }
 
 /*
- * How long the last two took, on a clock that counts what is executed: a third
- * is made only where they differ. Within a boot, more of them are no evidence.
+ * How long the last two took, on a clock that counts what is executed: one more
+ * is made only where they differ. The first is compared with the last round that
+ * warmed up, which was the same. Within a boot, more of them are no evidence.
  */
 struct agreement {
 	uint64_t last, now;
-	uint32_t made;
+	uint32_t made; /* of those that are counted */
 };
 
 static bool wanted(struct harness *h, const struct agreement *a)
@@ -83,14 +84,13 @@ static bool wanted(struct harness *h, const struct agreement *a)
 	uint64_t apart = a->now > a->last ? a->now - a->last : a->last - a->now;
 
 	return a->made < h->job->reps && !case_failed(h) &&
-	       (a->made < 2 || apart > a->now / AGREE_LEAST);
+	       (!a->made || apart > a->now / AGREE_LEAST);
 }
 
 static void took(struct agreement *a, uint64_t since)
 {
 	a->last = a->now;
 	a->now = now_ns() - since;
-	a->made++;
 }
 
 static __attribute__((noinline)) void interval(const struct workload *def, struct wl_task *t,
@@ -99,6 +99,12 @@ static __attribute__((noinline)) void interval(const struct workload *def, struc
 	MARK(MARK_OP_BEGIN, 0);
 	marked_ops(def, t, n);
 	MARK(MARK_OP_END, 0);
+}
+
+static __attribute__((noinline)) void uncounted(const struct workload *def, struct wl_task *t,
+						uint64_t n)
+{
+	marked_ops(def, t, n);
 }
 
 /* The share of one of several tasks; before and after it, what the task does does not count. */
@@ -161,11 +167,14 @@ void exact_inline(struct harness *h)
 	}
 	for (r = 0; r < WARM_ROUNDS; r++) {
 		exact_rest(h);
-		run_ops(def, t, first_few(n) + n);
+		run_ops(def, t, first_few(n));
+		start = after_tick();
+		uncounted(def, t, n);
+		took(&a, start);
 	}
 	while (wanted(h, &a)) {
 		exact_rest(h);
-		MARK(MARK_OP_ARM, 0);
+		exact_arm();
 		run_ops(def, t, first_few(n));
 		mark_id(h->job->nr << 8 | a.made);
 		start = after_tick();
@@ -173,9 +182,10 @@ void exact_inline(struct harness *h)
 		if (t->done)
 			set_error(h, STATE_FAILED, "the task ran out of work in interval %u",
 				  a.made);
-		put_rep(h, a.made, n);
 		took(&a, start);
+		put_rep(h, a.made++, n);
 	}
+	exact_quiet();
 	if (!h->stays)
 		inline_end(def, t);
 }
@@ -231,20 +241,24 @@ static void counted_rounds(struct harness *h)
 
 	for (r = 0; r < WARM_ROUNDS && !case_failed(h); r++) {
 		exact_rest(h);
-		round_of_all(h, first_few(n) + n);
+		round_of_all(h, first_few(n));
+		start = after_tick();
+		round_of_all(h, n);
+		took(&a, start);
 	}
 	while (wanted(h, &a)) {
 		exact_rest(h);
-		MARK(MARK_OP_ARM, 0);
+		exact_arm();
 		round_of_all(h, first_few(n));
 		mark_id(h->job->nr << 8 | a.made);
 		start = after_tick();
 		MARK(MARK_OP_BEGIN, MARK_ALONE);
 		round_of_all(h, n);
 		MARK(MARK_OP_END, 0);
-		put_rep(h, a.made, n * h->counted);
 		took(&a, start);
+		put_rep(h, a.made++, n * h->counted);
 	}
+	exact_quiet();
 }
 
 void exact_tasks(struct harness *h)

@@ -96,6 +96,7 @@ static void counted(uint64_t now)
 	h->rep_ops[run.rep++] = now - run.before;
 	if (run.rep < h->job->reps)
 		return;
+	exact_quiet();
 	atomic_store(&h->pending, 0);
 	tasks_event(h);
 	for (;;)
@@ -115,7 +116,7 @@ static void rest_and_warm(void)
 	struct timespec span = {.tv_nsec = REST_NS};
 
 	nanosleep(&span, NULL);
-	MARK(MARK_OP_ARM, 0);
+	exact_arm();
 	run.step = STEP_WARM;
 	wake_after(run.span_ns / 4);
 }

@@ -237,9 +237,9 @@ static int open_port(const char **name)
 static __attribute__((noreturn)) void end_machine(struct stream *s, bool restored)
 {
 	stream_end(s);
-	tcdrain(s->fd);
 	if (restored)
 		snapshot_end();
+	tcdrain(s->fd);
 	close(s->fd);
 	reboot(RB_AUTOBOOT);
 	reboot(RB_POWER_OFF);
@@ -317,12 +317,18 @@ void init_main(char **argv)
 	raise_loopback();
 	error = load_jobs(&js, why, sizeof(why));
 	crng_seed(js.seed);
-	s.fd = open_port(&port);
+	if (!error && js.snapshot) {
+		port = "debugcon";
+		s = (struct stream){.fd = -1, .put = snapshot_put};
+	} else {
+		s.fd = open_port(&port);
+	}
 	if (!error)
 		settle(js.settle_ms);
 	supervisor_hello(&sv, port, &hello);
 	if (!error && js.snapshot)
 		error = resumed_jobs(&sv, &js, why, sizeof(why));
+	exact_quiet();
 	stream_record(&s, hello.s, hello.len);
 	if (error)
 		stream_note(&s, "%s", why);

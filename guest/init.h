@@ -14,6 +14,8 @@ void init_main(char **argv) __attribute__((noreturn));
  * fw_cfg. Returns 0, or -1 with a sentence in why.
  */
 int snapshot_pause(struct text *jobs, char *why, size_t size);
+/* Records of a machine that runs again (struct stream, `put`): a port that takes a byte at once, without a driver. */
+int snapshot_put(const void *data, size_t n);
 /* Ends the machine at once, where it has a device for that; else returns. */
 void snapshot_end(void);
 

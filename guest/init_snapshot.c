@@ -22,7 +22,8 @@
 #define WATCHDOG_PORT 0x443
 #define WATCHDOG_2S 14 /* hw/watchdog/wdt_ib700.c: time_map */
 #define SLEEP_NS 2050000000u
-#define EXIT_PORT 0x501 /* QEMU's isa-debug-exit: 2 * value + 1 is its status */
+#define RECORDS_PORT 0xe9 /* QEMU's isa-debugcon */
+#define EXIT_PORT 0x501	  /* QEMU's isa-debug-exit: 2 * value + 1 is its status */
 #define FW_CFG_SELECTOR 0x510
 #define FW_CFG_DATA 0x511
 #define FW_CFG_FILE_DIR 0x19
@@ -101,17 +102,35 @@ int snapshot_pause(struct text *jobs, char *why, size_t size)
 	ioperm(FW_CFG_SELECTOR, 2, 0);
 	return result;
 }
+
+int snapshot_put(const void *data, size_t n)
+{
+	if (ioperm(RECORDS_PORT, 1, 1))
+		return errno;
+	outsb(RECORDS_PORT, data, n);
+	return ioperm(RECORDS_PORT, 1, 0) ? errno : 0;
+}
+
 void snapshot_end(void)
 {
 	if (!ioperm(EXIT_PORT, 1, 1))
 		outb(0, EXIT_PORT);
 }
 #else
+#include <errno.h>
+
 int snapshot_pause(struct text *jobs, char *why, size_t size)
 {
 	(void)jobs;
 	snprintf(why, size, "snapshot: only guests of x86-64 can be paused");
 	return -1;
+}
+
+int snapshot_put(const void *data, size_t n)
+{
+	(void)data;
+	(void)n;
+	return ENODEV;
 }
 
 void snapshot_end(void)

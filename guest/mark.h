@@ -17,6 +17,7 @@
 #define MARK_OP_EPOCH 6
 #define MARK_OP_FORGET 7
 #define MARK_OP_ARM 8
+#define MARK_OP_QUIET 9
 #define MARK_ALONE \
 	1 /* of PAUSE: the caller's work alone is left out; of BEGIN: the caller's is not counted */
 

@@ -190,7 +190,10 @@ void stream_record(struct stream *s, const char *json, size_t n)
 	text_put(&line, "kd1 %" PRIu64 " %08" PRIx32 " ", s->seq, crc);
 	text_bytes(&line, json, n);
 	text_bytes(&line, "\n", 1);
-	s->error = line.lost ? ENOMEM : write_all(s->fd, line.s, line.len);
+	if (line.lost)
+		s->error = ENOMEM;
+	else
+		s->error = s->put ? s->put(line.s, line.len) : write_all(s->fd, line.s, line.len);
 	s->seq++;
 	text_free(&line);
 }

@@ -32,6 +32,8 @@ uint32_t crc32_update(uint32_t crc, const void *data, size_t n);
 
 struct stream {
 	int fd;
+	/* Where it does not go to fd: writes all of it, or returns errno. */
+	int (*put)(const void *data, size_t n);
 	uint64_t seq;
 	int error; /* errno of the first write that failed, 0 while all is well */
 };

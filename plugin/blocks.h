@@ -26,6 +26,7 @@ struct insn {
 	bool tame;     /* the next instruction of the block starts as often as this one */
 	bool pair;     /* shows each access twice */
 	bool switches; /* takes the next task's stack: see counting.c */
+	bool saves;    /* keeps the previous one's */
 	bool leaves;   /* maybe to a program: see calls.c */
 	bool enters;   /* a program's system call instruction: see calls.c */
 	bool doubtful; /* the last of its block, and maybe not in the code at all: see plugin.c */

@@ -14,7 +14,7 @@
 #include "blocks.h"
 #include "kdelta.h"
 
-#define FIRST_TASK 1 /* whoever runs before the first switch; no such address */
+#define FIRST_TASK 1 /* whoever runs before the first switch, until that tells; no such address */
 
 enum said {
 	NOTHING, /* kernel threads, children: counts, unless a task left everybody out */
@@ -31,7 +31,7 @@ struct task {
 static struct task *tasks; /* open addressing, at most half full */
 static size_t n_tasks, room;
 static size_t n_with_all;
-static uint64_t current = FIRST_TASK, next;
+static uint64_t current = FIRST_TASK, previous, next;
 static bool open, counting, saw_switch;
 
 bool counting_switched;
@@ -143,6 +143,23 @@ void counting_forget(void)
 	decide();
 }
 
+void counting_start_over(void)
+{
+	current = FIRST_TASK;
+	previous = 0;
+	counting_switched = false;
+	counting_forget();
+	calls_start_over();
+}
+
+void counting_previous(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata)
+{
+	(void)vcpu;
+	(void)info;
+	(void)udata;
+	previous = vaddr;
+}
+
 void counting_next(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata)
 {
 	(void)vcpu;
@@ -152,12 +169,25 @@ void counting_next(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata
 	counting_switched = true;
 }
 
+/* Where it keeps its stack is where it will take it from. */
+static void name_first(void)
+{
+	enum said what = said_by(FIRST_TASK);
+
+	say(NOTHING);
+	current = previous;
+	say(what);
+	calls_rename(current);
+}
+
 void counting_switch(void)
 {
 	bool was = counting;
 
 	counting_switched = false;
 	saw_switch = true;
+	if (current == FIRST_TASK && previous)
+		name_first();
 	current = next;
 	decide();
 	if (was && !counting)

@@ -10,7 +10,7 @@ static uint16_t valid_mark(uint16_t mark)
 {
 	unsigned int op = mark >> 12;
 
-	return op >= MARK_BEGIN && op <= MARK_ARM ? mark : 0;
+	return op >= MARK_BEGIN && op <= MARK_QUIET ? mark : 0;
 }
 
 /* The relative operand that ends the instruction: 1, 2 or 4 bytes, sign extended. */
@@ -175,9 +175,15 @@ static bool x86_bare_jump(const uint8_t *op, size_t left)
 }
 
 /*
- * mov disp32(%rsi), %rsp: __switch_to_asm (arch/x86/entry/entry_64.S, v4.9 on)
- * takes the stack of its second argument, and nothing else in a kernel does.
+ * mov %rsp, disp32(%rdi) and mov disp32(%rsi), %rsp: __switch_to_asm
+ * (arch/x86/entry/entry_64.S, v4.9 on) keeps the stack of its first argument and
+ * takes that of its second, and nothing else in a kernel does.
  */
+static bool x86_saves(const uint8_t *bytes, size_t size)
+{
+	return size == 7 && bytes[0] == 0x48 && bytes[1] == 0x89 && bytes[2] == 0xa7;
+}
+
 static bool x86_switches(const uint8_t *bytes, size_t size)
 {
 	return size == 7 && bytes[0] == 0x48 && bytes[1] == 0x8b && bytes[2] == 0xa6;
@@ -212,6 +218,7 @@ struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 	d.tame = !p.lock && x86_tame(op, left);
 	d.bare = x86_bare_jump(op, left);
 	d.switches = x86_switches(bytes, size);
+	d.saves = x86_saves(bytes, size);
 	d.enters = x86_enters(op, left);
 	d.leaves = op[0] == 0xcf || (left == 2 && op[0] == 0x0f && op[1] == 0x07);
 	if (p.rep && x86_string(op[0])) {
@@ -281,7 +288,8 @@ struct decoded decode_arm64(const uint8_t *bytes, size_t size, uint64_t pc)
 	d.locked = arm64_locked(w);
 	d.no_loads = arm64_store_exclusive(w);
 	d.tame = arm64_tame(w);
-	/* ldp x29, x9, [x8], #16: only cpu_switch_to (arch/arm64/kernel/entry.S, v3.7 on). */
+	/* stp and ldp x29, x9, [x8], #16: only cpu_switch_to (arch/arm64/kernel/entry.S, v3.7 on). */
+	d.saves = w == 0xa881251d;
 	d.switches = w == 0xa8c1251d;
 	if ((w & 0xffe0001f) == 0xd280001f) { /* movz xzr, #imm16 */
 		d.mark = valid_mark((uint16_t)(w >> 5));

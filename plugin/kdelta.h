@@ -9,6 +9,7 @@
  *   flow.c      from block to block: taken branches, executions of REP instructions
  *   interval.c  counters of the blocks that ran -> one record per address
  *   hold.c      instructions while locks are held
+ *   entries.c   where the kernel is entered, as the host lists it
  *   calls.c     kernel instructions by system call
  *   output.c    header, intervals, trailer
  *   marks.c     what the guest says; begin and end of an interval
@@ -29,7 +30,8 @@ enum mark_op {
 	MARK_NIBBLE,
 	MARK_EPOCH,
 	MARK_FORGET,
-	MARK_ARM
+	MARK_ARM,
+	MARK_QUIET
 };
 
 enum insn_kind {
@@ -48,6 +50,7 @@ struct decoded {
 	bool bare;	 /* a jump that makes no access */
 	bool pair;	 /* 16 bytes that QEMU 7.2 accesses in two halves (cmpxchg16b) */
 	bool switches;	 /* takes the stack pointer of the next task: the kernel's task switch */
+	bool saves;	 /* keeps that of the previous one */
 	bool leaves;	 /* returns from the kernel: iret, sysret */
 	bool enters;	 /* asks the kernel for a system call */
 	bool helper;	 /* QEMU executes its accesses in a helper, not in generated code */
@@ -75,8 +78,11 @@ void counting_pause(bool alone); /* the calling task alone, or with all that nev
 void counting_resume(void);
 void counting_forget(
 	void); /* what tasks have said: they may be gone, and their addresses used again */
+/* No task is known any more, not even the one that runs: its switches were not followed. */
+void counting_start_over(void);
 void counting_cut(void); /* what has run goes where it belongs; counters to zero */
-void counting_next(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata); /* callback */
+void counting_next(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata); /* callbacks */
+void counting_previous(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata);
 extern bool counting_switched; /* the next block is another task's */
 void counting_switch(void);
 bool counting_now(void);      /* what runs counts */
@@ -110,16 +116,20 @@ void output_close(uint32_t flags);
 /* marks.c: callbacks; insn is a struct insn, mark its 16 bits. */
 void mark_counted(unsigned int vcpu, void *insn);
 void mark_uncounted(unsigned int vcpu, void *mark);
-void marks_arm_with(void (*how)(void)); /* what ARM does, the first time */
+/* What ARM does, said after QUIET, and what QUIET does. */
+void marks_translate_with(void (*arm)(void), void (*quiet)(void));
 uint32_t marks_flags(void);
 
-/* calls.c: does nothing unless calls_open() was called. */
+/* calls.c, entries.c: do nothing unless calls_open() was called. */
 bool calls_open(const char *path);
 bool calls_wanted(void);
 uint32_t calls_entry(uint64_t pc); /* of a block that starts there: for calls_enter(), or 0 */
 void calls_said(unsigned int vcpu, void *udata); /* callback: a system call instruction starts */
 void calls_leave(struct block *left);		 /* before the switch of tasks that may follow it */
 void calls_enter(struct block *left, const struct block *b, bool goes_on);
+/* The task that runs is known by its own name from now on. */
+void calls_rename(uint64_t id);
+void calls_start_over(void); /* as counting_start_over() */
 void calls_begin(void);
 void calls_end(uint32_t id);
 

@@ -4,19 +4,41 @@
 #include "kdelta.h"
 
 /* In the trailer of the output. */
-enum { FLAG_OPEN = 1, FLAG_ABANDONED = 2, FLAG_BLIND = 4 };
+enum { FLAG_OPEN = 1, FLAG_ABANDONED = 2, FLAG_BLIND = 4, FLAG_BARE = 8 };
 
 static struct {
 	bool abandoned;
-	bool blind; /* opened for others before any task switch was seen, or before ARM */
+	bool blind; /* opened for others before any task switch was seen */
+	bool bare;  /* opened before ARM, or after QUIET */
 	uint32_t id, next_id;
 } interval;
 
-static void (*arm)(void); /* NULL once it has happened */
+static struct {
+	void (*arm)(void), (*quiet)(void);
+	bool is_quiet;
+} translation;
 
-void marks_arm_with(void (*how)(void))
+void marks_translate_with(void (*arm)(void), void (*quiet)(void))
 {
-	arm = how;
+	translation.arm = arm;
+	translation.quiet = quiet;
+}
+
+/*
+ * While all is quiet, code that is new to QEMU has no callbacks. So ARM is only
+ * seen where it was translated before: the guest has to have been there once.
+ */
+static void be_quiet(bool quiet)
+{
+	if (quiet == translation.is_quiet)
+		return;
+	translation.is_quiet = quiet;
+	if (quiet) {
+		translation.quiet();
+	} else {
+		counting_start_over();
+		translation.arm();
+	}
 }
 
 static void begin(bool for_others)
@@ -25,6 +47,7 @@ static void begin(bool for_others)
 	blocks_drop_sums();
 	interval.id = interval.next_id;
 	interval.next_id = 0;
+	interval.bare |= translation.is_quiet;
 	interval.blind |= !counting_open(for_others);
 	hold_begin();
 	calls_begin();
@@ -67,6 +90,12 @@ static void follow(uint16_t mark)
 	case MARK_FORGET:
 		counting_forget();
 		break;
+	case MARK_ARM:
+		be_quiet(false);
+		break;
+	case MARK_QUIET:
+		be_quiet(true);
+		break;
 	default:
 		break;
 	}
@@ -92,22 +121,13 @@ void mark_counted(unsigned int vcpu, void *insn)
 
 void mark_uncounted(unsigned int vcpu, void *mark)
 {
-	unsigned int op = (unsigned int)(uintptr_t)mark >> 12;
-
 	(void)vcpu;
-	if (counting_switched)
-		counting_switch();
-	if (op == MARK_ARM && arm) {
-		arm();
-		arm = NULL;
-		return;
-	}
-	interval.blind |= op == MARK_BEGIN;
+	interval.bare |= (uintptr_t)mark >> 12 == MARK_BEGIN;
 	follow((uint16_t)(uintptr_t)mark);
 }
 
 uint32_t marks_flags(void)
 {
 	return (counting_is_open() ? FLAG_OPEN : 0) | (interval.abandoned ? FLAG_ABANDONED : 0) |
-	       (interval.blind ? FLAG_BLIND : 0);
+	       (interval.blind ? FLAG_BLIND : 0) | (interval.bare ? FLAG_BARE : 0);
 }

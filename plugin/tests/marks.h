@@ -18,3 +18,5 @@
 #define BEGIN_FOR_OTHERS(id) ID(id); MARK(1, 1)
 #define PAUSE_ALONE MARK(3, 1)
 #define FORGET MARK(7, 0)
+#define ARM MARK(8, 0)
+#define QUIET MARK(9, 0)

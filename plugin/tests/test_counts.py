@@ -217,6 +217,26 @@ def test_several_tasks_are_refused_where_no_switch_was_ever_seen(plugin: Path, t
         read(out.read_bytes())
 
 
+@pytest.mark.parametrize("which", ["path", "alternative"])
+def test_what_runs_bare_before_the_intervals_changes_no_count(plugin: Path, tmp_path: Path, which: str) -> None:
+    guest, out = _assemble(X86, tmp_path, "-DWITH_QUIET"), tmp_path / "counts"
+    *argv, option = _argv(_qemu(which, X86), X86, guest, plugin, out)
+    done = subprocess.run([*argv, f"{option},lazy=on"], timeout=LIMIT_S, capture_output=True)
+    assert done.returncode == PASSED[X86], done.stderr.decode()
+    counted = {interval.id: _total(interval) for interval in read(out.read_bytes())}
+    assert {ident: counted.get(ident) for ident in X86_EXPECTED} == X86_EXPECTED
+
+
+@pytest.mark.parametrize("lazy", ["", ",lazy=on"])
+def test_an_interval_over_code_that_is_left_bare_is_refused(plugin: Path, tmp_path: Path, lazy: str) -> None:
+    guest, out = _assemble(X86, tmp_path, "-DBARE"), tmp_path / "counts"
+    *argv, option = _argv(_qemu("path", X86), X86, guest, plugin, out)
+    done = subprocess.run([*argv, option + lazy], timeout=LIMIT_S, capture_output=True)
+    assert done.returncode == PASSED[X86], done.stderr.decode()
+    with pytest.raises(GuestError, match=r"nothing was instrumented|inside an interval"):
+        read(out.read_bytes())
+
+
 def test_a_killed_qemu_leaves_output_that_is_refused(plugin: Path, tmp_path: Path) -> None:
     qemu, out = _qemu("path", X86), tmp_path / "counts"
     endless = _assemble(X86, tmp_path)

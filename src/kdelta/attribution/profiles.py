@@ -31,6 +31,7 @@ _COLUMNS = len(EXACT_COUNTERS)
 _CALL_COLUMNS = 4
 _OPEN_BEGIN = 1
 _BLIND = 4  # tasks could not be told apart
+_BARE = 8  # before the plugin instrumented code, or after
 _KERNEL_HALF = np.uint64(1 << 63)
 _PAGE = np.uint64(4095)
 
@@ -100,6 +101,8 @@ def _trailer(section: tuple[int, int, int], found: Sequence[Interval], rest: int
         raise GuestError(f"counts: {rest} bytes follow the trailer")
     if flags & _OPEN_BEGIN:
         raise GuestError("counts: the guest ended inside an interval (a BEGIN mark without its END)")
+    if flags & _BARE:
+        raise GuestError("counts: an interval was begun where nothing was instrumented")
     if flags & _BLIND:
         raise GuestError("counts: no task switch of this kernel was recognised, so several tasks cannot be counted")
 

@@ -53,7 +53,7 @@ class Args(common.MeasureArgs, _program.ProgramArgs):
 @click.option("--timed", is_flag=True, help="Bisect by wall time in the guests, with a posterior over the commits.")
 @click.option("--metric", metavar="METRIC", help="Bisect by this metric of the case instead of its primary one.")
 @click.option("--seeds", type=click.IntRange(5, 99), default=8, show_default=True, help="Exact: seeds (perturbed guests) per commit.")  # fmt: skip
-@click.option("--repetitions", type=click.IntRange(1, 255), default=3, show_default=True, help="Exact: maximum number of repetitions per seed; two that agree are enough.")  # fmt: skip
+@click.option("--repetitions", type=click.IntRange(1, 255), default=3, show_default=True, help="Exact: maximum number of repetitions per seed; one that agrees with the round before it is enough.")  # fmt: skip
 @click.option("--max-boots", type=click.IntRange(20, 10_000), default=200, show_default=True, help="Timed: maximum number of boots; then the likely commits are listed.")  # fmt: skip
 @click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted bisection.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")

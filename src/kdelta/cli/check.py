@@ -66,7 +66,7 @@ class Args(common.MachineArgs):
 @click.option("--exact", is_flag=True, help="Count executed instructions (default without KVM).")
 @click.option("--blocks", type=click.IntRange(8, 1000), default=12, show_default=True, help="Timed: boots per kernel.")
 @click.option("--seeds", type=click.IntRange(5, 99), default=20, show_default=True, help="Exact: maximum number of seeds (perturbed guests) per kernel.")  # fmt: skip
-@click.option("--repetitions", type=click.IntRange(1, 255), default=3, show_default=True, help="Exact: maximum number of repetitions per seed; two that agree are enough.")  # fmt: skip
+@click.option("--repetitions", type=click.IntRange(1, 255), default=3, show_default=True, help="Exact: maximum number of repetitions per seed; one that agrees with the round before it is enough.")  # fmt: skip
 @click.option("--limit", metavar="TIME", default="5m", show_default=True, help="Time limit of one run of a case.")
 @click.option("--fresh", is_flag=True, help="Exact: measure again, even what the store already has.")
 @common.machine_options

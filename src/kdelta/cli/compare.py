@@ -99,7 +99,7 @@ def _mode(args: Args, kernels: tuple[Kernel, ...]) -> Mode:
     type=click.IntRange(1, 255),
     default=3,
     show_default=True,
-    help="Exact: maximum number of repetitions per seed; two that agree are enough.",
+    help="Exact: maximum number of repetitions per seed; one that agrees with the round before it is enough.",
 )
 @click.option("--rep-features", is_flag=True, help="Exact: leave ERMS/FSRM on in the guest CPU.")
 @click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")

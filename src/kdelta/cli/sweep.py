@@ -60,7 +60,7 @@ class Args(common.MeasureArgs, common.OutputArgs, _program.ProgramArgs):
               help="CPU mitigations as booted by default, off, or both as separate sweeps.")  # fmt: skip
 @click.option("--blocks", type=click.IntRange(2, 1000), default=8, show_default=True, help="Timed: boots per version; steps need 8.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(5, 99), default=12, show_default=True, help="Exact: maximum number of seeds (perturbed guests) per version.")  # fmt: skip
-@click.option("--repetitions", type=click.IntRange(1, 255), default=3, show_default=True, help="Exact: maximum number of repetitions per seed; two that agree are enough.")  # fmt: skip
+@click.option("--repetitions", type=click.IntRange(1, 255), default=3, show_default=True, help="Exact: maximum number of repetitions per seed; one that agrees with the round before it is enough.")  # fmt: skip
 @click.option(
     "--time-budget", metavar="TIME", help="Timed: time limit; no block starts that would exceed it, as in 2h."
 )

@@ -105,7 +105,9 @@ def _exact(guest: GuestSpec) -> list[str]:
 def _ports(guest: GuestSpec) -> list[str]:
     words = ["-chardev", f"file,id=console,path={_escape(guest.path('console'))}", "-serial", "chardev:console"]
     words += ["-chardev", f"file,id=records,path={_escape(guest.path('stream'))}"]
-    if guest.port == "virtio":
+    if guest.snapshot_save or guest.restored:  # no driver, no interrupts: see guest/init_snapshot.c
+        words += ["-device", "isa-debugcon,iobase=0xe9,chardev=records"]
+    elif guest.port == "virtio":
         words += ["-device", "virtio-serial-pci", "-device", "virtserialport,chardev=records,name=kdelta"]
     elif guest.arch == "x86_64":
         words += ["-serial", "chardev:records"]
@@ -128,5 +130,6 @@ def argv(guest: GuestSpec) -> list[str]:
     words += ["-sandbox", _SANDBOX, *_machine(guest)]
     if guest.mode == "exact":
         words += _exact(guest)
-    words += ["-kernel", booted(guest), "-initrd", str(guest.path("initramfs")), "-append", append_line(guest)]
+    if not guest.restored:  # what is restored has been booted
+        words += ["-kernel", booted(guest), "-initrd", str(guest.path("initramfs")), "-append", append_line(guest)]
     return words + _ports(guest)

@@ -100,7 +100,7 @@ class Effort(Struct, frozen=True, kw_only=True):
     windows: int = 160
     window_ms: int = 5
     latency_ops: int = 4000
-    repetitions: int = 7  # exact mode: at most, two that agree are enough
+    repetitions: int = 7  # exact mode: at most, one that agrees with the round before it is enough
     seeds: int = 20  # exact mode: at most; counts that repeat are decided by five
     limit_ms: int = 60_000  # per run
     batches: int = 0  # leak check: lives of the case, of batch_ops operations each, instead of windows

@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import numpy as np
+import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
-from scipy import stats
-from scipy.special import logsumexp
 
 from kdelta.stats.drift import without_drift
 
@@ -87,9 +86,9 @@ def posterior(
         raise ValueError("every commit was refuted: there is nothing left to bisect")
     x = without_drift(x, at == 0, at == commits - 1)
     scale = _scale(x[at == 0], x[at == commits - 1])
-    log_weight = logsumexp(_log_evidence(commits, at, x, scale), axis=(0, 1))
+    log_weight = scipy.special.logsumexp(_log_evidence(commits, at, x, scale), axis=(0, 1))
     log_weight[[commit - 1 for commit in refuted]] = -np.inf
-    probability = np.exp(log_weight - logsumexp(log_weight))
+    probability = np.exp(log_weight - scipy.special.logsumexp(log_weight))
     best = int(np.argmax(probability))
     if probability[best] >= confidence:
         return Posterior(tuple(probability.tolist()), None, best + 1)
@@ -108,8 +107,8 @@ def _next(commits: int, at: NDArray[np.int_], probability: Floats) -> int:
 def _log_evidence(commits: int, at: NDArray[np.int_], x: Floats, scale: float) -> Floats:
     """Log likelihood per good level, bad level and first bad commit: shape (levels, levels, commits - 1)."""
     good, bad = _levels(x[at == 0], scale), _levels(x[at == commits - 1], scale)
-    as_good = stats.t.logpdf((x[None, :] - good[:, None]) / scale, _FREEDOM)
-    as_bad = stats.t.logpdf((x[None, :] - bad[:, None]) / scale, _FREEDOM)
+    as_good = scipy.stats.t.logpdf((x[None, :] - good[:, None]) / scale, _FREEDOM)
+    as_bad = scipy.stats.t.logpdf((x[None, :] - bad[:, None]) / scale, _FREEDOM)
 
     def per_commit(log_density: Floats) -> Floats:
         sums = np.zeros((_LEVELS, commits))

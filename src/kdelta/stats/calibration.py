@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
-from scipy import stats
 
 from kdelta.stats import paired, signed_rank
 
@@ -87,7 +87,9 @@ def calibrate(
     by_slot = np.where(first, d, -d)
     averages = signed_rank.walsh(by_slot)
     rate = false_alarm_rate(d, rng, relabellings, alpha)
-    low, high = (float(stats.binom.ppf(q, relabellings, alpha)) / relabellings for q in (_BAND / 2, 1 - _BAND / 2))
+    low, high = (
+        float(scipy.stats.binom.ppf(q, relabellings, alpha)) / relabellings for q in (_BAND / 2, 1 - _BAND / 2)
+    )
     label_p = float(signed_rank.p_value(signed_rank.walsh(d), d.size))
     slot_p = float(signed_rank.p_value(averages, d.size))
     why = _refusal(d.size, rate, high, label_p, slot_p)

@@ -7,8 +7,8 @@ The tests work at 1 %, so a sound experiment shows a spurious warning rarely.
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from kdelta.model import Warn
 from kdelta.stats import warnings
@@ -42,7 +42,7 @@ def drift(levels: Floats) -> Warn | None:
     """Trend of the block levels (log, in order of time, shape (blocks,)) by Spearman's rank correlation."""
     if levels.size < 8 or np.ptp(levels) == 0:
         return None
-    rho, p = stats.spearmanr(np.arange(levels.size), levels)
+    rho, p = scipy.stats.spearmanr(np.arange(levels.size), levels)
     if p >= ALPHA:
         return None
     thirds = max(1, levels.size // 3)
@@ -57,7 +57,7 @@ def slot_effect(differences: Floats, baseline_first: NDArray[np.bool_]) -> Warn 
         return warnings.OneOrder()
     if min(first.size, second.size) < 4 or np.ptp(differences) == 0:
         return None
-    p = float(stats.mannwhitneyu(first, second, alternative="two-sided").pvalue)
+    p = float(scipy.stats.mannwhitneyu(first, second, alternative="two-sided").pvalue)
     if p >= ALPHA:
         return None
     size = 50.0 * (float(np.median(second)) - float(np.median(first)))

@@ -11,16 +11,18 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 Floats = NDArray[np.float64]
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> Floats:
     """Adjusted p: those at or below alpha hold at most a share alpha of false discoveries, on average."""
-    if not len(p_values):
-        return np.zeros(0)
-    return np.asarray(stats.false_discovery_control(np.asarray(p_values, dtype=np.float64), method="bh"))
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")[::-1]
+    stepped = np.minimum.accumulate(p[order] * (p.size / np.arange(p.size, 0, -1)))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
 
 
 def holm(p_values: Sequence[float]) -> Floats:

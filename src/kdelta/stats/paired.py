@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
-from scipy.special import chdtri, ndtr
 
 from kdelta.stats import signed_rank
 
@@ -76,6 +76,7 @@ def detectable(sd: float, pairs: int) -> float:
 def _decided(n: float, sd: float, effects: Floats, delta: float) -> Floats:
     """Probability that ``n`` fresh pairs call a difference or sameness, for each true effect; normal approximation."""
     error = sd / math.sqrt(n)
+    ndtr = scipy.special.ndtr
     different = ndtr(np.abs(effects) / error - _LAST_LOOK) + ndtr(-np.abs(effects) / error - _LAST_LOOK)
     inside = ndtr((delta - effects) / error - _LAST_LOOK_ONE) - ndtr((-delta - effects) / error + _LAST_LOOK_ONE)
     return np.asarray(1.0 - (1.0 - different) * (1.0 - np.maximum(inside, 0.0)))
@@ -93,7 +94,7 @@ def pairs_needed(sd: float, effect: float, delta: float, pairs: int) -> int:
     """
     if sd <= 0.0:
         return MIN_PAIRS
-    sd *= math.sqrt((pairs - 1) / chdtri(pairs - 1, 0.8))
+    sd *= math.sqrt((pairs - 1) / scipy.special.chdtri(pairs - 1, 0.8))
     effects = effect + sd / math.sqrt(pairs) * _SPREAD
     low, high = MIN_PAIRS, MOST_PAIRS
     while low < high:

@@ -14,10 +14,9 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
+import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
-from scipy import optimize
-from scipy.special import ndtr, ndtri
 
 from kdelta.stats.boundaries import SHIPPED
 
@@ -47,15 +46,17 @@ def spending(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
 def _crossing(density: Floats, at: Floats, step: float, bound: float, sides: int) -> float:
     """Probability that the walk, alive at ``at``, is past ``bound`` after a further variance ``step``."""
     sd = math.sqrt(step)
-    beyond = ndtr((at - bound) / sd)
+    beyond = scipy.special.ndtr((at - bound) / sd)
     if sides == 2:
-        beyond = beyond + ndtr((-bound - at) / sd)
+        beyond = beyond + scipy.special.ndtr((-bound - at) / sd)
     return float(density @ beyond)
 
 
 def _bound(density: Floats, at: Floats, step: float, spend: float, sides: int, reach: float) -> float:
     """The bound whose crossing spends exactly ``spend``."""
-    return float(optimize.brentq(lambda b: _crossing(density, at, step, b, sides) - spend, 0.0, reach, xtol=1e-12))
+    return float(
+        scipy.optimize.brentq(lambda b: _crossing(density, at, step, b, sides) - spend, 0.0, reach, xtol=1e-12)
+    )
 
 
 def nominal(looks: tuple[int, ...], alpha: float, sides: int) -> tuple[float, ...]:
@@ -70,7 +71,7 @@ def nominal(looks: tuple[int, ...], alpha: float, sides: int) -> tuple[float, ..
         step, spend = now - time, cumulative - total
         reach = _FAR * math.sqrt(now)
         bound = _bound(density, at, step, spend, sides, reach)
-        found.append(sides * float(ndtr(-bound / math.sqrt(now))))
+        found.append(sides * float(scipy.special.ndtr(-bound / math.sqrt(now))))
         low, high = (-bound if sides == 2 else -reach), bound
         points = low + (nodes + 1.0) * (high - low) / 2.0
         kernel = np.exp(-((points[:, None] - at[None, :]) ** 2) / (2.0 * step)) / math.sqrt(2.0 * math.pi * step)
@@ -123,4 +124,4 @@ def sequential_p(p: Floats | float, looks: tuple[int, ...], index: int) -> Float
 
 def z_of(p: float, sides: int = 2) -> float:
     """The normal quantile of a nominal p."""
-    return -float(ndtri(p / sides))
+    return -float(scipy.special.ndtri(p / sides))

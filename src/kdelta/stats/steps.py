@@ -13,9 +13,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 Floats = NDArray[np.float64]
 _POLISHES = 10
@@ -65,7 +65,7 @@ def _level(columns: Floats) -> float:
 def _search(columns: Floats, start: int, rng: np.random.Generator, alpha: float, permutations: int) -> list[Step]:
     if columns.shape[1] < 2:
         return []
-    ranks = rankdata(columns, axis=None, nan_policy="omit").reshape(columns.shape)
+    ranks = scipy.stats.rankdata(columns, axis=None, nan_policy="omit").reshape(columns.shape)
     t = _split_t(ranks)
     best = int(np.argmax(t))
     reached = _split_t(_permuted(ranks, rng, permutations)).max(axis=-1) >= t[best] - 1e-12

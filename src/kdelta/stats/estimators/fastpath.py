@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from kdelta.stats.estimators._common import ALPHA, Boots, Estimate, Estimator, Floats, change, direction
 
@@ -12,7 +12,7 @@ from kdelta.stats.estimators._common import ALPHA, Boots, Estimate, Estimator, F
 def _mean_interval(values: Floats) -> tuple[float, float]:
     if values.size < 2:
         return -np.inf, np.inf
-    half = float(stats.t.isf(ALPHA / 2, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size))
+    half = float(scipy.stats.t.isf(ALPHA / 2, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size))
     return float(values.mean()) - half, float(values.mean()) + half
 
 
