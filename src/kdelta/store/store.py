@@ -265,11 +265,7 @@ class Store:
             return reads.console(connection, no, (block, slot))
 
     def stream(self, experiment_id: str, block: int, slot: int) -> bytes:
-        """The record stream of one boot as the guest wrote it (guest/protocol.py): not trusted.
-
-        Raises:
-            UserError: it is not stored.
-        """
+        """The record stream of one boot (guest/protocol.py): not trusted; raises as ``console`` does."""
         with self._reading_of(experiment_id) as (connection, no):
             return reads.stream(connection, no, (block, slot))
 
