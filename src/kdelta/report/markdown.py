@@ -104,7 +104,7 @@ def render(view: View) -> str:
     lines += _list("What was not measured", view.not_measured)
     lines += _list("Faulty boots", view.faulty)
     for name, told in view.legacy:
-        lines += [f"## Legacy view {escape(name)} (does not affect the verdict)", "", *_block(told), ""]
+        lines += [f"## Legacy view {escape(name)} (does not decide)", "", *_block(told), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

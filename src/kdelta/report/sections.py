@@ -57,7 +57,7 @@ def reproduce(view: View, width: int = WIDTH) -> list[str]:
 
 def legacy(view: View, width: int = WIDTH) -> list[tuple[str, list[str]]]:
     """Other tools' views, each labelled as not deciding."""
-    title = "Legacy view {} (does not affect the verdict)"
+    title = "Legacy view {} (does not decide)"
     return [
         (title.format(name), [line for text in texts for line in wrap_fixed(text, width)])
         for name, texts in view.legacy

@@ -55,7 +55,7 @@ def _changed(pair: tuple[str, str]) -> bool:
     return pair[0] != pair[1] and bool(pair[1].strip())
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(edits().filter(_changed), st.lists(st.sampled_from(sorted(mangling.EXACT)), max_size=3, unique=True))
 def test_what_loses_nothing_for_good_gives_the_same_bytes(pair: tuple[str, str], names: list[str]) -> None:
     lines = mangling.diff(*pair, PATH)
@@ -67,7 +67,7 @@ def test_what_loses_nothing_for_good_gives_the_same_bytes(pair: tuple[str, str],
         assert "ambiguous" in str(error) and any("blank" in name or "space" in name for name in names), error
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(edits().filter(_changed), st.sampled_from([mangling.flowed, mangling.undecoded]))
 def test_encodings_of_mails_are_undone(pair: tuple[str, str], encode: object) -> None:
     lines = mangling.diff(*pair, PATH)
@@ -79,7 +79,7 @@ def test_encodings_of_mails_are_undone(pair: tuple[str, str], encode: object) ->
 ALL = mangling.EXACT | mangling.SPACES | mangling.BLANKS | mangling.WRAPS
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     edits().filter(_changed),
     st.lists(st.sampled_from(sorted(ALL)), min_size=1, max_size=4, unique=True),

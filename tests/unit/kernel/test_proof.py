@@ -150,7 +150,7 @@ def test_a_hostile_image_full_of_tables_ends_soon() -> None:
     assert why(synthetic._pad(data) + tail)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_damaged_bytes_in_the_tables_never_make_a_wrong_name(data: st.DataObject) -> None:
     image = bytearray(synthetic.vmlinux("place+4"))
@@ -167,7 +167,7 @@ def test_damaged_bytes_in_the_tables_never_make_a_wrong_name(data: st.DataObject
         assert len(wrong) <= 4, wrong  # one entry each: the address of a function is stored once
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.binary(min_size=0, max_size=400), st.integers(0, 10_000))
 def test_any_tail_is_a_reason_and_no_error(tail: bytes, cut: int) -> None:
     data = synthetic.vmlinux("after")

@@ -16,7 +16,7 @@ from kdelta.results.types import CellName
 from unit.report.report_samples import kernel
 
 
-@settings(derandomize=True, deadline=None)
+@settings(derandomize=True)
 @given(st.text(max_size=300), st.integers(20, 80))
 def test_wrapped_lines_fit_and_lose_no_word(text: str, width: int) -> None:
     text = clean(text)
@@ -26,7 +26,7 @@ def test_wrapped_lines_fit_and_lose_no_word(text: str, width: int) -> None:
     assert joined.replace(" ", "") == text.replace(" ", "")
 
 
-@settings(derandomize=True, deadline=None)
+@settings(derandomize=True)
 @given(st.lists(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=120), min_size=1))
 def test_a_wrapped_command_can_still_be_pasted(words: list[str]) -> None:
     lines = wrap_command(shlex.join(words))
@@ -34,7 +34,7 @@ def test_a_wrapped_command_can_still_be_pasted(words: list[str]) -> None:
     assert shlex.split("\n".join(lines).replace("\\\n", "")) == words
 
 
-@settings(derandomize=True, deadline=None)
+@settings(derandomize=True)
 @given(st.text())
 def test_clean_text_is_one_printable_line(text: str) -> None:
     result = clean(text)

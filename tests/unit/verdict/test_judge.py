@@ -233,7 +233,7 @@ def _log(percent: float | None) -> float:
     return float(np.log1p(percent / 100))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(values, st.sampled_from([1.0, 0.97, 1.05]), st.sampled_from([TIME, RATE]))
 def test_swapping_timed_kernels_negates_effects_and_swaps_words(
     drawn: list[float], shift: float, metric: Metric
@@ -248,7 +248,7 @@ def test_swapping_timed_kernels_negates_effects_and_swaps_words(
     assert back.p_value == there.p_value
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(counts)
 def test_swapping_exact_kernels_swaps_words(drawn: list[int]) -> None:
     half = len(drawn) // 2
@@ -261,7 +261,7 @@ def test_swapping_exact_kernels_swaps_words(drawn: list[int]) -> None:
         assert _log(back.effect_percent) == pytest.approx(-_log(there.effect_percent), abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(values, st.sampled_from([1e-9, 0.125, 1e3, 1e9]))
 def test_scaling_units_changes_nothing(drawn: list[float], factor: float) -> None:
     half = len(drawn) // 2
@@ -272,7 +272,7 @@ def test_scaling_units_changes_nothing(drawn: list[float], factor: float) -> Non
     assert plain.p_value == scaled.p_value
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(values, st.randoms(use_true_random=False))
 def test_reordering_records_changes_nothing(drawn: list[float], rng: object) -> None:
     half = len(drawn) // 2
