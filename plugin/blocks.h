@@ -27,9 +27,9 @@ struct insn {
 	bool pair; /* shows each access twice */
 	bool halts;
 	bool switches; /* takes the next task's stack: see counting.c */
+	bool saves;    /* keeps the previous one's */
 	bool leaves;   /* maybe to a program: see calls.c */
 	bool enters;   /* a program's system call instruction: see calls.c */
-	bool saves;    /* keeps the previous one's */
 	bool doubtful; /* the last of its block, and maybe not in the code at all: see plugin.c */
 	bool split;    /* slot one holds loads alone */
 	bool rep_stores;

@@ -7,42 +7,22 @@
  * registers nor values of memory are needed, which QEMU before 9 and 10 do not
  * show. Faults and interrupts begin at their entries, which the host lists too.
  *
- *	in:	kdelta-entries 1
- *		call ADDRESS ROW	in order of addresses; the function of a system call
- *		fault ADDRESS ROW	entry of an exception: what it came upon has not completed
- *		irq ADDRESS ROW		entry of an interrupt: it comes between two instructions
- *		birth ADDRESS 0		where a new task starts
- *	out:	section KDSC behind each interval (output.c)
- *
  * Instructions are added up block by block. Where QEMU or a fault left a block
  * early, what did not run is taken off.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "blocks.h"
+#include "entries.h"
 #include "kdelta.h"
 
-#define LINE_MAX_BYTES 128
-#define ROWS_MAX (1u << 16)
 #define DEPTH_MAX 8
 #define BUCKETS 4096
-
-enum kind { CALL, FAULT, IRQ, BIRTH };
-
-static const char *const kind_names[] = {"call", "fault", "irq", "birth"};
 
 /* Rows of no entry, above those of the host. */
 enum { ROW_CALL = 0xfffffffd, ROW_TRAP = 0xfffffffe, ROW_TASK = 0xffffffff };
 enum { EXTRA_ROWS = 3 };
-
-struct entry {
-	uint64_t pc;
-	enum kind kind;
-	uint32_t row;
-};
 
 /* What a task is in the kernel for; the first frame: for nothing that it asked for or was interrupted by. */
 struct frame {
@@ -59,8 +39,6 @@ struct task {
 	struct frame frames[DEPTH_MAX];
 };
 
-static struct entry *entries;
-static size_t n_entries, room;
 static struct call_record *rows; /* the host's, then ours */
 static uint32_t n_rows;
 static struct task *buckets[BUCKETS], *task;
@@ -68,47 +46,11 @@ static bool said;
 static int64_t ran; /* since `task` or its frame changed */
 static uint64_t rep_bytes;
 
-static bool add_entry(const char *line)
-{
-	struct entry e = {0};
-	char what[8];
-	int k = BIRTH;
-
-	if (sscanf(line, "%7s %" SCNx64 " %" SCNu32, what, &e.pc, &e.row) != 3)
-		return false;
-	while (k >= 0 && strcmp(what, kind_names[k]))
-		k--;
-	if (k < 0 || e.row >= ROWS_MAX || (n_entries && e.pc <= entries[n_entries - 1].pc))
-		return false;
-	e.kind = (enum kind)k;
-	if (n_entries == room) {
-		struct entry *more = xalloc(room = room ? room * 2 : 1024, sizeof(*more));
-
-		if (n_entries)
-			memcpy(more, entries, n_entries * sizeof(*entries));
-		free(entries);
-		entries = more;
-	}
-	entries[n_entries++] = e;
-	if (e.row >= n_rows)
-		n_rows = e.row + 1;
-	return true;
-}
-
 bool calls_open(const char *path)
 {
-	char line[LINE_MAX_BYTES];
-	FILE *in = fopen(path, "r");
-	bool ok = in && fgets(line, sizeof(line), in) && !strcmp(line, "kdelta-entries 1\n");
-
-	while (ok && fgets(line, sizeof(line), in))
-		ok = add_entry(line);
-	if (in)
-		fclose(in);
-	if (!ok || !n_entries) {
-		fprintf(stderr, "kdelta plugin: %s is no list of entries into the kernel\n", path);
+	if (!entries_read(path))
 		return false;
-	}
+	n_rows = entries_rows();
 	rows = xalloc(n_rows + EXTRA_ROWS, sizeof(*rows));
 	return true;
 }
@@ -116,21 +58,6 @@ bool calls_open(const char *path)
 bool calls_wanted(void)
 {
 	return rows;
-}
-
-static int by_pc(const void *key, const void *entry)
-{
-	uint64_t pc = *(const uint64_t *)key, at = ((const struct entry *)entry)->pc;
-
-	return (pc > at) - (pc < at);
-}
-
-uint32_t calls_entry(uint64_t pc)
-{
-	const struct entry *e =
-		n_entries ? bsearch(&pc, entries, n_entries, sizeof(*entries), by_pc) : NULL;
-
-	return e ? (uint32_t)(e - entries) + 1 : 0;
 }
 
 void calls_said(unsigned int vcpu, void *udata)
@@ -168,10 +95,15 @@ static void hand_in(struct frame *f)
 	f->rep_bytes = 0;
 }
 
+static struct task **bucket_of(uint64_t id)
+{
+	return &buckets[(id * 0x9e3779b97f4a7c15 >> 32) % BUCKETS];
+}
+
 /* The task that runs, with its frames as they were when it last did. */
 static void take_task(uint64_t id)
 {
-	struct task **bucket = &buckets[(id * 0x9e3779b97f4a7c15 >> 32) % BUCKETS];
+	struct task **bucket = bucket_of(id);
 
 	for (task = *bucket; task; task = task->next)
 		if (task->id == id)
@@ -179,6 +111,36 @@ static void take_task(uint64_t id)
 	task = xalloc(1, sizeof(*task));
 	*task = (struct task){.next = *bucket, .id = id, .frames = {{.row = ROW_TASK}}};
 	*bucket = task;
+}
+
+void calls_rename(uint64_t id)
+{
+	struct task **at;
+
+	if (!task)
+		return;
+	for (at = bucket_of(task->id); *at != task;)
+		at = &(*at)->next;
+	*at = task->next;
+	at = bucket_of(id);
+	task->id = id;
+	task->next = *at;
+	*at = task;
+}
+
+void calls_start_over(void)
+{
+	for (size_t i = 0; i < BUCKETS; i++)
+		while (buckets[i]) {
+			struct task *gone = buckets[i];
+
+			buckets[i] = gone->next;
+			free(gone);
+		}
+	task = NULL;
+	said = false;
+	ran = 0;
+	rep_bytes = 0;
 }
 
 static bool push(struct frame f)
@@ -273,19 +235,19 @@ static void entered(const struct entry *e, struct block *left)
 	int64_t less;
 
 	switch (e->kind) {
-	case CALL:
+	case ENTRY_CALL:
 		if (top()->row == ROW_CALL)
 			name_top(e->row);
 		break;
-	case FAULT:
+	case ENTRY_FAULT:
 		less = left ? not_completed(left) : 0;
 		ran -= counting_now() ? less : 0;
 		/* fall through */
-	case IRQ:
+	case ENTRY_IRQ:
 		if (top()->row == ROW_TRAP || push((struct frame){.row = ROW_TRAP, .nested = true}))
 			name_top(e->row);
 		break;
-	case BIRTH: /* in the place of a task that has ended */
+	case ENTRY_BIRTH: /* in the place of a task that has ended */
 		pop_all();
 		hand_in(top());
 	}
@@ -313,7 +275,7 @@ void calls_leave(struct block *left)
  */
 static bool from_kernel(const struct block *left, const struct block *b)
 {
-	bool fault = b->entry && entries[b->entry - 1].kind == FAULT;
+	bool fault = b->entry && entry_of(b->entry)->kind == ENTRY_FAULT;
 
 	return left->pc >> 63 && !(fault && block_last(left)->leaves);
 }
@@ -343,7 +305,7 @@ void calls_enter(struct block *left, const struct block *b, bool goes_on)
 		ran -= counting_now() ? less : 0;
 	}
 	if (b->entry)
-		entered(&entries[b->entry - 1], was_kernel ? left : NULL);
+		entered(entry_of(b->entry), was_kernel ? left : NULL);
 	if (counting_now() && !goes_on)
 		ran += b->n;
 }

@@ -200,14 +200,19 @@ static void name_first(void)
 	say(what);
 }
 
-void counting_switch(void)
+uint64_t counting_switch(void)
 {
+	uint64_t named = 0;
+
 	counting_switched = false;
 	saw_switch = true;
-	if (current == FIRST_TASK + cpu_now && previous)
+	if (current == FIRST_TASK + cpu_now && previous) {
 		name_first();
+		named = current;
+	}
 	current = next;
 	decide_anew();
+	return named;
 }
 
 void counting_idle(void)

@@ -115,7 +115,7 @@ static void hold_against(unsigned int n, uint32_t theirs)
 		believed &= cpus[i].agreed >= TRIAL_ENTRIES;
 }
 
-bool cpus_enter(unsigned int vcpu, uint64_t pc)
+bool cpus_enter(unsigned int vcpu, uint64_t pc, bool counts)
 {
 	unsigned int n = cpu_now;
 
@@ -126,7 +126,7 @@ bool cpus_enter(unsigned int vcpu, uint64_t pc)
 	} else {
 		n = known_by(base_now(pc));
 		if (n == NOBODY) {
-			strangers += counting_is_open();
+			strangers += counts;
 			return false;
 		}
 		hold_against(n, vcpu);

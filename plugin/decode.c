@@ -219,9 +219,9 @@ struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 	d.bare = x86_bare_jump(op, left);
 	d.switches = x86_switches(bytes, size);
 	d.halts = op[0] == 0xf4 || (size == 3 && !memcmp(bytes, mwait, sizeof(mwait)));
+	d.saves = x86_saves(bytes, size);
 	d.enters = x86_enters(op, left);
 	d.leaves = op[0] == 0xcf || (left == 2 && op[0] == 0x0f && op[1] == 0x07);
-	d.saves = x86_saves(bytes, size);
 	if (p.rep && x86_string(op[0])) {
 		x86_rep(&d, &p, op[0]);
 	} else if ((op[0] & 0xf0) == 0x70 || (op[0] & 0xfc) == 0xe0) {

@@ -113,8 +113,12 @@ void flow_enter(unsigned int vcpu, void *block)
 		goes_on = arrive(&left, b->pc);
 	if (calls_wanted())
 		calls_leave(left.from);
-	if (counting_switched)
-		counting_switch();
+	if (counting_switched) {
+		uint64_t named = counting_switch();
+
+		if (named)
+			calls_rename(named);
+	}
 	if (calls_wanted())
 		calls_enter(left.from, b, goes_on);
 	block_touch(b);

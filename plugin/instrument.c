@@ -115,7 +115,7 @@ static void to_cpu(unsigned int vcpu, uint64_t pc)
 {
 	unsigned int before = cpu_now;
 
-	if (!cpus_enter(vcpu, pc))
+	if (!cpus_enter(vcpu, pc, counting_is_open()))
 		return;
 	flow_to_cpu(cpu_now);
 	counting_to_cpu(before, cpu_now);

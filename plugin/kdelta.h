@@ -11,6 +11,7 @@
  *   cpus.c      which CPU runs
  *   coherence.c cache lines that move between CPUs (coherence.h); lines_output.c writes them
  *   hold.c      instructions while locks are held
+ *   entries.c   where the kernel is entered, as the host lists it
  *   calls.c     kernel instructions by system call
  *   output.c    header, intervals, trailer
  *   marks.c     what the guest says; begin and end of an interval
@@ -56,9 +57,9 @@ struct decoded {
 	bool pair;	 /* 16 bytes that QEMU 7.2 accesses in two halves (cmpxchg16b) */
 	bool switches;	 /* takes the stack pointer of the next task: the kernel's task switch */
 	bool halts;	 /* waits for an interrupt: only an idle CPU's task does */
+	bool saves;	 /* keeps that of the previous one */
 	bool leaves;	 /* returns from the kernel: iret, sysret */
 	bool enters;	 /* asks the kernel for a system call */
-	bool saves;	 /* keeps that of the previous one */
 	bool helper;	 /* QEMU executes its accesses in a helper, not in generated code */
 	bool rep_stores; /* KIND_REP: its iterations show as stores, else as loads */
 	uint8_t rep_accesses; /* KIND_REP: such accesses in one iteration */
@@ -90,8 +91,9 @@ void counting_cut(void); /* what has run goes where it belongs; counters to zero
 void counting_next(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata); /* callbacks */
 void counting_previous(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata);
 extern bool counting_switched; /* the next block is another task's */
-void counting_switch(void);
-bool counting_now(void);      /* what runs counts */
+uint64_t
+counting_switch(void);	 /* 0, or the name that the task has now which was nameless until it left */
+bool counting_now(void); /* what runs counts */
 uint64_t counting_task(void); /* which task runs */
 /* The running task is what its CPU runs when it has nothing to do: it never counts. */
 void counting_idle(void);
@@ -100,8 +102,8 @@ void counting_to_cpu(unsigned int from, unsigned int to);
 /* cpus.c: with one CPU, none but the number 0. */
 extern unsigned int cpu_now; /* below CPUS_MAX, in the order of their first appearance */
 bool cpus_open(uint64_t plugin, unsigned int n);
-/* At a callback with registers at pc: true where another CPU runs than before. */
-bool cpus_enter(unsigned int vcpu, uint64_t pc);
+/* At a callback with registers at pc, inside an interval or not: true where another CPU runs than before. */
+bool cpus_enter(unsigned int vcpu, uint64_t pc, bool counts);
 unsigned int cpus_number(void);
 uint64_t cpu_base(unsigned int n); /* of its per-CPU area; 0: it never ran */
 uint32_t cpus_strangers(void);
@@ -152,13 +154,16 @@ void mark_halts(unsigned int vcpu, void *unused);
 void marks_translate_with(void (*arm)(void), void (*quiet)(void));
 uint32_t marks_flags(void);
 
-/* calls.c: does nothing unless calls_open() was called. */
+/* calls.c, entries.c: do nothing unless calls_open() was called. */
 bool calls_open(const char *path);
 bool calls_wanted(void);
 uint32_t calls_entry(uint64_t pc); /* of a block that starts there: for calls_enter(), or 0 */
 void calls_said(unsigned int vcpu, void *udata); /* callback: a system call instruction starts */
 void calls_leave(struct block *left);		 /* before the switch of tasks that may follow it */
 void calls_enter(struct block *left, const struct block *b, bool goes_on);
+/* The task that runs is known by its own name from now on. */
+void calls_rename(uint64_t id);
+void calls_start_over(void); /* as counting_start_over() */
 void calls_begin(void);
 void calls_end(uint32_t id);
 

@@ -38,6 +38,7 @@ static void be_quiet(bool quiet)
 		translation.quiet();
 	} else {
 		counting_start_over();
+		calls_start_over();
 		translation.arm();
 	}
 }

@@ -40,7 +40,7 @@ static struct {
 	const char *scratch; /* in a guest: where a run may write */
 	char kept[4096];     /* what the last run printed first */
 	int expected, out, err;
-	bool cold, batch;
+	bool cold, batch, said;
 	char what[512]; /* why it failed */
 } p;
 
@@ -299,6 +299,17 @@ static void keep_output(void)
 	p.kept[n + (more < 0 ? 0 : more)] = 0;
 }
 
+/* For the boot's record. */
+static void say_output(struct wl *wl)
+{
+	char *line, *rest = p.kept;
+
+	while ((line = strsep(&rest, "\n")))
+		if (*line)
+			wl_say(wl, line);
+	p.said = true;
+}
+
 /* As before the first run. */
 static void after(struct wl_task *t)
 {
@@ -306,6 +317,9 @@ static void after(struct wl_task *t)
 	const char *why;
 
 	keep_output();
+	/* A restored guest is not torn down, and the first run is never counted. */
+	if (t->wl->exact && !p.said)
+		say_output(t->wl);
 	if (ftruncate(p.out, 0) || ftruncate(p.err, 0))
 		wl_op_failed(t, "the output cannot be cut off");
 	if (p.root && !p.setup.n &&
@@ -318,14 +332,10 @@ static void after(struct wl_task *t)
 		wl_op_failed(t, "the caches cannot be dropped");
 }
 
-/* For the boot's record. */
 static void teardown(struct wl *wl)
 {
-	char *line, *rest = p.kept;
-
-	while ((line = strsep(&rest, "\n")))
-		if (*line)
-			wl_say(wl, line);
+	if (!p.said)
+		say_output(wl);
 }
 
 static const struct workload program = {

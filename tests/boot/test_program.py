@@ -27,6 +27,7 @@ def test_what_a_program_starts_is_counted(kdelta, folder: Path) -> None:  # type
     (row,) = (row for row in got["results"] if row["metric"] == "instructions")
     assert (row["case"], row["state"]) == ("count.sh 11", "ok"), row
     assert 11 * 200_000 < row["baseline"] < 11 * 2_000_000  # fork, exec and exit of cat and of the shell
+    assert kdelta("report", "last", "--printed", "0.0").stdout == "one\ntwo\n" * 11
 
 
 def test_a_program_that_lacks_a_file_is_told_how_to_pack_it(kdelta, folder: Path) -> None:  # type: ignore[no-untyped-def]

@@ -23,7 +23,9 @@ def one_case(args: common.CaseArgs) -> Case:
     import msgspec
 
     if not args.cases:
-        raise UserError("bisecting needs one case, as in --case pidfd_open (kdelta cases lists them)")
+        raise UserError(
+            "bisecting needs one case, as in --case pidfd_open (kdelta cases lists them), or a program behind --"
+        )
     cases = dataclasses.replace(args, memcg=False).chosen()
     if len(cases) != 1:
         raise UserError(f"bisecting takes one case, not {len(cases)}: {', '.join(case.name for case in cases)}")

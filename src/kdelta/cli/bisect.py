@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _bisection, _kernels, _one_case, _session, common
+from kdelta.cli import _bisection, _kernels, _one_case, _program, _session, common
 from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
     from kdelta.experiment.bisect import Answer
-    from kdelta.model import Experiment, Mode, Progress
+    from kdelta.model import Case, Experiment, Mode, Progress
     from kdelta.store.store import Store
 
 EPILOG = """\b
@@ -21,6 +21,7 @@ Examples:
   kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --case pidfd_open
   kdelta bisect src:./linux@good src:./linux@bad --case pipe --timed
   kdelta bisect src:.@v6.12 src:. --case path_lookup --metric locked
+  kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --tree . -- git status
   kdelta bisect --resume 20261121-1530
 
 GOOD and BAD are commits of one tree; the search follows first parents, so a merge counts as one change. Both ends are
@@ -30,7 +31,7 @@ commit found is then compared with its parent, and the functions that changed ar
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs):
+class Args(common.MeasureArgs, _program.ProgramArgs):
     """The options of ``kdelta bisect``."""
 
     timed: bool
@@ -43,7 +44,7 @@ class Args(common.MeasureArgs):
     quiet: bool
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=_program.Command, epilog=EPILOG)
 @click.argument("good", required=False)
 @click.argument("bad", required=False)
 @click.option("--timed", is_flag=True, help="Bisect by wall time in the guests, with a posterior over the commits.")
@@ -55,6 +56,8 @@ class Args(common.MeasureArgs):
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 @common.case_options
+@_program.tree_option
+@_program.options
 @common.machine_options
 def command(good: str | None, bad: str | None, **options: Any) -> int:
     """Find the commit between GOOD and BAD (src:TREE@REF) that changed a case."""
@@ -63,8 +66,10 @@ def command(good: str | None, bad: str | None, **options: Any) -> int:
 
 def run(good: str | None, bad: str | None, args: Args) -> int:
     """The command on typed arguments."""
-    if args.resume and (good or args.cases):
-        raise UserError("--resume takes everything from the stored bisection: leave out GOOD, BAD and --case")
+    if args.resume and (good or args.cases or args.program):
+        raise UserError(
+            "--resume takes everything from the stored bisection: leave out GOOD, BAD, --case and the program"
+        )
     if not args.resume and not (good and bad):
         raise UserError("bisect takes GOOD and BAD, as in: kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --case pipe")
     with _session.opened(args.quiet) as session, session.progress() as progress:
@@ -92,10 +97,21 @@ def _begun(session: _session.Session, good: str, bad: str, args: Args) -> Experi
     from kdelta.experiment import commits, templates
 
     first, last = _kernels.of_one_tree(good, bad)
-    case = _one_case.one_case(args)
+    case = _one(args)
     mode: Mode = "timed" if args.timed else "exact"
     metric = _one_case.metric_of(args, mode, case, args.metric)
     plan = commits.plan(first, last, metric.name, args.max_boots)
     _kernels.look([first, last])  # before any commit is built
     asked = args.asked([case], args.effort(seeds=args.seeds, repetitions=args.repetitions))
     return session.begin(templates.bisect(asked, mode, plan), args.seed)
+
+
+def _one(args: Args) -> Case:
+    """The program, or else the only case that was asked for.
+
+    Raises:
+        UserError: none, several, or both.
+    """
+    if args.program and args.named:
+        raise UserError("bisecting takes one case: leave out --case, --suite and --workloads, or the program")
+    return args.cases_or(lambda: (_one_case.one_case(args),), named=False)[0]

@@ -101,6 +101,10 @@ class CaseArgs:
         from kdelta.spec import cases as grammar
 
         workloads = load_workloads(self.folders)
+        if self.folders:
+            from kdelta.experiment.programs import compiled_here
+
+            compiled_here(self.folders)  # what is wrong with them is told before a kernel is fetched
         texts = self.cases if self.named else tuple(default)
         found = grammar.chosen(texts, self.suites, self.workloads, workloads)
         cases = in_groups(suite_programs.packed(found, workloads, native), self.memcg)
@@ -193,7 +197,11 @@ case_options = decorate(
     ),
     workloads_option,
     click.option("--memcg", is_flag=True, help="Run every case in the root cgroup and in a child memcg."),
-    click.option("--limit", metavar="TIME", help="Time limit of one run of a case.  [default: 60s]"),
+    click.option(
+        "--limit",
+        metavar="TIME",
+        help="Time limit of one run of a case, by the clock on the wall.  [default: 60s; exact: of the guest's clock]",
+    ),
 )
 pressure_option = click.option(
     "--pressure",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _kernels, _leaks, _output, _session, common
+from kdelta.cli import _kernels, _leaks, _output, _program, _session, common
 
 if TYPE_CHECKING:
     from kdelta.model import Experiment, Kernel
@@ -18,6 +18,7 @@ EPILOG = """\b
 Examples:
   kdelta leaks debian:6.12
   kdelta leaks src:debian:6.12 src:debian:6.12+my.patch --fail-on leak
+  kdelta leaks debian:6.12 --ops 100 -- ls -l /etc
   kdelta leaks debian:7.0 --case lifetimes:path=clone3_eagain --case pipe --ops 2000
 
 Each case is set up, run and torn down several times, error paths included; after each batch the objects left in the idle
@@ -26,7 +27,7 @@ guest are counted. A leak grows in every batch by half an object per operation o
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs):
+class Args(common.MeasureArgs, _program.ProgramArgs):
     """The options of ``kdelta leaks``."""
 
     ops: int
@@ -38,7 +39,7 @@ class Args(common.MeasureArgs):
     quiet: bool
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=_program.Command, epilog=EPILOG)
 @click.argument("kernels", nargs=-1, required=True, metavar="KERNEL...")
 @click.option("--ops", type=click.IntRange(100, 1_000_000), default=500, show_default=True, help="Operations per batch.")  # fmt: skip
 @click.option("--batches", type=click.IntRange(2, 64), default=3, show_default=True, help="Number of batches.")
@@ -48,10 +49,13 @@ class Args(common.MeasureArgs):
 @_output.output_option("Write the table to a file.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 @common.case_options
+@_program.tree_option
+@_program.options
 @common.machine_options
 def command(kernels: tuple[str, ...], **options: Any) -> int:
     """Check KERNELs for leaks of kernel objects."""
     args = Args(**options)
+    _program.refuse_bare(kernels)
     specs = _kernels.bootable(kernels, "the leak check runs in a guest: name a kernel, as in debian:6.12")
     _template(args, ())  # refuses bad input before any kernel is fetched
     with _session.opened(args.quiet) as session:
@@ -66,6 +70,6 @@ def _template(args: Args, kernels: tuple[Kernel, ...]) -> Experiment:
     from kdelta.experiment import templates
     from kdelta.results import leaks
 
-    cases = args.chosen(default=leaks.CASES)
+    cases = args.cases_or(lambda: args.chosen(default=leaks.CASES), args.named)
     asked = args.asked(cases, args.effort(batches=args.batches, batch_ops=args.ops))
     return templates.leaks(asked, leaks.observed(kernels), args.boots)

@@ -17,6 +17,7 @@ Examples:
   kdelta report 20261121-1530 --format mail
   kdelta report last --format html -o result.html
   kdelta report last --console 0.1       the console of block 0, slot 1
+  kdelta report last --printed 0.1       what a program printed there first
   kdelta report last --ktap patched      what the selftests printed on the kernel labelled patched
   kdelta report last --against 20261120  do the counts agree with those of another host, or another QEMU
 """
@@ -25,21 +26,33 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("experiment", default="last", metavar="[EXPERIMENT]")
 @click.option("--console", metavar="BLOCK.SLOT", help="Print the saved console of one boot instead.")
+@click.option(
+    "--printed", metavar="BLOCK.SLOT", help="Print the first lines that a program printed in one boot instead."
+)
 @click.option("--ktap", metavar="LABEL", help="Print the selftests' output on one kernel instead, as KTAP.")
 @click.option(
     "--against", metavar="OTHER", help="Compare with another experiment of the same kernels and cases instead."
 )
 @_output.output_options
-def command(experiment: str, console: str | None, ktap: str | None, against: str | None, **options: Any) -> int:
+def command(
+    experiment: str,
+    console: str | None,
+    printed: str | None,
+    ktap: str | None,
+    against: str | None,
+    **options: Any,
+) -> int:
     """Print the report of a stored EXPERIMENT (an id, the start of one, or last)."""
     from kdelta.store.store import Store
 
     args = _output.OutputArgs(**options)
-    if [console, ktap, against].count(None) < 2:
-        raise UserError("--console, --ktap and --against are different reports: give one of them")
+    if [console, printed, ktap, against].count(None) < 3:
+        raise UserError("--console, --printed, --ktap and --against are different reports: give one of them")
     with Store() as store:
         if console is not None:
             _output.write(_console(store, experiment, console), args.output)
+        elif printed is not None:
+            _output.write(_printed(store, experiment, printed), args.output)
         elif ktap is not None:
             _output.write(_ktap(store, experiment, ktap), args.output)
         elif against is not None:
@@ -75,9 +88,24 @@ def _agreement(store: Any, here: str, there: str, args: _output.OutputArgs) -> s
     return layout.to_json(found) if args.format == "json" else layout.render(found)
 
 
-def _console(store: Any, experiment: str, where: str) -> bytes:
+def _place(option: str, where: str) -> tuple[int, int]:
     block, dot, slot = where.partition(".")
     if not (dot and block.isdigit() and slot.isdigit()):
-        raise UserError(f"--console {where!r}: give block and slot, as in 0.1")
-    content: bytes = store.console(experiment, int(block), int(slot))
+        raise UserError(f"{option} {where!r}: give block and slot, as in 0.1")
+    return int(block), int(slot)
+
+
+def _console(store: Any, experiment: str, where: str) -> bytes:
+    content: bytes = store.console(experiment, *_place("--console", where))
     return content
+
+
+def _printed(store: Any, experiment: str, where: str) -> bytes:
+    """What programs printed first in one boot: a guest's own words, so bytes."""
+    from kdelta.guest import protocol
+
+    records = protocol.parse(store.stream(experiment, *_place("--printed", where))).records
+    lines = [record.text for record in records if isinstance(record, protocol.Output)]
+    if not lines:
+        raise UserError(f"--printed {where}: no program printed anything in that boot of {experiment}")
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _kernels, _output, _session, _traces, _tracing, common
+from kdelta.cli import _kernels, _output, _program, _session, _traces, _tracing, common
 
 if TYPE_CHECKING:
     pass
@@ -20,6 +20,7 @@ Examples:
   kdelta trace debian:6.12 --case pidfd_open --what allocs --ops 1000
   kdelta trace debian:6.12 debian:7.2 --case pipe:writers=2 --what locks --smp 2
   kdelta trace debian:6.12 debian:7.2 --case pipe --what hold      instructions in each mutex, exactly
+  kdelta trace debian:6.12 --what syscalls -- ls -l /etc
   kdelta compare debian:6.12 debian:7.2 --case pipe --why locks
 
 Traced boots measure no speed: each event costs thousands of instructions. What they count is exact, because a fixed
@@ -28,7 +29,7 @@ number of operations runs between arming and disarming. docs/how-to/trace.md exp
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs):
+class Args(common.MeasureArgs, _program.ProgramArgs):
     """The options of ``kdelta trace``."""
 
     what: str
@@ -38,7 +39,7 @@ class Args(common.MeasureArgs):
     quiet: bool
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=_program.Command, epilog=EPILOG)
 @click.argument("kernels", nargs=-1, required=True, metavar="KERNEL...")
 @click.option(
     "--what",
@@ -51,6 +52,8 @@ class Args(common.MeasureArgs):
     "--ops", type=click.IntRange(1, 10_000_000), help="Operations of each task.  [default: 32 exact repetitions]"
 )
 @common.case_options
+@_program.tree_option
+@_program.options
 @common.machine_options
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON (schema kdelta-trace/1).")
 @_output.output_option("Write to a file.")
@@ -61,7 +64,8 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
 
     args = Args(**options)
     wanted = _tracing.split(args.what)
-    cases = args.chosen()
+    cases = args.cases_or(args.chosen, args.named)
+    _program.refuse_bare(kernels)
     specs = _kernels.bootable(
         kernels, "the running kernel cannot be traced in a guest without its image: name another kernel"
     )

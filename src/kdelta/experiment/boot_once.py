@@ -56,7 +56,7 @@ class Work(Struct, frozen=True, kw_only=True):
 
     With a ``plugin`` instructions are counted; ``hold_sites`` (attribution/holds.py) adds those between taking and
     releasing a lock, ``entries`` (attribution/entries.py) those of each system call. ``job_limits_s``: the limit of a
-    job, by its number, where it has a guest of its own.
+    job, by its number, where it has a guest of its own; ``wall_limits_s``: where that one is restored.
     """
 
     kernel: Kernel
@@ -70,10 +70,14 @@ class Work(Struct, frozen=True, kw_only=True):
     hold_sites: bytes | None = None
     entries: bytes | None = None
     job_limits_s: Mapping[int, float] = {}
+    wall_limits_s: Mapping[int, float] = {}
 
-    def alone(self, job: int, jobs: JobList) -> Work:
+    def alone(self, job: int, jobs: JobList, restored: bool) -> Work:
         """The work of the guest that has one job."""
-        return replace(self, jobs=jobs, limit_s=self.job_limits_s.get(job, self.limit_s))
+        limit_s = self.job_limits_s.get(job, self.limit_s)
+        return replace(
+            self, jobs=jobs, limit_s=min(limit_s, self.wall_limits_s.get(job, limit_s)) if restored else limit_s
+        )
 
 
 def boot_once(site: Site, work: Work) -> RawBoot:
@@ -151,7 +155,7 @@ def _counted(site: Site, work: Work) -> RawBoot:
         raise HostError(f"{work.kernel.label}: {why}; add --timed")
     found: dict[int, RawBoot] = {}
     for job, jobs in work.jobs.apart().items():
-        alone = work.alone(job, jobs)
+        alone = work.alone(job, jobs, saved is not None)
         raw = _cold(site, alone) if saved is None else _restored(site, alone, saved)
         found[job] = raw
         if saved is None and len(found) == 1 and not raw.records:
@@ -186,4 +190,5 @@ def _restored(site: Site, work: Work, saved: snapshot.Saved) -> RawBoot:
         guest = replace(_guest(site, work, folder), restored=True, jobs_in_fw_cfg=True)
         boot.write_file(guest.path("jobs"), work.jobs.text().encode("ascii"))
         boot.write_file(guest.path("initramfs"), b"")
-        return snapshot.restore(_with_plugin(work, guest), saved, work.limit_s)
+        raw = snapshot.restore(_with_plugin(work, guest), saved, work.limit_s)
+    return replace(raw, why=f"not at its end after {work.limit_s:g} s (--limit)") if raw.state == "hung" else raw

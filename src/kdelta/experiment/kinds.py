@@ -27,5 +27,5 @@ def kind_of(experiment: Experiment, workloads: Mapping[str, Workload], names: Na
     if not isinstance(experiment.plan, plans.Trace):
         return measured
     if experiment.plan.sets:
-        return trace.tracing(experiment, workloads)
+        return trace.tracing(measured, workloads)
     return hold.holding(measured)

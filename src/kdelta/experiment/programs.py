@@ -18,8 +18,22 @@ from kdelta.spec.workloads import catalogue
 def programs_for(kernels: Sequence[Kernel], own: Sequence[Path]) -> dict[Arch, Path]:
     """The guest's program for every architecture at hand, compiled now if it was not."""
     arches: set[Arch] = {kernel.arch for kernel in kernels}
-    data = [path for workload in catalogue(own).values() for path in workload.data_files.values()] if own else []
+    data = _data(own)
     return {arch: binary.build(arch, own, cache=paths.cache_dir(), data=data) for arch in sorted(arches)}
+
+
+def compiled_here(own: Sequence[Path]) -> None:
+    """Compile the user's sources for this machine, as a guest of its architecture will take them.
+
+    Raises:
+        UserError: they do not compile. HostError: nothing does.
+    """
+    here: Arch = "arm64" if pressure.MACHINES.get(platform.machine()) == "arm64" else "x86_64"
+    binary.build(here, own, cache=paths.cache_dir(), data=_data(own))
+
+
+def _data(own: Sequence[Path]) -> list[Path]:
+    return [path for workload in catalogue(own).values() for path in workload.data_files.values()] if own else []
 
 
 def packed(experiment: Experiment, jobs: Mapping[int, Case]) -> tuple[dict[str, Path], tuple[Path, ...]]:

@@ -9,12 +9,12 @@ store with the boot: results (results/traces.py) are made from there, again when
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.experiment.boot_once import Work
+from kdelta.experiment.measure import Measuring
 from kdelta.guest import protocol
 from kdelta.guest.jobs import case_jobs
 from kdelta.machine.boot import RawBoot
@@ -27,12 +27,16 @@ _REPETITIONS_WORTH = 32  # operations counted by default: so many exact repetiti
 
 
 class Tracing(Struct, frozen=True, kw_only=True):
-    """The boots of a trace with collector ``sets``; ``ops`` by case index."""
+    """The boots of a trace with collector ``sets``; ``ops`` by case index. The guests get what measured ones get."""
 
-    experiment: Experiment
+    measured: Measuring
     sets: tuple[Collector, ...]
     ops: tuple[int, ...]
-    data: Mapping[str, Path]
+
+    @property
+    def experiment(self) -> Experiment:
+        """What is traced."""
+        return self.measured.experiment
 
     def work(self, plan: PlannedBoot) -> Work:
         """What the planned boot does: every case under every set."""
@@ -46,7 +50,7 @@ class Tracing(Struct, frozen=True, kw_only=True):
             traces={job: collectors.lines(one, kernel.arch) for job, (_, one) in enumerate(places)},
         )
         limit_s = e.machine.boot_limit_s + len(places) * e.effort.limit_ms / 1000
-        return Work(kernel=kernel, jobs=jobs, limit_s=limit_s, data=self.data)
+        return replace(self.measured.work(plan), jobs=jobs, limit_s=limit_s, plugin=None, entries=None)
 
     def runs(self, plan: PlannedBoot, raw: RawBoot) -> tuple[RunResult, ...]:
         """How each case went in every set; the stream is the record."""
@@ -61,15 +65,15 @@ class Tracing(Struct, frozen=True, kw_only=True):
         return tuple(found)
 
 
-def tracing(experiment: Experiment, workloads: Mapping[str, Workload]) -> Tracing:
-    """The boots of the trace ``experiment``."""
+def tracing(measured: Measuring, workloads: Mapping[str, Workload]) -> Tracing:
+    """The boots of a trace of what ``measured`` has."""
+    experiment = measured.experiment
     named = [workloads[case.workload] for case in experiment.cases]
     asked = traces.plan_of(experiment).ops
     return Tracing(
-        experiment=experiment,
+        measured=measured,
         sets=traces.sets_of(experiment),
         ops=tuple(asked or _REPETITIONS_WORTH * workload.exact_ops for workload in named),
-        data={name: path for workload in named for name, path in workload.data_files.items()},
     )
 
 

@@ -98,5 +98,6 @@ def error(request: Request, status: int, text: str) -> Response:
 @cache
 def style() -> bytes:
     """The style sheet of all pages: the report's, and what the pages add."""
-    report = resources.files("kdelta.report").joinpath("templates/report.css").read_bytes()
-    return report + resources.files("kdelta.serve").joinpath("templates/serve.css").read_bytes()
+    report = resources.files("kdelta.report").joinpath("templates")
+    shared = report.joinpath("report.css").read_bytes() + report.joinpath("heat.css").read_bytes()
+    return shared + resources.files("kdelta.serve").joinpath("templates/serve.css").read_bytes()

@@ -277,6 +277,12 @@ def console(connection: Connection, no: int, place: tuple[int, int]) -> bytes:
     return _opened(*place, lambda data, _: codec.inflate(data), packed, bytes)
 
 
+def stream(connection: Connection, no: int, place: tuple[int, int]) -> bytes:
+    """See ``Store.stream``."""
+    packed = log(connection, no, place).stream
+    return _opened(*place, lambda data, _: codec.inflate(data), packed, bytes)
+
+
 def looks(connection: Connection, no: int) -> list[Look]:
     """See ``Store.looks``."""
     k = tables.look.c

@@ -264,6 +264,11 @@ class Store:
         with self._reading_of(experiment_id) as (connection, no):
             return reads.console(connection, no, (block, slot))
 
+    def stream(self, experiment_id: str, block: int, slot: int) -> bytes:
+        """The record stream of one boot (guest/protocol.py): not trusted; raises as ``console`` does."""
+        with self._reading_of(experiment_id) as (connection, no):
+            return reads.stream(connection, no, (block, slot))
+
     # Figures
 
     def numbers(self, experiment_id: str, case: int | None = None, metric: str | None = None) -> list[Number]:

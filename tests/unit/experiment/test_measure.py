@@ -85,7 +85,7 @@ def test_what_is_not_here_is_refused(known: dict[str, Workload]) -> None:
 def test_a_traced_boot_has_a_job_for_each_case_and_set(known: dict[str, Workload]) -> None:
     cases = tuple(case for text in ("pipe", "pidfd_open") for case in parse_case(text, known))
     experiment = templates.trace(templates.Asked(cases=cases), KERNELS, ("locks", "sizes"), 100)
-    made = trace.tracing(experiment, known)
+    made = trace.tracing(measuring(known, experiment), known)
     work = made.work(plan())
     assert [words[2] for words in jobs(work)] == ["pipe", "pipe", "pidfd_open", "pidfd_open"]
     assert all("ops=100" in words and "reps=1" in words for words in jobs(work))
@@ -102,7 +102,8 @@ def ended(*states: str) -> RawBoot:
 
 def test_a_traced_case_is_as_its_worst_set(known: dict[str, Workload]) -> None:
     cases = tuple(case for text in ("pipe", "pidfd_open") for case in parse_case(text, known))
-    made = trace.tracing(templates.trace(templates.Asked(cases=cases), KERNELS, ("locks", "sizes"), None), known)
+    asked_for = templates.trace(templates.Asked(cases=cases), KERNELS, ("locks", "sizes"), None)
+    made = trace.tracing(measuring(known, asked_for), known)
     runs = made.runs(plan(), ended("ok", "failed", "ok"))
     assert [(run.case, run.state, run.why) for run in runs] == [(0, "failed", "why")], "the second did not end"
 
@@ -128,9 +129,13 @@ def test_a_case_that_hangs_costs_its_own_limit_only(known: dict[str, Workload]) 
     efforts = Effort(limit_ms=3_000)
     work = measuring(known, asked(known, "exact", "pipe", "pidfd_open", effort=efforts)).work(plan())
     (_, second) = work.jobs.apart().items()
-    alone = work.alone(*second)
-    assert [line.split()[2] for line in alone.jobs.lines] == ["pidfd_open"]
-    assert work.limit_s - alone.limit_s == 3.0
+    cold, restored = work.alone(*second, restored=False), work.alone(*second, restored=True)
+    assert [line.split()[2] for line in restored.jobs.lines] == ["pidfd_open"]
+    assert work.limit_s - cold.limit_s == 3.0
+    assert restored.limit_s == 3.0, "by the clock on the wall"
+    usual = measuring(known, asked(known, "exact", "pipe")).work(plan())
+    ((job, alone),) = usual.jobs.apart().items()
+    assert usual.alone(job, alone, restored=True).limit_s == usual.limit_s
 
 
 def test_a_kernel_without_names_has_no_lock_holds(known: dict[str, Workload]) -> None:

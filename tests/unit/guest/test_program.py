@@ -108,3 +108,20 @@ def test_a_form_that_cannot_be_leads_to_the_right_one(
     said = capsys.readouterr().err
     assert why in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("trace", "debian:6.12", "--what", "syscalls"),
+        ("leaks", "debian:6.12"),
+        ("bisect", "src:.@v6.11", "src:.@v6.12"),
+        ("run", "--kernel", "debian:6.12", "--exact"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_every_measurement_takes_a_program(capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+    assert kdelta([*words, "--", "no-such-program"]) == 1
+    assert "no-such-program: it is not on this machine's PATH" in capsys.readouterr().err
+    assert kdelta([*words, "--cold"]) == 1
+    assert "--cold goes with a program" in capsys.readouterr().err
