@@ -187,6 +187,13 @@ def _(w: of_verdicts.BelowDelta) -> str:
 
 
 @sentence.register
+def _(w: of_verdicts.WithinFloor) -> str:
+    return (
+        f"within the noise floor of this case ({w.floor_percent:g} %): where the allocator puts an object moves as much"
+    )
+
+
+@sentence.register
 def _(_: of_verdicts.CrossCheck) -> str:
     return "a paired t interval disagrees: the differences are skewed or have outliers"
 

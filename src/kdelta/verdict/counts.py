@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kdelta.model import CellResult, Metric, Warn
 from kdelta.stats import counts, exact, paired
 from kdelta.verdict.pairing import Observation, Pairs, dropped, paired_blocks, values_of
-from kdelta.verdict.warnings import FromZero, LegacyMetric, Noisy, SeedsMissing, SeedsVary, TooFewSeeds
+from kdelta.verdict.warnings import FromZero, LegacyMetric, Noisy, SeedsMissing, SeedsVary, TooFewSeeds, WithinFloor
 from kdelta.verdict.words import DELTA_PERCENT, below, below_delta, shared_warnings, with_need, word
 
 
@@ -71,10 +71,23 @@ def _figures(shown: CellResult, used: Pairs) -> CellResult:
     return replace(shown, baseline=float(np.median(a)), patched=float(np.median(b)), boots=(len(used.a), len(used.b)))
 
 
+def _in_floor(look: counts.CountLook, floor: float | None, delta: float) -> bool:
+    """Whether a difference is no more than the path's own noise, which seeds need not show.
+
+    On one image a longer command line moved 18 of 163 system calls by 1 to 4 instructions, the same under all seeds.
+    """
+    if not floor or look.effect is None or look.low is None or look.high is None:
+        return False
+    return abs(look.effect) <= floor and below(look.low, delta) and below(look.high, delta)
+
+
 def _judged(shown: CellResult, used: Pairs, look: counts.CountLook, metric: Metric, delta: float) -> CellResult:
     called = word(look.call, metric.better)
     spread = _spread(used)
     warnings = [*_noisy(look, used), *shared_warnings(look.agrees, look.logs)]
+    if called in ("improved", "regressed") and _in_floor(look, shown.floor_percent, delta):
+        called = "same"
+        warnings.append(WithinFloor(shown.floor_percent or 0.0))
     if called in ("improved", "regressed") and below(look.effect, delta):
         warnings.append(below_delta(delta))
     if look.effect is None:

@@ -84,6 +84,13 @@ class BelowDelta(Warn, frozen=True):
     delta_percent: float
 
 
+class WithinFloor(Warn, frozen=True):
+    """Counts differ, and by no more than those of identical kernels do where memory is laid out otherwise."""
+
+    code: ClassVar[str] = "within-floor"
+    floor_percent: float
+
+
 class CrossCheck(Warn, frozen=True):
     """A paired t interval disagrees."""
 

@@ -32,6 +32,22 @@ def test_exact_counts_that_repeat_are_facts() -> None:
     assert small.verdict == "regressed" and codes(small) == {"below-delta"}
 
 
+def test_a_fact_within_the_floor_of_its_case_is_the_same() -> None:
+    # A longer command line moved 18 of 163 system calls by 1 to 4 instructions, the same under all seeds.
+    moved = exact_one([4995] * 5, [4999] * 5, floor=0.5)
+    assert moved.verdict == "same" and codes(moved) == {"within-floor"}
+    assert moved.effect_percent == pytest.approx(0.08, abs=0.01)
+    beyond = exact_one([305] * 5, [307] * 5, floor=0.5)
+    assert beyond.verdict == "regressed" and "within-floor" not in codes(beyond)
+
+
+def test_small_differences_that_vary_across_seeds_are_the_same_within_the_floor() -> None:
+    a = [3035.0 + n % 3 for n in range(20)]
+    moved = exact_one(a, [value + 8 for value in a], floor=0.7)
+    assert moved.verdict == "same" and {"noisy", "within-floor"} <= codes(moved)
+    assert exact_one(a, [value + 30 for value in a], floor=0.7).verdict == "regressed"
+
+
 def test_fewer_than_five_seeds_never_give_a_verdict() -> None:
     for n in range(1, 5):
         result = exact_one([1000] * n, [714] * n)
