@@ -7,7 +7,7 @@ reading has the functions that the machine code has proven (see ``symbols``). Wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from kdelta.kernel import cache, kallsyms, memory, naming
 from kdelta.kernel.memory import Span
 from kdelta.model import Kernel
 
-FORMAT = 1  # of what is cached
+FORMAT = 2  # of what is cached
 _TYPES = "dDbBrRaAvV"
 _AGREE = 0.95  # of the proven functions: of several names at one address each source may keep another
 _PAGE = 4096
@@ -87,6 +87,17 @@ def _agrees(read: kallsyms.Symbols, functions: _Functions) -> bool:
     return bool(claimed) and sum(one in known for one in claimed) >= _AGREE * len(claimed)
 
 
+def _data(read: kallsyms.Symbols, at: Mapping[str, int]) -> list[int]:
+    """Which symbols are data: by type, and all behind the text but that of initialisation.
+
+    The symbols of .data in Debian's 7.0 are of type T, as if it were text.
+    """
+    behind, end = at.get("_etext", 2**64), at.get("_end", 0)
+    low, high = at.get("_sinittext", 0), at.get("_einittext", 0)
+    places = enumerate(zip(read.types, read.addresses.tolist(), strict=True))
+    return [i for i, (kind, a) in places if kind in _TYPES or (behind <= a < end and not low <= a < high)]
+
+
 def _of(read: kallsyms.Symbols) -> Variables | None:
     at = dict(zip(read.names, read.addresses.tolist(), strict=True))
     low, high = at.get(_PER_CPU[0], 0), at.get(_PER_CPU[1], 0)
@@ -95,8 +106,7 @@ def _of(read: kallsyms.Symbols) -> Variables | None:
         name = read.names[i]
         return int(read.addresses[i]), len(name) - len(name.lstrip("_")), name
 
-    data = (i for i, kind in enumerate(read.types) if kind in _TYPES and read.names[i] not in _PER_CPU)
-    order = sorted(data, key=rank)
+    order = sorted((i for i in _data(read, at) if read.names[i] not in _PER_CPU), key=rank)
     if not order:
         return None
     addresses = read.addresses[order]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdelta.kernel import symbols, variables
+from kdelta.kernel import kallsyms, symbols, variables
 from unit.kernel import synthetic
 
 
@@ -52,3 +52,31 @@ def test_each_cpus_copy_of_a_variable_has_its_name(linked: int, base: int) -> No
     assert known.name(0xFFFF88803EC00000 + 264, bases) == ("runqueues", 8)
     assert known.name(0xFFFF88803EC10000 + 256, bases) == ("runqueues", 0)
     assert known.name(0xFFFF88803EC20000, bases) is None
+
+
+def test_data_whose_symbols_are_of_the_type_of_text_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As in Debian's 7.0: a line of init_css_set was "__BTF_ID__func__...+0x20c380", megabytes away.
+    image = synthetic.vmlinux("after")
+    functions = symbols.from_image(image)
+    assert isinstance(functions, symbols.SymbolTable)
+    at = {
+        "_etext": 0x82000000,
+        "__BTF_ID__x": 0x82000100,
+        "tasklist_lock": 0x82400000,
+        "_sinittext": 0x82600000,
+        "start_kernel": 0x82600040,
+        "_einittext": 0x82700000,
+        "_end": 0x82800000,
+    }
+    known = list(zip(functions.addresses.tolist(), functions.all_names, strict=True))
+    pairs = sorted(known + [(0xFFFFFFFF00000000 + address, name) for name, address in at.items()])
+    read = kallsyms.Symbols(
+        addresses=np.array([address for address, _ in pairs], np.uint64),
+        types="".join("r" if name == "__BTF_ID__x" else "T" for _, name in pairs),
+        names=[name for _, name in pairs],
+    )
+    monkeypatch.setattr(kallsyms, "candidates", lambda _: [read])
+    found = variables.from_image(image, functions)
+    assert found is not None
+    assert found.name(0xFFFFFFFF82400040, []) == ("tasklist_lock", 64)
+    assert found.name(0xFFFFFFFF82600048, []) != ("start_kernel", 8)
