@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -277,8 +276,3 @@ def _ignore(_: str) -> None:
 def default_jobs() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0))
-
-
-def discard(obj: Path) -> None:
-    """Delete a build directory."""
-    shutil.rmtree(obj, ignore_errors=True)
