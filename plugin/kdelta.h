@@ -10,6 +10,10 @@
  *   interval.c  counters of the blocks that ran -> one record per address
  *   cpus.c      which CPU runs
  *   coherence.c cache lines that move between CPUs (coherence.h); lines_output.c writes them
+ *   callers.c   for whom a lock function runs, and how often each is entered (callers.h)
+ *   slabs.c     which slab cache an address belongs to (slabs.h)
+ *   guest_facts.c what the host knows of the guest's kernel
+ *   table.c     a hash table
  *   hold.c      instructions while locks are held
  *   entries.c   where the kernel is entered, as the host lists it
  *   calls.c     kernel instructions by system call
@@ -166,6 +170,9 @@ void calls_rename(uint64_t id);
 void calls_start_over(void); /* as counting_start_over() */
 void calls_begin(void);
 void calls_end(uint32_t id);
+
+/* guest_facts.c: false: with a message, it is no such file. */
+bool guest_facts_read(const char *path);
 
 /* hold.c: does nothing unless hold_open() was called. */
 struct qemu_plugin_insn;

@@ -145,10 +145,11 @@ class Series(Struct, frozen=True, kw_only=True):
 class MovedLine(Struct, frozen=True, kw_only=True):
     """Cache lines of one name that moved between CPUs in a run: transfers of all its operations.
 
-    ``name`` is a variable of the kernel, "per-CPU NAME", or "memory: FUNCTIONS" for what was allocated: those to which
-    it moved most. ``by`` has reads and writes by function. ``unshared`` counts the transfers that carried nothing
-    (false sharing): the byte that was asked for is none that one CPU wrote and another used. ``beside``: variables that
-    moved for no other reason.
+    ``name`` is a variable of the kernel, "per-CPU NAME", a field ("dentry.d_lockref"), a slab cache and the offset in
+    its objects ("kmalloc-64+0x0"), or "memory: FUNCTIONS" for other memory: those to which it moved most. ``by`` has
+    reads and writes by function; of one that acts for its caller (a lock) as "CALLER (FUNCTION)". ``unshared`` counts
+    the transfers that carried nothing (false sharing): the byte that was asked for is none that one CPU wrote and
+    another used. ``beside``: variables or fields that moved for no other reason.
     """
 
     name: str
@@ -163,6 +164,20 @@ class MovedLine(Struct, frozen=True, kw_only=True):
     @property
     def transfers(self) -> int:
         return self.reads + self.writes
+
+
+class Waited(Struct, frozen=True, kw_only=True):
+    """How often a lock was found taken in a run: entries into ``function``, its slow path, for ``caller``.
+
+    ``lock``: the variable or field, "" where it is not known. ``taken``: how often the caller took that lock
+    in all.
+    """
+
+    function: str
+    caller: str
+    lock: str
+    times: int
+    taken: int
 
 
 class CallCount(Struct, frozen=True, kw_only=True, array_like=True):
@@ -181,7 +196,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     call (kernel/calls.py), one line a function: its name, then those of its callees, separated by spaces. It is one
     text because few of many stored profiles are ever asked; empty where calls are not known. ``system_calls`` add up to
     the kernel's part of the instructions (attribution/entries.py); {} where a kernel's entries are not known.
-    ``moved``: on several CPUs, the lines that moved, most transfers first.
+    On several CPUs: ``moved``, the lines that moved, most transfers first; ``waits``, locks found taken, likewise.
     """
 
     ops: int
@@ -190,6 +205,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     calls: str = ""
     system_calls: dict[str, CallCount] = field(default_factory=dict)
     moved: tuple[MovedLine, ...] = ()
+    waits: tuple[Waited, ...] = ()
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
