@@ -63,6 +63,7 @@ class Definition(Struct, frozen=True, kw_only=True):
     metrics: tuple[Metric, ...]  # of the experiment's mode
     floor_percent: float = 0.0  # exact: differences below are noise of the path
     exact_label: str = ""  # what an exact figure means where that is not plain
+    one_task: bool = False  # however many CPUs there are
 
 
 class Case(Struct, frozen=True, kw_only=True):

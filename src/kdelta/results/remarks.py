@@ -9,9 +9,10 @@ from statistics import median
 
 from msgspec.structs import replace
 
+from kdelta.attribution.exact import TRANSFERS
 from kdelta.model import CellResult, Experiment, Warn, plans
 from kdelta.results import definitions, versions
-from kdelta.results.warnings import ExactLabel, Follows, Pressure, Reclaim, TakenOver, UnknownParameters
+from kdelta.results.warnings import ExactLabel, Follows, OneTask, Pressure, Reclaim, TakenOver, UnknownParameters
 from kdelta.store.rows import BootRow
 from kdelta.store.store import Store
 
@@ -50,6 +51,17 @@ def _labels(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResu
     return [replace(r, warnings=(*r.warnings, ExactLabel(label(r)))) if label(r) else r for r in rows]
 
 
+def _alone(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResult]:
+    """That a case has one task where transfers between CPUs were counted, as a warning on that row."""
+    found = definitions.of(experiment)
+    alone = {case.name for case in experiment.cases if case.workload in found and found[case.workload].one_task}
+    warn = OneTask(experiment.machine.smp)
+    return [
+        replace(row, warnings=(*row.warnings, warn)) if row.metric == TRANSFERS and row.case in alone else row
+        for row in rows
+    ]
+
+
 def _reclaim(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -> list[CellResult]:
     """What the memory pressure beside a case came to, as a warning on its primary row."""
     pressed = {case.name: index for index, case in enumerate(experiment.cases) if case.pressure}
@@ -73,7 +85,7 @@ def _reclaim(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -
 
 def on_rows(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -> list[CellResult]:
     """``rows`` with what belongs beside their figures."""
-    return _labels(experiment, _side_figures(_reclaim(experiment, store, rows)))
+    return _alone(experiment, _labels(experiment, _side_figures(_reclaim(experiment, store, rows))))
 
 
 def on_experiment(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:

@@ -57,6 +57,13 @@ class Reclaim(Struct, frozen=True):
     stalls: float
 
 
+class OneTask(Warn, frozen=True):
+    """A case has one task on several CPUs: little moves between them."""
+
+    code: ClassVar[str] = "one-task"
+    cpus: int
+
+
 class Pressure(Warn, frozen=True):
     """Reclaim beside a case under memory pressure."""
 
