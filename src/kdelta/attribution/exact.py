@@ -25,13 +25,14 @@ _KERNEL_HALF = np.uint64(1 << 63)
 
 TRANSFERS = "transfers"
 WAITS = "waits"
+TOUCHED = (("data_lines", "the kernel's data touched"), ("code_lines", "the kernel's code executed"))
 
 
 def exact_metrics(part: str = "", parts_per_op: int = 1, cpus: int = 1) -> tuple[Metric, ...]:
     """The metrics of every exact run: the kernel's cost vector and the user part's instructions.
 
-    On several CPUs also the transfers of cache lines between them (``lines``), as primary as instructions, and how
-    often a lock was found taken.
+    On one CPU also the distinct cache lines of an interval (as its share of each operation); on several the transfers
+    of lines between them (``lines``), as primary as instructions, and how often a lock was found taken.
 
     Per operation, or per ``part`` where an operation consists of ``parts_per_op`` (a sweep of 205 lookups).
     """
@@ -53,8 +54,11 @@ def exact_metrics(part: str = "", parts_per_op: int = 1, cpus: int = 1) -> tuple
     )
     user = metric("user_instructions", "instructions", "user-space instructions: the workload's and libc's")
     moved = metric(TRANSFERS, TRANSFERS, "kernel cache lines that moved between CPUs")
+    touched = tuple(metric(name, name.replace("_", " "), f"distinct cache lines of {what}") for name, what in TOUCHED)
+    if cpus == 1:
+        return (*kernel, *touched, user)
     taken = metric(WAITS, WAITS, "times that a lock was found taken")
-    return (kernel[0], moved, taken, *kernel[1:], user) if cpus > 1 else (*kernel, user)
+    return (kernel[0], moved, taken, *kernel[1:], user)
 
 
 def parts_of(metrics: Sequence[Metric]) -> int:
@@ -65,6 +69,14 @@ def parts_of(metrics: Sequence[Metric]) -> int:
 def _vectors(interval: profiles.Interval) -> tuple[np.ndarray, np.ndarray]:
     kernel = interval.pcs >= _KERNEL_HALF
     return interval.counts[kernel].sum(axis=0), interval.counts[~kernel].sum(axis=0)
+
+
+def _touched(interval: profiles.Interval) -> dict[str, int]:
+    """Distinct cache lines by metric; {} where they were not counted."""
+    if interval.touched is None:
+        return {}
+    code = profiles.code_lines(interval, [""] * len(interval.pcs))
+    return {"data_lines": int(interval.touched[:, 1].sum()), "code_lines": sum(code.values())}
 
 
 class Files(Struct, frozen=True):
@@ -114,6 +126,8 @@ def _series(found: Sequence[_Counted], metrics: Sequence[Metric], names: Names) 
         for column, name in enumerate(EXACT_COUNTERS):
             columns[name].append(int(kernel[column]) / (one.ops * parts))
         columns["user_instructions"].append(int(user[0]) / (one.ops * parts))
+        for name, number in _touched(one.interval).items():
+            columns.setdefault(name, []).append(number / (one.ops * parts))
         if one.moves is not None:
             columns[TRANSFERS].append(one.moves.total / (one.ops * parts))
             if names.facts is not None and WAITS in columns:

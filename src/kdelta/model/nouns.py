@@ -197,7 +197,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     call (kernel/calls.py), one line a function: its name, then those of its callees, separated by spaces. It is one
     text because few of many stored profiles are ever asked; empty where calls are not known. ``system_calls`` add up to
     the kernel's part of the instructions (attribution/entries.py); {} where a kernel's entries are not known.
-    On several CPUs: ``moved``, the lines that moved, most transfers first; ``waits``, locks found taken, likewise.
+    On one CPU: ``data_lines`` and ``code_lines``, distinct cache lines touched in the run, by the function that was
+    first. On several: ``moved``, the lines that moved, most transfers first; ``waits``, locks found taken, likewise.
     """
 
     ops: int
@@ -207,6 +208,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     system_calls: dict[str, CallCount] = field(default_factory=dict)
     moved: tuple[MovedLine, ...] = ()
     waits: tuple[Waited, ...] = ()
+    data_lines: dict[str, int] = field(default_factory=dict)
+    code_lines: dict[str, int] = field(default_factory=dict)
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
