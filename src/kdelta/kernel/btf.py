@@ -23,7 +23,7 @@ _SAME = (_TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _TYPE_TAG)  # another name, or 
 _EXTRA = {_INT: 4, _ARRAY: 12, _VAR: 4, _DECL_TAG: 4}  # bytes behind a type, where each element has none
 _ELEMENT = {_STRUCT: 12, _UNION: 12, _ENUM: 8, _PROTO: 8, _DATASEC: 12, _ENUM64: 12}
 _DEEPEST = 6  # structs within structs, and names of names
-_LOCK_BYTES = 32  # what is no larger (a lock, a list head, a counter) is told whole
+_LOCK_BYTES = 40  # what is no larger (an rw_semaphore, a list head, a counter) is told whole
 
 
 class BtfError(ValueError):

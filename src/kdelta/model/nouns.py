@@ -147,10 +147,10 @@ class MovedLine(Struct, frozen=True, kw_only=True):
     """Cache lines of one name that moved between CPUs in a run: transfers of all its operations.
 
     ``name`` is a variable of the kernel, "per-CPU NAME", a field ("dentry.d_lockref"), a slab cache and the offset in
-    its objects ("kmalloc-64+0x0"), or "memory: FUNCTIONS" for other memory: those to which it moved most. ``by`` has
-    reads and writes by function; of one that acts for its caller (a lock) as "CALLER (FUNCTION)". ``unshared`` counts
-    the transfers that carried nothing (false sharing): the byte that was asked for is none that one CPU wrote and
-    another used. ``beside``: variables or fields that moved for no other reason.
+    its objects ("kmalloc-64+0x0"), "struct page", or "memory: FUNCTIONS" for other memory: those to which it moved
+    most. ``by`` has reads and writes by function; of one that acts for its caller (a lock) as "CALLER (FUNCTION)".
+    ``unshared`` counts the transfers that carried nothing (false sharing): the byte that was asked for is none that
+    one CPU wrote and another used. ``beside``: variables or fields that moved for no other reason.
     """
 
     name: str

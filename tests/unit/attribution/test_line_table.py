@@ -108,7 +108,7 @@ def test_objects_are_named_by_type_and_field_and_added_up_over_all_of_them() -> 
     moves = _moves(rows, {row[0] & -64: 1 << row[0] % 64 for row in rows}, slabs)
     dentry, page = line_table.table(moves, Functions(), Variables(), Types())
     assert (dentry.name, dentry.lines, dentry.transfers) == ("dentry.f19", 2, 13)
-    assert (page.name, page.reads) == ("page.f2", 2)
+    assert (page.name, page.reads) == ("struct page", 2)
 
 
 def test_without_types_it_is_the_cache_and_the_offset_and_caches_that_are_none_are_not_believed() -> None:
