@@ -9,11 +9,12 @@ from kdelta.attribution.exact import TRANSFERS, WAITS
 from kdelta.results.crossing import Growing, Step, curves
 
 _LINE_WIDTH = 40
+_WIDTH = 14
 
 
 def _figure(step: Step, metric: str, digits: int) -> str:
     value = step.figures.get(metric)
-    return f"{'-' if value is None else f'{value:.{digits}f}':>12}"
+    return f"{'-' if value is None else f'{value:.{digits}f}':>{_WIDTH}}"
 
 
 def _verdicts(step: Step) -> str:
@@ -41,7 +42,8 @@ def text(found: Sequence[Step], grows: Sequence[Growing], disagreeing: Sequence[
     for (case, kernel), curve in curves(found).items():
         head = f"  {'CPUs':>4}" + (f"{'turn ns':>8}" if turns else "")
         lines += ["", f"{case}: {kernel}, per operation"]
-        lines.append(f"{head}{'transfers':>12}{'waits':>12}{'instructions':>12}{'waiting':>10}")
+        titles = "".join(f"{title:>{_WIDTH}}" for title in ("transfers", "waits", "instructions"))
+        lines.append(f"{head}{titles}{'waiting':>10}")
         lines += (_row(step, turns) for step in curve)
         mine = [one for one in grows if (one.case, one.kernel) == (case, kernel)]
         if mine and not turns:

@@ -75,6 +75,7 @@ def test_the_figures_of_each_number_of_cpus_are_those_of_its_experiment(tmp_path
     assert "open:mode=threads: new, per operation" in text
     assert "transfers regressed (+275.0 %)" in text
     assert "dentry.d_lockref" in text and "turn ns" not in text
+    assert "  CPUs     transfers         waits  instructions   waiting" in text
 
 
 STEP = Step(kernel="k", case="c", cpus=4, turn_ns=200, figures={"transfers": 50.0})
