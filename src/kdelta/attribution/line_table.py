@@ -18,7 +18,8 @@ from kdelta.model import MovedLine, Waited
 
 KEPT = 48  # names of lines in a profile; what moved less is added up
 OTHERS = "[others]"
-_NAMES_OF_A_LINE = 2  # variables, or functions of what has no name, that make its name
+_FUNCTIONS_OF_A_NAME = 2  # of what has no other name
+_ALSO = 2  # variables that are named beside the one that moved a line most
 _FUNCTIONS_OF_A_LINE = 6
 _WAITS_KEPT = 48
 _LOCKREF_TAKES = "_raw_spin_lock"  # lib/lockref.c
@@ -58,10 +59,13 @@ class _Line:
         return _most(self.groups, 1)[0] if self.groups else self.name()
 
     def name(self) -> str:
-        """The variables in the line that moved it most, or the field; else the functions that did."""
+        """The variable or field that moved it most; else the functions that did.
+
+        One name alone: what else lies in the line differs between kernels that are to be compared.
+        """
         if self.names:
-            return ", ".join(sorted(_most(self.names, 1 if self.groups else _NAMES_OF_A_LINE)))
-        return f"memory: {', '.join(sorted(_most(self.whose, _NAMES_OF_A_LINE)))}"
+            return _most(self.names, 1)[0]
+        return f"memory: {', '.join(sorted(_most(self.whose, _FUNCTIONS_OF_A_NAME)))}"
 
     def told(self, name: str) -> MovedLine:
         ranked = self.ranked()
@@ -76,6 +80,7 @@ class _Line:
             cpus=self.cpus,
             unshared=self.unshared,
             beside=tuple(sorted(set(self.names) - self.needed)),
+            also=() if self.groups else tuple(_most(self.names, 1 + _ALSO)[1:]),
             by=by,
         )
 

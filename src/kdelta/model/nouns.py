@@ -150,7 +150,8 @@ class MovedLine(Struct, frozen=True, kw_only=True):
     its objects ("kmalloc-64+0x0"), "struct page", or "memory: FUNCTIONS" for other memory: those to which it moved
     most. ``by`` has reads and writes by function; of one that acts for its caller (a lock) as "CALLER (FUNCTION)".
     ``unshared`` counts the transfers that carried nothing (false sharing): the byte that was asked for is none that
-    one CPU wrote and another used. ``beside``: variables or fields that moved for no other reason.
+    one CPU wrote and another used. ``beside``: variables or fields that moved for no other reason. ``also``: other
+    variables in the line, those first that moved it most.
     """
 
     name: str
@@ -160,6 +161,7 @@ class MovedLine(Struct, frozen=True, kw_only=True):
     cpus: int = 0
     unshared: int = 0
     beside: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
     by: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property

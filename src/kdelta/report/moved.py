@@ -25,7 +25,7 @@ def _who(line: MovedLine) -> str:
 
 
 def _remark(line: MovedLine) -> str:
-    parts = [f"{line.lines} lines"] if line.lines > 1 else []
+    parts = [f"{line.lines} lines"] if line.lines > 1 else [f"with {', '.join(line.also)}"] if line.also else []
     if line.unshared >= _WORTH_A_WORD * line.transfers > 0:
         share = f"{100 * line.unshared / line.transfers:.0f} % false sharing"
         parts.append(share + (f": {', '.join(line.beside)}" if line.beside else ""))

@@ -138,8 +138,8 @@ class Neighbours(Variables):
 def test_what_only_lies_beside_a_shared_variable_is_named_for_its_transfers() -> None:
     rows = [_row(LINE, TAKE, 5, 7), _row(LINE + 8, TAKE, 40, 0)]
     (line,) = line_table.table(_moves(rows, {LINE: 0xF}), Functions(), Neighbours())
-    assert (line.name, line.transfers, line.unshared) == ("nr_threads, task_struct_cachep", 52, 40)
-    assert line.beside == ("task_struct_cachep",)
+    assert (line.name, line.transfers, line.unshared) == ("task_struct_cachep", 52, 40), "what moves it most"
+    assert (line.beside, line.also) == (("task_struct_cachep",), ("nr_threads",))
     (false,) = line_table.table(_moves(rows, {LINE: 0}), Functions(), Neighbours())
     assert false.unshared == false.transfers == 52
 

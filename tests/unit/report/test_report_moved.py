@@ -54,6 +54,12 @@ def test_locks_found_taken_stand_below_with_who_waits_and_of_how_many_times() ->
     assert alone[-2].split()[:2] == ["?", "0.10"]
 
 
+def test_what_else_lies_in_a_line_stands_beside_its_name() -> None:
+    shared = MovedLine(name="nr_threads", reads=0, writes=9, also=("task_struct_cachep",), by={"copy_process": (0, 9)})
+    rows = moved_lines(replace(BEFORE, moved=(shared,)), None, None)
+    assert rows[4].endswith("copy_process writes (with task_struct_cachep)")
+
+
 def test_one_cpu_has_no_such_table() -> None:
     none = Profile(ops=1, functions={}, total=(0,) * 7)
     assert moved_lines(none, none, None) == []
