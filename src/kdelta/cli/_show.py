@@ -3,15 +3,31 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
 from kdelta.cli import _offer
 from kdelta.cli._output import OutputArgs, write
+from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.model import ExperimentResult
     from kdelta.store.store import Store
+
+
+def origin() -> str:
+    """The CI system that submits to KCIDB, of ``$KDELTA_ORIGIN``.
+
+    Raises:
+        UserError: not a name that KCIDB takes.
+    """
+    from kdelta.report import kcidb
+
+    name = os.environ.get("KDELTA_ORIGIN") or "kdelta"
+    if not kcidb.ORIGIN.match(name):
+        raise UserError(f"KDELTA_ORIGIN={name!r}: KCIDB takes small letters, digits and underscores, as in my_ci")
+    return name
 
 
 def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult:
@@ -22,7 +38,7 @@ def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult
 
     chosen = registry.find(args.format)
     result, detail = answer.result(store, experiment_id, views=(args.view,) if args.view else ())
-    view = build(result, detail, Options(all_metrics=args.all_metrics))
+    view = build(result, detail, Options(all_metrics=args.all_metrics, origin=origin()))
     if chosen.name == "terminal" and args.output is None and sys.stdout.isatty():
         text: str | bytes = terminal.render(view, colour=True)
     else:
