@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("results",),
     ("experiment",),
     ("report",),
-    ("serve",),
+    ("serve", "post"),
     ("cli",),
 )
 # Extra rules: (part, forbidden part below it), where the layers alone would allow it.

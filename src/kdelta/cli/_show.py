@@ -13,6 +13,7 @@ from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.model import ExperimentResult
+    from kdelta.report.view import View
     from kdelta.store.store import Store
 
 
@@ -30,15 +31,24 @@ def origin() -> str:
     return name
 
 
-def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult:
-    """Print or write the report of one experiment, rebuilt from the store."""
-    from kdelta.report import registry, terminal
+def view_of(
+    store: Store, experiment_id: str, *, all_metrics: bool = False, readings: tuple[str, ...] = ()
+) -> tuple[ExperimentResult, View]:
+    """The report of one experiment, rebuilt from the store; ``readings``: of other tools, by name."""
     from kdelta.report.view import Options, build
     from kdelta.results import answer
 
+    result, detail = answer.result(store, experiment_id, views=readings)
+    return result, build(result, detail, Options(all_metrics=all_metrics, origin=origin()))
+
+
+def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult:
+    """Print or write the report of one experiment."""
+    from kdelta.report import registry, terminal
+
     chosen = registry.find(args.format)
-    result, detail = answer.result(store, experiment_id, views=(args.view,) if args.view else ())
-    view = build(result, detail, Options(all_metrics=args.all_metrics, origin=origin()))
+    readings = (args.view,) if args.view else ()
+    result, view = view_of(store, experiment_id, all_metrics=args.all_metrics, readings=readings)
     if chosen.name == "terminal" and args.output is None and sys.stdout.isatty():
         text: str | bytes = terminal.render(view, colour=True)
     else:

@@ -16,7 +16,8 @@ from kdelta.report.view import View
 _TAKEN = re.compile(r"^(>?From |---|diff |Index: |-- ?$)")
 
 
-def _safe(line: str) -> str:
+def safe(line: str) -> str:
+    """A line that nothing takes as its own, one column wider at most."""
     if line and not line.strip("-"):
         return line.replace("-", "=")  # a rule of dashes would end the commit message
     return f" {line}" if _TAKEN.match(line) else line
@@ -24,11 +25,11 @@ def _safe(line: str) -> str:
 
 def render(view: View) -> str:
     """A table for a cover letter with legend, method, how to reproduce and what was not measured."""
-    width = WIDTH - 1  # one column is kept for _safe
+    width = WIDTH - 1  # one column is kept for safe
     lines = [*opening(view, width), *tables(view, width)]
     for heading, text in parts(view, width):
         lines += [f"{heading}:", *text, ""]
-    return "\n".join(map(_safe, lines)).rstrip() + "\n"
+    return "\n".join(map(safe, lines)).rstrip() + "\n"
 
 
 FORMAT = Format(name="mail", suffix=".mail.txt", render=render, help="cover-letter text, 72 columns")
