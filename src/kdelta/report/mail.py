@@ -7,6 +7,7 @@ No line looks like one that mbox readers, ``git am`` or mail signatures take as 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from kdelta.report.registry import Format
 from kdelta.report.sections import opening, parts, tables
@@ -30,6 +31,11 @@ def render(view: View) -> str:
     for heading, text in parts(view, width):
         lines += [f"{heading}:", *text, ""]
     return "\n".join(map(safe, lines)).rstrip() + "\n"
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Texts of 72 columns below each other, as the body of a mail."""
+    return "\n".join("\n".join(map(safe, text.strip("\n").split("\n"))) + "\n" for text in texts)
 
 
 FORMAT = Format(name="mail", suffix=".mail.txt", render=render, help="cover-letter text, 72 columns")
