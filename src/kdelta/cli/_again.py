@@ -15,13 +15,19 @@ if TYPE_CHECKING:
 _NEWEST = 100  # experiments that are looked through
 
 
-def unfinished(kernels: Sequence[str], *, each: bool) -> Experiment | None:
-    """The newest comparison of these kernels that the same command line began, and that has boots left to do."""
+def begun(kernels: Sequence[str], *, each: bool, finished: bool = False) -> Experiment | None:
+    """The newest comparison of these kernels that the same command line began, and that has boots left to do.
+
+    ``finished``: also one that has none left.
+    """
     from kdelta.store.store import Store
 
     with Store() as store:
         for row in store.experiments(kind="sweep" if each else "compare", limit=_NEWEST):
-            if row.status == "running" and row.command == common.command_line():
+            if (
+                row.status in (("running", "complete") if finished else ("running",))
+                and row.command == common.command_line()
+            ):
                 found = store.experiment(row.id)
                 named = {kernel.spec.partition("#")[0] for kernel in found.kernels}
                 if not found.imported and named == ({kernels[-1]} if each else set(kernels)):

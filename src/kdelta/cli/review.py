@@ -54,6 +54,7 @@ _send = click.option(
 @click.option("--selftests", metavar="SUITE,...", help="Run these kernel selftests first.")
 @click.option("--all", "all_cases", is_flag=True, help="Add cases that execute nothing that changed, as a control.")
 @click.option("--no-beside", is_flag=True, help="Speed alone: no check for leaks, no counts under locks.")
+@click.option("--reuse", is_flag=True, help="Where the same command was carried out before, show what it found.")
 @click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")
 @_output.format_option
 @_output.output_option("Write the report to a file.")
@@ -61,8 +62,9 @@ _send = click.option(
 @_send
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 def command(
-    series: str, tree: str, config: str, no_beside: bool, reply: Path | None, send: str | None, **options: Any
-) -> int:
+    series: str, tree: str, config: str, no_beside: bool, reuse: bool, reply: Path | None, send: str | None,
+    **options: Any,
+) -> int:  # fmt: skip
     """Review a series: build it, count what it changed, say what was looked at and what was not."""
     from kdelta.cli import _series
     from kdelta.report import claims
@@ -75,7 +77,7 @@ def command(
     begun: list[Experiment] = []
     failed: RegressionFound | None = None
     try:
-        code = _measure(found, options, begun)
+        code = _measure(found, options, begun, reuse)
     except RegressionFound as error:  # told after all that there is to show
         code, failed = error.exit_code, error
     checks = _checks(begun[0], found, options["quiet"]) if begun and not no_beside else ()
@@ -90,14 +92,14 @@ def command(
     return code
 
 
-def _measure(found: Series, options: dict[str, Any], begun: list[Experiment]) -> int:
-    """Go on with the same review where it was interrupted, else begin it."""
+def _measure(found: Series, options: dict[str, Any], begun: list[Experiment], reuse: bool) -> int:
+    """Go on with the same review where it was interrupted, else begin it; with ``reuse`` also take over a whole one."""
     from kdelta.cli import _again, compare
 
     words = [*found.kernels, "--exact", "--case", "auto", *_words(options)]
     context = compare.command.make_context("kdelta review", words)
     args = compare.Args(**{k: v for k, v in context.params.items() if k in compare.Args.__dataclass_fields__})
-    left = _again.unfinished(found.kernels, each=args.each)
+    left = _again.begun(found.kernels, each=args.each, finished=reuse)
     if left is None:
         return compare.run(found.kernels, args, begun.append)
     begun.append(left)

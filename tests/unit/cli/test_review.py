@@ -171,14 +171,15 @@ def test_the_same_command_goes_on_with_what_it_began(tmp_path: Path, monkeypatch
     names = [kernel.spec for kernel in begun.kernels]
     with Store() as store:
         store.create(begun)
-    found = _again.unfinished(names, each=False)
+    found = _again.begun(names, each=False)
     assert found is not None and found.id == "begun"
-    assert _again.unfinished([names[0], "debian:other"], each=False) is None  # the mails are others by now
+    assert _again.begun([names[0], "debian:other"], each=False) is None  # the mails are others by now
     with Store() as store:
         for block in range(2):
             for slot in range(2):
                 store.save_boot("begun", boot(block, slot, plan=PlannedBoot(block=block, slot=slot, kernel=slot)))
-    assert _again.unfinished(names, each=False) is None
+    assert _again.begun(names, each=False) is None
+    assert _again.begun(names, each=False, finished=True) is not None
 
 
 def test_what_cannot_be_checked_beside_is_told_and_costs_no_report(
