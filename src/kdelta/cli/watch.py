@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdelta.cli._review_job import Desk
     from kdelta.inbox.series import Item
     from kdelta.inbox.sources import Source
-    from kdelta.store.rows import Watched
+    from kdelta.model.diary import Watched
     from kdelta.store.store import Store
 
 EPILOG = """\b
@@ -137,7 +137,7 @@ def _review(store: Store, source: Source, item: Item, desk: Desk) -> Watched:
     """Review one item; it is stored before and after, so that whoever comes next knows how far it came."""
     from kdelta.cli import _review_job
     from kdelta.inbox.desk import MOST_TRIES
-    from kdelta.store.rows import Watched
+    from kdelta.model.diary import Watched
 
     before = next((row for row in store.watched(source.name) if row.item == item.key), None)
     tries, spent_s = (before.tries, before.elapsed_s) if before else (0, 0.0)
@@ -171,7 +171,7 @@ def _since_s(source: Source, since: str | None) -> float:
 def _start(store: Store, source: Source, since: str | None) -> str:
     """The commit that a branch is watched from: told once, and kept."""
     from kdelta.kernel import history
-    from kdelta.store.rows import Watched
+    from kdelta.model.diary import Watched
 
     if source.kind != "branch":
         return ""

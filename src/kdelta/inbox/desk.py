@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kdelta.inbox.series import Item
-from kdelta.store.rows import Watched
+from kdelta.model.diary import Watched
 
 MOST_TRIES = 3  # of a review that this host could not make
 _SETTLED = ("done", "failed")

@@ -85,6 +85,19 @@ def line(tree: str, good: str, bad: str) -> tuple[str, ...]:
     return (first.hash, *found)
 
 
+def newest(tree: str, like: str) -> str:
+    """The newest release tag of the same depth as ``like``, no release candidate; ``like`` where there is none.
+
+    Raises:
+        HostError: no git repository.
+    """
+    present = [
+        tag for tag in _git(tree, "tag", "--list", "v[0-9]*").split() if _TAG.fullmatch(tag) and "-rc" not in tag
+    ]
+    alike = [tag for tag in present if tag.count(".") == like.count(".")]
+    return max(alike, key=lambda tag: debver.version_key(tag[1:]), default=like)
+
+
 def tags(tree: str, first: str, last: str) -> tuple[str, ...]:
     """Release tags such as ``v6.8`` from ``first`` to ``last``, both included, oldest version first.
 

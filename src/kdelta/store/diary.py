@@ -12,8 +12,8 @@ from msgspec import Struct, structs
 from sqlalchemy import Connection, Table, insert, select, update
 
 from kdelta.errors import HostError, UserError
+from kdelta.model.diary import Step, Watched
 from kdelta.store import codec, tables
-from kdelta.store.rows import Step, Watched
 
 S = TypeVar("S", bound=Struct)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kdelta.errors import UserError
 from kdelta.inbox import desk, mails, series, sources
 from kdelta.kernel import mail as patches
-from kdelta.store.rows import Watched
+from kdelta.model.diary import Watched
 from unit.inbox import stand_ins
 from unit.inbox.stand_ins import ALICE, EVE, comment, mail
 from unit.kernel.test_thread import commit, git, repository

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from kdelta.errors import HostError, UserError
+from kdelta.model.diary import Step, Watched
 from kdelta.store.diary import step_key
-from kdelta.store.rows import Step, Watched
 from kdelta.store.store import Store
 
 
