@@ -18,7 +18,8 @@ from kdelta.model import Annotations
 from kdelta.results import answer
 from kdelta.store.store import Store
 from unit.cli import test_sweep_gaps
-from unit.cli.test_sweep_gaps import PIPE, release
+from unit.cli.test_sweep_gaps import release
+from unit.kernel.test_source import PIPE
 
 tree = test_sweep_gaps.tree  # v6.8 to v6.11; v6.10 does not compile
 
