@@ -80,6 +80,8 @@ def command(
     options = ("--time-budget", time_budget, *(("--config", config) if config else ()))
     desk = Desk(tree=tree, options=options, answers=folder.absolute(), send=send)
     with _locked(found), Store() as store:
+        if not quiet:
+            say(f"reading {found.name} ({found.kind})", err=True)
         while True:
             done = _pass(store, found, desk, since, budget_s, quiet)
             if once:

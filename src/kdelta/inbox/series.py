@@ -145,8 +145,12 @@ def items(mails: Iterable[Mail]) -> tuple[Item, ...]:
     for one in mails:
         if one.is_patch:
             once.setdefault(one.id, one)
-    groups = _groups(sorted(once.values(), key=lambda one: one.date_s))
-    return tuple(_item(group, groups) for group in sorted(groups, key=lambda one: (one.date_s, one.first.id)))
+    by_sender: dict[str, list[Mail]] = {}  # a series has one sender, and a list has thousands
+    for one in sorted(once.values(), key=lambda one: one.date_s):
+        by_sender.setdefault(one.sender, []).append(one)
+    found = [(group, groups) for groups in map(_groups, by_sender.values()) for group in groups]
+    found.sort(key=lambda pair: (pair[0].date_s, pair[0].first.id))
+    return tuple(_item(group, groups) for group, groups in found)
 
 
 def _item(group: _Group, groups: Sequence[_Group]) -> Item:

@@ -37,8 +37,11 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
             UserError: no http(s) address, or a token that fits in no header.
         """
         parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise UserError(f"{url!r}: not the address of a service, such as https://patchwork.kernel.org")
+        plain = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
+        if not plain or parts.username is not None:  # a password there would stand in every message
+            raise UserError(
+                f"{parts.hostname or url!r}: not the address of a service, such as https://patchwork.kernel.org"
+            )
         if any(not (value.isascii() and value.isprintable()) for value in headers.values()):
             raise UserError(f"the token for {parts.hostname} has characters that no token has; look at how it was set")
         return cls(url=url.rstrip("/"), headers={"User-Agent": "kdelta", "Accept": "application/json"} | headers)

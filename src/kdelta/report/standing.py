@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A whole report in one word and one line, for those who read a list of checks: fail, warning or success.
 
-``fail``: a case regressed, or the gate is closed. ``warning``: something was not found out, or a changed function is
-executed by no case. A success says that all that was asked for was measured, and nothing became worse.
+``fail``: a case regressed, or the gate is closed. ``warning``: something was not found out, nothing has a verdict, or a
+changed function is executed by no case. A success says that all that was asked for was measured, and nothing is worse.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def standing(view: View) -> Standing:
     tests = [(case.title, one) for case in outcomes(view) for one in case.outcomes]
     found = [Finding(word="fail", title="gate", text=view.gate)] if view.gate else []
     found += [_finding(title, one) for title, one in tests if one.result != "pass" and not _skipped_by_nature(one)]
+    if tests and all(_skipped_by_nature(one) for _, one in tests):
+        found.append(Finding(word="warning", title="no verdict", text=f"nothing was compared: {tests[0][1].reason}"))
     looked = view.result.experiment.annotations.looked
     unseen = len(looked.unreached) + len(looked.left_out) if looked else 0
     missed = [text for text in view.looked if text.startswith("NOT LOOKED AT")]

@@ -101,6 +101,12 @@ def test_no_bytes_are_too_odd_to_be_read(data: list[bytes]) -> None:
     assert all(one.state in ("ready", "waiting", "superseded") for one in items(*odd))
 
 
+def test_a_list_of_many_senders_is_sorted_in_little_time() -> None:
+    tag = mails.read(mail(1, "[PATCH v2 1/2] x", "", EVE)).tag
+    many = [mails.Mail(id=f"<{i}@b>", tag=tag, sender=f"{i // 4}@b", date_s=float(i)) for i in range(8000)]
+    assert len(series.items(many)) >= 2000  # by the square of their number it would take an hour
+
+
 def test_commits_of_a_branch_come_in_their_order(tmp_path: Path) -> None:
     tree = tmp_path / "linux"
     base = repository(tree)

@@ -94,7 +94,7 @@ def test_a_refusal_is_one_line_without_the_token(api: Api) -> None:
         assert TOKEN not in str(caught.value) and "\n" not in str(caught.value)
     with pytest.raises(HostError, match="knows 0 patches"):
         patchwork.post(patchwork.service(api.url, TOKEN), "2@b", {"state": "success"})
-    for url, token in (("file:///etc", "x"), ("example.org", "x"), (api.url, "a\nb")):
+    for url, token in (("file:///etc", "x"), ("example.org", "x"), ("http://a:b@c", "x"), (api.url, "a\nb")):
         with pytest.raises(UserError):
             patchwork.service(url, token)
 

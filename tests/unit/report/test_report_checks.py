@@ -92,6 +92,12 @@ def test_patchwork_takes_the_gravest_word() -> None:
     assert set(check) == {"state", "context", "description"} and len(check["description"]) <= 200
 
 
+def test_what_has_no_verdict_at_all_is_no_success() -> None:
+    cells = (cell("pipe", state="unsupported", verdict=None, why="no", baseline_label="6.12", patched_label="7.0"),)
+    view = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=cells))
+    assert standing(view).word == "warning" and "nothing was compared" in text("b4", view)
+
+
 def test_what_no_case_executes_is_a_warning_everywhere() -> None:
     result, detail = exact()
     looked = Looked(functions=9, differ=1, candidates=5, unreached=(Unreached(name="foo_probe"),))
