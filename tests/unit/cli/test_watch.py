@@ -19,7 +19,7 @@ from kdelta.cli.main import run
 from kdelta.kernel import toolchain
 from kdelta.store.store import Store
 from unit.inbox import stand_ins
-from unit.kernel.test_source import TREE
+from unit.kernel.test_source import TREE, git
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or bool(toolchain.missing("x86_64")), reason="needs what kernels are built with"
@@ -112,3 +112,57 @@ def test_what_cannot_be_watched_is_refused(place: Path, capsys: pytest.CaptureFi
     assert run(["watch", str(place / "nothing"), "--tree", "."]) == 1
     assert len(capsys.readouterr().err.strip().splitlines()) == 5
     assert not os.path.exists(place / "answers")
+
+
+def branch(place: Path) -> Path:
+    """The tiny tree as a repository with one commit."""
+    tree = place / "linux"
+    git(tree, "init", "-q", "-b", "main")
+    for name, value in (("user.name", "a"), ("user.email", "a@example.org"), ("commit.gpgsign", "false")):
+        git(tree, "config", name, value)
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "first")
+    return tree
+
+
+def commit(tree: Path, name: str, subject: str) -> str:
+    (tree / name).write_text(f"/* {subject} */\n" + (tree / name).read_text())
+    git(tree, "commit", "-q", "-a", "-m", subject)
+    return git(tree, "rev-parse", "HEAD").strip()
+
+
+def test_commits_of_a_branch_are_reviewed_from_when_it_is_watched(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = branch(place)
+    words = ["watch", f"{tree}@main", "--once", "--answers", str(place / "answers"), "-q"]
+    assert run(words) == 0
+    made = [commit(tree, "fs/pipe.c", "pipe: a"), commit(tree, "fs/other.c", "other: b")]
+    assert run(words) == 0
+    with Store() as store:
+        rows = store.watched(f"{tree.resolve()}@main")
+        assert [(row.item, row.state) for row in rows[1:]] == [(one, "done") for one in made]
+        assert rows[0].state == "start" and len(store.experiments()) == 2
+    assert run(["watch", f"{tree}@main", "--list"]) == 0
+    assert "watched from here: first" in capsys.readouterr().out
+
+
+@pytest.mark.full
+def test_b4_checks_each_patch_of_a_branch_with_kdelta(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = branch(place)
+    program = Path(sys.executable).parent
+    monkeypatch.setenv("HOME", str(place))
+    git(tree, "config", "b4.prep-perpatch-check-cmd", f"{program}/kdelta review - --tree . --format b4 --quiet")
+
+    def b4(*words: str) -> str:
+        done = subprocess.run([str(program / "b4"), *words], cwd=tree, check=True, capture_output=True, text=True)
+        return done.stdout + done.stderr
+
+    b4("-n", "prep", "-n", "two", "-f", "main")
+    for name in ("fs/pipe.c", "fs/other.c"):
+        commit(tree, name, f"{name}: comment")
+    assert "Success: 2, Warning: 0, Error: 0" in b4("prep", "--check")
+    (tree / "fs/pipe.c").write_text("#error not finished\n")
+    git(tree, "commit", "-q", "-a", "-m", "fs/pipe.c: broken")
+    said = b4("prep", "--check")
+    assert "Success: 2, Warning: 0, Error: 1" in said and "not finished" in said
