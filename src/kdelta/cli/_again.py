@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kdelta.cli import _gate, _output, _session, common
@@ -18,10 +19,14 @@ _NEWEST = 100  # experiments that are looked through
 def begun(kernels: Sequence[str], *, each: bool, finished: bool = False) -> Experiment | None:
     """The newest comparison of these kernels that the same command line began, and that has boots left to do.
 
-    ``finished``: also one that has none left.
+    ``finished``: also one that has none left. None where a name means another tree in another directory.
     """
+    from kdelta.kernel.sources import parse_kernel
     from kdelta.store.store import Store
 
+    specs = [parse_kernel(name) for name in kernels]
+    if any(spec.kind == "src" and not spec.ref and not Path(spec.target).is_absolute() for spec in specs):
+        return None
     with Store() as store:
         for row in store.experiments(kind="sweep" if each else "compare", limit=_NEWEST):
             if (

@@ -30,6 +30,7 @@ counted exactly; where it touches lifetimes of objects or locks, these cases are
 locks is counted. Of a whole thread the newest version counts, replies do not. Interrupted, the same command goes on: what was
 built, mapped and counted is kept.
 
+\b
 As a check of b4, which then tells it of each patch of your branch:
   git config b4.prep-perpatch-check-cmd "kdelta review - --tree . --format b4 --quiet"
 """

@@ -74,6 +74,7 @@ def command(
     budget_s = common.seconds(budget, "--budget")
     common.seconds(time_budget, "--time-budget")
     tree = str(found.path) if found.kind == "branch" else tree
+    tree = str(Path(tree).absolute()) if tree is not None and Path(tree).is_dir() else tree
     if tree is None:
         raise UserError("watch needs --tree: the source that series apply to where they name no base")
     folder = answers or state_dir() / "answers" / key_of(found.name)[:12]

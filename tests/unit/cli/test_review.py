@@ -173,7 +173,8 @@ def test_the_same_command_goes_on_with_what_it_began(tmp_path: Path, monkeypatch
         store.create(begun)
     found = _again.begun(names, each=False)
     assert found is not None and found.id == "begun"
-    assert _again.begun([names[0], "debian:other"], each=False) is None  # the mails are others by now
+    assert _again.begun([names[0], "debian:9.9"], each=False) is None  # the mails are others by now
+    assert _again.begun(["src:./linux", "src:./linux+a.mbox"], each=False) is None  # which ./linux?
     with Store() as store:
         for block in range(2):
             for slot in range(2):
