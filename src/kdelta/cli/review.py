@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _output, _session
+from kdelta.cli import _output, _reply, _session
 from kdelta.cli._say import say
 from kdelta.errors import RegressionFound, UserError
 
@@ -36,7 +36,7 @@ As a check of b4, which then tells it of each patch of your branch:
 """
 
 
-_reply = click.option(
+_reply_option = click.option(
     "--reply", type=click.Path(path_type=Path, dir_okay=False), callback=_output.check, metavar="FILE",
     help="Write the report as a mail in the series' thread, for git send-email; nothing is sent.",
 )  # fmt: skip
@@ -59,7 +59,7 @@ _send = click.option(
 @click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")
 @_output.format_option
 @_output.output_option("Write the report to a file.")
-@_reply
+@_reply_option
 @_send
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 def command(
@@ -85,7 +85,8 @@ def command(
     below = (*(one.text for one in checks), *((claims.quoted(found.cover.claims),) if found.cover.claims else ()))
     _show_below(checks, below, options)
     if reply is not None and begun:
-        _answer(begun[0], found, below, reply)
+        options |= {"no_beside": no_beside}
+        _output.write(_reply.made(begun[0].id, found, tree, options, below), reply)
         if send:
             _send_off(reply, really=send == "now")
     if failed is not None:
@@ -141,19 +142,6 @@ def _show_below(checks: Sequence[Checked], below: Sequence[str], options: dict[s
         for one in checks:
             where = f"kdelta report {one.experiment}" if one.experiment else one.text.strip()
             say(f"checked beside: {where}", err=True)
-
-
-def _answer(experiment: Experiment, found: Series, below: tuple[str, ...], reply: Path) -> None:
-    """The mail: the report, and what stands below it."""
-    from kdelta.cli import _show
-    from kdelta.kernel import cover
-    from kdelta.report import mail
-    from kdelta.store.store import Store
-
-    assert found.cover.answer_to is not None
-    with Store() as store:
-        body = mail.render(_show.view_of(store, experiment.id)[1])
-    _output.write(cover.reply(found.cover.answer_to, mail.joined([body, *below])), reply)
 
 
 def _send_off(reply: Path, *, really: bool) -> None:

@@ -128,6 +128,8 @@ def test_a_reply_is_written_below_it_what_was_checked_beside_and_handed_to_git(
     mail = out.read_text()
     assert "In-Reply-To: <0@b>" in mail and "12.5% faster" in mail and "none held longer" in mail
     assert max(map(len, mail.partition("\n\n")[2].splitlines())) <= 72 and "\n------\n" not in mail
+    fetched = "b4 mbox -o . -n series.mbox 0@b"
+    assert fetched in mail and "kdelta review series.mbox --tree debian:6.12" in mail and str(tmp_path) not in mail
     said = capsys.readouterr()
     assert "Dry-OK" in said.err and "nothing was sent" in said.err
     assert run(["review", str(series), "--tree", "debian:6.12", "--send"]) == 1
