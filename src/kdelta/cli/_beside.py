@@ -46,10 +46,16 @@ def checks(session: Session, reviewed: Experiment, touched: Touched) -> tuple[Ch
                 head = f"The series touches {what} ({_some(names)})"
                 try:
                     done = check(session, reviewed, asked, progress)
-                    found.append(replace(done, text=f"{head}:\n\n{done.text}"))
+                    found.append(replace(done, text=f"{_wrapped(f'{head}:')}\n\n{done.text}"))
                 except (UserError, HostError) as error:  # speed was measured, and is told
-                    found.append(Checked(text=f"{head}, which could not be checked: {error}\n"))
+                    found.append(Checked(text=_wrapped(f"{head}, which could not be checked: {error}") + "\n"))
     return tuple(found)
+
+
+def _wrapped(text: str) -> str:
+    from kdelta.report.text import WIDTH, wrap
+
+    return "\n".join(wrap(text, WIDTH - 1))
 
 
 def _some(names: tuple[str, ...]) -> str:
