@@ -28,7 +28,10 @@ def _read(document: bytes, kind: type[S]) -> S:
     try:
         return codec.unseal(document, kind)
     except codec.Damaged as error:
-        raise HostError(f"a row of the store is damaged ({error.why}): restore the store from a backup") from None
+        what = "a watched item" if kind is Watched else "an announced step"
+        raise HostError(
+            f"{what} is damaged in the store ({error.why}): restore it from a backup, or use another (KDELTA_STORE)"
+        ) from None
 
 
 class Diary(ABC):
