@@ -103,7 +103,8 @@ def _measure(found: Series, options: dict[str, Any], begun: list[Experiment], re
     args = compare.Args(**{k: v for k, v in context.params.items() if k in compare.Args.__dataclass_fields__})
     left = _again.begun(found.kernels, each=args.each, finished=reuse)
     if left is None:
-        return compare.run(found.kernels, args, begun.append)
+        with context:  # what compare asks click for is of its own command line
+            return compare.run(found.kernels, args, begun.append)
     begun.append(left)
     return _again.conclude(left, args)
 
