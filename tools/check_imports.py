@@ -16,11 +16,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("spec", "stats"),
     ("guest",),
     ("kernel", "machine", "store"),
-    ("verdict", "attribution"),
+    ("verdict", "attribution", "inbox"),
     ("results",),
     ("experiment",),
     ("report",),
-    ("serve",),
+    ("serve", "post"),
     ("cli",),
 )
 # Extra rules: (part, forbidden part below it), where the layers alone would allow it.

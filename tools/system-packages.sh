@@ -12,7 +12,7 @@ if [ "${1:-}" = full ]; then
 	# the real benchstat is installed with Go; one in /usr/local is as good as Debian's
 	PATH="$PATH:/usr/local/go/bin" command -v go >/dev/null || full+=(golang-go)
 fi
-optional=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross flex bison bc libelf-dev libssl-dev libcap-dev bubblewrap ccache cpio strace stress-ng rpm)
+optional=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross flex bison bc libelf-dev libssl-dev libcap-dev bubblewrap ccache cpio strace stress-ng rpm git-email libmailtools-perl)
 
 missing=()
 for package in "${packages[@]}" "${optional[@]}" "${full[@]}"; do

@@ -69,7 +69,7 @@ format_option = click.option(
     show_default=True,
     metavar="FORMAT",
     callback=_format,
-    help="terminal, mail, markdown, html, json, csv, ktap, junit or benchfmt.",
+    help="terminal, mail, markdown, html, json, csv, ktap, junit, benchfmt, kcidb, patchwork, b4 or github.",
 )
 
 

@@ -28,7 +28,7 @@ def put(made: str | bytes) -> None:
     Bytes go to a file or pipe as they are, and to a terminal as harmless text.
     """
     if isinstance(made, str):
-        click.echo(made, nl=not made.endswith("\n"))
+        click.echo(made, nl=bool(made) and not made.endswith("\n"))
     elif sys.stdout.isatty():
         shown = made.decode("utf-8", "replace").replace("\r\n", "\n")
         click.echo("".join(c if c in "\n\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown))

@@ -3,26 +3,52 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
 from kdelta.cli import _offer
 from kdelta.cli._output import OutputArgs, write
+from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.model import ExperimentResult
+    from kdelta.report.view import View
     from kdelta.store.store import Store
 
 
-def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult:
-    """Print or write the report of one experiment, rebuilt from the store."""
-    from kdelta.report import registry, terminal
+def origin() -> str:
+    """The CI system that submits to KCIDB, of ``$KDELTA_ORIGIN``.
+
+    Raises:
+        UserError: not a name that KCIDB takes.
+    """
+    from kdelta.report import kcidb
+
+    name = os.environ.get("KDELTA_ORIGIN") or "kdelta"
+    if not kcidb.ORIGIN.match(name):
+        raise UserError(f"KDELTA_ORIGIN={name!r}: KCIDB takes small letters, digits and underscores, as in my_ci")
+    return name
+
+
+def view_of(
+    store: Store, experiment_id: str, *, all_metrics: bool = False, readings: tuple[str, ...] = ()
+) -> tuple[ExperimentResult, View]:
+    """The report of one experiment, rebuilt from the store; ``readings``: of other tools, by name."""
     from kdelta.report.view import Options, build
     from kdelta.results import answer
 
+    result, detail = answer.result(store, experiment_id, views=readings)
+    return result, build(result, detail, Options(all_metrics=all_metrics, origin=origin()))
+
+
+def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult:
+    """Print or write the report of one experiment."""
+    from kdelta.report import registry, terminal
+
     chosen = registry.find(args.format)
-    result, detail = answer.result(store, experiment_id, views=(args.view,) if args.view else ())
-    view = build(result, detail, Options(all_metrics=args.all_metrics))
+    readings = (args.view,) if args.view else ()
+    result, view = view_of(store, experiment_id, all_metrics=args.all_metrics, readings=readings)
     if chosen.name == "terminal" and args.output is None and sys.stdout.isatty():
         text: str | bytes = terminal.render(view, colour=True)
     else:

@@ -40,6 +40,22 @@ def line_up(template: Experiment, texts: Sequence[str], progress: Progress) -> t
     return labelled(together, frozenset(index for index, one in enumerate(together) if one in known))
 
 
+def go_on(last: Experiment, texts: Sequence[str], progress: Progress) -> tuple[Version, ...]:
+    """The versions of a sweep that is followed: those that ``texts`` name today, and older ones that it has already."""
+    from kdelta.kernel.partial import labelled, resolve_each
+    from kdelta.model import Kernel
+    from kdelta.results.versions import oldest_first
+
+    refusal = "the running kernel cannot be booted in a guest without its image: use kdelta run"
+    today = resolve_each(_kernels.bootable(texts, refusal), progress)
+    known = {(kernel.image_sha256, kernel.cmdline): kernel for kernel in last.kernels}
+    named = {(one.image_sha256, one.cmdline) for one in today if isinstance(one, Kernel)}
+    line = [known.get((one.image_sha256, one.cmdline), one) if isinstance(one, Kernel) else one for one in today]
+    line = [*(kernel for key, kernel in known.items() if key not in named), *line]
+    together = oldest_first(line)
+    return labelled(together, frozenset(index for index, one in enumerate(together) if one in last.kernels))
+
+
 def _refuse_too_few(line: Sequence[Version], texts: Sequence[str]) -> None:
     from kdelta.model import Gap
 
@@ -77,8 +93,9 @@ def tags(refs: str | None, tree: str) -> list[str]:
     from kdelta.kernel import history
 
     first, dots, last = refs.partition("..")
-    if not (first and dots and last):
-        raise UserError(f"--refs {refs!r} is not a range of tags such as v6.8..v6.12")
+    if not (first and dots):
+        raise UserError(f"--refs {refs!r} is not a range of tags such as v6.8..v6.12, or v6.8.. to the newest")
+    last = last or history.newest(tree, first)
     return [f"{tag}=src:{tree}@{tag}" for tag in history.tags(tree, first, last)]
 
 

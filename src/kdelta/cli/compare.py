@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -126,8 +126,8 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     return run(kernels, Args(**options))
 
 
-def run(kernels: tuple[str, ...], args: Args) -> int:
-    """The command on typed arguments."""
+def run(kernels: tuple[str, ...], args: Args, begun: Callable[[Experiment], None] = lambda _: None) -> int:
+    """The command on typed arguments; ``begun`` gets the experiment as soon as it is stored."""
     gate = _gate.parsed(args.fail_on)
     if args.why:
         _tracing.split(args.why)  # refused before anything is measured
@@ -141,6 +141,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
             resolved = _patching.fetched(specs, args.each, progress)
             chosen = _auto.choose(args, specs, resolved, progress) if auto else (None, None)
             experiment = session.begin(_template(resolved, args, *chosen), args.seed)
+            begun(experiment)
             experiment = _patching.annotated(session.store, experiment, progress)
             session.run(experiment, progress, None if auto else budget_s)
             traced = _tracing.beside(session, experiment, args.why, progress) if args.why else None

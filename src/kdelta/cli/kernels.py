@@ -275,10 +275,10 @@ def _size_bytes(text: str | None) -> int | None:
 def prune(
     older_than: str | None, size: str | None, everything: bool, keep: tuple[str, ...], dry_run: bool, as_json: bool
 ) -> None:
-    """Remove kernels and build trees from the cache; they can be fetched or built again (--size spares build trees)."""
+    """Remove kernels, their maps and build trees from the cache; all can be made again (--size spares build trees)."""
     import time
 
-    from kdelta.kernel import cache, trees
+    from kdelta.kernel import cache, maps, trees
 
     age_s, limit_bytes = _age_s(older_than), _size_bytes(size)
     if age_s is None and limit_bytes is None and not everything:
@@ -291,21 +291,31 @@ def prune(
         found, now_s=time.time(), keep=kept, older_than_s=age_s, limit_bytes=limit_bytes, everything=everything
     )
     builds = [t for t in trees.trees() if everything or (age_s is not None and time.time() - t.used_s > age_s)]
+    rows = maps.doomed(
+        list(maps.maps()),
+        gone=[s.entry.sha256 for s in gone],
+        kept=kept,
+        now_s=time.time(),
+        older_than_s=age_s,
+        everything=everything,
+    )
     if not dry_run:
+        for one in rows:
+            maps.remove(one)
         with cache.locked(cache.root()):
             for stored in gone:
                 cache.remove(stored)
         builds = [tree for tree in builds if trees.remove(tree)]  # one in use stays
     if as_json:
         removed = [_stored_json(stored) for stored in gone]
-        _print_json({"removed": removed, "build_trees": [tree.name for tree in builds], "dry_run": dry_run})
+        trees_gone, maps_gone = [tree.name for tree in builds], [one.name for one in rows]
+        _print_json({"removed": removed, "build_trees": trees_gone, "maps": maps_gone, "dry_run": dry_run})
         return
     would = "would remove" if dry_run else "removed"
     for stored in gone:
         say(f"{would} {stored.entry.release} ({_mib(stored.size_bytes)})")
     for tree in builds:
         say(f"{would} the build tree {tree.name} ({_mib(tree.size_bytes)})")
-    freed = _mib(sum(stored.size_bytes for stored in gone) + sum(tree.size_bytes for tree in builds))
-    say(
-        f"{len(gone)} of {len(found)} kernels, {len(builds)} build trees, {freed} {'would be freed' if dry_run else 'freed'}"
-    )
+    freed = _mib(sum([*(s.size_bytes for s in gone), *(t.size_bytes for t in builds), *(m.size_bytes for m in rows)]))
+    counts = f"{len(gone)} of {len(found)} kernels, {len(builds)} build trees, {len(rows)} maps"
+    say(f"{counts}, {freed} {'would be freed' if dry_run else 'freed'}")

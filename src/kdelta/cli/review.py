@@ -3,36 +3,46 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _output
-from kdelta.errors import UserError
+from kdelta.cli import _output, _reply, _session
+from kdelta.cli._say import say
+from kdelta.errors import RegressionFound, UserError
 
 if TYPE_CHECKING:
-    from kdelta.kernel.cover import Cover
+    from kdelta.cli._beside import Checked
+    from kdelta.cli._series import Series
+    from kdelta.model import Experiment
 
 EPILOG = """\b
 Examples:
   kdelta review series.mbox --tree ./linux             the mail's own base-commit, in your repository
   b4 am -o - MESSAGE-ID | kdelta review - --tree debian:6.12
   kdelta review v6.18..mybranch --tree ./linux --format mail
+  kdelta review series.mbox --tree ./linux --reply answer.eml --send
 
 The tree is built without the series and with it, in a sandbox; the cases that execute what the series changed are
-counted exactly. Interrupted, the same command goes on: what was built, mapped and counted is kept.
+counted exactly; where it touches lifetimes of objects or locks, these cases are checked for leaks, and what runs under
+locks is counted. Of a whole thread the newest version counts, replies do not. Interrupted, the same command goes on: what was
+built, mapped and counted is kept.
+
+\b
+As a check of b4, which then tells it of each patch of your branch:
+  git config b4.prep-perpatch-check-cmd "kdelta review - --tree . --format b4 --quiet"
 """
-_RANGE = re.compile(r"^([^.\s][^\s]*?)\.\.([^.\s][^\s]*)$")
-_UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 
 
-_reply = click.option(
+_reply_option = click.option(
     "--reply", type=click.Path(path_type=Path, dir_okay=False), callback=_output.check, metavar="FILE",
     help="Write the report as a mail in the series' thread, for git send-email; nothing is sent.",
+)  # fmt: skip
+_send = click.option(
+    "--send", is_flag=False, flag_value="dry-run", type=click.Choice(["dry-run", "now"]),
+    help="With --reply: hand it to git send-email as you set it up; a dry run unless --send=now.",
 )  # fmt: skip
 
 
@@ -44,38 +54,59 @@ _reply = click.option(
 @click.option("--each", is_flag=True, help="Measure the series patch by patch: which one made the difference.")
 @click.option("--selftests", metavar="SUITE,...", help="Run these kernel selftests first.")
 @click.option("--all", "all_cases", is_flag=True, help="Add cases that execute nothing that changed, as a control.")
+@click.option("--no-beside", is_flag=True, help="Speed alone: no check for leaks, no counts under locks.")
+@click.option("--reuse", is_flag=True, help="Where the same command was carried out before, show what it found.")
 @click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")
 @_output.format_option
 @_output.output_option("Write the report to a file.")
-@_reply
+@_reply_option
+@_send
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
-def command(series: str, tree: str, reply: Path | None, quiet: bool, **options: Any) -> int:
+def command(
+    series: str, tree: str, config: str, no_beside: bool, reuse: bool, reply: Path | None, send: str | None,
+    **options: Any,
+) -> int:  # fmt: skip
     """Review a series: build it, count what it changed, say what was looked at and what was not."""
-    from kdelta.cli import compare
-    from kdelta.kernel.cover import Cover
+    from kdelta.cli import _series
+    from kdelta.report import claims
 
-    suffix = f',config="{options.pop("config")}"' if options["config"] else (options.pop("config") or "")
-    match = _RANGE.match(series)
-    if match and not Path(series).exists():
-        source = _source(tree)
-        if "@" in source or source.startswith("src:debian:"):
-            raise UserError(f"--tree {tree}: a range needs the repository that it is of, without @REF")
-        kernels, cover = [f"{source}@{match[1]}{suffix}", f"{source}@{match[2]}{suffix}"], Cover()
-    else:
-        kernels, cover = _mails(series, tree, suffix)
-    if reply is not None:
-        if cover.answer_to is None:
-            raise UserError(f"--reply {reply}: {series} has no mail with a Message-ID and a sender to answer")
-        options |= {"fmt": "mail", "output": reply}
-    words = [*kernels, "--exact", "--case", "auto", *_words(options), *(["--quiet"] if quiet else [])]
+    if send and reply is None:
+        raise UserError("--send sends what --reply FILE writes: give both")
+    found = _series.read(series, tree, f',config="{config}"' if config else "")
+    if reply is not None and found.cover.answer_to is None:
+        raise UserError(f"--reply {reply}: {series} has no mail with a Message-ID and a sender to answer")
+    begun: list[Experiment] = []
+    failed: RegressionFound | None = None
     try:
-        code: int = compare.command.main(args=words, prog_name="kdelta review", standalone_mode=False)
-    finally:  # also where --fail-on matched
-        if reply is not None and reply.exists():
-            _as_reply(cover, reply)
-    if cover.claims and options["fmt"] == "terminal" and options["output"] is None:
-        _output.write(_claims(cover), None)
+        code = _measure(found, options, begun, reuse)
+    except RegressionFound as error:  # told after all that there is to show
+        code, failed = error.exit_code, error
+    checks = _checks(begun[0], found, options["quiet"]) if begun and not no_beside else ()
+    below = (*(one.text for one in checks), *((claims.quoted(found.cover.claims),) if found.cover.claims else ()))
+    _show_below(checks, below, options)
+    if reply is not None and begun:
+        options |= {"no_beside": no_beside}
+        _output.write(_reply.made(begun[0].id, found, tree, options, below), reply)
+        if send:
+            _send_off(reply, really=send == "now")
+    if failed is not None:
+        raise failed
     return code
+
+
+def _measure(found: Series, options: dict[str, Any], begun: list[Experiment], reuse: bool) -> int:
+    """Go on with the same review where it was interrupted, else begin it; with ``reuse`` also take over a whole one."""
+    from kdelta.cli import _again, compare
+
+    words = [*found.kernels, "--exact", "--case", "auto", *_words(options)]
+    context = compare.command.make_context("kdelta review", words)
+    args = compare.Args(**{k: v for k, v in context.params.items() if k in compare.Args.__dataclass_fields__})
+    left = _again.begun(found.kernels, each=args.each, finished=reuse)
+    if left is None:
+        with context:  # what compare asks click for is of its own command line
+            return compare.run(found.kernels, args, begun.append)
+    begun.append(left)
+    return _again.conclude(left, args)
 
 
 def _words(options: dict[str, Any]) -> list[str]:
@@ -91,83 +122,32 @@ def _words(options: dict[str, Any]) -> list[str]:
     return words
 
 
-def _source(tree: str) -> str:
-    return tree if tree.startswith("src:") else f"src:{tree}"
+def _checks(experiment: Experiment, found: Series, quiet: bool) -> tuple[Checked, ...]:
+    """Leaks and locks, where the series touches them."""
+    from kdelta.cli import _beside
+
+    with _session.opened(quiet) as session:
+        return _beside.checks(session, session.store.experiment(experiment.id), found.touched)
 
 
-def _mails(series: str, tree: str, suffix: str) -> tuple[list[str], Cover]:
-    """The tree without and with the mails of ``series``, which are kept under a name that a kernel's name can hold.
-
-    Raises:
-        UserError: no such file, no patch in it, or a base that is not in the tree.
-    """
-    from kdelta.kernel import cache, cover, mail
-    from kdelta.paths import state_dir
-
-    data = _read(series)
-    mail.steps(data, series)  # no patch: refused by the name that the user knows
-    about = cover.read(data)
-    stem = "stdin" if series == "-" else _UNSAFE.sub("-", Path(series).stem)[:40].strip("-")
-    kept = state_dir() / "reviews" / f"{stem}-{hashlib.sha256(data).hexdigest()[:8]}.mbox"
-    cache.write_atomically(kept, data)
-    base = _source(tree) + _ref(tree, about.base)
-    return [f"{base}{suffix}", f"{base}+{kept}{suffix}"], about
+def _show_below(checks: Sequence[Checked], below: Sequence[str], options: dict[str, Any]) -> None:
+    """Below a report for people what belongs to it; elsewhere new leaks alone, and where the checks are."""
+    if options["output"] is None and options["fmt"] in ("terminal", "mail"):
+        for text in below:
+            _output.write("\n" + text.lstrip("\n"), None)
+        return
+    if options["output"] is None and options["fmt"] == "b4":
+        for leak in (leak for one in checks for leak in one.leaks):
+            _output.write(f"ERROR: {leak}\n", None)
+    if not options["quiet"]:
+        for one in checks:
+            where = f"kdelta report {one.experiment}" if one.experiment else one.text.strip()
+            say(f"checked beside: {where}", err=True)
 
 
-def _read(series: str) -> bytes:
-    from kdelta.kernel import mail
+def _send_off(reply: Path, *, really: bool) -> None:
+    from kdelta.post import send
 
-    if series == "-":
-        data = sys.stdin.buffer.read(mail.MAX_BYTES + 1)
-        if not data.strip():
-            raise UserError("review -: standard input is empty; pipe the mails of the series into it")
-        return data
-    path = Path(series).expanduser()
-    if not path.is_file():
-        raise UserError(
-            f"review {series}: no such file; give an mbox, a range such as v6.18..mybranch, or - for standard input"
-        )
-    if path.stat().st_size > mail.MAX_BYTES:
-        raise UserError(mail.too_large(series, path.stat().st_size))
-    return path.read_bytes()
-
-
-def _ref(tree: str, base: str) -> str:
-    """``@COMMIT`` where the mails name their base and ``tree`` is a repository without a ref.
-
-    Raises:
-        UserError: the repository lacks that commit.
-    """
-    from kdelta.kernel.origin import has_commit, look
-
-    target = tree.removeprefix("src:")
-    if not base or target.startswith("debian:") or "@" in target:
-        return ""
-    seen = look(target, "")
-    if seen.git_dir is None:
-        return ""
-    if not has_commit(seen.path, base):
-        raise UserError(
-            f"--tree {tree}: it lacks the series' base-commit {base[:12]}; fetch it, or name a base as {tree}@REF"
-        )
-    return f"@{base}"
-
-
-def _as_reply(cover: Cover, path: Path) -> None:
-    from kdelta.kernel.cover import reply
-
-    if cover.answer_to is not None:
-        body = path.read_text() + (_claims(cover) if cover.claims else "")
-        _output.write(reply(cover.answer_to, body), path)
-
-
-def _claims(cover: Cover) -> str:
-    """The figures that the series itself gives, below what was measured."""
-    from kdelta.report.scrub import clean
-
-    lines = [
-        "",
-        "Figures that the series gives itself (quoted, not checked)",
-        *(f"- {clean(line)}" for line in cover.claims),
-    ]
-    return "\n".join(lines) + "\n"
+    said = send.send(reply, Path.cwd(), really=really)
+    say(said, err=True, nl=False)
+    say("sent" if really else f"nothing was sent; to send it: git send-email {reply}, or --send=now", err=True)

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from kdelta.cli import _earlier, _output, _program, _session, _versions, common
+from kdelta.cli import _earlier, _follow, _output, _program, _session, _versions, common
+from kdelta.cli._say import say
 
 if TYPE_CHECKING:
     from kdelta.model import Experiment
@@ -21,6 +22,7 @@ Examples:
   kdelta sweep --refs v6.8..v6.12 --tree ./linux --case pipe
   kdelta sweep --add last debian:7.4             only the new version is measured
   kdelta sweep --add last                        retries what the last sweep could not get
+  kdelta sweep --follow 'debian:6.12..'          each night: only new versions, each step announced once
 
 Exact by default: instructions that the kernel executes; every change between adjacent versions beyond the noise
 floor is a step, with the functions that changed. Identical boots that were measured before are reused from the store, and
@@ -75,6 +77,8 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     args.format  # noqa: B018 - an unknown format is refused here
     _program.refuse_bare(kernels)
     budget_s = common.seconds(args.time_budget, "--time-budget")
+    if args.follow and not args.program:
+        return _followed(kernels, replace(args, follow=False), budget_s)
     with _session.opened(args.quiet) as session:
         template = (
             _earlier.sweep(session.store, args.add, timed=args.timed, named=bool(args.cases))
@@ -93,6 +97,27 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     return 0
 
 
+def _followed(kernels: tuple[str, ...], args: Args, budget_s: float | None) -> int:
+    """A night of a sweep that is followed: what is new is measured, and the steps that nobody was told of are told."""
+    from kdelta.report import steps as layout
+
+    _follow.refuse(timed=args.timed, add=args.add, fresh=args.fresh)
+    template = _template(args)
+    names = [*kernels, *([args.refs, args.tree] if args.refs else ())]
+    with _session.opened(args.quiet) as session:
+        with session.progress() as progress:
+            texts = [*kernels, *_versions.tags(args.refs, args.tree)]
+            tag = _follow.tag_of(names, template.cases)
+            experiment = _follow.experiment(session, template, texts, tag, progress, args.seed)
+            session.run(experiment, progress, budget_s)
+        if args.format != "terminal" or args.output is not None:
+            session.conclude(experiment, args)
+        steps = _follow.announce(session.store, experiment, lambda: _session.now().isoformat(timespec="seconds"))
+        say(layout.announced(steps, len(session.store.steps())), nl=False, err=args.format != "terminal")
+    _versions.refuse_missing(experiment)
+    return 0
+
+
 def _template(args: Args) -> Experiment:
     """Everything of the experiment but its kernels."""
     from kdelta.experiment import templates
@@ -101,3 +126,11 @@ def _template(args: Args) -> Experiment:
     effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
     asked = args.asked(cases, effort, mitigations=args.mitigations)
     return templates.sweep(asked, "timed" if args.timed else "exact", args.blocks if args.timed else args.seeds)
+
+
+for _parameter in command.params:  # the same word with and without a program
+    if isinstance(_parameter, click.Option) and _parameter.name == "follow":
+        _parameter.help = (
+            "Exact: go on with the last sweep of these kernels; only new versions are measured, and each step is announced "
+            f"once. {_parameter.help}"
+        )

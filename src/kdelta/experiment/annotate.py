@@ -31,9 +31,13 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
     if not selftests.built(experiment.kernels):
         return experiment
     lines = []
+    one_image = len({kernel.image_sha256 for kernel in experiment.kernels}) == 1
     try:
-        found = [images.image_of(kernel) for kernel in experiment.kernels]
+        found = [] if one_image else [images.image_of(kernel) for kernel in experiment.kernels]
         for index, kernel in enumerate(experiment.kernels[1:], 1):
+            if one_image:
+                lines.append(f"{kernel.label}: the machine code is identical")
+                continue
             progress.step(f"comparing the machine code of {kernel.label}")
             before = found[index - 1 if experiment.in_steps else 0]
             lines.append(f"{kernel.label}: {stripped.sentence(images.compare(before, found[index])[0])}")

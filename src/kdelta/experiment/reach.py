@@ -30,7 +30,7 @@ from kdelta.experiment.programs import programs_for
 from kdelta.experiment.survey import site, survey
 from kdelta.guest.jobs import JobList
 from kdelta.guest.metrics import repetitions
-from kdelta.kernel import cache, naming
+from kdelta.kernel import cache, maps, naming
 from kdelta.kernel.symbols import NoSymbols, SymbolTable
 from kdelta.machine import plugin
 from kdelta.machine.boot import RawBoot
@@ -169,7 +169,7 @@ def _read(kind: Measuring, raw: RawBoot) -> RunResult:
 
 
 def _folder(kernel: Kernel) -> Path:
-    return paths.cache_dir() / "reach" / kernel.image_sha256[:16]
+    return maps.folder_of(kernel.image_sha256)
 
 
 def _recall(path: Path, table: SymbolTable) -> Row | None:

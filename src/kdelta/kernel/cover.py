@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a series says of itself beside its diffs: the commit that it applies to, and the figures that it claims. Pure.
 
-``base-commit:`` is written by ``git format-patch --base`` (git-format-patch(1), BASE TREE INFORMATION).
+``base-commit:`` and ``prerequisite-patch-id:`` are written by ``git format-patch --base`` (git-format-patch(1), BASE
+TREE INFORMATION).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from msgspec import Struct
 from kdelta.kernel import mail
 
 _BASE = re.compile(r"^base-commit: ([0-9a-f]{12,64})\s*$", re.MULTILINE)
+_PREREQUISITE = re.compile(r"^prerequisite-patch-id: ([0-9a-f]{40,64})\s*$", re.MULTILINE)
 _CLAIM = re.compile(
     r"\d\s?%|\b\d+(?:\.\d+)?\s?(?:x|times)\s+(?:faster|slower|fewer|less|more)\b"
     r"|\b\d[\d,.]*\s?(?:ns|us|usec|ms|cycles|instructions|ops/s|MB/s|GB/s|tps)\b",
@@ -32,6 +34,7 @@ class Cover(Struct, frozen=True, kw_only=True):
 
     base: str = ""
     claims: tuple[str, ...] = ()
+    prerequisites: tuple[str, ...] = ()  # patch ids of what lies between the base and the series, oldest first
     answer_to: mail.Message | None = None  # the cover letter, else the first patch, where it can be answered
 
 
@@ -40,9 +43,12 @@ def read(data: bytes) -> Cover:
     found = list(mail.messages(data))
     texts = [message.text for message in found]
     bases = [match[1] for text in texts for match in _BASE.finditer(text)]
+    needed = dict.fromkeys(match[1] for text in texts for match in _PREREQUISITE.finditer(text))
     claims = dict.fromkeys(line for text in texts for line in _claims(text))
     first = min((m for m in found if m.id and m.sender), key=lambda m: not _FIRST.search(m.subject), default=None)
-    return Cover(base=bases[-1] if bases else "", claims=tuple(claims)[:_MOST], answer_to=first)
+    return Cover(
+        base=bases[-1] if bases else "", claims=tuple(claims)[:_MOST], prerequisites=tuple(needed), answer_to=first
+    )
 
 
 def reply(to: mail.Message, body: str) -> bytes:

@@ -30,11 +30,19 @@ class Commit(Struct, frozen=True, kw_only=True):
         return self.hash[:12]
 
 
-def _git(tree: str, *words: str) -> str:
+def git_env() -> dict[str, str]:
+    """The environment for a git that only reads."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    env |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    argv = ["git", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "-C", tree, *words]
-    return origin.run(argv, f"src:{tree}", env).decode("utf-8", "replace")
+    return env | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+
+
+def git_argv(tree: str) -> list[str]:
+    """The beginning of a git command in ``tree`` that runs nothing of the user's."""
+    return ["git", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "-C", tree]
+
+
+def _git(tree: str, *words: str) -> str:
+    return origin.run([*git_argv(tree), *words], f"src:{tree}", git_env()).decode("utf-8", "replace")
 
 
 def commit(tree: str, ref: str) -> Commit:
@@ -75,6 +83,19 @@ def line(tree: str, good: str, bad: str) -> tuple[str, ...]:
         hint = f"; their histories join at {start[0][:12]}, which may be what you want" if start else ""
         raise UserError(f"src:{tree}: {good} is not on the first-parent line of {bad}{hint}")
     return (first.hash, *found)
+
+
+def newest(tree: str, like: str) -> str:
+    """The newest release tag of the same depth as ``like``, no release candidate; ``like`` where there is none.
+
+    Raises:
+        HostError: no git repository.
+    """
+    present = [
+        tag for tag in _git(tree, "tag", "--list", "v[0-9]*").split() if _TAG.fullmatch(tag) and "-rc" not in tag
+    ]
+    alike = [tag for tag in present if tag.count(".") == like.count(".")]
+    return max(alike, key=lambda tag: debver.version_key(tag[1:]), default=like)
 
 
 def tags(tree: str, first: str, last: str) -> tuple[str, ...]:

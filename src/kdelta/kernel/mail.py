@@ -33,6 +33,8 @@ _ID = re.compile(r"<[^<>\s]+@[^<>\s]+>")
 _TAG = re.compile(r"\[([^\]]*)\]")
 _COUNTER = re.compile(r"(?<!\d)(\d{1,4})/(\d{1,4})(?!\d)")
 _VERSION = re.compile(r"\bv(\d{1,3})\b", re.IGNORECASE)
+_REPLY = re.compile(r"(?:re|aw|fwd?):", re.IGNORECASE)
+_PREFIXES = re.compile(r"^(?:(?:re|aw|fwd?):\s*|\[[^\]]*\]\s*)+", re.IGNORECASE)
 _QUOTED_DIFF = re.compile(r"^((?:[>|] ?)+)(?:diff --git |--- \S|\+\+\+ \S|@@ -\d)")
 _PLAIN_DIFF = re.compile(r"^(?:diff --git |@@ -\d)", re.MULTILINE)
 _HUNK = re.compile(r"^(?:[>|] ?)*@@ -\d", re.MULTILINE)
@@ -56,6 +58,31 @@ def _names_charset(name: str) -> bool:
         return _PROBE.encode("ascii").decode(name) == _PROBE or name.lower().startswith("utf-")
     except (LookupError, ValueError):  # unknown, or one of Python's that is none for texts
         return False
+
+
+class Tag(Struct, frozen=True, kw_only=True):
+    """What a subject says: ``[PATCH v2 3/7] title``. ``number`` is None without a counter, 0 for a cover letter."""
+
+    title: str
+    patch: bool = False  # it has a tag of patches
+    number: int | None = None
+    total: int = 1
+    version: int = 1
+    reply: bool = False
+
+
+def tag_of(subject: str) -> Tag:
+    """The tag of a subject on one line."""
+    tag = next((tag for tag in _TAG.findall(subject) if "PATCH" in tag.upper() or _COUNTER.search(tag)), "")
+    counter, version = _COUNTER.search(tag), _VERSION.search(tag)
+    return Tag(
+        title=_PREFIXES.sub("", subject),
+        patch=bool(tag),
+        number=int(counter[1]) if counter else None,
+        total=int(counter[2]) if counter else 1,
+        version=int(version[1]) if version else 1,
+        reply=bool(_REPLY.match(subject)),
+    )
 
 
 def _decode(payload: bytes, charset: str | None) -> str:
@@ -150,12 +177,21 @@ def _subject(message: email.message.Message) -> str:
     return " ".join(text.split())
 
 
-def _messages(data: bytes) -> list[bytes]:
+def pieces(data: bytes) -> list[bytes]:
+    """The messages of an mbox as they are, each with its "From " line, whose escapes in the text are taken out."""
     starts = [match.start() for match in _SEPARATOR.finditer(data)]
     if not starts or data[: starts[0]].strip():
         starts.insert(0, 0)
-    pieces = [data[start:end] for start, end in zip(starts, [*starts[1:], len(data)], strict=True)]
-    return [re.sub(rb"(?m)^>(>*From )", rb"\1", piece) for piece in pieces]
+    found = [data[start:end] for start, end in zip(starts, [*starts[1:], len(data)], strict=True)]
+    return [re.sub(rb"(?m)^>(>*From )", rb"\1", piece) for piece in found]
+
+
+def subject_of(piece: bytes) -> str:
+    """The subject of a message on one line, decoded; "" where it has no headers."""
+    if not _HEADER.match(piece):
+        return ""
+    head = re.sub(rb"\A\s*>?From [^\n]*\n", b"", piece.lstrip()).partition(b"\n\n")[0]
+    return _subject(email.message_from_bytes(head + b"\n\n"))
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -170,7 +206,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
 def messages(data: bytes) -> Iterator[Message]:
     """Every message in a file, patches and discussion; what cannot be parsed is left out."""
-    for piece in _messages(data.replace(b"\r\n", b"\n")):
+    for piece in pieces(data.replace(b"\r\n", b"\n")):
         if not _HEADER.match(piece):
             yield Message(text=_decode(piece, None))
         elif all(match.end() - match.start() <= _CONTENT_TYPE_BYTES for match in _CONTENT_TYPE.finditer(piece)):
@@ -211,27 +247,26 @@ def _mail(piece: bytes, name: str) -> PatchMail | None:
     if not with_hunks:
         return None
     lines = [line for text in with_hunks for line in _unquote(text)]
-    tag = next((tag for tag in _TAG.findall(subject) if "PATCH" in tag.upper() or _COUNTER.search(tag)), "")
-    counter, version = _COUNTER.search(tag), _VERSION.search(tag)
+    tag = tag_of(subject)
     return PatchMail(
         name=name,
-        subject=re.sub(r"^(?:(?:re|aw|fwd?):\s*|\[[^\]]*\]\s*)+", "", subject, flags=re.IGNORECASE),
-        number=int(counter.group(1)) if counter else 1,
-        total=int(counter.group(2)) if counter else 1,
-        version=int(version.group(1)) if version else 1,
-        reply=bool(re.match(r"(?i)(re|aw|fwd?):", subject)),
+        subject=tag.title,
+        number=1 if tag.number is None else tag.number,
+        total=tag.total,
+        version=tag.version,
+        reply=tag.reply,
         lines=tuple(lines),
     )
 
 
 def _complete(mails: list[PatchMail], name: str) -> list[PatchMail]:
-    """The series in order.
+    """The series in order. A patch of a later version may stand among those of an earlier one, as a partial reroll.
 
     Raises:
         UserError: mixed versions, a number twice, or a patch missing.
     """
     versions = sorted({mail.version for mail in mails})
-    if len(versions) > 1:
+    if len(versions) > 1 and len({mail.number for mail in mails}) < len(mails):
         found = ", ".join(f"v{version}" for version in versions)
         raise UserError(f"patch {name}: holds versions {found} of a series; keep one of them in the file")
     total = max(mail.total for mail in mails)
@@ -261,7 +296,7 @@ def steps(data: bytes, name: str) -> tuple[PatchMail, ...]:
     if len(data) > MAX_BYTES:
         raise UserError(too_large(name, len(data)))
     data = data.replace(b"\r\n", b"\n")
-    mails = [mail for piece in _messages(data) if (mail := _mail(piece, name)) is not None]
+    mails = [mail for piece in pieces(data) if (mail := _mail(piece, name)) is not None]
     mails = [mail for mail in mails if not mail.reply] or mails
     if not mails:
         raise UserError(

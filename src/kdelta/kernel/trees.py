@@ -24,7 +24,8 @@ class Tree(Struct, frozen=True, kw_only=True):
     size_bytes: int
 
 
-def _size_bytes(folder: Path) -> int:
+def size_bytes(folder: Path) -> int:
+    """What a folder takes on disk."""
     return sum(os.lstat(os.path.join(at, name)).st_blocks * 512 for at, _, names in os.walk(folder) for name in names)
 
 
@@ -34,7 +35,7 @@ def trees() -> Iterator[Tree]:
     for folder in sorted(root.iterdir()) if root.is_dir() else ():
         lock = folder / "lock"
         if lock.is_file():
-            yield Tree(name=folder.name, folder=folder, used_s=lock.stat().st_mtime, size_bytes=_size_bytes(folder))
+            yield Tree(name=folder.name, folder=folder, used_s=lock.stat().st_mtime, size_bytes=size_bytes(folder))
 
 
 def remove(tree: Tree) -> bool:

@@ -59,7 +59,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _dying_with(parent: int) -> Callable[[], None]:
+def dying_with(parent: int) -> Callable[[], None]:
     """What a child does first: ask to be killed when its parent ends (prctl(2)), and end where that was too late.
 
     It runs between fork and exec, beside other threads' locks: all it calls was looked up before, and takes none.
@@ -89,7 +89,7 @@ def started(
                 stderr=subprocess.STDOUT,
                 pass_fds=tuple(pass_fds),
                 start_new_session=True,
-                preexec_fn=_dying_with(os.getpid()),
+                preexec_fn=dying_with(os.getpid()),
             )
     except (OSError, subprocess.SubprocessError) as error:
         raise HostError(f"cannot start {argv[0]}: {error}") from None

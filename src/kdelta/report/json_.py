@@ -26,6 +26,10 @@ def _number(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+def _interval(bounds: tuple[float, float] | None) -> list[float] | None:
+    return list(bounds) if bounds is not None and all(map(math.isfinite, bounds)) else None
+
+
 def _warnings(warnings: Iterable[Warn]) -> list[dict[str, str]]:
     return [{"code": warning.code, "text": sentence(warning)} for warning in warnings]
 
@@ -46,8 +50,6 @@ def _because(functions: Iterable[FunctionDelta]) -> list[dict[str, Any]]:
 def cell_document(cell: CellResult) -> dict[str, Any]:
     """One element of ``results``."""
     measured = cell.state == "ok"
-    bounds = cell.interval_percent if measured else None
-    whole = bounds is not None and all(map(math.isfinite, bounds))
     return {
         "case": cell.case,
         "params": dict(sorted(cell.params.items())),
@@ -62,7 +64,7 @@ def cell_document(cell: CellResult) -> dict[str, Any]:
         "baseline": _number(cell.baseline),
         "patched": _number(cell.patched),
         "effect_percent": _number(cell.effect_percent),
-        "interval_percent": list(bounds) if bounds is not None and whole else None,
+        "interval_percent": _interval(cell.interval_percent) if measured else None,
         "verdict": cell.verdict,
         "state": cell.state,
         "why": cell.why,
@@ -111,6 +113,7 @@ def _steps(sweeps: Iterable[Sweep]) -> list[dict[str, Any]]:
             "baseline": _number(step.baseline),
             "patched": _number(step.patched),
             "effect_percent": _number(step.effect_percent),
+            "interval_percent": _interval(step.interval_percent),
             "verdict": step.verdict,
             "p_value": _number(step.p_value),
             "because": _because(step.because),

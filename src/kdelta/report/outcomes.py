@@ -2,29 +2,33 @@
 """The report as tests, for formats that machines read: one per cell, and one per version of a sweep.
 
 A pass says that nothing became worse; what was not found out is skipped, never passed. A version of a sweep passes
-where it is the first, where no step arrives, or where one improves.
+where it is the first, where no step arrives, or where one improves. Names hold no release, so that the same question
+asked of a newer kernel is the same test: "on 6.12" for 6.12.117, nothing where one kernel is held against one other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Literal
 
 from msgspec import Struct
 
+from kdelta.model import Kernel
 from kdelta.report.figures import absolute
 from kdelta.report.view import Cell, Row, SweepRow, SweepTable, View, cell_title
 
 Result = Literal["pass", "skipped", "failure", "error"]
 _PASS = frozenset({"improved", "same", "first", "as before"})
 _SKIP = frozenset({"inconclusive", "unsupported", "descriptive", "left out"})
+_VERSION = re.compile(r"(?<![\d.])(\d+\.\d+)((?:\.\d+|-rc\d+)+)(?![\d.])")
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
     """One test. ``name`` is unique within its case; ``message`` says why, "" where there is no more to say."""
 
-    name: str  # "instructions on 7.0"
+    name: str  # "instructions", "instructions on 7.0": without a release
     word: str  # the verdict's word, the state, or what SweepRow.verdict adds to them
     figures: str  # "baseline 489.0 ns, effect +4.50 % [+4.10, +5.00]"
     effect: str
@@ -53,9 +57,34 @@ class CaseOutcomes(Struct, frozen=True, kw_only=True):
     outcomes: tuple[Outcome, ...]
 
 
-def _of_cell(row: Row, cell: Cell) -> Outcome:
+def _without_release(label: str, release: str) -> str:
+    def series(found: re.Match[str]) -> str:
+        return found[1] if release.startswith(found[1]) else found[0]
+
+    return _VERSION.sub(series, label)
+
+
+def stable_names(labels: Sequence[str], kernels: Sequence[Kernel]) -> dict[str, str]:
+    """Label -> what to call it in a test's name: its version without what a stable release adds, unlike all others.
+
+    Only a version that is the kernel's own is cut; versions without a kernel (gaps of a sweep) are cut by their look.
+    """
+    releases = {kernel.label: kernel.release for kernel in kernels}
+    names: dict[str, str] = {}
+    for label in labels:
+        short = _without_release(label, releases.get(label, label))
+        count, name = 1, short
+        while name in names.values():
+            count += 1
+            name = f"{short}#{count}"
+        names[label] = name
+    return names
+
+
+def _of_cell(row: Row, cell: Cell, names: Mapping[str, str]) -> Outcome:
+    kernel = names[cell.kernel] if len(names) > 1 else ""
     return Outcome(
-        name=row.metric + (f" on {cell.kernel}" if cell.kernel else ""),
+        name=row.metric + (f" on {kernel}" if kernel else ""),
         word=cell.verdict,
         figures=f"baseline {row.baseline}, effect {cell.figure}",
         effect=cell.figure,
@@ -84,9 +113,9 @@ def _step_message(row: SweepRow) -> str:
     return f"{row.verdict}: {row.sentence}" if row.sentence else ""
 
 
-def _of_version(table: SweepTable, row: SweepRow) -> Outcome:
+def _of_version(table: SweepTable, row: SweepRow, names: Mapping[str, str]) -> Outcome:
     return Outcome(
-        name=f"{table.source.cell.metric} on {row.kernel}",
+        name=f"{table.source.cell.metric} on {names[row.kernel]}",
         word=row.verdict,
         figures=_step_figures(table, row),
         effect=row.change,
@@ -97,14 +126,17 @@ def _of_version(table: SweepTable, row: SweepRow) -> Outcome:
 
 def _titled(view: View) -> Iterator[tuple[tuple[int, str], Outcome]]:
     """Every test with the table that it stands in (all sweeps count as one) and its case."""
+    kernels = view.result.experiment.kernels
     for number, table in enumerate(view.tables):
+        names = stable_names(table.kernels, kernels)
         for group in table.groups:
             for row in group.rows:
                 for cell in row.cells:
-                    yield (number, group.title), _of_cell(row, cell)
+                    yield (number, group.title), _of_cell(row, cell, names)
     for sweep in view.sweeps:
+        names = stable_names([row.kernel for row in sweep.rows], kernels)
         for version in sweep.rows:
-            yield (len(view.tables), cell_title(sweep.source.cell)), _of_version(sweep, version)
+            yield (len(view.tables), cell_title(sweep.source.cell)), _of_version(sweep, version, names)
 
 
 def outcomes(view: View) -> Iterable[CaseOutcomes]:

@@ -26,6 +26,7 @@ class Options(Struct, frozen=True, kw_only=True):
     """What the reader asked for."""
 
     all_metrics: bool = False
+    origin: str = "kdelta"  # the CI system that submits to KCIDB
 
 
 class Cell(Struct, frozen=True, kw_only=True):

@@ -177,6 +177,7 @@ def _exact_steps(
                 baseline=cell.baseline,
                 patched=cell.patched,
                 effect_percent=effect,
+                interval_percent=cell.interval_percent,
                 verdict=cell.verdict,
                 because=functions,
                 because_line=told,

@@ -130,6 +130,7 @@ class SweepStep(Struct, frozen=True, kw_only=True):
     baseline: float
     patched: float
     effect_percent: float
+    interval_percent: tuple[float, float] | None = None
     verdict: Word | None = None
     p_value: float | None = None
     because: tuple[FunctionDelta, ...] = ()

@@ -16,6 +16,7 @@ from starlette.routing import Route
 from kdelta.errors import KdeltaError
 from kdelta.serve import page
 from kdelta.serve.boot_pages import BootPages
+from kdelta.serve.diary_pages import DiaryPages
 from kdelta.serve.experiment_pages import ExperimentPages
 from kdelta.serve.function_pages import FunctionPages
 from kdelta.serve.guard import Access, Guard
@@ -53,7 +54,7 @@ def create_app(store: Store, access: Access, complain: Callable[[str], None]) ->
         return Response(page.style(), media_type="text/css", headers={"cache-control": "private, max-age=300"})
 
     one, over = ExperimentPages(store), HistoryPages(store)
-    boots, behind = BootPages(store), FunctionPages(store)
+    boots, behind, diary = BootPages(store), FunctionPages(store), DiaryPages(store)
     app = Starlette(
         routes=[
             Route("/", over.experiments),
@@ -69,6 +70,8 @@ def create_app(store: Store, access: Access, complain: Callable[[str], None]) ->
             Route("/experiments/{id}/boots/{block:int}.{slot:int}.txt", boots.console_text),
             Route("/history", over.history),
             Route("/compare", over.compare),
+            Route("/steps", diary.steps),
+            Route("/watched", diary.watched),
         ],
         middleware=[Middleware(Guard, access=access, refuse=page.error)],
         exception_handlers={HTTPException: refused, KdeltaError: failed, Exception: failed},

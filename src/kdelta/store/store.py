@@ -16,6 +16,7 @@ from kdelta import paths
 from kdelta.errors import HostError, UserError
 from kdelta.model import Annotations, BootResult, Experiment, Kernel
 from kdelta.store import codec, connect, planned, reads, tables, transfer, writes
+from kdelta.store.diary import Diary
 from kdelta.store.rows import (
     BootRow,
     ExperimentRow,
@@ -31,7 +32,7 @@ from kdelta.store.rows import (
 )
 
 
-class Store:
+class Store(Diary):
     """A context manager over one database; threads may share it.
 
     ``experiment_id`` is an id, a beginning of one that fits no other, or ``last``. Every method raises UserError where

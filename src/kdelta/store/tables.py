@@ -136,6 +136,24 @@ look = Table(
     Column("document", LargeBinary, nullable=False),  # msgpack of rows.Look
 )
 
+watched = Table(
+    "watched",
+    metadata,
+    Column("no", Integer, primary_key=True),
+    Column("source_key", String(32), nullable=False),
+    Column("item_key", String(32), nullable=False),
+    Column("document", LargeBinary, nullable=False),  # msgpack of rows.Watched
+    UniqueConstraint("source_key", "item_key", name="watched_once"),
+)
+
+step = Table(
+    "step",
+    metadata,
+    Column("no", Integer, primary_key=True),
+    Column("step_key", String(32), nullable=False, unique=True),
+    Column("document", LargeBinary, nullable=False),  # msgpack of rows.Step
+)
+
 floor = Table(
     "floor",
     metadata,

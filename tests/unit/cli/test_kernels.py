@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from click.testing import CliRunner
 
 from kdelta.cli.kernels import command
 from kdelta.errors import UserError
-from kdelta.kernel import cache, debian, debver
+from kdelta.kernel import cache, debian, debver, maps
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +65,21 @@ def test_prune_removes_what_it_says_and_keeps_what_is_kept() -> None:
     assert "removed 6.1.0-56-amd64" in _run("prune", "--all", "--keep", "6.12")
     assert [stored.entry.release for stored in cache.entries()] == ["6.12.117+deb13-amd64"]
     assert json.loads(_run("prune", "--older-than", "1d", "--json"))["removed"] == []
+
+
+def test_prune_removes_the_maps_of_what_goes_and_old_ones() -> None:
+    for stored in cache.entries():
+        folder = maps.folder_of(stored.entry.sha256)
+        folder.mkdir(parents=True)
+        (folder / "row.msgpack").write_bytes(b"x" * 5000)
+    orphan = maps.folder_of("f" * 64)
+    orphan.mkdir()
+    os.utime(orphan, (0, 0))
+    assert json.loads(_run("prune", "--older-than", "1d", "--dry-run", "--json"))["maps"] == ["f" * 16]
+    assert "1 maps" in _run("prune", "--older-than", "1d")
+    assert "1 of 2 kernels, 0 build trees, 1 maps" in _run("prune", "--all", "--keep", "6.12")
+    (left,) = cache.entries()
+    assert [one.folder for one in maps.maps()] == [maps.folder_of(left.entry.sha256)]
 
 
 @pytest.mark.parametrize(

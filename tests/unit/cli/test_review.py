@@ -6,92 +6,152 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kdelta.cli import compare
+from kdelta.cli import _again, _beside, _session, compare
 from kdelta.cli.main import run
-from kdelta.errors import RegressionFound
+from kdelta.errors import HostError, RegressionFound
 from kdelta.kernel.sources import parse_kernel
+from kdelta.kernel.touches import Touched
+from kdelta.model import Experiment, PlannedBoot
+from kdelta.store.store import Store
 from unit.kernel.test_cover import BASE, SERIES
+from unit.kernel.test_thread import commit, patch_of, repository
+from unit.serve.serve_store import boot, experiment, filled
+
+Asked = list[tuple[tuple[str, ...], compare.Args]]
+Begun = Callable[[Experiment], None]
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     """What compare was called with."""
-    found: list[list[str]] = []
+    found: Asked = []
+
+    def called(kernels: tuple[str, ...], args: compare.Args, _begun: Begun) -> int:
+        found.append((kernels, args))
+        return 0
+
     monkeypatch.setenv("KDELTA_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(compare.command, "main", lambda args, **_: found.append(args) or 0)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(compare, "run", called)
     (tmp_path / "a series +1,x.mbox").write_text(SERIES)
     return found
 
 
-def repository(path: Path) -> str:
-    """A tree that is a git repository; its commit."""
-    path.mkdir()
-    (path / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 0\nEXTRAVERSION =\n")
-    git = ["git", "-C", str(path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "Linux 6.12"]):
-        subprocess.run([*git, *words], check=True)
-    return subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-
-
 def test_mails_become_the_tree_without_and_with_them(
-    asked: list[list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    asked: Asked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     series = tmp_path / "a series +1,x.mbox"
     assert run(["review", str(series), "--tree", "debian:6.12", "--each", "--format", "terminal"]) == 0
-    (words,) = asked
-    base, patched = (parse_kernel(text) for text in words[:2])
+    ((kernels, args),) = asked
+    base, patched = (parse_kernel(text) for text in kernels)
     assert (base.kind, base.target, base.patches) == ("src-debian", "6.12", ())
-    assert Path(patched.patches[0].path).read_text() == SERIES  # kept under a name that the grammar can hold
-    assert words[2:5] == ["--exact", "--case", "auto"] and "--each" in words
+    assert "fewer wakeups" in Path(patched.patches[0].path).read_text()  # kept under a name that the grammar can hold
+    assert args.exact and args.cases == ("auto",) and args.each
     assert "12.5% faster" in capsys.readouterr().out
 
 
 def test_the_base_commit_of_the_mails_is_taken_from_the_repository(
-    asked: list[list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    asked: Asked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tree, series = tmp_path / "linux", tmp_path / "a series +1,x.mbox"
-    commit = repository(tree)
+    base = repository(tree)
     assert run(["review", str(series), "--tree", str(tree)]) == 1
     assert f"lacks the series' base-commit {BASE[:12]}" in capsys.readouterr().err
-    series.write_text(SERIES.replace(BASE, commit))
+    series.write_text(SERIES.replace(BASE, base))
     assert run(["review", str(series), "--tree", str(tree)]) == 0
-    assert asked[0][0] == f"src:{tree}@{commit}"
+    assert asked[0][0][0] == f"src:{tree}@{base}"
     assert run(["review", str(series), "--tree", f"{tree}@v6.12"]) == 0
-    assert asked[1][0] == f"src:{tree}@v6.12"
+    assert asked[1][0][0] == f"src:{tree}@v6.12"
 
 
-def test_a_reply_is_written_and_mails_without_a_message_id_have_none(
-    asked: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_prerequisites_come_from_the_repository_and_are_part_of_the_base(
+    asked: Asked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    series, out = tmp_path / "a series +1,x.mbox", tmp_path / "reply"
-    assert run(["review", str(series), "--tree", "debian:6.12", "--reply", str(out)]) == 1
-    assert "no mail with a Message-ID" in capsys.readouterr().err and asked == []
+    tree, series = tmp_path / "linux", tmp_path / "a series +1,x.mbox"
+    base = repository(tree)
+    needed = [commit(tree, "pipe.c", f"int {name};\n" * 3, f"pipe: {name}") for name in ("a", "b")]
+    ids = [patch_of(tree, one) for one in needed]
+    subprocess.run(["git", "-C", str(tree), "reset", "-q", "--hard", base], check=True)
+    subprocess.run(["git", "-C", str(tree), "branch", "theirs", needed[-1]], check=True)
+    lines = "".join(f"prerequisite-patch-id: {one}\n" for one in ids)
+    series.write_text(SERIES.replace(f"base-commit: {BASE}\n", f"base-commit: {base}\n{lines}"))
+    assert run(["review", str(series), "--tree", str(tree)]) == 0
+    without, patched = (parse_kernel(text) for text in asked[0][0])
+    assert len(without.patches) == 1 and patched.patches[:1] == without.patches and len(patched.patches) == 2
+    mails = Path(without.patches[0].path).read_text()
+    assert mails.index("pipe: a") < mails.index("pipe: b")
+    series.write_text(series.read_text().replace(ids[0], "f" * 40))
+    assert run(["review", str(series), "--tree", str(tree)]) == 1
+    assert "lacks 1 of 2 patches" in capsys.readouterr().err
 
-    def report(args: list[str], **_: object) -> int:
-        assert args[args.index("--format") + 1] == "mail"
-        Path(args[args.index("--output") + 1]).write_text("1 regressed\n")
+
+def test_a_patch_that_stands_on_the_branch_is_held_against_its_parent(asked: Asked, tmp_path: Path) -> None:
+    tree, series = tmp_path / "linux", tmp_path / "one.patch"
+    repository(tree)
+    first = commit(tree, "pipe.c", "int a;\n" * 3, "pipe: a")
+    second = commit(tree, "pipe.c", "int b;\n" * 3, "pipe: b")
+    show = ["git", "-C", str(tree), "format-patch", "-1", "--stdout", second]
+    series.write_bytes(subprocess.run(show, check=True, capture_output=True).stdout)
+    assert run(["review", str(series), "--tree", str(tree)]) == 0
+    assert asked[0][0] == (f"src:{tree}@{first}", f"src:{tree}@{second}")
+
+
+def test_a_reply_is_written_below_it_what_was_checked_beside_and_handed_to_git(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    series, out = tmp_path / "series.mbox", tmp_path / "reply"
+    series.write_text(SERIES)
+    filled(tmp_path).close()
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'kdelta.sqlite'}")
+    monkeypatch.setenv("KDELTA_STATE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    words = ["review", str(series), "--tree", "debian:6.12", "--reply", str(out), "--send"]
+    assert run(words) == 1
+    assert "no mail with a Message-ID" in capsys.readouterr().err
+
+    def measured(_kernels: tuple[str, ...], _args: compare.Args, begun: Begun) -> int:
+        with Store() as store:
+            begun(store.experiment("first"))
         raise RegressionFound("--fail-on regressed")
 
+    checked = (
+        _beside.Checked(text="The series touches locks (spin_lock):\n\n------\nnone held longer\n", experiment="x"),
+    )
+    monkeypatch.setattr(compare, "run", measured)
+    monkeypatch.setattr(_beside, "checks", lambda *_: checked)
     series.write_text(SERIES.replace("Subject: [PATCH 0", "Message-ID: <0@b>\nSubject: [PATCH 0"))
-    monkeypatch.setattr(compare.command, "main", report)
-    assert run(["review", str(series), "--tree", "debian:6.12", "--reply", str(out)]) == 4
-    assert "In-Reply-To: <0@b>" in out.read_text() and "1 regressed" in out.read_text()
-    assert "12.5% faster" in out.read_text()
+    assert run([*words, "--fail-on", "regressed"]) == 4
+    mail = out.read_text()
+    assert "In-Reply-To: <0@b>" in mail and "12.5% faster" in mail and "none held longer" in mail
+    assert max(map(len, mail.partition("\n\n")[2].splitlines())) <= 72 and "\n------\n" not in mail
+    fetched = "b4 mbox -o . -n series.mbox 0@b"
+    assert fetched in mail and "kdelta review series.mbox --tree debian:6.12" in mail and str(tmp_path) not in mail
+    said = capsys.readouterr()
+    assert "Dry-OK" in said.err and "nothing was sent" in said.err
+    assert run(["review", str(series), "--tree", "debian:6.12", "--send"]) == 1
+    assert "--send sends what --reply FILE writes" in capsys.readouterr().err
 
 
-def test_a_range_is_two_commits_of_its_repository(asked: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["review", "v6.11..mine", "--tree", "./linux"]) == 0
-    assert asked[0][:2] == ["src:./linux@v6.11", "src:./linux@mine"]
+def test_a_range_is_two_commits_of_its_repository(
+    asked: Asked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = tmp_path / "linux"
+    base = repository(tree)
+    commit(tree, "pipe.c", "int a(void) { return kfree(b); }\n", "pipe: a")
+    assert run(["review", f"{base}..HEAD", "--tree", str(tree)]) == 0
+    assert asked[0][0] == (f"src:{tree}@{base}", f"src:{tree}@HEAD")
     assert run(["review", "v6.11..mine", "--tree", "debian:6.12"]) == 1
     assert "a range needs the repository" in capsys.readouterr().err
+    assert run(["review", "v6.11..mine", "--tree", str(tree)]) == 1
+    assert "no commit 'v6.11'" in capsys.readouterr().err
 
 
 def test_what_is_no_series_is_refused(
-    asked: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "cover").write_text("Subject: [PATCH 0/2] nothing yet\n\nhello\n")
     for series, said in (
@@ -104,3 +164,44 @@ def test_what_is_no_series_is_refused(
         got = capsys.readouterr().err.strip()
         assert said in got and "\n" not in got
     assert asked == []
+
+
+def test_the_same_command_goes_on_with_what_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'kdelta.sqlite'}")
+    monkeypatch.setattr(sys, "argv", ["kdelta", "review", "x.mbox", "--tree", "."])
+    begun = experiment("begun", ("6.12", "7.0"), command="kdelta review x.mbox --tree .")
+    names = [kernel.spec for kernel in begun.kernels]
+    with Store() as store:
+        store.create(begun)
+    found = _again.begun(names, each=False)
+    assert found is not None and found.id == "begun"
+    assert _again.begun([names[0], "debian:9.9"], each=False) is None  # the mails are others by now
+    assert _again.begun(["src:./linux", "src:./linux+a.mbox"], each=False) is None  # which ./linux?
+    with Store() as store:
+        for block in range(2):
+            for slot in range(2):
+                store.save_boot("begun", boot(block, slot, plan=PlannedBoot(block=block, slot=slot, kernel=slot)))
+    assert _again.begun(names, each=False) is None
+    assert _again.begun(names, each=False, finished=True) is not None
+
+
+def test_what_cannot_be_checked_beside_is_told_and_costs_no_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'kdelta.sqlite'}")
+
+    def fails(*_: object) -> _beside.Checked:
+        raise HostError("no QEMU")
+
+    monkeypatch.setattr(_beside, "_leaks", fails)
+    monkeypatch.setattr(_beside, "_holds", lambda *_: _beside.Checked(text="held: 3\n", experiment="h"))
+    touched = Touched(lifetimes=("kfree", "security_msg_msg_alloc", "security_msg_msg_free"), locks=("spin_lock",))
+    with _session.opened(quiet=True) as session:
+        measured = experiment("first", ("6.12", "7.0"))
+        leaks, holds = _beside.checks(session, measured, touched)
+        assert "lifetimes of objects (kfree," in leaks.text
+        assert "which could not be checked: no QEMU" in " ".join(leaks.text.split())
+        assert max(map(len, leaks.text.splitlines())) <= 72
+        assert holds.text == "The series touches locks (spin_lock):\n\nheld: 3\n"
+        assert _beside.checks(session, measured, Touched()) == ()
+        assert _beside.checks(session, experiment("none", ("6.12", "7.0"), cases=()), touched) == ()

@@ -63,7 +63,7 @@ def test_nothing_is_run_that_was_not_asked_for(store: Store, monkeypatch: pytest
 
 
 def built(store: Store, monkeypatch: pytest.MonkeyPatch, in_steps: bool) -> Any:
-    kernels = tuple(kernel(name, spec=f"src:.@{name}") for name in ("a", "b", "c"))
+    kernels = tuple(kernel(name, spec=f"src:.@{name}", image_sha256=name * 64) for name in ("a", "b", "c"))
     made = experiment(kernels=kernels, plan=plans.Sweep() if in_steps else plans.Compare())
     store.create(made)
     monkeypatch.setattr(images, "image_of", lambda one: one.label)
@@ -78,6 +78,14 @@ def test_built_kernels_are_held_against_the_baseline_or_the_step_before(
 ) -> None:
     found = annotate.note_code(store, built(store, monkeypatch, in_steps), Quiet()).annotations
     assert [note.text for note in found.notes] == ["b: against a", f"c: against {neighbour}"]
+
+
+def test_one_image_needs_no_reading(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "image_of", lambda _: pytest.fail("it was read"))
+    made = experiment(kernels=tuple(kernel(name, spec=f"src:.@{name}") for name in ("a", "b")))
+    store.create(made)
+    found = annotate.note_code(store, made, Quiet()).annotations
+    assert [note.text for note in found.notes] == ["b: the machine code is identical"]
 
 
 def test_code_that_cannot_be_compared_is_a_note_and_no_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

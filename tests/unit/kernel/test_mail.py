@@ -44,7 +44,9 @@ def test_a_patch_of_a_series_alone_in_its_file_is_taken() -> None:
 
 
 def test_two_versions_of_a_series_in_one_file_are_refused() -> None:
-    data = message("[PATCH 1/2] a", DIFF) + message("[PATCH v2 2/2] b", DIFF)
+    first = message("[PATCH 1/2] a", DIFF)
+    assert len(steps(first + message("[PATCH v2 2/2] b", DIFF), "x")) == 2  # a partial reroll
+    data = first + message("[PATCH 2/2] b", DIFF) + message("[PATCH v2 2/2] b", DIFF)
     with pytest.raises(UserError, match="versions v1, v2"):
         steps(data, "series.mbox")
 

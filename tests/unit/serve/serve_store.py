@@ -21,6 +21,7 @@ from kdelta.model import (
     Series,
     plans,
 )
+from kdelta.model.diary import Step, Watched
 from kdelta.results.versions import gaps_in
 from kdelta.store.store import Store
 
@@ -148,9 +149,25 @@ def fill(store: Store) -> None:
     store.create(experiment("empty", ("6.12", "7.0"), created_at="2026-04-01T10:00:00+00:00"))
 
 
+def fill_diary(store: Store) -> None:
+    """Steps and watched items, plain and hostile ones."""
+    for number, text in enumerate(("pipe", HOSTILE)):
+        step = Step(
+            key=f"{number:032x}", case=text, metric="instructions", last="6.12", first="6.13", effect_percent=4.2,
+            interval_percent=(4.1, 4.3), verdict="regressed", because=text, compiler=text, experiment="first",
+            announced_at="2026-05-02T03:00:00", state="open" if number else "fixed", note=text,
+        )  # fmt: skip
+        item = Watched(source=f"/secret/{number}", item=f"<{text}@b>", title=text, state="done", experiment="first")
+        store.announce(step)
+        store.watch(item)
+    store.watch(Watched(source="/secret", item="a", title="old", state="superseded", why=f"by v2, {HOSTILE}"))
+    store.watch(Watched(source="/secret", item="b", title="bad", state="failed", why="patch /secret/path/x.mbox: bad"))
+
+
 def filled(folder: Path) -> Store:
     store = Store(f"sqlite:///{folder / 'kdelta.sqlite'}")
     fill(store)
+    fill_diary(store)
     with closing(sqlite3.connect(folder / "kdelta.sqlite")) as database, database:  # kdelta tag would refuse it
         for name in (HOSTILE, HOSTILE + "x" * 10_240):
             database.execute(

@@ -19,6 +19,10 @@ PAGES = [
     "/history?case=pidfd_open&metric=instructions&by=kernel",
     "/compare",
     "/compare?a=6.12&b=6.1",
+    "/steps",
+    "/steps?state=open",
+    "/watched",
+    "/watched?state=failed&page=9",
     *(
         f"/experiments/{name}{part}"
         for name in ("first", "second", "hostile", "empty", "sweep", "hostile-sweep")
@@ -246,3 +250,19 @@ def test_a_failure_of_the_host_keeps_its_paths_to_the_terminal(tmp_path_factory:
         answer = client.get("/experiments")
     assert answer.status_code == 500 and str(folder) not in answer.text and "Traceback" not in answer.text
     assert any(str(folder) in text for text in complaints)
+
+
+def test_steps_stand_with_what_became_of_them_and_open_ones_first(client: TestClient) -> None:
+    page = tree(client, "/steps")
+    facts = [one.text_content() for one in page.iter("p") if one.get("class") == "facts"]
+    assert [text.split()[0] for text in facts] == ["open", "fixed"]
+    text = page.text_content()
+    assert "pipe: instructions +4.20 % [+4.10, +4.30]" in text and "The compiler changed too" in text
+    assert "fixed" not in "".join(p.text_content() for p in tree(client, "/steps?state=open").iter("ol"))
+
+
+def test_watched_items_lead_to_their_reviews(client: TestClient) -> None:
+    page = tree(client, "/watched")
+    assert links(page).count("/experiments/first") == 2
+    assert "by v2" in page.text_content()
+    assert "bad" in tree(client, "/watched?state=failed").text_content()

@@ -16,8 +16,10 @@ from kdelta.store import codec, tables
 from kdelta.store.rows import Floor, Look
 from kdelta.store.store import Store
 from unit.store.store_builders import boot, experiment
+from unit.store.test_diary import item, step
 
 FLOOR = Floor(host="h", machine_kind="k", case="pipe", floor_percent=3.0, created_at="2026-01-01")
+ALONE = (tables.floor, tables.watched, tables.step)  # they belong to no experiment
 BLOBS = [(t, c.name) for t in tables.metadata.tables.values() for c in t.columns if isinstance(c.type, LargeBinary)]
 
 
@@ -35,6 +37,8 @@ def _everything(store: Store, name: str) -> list[Any]:
         lambda: store.console(name, 0, 1),
         lambda: store.looks(name),
         lambda: store.floors("h", "k"),
+        store.watched,
+        store.steps,
     ]
     return [one() for one in read]
 
@@ -47,11 +51,13 @@ def filled(lite: Store) -> Store:
             lite.save_boot(name, boot(0, slot, console=b"booted\n" * 20))
         lite.save_look(name, 1, {"a": "same"}, 0.01)
     lite.save_floor(FLOOR)
+    lite.watch(item("a"))
+    lite.announce(step("6.13"))
     return lite
 
 
 def _flip(store: Store, table: Table, column: str, at: int, bit: int) -> None:
-    """One bit of the last blob of the first experiment (or of the floor)."""
+    """One bit of the last blob of the first experiment (or of what belongs to none)."""
     with store._writing() as connection:
         keys = list(table.primary_key.columns)
         rows = connection.execute(select(*keys, table.c[column]).order_by(*keys)).all()
@@ -67,7 +73,7 @@ def test_every_blob_is_looked_at() -> None:
     assert {f"{table.name}.{column}" for table, column in BLOBS} == {
         "experiment.document", "boot.document", "boot_log.console", "boot_log.stream", "run.figures", "run_detail.why",
         "run_detail.series", "run_detail.histograms", "run_detail.facts", "run_detail.profile", "look.document",
-        "floor.document",
+        "floor.document", "watched.document", "step.document",
     }  # fmt: skip
 
 
@@ -82,13 +88,13 @@ def test_no_flipped_bit_is_taken_for_another_value(filled: Store, table: Table, 
             except HostError as error:
                 said = str(error)
                 assert "damaged in the store" in said and "restore" in said and "\n" not in said
-                if table is not tables.floor:
+                if table not in ALONE:
                     assert said.startswith("experiment first") and "kdelta history delete first" in said
                     assert ("block 0 slot 1" in said) == (table not in (tables.experiment, tables.look))
             else:
                 # A bit may say nothing, as the padding behind zlib's last block.
                 assert seen == whole, f"bit {bit} of byte {at} went unnoticed"
-            if table is not tables.floor:
+            if table not in ALONE:
                 assert _everything(filled, "second") == other
             _flip(filled, table, column, at, bit)
     assert _everything(filled, "first") == whole

@@ -15,6 +15,7 @@ from kdelta.model import Kernel
 from kdelta.model.progress import Progress
 from kdelta.spec.kernels import KernelSpec, version
 
+_NEWEST = "9999.0"  # the end of a range without one
 _FLAVOUR = re.compile(r"^[a-z0-9][a-z0-9-]{0,63}$")
 
 
@@ -24,13 +25,13 @@ def _parse(spec: KernelSpec, body: str) -> KernelSpec:
         raise UserError(f"kernel {spec.text!r}: {flavour!r} is not a flavour such as cloud or rt")
     if ".." in named:
         first, _, last = named.partition("..")
-        ends = version(spec.text, first), version(spec.text, last)
+        ends = version(spec.text, first), version(spec.text, last) if last else _NEWEST
         return replace(spec, kind="range", target=ends[0], last=ends[1], flavour=flavour)
     return replace(spec, kind="debian", target=version(spec.text, named), flavour=flavour)
 
 
 def _write(spec: KernelSpec) -> str:
-    last = f"..{spec.last}" if spec.is_range else ""
+    last = f"..{'' if spec.last == _NEWEST else spec.last}" if spec.is_range else ""
     return f"debian:{spec.target}{last}{f'/{spec.flavour}' if spec.flavour else ''}"
 
 
@@ -63,7 +64,7 @@ def _resolve(spec: KernelSpec, progress: Progress) -> Kernel:
 
 SOURCE = Source(
     prefix="debian",
-    forms="debian:VERSION[/FLAVOUR], debian:FIRST..LAST",
+    forms="debian:VERSION[/FLAVOUR], debian:FIRST..[LAST]",
     about="Debian's archive: the newest of a series, one version, or a range of series",
     kinds=("debian", "range"),
     parse=_parse,

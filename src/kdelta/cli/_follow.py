@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta sweep --follow: the same sweep night for night. Only new versions are measured, each step is announced once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from kdelta.cli import _versions, common
+from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from kdelta.cli._session import Session
+    from kdelta.model import Case, Experiment, Progress
+    from kdelta.model.diary import Step
+    from kdelta.results.types import Sweep, SweepStep
+    from kdelta.store.store import Store
+
+_PREFIX = "follow/"
+
+
+def tag_of(names: Sequence[str], cases: Sequence[Case]) -> str:
+    """The tag of all sweeps that follow the same kernels with the same cases."""
+    from kdelta.store.codec import key_of
+
+    return _PREFIX + key_of(*names, "", *(case.name for case in cases))[:12]
+
+
+def experiment(
+    session: Session, template: Experiment, texts: Sequence[str], tag: str, progress: Progress, seed: int | None
+) -> Experiment:
+    """The sweep to run: the last one, where no version is new (it may be unfinished), else one with the new versions."""
+    from kdelta.experiment import imported
+
+    rows = session.store.experiments(kind="sweep", limit=1, tag=tag)
+    last = session.store.experiment(rows[0].id) if rows else None
+    if last is not None:
+        imported.refuse(last)
+    line = _versions.go_on(last, texts, progress) if last else _versions.line_up(template, texts, progress)
+    if last is not None and _images(line) == _images(last.kernels):
+        progress.note(f"nothing new since {last.id}")
+        return last
+    whole = _versions.placed(last or template, line, common.command_line(), reuse=True)
+    begun = session.begin(whole, last.seed if last is not None and seed is None else seed)
+    session.store.tag(begun.id, tag)
+    return begun
+
+
+def _images(versions: Sequence[object]) -> set[tuple[str, str]]:
+    from kdelta.model import Kernel
+
+    return {(one.image_sha256, one.cmdline) for one in versions if isinstance(one, Kernel)}
+
+
+def announce(store: Store, followed: Experiment, now: Callable[[], str]) -> list[Step]:
+    """The steps that no sweep showed before; they are kept, and from then on known."""
+    from kdelta.results import answer
+
+    _, detail = answer.result(store, followed.id)
+    return [step for step in _steps(followed, detail.sweeps, now()) if store.announce(step)]
+
+
+def _steps(experiment: Experiment, sweeps: Iterable[Sweep], now: str) -> list[Step]:
+    """Every step of a sweep as it would be announced ``now``. It is told by its case, metric and the two images."""
+    from kdelta.model.diary import Step
+    from kdelta.report.sentences import because
+    from kdelta.report.view import cell_title, functions_text
+    from kdelta.store.diary import step_key
+
+    images = {kernel.label: f"{kernel.image_sha256} {kernel.cmdline}" for kernel in experiment.kernels}
+    compilers = dict(zip((k.label for k in experiment.kernels), experiment.annotations.compilers, strict=False))
+    found = []
+    for sweep in sweeps:
+        title = cell_title(sweep.cell)
+        for step in sweep.steps:
+            found.append(
+                Step(
+                    key=step_key(title, sweep.cell.metric, images[step.last], images[step.first]),
+                    case=title,
+                    metric=sweep.cell.metric,
+                    last=step.last,
+                    first=step.first,
+                    effect_percent=step.effect_percent,
+                    interval_percent=step.interval_percent,
+                    verdict=step.verdict or "",
+                    because=because(step.because_line) or functions_text(step.because),
+                    compiler=_compiler(compilers, step),
+                    experiment=experiment.id,
+                    announced_at=now,
+                )
+            )
+    return found
+
+
+def _compiler(compilers: dict[str, str], step: SweepStep) -> str:
+    """How the compiler changed at a step; "" where it did not, or is not known."""
+    before, after = compilers.get(step.last, ""), compilers.get(step.first, "")
+    return f"{before} before, {after} from here on" if before and after and before != after else ""
+
+
+def refuse(*, timed: bool, add: str | None, fresh: bool) -> None:
+    """Raises:
+    UserError: what cannot be followed.
+    """
+    if timed:
+        raise UserError("--follow counts: the blocks of a timed sweep hold every version, so none can be added later")
+    if add or fresh:
+        raise UserError("--follow goes on with its own last sweep: leave out --add and --fresh")

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta watch: each new series of a list, or commit of a branch, reviewed once."""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from msgspec.structs import replace
+
+from kdelta.cli import _session, common
+from kdelta.cli._say import say
+from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from kdelta.cli._review_job import Desk
+    from kdelta.inbox.series import Item
+    from kdelta.inbox.sources import Source
+    from kdelta.model.diary import Watched
+    from kdelta.store.store import Store
+
+EPILOG = """\b
+Examples:
+  kdelta watch ~/Maildir/linux-mm --tree ./linux
+  kdelta watch ./lore/linux-fsdevel --tree ./linux --since 7d --budget 6h     public-inbox, cloned
+  kdelta watch ./linux@for-next                        each new commit of a branch
+  kdelta watch series.mbox --tree debian:6.12 --once --answers ./answers
+  kdelta watch ~/Maildir/linux-mm --list
+
+Oldest first, the newest version of a series alone, once it is whole. Answers are written as mails, also where nothing was found;
+nothing is sent without --send. It goes on where it was stopped or killed: what was reviewed stays reviewed.
+"""
+_AGE = re.compile(r"^(\d{1,5})\s*([dhw])$")
+_AGE_S = {"h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}
+_SHOWN = {"start": "watched from here", "done": "reviewed", "running": "being reviewed"}
+
+
+@click.command(epilog=EPILOG)
+@click.argument("source", metavar="MAILDIR|MBOX|PUBLIC-INBOX|REPOSITORY@BRANCH")
+@click.option("--tree", metavar="TREE", help="What series apply to where they name no base: a repository, or debian:VERSION.")  # fmt: skip
+@click.option("--since", metavar="AGE|REF", help="Mails: only those of the last 7d (h, d, w). A branch: commits after this one.  [default: all mails; commits from now on]")  # fmt: skip
+@click.option("--budget", metavar="TIME", help="What all reviews of a day (UTC) may take, as in 6h.")
+@click.option("--time-budget", default="10m", show_default=True, metavar="TIME", help="What the chosen cases of one review may take.")  # fmt: skip
+@click.option("--config", default="", metavar="FILE", help="Build with this fragment, or whole .config.")
+@click.option("--every", default="5m", show_default=True, metavar="TIME", help="How often the source is looked at.")
+@click.option("--once", is_flag=True, help="Review what is there, then end.")
+@click.option("--answers", type=click.Path(path_type=Path, file_okay=False), help="Where answers are written.  [default: in the state directory]")  # fmt: skip
+@click.option("--send", is_flag=True, help="Send each answer, by git send-email as you set it up.")
+@click.option("--list", "listed", is_flag=True, help="Print what is known of this source, and end.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing of what is done.")
+def command(
+    source: str, tree: str | None, since: str | None, budget: str | None, time_budget: str, config: str, every: str,
+    once: bool, answers: Path | None, send: bool, listed: bool, quiet: bool,
+) -> int:  # fmt: skip
+    """Review each new series or commit of a source, once."""
+    from kdelta.cli._review_job import Desk
+    from kdelta.inbox import sources
+    from kdelta.paths import state_dir
+    from kdelta.store.codec import key_of
+    from kdelta.store.store import Store
+
+    found = sources.find(source)
+    if listed:
+        with Store() as store:
+            _print(store.watched(found.name))
+        return 0
+    every_s = common.seconds(every, "--every") or 0.0
+    budget_s = common.seconds(budget, "--budget")
+    common.seconds(time_budget, "--time-budget")
+    tree = str(found.path) if found.kind == "branch" else tree
+    tree = str(Path(tree).absolute()) if tree is not None and Path(tree).is_dir() else tree
+    if tree is None:
+        raise UserError("watch needs --tree: the source that series apply to where they name no base")
+    folder = answers or state_dir() / "answers" / key_of(found.name)[:12]
+    options = ("--time-budget", time_budget, *(("--config", config) if config else ()))
+    desk = Desk(tree=tree, options=options, answers=folder.absolute(), send=send)
+    with _locked(found), Store() as store:
+        if not quiet:
+            say(f"reading {found.name} ({found.kind})", err=True)
+        while True:
+            done = _pass(store, found, desk, since, budget_s, quiet)
+            if once:
+                return 0
+            if not quiet and done:
+                say(f"waiting for more in {found.name}", err=True)
+            time.sleep(every_s)
+
+
+@contextmanager
+def _locked(source: Source) -> Iterator[None]:
+    """One watcher for each source.
+
+    Raises:
+        UserError: another one is at it.
+    """
+    from kdelta.paths import state_dir
+    from kdelta.store.codec import key_of
+
+    path = state_dir() / "watch" / f"{key_of(source.name)}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"watch {source.name}: another kdelta watches it already") from None
+        yield
+
+
+def _pass(store: Store, source: Source, desk: Desk, since: str | None, budget_s: float | None, quiet: bool) -> int:
+    """Look once, and review what is due; how many were reviewed."""
+    from kdelta.inbox import desk as work
+    from kdelta.inbox import sources
+
+    items = sources.items(source, _since_s(source, since), _start(store, source, since))
+    for row in work.told(items, source.name, work.known(store.watched(source.name))):
+        store.watch(row)
+    reviewed = 0
+    for item in work.due(items, work.known(store.watched(source.name))):
+        if budget_s is not None and work.spent_s(store.watched(), _now()[:10]) >= budget_s:
+            say(f"the day's budget is spent; {item.title} and what follows wait for tomorrow (UTC)", err=True)
+            break
+        row = _review(store, source, item, desk)
+        reviewed += 1
+        if not quiet:
+            say(_line(row), err=True)
+    return reviewed
+
+
+def _now() -> str:
+    return _session.now().isoformat(timespec="seconds")
+
+
+def _review(store: Store, source: Source, item: Item, desk: Desk) -> Watched:
+    """Review one item; it is stored before and after, so that whoever comes next knows how far it came."""
+    from kdelta.cli import _review_job
+    from kdelta.inbox.desk import MOST_TRIES
+    from kdelta.model.diary import Watched
+
+    before = next((row for row in store.watched(source.name) if row.item == item.key), None)
+    tries, spent_s = (before.tries, before.elapsed_s) if before else (0, 0.0)
+    row = Watched(
+        source=source.name, item=item.key, title=item.title, state="running", tries=tries + 1, began_at=_now(),
+        elapsed_s=spent_s,
+    )  # fmt: skip
+    store.watch(row)
+    made = _review_job.make(item, desk)
+    row = replace(row, elapsed_s=spent_s + made.elapsed_s, experiment=made.experiment, why=made.why)
+    if made.experiment:
+        store.tag(made.experiment, "watch")
+        row = replace(row, state="done", answer=str(made.answer or ""))
+    elif made.again and row.tries < MOST_TRIES:
+        row = replace(row, state="waiting", why=f"tried {row.tries} times: {made.why}")
+    else:
+        row = replace(row, state="failed")
+    store.watch(row)
+    return row
+
+
+def _since_s(source: Source, since: str | None) -> float:
+    if since is None or source.kind == "branch":
+        return 0.0
+    match = _AGE.match(since.strip())
+    if match is None:
+        raise UserError(f"--since {since!r} is not an age such as 12h, 7d or 2w")
+    return max(0.0, time.time() - int(match[1]) * _AGE_S[match[2]])
+
+
+def _start(store: Store, source: Source, since: str | None) -> str:
+    """The commit that a branch is watched from: told once, and kept."""
+    from kdelta.kernel import history
+    from kdelta.model.diary import Watched
+
+    if source.kind != "branch":
+        return ""
+    known = next((row.item for row in store.watched(source.name) if row.state == "start"), "")
+    if known and since is None:
+        return known
+    first = history.commit(str(source.path), since or source.branch)
+    if not known:
+        store.watch(Watched(source=source.name, item=first.hash, title=first.subject, state="start"))
+    return first.hash
+
+
+def _line(row: Watched) -> str:
+    said = _SHOWN.get(row.state, row.state)
+    where = f", kdelta report {row.experiment}" if row.experiment else ""
+    return f"{said}: {row.title}{f' ({row.why})' if row.why else ''}{where}"
+
+
+def _print(rows: list[Watched]) -> None:
+    for row in rows:
+        say(_line(row))
+    say(f"{len(rows)} items")

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Mails of a list -> series to review: whole ones, each once, the newest version of each. Pure.
+
+A series is told by its thread, as git send-email makes it: patches answer the cover letter or each other. Mails that
+were sent without threads belong together where sender, version and number of patches agree and they came within a day.
+A later version is one of the same sender with the same change-id or title, or in answer to the earlier one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kdelta.inbox.mails import Mail
+from kdelta.kernel import thread
+
+_DAY_S = 86_400.0
+_SHOWN = 5
+_FROM = b"From mboxrd@z Thu Jan  1 00:00:00 1970\n"
+Readiness = Literal["ready", "waiting", "superseded"]
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    """One thing to review. ``key`` is the Message-ID that it begins with, or a commit (then ``parent`` is set)."""
+
+    key: str
+    title: str
+    date_s: float
+    state: Readiness = "ready"
+    why: str = ""
+    data: bytes = b""
+    parent: str = ""
+
+
+class _Group(Struct, kw_only=True):
+    """The mails of one version of a series, by their number."""
+
+    mails: dict[int, Mail]
+
+    @property
+    def first(self) -> Mail:
+        return self.mails[min(self.mails)]
+
+    @property
+    def version(self) -> int:
+        return self.first.tag.version
+
+    @property
+    def total(self) -> int:
+        return max(one.tag.total for one in self.mails.values())
+
+    @property
+    def missing(self) -> list[int]:
+        return [number for number in range(1, self.total + 1) if number not in self.mails]
+
+    @property
+    def date_s(self) -> float:
+        return min(one.date_s for one in self.mails.values())
+
+    def data(self) -> bytes:
+        return b"".join(_with_separator(one.data) for _, one in sorted(self.mails.items()))
+
+
+def _with_separator(data: bytes) -> bytes:
+    return (b"" if data.startswith(b"From ") else _FROM) + data.rstrip(b"\n") + b"\n\n"
+
+
+def _number(one: Mail) -> int:
+    return 1 if one.tag.number is None else one.tag.number
+
+
+def _same_set(one: Mail, other: Mail) -> bool:
+    alike = one.sender == other.sender and one.tag.version == other.tag.version
+    return alike and one.tag.total == other.tag.total and one.tag.number != other.tag.number
+
+
+def _head(one: Mail, by_id: Mapping[str, Mail]) -> str:
+    """The mail that a patch's set begins with: the last one up the thread that is of the same set."""
+    seen = {one.id}
+    current = one
+    while one.tag.number is not None and one.tag.total > 1:
+        up = next((by_id[p] for p in current.parents if p in by_id and p not in seen), None)
+        if up is None or not _same_set(one, up):
+            break
+        seen.add(up.id)
+        current = up
+    return current.id
+
+
+def _groups(patches: Sequence[Mail]) -> list[_Group]:
+    by_id = {one.id: one for one in patches}
+    groups: dict[str, _Group] = {}
+    for one in patches:
+        group = groups.setdefault(_head(one, by_id), _Group(mails={}))
+        group.mails.setdefault(_number(one), one)
+    return _joined(sorted(groups.values(), key=lambda group: group.date_s))
+
+
+def _joined(groups: Iterable[_Group]) -> list[_Group]:
+    """Sets that came without threads: joined where they fill each other's gaps."""
+    joined: list[_Group] = []
+    for group in groups:
+        home = next((other for other in joined if group.missing and _fits(other, group)), None)
+        if home is None:
+            joined.append(group)
+        else:
+            home.mails |= group.mails
+    return joined
+
+
+def _fits(home: _Group, group: _Group) -> bool:
+    near = abs(group.date_s - home.date_s) <= _DAY_S
+    apart = not set(group.mails) & set(home.mails)
+    return bool(home.missing) and near and apart and _same_set(home.first, group.first) and home.total == group.total
+
+
+def _follows(newer: _Group, older: _Group) -> bool:
+    """Whether ``newer`` is a later version of ``older``."""
+    one, other = newer.first, older.first
+    if newer is older or one.sender != other.sender or newer.version <= older.version:
+        return False
+    ids = {mail.id for mail in older.mails.values()}
+    answers = any(ids & set(mail.parents) for mail in newer.mails.values())
+    change = bool(one.change) and any(one.change == mail.change for mail in older.mails.values())
+    return answers or change or one.tag.title.casefold() == other.tag.title.casefold()
+
+
+def _completed(group: _Group, groups: Sequence[_Group]) -> bytes | None:
+    """The mails of a version that has single patches alone, with the others from the one before; None: not whole."""
+    if not group.missing:
+        return group.data()
+    older = [one for one in groups if _follows(group, one) and one.total == group.total and not one.missing]
+    if not older or not all(set(mail.parents) for mail in group.mails.values()):
+        return None
+    before = max(older, key=lambda one: one.version)
+    return thread.newest(before.data() + group.data())
+
+
+def items(mails: Iterable[Mail]) -> tuple[Item, ...]:
+    """What there is to review, oldest first; answers and other mails are none."""
+    once: dict[str, Mail] = {}
+    for one in mails:
+        if one.is_patch:
+            once.setdefault(one.id, one)
+    by_sender: dict[str, list[Mail]] = {}  # a series has one sender, and a list has thousands
+    for one in sorted(once.values(), key=lambda one: one.date_s):
+        by_sender.setdefault(one.sender, []).append(one)
+    found = [(group, groups) for groups in map(_groups, by_sender.values()) for group in groups]
+    found.sort(key=lambda pair: (pair[0].date_s, pair[0].first.id))
+    return tuple(_item(group, groups) for group, groups in found)
+
+
+def _item(group: _Group, groups: Sequence[_Group]) -> Item:
+    version = f" (v{group.version})" if group.version > 1 else ""
+    item = Item(key=group.first.id, title=f"{group.first.tag.title}{version}", date_s=group.date_s)
+    newer = [one for one in groups if _follows(one, group)]
+    if newer:
+        latest = max(newer, key=lambda one: one.version)
+        return replace(item, state="superseded", why=f"by v{latest.version}, {latest.first.id}")
+    data = _completed(group, groups)
+    if data is None:
+        some = ", ".join(f"[{number}/{group.total}]" for number in group.missing[:_SHOWN])
+        return replace(
+            item, state="waiting", why=f"for {some}" + (" and others" if len(group.missing) > _SHOWN else "")
+        )
+    return replace(item, data=data)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where mails and commits come from: a Maildir, an mbox, a public-inbox repository, a branch. All of it is only read.
+
+public-inbox's version 2 keeps each message as the file ``m`` of a commit, in ``git/N.git`` (public-inbox-v2-format(5)).
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from msgspec import Struct
+
+from kdelta.errors import HostError, UserError
+from kdelta.inbox import mails, series
+from kdelta.inbox.mails import Mail
+from kdelta.kernel import history, mail, origin
+
+_FORMS = "a Maildir, an mbox, a public-inbox folder (git/0.git), or a branch as REPOSITORY@BRANCH"
+_MOST_COMMITS = 5000
+_MOST_MESSAGES = 50_000
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """``name`` is the whole path, by which the store knows it; ``branch`` is "" where mails are read."""
+
+    kind: str  # maildir | mbox | public-inbox | branch
+    name: str
+    path: Path
+    branch: str = ""
+
+
+def find(text: str) -> Source:
+    """What ``text`` names.
+
+    Raises:
+        UserError: there is nothing of these kinds.
+    """
+    path = Path(text).expanduser()
+    if path.is_file():
+        return Source(kind="mbox", name=str(path.resolve()), path=path)
+    if (path / "cur").is_dir() and (path / "new").is_dir():
+        return Source(kind="maildir", name=str(path.resolve()), path=path)
+    if list(path.glob("git/*.git")):
+        return Source(kind="public-inbox", name=str(path.resolve()), path=path)
+    tree, at, branch = text.rpartition("@")
+    if at and branch and Path(tree).expanduser().is_dir():
+        where = Path(tree).expanduser()
+        history.commit(str(where), branch)
+        return Source(kind="branch", name=f"{where.resolve()}@{branch}", path=where, branch=branch)
+    raise UserError(f"watch {text}: no such source; give {_FORMS}")
+
+
+def items(source: Source, since_s: float, start: str) -> tuple[series.Item, ...]:
+    """What there is to review, oldest first; mails older than ``since_s`` are not read, nor commits up to ``start``.
+
+    Raises:
+        HostError: it cannot be read. UserError: ``start`` is no commit of the branch.
+    """
+    if source.kind == "branch":
+        return _commits(source, start)
+    found = (one for one in _mails(source, since_s) if not one.date_s or one.date_s >= since_s)
+    return series.items(found)
+
+
+def _mails(source: Source, since_s: float) -> Iterator[Mail]:
+    if source.kind == "maildir":
+        for folder in ("cur", "new"):
+            for path in sorted((source.path / folder).iterdir()):
+                if path.is_file() and path.stat().st_size <= mail.MAX_BYTES:
+                    yield mails.read(path.read_bytes())
+    elif source.kind == "mbox":
+        for piece in mail.pieces(source.path.read_bytes().replace(b"\r\n", b"\n")):
+            yield mails.read(piece)
+    else:
+        for epoch in sorted(source.path.glob("git/*.git"), key=lambda one: (len(one.name), one.name)):
+            yield from _messages(epoch, since_s)
+
+
+def _messages(folder: Path, since_s: float) -> Iterator[Mail]:
+    """The messages of one epoch, oldest first."""
+    argv = [*history.git_argv(str(folder)), "-c", "safe.directory=*"]
+    since = [f"--since={int(since_s)}"] if since_s else []
+    try:
+        listed = origin.run([*argv, "rev-list", "--reverse", *since, "HEAD", "--"], str(folder), history.git_env())
+    except HostError as error:
+        raise HostError(f"{folder}: no public-inbox repository that can be read: {error}") from None
+    commits = listed.split()
+    if len(commits) > _MOST_MESSAGES:
+        raise UserError(f"watch {folder}: {len(commits)} messages are too many at once; begin later with --since 7d")
+    asked = b"".join(b"%s:m\n" % commit for commit in commits)
+    done = subprocess.run([*argv, "cat-file", "--batch"], input=asked, capture_output=True, env=history.git_env())
+    if done.returncode:
+        raise HostError(f"{folder}: git cat-file failed: {done.stderr.decode('utf-8', 'replace').strip()}")
+    for blob in _blobs(done.stdout):
+        yield mails.read(blob)
+
+
+def _blobs(data: bytes) -> Iterator[bytes]:
+    """The objects of git cat-file --batch; commits without a message (deletions) are "missing" there."""
+    at = 0
+    while at < len(data):
+        end = data.index(b"\n", at)
+        words = data[at:end].split()
+        at = end + 1
+        if words[-1:] != [b"missing"]:
+            size = int(words[2])
+            if size <= mail.MAX_BYTES:
+                yield data[at : at + size]
+            at += size + 1
+
+
+def _commits(source: Source, start: str) -> tuple[series.Item, ...]:
+    tip = history.commit(str(source.path), source.branch)
+    first = history.commit(str(source.path), start)
+    if tip.hash == first.hash:
+        return ()
+    line = history.line(str(source.path), first.hash, tip.hash)
+    if len(line) > _MOST_COMMITS:
+        raise UserError(f"watch {source.name}: {len(line)} commits since {start}; begin later with --since REF")
+    return tuple(
+        series.Item(key=commit, title=history.commit(str(source.path), commit).subject, date_s=float(at), parent=parent)
+        for at, (parent, commit) in enumerate(pairwise(line))
+    )

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A whole thread to the one series that is meant: the newest version, without replies. Pure, over bytes.
+
+Where a new version has single patches of a series alone (``[PATCH v2 2/4]`` in reply to v1), the others come from the
+version before it, as b4 does for partial rerolls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from kdelta.kernel import mail
+
+_FROM = b"From mboxrd@z Thu Jan  1 00:00:00 1970\n"
+
+
+class _Part(Struct, frozen=True):
+    """A message with what its subject says."""
+
+    piece: bytes
+    tag: mail.Tag
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What one patch of a version is told from the others by."""
+        return (self.tag.number, "") if self.tag.number is not None else (-1, self.tag.title)
+
+
+def newest(data: bytes) -> bytes:
+    """An mbox of the newest version of the series in ``data``; ``data`` itself where it holds no tagged patch."""
+    parts = [_Part(piece, mail.tag_of(mail.subject_of(piece))) for piece in mail.pieces(data.replace(b"\r\n", b"\n"))]
+    patches = [part for part in parts if part.tag.patch and not part.tag.reply]
+    if len(parts) < 2 or not patches:
+        return data
+    versions = sorted({part.tag.version for part in patches}, reverse=True)
+    by_version = {version: _once(part for part in patches if part.tag.version == version) for version in versions}
+    chosen = by_version[versions[0]]
+    total = max(part.tag.total for part in chosen.values())
+    for version in versions[1:]:
+        older = by_version[version]
+        if total == 1 or total != max(part.tag.total for part in older.values()) or _whole(chosen, total):
+            break
+        chosen = {key: part for key, part in older.items() if key[0] > 0} | chosen
+    ordered = sorted(chosen.values(), key=lambda part: -1 if part.tag.number is None else part.tag.number)
+    return b"".join(_escaped(part.piece) for part in ordered)
+
+
+def _once(parts: Iterable[_Part]) -> dict[tuple[int, str], _Part]:
+    """Each patch once: one that was sent again is the later one."""
+    return {part.key: part for part in parts}
+
+
+def _whole(chosen: dict[tuple[int, str], _Part], total: int) -> bool:
+    return all((number, "") in chosen for number in range(1, total + 1))
+
+
+def _escaped(piece: bytes) -> bytes:
+    """A message of an mbox: with its separator, and no other line that looks like one (mboxrd)."""
+    head, _, rest = piece.partition(b"\n") if piece.startswith(b"From ") else (_FROM[:-1], b"", piece)
+    return head + b"\n" + re.sub(rb"(?m)^(>*From )", rb">\1", rest).rstrip(b"\n") + b"\n\n"

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a diff touches beside speed: lifetimes of objects, and locks. Pure; told by the names that changed lines call.
+
+The names are those that the kernel uses (Documentation/core-api/kref.rst, refcount_t, memory-allocation.rst,
+Documentation/locking/locktypes.rst); a name is taken apart at its underscores.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+_CALL = re.compile(r"\b([a-z_][a-z0-9_]*)\s*\(")
+_FILE = re.compile(r"^\+\+\+ (?:b/)?(\S+)")
+_CODE = re.compile(r"\.(?:c|h|S)$")
+_COMMENT = re.compile(r"^\s*(?:\*|//|/\*)")
+_LIFETIME = frozenset(
+    {"free", "get", "put", "hold", "release", "destroy", "kref", "refcount", "unref", "grab", "tryget"}
+)
+_LIFETIME_END = ("alloc", "free", "dup")  # kmalloc, kzalloc, kvfree, kstrdup
+_LOCK = frozenset(
+    {
+        "lock",
+        "unlock",
+        "trylock",
+        "mutex",
+        "spin",
+        "rwlock",
+        "rwsem",
+        "seqlock",
+        "seqcount",
+        "rcu",
+        "guard",
+        "down",
+        "up",
+    }
+)
+_USER_COPY = frozenset({"get_user", "put_user", "unsafe_get_user", "unsafe_put_user", "get_cpu", "put_cpu"})
+
+
+class Touched(Struct, frozen=True, kw_only=True):
+    """Names of functions that changed lines call, sorted."""
+
+    lifetimes: tuple[str, ...] = ()
+    locks: tuple[str, ...] = ()
+
+
+def _changed(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of code that a diff adds or takes out, without their sign."""
+    code = False
+    for line in lines:
+        if match := _FILE.match(line):
+            code = bool(_CODE.search(match[1]))
+        elif code and line[:1] in "+-" and not line.startswith("---") and not _COMMENT.match(line[1:]):
+            yield line[1:]
+
+
+def of(lines: Iterable[str]) -> Touched:
+    """What the changed lines of a unified diff call."""
+    names = {match[1] for line in _changed(lines) for match in _CALL.finditer(line)} - _USER_COPY
+    parts = {name: frozenset(name.split("_")) for name in names}
+    return Touched(
+        lifetimes=tuple(sorted(name for name, words in parts.items() if _is_lifetime(words))),
+        locks=tuple(sorted(name for name, words in parts.items() if words & _LOCK)),
+    )
+
+
+def _is_lifetime(words: frozenset[str]) -> bool:
+    return bool(words & _LIFETIME) or any(word.endswith(_LIFETIME_END) for word in words)

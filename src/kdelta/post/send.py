@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A mail handed to ``git send-email``, which sends it by the user's own set-up (git-send-email(1)), or tries it dry.
+
+Whom it goes to stands in the mail alone: ``--suppress-cc=body`` keeps names in the report from becoming addresses, and
+nothing is asked, so that it works without a terminal.
+"""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import email.utils
+import subprocess
+from pathlib import Path
+
+from kdelta.errors import HostError, UserError
+from kdelta.report.scrub import clean
+
+_LIMIT_S = 120.0
+_SAID_LINES = 40
+
+
+def send(mail: Path, folder: Path, *, really: bool) -> str:
+    """Hand ``mail`` over, with the set-up that git has in ``folder``; returns what git said.
+
+    Raises:
+        UserError: the mail names nobody.
+        HostError: git has no send-email here, or it fails.
+    """
+    parsed = email.message_from_bytes(mail.read_bytes(), policy=email.policy.default)
+    to = [address for _, address in email.utils.getaddresses([str(parsed.get("To", ""))]) if "@" in address]
+    if not to:
+        raise UserError(f"{mail}: has no To line; it can be sent to nobody")
+    words = [
+        "git", "send-email", "--confirm=never", "--suppress-cc=body", "--no-format-patch", "--8bit-encoding=UTF-8",
+        *(f"--to={address}" for address in to), *([] if really else ["--dry-run"]), str(mail.absolute()),
+    ]  # fmt: skip
+    try:
+        done = subprocess.run(
+            words,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LIMIT_S,
+        )
+    except FileNotFoundError:
+        raise HostError("git is missing: apt install git git-email") from None
+    except subprocess.TimeoutExpired:
+        raise HostError(f"git send-email did not end within {_LIMIT_S:.0f} s; the mail is {mail}") from None
+    said = done.stdout + done.stderr
+    if done.returncode:
+        why = (
+            "git has no send-email here: apt install git-email" if "not a git command" in said else clean(said.strip())
+        )
+        raise HostError(f"git send-email {mail}: {why}")
+    return "".join(f"{line}\n" for line in said.splitlines()[:_SAID_LINES])

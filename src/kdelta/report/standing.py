@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A whole report in one word and one line, for those who read a list of checks: fail, warning or success.
+
+``fail``: a case regressed, or the gate is closed. ``warning``: something was not found out, nothing has a verdict, or a
+changed function is executed by no case. A success says that all that was asked for was measured, and nothing is worse.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from kdelta.report.outcomes import Outcome, outcomes
+from kdelta.report.scrub import clip
+from kdelta.report.view import View
+
+Word = Literal["success", "warning", "fail"]
+LINE_CHARS = 200
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One thing that a reader should see; ``title`` is the test's name, ``text`` the figures and the reason."""
+
+    word: Word
+    title: str
+    text: str
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """``line`` has at most ``LINE_CHARS`` characters; ``findings`` come with the gravest first."""
+
+    word: Word
+    line: str
+    findings: tuple[Finding, ...]
+
+
+def _finding(title: str, outcome: Outcome) -> Finding:
+    word: Word = "fail" if outcome.result == "failure" else "warning" if outcome.result != "pass" else "success"
+    text = outcome.message or outcome.word
+    text = text if outcome.effect in text else f"{outcome.effect}, {text}"
+    return Finding(word=word, title=f"{title}: {outcome.name}", text=text)
+
+
+def _skipped_by_nature(outcome: Outcome) -> bool:
+    """A kernel without what the case needs, or figures that never get a verdict, are no doubt about the change."""
+    return outcome.word in ("unsupported", "descriptive", "left out")
+
+
+def standing(view: View) -> Standing:
+    """The report's word, its line, and what stands behind them."""
+    tests = [(case.title, one) for case in outcomes(view) for one in case.outcomes]
+    found = [Finding(word="fail", title="gate", text=view.gate)] if view.gate else []
+    found += [_finding(title, one) for title, one in tests if one.result != "pass" and not _skipped_by_nature(one)]
+    if tests and all(_skipped_by_nature(one) for _, one in tests):
+        found.append(Finding(word="warning", title="no verdict", text=f"nothing was compared: {tests[0][1].reason}"))
+    looked = view.result.experiment.annotations.looked
+    unseen = len(looked.unreached) + len(looked.left_out) if looked else 0
+    missed = [text for text in view.looked if text.startswith("NOT LOOKED AT")]
+    found += [Finding(word="warning", title="not looked at", text=text) for text in missed]
+    order: tuple[Word, ...] = ("fail", "warning", "success")
+    found.sort(key=lambda one: order.index(one.word))
+    counts = f"{view.summary}; {unseen} changed functions not looked at" if unseen else view.summary
+    return Standing(word=found[0].word if found else "success", line=clip(counts, LINE_CHARS), findings=tuple(found))

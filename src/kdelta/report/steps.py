@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Steps of followed sweeps as they are announced and listed, and what a reader said of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import msgspec
+
+from kdelta.model.diary import Step
+from kdelta.report.figures import effect, interval
+from kdelta.report.scrub import clean
+from kdelta.report.text import WIDTH, wrap
+from kdelta.report.view import MARKS
+
+NAME_CHARS = 10  # of a step's key, as it is shown and typed
+
+
+def _lines(step: Step) -> list[str]:
+    mark = MARKS.get(step.verdict, "")  # type: ignore[call-overload]
+    figure = f"{effect(step.effect_percent)} {interval(step.interval_percent, True)}".strip()
+    head = f"{step.key[:NAME_CHARS]}  {clean(step.case)}: {clean(step.metric)} {figure} {mark}".rstrip()
+    lines = wrap(head, WIDTH, then="    ")
+    lines += wrap(f"between {clean(step.last)} and {clean(step.first)}", WIDTH, first="    ")
+    if step.because:
+        lines += wrap(f"because {clean(step.because)}", WIDTH, first="    ", then="      ")
+    if step.compiler:
+        lines += wrap(f"the compiler changed too, and may explain it: {clean(step.compiler)}", WIDTH, first="    ")
+    return lines
+
+
+def announced(steps: Sequence[Step], known: int) -> str:
+    """What a night found."""
+    if not steps:
+        return f"No new step; {known} known (kdelta triage lists them).\n"
+    count = f"{len(steps)} new step{'s' if len(steps) > 1 else ''}"
+    body = "\n".join("\n".join(_lines(step)) for step in steps)
+    return (
+        f"{count}\n\n{body}\n\nkdelta triage {steps[0].key[:NAME_CHARS]} acknowledged|explained|fixed [--note TEXT]\n"
+    )
+
+
+def listed(steps: Sequence[Step]) -> str:
+    """All steps with what was said of them, open ones first."""
+    if not steps:
+        return "No step was announced yet: kdelta sweep --follow announces them.\n"
+    lines = []
+    for step in sorted(steps, key=lambda one: one.state != "open"):
+        lines += _lines(step)
+        said = f"{step.state}{f', {step.judged_at[:10]}' if step.judged_at else ''}"
+        note = f": {clean(' '.join(step.note.split()))}" if step.note else ""
+        lines += [*wrap(f"{said}{note}", WIDTH, first="    "), ""]
+    return "\n".join(lines)
+
+
+def to_json(steps: Sequence[Step]) -> str:
+    """The steps, schema kdelta-steps/1."""
+    document = {"schema": "kdelta-steps/1", "steps": msgspec.to_builtins(list(steps))}
+    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"

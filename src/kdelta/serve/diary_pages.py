@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pages of what is kept beside experiments: announced steps with their triage, and items of watched sources."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kdelta.model.diary import Triage, WatchedState
+from kdelta.report.figures import effect, interval
+from kdelta.serve import lists, page
+from kdelta.store.store import Store
+
+PER_PAGE = 100
+
+
+class DiaryPages:
+    """Handlers."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def steps(self, request: Request) -> Response:
+        """The steps that followed sweeps announced, open ones first, then the newest first."""
+        chosen = lists.picked(get_args(Triage), request.query_params.get("state", "")) or ""
+        known = self._store.steps()
+        shown = [step for step in reversed(known) if not chosen or step.state == chosen]
+        shown.sort(key=lambda step: step.state != "open")
+        return page.draw(
+            "steps.html",
+            request,
+            found=lists.page(shown, page.number(request, "page", 1), PER_PAGE),
+            states=get_args(Triage),
+            chosen={"state": chosen},
+            empty=not known,
+            figure=lambda step: f"{effect(step.effect_percent)} {interval(step.interval_percent, True)}".strip(),
+        )
+
+    def watched(self, request: Request) -> Response:
+        """Items of watched sources, the newest first."""
+        chosen = lists.picked(get_args(WatchedState), request.query_params.get("state", "")) or ""
+        known = self._store.watched()
+        shown = [item for item in reversed(known) if not chosen or item.state == chosen]
+        return page.draw(
+            "watched.html",
+            request,
+            found=lists.page(shown, page.number(request, "page", 1), PER_PAGE),
+            states=[state for state in get_args(WatchedState) if state != "start"],
+            chosen={"state": chosen},
+            empty=not known,
+        )

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A followed sweep of a real git tree, really built; the boots are simulated. Each step is announced once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kdelta.cli import _follow
+from kdelta.cli.main import run
+from kdelta.experiment import runner
+from kdelta.kernel.sources import parse_kernel
+from kdelta.model import Annotations
+from kdelta.results import answer
+from kdelta.store.store import Store
+from unit.cli import test_sweep_gaps
+from unit.cli.test_sweep_gaps import release
+from unit.kernel.test_source import PIPE
+
+tree = test_sweep_gaps.tree  # v6.8 to v6.11; v6.10 does not compile
+
+
+def night(tree: Path, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    tags = ["--refs", "v6.8..", "--tree", str(tree)]
+    argv = ["sweep", "--follow", *tags, "--case", "pipe", "--seeds", "5", "-q", *words]
+    assert run(argv) == 0
+    return capsys.readouterr().out
+
+
+def steps() -> dict[str, tuple[str, str]]:
+    with Store() as store:
+        return {f"{one.last} {one.first}": (one.state, one.note) for one in store.steps()}
+
+
+def test_only_new_versions_are_measured_and_each_step_is_announced_once(
+    tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = night(tree, capsys)
+    assert "2 new steps" in first and "between v6.8 and v6.9" in first and "because pipe_write +100" in first
+    assert "No new step; 2 known" in night(tree, capsys)
+    with Store() as store:
+        assert len(store.experiments()) == 1  # nothing new: nothing is measured
+    release(tree, "v6.12", PIPE.replace("LIMIT", "9"))
+    second = night(tree, capsys)
+    assert "1 new step\n" in second and "between v6.11 and v6.12" in second and "v6.9" not in second
+    assert len(steps()) == 3
+    with Store() as store:
+        assert [kernel.label for kernel in store.experiment("last").kernels] == ["v6.8", "v6.9", "v6.11", "v6.12"]
+        assert [gap.place for gap in store.experiment("last").annotations.gaps] == [2]
+
+
+def test_a_night_that_was_cut_short_goes_on(
+    tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "execute", lambda *_: None)
+    assert "No new step; 0 known" in night(tree, capsys)
+    monkeypatch.setattr(runner, "execute", test_sweep_gaps.execute)
+    assert "2 new steps" in night(tree, capsys)
+    with Store() as store:
+        assert len(store.experiments()) == 1
+
+
+def test_what_becomes_of_a_step_is_said_and_kept(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = night(tree, capsys).split("\n")[2].split()[0]
+    assert run(["triage", name, "acknowledged", "--note", "queued\nfor 6.13"]) == 0
+    assert "acknowledged, " in capsys.readouterr().out
+    assert steps()["v6.8 v6.9"] == ("acknowledged", "queued\nfor 6.13")
+    assert run(["triage", "--state", "open", "--json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert [one["first"] for one in document["steps"]] == ["v6.11"]
+    assert run(["triage"]) == 0
+    listed = capsys.readouterr().out
+    assert listed.index("v6.11") < listed.index("queued for 6.13") and max(map(len, listed.splitlines())) <= 72
+    for words in ([name, "gone"], ["zz", "fixed"], ["--note", "x"], ["--state", "lost"]):
+        assert run(["triage", *words]) == 1
+    assert len(capsys.readouterr().err.strip().splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--timed"], "--follow counts"),
+        (["--add", "last"], "leave out --add"),
+        (["--fresh"], "leave out --add and --fresh"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sweep", "--follow", "debian:6.12..", *words]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_a_step_says_that_the_compiler_changed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'kdelta.sqlite'}")
+    from unit.report.sweep_samples import sweep
+
+    result, detail = sweep()
+    labels = [one.label for one in result.experiment.kernels]
+    compilers = tuple("gcc 16.1" if label == "6.12" else "gcc 14.2" for label in labels)
+    one = replace(result.experiment, annotations=Annotations(compilers=compilers))
+    monkeypatch.setattr(answer, "result", lambda *_: (result, detail))
+    with Store() as store:
+        found = _follow.announce(store, one, lambda: "2026-11-22T03:00:00")
+        assert _follow.announce(store, one, lambda: "2026-11-23T03:00:00") == []
+    told = {step.first: step.compiler for step in found}
+    assert told["6.12"] == "gcc 14.2 before, gcc 16.1 from here on"
+
+
+def test_a_range_may_be_open() -> None:
+    spec = parse_kernel("debian:6.12..")
+    assert spec.is_range and spec.target == "6.12"
+    from kdelta.kernel.sources import written
+
+    assert written(spec) == "debian:6.12.."
+    assert parse_kernel(written(spec)) == spec
+
+
+def test_other_cases_or_kernels_are_followed_on_their_own() -> None:
+    def tag(*names: str) -> str:
+        return _follow.tag_of(names, ())
+
+    assert tag("debian:6.12..") != tag("debian:6.11..") and tag("a", "b") != tag("ab")

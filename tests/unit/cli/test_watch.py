@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Real reviews of mails with a tiny tree, which build and compare machine code: each once, whatever is killed."""
+
+from __future__ import annotations
+
+import email
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kdelta.cli.main import run
+from kdelta.kernel import toolchain
+from kdelta.store.store import Store
+from unit.inbox import stand_ins
+from unit.kernel.test_source import TREE, git
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("gcc") is None or bool(toolchain.missing("x86_64")), reason="needs what kernels are built with"
+)
+REVIEWED = ["<2@example.org>", "<10@example.org>", "<13@example.org>"]
+BROKEN = ["<15@example.org>", "<19@example.org>"]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a tree, and a store of its own."""
+    monkeypatch.setenv("KDELTA_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("KDELTA_STORE", raising=False)
+    for name, text in TREE.items():
+        (tmp_path / "linux" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "linux" / name).write_text(text)
+    return tmp_path
+
+
+def words(place: Path, source: Path, *more: str) -> list[str]:
+    return ["watch", str(source), "--tree", str(place / "linux"), "--once", "--answers", str(place / "answers"), *more]
+
+
+def killed_in_the_middle(place: Path, source: Path, reviewed: int) -> None:
+    """Start to watch, and kill it (SIGKILL) when so many are reviewed and another one is begun."""
+    argv = [sys.executable, "-c", "from kdelta.cli.main import main; main()", *words(place, source)]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            with Store() as store:
+                states = Counter(row.state for row in store.watched())
+            if states["done"] >= reviewed and states["running"]:
+                process.send_signal(signal.SIGKILL)
+                return
+            time.sleep(0.02)
+    pytest.fail("it ended before it could be killed")
+
+
+def check(source: Path) -> None:
+    with Store() as store:
+        rows = {row.item: row for row in store.watched(str(source.resolve()))}
+        experiments = store.experiments()
+    assert [rows[key].state for key in REVIEWED] == ["done"] * 3
+    assert [rows[key].state for key in BROKEN] == ["failed"] * 2
+    assert (rows["<4@example.org>"].state, rows["<17@example.org>"].state) == ("superseded", "waiting")
+    assert len(rows) == 7
+    made = Counter(row.id for row in experiments)
+    assert sorted(made) == sorted(rows[key].experiment for key in REVIEWED)  # none twice, and no other
+    assert all(row.tags == ("watch",) for row in experiments)
+    assert "no diff found" in rows["<19@example.org>"].why and "fs/pipe.c" in rows["<15@example.org>"].why
+
+
+@pytest.mark.parametrize("kind", ["maildir", pytest.param("public_inbox", marks=pytest.mark.full)])
+def test_twenty_mails_are_reviewed_once_each_though_it_is_killed_twice(kind: str, place: Path) -> None:
+    source = getattr(stand_ins, kind)(place / "list", stand_ins.twenty())
+    for reviewed in (0, 1):
+        killed_in_the_middle(place, source, reviewed)
+    assert run(words(place, source)) == 0
+    check(source)
+    before = sorted(path.stat().st_mtime_ns for path in (place / "answers").iterdir())
+    assert run(words(place, source)) == 0  # nothing new: nothing is done
+    check(source)
+    assert sorted(path.stat().st_mtime_ns for path in (place / "answers").iterdir()) == before
+
+
+def test_the_answer_says_that_nothing_was_found_and_the_list_what_is_known(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = stand_ins.mbox(place / "box", stand_ins.twenty()[:3])
+    assert run([*words(place, source), "--budget", "1s"]) == 0
+    (answer,) = (place / "answers").glob("*.eml")
+    mail = email.message_from_bytes(answer.read_bytes())
+    assert (mail["In-Reply-To"], mail["To"]) == ("<2@example.org>", "bob@example.org")
+    assert "machine code and data are identical: there is nothing to measure" in " ".join(answer.read_text().split())
+    assert max(map(len, answer.read_text().partition("\n\n")[2].splitlines())) <= 72
+    shutil.rmtree(place / "box", ignore_errors=True)
+    stand_ins.mbox(place / "box", stand_ins.twenty())
+    assert run([*words(place, source), "--budget", "1s"]) == 0
+    assert "budget is spent" in capsys.readouterr().err
+    assert run(["watch", str(source), "--list"]) == 0
+    listed = capsys.readouterr().out
+    assert "reviewed: pipe: say more, kdelta report" in listed and "superseded: fs: comments (by v2" in listed
+
+
+def test_what_cannot_be_watched_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    box = stand_ins.mbox(place / "box", stand_ins.twenty()[:1])
+    for more in (["--since", "soon"], ["--budget", "much"], ["--every", "0"]):
+        assert run([*words(place, box), *more]) == 1
+    assert run(["watch", str(box), "--once"]) == 1
+    assert run(["watch", str(place / "nothing"), "--tree", "."]) == 1
+    assert len(capsys.readouterr().err.strip().splitlines()) == 5
+    assert not os.path.exists(place / "answers")
+
+
+def branch(place: Path) -> Path:
+    """The tiny tree as a repository with one commit."""
+    tree = place / "linux"
+    git(tree, "init", "-q", "-b", "main")
+    for name, value in (("user.name", "a"), ("user.email", "a@example.org"), ("commit.gpgsign", "false")):
+        git(tree, "config", name, value)
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "first")
+    return tree
+
+
+def commit(tree: Path, name: str, subject: str) -> str:
+    (tree / name).write_text(f"/* {subject} */\n" + (tree / name).read_text())
+    git(tree, "commit", "-q", "-a", "-m", subject)
+    return git(tree, "rev-parse", "HEAD").strip()
+
+
+def test_commits_of_a_branch_are_reviewed_from_when_it_is_watched(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = branch(place)
+    words = ["watch", f"{tree}@main", "--once", "--answers", str(place / "answers"), "-q"]
+    assert run(words) == 0
+    made = [commit(tree, "fs/pipe.c", "pipe: a"), commit(tree, "fs/other.c", "other: b")]
+    assert run(words) == 0
+    with Store() as store:
+        rows = store.watched(f"{tree.resolve()}@main")
+        assert [(row.item, row.state) for row in rows[1:]] == [(one, "done") for one in made]
+        assert rows[0].state == "start" and len(store.experiments()) == 2
+    assert run(["watch", f"{tree}@main", "--list"]) == 0
+    assert "watched from here: first" in capsys.readouterr().out
+
+
+@pytest.mark.full
+def test_b4_checks_each_patch_of_a_branch_with_kdelta(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = branch(place)
+    program = Path(sys.executable).parent
+    monkeypatch.setenv("HOME", str(place))
+    git(tree, "config", "b4.prep-perpatch-check-cmd", f"{program}/kdelta review - --tree . --format b4 --quiet")
+
+    def b4(*words: str) -> str:
+        done = subprocess.run([str(program / "b4"), *words], cwd=tree, check=True, capture_output=True, text=True)
+        return done.stdout + done.stderr
+
+    b4("-n", "prep", "-n", "two", "-f", "main")
+    for name in ("fs/pipe.c", "fs/other.c"):
+        commit(tree, name, f"{name}: comment")
+    assert "Success: 2, Warning: 0, Error: 0" in b4("prep", "--check")
+    (tree / "fs/pipe.c").write_text("#error not finished\n")
+    git(tree, "commit", "-q", "-a", "-m", "fs/pipe.c: broken")
+    said = b4("prep", "--check")
+    assert "Success: 2, Warning: 0, Error: 1" in said and "not finished" in said

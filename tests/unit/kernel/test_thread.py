@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A thread becomes the newest version of its series; commits are found by what they change; what a diff touches."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kdelta.kernel import cover, mail, patch_ids, thread, touches
+
+GIT = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+
+
+def git(tree: Path, *words: str) -> str:
+    argv = ["git", "-C", str(tree), *GIT, *words]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def commit(tree: Path, name: str, content: str, subject: str) -> str:
+    """A commit that writes one file; its hash."""
+    (tree / name).write_text(content)
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", subject)
+    return git(tree, "rev-parse", "HEAD")
+
+
+def repository(path: Path) -> str:
+    """A tree that is a git repository; its commit."""
+    path.mkdir()
+    git(path, "init", "-q")
+    return commit(path, "Makefile", "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 0\nEXTRAVERSION =\n", "Linux 6.12")
+
+
+def patch_of(tree: Path, one: str) -> str:
+    """The patch id of a commit as git format-patch --base writes it."""
+    diff = git(tree, "diff-tree", "-p", one) + "\n"
+    done = subprocess.run(["git", "patch-id", "--stable"], input=diff, capture_output=True, text=True, check=True)
+    return done.stdout.split()[0]
+
+
+def a_mail(subject: str, diff: bool = True, text: str = "") -> str:
+    body = f"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-{subject}\n+{subject}!\n" if diff else ""
+    return f"From 0123 Mon Sep 17 00:00:00 2001\nFrom: a@example.org\nSubject: {subject}\n\n{text}\n{body}\n"
+
+
+def subjects(*mails: str) -> list[str]:
+    data = thread.newest("".join(mails).encode())
+    return [mail.subject_of(piece) for piece in mail.pieces(data)]
+
+
+V1 = [a_mail("[PATCH 0/2] pipe: x", diff=False), a_mail("[PATCH 1/2] pipe: a"), a_mail("[PATCH 2/2] pipe: b")]
+V2 = [a_mail("[PATCH v2 2/2] pipe: b"), a_mail("[PATCH v2 0/2] pipe: x", diff=False), a_mail("[PATCH v2 1/2] pipe: a")]
+REPLY = a_mail("Re: [PATCH v3 1/2] pipe: a", text="> quoted\nNak.")
+
+
+def test_the_newest_version_is_meant_and_replies_are_not() -> None:
+    assert subjects(*V1, REPLY, *V2, REPLY) == [
+        "[PATCH v2 0/2] pipe: x",
+        "[PATCH v2 1/2] pipe: a",
+        "[PATCH v2 2/2] pipe: b",
+    ]
+    data = thread.newest("".join([*V1, REPLY, *V2]).encode())
+    assert [patch.version for patch in mail.steps(data, "x")] == [2, 2]
+
+
+def test_single_patches_of_a_new_version_are_put_into_the_one_before() -> None:
+    assert subjects(*V1, V2[0]) == ["[PATCH 1/2] pipe: a", "[PATCH v2 2/2] pipe: b"]
+    assert len(mail.steps(thread.newest("".join([*V1, V2[0]]).encode()), "x")) == 2
+    longer = [a_mail(f"[PATCH v2 {i}/3] pipe: {i}") for i in (1, 2)]  # 3/3 did not arrive: never filled from v1
+    assert subjects(*V1, *longer) == ["[PATCH v2 1/3] pipe: 1", "[PATCH v2 2/3] pipe: 2"]
+
+
+def test_what_was_sent_again_counts_once_and_one_mail_stays_as_it_is() -> None:
+    assert subjects(*V1, a_mail("[PATCH RESEND 1/2] pipe: a"))[1] == "[PATCH RESEND 1/2] pipe: a"
+    assert subjects(a_mail("[PATCH] a"), a_mail("[PATCH v2] a, better")) == ["[PATCH v2] a, better"]
+    for alone in (b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", V1[1].encode(), REPLY.encode()):
+        assert thread.newest(alone) == alone
+
+
+def test_lines_that_look_like_separators_survive() -> None:
+    text = "quoted:\n>From here on it is ours\n>From: nobody\n"
+    data = thread.newest("".join([*V1[:1], a_mail("[PATCH 1/2] a", text=text), V1[2]]).encode())
+    assert [one.number for one in mail.steps(data, "x")] == [1, 2]
+    assert "From here on it is ours" in list(mail.messages(data))[1].text
+
+
+def test_prerequisites_are_read_in_their_order() -> None:
+    text = "".join(f"prerequisite-patch-id: {digit * 40}\n" for digit in "bab")
+    assert cover.read(a_mail("[PATCH 1/1] a", text=text).encode()).prerequisites == ("b" * 40, "a" * 40)
+
+
+def test_commits_are_found_by_what_they_change(tmp_path: Path) -> None:
+    tree = tmp_path / "linux"
+    base = repository(tree)
+    one = commit(tree, "a.c", "int a;\n" * 5, "a: one")
+    two = commit(tree, "a.c", "int b;\n" * 5, "a: two")
+    ids = [patch_of(tree, two), patch_of(tree, one)]
+    assert patch_ids.find(str(tree), [*ids, "f" * 40], ["--all", f"^{base}"]) == {ids[0]: two, ids[1]: one}
+    assert patch_ids.find(str(tree), ids, ["HEAD"], newest=1) == {ids[0]: two}
+    mails = patch_ids.as_mails(str(tree), [one, two])
+    assert [patch.subject for patch in mail.steps(mails, "x")] == ["a: one", "a: two"]
+    assert patch_ids.of_patch(str(tree), patch_ids.as_mails(str(tree), [one])) == ids[1]
+    assert patch_ids.of_patch(str(tree), b"no patch\n") == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "lifetimes", "locks"),
+    [
+        ("+\tfoo = kzalloc(sizeof(*foo), GFP_KERNEL);", ("kzalloc",), ()),
+        ("-\tkref_put(&foo->ref, foo_release);", ("kref_put",), ()),
+        ("+\tspin_lock_irqsave(&foo->lock, flags);", (), ("spin_lock_irqsave",)),
+        ("+\tkfree_rcu(foo, rcu);", ("kfree_rcu",), ("kfree_rcu",)),
+        ("+\tguard(mutex)(&foo->mutex);", (), ("guard",)),
+        ("+\t * call kfree() at the end", (), ()),
+        ("+\tif (get_user(x, ptr))", (), ()),
+        ("+\tblock_device(get);", (), ()),
+        (" \tkfree(foo);", (), ()),
+    ],
+)
+def test_changed_lines_tell_what_is_touched(line: str, lifetimes: tuple[str, ...], locks: tuple[str, ...]) -> None:
+    head = ["--- a/fs/pipe.c", "+++ b/fs/pipe.c", "@@ -1 +1 @@"]
+    assert touches.of([*head, line]) == touches.Touched(lifetimes=lifetimes, locks=locks)
+    assert touches.of(["--- a/README", "+++ b/README", "@@ -1 +1 @@", line]) == touches.Touched()

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The formats of those who collect checks: KCIDB by its published schema, Patchwork, GitHub, and b4 itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from kcidb_io.schema import V5_0, V5_3
+from msgspec.structs import replace
+
+from kdelta.model import ExperimentResult, Gap, Looked, Unreached
+from kdelta.report import kcidb
+from kdelta.report.outcomes import outcomes, stable_names
+from kdelta.report.registry import find
+from kdelta.report.standing import standing
+from kdelta.report.view import Options, View, build
+from kdelta.results.types import Detail
+from unit.report.hostile import inputs
+from unit.report.report_samples import cell, exact, experiment, gaps, kernel, timed
+from unit.report.sweep_samples import SAMPLES, sweep
+
+thorough = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+def quiet() -> View:
+    """A comparison in which nothing became worse."""
+    cells = (cell("pipe", verdict="same", baseline_label="6.12", patched_label="7.0"),)
+    return build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=cells))
+
+
+def text(name: str, view: View) -> str:
+    found = find(name).render(view)
+    assert isinstance(found, str)
+    return found
+
+
+@thorough
+@given(pair=inputs())
+def test_kcidb_is_valid_whatever_the_texts(pair: tuple[ExperimentResult, Detail]) -> None:
+    document = json.loads(text("kcidb", build(*pair, Options(all_metrics=True, origin="my_ci"))))
+    for schema in (V5_0, V5_3):
+        schema.validate(document)
+    names = [one["id"] for kind in ("checkouts", "builds", "tests") for one in document[kind]]
+    assert len(document["builds"]) + len({one["id"] for one in document["tests"]}) == len(names) - len(
+        document["checkouts"]
+    )
+    assert all(name.startswith("my_ci:") for name in names)
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_kcidb_of_every_sample_is_valid_and_refers_to_what_it_holds(sample: str) -> None:
+    document = json.loads(text("kcidb", build(*SAMPLES[sample]())))
+    V5_0.validate(document)
+    builds = {one["id"] for one in document["builds"]}
+    assert document["tests"] and {one["build_id"] for one in document["tests"]} <= builds
+
+
+def test_kcidb_has_the_figures_and_says_what_became_of_them() -> None:
+    result, detail = timed()
+    document = json.loads(text("kcidb", build(result, detail)))
+    found = {(one["path"], one["status"]): one.get("number") for one in document["tests"]}
+    first = next(one for one in result.results if one.verdict == "regressed" and one.primary)
+    name = kcidb.path(first.case, first.metric)
+    assert found[name, "FAIL"] == {"value": first.patched, "unit": first.unit}
+    assert found[name, "DONE"] == {"value": first.baseline, "unit": first.unit}  # the baseline's figure
+    assert "ERROR" in {one["status"] for one in json.loads(text("kcidb", build(*gaps())))["tests"]}
+
+
+def test_a_version_that_does_not_build_is_a_failed_build_of_kcidb() -> None:
+    result, detail = sweep()
+    gaps = (
+        Gap(label="6.9", spec="src:.@v6.9", why="no rule", by_host=False),
+        Gap(label="6.8", spec="debian:6.8", why="timed out", by_host=True),
+    )
+    broken = replace(result.experiment, annotations=replace(result.experiment.annotations, gaps=gaps))
+    document = json.loads(text("kcidb", build(replace(result, experiment=broken), detail)))
+    V5_0.validate(document)
+    assert [one["status"] for one in document["builds"]][-2:] == ["FAIL", "MISS"]
+
+
+def test_patchwork_takes_the_gravest_word() -> None:
+    check = json.loads(text("patchwork", build(*timed())))
+    assert (check["state"], check["context"]) == ("fail", "kdelta") and "regressed" in check["description"]
+    assert json.loads(text("patchwork", quiet()))["state"] == "success"
+    assert set(check) == {"state", "context", "description"} and len(check["description"]) <= 200
+
+
+def test_what_has_no_verdict_at_all_is_no_success() -> None:
+    cells = (cell("pipe", state="unsupported", verdict=None, why="no", baseline_label="6.12", patched_label="7.0"),)
+    view = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=cells))
+    assert standing(view).word == "warning" and "nothing was compared" in text("b4", view)
+
+
+def test_what_no_case_executes_is_a_warning_everywhere() -> None:
+    result, detail = exact()
+    looked = Looked(functions=9, differ=1, candidates=5, unreached=(Unreached(name="foo_probe"),))
+    cells = tuple(one for one in result.results if one.verdict == "same")
+    annotated = replace(result.experiment, annotations=replace(result.experiment.annotations, looked=looked))
+    view = build(replace(result, experiment=annotated, results=cells, gate=""), detail)
+    assert standing(view).word == "warning" and "foo_probe" in text("b4", view)
+    assert text("github", view).startswith("::warning title=kdelta not looked at::NOT LOOKED AT")
+
+
+@thorough
+@given(pair=inputs())
+def test_no_text_makes_a_workflow_command_or_an_error_of_its_own(pair: tuple[ExperimentResult, Detail]) -> None:
+    view = build(*pair)
+    for line in text("github", view).splitlines():
+        assert re.match(r"::(error|warning|notice) title=[^:,]*::", line)
+    failed = [one for one in standing(view).findings if one.word == "fail"]
+    assert len([line for line in text("b4", view).splitlines() if "ERROR:" in line]) == len(failed)
+
+
+def b4_check(folder: Path, lines: str) -> str:
+    """What ``b4 prep --check`` says of a branch with one commit, where the check prints ``lines``."""
+    (folder / "lines").write_text(lines)
+    command = folder / "check"
+    command.write_text('#!/bin/sh\ncat >/dev/null\nexec cat "$(dirname "$0")/lines"\n')
+    command.chmod(0o755)
+    tree = folder / "linux"
+    who = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org"}
+    who |= {"GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org", "EMAIL": "a@example.org"}
+    env = os.environ | who | {"HOME": str(folder)}
+
+    def run(*words: str) -> str:
+        done = subprocess.run(words, cwd=tree, env=env, check=True, capture_output=True, text=True)
+        return done.stdout + done.stderr
+
+    tree.mkdir()
+    run("git", "init", "-q", "-b", "main")
+    for name, value in (
+        ("user.name", "a"),
+        ("user.email", "a@example.org"),
+        ("b4.prep-perpatch-check-cmd", str(command)),
+    ):
+        run("git", "config", name, value)
+    program = str(Path(sys.executable).parent / "b4")
+    for content in ("1", "2"):
+        (tree / "pipe.c").write_text(content)
+        run("git", "add", "pipe.c")
+        run("git", "commit", "-q", "-m", f"pipe: {content}")
+        if content == "1":
+            run(program, "-n", "prep", "-n", "faster", "-f", "main")
+    return run(program, "prep", "--check")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "counts"), [("regressed", "Warning: 0, Error: 1"), ("same", "Success: 1, Warning: 0, Error: 0")]
+)
+def test_b4_itself_reads_the_lines(verdict: str, counts: str, tmp_path: Path) -> None:
+    cells = (cell("pipe", verdict=verdict, effect_percent=4.2, baseline_label="6.12", patched_label="7.0"),)
+    said = b4_check(tmp_path, text("b4", build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=cells))))
+    assert counts in said
+    assert ("ERROR: pipe: latency_p50: +4.20 %" in said) == (verdict == "regressed")
+
+
+def test_names_of_tests_hold_no_release() -> None:
+    def names(*releases: str) -> list[str]:
+        kernels = tuple(kernel(one, release=f"{one}-amd64") for one in releases)
+        cells = tuple(
+            cell("pipe", verdict="same", baseline_label=releases[0], patched_label=one) for one in releases[1:]
+        )
+        asked = replace(experiment(*releases), kernels=kernels)
+        view = build(ExperimentResult(experiment=asked, results=cells))
+        return [one.name for case in outcomes(view) for one in case.outcomes]
+
+    assert names("6.12.117", "7.0.13") == names("6.12.118", "7.0.14") == ["latency_p50"]
+    assert names("6.12.117", "7.0.13", "7.1.2") == ["latency_p50 on 7.0", "latency_p50 on 7.1"]
+    assert names("6.12.117", "6.12.118", "6.12.119") == ["latency_p50 on 6.12", "latency_p50 on 6.12#2"]
+    assert stable_names(["fix 1.2.3"], [kernel("fix 1.2.3", release="6.12.1")]) == {"fix 1.2.3": "fix 1.2.3"}

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The job files in contrib/ are what GitHub and GitLab take, and the commands in them are kdelta's."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from kdelta.cli.main import program
+
+CONTRIB = Path(__file__).parents[3] / "contrib"
+JOBS = {"github/kdelta.yml": "vendor.github-workflows", "gitlab/kdelta.yml": "vendor.gitlab-ci"}
+_COMMAND = re.compile(r"(?:^|run: |- )\s*(kdelta (?!kdelta).*)$", re.MULTILINE)
+
+
+def commands(text: str) -> list[list[str]]:
+    """The words of each line that calls kdelta; what the shell puts in is one word."""
+    plain = re.sub(r'"\$\(.*?\)\.\.\$HEAD"', "BASE..HEAD", text)
+    return [shlex.split(match[1]) for match in _COMMAND.finditer(plain)]
+
+
+@pytest.mark.parametrize(("name", "schema"), JOBS.items())
+def test_a_job_file_is_valid(name: str, schema: str) -> None:
+    words = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, str(CONTRIB / name)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_every_command_of_a_job_is_one_that_kdelta_takes(name: str) -> None:
+    found = commands((CONTRIB / name).read_text())
+    assert {words[1] for words in found} >= {"review", "report", "export", "import", "post"}
+    for words in found:
+        command: click.Command = program
+        rest = words[1:]
+        context = click.Context(program)
+        while isinstance(command, click.Group):
+            chosen = command.get_command(context, rest[0])
+            assert chosen is not None, words
+            command, rest = chosen, rest[1:]
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in rest if word.startswith("-")} <= known, words
