@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kdelta.model import Experiment, ExperimentResult
-from kdelta.results import cells, definitions, explain, remarks, sweep
+from kdelta.results import cells, definitions, explain, remarks, sweep, varying
 from kdelta.results.detail import details
 from kdelta.results.explain import Seeds
 from kdelta.results.types import Detail
@@ -68,10 +68,11 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
     seeds = explain.seeds_of(experiment, store) if experiment.mode == "exact" else {}
     chosen = explain.chosen(seeds)
     explained = (explain.explained(experiment, row, seeds) for row in remarks.on_rows(experiment, store, rows))
+    told = (varying.told(experiment, row, seeds) for row in explained)
     looks = store.looks(experiment.id)
     answer = ExperimentResult(
         experiment=replace(experiment, host=experiment.host | _machine(boots)),
-        results=tuple(explained),
+        results=tuple(told),
         boots_done=len(boots),
         boots_planned=planned.boots_planned(experiment),
         boots_spared=planned.boots_spared(experiment, looks),
