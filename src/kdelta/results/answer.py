@@ -42,8 +42,12 @@ def _machine(boots: Sequence[BootRow]) -> dict[str, str]:
 
 
 def _faulty(experiment: Experiment, boots: Sequence[BootRow], numbers: Sequence[Number]) -> tuple[str, ...]:
-    """A line for each boot that did not end well, or each case of an exact one, whose guest is its own."""
-    found = [(b.block, b.slot, b.kernel, "", str(b.state), b.why) for b in boots if b.state != "ok"]
+    """A line for each boot that did not end well, or each case of an exact one, whose guest is its own.
+
+    Boots that were left out because of one of those have no time at which they began.
+    """
+    made = [b for b in boots if b.started_at]
+    found = [(b.block, b.slot, b.kernel, "", str(b.state), b.why) for b in made if b.state != "ok"]
     if experiment.mode == "exact":
         names = [f", {case.name}" for case in experiment.cases]
         own = [n for n in numbers if n.boot_state == "ok" and n.state in _FAULTS]
