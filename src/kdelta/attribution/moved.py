@@ -76,7 +76,9 @@ def user_spread_percent(profiles: Sequence[Profile]) -> float:
     own = [profile.functions[USER][0] / profile.ops for profile in profiles if USER in profile.functions]
     if len(own) < len(profiles):
         return math.inf if own else 0.0
-    return 100.0 * (max(own) / min(own) - 1.0) if min(own) else 0.0 if not max(own) else math.inf
+    if min(own, default=0.0) == max(own, default=0.0):
+        return 0.0
+    return 100.0 * (max(own) / min(own) - 1.0) if min(own) > 0 else math.inf
 
 
 def calls_that_vary(profiles: Sequence[Profile]) -> tuple[tuple[str, float, float], ...]:

@@ -12,6 +12,7 @@ from kdelta.attribution import moved
 from kdelta.model import CellResult, Experiment, Profile
 from kdelta.results.explain import Seeds
 from kdelta.results.warnings import ProgramVaries
+from kdelta.spec.counted import START
 from kdelta.spec.program import PACK
 from kdelta.verdict.warnings import Noisy
 from kdelta.verdict.words import DELTA_PERCENT
@@ -76,6 +77,6 @@ def told(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
     if any(isinstance(warning, Noisy) for warning in warnings):
         functions, more = _functions(side, counter)
         warnings = [replace(w, functions=functions, more=more) if isinstance(w, Noisy) else w for w in warnings]
-    if row.primary and PACK in row.params:
+    if row.primary and PACK in row.params and START not in row.params:  # of a difference of two runs none can tell
         warnings += _program(row, sides)
     return replace(row, warnings=tuple(warnings))

@@ -70,6 +70,7 @@ def test_a_program_that_does_other_things_from_seed_to_seed_is_told_so(wild: Pro
         ({"pack": "x"}, profile({"read": 1100}, 500, futex=5)),  # the kernel varies, the program does not
         ({"pack": "x"}, profile({"read": 1005}, 500, futex=9)),  # the program does, and it hardly matters
         ({}, profile({"read": 1100}, 900, futex=9)),  # a workload, which is made of its operations
+        ({"pack": "x", "start": "y"}, profile({"read": 1100}, 900, futex=9)),  # a suite's program: a difference
     ],
 )
 def test_where_the_program_repeats_or_there_is_none_nothing_is_said(params: dict[str, str], wild: Profile) -> None:
