@@ -204,19 +204,39 @@ static int run(const struct command *c)
 	return pid < 0 ? -1 : status;
 }
 
-/* The last line of what it said to standard error. */
-static void last_words(char *buf, size_t size)
+/* Cuts the last line off @text and returns it. */
+static char *cut_line(char *text)
 {
-	off_t end = lseek(p.err, 0, SEEK_END);
-	ssize_t n = pread(p.err, buf, size - 1, end < (off_t)size ? 0 : end - (off_t)size + 1);
+	size_t n = strlen(text);
 	char *line;
 
-	buf[n > 0 ? n : 0] = 0;
-	for (; n > 0 && buf[n - 1] == '\n'; n--)
-		buf[n - 1] = 0;
-	line = strrchr(buf, '\n');
-	if (line)
-		memmove(buf, line + 1, strlen(line));
+	while (n > 0 && text[n - 1] == '\n')
+		text[--n] = 0;
+	line = strrchr(text, '\n');
+	if (!line)
+		return text;
+	*line = 0;
+	return line + 1;
+}
+
+/*
+ * The last line of what it said to standard error, with the one before it where that fits:
+ * tar says what is wrong, and then that it was an error.
+ */
+static void last_words(char *buf, size_t size)
+{
+	char text[512], *last, *before = "";
+	off_t end = lseek(p.err, 0, SEEK_END);
+	off_t from = end < (off_t)sizeof(text) ? 0 : end - (off_t)sizeof(text) + 1;
+	ssize_t n = pread(p.err, text, sizeof(text) - 1, from);
+
+	text[n > 0 ? n : 0] = 0;
+	last = cut_line(text);
+	if (last != text)
+		before = cut_line(text);
+	if (!*before || strchr(" \t", *before) || (before == text && from) ||
+	    snprintf(buf, size, "%s / %s", before, last) >= (int)size)
+		snprintf(buf, size, "%.*s", (int)size - 1, last);
 }
 
 /* What it did not find may only not have been packed. */
@@ -230,7 +250,7 @@ static const char *remedy(const char *words)
 /* NULL, or why the run was not as it must be. */
 static const char *wrong(const struct command *c, int status, int expected)
 {
-	char words[100] = "", how[64];
+	char words[120] = "", how[64];
 	const char *slash = strrchr(c->argv[0], '/');
 
 	if (WIFEXITED(status) && WEXITSTATUS(status) == expected)

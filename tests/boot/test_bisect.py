@@ -111,6 +111,14 @@ def test_exact_bisection_finds_the_costly_commit_and_confirms_it(kdelta: Program
     assert "pipe" in report and "(R)" in report
 
 
+def test_a_program_is_bisected_as_a_case_is(kdelta: Program, tree: Tree) -> None:
+    ends = f"src:{tree.root}@{tree.hashes[0]}", f"src:{tree.root}@{tree.hashes[-1]}"
+    program = ("--", "sh", "-c", "seq 2000 | cat")  # which writes to a pipe twice or more
+    found = json.loads(kdelta("bisect", *ends, "--json", "-q", *program, timeout=7200).stdout)
+    check(found, tree)
+    assert found["case"] == "sh -c 'seq 2000 | cat'"
+
+
 def test_equal_ends_are_said_first(kdelta: Program, tree: Tree) -> None:
     ends = f"src:{tree.root}@{tree.hashes[0]}", f"src:{tree.root}@{tree.hashes[2]}"
     said = kdelta("bisect", *ends, "--case", "pipe", "-q", timeout=3600).stdout

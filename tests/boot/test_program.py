@@ -21,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_a_program_starts_is_counted(kdelta, folder: Path) -> None:  # type: ignore[no-untyped-def]
-    more = ("--file", "words.txt", "--file", "/usr/bin/seq", "--file", "/usr/bin/cat")
+    more = ("--file", "words.txt")  # seq and cat are named by the script
     run = ("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "--json", "-q", *more, "--")
     got = json.loads(kdelta(*run, "./count.sh", "11").stdout)
     (row,) = (row for row in got["results"] if row["metric"] == "instructions")
@@ -31,12 +31,13 @@ def test_what_a_program_starts_is_counted(kdelta, folder: Path) -> None:  # type
 
 
 def test_a_program_that_lacks_a_file_is_told_how_to_pack_it(kdelta, folder: Path) -> None:  # type: ignore[no-untyped-def]
-    run = ("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "--json", "-q", "--file", "/usr/bin/seq")
-    got = json.loads(kdelta(*run, "--", "./count.sh", "1").stdout)
-    row = got["results"][0]
+    run = ("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "--json", "-q")
+    done = kdelta(*run, "--", "./count.sh", "1", check=3)
+    row = json.loads(done.stdout)["results"][0]
     assert row["state"] == "failed"
-    assert "exit status 127, not 0" in row["why"]
+    assert "exit status 1, not 0: cat: words.txt: No such file" in row["why"].replace("/usr/bin/", "")
     assert "--follow or --file packs what it needs" in row["why"]
+    assert done.stderr.startswith("kdelta: no kernel could be measured: count.sh 1: failed: ")
 
 
 KNOWN = """

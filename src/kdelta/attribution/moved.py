@@ -71,6 +71,34 @@ def spread_percent(profiles: Sequence[Profile], counter: int = 0) -> float:
     return 0.0 if low == high else 100.0 * (high / low - 1.0) if low else math.inf
 
 
+def user_spread_percent(profiles: Sequence[Profile]) -> float:
+    """As ``spread_percent``, of the instructions in user space: of a program that repeats itself next to nothing."""
+    own = [profile.functions[USER][0] / profile.ops for profile in profiles if USER in profile.functions]
+    if len(own) < len(profiles):
+        return math.inf if own else 0.0
+    if min(own, default=0.0) == max(own, default=0.0):
+        return 0.0
+    return 100.0 * (max(own) / min(own) - 1.0) if min(own) > 0 else math.inf
+
+
+def calls_that_vary(profiles: Sequence[Profile]) -> tuple[tuple[str, float, float], ...]:
+    """System calls whose number per operation differs between ``profiles``: (name, fewest, most).
+
+    Those whose instructions differ most come first. What is no system call (page faults, interrupts) is left out.
+    """
+    found = []
+    for name in sorted(set().union(*(profile.system_calls for profile in profiles))):
+        if name.startswith("["):
+            continue
+        rows = [(profile.system_calls.get(name), profile.ops) for profile in profiles]
+        calls = [row.calls / ops if row else 0.0 for row, ops in rows]
+        cost = [row.instructions / ops if row else 0.0 for row, ops in rows]
+        if min(calls) != max(calls):
+            found.append((max(cost) - min(cost), name, min(calls), max(calls)))
+    found.sort(key=lambda one: (-one[0], one[1]))
+    return tuple(one[1:] for one in found)
+
+
 def _follows(name: str, entries: Sequence[float], all_counts: Sequence[Counts]) -> bool:
     """Whether a function runs just where interrupts do, and moves with their number rather than stands still."""
     counts = [each.get(name, 0.0) for each in all_counts]

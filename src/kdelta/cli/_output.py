@@ -120,17 +120,17 @@ def write(text: str | bytes, output: Path | None) -> None:
 
 
 def refuse_all_lost(rows: Sequence[tuple[str, str, str]], done: str) -> None:
-    """Exit code 3 where no guest came back: ``rows`` are (what, state, why), ``done`` what was to be done to kernels.
+    """Exit code 3 where no guest did its work: ``rows`` are (what, state, why), ``done`` what was to be done to kernels.
 
     Raises:
-        GuestError: every one of the rows was lost, panicked or hung.
+        GuestError: every one of the rows was lost, panicked, hung or failed.
     """
-    if rows and all(state in ("lost", "panicked", "hung") for _, state, _ in rows):
+    if rows and all(state in ("lost", "panicked", "hung", "failed") for _, state, _ in rows):
         raise GuestError(f"no kernel could be {done}: {': '.join(rows[0])}")
 
 
 def refuse_lost(result: ExperimentResult) -> None:
     """Raises:
-    GuestError: nothing at all could be measured, because guests were lost.
+    GuestError: nothing at all could be measured, because guests were lost or their work failed.
     """
     refuse_all_lost([(row.case, row.state, row.why) for row in result.results], "measured")

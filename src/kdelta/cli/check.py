@@ -128,7 +128,7 @@ def _template(
     asked = templates.Asked(
         cases=cases,
         machine=msgspec.structs.replace(args.options(), smp=smp),
-        effort=Effort(seeds=args.seeds, repetitions=args.repetitions, limit_ms=int(1000 * limit_s)),
+        effort=Effort(seeds=args.seeds, repetitions=args.repetitions, limit_ms=int(1000 * limit_s), limit_given=True),
         command=common.command_line(),
     )
     blocks = args.seeds if exact else args.blocks

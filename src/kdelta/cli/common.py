@@ -125,12 +125,14 @@ class CaseArgs:
             cases = tuple(msgspec.structs.replace(case, pressure=memory.parse(pressure)) for case in cases)
         return cases
 
-    def effort(self, **changes: int) -> Effort:
+    def effort(self, **changes: Any) -> Effort:
         """How much is sampled, with the run's time limit where one is given."""
         from kdelta.model import Effort
 
         limit_s = seconds(self.limit, "--limit")
-        return Effort(**changes, **({} if limit_s is None else {"limit_ms": int(1000 * limit_s)}))
+        if limit_s is None:
+            return Effort(**changes)
+        return Effort(**changes, limit_ms=max(1, round(1000 * limit_s)), limit_given=True)
 
 
 @dataclass(frozen=True, kw_only=True)

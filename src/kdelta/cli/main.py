@@ -29,7 +29,7 @@ Examples:
   kdelta report last --format mail               the table for a cover letter
   kdelta doctor                                  what this machine can do
 
-Exit codes: 0 success, 1 invalid input, 2 host or build error, 3 guest lost, 4 --fail-on matched.
+Exit codes: 0 success, 1 invalid input, 2 host or build error, 3 no guest did its work, 4 --fail-on matched.
 """
 
 

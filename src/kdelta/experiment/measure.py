@@ -54,7 +54,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
             jobs=jobs,
             limit_s=boot_limit_s + min(sum(limits_s.values()), 20 * boot_limit_s),
             job_limits_s={i: boot_limit_s + limit_s for i, limit_s in limits_s.items()},
-            wall_limits_s=limits_s if e.effort.limit_ms != Effort().limit_ms else {},
+            wall_limits_s=limits_s if e.effort.by_the_wall else {},
             mitigations=plan.mitigations,
             data=self.data,
             programs=self.programs,

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from kdelta.experiment import allowed, boot_once, functions, kinds, looks, place, runner
+from kdelta.experiment.hopeless import Remembering
 from kdelta.experiment.measure import Measuring
 from kdelta.experiment.runner import Job
-from kdelta.model import Experiment, Progress
+from kdelta.model import Experiment, PlannedBoot, Progress
 from kdelta.store.store import Store
 
 
@@ -34,14 +36,16 @@ def prepare(experiment: Experiment, store: Store, progress: Progress, *, time_bu
     if not exact and experiment.annotations.floors_percent is None:
         experiment = place.with_floors(store, experiment, here)
     kind = kinds.kind_of(experiment, workloads, functions.known(several_cpus=experiment.machine.smp > 1))
-    identity = None
+    identity: Callable[[PlannedBoot], str] | None = None
+    boots: kinds.Kind | Remembering = kind
     if exact and isinstance(kind, Measuring):
         identity = lambda plan: boot_once.identity(here.site, kind.work(plan))  # noqa: E731
+        boots = Remembering(kind)
     return Job(
         experiment=experiment,
         site=here.site,
-        work=kind.work,
-        runs=kind.runs,
+        work=boots.work,
+        runs=boots.runs,
         machine=here.machine,
         undecided=lambda blocks: looks.undecided(store, experiment, blocks),
         time_budget_s=None if exact else time_budget_s,

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from kdelta import paths
 from kdelta.errors import HostError, UserError
-from kdelta.guest import closure, follow
+from kdelta.guest import closure, follow, shell
 from kdelta.guest.image import Node, archive
 from kdelta.guest.rootfs import Tree
 from kdelta.model import Case
@@ -63,6 +63,16 @@ def _program(tree: Tree, name: str, cwd: Path) -> Path:
         tree.add(path)
         _python(tree, path)
     return program
+
+
+def _guessed(tree: Tree, path: str, cwd: Path) -> None:
+    """As ``_program``, of one that perhaps nobody starts: where it could not run here, it is left out."""
+    apart = Tree()
+    try:
+        _program(apart, path, cwd)
+    except UserError:
+        return
+    tree.nodes = apart.nodes | tree.nodes
 
 
 def _given(tree: Tree, program: Program, cwd: Path) -> None:
@@ -119,6 +129,8 @@ def _commands(tree: Tree, program: Program, cwd: Path) -> dict[str, list[str]]:
         if not argv:
             raise UserError("program: --setup and --between take a command")
         argv[0] = str(_program(tree, argv[0], cwd))
+        for path in shell.programs(argv, cwd, _PATH):
+            _guessed(tree, path, cwd)
     return found
 
 

@@ -91,11 +91,12 @@ def without(twice: RunResult, once: RunResult) -> RunResult:
     profile = None
     if twice.profile is not None and once.profile is not None:
         profile = _profile(twice.profile, once.profile)
-        series = tuple(_counted(one, once.profile) for one in twice.series if one.metric in _KNOWN)
+        every = (_counted(one, once.profile) for one in twice.series if one.metric in _KNOWN)
+        series = tuple(one for one in every if min(one.values, default=0.0) >= 0)  # less than none is no count
     else:
         shorter = {one.metric: one for one in once.series}
         series = tuple(_timed(one, shorter[one.metric]) for one in twice.series if one.metric in shorter)
-    if not series or statistics.median(series[0].kept() or (0.0,)) <= 0:
+    if not series or series[0].metric != twice.series[0].metric or statistics.median(series[0].kept() or (0.0,)) <= 0:
         why = "twice the operations cost no more than once: none were made, or too few for this machine's noise"
         return RunResult(case=twice.case, state="failed", why=why, facts=twice.facts)
     return replace(twice, series=series, profile=profile, histograms={})

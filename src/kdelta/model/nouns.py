@@ -105,8 +105,14 @@ class Effort(Struct, frozen=True, kw_only=True):
     repetitions: int = 7  # exact mode: at most, one that agrees with the round before it is enough
     seeds: int = 20  # exact mode: at most; counts that repeat are decided by five
     limit_ms: int = 60_000  # per run
+    limit_given: bool = False  # by the user: then counts keep to it by the clock on the wall, not the guest's
     batches: int = 0  # leak check: lives of the case, of batch_ops operations each, instead of windows
     batch_ops: int = 500
+
+    @property
+    def by_the_wall(self) -> bool:
+        """Whether the limit is the user's; older stores only know that it is not the usual one."""
+        return self.limit_given or self.limit_ms != Effort().limit_ms
 
 
 class PlannedBoot(Struct, frozen=True, kw_only=True):

@@ -227,6 +227,8 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
         alone = result.experiment.machine.smp == 1
         what = "cache misses and contention between CPUs" if alone else "cache misses and how long a CPU waits"
         lines.append(f"Time, {what}: exact counts do not include them.")
+        if not alone:
+            lines.append("Instructions by system call: they are counted on one CPU alone, without --smp.")
     else:
         lines.append("Other hardware, other configurations, other workloads.")
     if missing := _missing(result):

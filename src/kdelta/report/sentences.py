@@ -26,6 +26,10 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def _more(count: int) -> list[str]:
+    return [f"{count} more"] if count else []
+
+
 def because(told: Because | None, effect_percent: float | None = None) -> str:
     """``"-33 %: step_into and walk_component gone (-413), memset_orig -671"``.
 
@@ -226,9 +230,22 @@ def _(w: of_verdicts.MixedAccounts) -> str:
 @sentence.register
 def _(w: of_verdicts.Noisy) -> str:
     size = "from 0" if w.spread_percent is None else f"by {w.spread_percent:.2f} %"
-    causes = ", ".join([*w.functions, *([f"{w.more} more"] if w.more else [])]) or _SEED_CAUSES
+    causes = ", ".join([*w.functions, *_more(w.more)]) or _SEED_CAUSES
     judged = "" if w.judged is None else f"; judged by the interval over {w.judged} seeds"
     return f"varies {size} across seeds ({causes}){judged}"
+
+
+@sentence.register
+def _(w: of_results.ProgramVaries) -> str:
+    own = "" if w.own_percent is None else f", its own by {w.own_percent:.2f} %"
+    calls = [f"{name} {low:g} to {high:g}" for name, low, high in w.calls]
+    parts = [("calls", [*calls, *_more(w.more_calls)]), ("functions", [*w.functions, *_more(w.more_functions)])]
+    named = "".join(f"; {what}: {', '.join(names)}" for what, names in parts if names)
+    return (
+        f"the program does not do the same in every run: on {w.kernel} the kernel's instructions vary by "
+        f"{w.spread_percent:.2f} %{own}{named}; threads, time and random numbers do that: fix what can be fixed "
+        "(--env GOMAXPROCS=1, one thread, a seed), or take the interval as it is"
+    )
 
 
 @sentence.register

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kdelta.model import Experiment, ExperimentResult
-from kdelta.results import cells, definitions, explain, remarks, sweep
+from kdelta.results import cells, definitions, explain, remarks, sweep, varying
 from kdelta.results.detail import details
 from kdelta.results.explain import Seeds
 from kdelta.results.types import Detail
@@ -42,8 +42,12 @@ def _machine(boots: Sequence[BootRow]) -> dict[str, str]:
 
 
 def _faulty(experiment: Experiment, boots: Sequence[BootRow], numbers: Sequence[Number]) -> tuple[str, ...]:
-    """A line for each boot that did not end well, or each case of an exact one, whose guest is its own."""
-    found = [(b.block, b.slot, b.kernel, "", str(b.state), b.why) for b in boots if b.state != "ok"]
+    """A line for each boot that did not end well, or each case of an exact one, whose guest is its own.
+
+    Boots that were left out because of one of those have no time at which they began.
+    """
+    made = [b for b in boots if b.started_at]
+    found = [(b.block, b.slot, b.kernel, "", str(b.state), b.why) for b in made if b.state != "ok"]
     if experiment.mode == "exact":
         names = [f", {case.name}" for case in experiment.cases]
         own = [n for n in numbers if n.boot_state == "ok" and n.state in _FAULTS]
@@ -68,10 +72,11 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
     seeds = explain.seeds_of(experiment, store) if experiment.mode == "exact" else {}
     chosen = explain.chosen(seeds)
     explained = (explain.explained(experiment, row, seeds) for row in remarks.on_rows(experiment, store, rows))
+    told = (varying.told(experiment, row, seeds) for row in explained)
     looks = store.looks(experiment.id)
     answer = ExperimentResult(
         experiment=replace(experiment, host=experiment.host | _machine(boots)),
-        results=tuple(explained),
+        results=tuple(told),
         boots_done=len(boots),
         boots_planned=planned.boots_planned(experiment),
         boots_spared=planned.boots_spared(experiment, looks),

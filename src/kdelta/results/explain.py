@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Finished exact rows with the functions behind them: of the difference, and of what moves between seeds."""
+"""Finished exact rows with the functions behind their difference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
 from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.store import Store
-from kdelta.verdict.warnings import Noisy
 
 BECAUSE_KEPT = 12  # functions in the JSON result; `kdelta why` has all
 Seeds: TypeAlias = dict[tuple[int, str], dict[int, list[Profile]]]  # [case, mitigations][kernel] -> one per seed
@@ -98,29 +97,6 @@ def _explain(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResul
     return replace(row, because=deltas, because_line=told)
 
 
-def _seed_functions(experiment: Experiment, row: CellResult, seeds: Seeds) -> tuple[tuple[str, ...], int]:
-    """What differs between the seeds of the side that spreads most, and how many more; none where no profile tells."""
-    counter = moved.counter_of(row.metric)
-    labels = [kernel.label for kernel in experiment.kernels]
-    case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
-    by_kernel = seeds.get((case, row.mitigations), {})
-    sides = [by_kernel.get(labels.index(label), []) for label in (row.baseline_label, row.patched_label) if label]
-    sides = [side for side in sides if side and all(map(moved.has_names, side))]
-    if counter is None or not sides:
-        return (), 0
-    side = max(sides, key=lambda found: moved.spread_percent(found, counter))
-    return moved.names(moved.moved(*moved.extremes(side, counter), among=side, counter=counter))
-
-
-def _name_seeds(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
-    """The finished ``row``; a warning that its seeds vary names the functions."""
-    if not any(isinstance(warning, Noisy) for warning in row.warnings):
-        return row
-    functions, more = _seed_functions(experiment, row, seeds)
-    told = (replace(w, functions=functions, more=more) if isinstance(w, Noisy) else w for w in row.warnings)
-    return replace(row, warnings=tuple(told))
-
-
 def _name_carrier(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
     """The finished ``row``; a warning that another count carries the effect names where it changed most."""
     if not any(isinstance(warning, Carried) for warning in row.warnings):
@@ -142,5 +118,5 @@ def _name_carrier(experiment: Experiment, row: CellResult, seeds: Seeds) -> Cell
 
 
 def explained(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
-    """The finished ``row`` with the functions that account for it, and for what its seeds differ in."""
-    return _name_carrier(experiment, _name_seeds(experiment, _explain(experiment, row, seeds), seeds), seeds)
+    """The finished ``row`` with the functions that account for it."""
+    return _name_carrier(experiment, _explain(experiment, row, seeds), seeds)

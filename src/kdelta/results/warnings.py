@@ -83,6 +83,22 @@ class Pressure(Warn, frozen=True):
     kernels: tuple[Reclaim, ...]
 
 
+class ProgramVaries(Warn, frozen=True):
+    """A program that does other things from seed to seed: its own instructions (None: from 0), and calls by number.
+
+    ``calls``: (system call, fewest, most) per run; ``functions``: of the kernel, whose counts differ for it.
+    """
+
+    code: ClassVar[str] = "program-varies"
+    kernel: str
+    spread_percent: float
+    own_percent: float | None
+    calls: tuple[tuple[str, float, float], ...]
+    more_calls: int
+    functions: tuple[str, ...]
+    more_functions: int
+
+
 class Follows(Warn, frozen=True):
     """Fresh boots of what another experiment left undecided."""
 

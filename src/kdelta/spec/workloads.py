@@ -186,7 +186,9 @@ class Workload(Struct, frozen=True, kw_only=True):
         wanted = {
             name: value
             for name, value in msgspec.structs.asdict(self.overrides).items()
-            if value is not None and getattr(base, name) == getattr(usual, name)
+            if value is not None
+            and getattr(base, name) == getattr(usual, name)
+            and not (name == "limit_ms" and base.limit_given)
         }
         return msgspec.structs.replace(base, **wanted)
 

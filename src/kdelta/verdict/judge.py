@@ -166,18 +166,22 @@ def _unmeasured(
 ) -> CellResult | None:
     """The cell as a state, where a side has no figure at all: never a number."""
     sides = [(blank.baseline_label, a)] if alone else [(blank.baseline_label, a), (blank.patched_label, b)]
-    missing: list[tuple[State, str]] = []
+    missing: dict[tuple[State, str], list[str]] = {}  # kernels by what became of them
     for label, boots in sides:
         if measured(boots):
             continue
         states = {boot.state for boot in boots}
         state: State = next((s for s in GRAVEST_FIRST if s in states), "lost")
         why = next((boot.why for boot in boots if boot.state == state and boot.why), "" if boots else "no boot")
-        missing.append((state, f"{label}: {state}" + (f": {why}" if why else "")))
+        missing.setdefault((state, why), []).append(label)
     if not missing:
         return None
     gravest = min((state for state, _ in missing), key=GRAVEST_FIRST.index)
-    return replace(blank, state=gravest, why="; ".join(dict.fromkeys(text for _, text in missing)))
+    texts = (
+        f"{', '.join(dict.fromkeys(labels))}: {state}" + (f": {why}" if why else "")
+        for (state, why), labels in missing.items()
+    )
+    return replace(blank, state=gravest, why="; ".join(texts))
 
 
 def _alone(blank: CellResult, a: Sequence[Observation]) -> CellResult:

@@ -133,6 +133,10 @@ def test_a_case_that_hangs_costs_its_own_limit_only(known: dict[str, Workload]) 
     assert [line.split()[2] for line in restored.jobs.lines] == ["pidfd_open"]
     assert work.limit_s - cold.limit_s == 3.0
     assert restored.limit_s == 3.0, "by the clock on the wall"
+    same_as_usual = replace(Effort(), limit_given=True)
+    given = measuring(known, asked(known, "exact", "pipe", effort=same_as_usual)).work(plan())
+    ((job, alone),) = given.jobs.apart().items()
+    assert given.alone(job, alone, restored=True).limit_s == 60.0, "given, though it is the default"
     usual = measuring(known, asked(known, "exact", "pipe")).work(plan())
     ((job, alone),) = usual.jobs.apart().items()
     assert usual.alone(job, alone, restored=True).limit_s == usual.limit_s

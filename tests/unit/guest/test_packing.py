@@ -75,6 +75,29 @@ def test_a_command_is_packed_with_its_files_and_described(tmp_path: Path) -> Non
     assert not any(name.startswith(spec["scratch"][0].lstrip("/") + "/") for name in nodes)
 
 
+def test_what_a_shell_names_is_packed_with_it(tmp_path: Path) -> None:
+    def tool(word: str) -> str:
+        return str(Path(shutil.which(word, path="/usr/bin:/bin") or "")).lstrip("/")
+
+    (tmp_path / "run.sh").write_text("#!/bin/sh\ntac <in.txt | $(command -v rev)\n")
+    (tmp_path / "run.sh").chmod(0o755)
+    (tmp_path / "plain.txt").write_text("tac")
+    nodes, _ = _packed(tmp_path, "sh", "-ec", "cat 'a'|sort>out; /usr/bin/env -i x=1 head; nonsense-of-mine")
+    assert {tool("cat"), tool("sort"), tool("head"), tool("env")} <= nodes.keys() and tool("tac") not in nodes
+    for argv in (("./run.sh",), ("sh", "run.sh")):
+        assert {tool("tac"), tool("rev")} <= _packed(tmp_path, *argv)[0].keys()
+    assert tool("tac") not in _packed(tmp_path, "cat", "plain.txt", "-c", "tac")[0]
+    assert tool("tac") in _packed(tmp_path, "cat", setup="sh -c 'tac /etc/passwd'")[0]
+
+
+def test_a_damaged_program_that_a_shell_may_name_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "odd").write_bytes(b"\x7fELF damaged")
+    (tmp_path / "odd").chmod(0o755)
+    monkeypatch.setattr(packing, "_PATH", f"{tmp_path}:/usr/bin:/bin")
+    nodes, _ = _packed(tmp_path, "sh", "-c", "odd; cat")
+    assert not any(name.endswith("/odd") for name in nodes) and any(name.endswith("bin/cat") for name in nodes)
+
+
 def test_the_case_is_called_as_the_command_and_differs_by_its_files(tmp_path: Path) -> None:
     (tmp_path / "input.txt").write_text("x")
     first = packing.pack(Program(argv=("cat", "input.txt")), tmp_path)

@@ -71,7 +71,10 @@ def test_a_program_runs_with_all_that_goes_with_it(guest_cache: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("script", "why"),
     [
-        ("echo first >&2; echo the last word >&2; exit 5", "ended with exit status 5, not 0: the last word"),
+        ("printf '\\nthe last word\\n' >&2; exit 5", "ended with exit status 5, not 0: the last word"),
+        ("printf 'old\\nx: cannot open\\nfailed\\n\\n' >&2; exit 5", "not 0: x: cannot open / failed"),
+        ("printf 'Trace:\\n  raise x\\nError: x' >&2; exit 5", "not 0: Error: x"),
+        ("head -c 600 /dev/zero | tr '\\0' a >&2; echo >&2; echo end >&2; exit 5", "not 0: end"),
         ("kill -SEGV $$", "was killed by SIGSEGV"),
     ],
 )

@@ -64,6 +64,13 @@ def test_no_more_for_twice_the_operations_is_a_failure() -> None:
     assert run.series == ()
 
 
+def test_a_count_that_is_less_for_twice_the_operations_has_no_figure() -> None:
+    run = startup.without(counted(0, 500, read=300), counted(2, 700, read=100))
+    assert run.state == "ok" and figure(run, "instructions") == pytest.approx((20.0, 20.0))
+    assert "user_instructions" not in {one.metric for one in run.series}
+    assert all(value >= 0 for one in run.series for value in one.values)
+
+
 @pytest.mark.parametrize("bad", ["hung", "failed", "unsupported", "lost"])
 def test_either_run_that_is_not_ok_is_the_cases_state(bad: State) -> None:
     good = counted(2, 5, work=10)

@@ -6,9 +6,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
-from kdelta.model import ExperimentResult, Remark, plans
+from kdelta.model import ExperimentResult, MachineOptions, Remark, plans
 from kdelta.report.terminal import render
 from kdelta.report.view import Options, View, build
 from kdelta.verdict.warnings import MixedAccounts
@@ -36,6 +37,13 @@ def test_only_primary_metrics_unless_asked_and_the_rest_is_counted() -> None:
     assert len(list(many.cells())) == len(list(few.cells())) + 1
     assert any("other metrics (1 figures, 0 of them changed)" in text for text in few.not_measured)
     assert not any("other metrics" in text for text in many.not_measured)
+
+
+@pytest.mark.parametrize(("cpus", "said"), [(1, False), (2, True)])
+def test_on_several_cpus_no_table_by_system_call_is_missed(cpus: int, said: bool) -> None:
+    asked = replace(experiment("6.12", "7.0"), mode="exact", machine=MachineOptions(smp=cpus))
+    view = build(ExperimentResult(experiment=asked, results=(cell("pipe"),)))
+    assert any(text.startswith("Instructions by system call") for text in view.not_measured) == said
 
 
 def test_a_case_without_a_primary_metric_shows_what_it_has() -> None:

@@ -14,7 +14,7 @@ import kdelta
 from kdelta.attribution.warnings import HoldUnclear, TraceDropped, TraceShortened
 from kdelta.model import Because, Remark, Warn
 from kdelta.report.sentences import because, sentence
-from kdelta.results.warnings import LeftOut, NoNames, Pressure, Reclaim, UnknownParameters
+from kdelta.results.warnings import LeftOut, NoNames, Pressure, ProgramVaries, Reclaim, UnknownParameters
 from kdelta.stats.warnings import Bistable, Drift, TooFewBlocks
 from kdelta.verdict.warnings import Dropped, Fault, Noisy, SeedsMissing, SeedsVary, TailOfFew, Withdrawn
 
@@ -36,6 +36,16 @@ TOLD = [
     (Withdrawn(9, 0.06, None), "not significant after Benjamini-Hochberg (9 cells, adjusted p = 0.060)"),
     (Noisy(1.5, 8, ("slab", "lru"), 2), "varies by 1.50 % across seeds (slab, lru, 2 more); judged by the interval"),
     (Noisy(None, None), "varies from 0 across seeds (allocator order, random numbers or timer ticks)"),
+    (
+        ProgramVaries("7.0", 4.6, 23.6, (("futex", 5.0, 7.0), ("yield", 0.0, 1.0)), 3, ("__schedule",), 9),
+        "the program does not do the same in every run: on 7.0 the kernel's instructions vary by 4.60 %, its own by "
+        "23.60 %; calls: futex 5 to 7, yield 0 to 1, 3 more; functions: __schedule, 9 more; threads, time and random",
+    ),
+    (
+        ProgramVaries("7.0", 4.6, None, (("futex", 5.0, 7.0),), 0, (), 0),
+        "the program does not do the same in every run: on 7.0 the kernel's instructions vary by 4.60 %; calls: futex "
+        "5 to 7; threads, time",
+    ),
     (NoNames(()), "no function names; totals only"),
     (NoNames((("7.0", "stripped"),)), "7.0: no function names: stripped; totals only"),
     (Pressure((Reclaim("7.0", 9, 8, 0),)), "reclaim during a run: 7.0: 9 pages scanned, 8 reclaimed, 0 stalls"),

@@ -15,7 +15,6 @@ from kdelta.model import Because, CellResult, MovedLine, Profile
 from kdelta.results import explain
 from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.store import Store
-from kdelta.verdict.warnings import Noisy
 from unit.attribution import counts
 from unit.serve import serve_store
 
@@ -82,13 +81,6 @@ def test_without_names_the_row_says_so() -> None:
     bare = Profile(ops=1, functions={"[unknown 0x1]": (9,) + (0,) * 6}, total=(9,) + (0,) * 6)
     found = explain.explained(MADE, row(), seeds([OLD], [bare]))
     assert found.because == () and found.warnings == (NoNames(()),)
-
-
-def test_counts_that_vary_name_the_functions_of_the_side_that_varies_most() -> None:
-    slab = counts.profile({"read": 900, "lock": 100, "___slab_alloc": 400})
-    noisy = row(verdict="inconclusive", warnings=(Noisy(4.0, None),))
-    (told,) = explain.explained(MADE, noisy, seeds([OLD, OLD], [OLD, slab])).warnings
-    assert told == Noisy(4.0, None, functions=("___slab_alloc",))
 
 
 @pytest.fixture

@@ -21,6 +21,11 @@ def test_every_folder_of_cases_is_a_suite() -> None:
     assert folders <= set(suites.suites())
 
 
+def test_unixbench_has_its_loops_and_its_script() -> None:
+    names = {case.name.removeprefix("unixbench/") for case in cases.of_suite(suites.suites()["unixbench"], catalogue())}
+    assert names == {"syscall", "pipe", "context1", "spawn", "shell", *(f"file_copy-{n}" for n in (256, 1024, 4096))}
+
+
 def test_the_syscalls_suite_has_what_lebench_and_lmbench_have() -> None:
     names = {case.name.removeprefix("syscalls/") for case in cases.of_suite(suites.suites()["syscalls"], catalogue())}
     lebench = {"getpid", "context_switch-2", "send-1", "recv-96000", "fork_exit", "thread_create", "fork_mappings-6000"}

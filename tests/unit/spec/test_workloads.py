@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kdelta.errors import UserError
 from kdelta.model import Effort
 from kdelta.spec.cases import parse_case
 from kdelta.spec.suites import DEFAULT, suites
-from kdelta.spec.workloads import Workload, catalogue, load
+from kdelta.spec.workloads import EffortOverride, Workload, catalogue, load
 
 WIS = Path(__file__).parents[2] / "data" / "wis"
 
@@ -162,6 +163,12 @@ def test_needs_depend_on_the_parameters(shipped: dict[str, Workload]) -> None:
 def test_a_workload_changes_only_the_effort_that_it_names(shipped: dict[str, Workload]) -> None:
     effort = shipped["fork_vmas"].effort(Effort(repetitions=5))
     assert (effort.window_ms, effort.repetitions) == (30, 5)
+
+
+def test_the_users_limit_is_kept_where_it_is_the_default_too(shipped: dict[str, Workload]) -> None:
+    slow = msgspec.structs.replace(shipped["fork_vmas"], overrides=EffortOverride(limit_ms=300_000))
+    assert slow.effort(Effort()).limit_ms == 300_000
+    assert slow.effort(Effort(limit_given=True)).limit_ms == 60_000
 
 
 def test_the_example_of_the_how_to_is_a_valid_workload(tmp_path: Path) -> None:

@@ -116,6 +116,17 @@ def test_a_side_without_figures_is_a_state_never_a_number(state: str, mode: str)
     assert open_cells(chosen, data, {}, {"pipe": (TIME,)}) == ()
 
 
+def test_what_both_sides_died_of_is_said_once() -> None:
+    def dead(kernel: int, why: str) -> CellData:
+        rows = tuple(replace(o, value=None, state="failed", why=why) for o in boots([1.0] * 8, kernel))
+        return CellData(case=0, metric="latency", kernel=kernel, boots=rows)
+
+    for whys, said in ((("x", "x"), "a, b: failed: x"), (("x", "y"), "a: failed: x; b: failed: y")):
+        data = [dead(kernel, why) for kernel, why in enumerate(whys)]
+        (result,) = judge(experiment(mode="exact"), data, {}, {"pipe": (TIME,)})
+        assert result.why == said
+
+
 def test_a_tail_with_too_few_samples_is_shown_but_not_judged() -> None:
     a, b = noisy(20, -0.2)
     few, enough = one(a, b, metric=P99, samples=1999), one(a, b, metric=P99, samples=2000)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases that a kernel need not be asked again: one that never ends, or that it lacks, is so under every seed.
+
+Counts of a case are judged over all planned seeds, so one that is missing already leaves no verdict. A program that
+never ends would else cost its time limit under each seed.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from msgspec.structs import replace
+
+from kdelta.experiment.boot_once import Work
+from kdelta.experiment.measure import Measuring
+from kdelta.machine.boot import RawBoot
+from kdelta.model import Mitigations, PlannedBoot, RunResult
+
+_FOR_GOOD = ("hung", "unsupported")
+
+Runs = dict[int, RunResult]
+
+
+class Remembering:
+    """The exact boots of ``kind`` without the cases that hung, or were unsupported, in an earlier one of the kernel.
+
+    Those are ended in the same way, for the same reason, and stored so with each boot that left them out.
+    """
+
+    def __init__(self, kind: Measuring) -> None:
+        self.kind = kind
+        self._ended: dict[tuple[int, Mitigations], Runs] = {}
+        self._left_out: dict[tuple[int, int], Runs] = {}  # by block and slot
+        self._lock = Lock()  # several boots run at once
+
+    def work(self, plan: PlannedBoot) -> Work | str:
+        """What the planned boot does, or why nothing of it is left."""
+        cases = plan.cases or tuple(range(len(self.kind.experiment.cases)))
+        with self._lock:
+            ended = self._ended.get((plan.kernel, plan.mitigations), {})
+            out = {case: ended[case] for case in cases if case in ended}
+            self._left_out[plan.block, plan.slot] = out
+        if len(out) == len(cases):
+            first = out[cases[0]]
+            return f"not booted: under an earlier seed {first.state}: {first.why}"
+        return self.kind.work(_without(plan, cases, out))
+
+    def runs(self, plan: PlannedBoot, raw: RawBoot) -> tuple[RunResult, ...]:
+        """How each case ended: here, or in the boot after which it was left out."""
+        cases = plan.cases or tuple(range(len(self.kind.experiment.cases)))
+        with self._lock:
+            out = self._left_out.get((plan.block, plan.slot), {})
+        found = self.kind.runs(_without(plan, cases, out), raw)
+        with self._lock:
+            mine = self._ended.setdefault((plan.kernel, plan.mitigations), {})
+            mine |= {run.case: run for run in found if run.state in _FOR_GOOD}
+        return tuple(sorted((*found, *out.values()), key=lambda run: run.case))
+
+
+def _without(plan: PlannedBoot, cases: tuple[int, ...], out: Runs) -> PlannedBoot:
+    return replace(plan, cases=tuple(case for case in cases if case not in out)) if out else plan

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs that shell commands name, of ``sh -c`` and of scripts: a guess by their words, so rather too many."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+_SHELLS = frozenset(("sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"))
+_WORD = re.compile(r"[\w./+:@-]+")
+_MOST_BYTES = 64 << 10  # of a script; longer ones are rather data behind a shell's head
+
+
+def _text(argv: Sequence[str], cwd: Path) -> str:
+    """The commands that the shell ``argv[0]`` reads from its words."""
+    options = [i for i, word in enumerate(argv[1:], 1) if re.fullmatch(r"-[a-z]*c", word)]
+    if options:
+        return argv[options[0] + 1] if options[0] + 1 < len(argv) else ""
+    script = next((cwd / word for word in argv[1:] if not word.startswith("-")), None)
+    return _script(script) if script is not None and script.is_file() else ""
+
+
+def _script(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(_MOST_BYTES).decode("utf-8", "replace")
+
+
+def _is_script(path: Path) -> bool:
+    """Whether a shell is the interpreter of the file."""
+    first = _script(path).partition("\n")[0] if path.is_file() else ""
+    return first.startswith("#!") and any(word.rpartition("/")[2] in _SHELLS for word in first[2:].split())
+
+
+def programs(argv: Sequence[str], cwd: Path, search: str) -> tuple[str, ...]:
+    """The programs that a shell command may start: its words that are programs in the path ``search``, or absolute.
+
+    Args:
+        argv: the command, its program by absolute path.
+    """
+    if Path(argv[0]).name in _SHELLS:
+        text = _text(argv, cwd)
+    else:
+        text = _script(Path(argv[0])) if _is_script(Path(argv[0])) else ""
+    found = (shutil.which(word, path=search) for word in dict.fromkeys(_WORD.findall(text)) if _may_be(word))
+    return tuple(dict.fromkeys(path for path in found if path))
+
+
+def _may_be(word: str) -> bool:
+    return word.startswith("/") or ("/" not in word and not word.startswith(("-", ".")))

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an answer means for the exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+from kdelta.cli import _output
+from kdelta.errors import GuestError
+
+
+@pytest.mark.parametrize("state", ["lost", "panicked", "hung", "failed"])
+def test_where_nothing_could_be_measured_the_first_reason_is_said(state: str) -> None:
+    with pytest.raises(GuestError, match=f"^no kernel could be measured: crash: {state}: was killed by SIGSEGV$"):
+        _output.refuse_all_lost([("crash", state, "was killed by SIGSEGV"), ("ls", "hung", "")], "measured")
+
+
+@pytest.mark.parametrize("other", ["ok", "unsupported"])
+def test_what_is_measured_or_was_never_there_is_no_error(other: str) -> None:
+    _output.refuse_all_lost([("crash", "failed", "x"), ("pipe", other, "")], "measured")
+    _output.refuse_all_lost([], "measured")
