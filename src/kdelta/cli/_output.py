@@ -91,6 +91,8 @@ class OutputArgs:
 
         name = "json" if self.as_json else self.fmt
         registry.find(name)
+        if self.as_json and self.fmt not in ("json", "terminal"):
+            raise UserError(f"--json and --format {self.fmt} exclude each other: give one of them")
         return name
 
 

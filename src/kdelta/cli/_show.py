@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from kdelta.store.store import Store
 
 
+def _coloured() -> bool:
+    """Whether colours are wanted: on a terminal that has them, unless NO_COLOR is set (no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult:
     """Print or write the report of one experiment, rebuilt from the store."""
     from kdelta.report import registry, terminal
@@ -23,7 +29,7 @@ def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult
     chosen = registry.find(args.format)
     result, detail = answer.result(store, experiment_id, views=(args.view,) if args.view else ())
     view = build(result, detail, Options(all_metrics=args.all_metrics))
-    if chosen.name == "terminal" and args.output is None and sys.stdout.isatty():
+    if chosen.name == "terminal" and args.output is None and _coloured():
         text: str | bytes = terminal.render(view, colour=True)
     else:
         text = chosen.render(view)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import _output, _reports
+from kdelta.cli import _given, _output, _reports
 from kdelta.errors import UserError
 
 EPILOG = """\b
@@ -48,6 +48,9 @@ def command(
     args = _output.OutputArgs(**options)
     if [console, printed, ktap, against].count(None) < 3:
         raise UserError("--console, --printed, --ktap and --against are different reports: give one of them")
+    if [console, printed, ktap].count(None) < 3:
+        which = "--console" if console else "--printed" if printed else "--ktap"
+        _given.refuse(("as_json", "fmt", "all_metrics", "view"), f"does nothing beside {which}, which prints raw text")
     with Store() as store:
         if console is not None:
             _output.write(_console(store, experiment, console), args.output)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _kernels, _session, common
+from kdelta.cli import _given, _kernels, _session, common
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -57,6 +57,8 @@ def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any)
 
     chosen = context.get_parameter_source("smp") is not ParameterSource.DEFAULT
     args = Args(**options | {"smp": options["smp"] if chosen else os.cpu_count() or 1})
+    _given.refuse_other_mode("timed", "leave it out")
+    _given.refuse(["suites"], "would do nothing: scale takes single cases, as in --case pipe")
     specs = _kernels.bootable(
         kernels, "scale boots guests: name a kernel; kdelta run --case NAME:tasks=1|2|4 measures the running one"
     )
