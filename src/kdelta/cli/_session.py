@@ -47,10 +47,13 @@ class Session:
 
     def run(self, experiment: Experiment, progress: Progress, budget_s: float | None = None) -> None:
         """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on."""
+        from kdelta.cli.progress import Reporter
         from kdelta.experiment import prepare, runner
 
         if not experiment.cases and experiment.annotations.looked is not None:
             return  # nothing that differs can be executed here: the report says so
+        if isinstance(progress, Reporter):
+            progress.expect(self._usual_boot_s(experiment))
         job = prepare.prepare(experiment, self.store, progress, time_budget_s=budget_s)
         again = f"continue with: kdelta resume {experiment.id}"
         try:
@@ -60,6 +63,19 @@ class Session:
             raise
         except HostError as error:
             raise HostError(f"{error}; finished boots are kept, {again}") from None
+
+    def _usual_boot_s(self, experiment: Experiment) -> float | None:
+        """Seconds that a boot of such an experiment took last time, for its number of cases; None the first time."""
+        import os
+        from statistics import median
+
+        for row in self.store.experiments(kind=experiment.kind, limit=20):
+            boots = self.store.boots(row.id) if row.mode == experiment.mode and row.status == "complete" else []
+            taken_s = [boot.elapsed_s / len(boot.cases) for boot in boots if boot.elapsed_s and boot.cases]
+            if taken_s:
+                at_once = (os.cpu_count() or 1) if experiment.mode == "exact" else 1
+                return median(taken_s) * len(experiment.cases) / at_once
+        return None
 
     def show(self, experiment: Experiment, args: OutputArgs) -> ExperimentResult:
         """Print or write its report."""

@@ -141,6 +141,8 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
         with session.progress() as progress:
             resolved = _patching.fetched(specs, args.each, progress)
             chosen = _auto.choose(args, specs, resolved, progress) if auto else (None, None)
+            if not _wanted(args):
+                progress.step("looking at this machine: QEMU, and whether KVM runs a guest")
             experiment = session.begin(_template(resolved, args, *chosen), args.seed)
             experiment = _patching.annotated(session.store, experiment, progress)
             session.run(experiment, progress, None if auto else budget_s)

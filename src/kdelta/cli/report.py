@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kdelta.cli import _given, _output, _reports
+from kdelta.cli._say import say
 from kdelta.errors import UserError
 
 EPILOG = """\b
@@ -100,6 +101,8 @@ def _place(option: str, where: str) -> tuple[int, int]:
 
 def _console(store: Any, experiment: str, where: str) -> bytes:
     content: bytes = store.console(experiment, *_place("--console", where))
+    if not content.strip():
+        say("this console is empty: kernels boot with quiet, and this one had nothing to say", err=True)
     return content
 
 
