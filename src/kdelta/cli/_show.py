@@ -28,7 +28,7 @@ def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult
 
     chosen = registry.find(args.format)
     result, detail = answer.result(store, experiment_id, views=(args.view,) if args.view else ())
-    view = build(result, detail, Options(all_metrics=args.all_metrics))
+    view = build(result, detail, Options(all_metrics=args.all_metrics, causes=args.causes))
     if chosen.name == "terminal" and args.output is None and _coloured():
         text: str | bytes = terminal.render(view, colour=True)
     else:

@@ -17,6 +17,7 @@ Examples:
   kdelta report                          the last experiment
   kdelta report 20261121-1530 --format mail
   kdelta report last --format html -o result.html
+  kdelta report last --causes            and because of which functions
   kdelta report last --console 0.1       the console of block 0, slot 1
   kdelta report last --printed 0.1       what a program printed there first
   kdelta report last --ktap patched      what the selftests printed on the kernel labelled patched
@@ -51,7 +52,9 @@ def command(
         raise UserError("--console, --printed, --ktap and --against are different reports: give one of them")
     if [console, printed, ktap].count(None) < 3:
         which = "--console" if console else "--printed" if printed else "--ktap"
-        _given.refuse(("as_json", "fmt", "all_metrics", "view"), f"does nothing beside {which}, which prints raw text")
+        _given.refuse(
+            ("as_json", "fmt", "all_metrics", "causes", "view"), f"does nothing beside {which}, which prints raw text"
+        )
     with Store() as store:
         if console is not None:
             _output.write(_console(store, experiment, console), args.output)
@@ -80,6 +83,7 @@ def _agreement(store: Any, here: str, there: str, args: _output.OutputArgs) -> s
     from kdelta.report import agreement as layout
     from kdelta.results import agreement
 
+    _given.refuse(["causes"], "does nothing beside --against, which names the functions that differ anyway")
     if args.format not in ("terminal", "json"):
         raise UserError(f"--against with --format {args.format}: it prints text, or JSON with --json")
     if args.view is not None:

@@ -67,7 +67,8 @@ def command(series: str, tree: str, reply: Path | None, quiet: bool, **options: 
         if cover.answer_to is None:
             raise UserError(f"--reply {reply}: {series} has no mail with a Message-ID and a sender to answer")
         options |= {"fmt": "mail", "output": reply}
-    words = [*kernels, "--exact", "--case", "auto", *_words(options), *(["--quiet"] if quiet else [])]
+    causes = ["--causes"] if options["fmt"] in _output.FOLDING else []
+    words = [*kernels, "--exact", "--case", "auto", *causes, *_words(options), *(["--quiet"] if quiet else [])]
     try:
         code: int = compare.command.main(args=words, prog_name="kdelta review", standalone_mode=False)
     finally:  # also where --fail-on matched
