@@ -26,6 +26,7 @@ check: setup
 	@tools/check.sh
 
 test: setup
+	@tools/system-packages.sh test
 	@tools/check.sh
 	$(PY) -m pytest -m 'not full and not boot' -n 2 --dist worksteal
 	$(PY) -m pytest -m 'boot and not full' --durations=8

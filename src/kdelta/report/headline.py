@@ -118,7 +118,9 @@ def _of_cases(tally: Tally) -> str:
     rest["not measured"] = tally.missing
 
     def some(number: int) -> str:
-        return f"all {number} cases" if number == tally.cases else f"{number} of {tally.cases} cases"
+        if number == tally.cases:
+            return "both cases" if number == 2 else f"all {number} cases"
+        return f"{number} of {tally.cases} cases"
 
     if count:
         told = f"{tally.patched} {verb} {tally.baseline} in {some(count)}"

@@ -97,7 +97,7 @@ GONE = Because(gone=("step_into", "walk_component"), gone_delta=-404.0, changed=
         ),
         (
             sentence(cell("a", verdict="same"), cell("b", verdict="same"), is_exact=False),
-            "7.0 is as fast as 6.12 in all 2 cases.",
+            "7.0 is as fast as 6.12 in both cases.",
         ),
         (
             sentence(cell("a", verdict="inconclusive"), is_exact=False),
