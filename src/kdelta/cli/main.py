@@ -7,14 +7,19 @@ A subcommand is a module of this package with a ``command``; its heavy imports b
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import re
+import signal
 import sys
+import threading
+from types import FrameType
 
 import click
 
 from kdelta import __version__
+from kdelta.cli._ending import OUT_OF_MEMORY, Terminated, out_of_memory
 from kdelta.cli._say import say
 from kdelta.errors import KdeltaError
 
@@ -157,9 +162,10 @@ def run(args: list[str]) -> int:
     """The program as a function of its arguments: prints, and returns the exit code."""
     try:
         result = program.main(args=_spelled(args), prog_name="kdelta", standalone_mode=False)
-    except click.exceptions.Abort:
-        say("kdelta: interrupted", err=True)
-        return 130
+    except click.exceptions.Abort as error:
+        stopped = error.__cause__ if isinstance(error.__cause__, Terminated) else None
+        say(f"kdelta: {stopped or 'interrupted'}", err=True)
+        return 128 + (stopped.number if stopped else signal.SIGINT)
     except click.UsageError as error:
         say(f"kdelta: {_told(error)}", err=True)
         return 1
@@ -175,11 +181,37 @@ def run(args: list[str]) -> int:
         sys.stderr.close()
         return 0
     except OSError as error:
-        say(f"kdelta: {error.filename or 'this machine'}: {error.strerror or error}", err=True)
+        say(f"kdelta: {_of_machine(error)}", err=True)
+        return 2
+    except (MemoryError, ImportError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        say(f"kdelta: {OUT_OF_MEMORY}", err=True)
         return 2
     return result if isinstance(result, int) else 0
 
 
+def _of_machine(error: OSError) -> str:
+    """What this machine refuses, in one line: what, where, and the remedy where there is one."""
+    where = error.filename or "this machine"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{where}: the disk is full: free some space, then run the same command again"
+    if error.errno == errno.ENOMEM:
+        return OUT_OF_MEMORY
+    return f"{where}: {error.strerror or error}"
+
+
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    raise Terminated(number)
+
+
 def main() -> None:
-    """Entry point of the installed program."""
-    sys.exit(run(sys.argv[1:]))
+    """Entry point of the installed program; being told to end is as Ctrl-C, so that all that ends cleanly then does."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, _terminate)
+    code = run(sys.argv[1:])
+    if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
+        sys.stdout.flush()
+        os._exit(code)  # boots that run on count for nothing: their guests die with this process
+    sys.exit(code)

@@ -162,12 +162,16 @@ def cause(told: Because | None, percent: float) -> str:
     """The one cause that weighs most of those that go the way of the effect; "" where none does."""
     if told is None:
         return ""
-    causes = [(told.gone_delta, f"{_named(told.gone)} gone ({told.gone_delta:+.4g})")] if told.gone else []
-    causes += [(told.new_delta, f"{_named(told.new)} new ({told.new_delta:+.4g})")] if told.new else []
-    causes += [(delta, f"of {name} ({delta:+.4g})") for name, delta in told.changed]
+    causes = [(told.gone_delta, f"{_named(told.gone)} gone ({_signed(told.gone_delta)})")] if told.gone else []
+    causes += [(told.new_delta, f"{_named(told.new)} new ({_signed(told.new_delta)})")] if told.new else []
+    causes += [(delta, f"of {name} ({_signed(delta)})") for name, delta in told.changed]
     along = [(abs(delta), text) for delta, text in causes if delta * percent > 0]
     text = max(along, key=lambda one: one[0])[1] if along else ""
     return text if len(text) <= _CAUSE_CHARS else ""
+
+
+def _signed(delta: float) -> str:
+    return f"{delta:+.0f}" if abs(delta) >= 10 else f"{delta:+.3g}"
 
 
 def _named(names: Sequence[str]) -> str:
