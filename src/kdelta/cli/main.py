@@ -41,6 +41,7 @@ _MEANT = {
     **dict.fromkeys(("verify", "claims", "recipes"), "check"),
     **dict.fromkeys(("build", "patch", "mail"), "review"),
 }
+_AGAIN_S = 3.0  # what ends cleanly has ended by then
 _NOT_COMMANDS = {"__init__", "main", "common", "progress"}
 _ABOUT = re.compile(r'^"""`*kdelta [a-z-]+`*: (.+?)"""$', re.MULTILINE)
 EPILOG = """\b
@@ -202,6 +203,9 @@ def _of_machine(error: OSError) -> str:
 
 
 def _terminate(number: int, _frame: FrameType | None) -> None:
+    """Raise, and once more later: what is raised within a destructor, or a hook around fork, is dropped by Python."""
+    signal.signal(signal.SIGALRM, lambda *_: _terminate(number, None))
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
     raise Terminated(number)
 
 
@@ -210,7 +214,10 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, _terminate)
+    told = sys.unraisablehook
+    sys.unraisablehook = lambda what: None if isinstance(what.exc_value, Terminated) else told(what)
     code = run(sys.argv[1:])
+    signal.setitimer(signal.ITIMER_REAL, 0)
     if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
         sys.stdout.flush()
         os._exit(code)  # boots that run on count for nothing: their guests die with this process
