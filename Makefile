@@ -26,8 +26,9 @@ check: setup
 	@tools/check.sh
 
 test: setup
+	@tools/system-packages.sh test
 	@tools/check.sh
-	$(PY) -m pytest -m 'not full and not boot' -n 2 --dist worksteal
+	KDELTA_QEMU_ALT=$$($(PY) tools/fetch_qemu.py) $(PY) -m pytest -m 'not full and not boot' -n 2 --dist worksteal
 	$(PY) -m pytest -m 'boot and not full' --durations=8
 
 test-full: setup

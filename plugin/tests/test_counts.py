@@ -73,7 +73,7 @@ def _beside(name: str) -> str | None:
 def _qemu(which: str, name: str) -> str:
     path = shutil.which(name) if which == "path" else _beside(name)
     if path is None:
-        pytest.skip(f"no {name} on PATH" if which == "path" else f"KDELTA_QEMU_ALT names no {name}")
+        pytest.skip(f"no {name} on PATH" if which == "path" else f"no {name}: tools/fetch_qemu.py")
     return path
 
 

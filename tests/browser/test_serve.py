@@ -24,7 +24,14 @@ CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="no Chromium here: apt-get install chromium chromium-driver"
 )
+axe_core = pytest.importorskip("axe_core_python", reason="needs axe-core: pip install axe-core-python")
 from unit.serve.serve_store import filled  # noqa: E402
+
+AXE = (Path(axe_core.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+RUN_AXE = (
+    "const done = arguments[0]; axe.run({resultTypes: ['violations']}).then(found => done(found.violations.map(one =>"
+)
+RUN_AXE += " [one.id, one.help, one.nodes.slice(0, 3).map(node => node.target + ': ' + node.failureSummary)])))"
 
 OPTIONS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
@@ -80,8 +87,14 @@ def click(browser: Any, selector: str) -> None:
     press(browser, browser.find_element("css selector", selector))
 
 
+def accessible(browser: Any, name: str) -> None:
+    """Axe (Deque's engine of accessibility rules, WCAG 2.1 among them) finds nothing wrong with the page."""
+    browser.execute_script(AXE)
+    assert browser.execute_async_script(RUN_AXE) == [], name
+
+
 def seen(browser: Any, name: str, heading: str) -> str:
-    """The page's text, once it is the right one, fits its window and has complained of nothing."""
+    """The page's text, once it is the right one, fits its window and has complained of nothing, nor has axe."""
     assert browser.find_element("tag name", "h1").text.startswith(heading)
     width, window = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
     assert width <= window, f"{name} is {width} pixels wide in a window of {window}"
@@ -89,6 +102,8 @@ def seen(browser: Any, name: str, heading: str) -> str:
     assert browser.execute_script("return document.styleSheets[0].cssRules.length") > 50
     if folder := os.environ.get("KDELTA_SHOTS"):
         browser.save_screenshot(str(Path(folder) / f"{name}.png"))
+    if not name.startswith("phone"):  # the rules read the page, not its width
+        accessible(browser, name)
     text: str = browser.find_element("tag name", "body").text
     return text
 

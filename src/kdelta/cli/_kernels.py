@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kdelta.cli._say import say
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -14,14 +15,18 @@ if TYPE_CHECKING:
 
 
 def named(texts: Sequence[str]) -> list[KernelSpec]:
-    """What each of ``texts`` names; nothing is looked at yet.
+    """What each of ``texts`` names; nothing is looked at yet. What a version alone was taken for is said.
 
     Raises:
         UserError: one of them is not a kernel.
     """
     from kdelta.kernel.sources import parse_kernel
 
-    return [parse_kernel(text) for text in texts]
+    specs = [parse_kernel(text) for text in texts]
+    for text, spec in zip(texts, specs, strict=True):
+        if spec.text != text:
+            say(f"{text}: taken as {spec.text} (a tag of a git tree is src:TREE@{text})", err=True)
+    return specs
 
 
 def bootable(texts: Sequence[str], refusal: str) -> list[KernelSpec]:
@@ -83,10 +88,12 @@ def of_one_tree(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
 
     import msgspec
 
+    from kdelta.kernel.sources import parse_kernel
+
     ends = []
-    for text, spec in zip((good, bad), named((good, bad)), strict=True):
+    for text, spec in zip((good, bad), map(parse_kernel, (good, bad)), strict=True):
         if spec.kind != "src":
-            raise UserError(f"bisect needs commits of a git tree, as src:TREE@REF; {text!r} is not one")
+            raise UserError(f"bisect needs commits of a git tree, as in src:.@v6.9; {text!r} is not one")
         target = str(Path(spec.target).expanduser().resolve())
         ends.append(msgspec.structs.replace(spec, target=target, ref=spec.ref or "HEAD", label=""))
     plain = [msgspec.structs.replace(spec, text="", ref="") for spec in ends]

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from kdelta.model import ExperimentResult
 
 
+FOLDING = ("terminal", "mail", "markdown", "html")  # formats that leave causes to those who ask
+
+
 def check_writable(path: Path, option: str) -> None:
     """Open ``path`` for writing and leave it as it was; devices and pipes are taken at their word.
 
@@ -81,6 +84,7 @@ class OutputArgs:
     fmt: str
     output: Path | None
     all_metrics: bool
+    causes: bool
     view: str | None
     quiet: bool
 
@@ -91,6 +95,10 @@ class OutputArgs:
 
         name = "json" if self.as_json else self.fmt
         registry.find(name)
+        if self.as_json and self.fmt not in ("json", "terminal"):
+            raise UserError(f"--json and --format {self.fmt} exclude each other: give one of them")
+        if self.causes and name not in FOLDING:
+            raise UserError(f"--causes would do nothing: {name} has the causes always")
         return name
 
 
@@ -99,6 +107,7 @@ output_options = decorate(
     format_option,
     output_option("Write the report to a file."),
     click.option("--all-metrics", is_flag=True, help="Show all metrics, not only the primary ones."),
+    click.option("--causes", is_flag=True, help="Say below each row because of which functions (kdelta why has them all)."),
     click.option("--view", type=click.Choice(register.names()), help="Also show another tool's estimate from the same samples; it never affects the verdict."),
     click.option("--quiet", "-q", is_flag=True, help="No progress on standard error."),
 )  # fmt: skip

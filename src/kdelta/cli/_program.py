@@ -102,13 +102,21 @@ options = common.decorate(
 
 def refuse_bare(words: Sequence[str]) -> None:
     """Raises:
-    UserError: one of the ``words`` that should be kernels is a program.
+    UserError: one of the ``words`` that should be kernels is a case, a suite or a program.
     """
     import shutil
 
+    from kdelta.spec import suites
+    from kdelta.spec.kernels import released
+
     for at, word in enumerate(words):
-        plain = at and word != "running" and not set(word) & set("/:=,") and not Path(word).exists()
-        if plain and shutil.which(word):
+        if word == "running" or set(word) & set(":=,.") or released(word) or Path(word).exists():
+            continue
+        if word in common.load_workloads(()):
+            raise UserError(f"{word!r} is a case, not a kernel: write --case {word}")
+        if word in suites.suites():
+            raise UserError(f"{word!r} is a suite, not a kernel: write --suite {word}")
+        if at and "/" not in word and shutil.which(word):
             raise UserError(
                 f"{word!r} is not a kernel; to measure a program put -- before it, as in -- {' '.join(words[at:])}"
             )

@@ -31,7 +31,7 @@ def made(experiment_id: str, found: Series, tree: str, options: dict[str, Any], 
     with Store() as store:
         result, detail = answer.result(store, experiment_id)
     public = _for_others(result, command(to.id, tree, options))
-    body = mail.render(build(public, detail, Options()))
+    body = mail.render(build(public, detail, Options(causes=True)))
     return cover.reply(to, mail.joined([body, *below]))
 
 

@@ -5,19 +5,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdelta.cli import _leaks, _output, _show, _traces
+from kdelta.cli import _given, _leaks, _output, _show, _traces
+from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.model import Experiment
     from kdelta.store.store import Store
 
 
+def _refuse_idle(found: Experiment, args: _output.OutputArgs) -> None:
+    """Refuse options that the report of a trace or a leak check does not know.
+
+    Raises:
+        UserError: one was given.
+    """
+    if found.kind in ("trace", "leaks"):
+        _given.refuse(("all_metrics", "causes", "view"), f"would do nothing: experiment {found.id} is a {found.kind}")
+        if args.format not in ("terminal", "json"):
+            raise UserError(f"--format {args.format}: experiment {found.id} is a {found.kind}, which is text or --json")
+
+
 def show(store: Store, found: Experiment, args: _output.OutputArgs) -> None:
     """Print or write it."""
+    _refuse_idle(found, args)
     if found.kind == "trace":
         _traces.show(store, [found.id], args.format == "json", args.output)
     elif found.kind == "leaks":
-        _leaks.show(store, found.id, as_json=args.as_json, output=args.output)
+        _leaks.show(store, found.id, as_json=args.format == "json", output=args.output)
     else:
         _show.show(store, found.id, args)
 
@@ -28,6 +42,7 @@ def conclude(store: Store, found: Experiment, args: _output.OutputArgs) -> int:
     Raises:
         GuestError: no guest came back at all.
     """
+    _refuse_idle(found, args)
     if found.kind == "trace":
         return _traces.conclude(_traces.show(store, [found.id], args.format == "json", args.output))
     if found.kind == "leaks":

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from kdelta.errors import HostError
+from kdelta.cli._ending import OUT_OF_MEMORY, out_of_memory
+from kdelta.errors import HostError, KdeltaError
 
 if TYPE_CHECKING:
     from kdelta.cli._output import OutputArgs
@@ -47,19 +49,51 @@ class Session:
 
     def run(self, experiment: Experiment, progress: Progress, budget_s: float | None = None) -> None:
         """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on."""
+        from kdelta.cli.progress import Reporter
         from kdelta.experiment import prepare, runner
 
         if not experiment.cases and experiment.annotations.looked is not None:
             return  # nothing that differs can be executed here: the report says so
+        if isinstance(progress, Reporter):
+            progress.expect(self._usual_boot_s(experiment))
         job = prepare.prepare(experiment, self.store, progress, time_budget_s=budget_s)
-        again = f"continue with: kdelta resume {experiment.id}"
         try:
             runner.execute(job, self.store, progress)
         except KeyboardInterrupt:
-            progress.note(f"interrupted: {len(self.store.done(experiment.id))} boots are kept; {again}")
+            progress.note(f"interrupted: {self._kept(experiment)}")
             raise
         except HostError as error:
-            raise HostError(f"{error}; finished boots are kept, {again}") from None
+            raise HostError(f"{error}; {self._kept(experiment)}") from None
+        except (OSError, MemoryError, RuntimeError) as error:
+            full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+            if full or out_of_memory(error):
+                what = (
+                    f"{getattr(error, 'filename', None) or 'this machine'}: the disk is full" if full else OUT_OF_MEMORY
+                )
+                raise HostError(f"{what}; {self._kept(experiment)}") from None
+            raise
+
+    def _kept(self, experiment: Experiment) -> str:
+        """What is in the store of ``experiment``, read anew: nothing is promised that was not saved."""
+        try:
+            kept = len(self.store.done(experiment.id))
+        except KdeltaError:
+            return "the store cannot be read now; kdelta history lists what it holds"
+        boots = f"{kept} finished boot{'s are' if kept != 1 else ' is'} kept" if kept else "no boot was finished"
+        return f"{boots}; continue with: kdelta resume {experiment.id}"
+
+    def _usual_boot_s(self, experiment: Experiment) -> float | None:
+        """Seconds that a boot of such an experiment took last time, for its number of cases; None the first time."""
+        import os
+        from statistics import median
+
+        for row in self.store.experiments(kind=experiment.kind, limit=20):
+            boots = self.store.boots(row.id) if row.mode == experiment.mode and row.status == "complete" else []
+            taken_s = [boot.elapsed_s / len(boot.cases) for boot in boots if boot.elapsed_s and boot.cases]
+            if taken_s:
+                at_once = (os.cpu_count() or 1) if experiment.mode == "exact" else 1
+                return median(taken_s) * len(experiment.cases) / at_once
+        return None
 
     def show(self, experiment: Experiment, args: OutputArgs) -> ExperimentResult:
         """Print or write its report."""

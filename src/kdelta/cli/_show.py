@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from kdelta.store.store import Store
 
 
+def _coloured() -> bool:
+    """Whether colours are wanted: on a terminal that has them, unless NO_COLOR is set (no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 def origin() -> str:
     """The CI system that submits to KCIDB, of ``$KDELTA_ORIGIN``.
 
@@ -32,14 +37,19 @@ def origin() -> str:
 
 
 def view_of(
-    store: Store, experiment_id: str, *, all_metrics: bool = False, readings: tuple[str, ...] = ()
+    store: Store,
+    experiment_id: str,
+    *,
+    all_metrics: bool = False,
+    causes: bool = False,
+    readings: tuple[str, ...] = (),
 ) -> tuple[ExperimentResult, View]:
     """The report of one experiment, rebuilt from the store; ``readings``: of other tools, by name."""
     from kdelta.report.view import Options, build
     from kdelta.results import answer
 
     result, detail = answer.result(store, experiment_id, views=readings)
-    return result, build(result, detail, Options(all_metrics=all_metrics, origin=origin()))
+    return result, build(result, detail, Options(all_metrics=all_metrics, causes=causes, origin=origin()))
 
 
 def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult:
@@ -48,8 +58,8 @@ def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult
 
     chosen = registry.find(args.format)
     readings = (args.view,) if args.view else ()
-    result, view = view_of(store, experiment_id, all_metrics=args.all_metrics, readings=readings)
-    if chosen.name == "terminal" and args.output is None and sys.stdout.isatty():
+    result, view = view_of(store, experiment_id, all_metrics=args.all_metrics, causes=args.causes, readings=readings)
+    if chosen.name == "terminal" and args.output is None and _coloured():
         text: str | bytes = terminal.render(view, colour=True)
     else:
         text = chosen.render(view)

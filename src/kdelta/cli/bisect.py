@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _bisection, _kernels, _one_case, _program, _session, common
+from kdelta.cli import _bisection, _given, _kernels, _one_case, _program, _session, common
 from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
@@ -72,6 +72,13 @@ def run(good: str | None, bad: str | None, args: Args) -> int:
         )
     if not args.resume and not (good and bad):
         raise UserError("bisect takes GOOD and BAD, as in: kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --case pipe")
+    if args.resume:
+        rest = [name for name in _given.given() if name not in ("resume", "as_json", "quiet")]
+        _given.refuse(rest, "does nothing beside --resume, which takes everything from the stored bisection")
+    else:
+        mode: Mode = "timed" if args.timed else "exact"
+        _given.refuse_other_mode(mode, "leave it out, or " + ("leave out --timed" if args.timed else "add --timed"))
+        _given.refuse_idle_machine(mode, args.smp)
     with _session.opened(args.quiet) as session, session.progress() as progress:
         stored = session.store.experiment(args.resume) if args.resume else _begun(session, good or "", bad or "", args)
         answer = _search(session.store, stored, progress)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _kernels, _session, common
+from kdelta.cli import _given, _kernels, _session, common
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -48,7 +48,11 @@ def command(kernel: str | None, **options: Any) -> int:
     """Measure this host's noise floor with KERNEL against itself."""
     args = Args(**options)
     if (kernel is None) == (args.resume is None):
-        raise UserError("calibrate takes a kernel, or --resume with an experiment")
+        raise UserError("calibrate takes a kernel, or --resume with an experiment, as in: kdelta calibrate debian:6.12")
+    if args.resume is not None:
+        rest = [name for name in _given.given() if name not in ("resume", "as_json", "quiet")]
+        _given.refuse(rest, "does nothing beside --resume, which takes everything from the stored calibration")
+    _given.refuse_other_mode("timed", "leave it out")
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
             experiment = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _groups, common
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  kdelta cases list
-  kdelta cases show pipe
+  kdelta cases                              all of them (kdelta cases list)
+  kdelta cases pipe                         one of them (kdelta cases show pipe)
   kdelta cases list --workloads ./will-it-scale/tests
 """
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
 
-@click.group(epilog=EPILOG)
+@click.group(cls=_groups.DefaultGroup, epilog=EPILOG)
 def command() -> None:
     """List the cases that can be measured, and what can be varied in them."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _answers, _claims, _mode, _output, _session, _setting, common
+from kdelta.cli import _answers, _claims, _given, _mode, _output, _session, _setting, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -66,7 +66,10 @@ class Args(_setting.SettingArgs):
 def command(recipe: str | None, listing: bool, **options: Any) -> int:
     """Check the claims of a publication: RECIPE is a shipped name or a TOML file."""
     if listing == (recipe is not None):
-        raise UserError("name one recipe, or use --list")
+        raise UserError("check takes one recipe, as in kdelta check pidfs; kdelta check --list has them")
+    if listing:
+        rest = [name for name in _given.given() if name not in ("listing", "as_json", "output", "quiet")]
+        _given.refuse(rest, "does nothing beside --list")
     from kdelta.spec import recipes
 
     args = Args(**options)
@@ -80,6 +83,9 @@ def command(recipe: str | None, listing: bool, **options: Any) -> int:
 def run(recipe: Recipe, args: Args) -> int:
     """The command on typed arguments."""
     _mode.refuse_both(timed=args.timed, exact=args.exact, pressure=None)
+    if mode := _mode.wanted(timed=args.timed, exact=args.exact, kvm=args.kvm):
+        _given.refuse_other_mode(mode, "leave it out")
+        _given.refuse_idle_machine(mode, args.smp)
     common.seconds(args.limit, "--limit")  # refused before any kernel is fetched
     specs = _setting.sides(recipe, args)
     obstacles = _setting.hopeless(recipe, args, specs)
@@ -105,6 +111,7 @@ def _measure(
     with session.progress() as progress:
         kernels = _setting.fetched(specs, progress)
         setting = _setting.of_machine(args, specs, kernels)
+        _given.refuse_other_mode(setting.mode, "leave it out")
         obstacles = [recipes.obstacle(claim, recipe, setting) for claim in recipe.claims]
         wanted = [claim for claim, why in zip(recipe.claims, obstacles, strict=True) if not why]
 

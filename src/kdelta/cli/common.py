@@ -241,7 +241,7 @@ machine_options = decorate(
         show_default=True,
         metavar="NS",
         callback=lambda _context, _option, text: turns(text),
-        help="Exact mode on several CPUs: how long each runs before the next does, in virtual ns (instructions).",
+        help="Exact: of several CPUs, how long each runs before the next does, in virtual ns (instructions).",
     ),
     click.option(
         "--memory", type=click.IntRange(256, 1 << 20), default=1024, show_default=True, help="Memory of a guest in MiB."

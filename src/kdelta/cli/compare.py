@@ -12,6 +12,7 @@ import click
 from kdelta.cli import (
     _auto,
     _gate,
+    _given,
     _mode,
     _output,
     _patching,
@@ -25,7 +26,7 @@ from kdelta.cli import (
 
 if TYPE_CHECKING:
     from kdelta.experiment.templates import Asked, Stopping
-    from kdelta.model import Case, Experiment, Kernel, Looked
+    from kdelta.model import Case, Experiment, Kernel, Looked, Mode
 
 EPILOG = """\b
 Examples:
@@ -33,7 +34,7 @@ Examples:
   kdelta compare --spec experiment.toml
   kdelta compare debian:6.1 debian:6.12 --case pidfd_open --timed
   kdelta compare debian:6.12 src:./linux@mybranch --case 'pipe:writers=1|2|5,readers=1|5|10'
-  kdelta compare debian:6.12 'debian:6.12,cmdline="init_on_alloc=1"' --memcg
+  kdelta compare debian:6.12 'debian:6.12,cmdline="init_on_alloc=0"' --memcg
   kdelta compare src:debian:6.12 src:debian:6.12+my.patch --fail-on regressed:2% --selftests pidfd,clone3
   kdelta compare src:./linux@v6.12 src:./linux@v6.12+series.mbox --each
 
@@ -140,6 +141,8 @@ def run(kernels: tuple[str, ...], args: Args, begun: Callable[[Experiment], None
         with session.progress() as progress:
             resolved = _patching.fetched(specs, args.each, progress)
             chosen = _auto.choose(args, specs, resolved, progress) if auto else (None, None)
+            if not _wanted(args):
+                progress.step("looking at this machine: QEMU, and whether KVM runs a guest")
             experiment = session.begin(_template(resolved, args, *chosen), args.seed)
             begun(experiment)
             experiment = _patching.annotated(session.store, experiment, progress)
@@ -161,11 +164,24 @@ def _asked(args: Args, chosen: Sequence[Case] | None) -> tuple[Asked, Stopping]:
     from kdelta.experiment import templates
 
     _mode.refuse_both(timed=args.timed, exact=args.exact, pressure=args.pressure)
+    if mode := _wanted(args):
+        _refuse_idle(args, mode, auto=chosen is not None)
     args.format  # noqa: B018 - an unknown format is refused here
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
     cases = args.cases_or(lambda: args.chosen(args.pressure), args.named) if chosen is None else tuple(chosen)
     effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
     return args.asked(cases, effort, mitigations=args.mitigations, rep_features=args.rep_features), stop
+
+
+def _wanted(args: Args) -> Mode | None:
+    return _mode.wanted(timed=args.timed or bool(args.pressure), exact=args.exact, kvm=args.kvm)
+
+
+def _refuse_idle(args: Args, mode: Mode, *, auto: bool) -> None:
+    """Refuse what would do nothing in ``mode``; with ``auto`` a time budget is what the chosen cases may take."""
+    hint = "add --timed, or leave it out" if mode == "exact" else "add --exact instead of --timed, or leave it out"
+    _given.refuse_other_mode(mode, hint, but=("time_budget",) if auto else ())
+    _given.refuse_idle_machine(mode, args.smp)
 
 
 def _template(
@@ -175,6 +191,6 @@ def _template(
 
     asked, stop = _asked(args, chosen)
     tests = _patching.suites(args.selftests)
-    wanted = _mode.wanted(timed=args.timed or bool(args.pressure), exact=args.exact, kvm=args.kvm)
-    mode = wanted or _mode.of_machine(kernels, args.kvm, args.qemu, args.folders)
+    mode = _wanted(args) or _mode.of_machine(kernels, args.kvm, args.qemu, args.folders)
+    _refuse_idle(args, mode, auto=chosen is not None)
     return templates.compare(asked, kernels, mode, stop, selftests=tests, series=args.each, looked=looked)

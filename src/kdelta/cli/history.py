@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdelta.cli import _given, _groups
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -21,18 +22,18 @@ Examples:
   kdelta history pidfd_open                 a case over all experiments
   kdelta history pidfd_open --metric instructions --json
   kdelta history tag last nightly           tag the newest experiment
-  kdelta history note 7c1f "after the BIOS update"
-  kdelta history delete 7c1f
+  kdelta history note 20261121-153012-7c1f "after the BIOS update"
+  kdelta history delete 20261121-1530       the beginning of an id does
 """
 
 
-class _CaseOrCommand(click.Group):
-    """``history CASE`` is ``history show CASE``."""
+class _CaseOrCommand(_groups.DefaultGroup):
+    """``history CASE`` is ``history show CASE``, and ``history list`` is ``history``."""
+
+    bare = "show"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, args[1:] if args[:1] == ["list"] else args)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage(ctx.command_path, "[CASE] [--metric M] [--tag T] [--json] | COMMAND ...")
@@ -67,9 +68,12 @@ def show(case: str | None, metric: str | None, tag: str | None, kind: str | None
         raise UserError("--metric needs a case: kdelta history CASE --metric M")
     if case is not None and kind is not None:
         raise UserError("--kind filters the list of experiments: leave the case out, or filter it by --tag")
+    if case is not None:
+        _given.refuse(["limit"], "is for the list of experiments, and a case has all its figures shown")
     with Store() as store:
         if case is None:
-            listed = store.experiments(kind=kind, limit=None if as_json else limit, tag=tag)
+            everything = as_json and "limit" not in _given.given()
+            listed = store.experiments(kind=kind, limit=None if everything else limit, tag=tag)
             _print_json("experiments", listed) if as_json else _print_experiments(listed)
             return
         rows = [row for row in store.history(case, metric) if tag is None or tag in row.tags]
@@ -155,7 +159,7 @@ def _print_experiments(rows: list[ExperimentRow]) -> None:
         return
     say(f"{'experiment':20} {'when':16} {'kind':9} {'mode':5} {'boots':>9} state")
     for row in rows:
-        boots = f"{row.boots_done}/{row.boots_planned}"
+        boots = str(row.boots_done) if row.status == "complete" else f"{row.boots_done}/{row.boots_planned}"
         when = plain(row.created_at[:16].replace("T", " "), 16)
         say(f"{row.id:20} {when:16} {plain(row.kind, 9):9} {row.mode:5} {boots:>9} {row.status}")
         tags = f"  [{' '.join(row.tags)}]" if row.tags else ""
@@ -171,13 +175,11 @@ def _print_history(rows: list[HistoryRow]) -> None:
     for (case, metric), group in groupby(ordered, key=lambda row: (row.case, row.metric)):
         lines = list(group)
         say(plain(f"{case}, {metric} ({lines[0].unit or 'no unit'}, {lines[0].better} is better)", 72))
-        say(f"  {'when':10} {'kernel':20} {'mode':5} {'value':>14} {'boots':>5} experiment")
+        say(f"  {'experiment':20} {'kernel':20} {'mode':5} {'value':>14} {'boots':>5}")
         for row in lines:
             kernel = row.kernel + (" mitigations=off" if row.mitigations == "off" else "")
-            when, value = plain(row.created_at[:10], 10), human(row.value, row.unit)
-            say(
-                f"  {when:10} {plain(kernel, 20):20} {row.mode:5} {value:>14} {len(row.values):5} {row.experiment[:12]}"
-            )
+            value = human(row.value, row.unit)
+            say(f"  {row.experiment:20} {plain(kernel, 20):20} {row.mode:5} {value:>14} {len(row.values):5}")
         say("")
     say("Median over boots. Rows of different experiments shared no blocks:")
     say("a trend, not a verdict; for a verdict, kdelta compare or kdelta sweep.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _kernels
+from kdelta.cli import _given, _groups, _kernels
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -68,7 +68,7 @@ def _mib(size_bytes: int) -> str:
     return f"{size_bytes / (1 << 20):.1f} MiB"
 
 
-@click.group(epilog=EPILOG)
+@click.group(cls=_groups.DefaultGroup, epilog=EPILOG)
 def command() -> None:
     """Kernels: those in the cache, and those in Debian's archive."""
 
@@ -93,6 +93,7 @@ def list_(available: bool, arch: Arch, flavour: str | None, everything: bool, as
         return
     from kdelta.kernel import cache
 
+    _given.refuse(["arch", "flavour", "everything"], "goes with --available, which lists Debian's archive")
     found = cache.entries()
     if as_json:
         _print_json({"kernels": [_stored_json(stored) for stored in found]})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _kernels, _leaks, _output, _program, _session, common
+from kdelta.cli import _given, _kernels, _leaks, _output, _program, _session, common
 
 if TYPE_CHECKING:
     from kdelta.model import Experiment, Kernel
@@ -55,6 +55,7 @@ class Args(common.MeasureArgs, _program.ProgramArgs):
 def command(kernels: tuple[str, ...], **options: Any) -> int:
     """Check KERNELs for leaks of kernel objects."""
     args = Args(**options)
+    _given.refuse_other_mode("timed", "leave it out")
     _program.refuse_bare(kernels)
     specs = _kernels.bootable(kernels, "the leak check runs in a guest: name a kernel, as in debian:6.12")
     _template(args, ())  # refuses bad input before any kernel is fetched

@@ -7,24 +7,47 @@ A subcommand is a module of this package with a ``command``; its heavy imports b
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import re
+import signal
 import sys
+import threading
+from types import FrameType
 
 import click
 
 from kdelta import __version__
+from kdelta.cli._ending import OUT_OF_MEMORY, Terminated, out_of_memory
 from kdelta.cli._say import say
 from kdelta.errors import KdeltaError
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+# What newcomers type, and what they mean; see _spelled.
+_LISTS = {"cases": ("cases", "list"), "kernels": ("kernels", "list"), "recipes": ("check", "--list")}
+_MEANT = {
+    **dict.fromkeys(("diff", "cmp", "vs", "test"), "compare"),
+    **dict.fromkeys(("bench", "benchmark", "measure", "perf", "stat"), "run"),
+    **dict.fromkeys(("show", "result", "results", "print", "open"), "report"),
+    **dict.fromkeys(("status", "experiments", "log", "runs"), "history"),
+    **dict.fromkeys(("tag", "note", "delete", "rm", "remove"), "history"),
+    **dict.fromkeys(("explain", "because", "functions", "profile", "flamegraph"), "why"),
+    **dict.fromkeys(("web", "ui", "gui", "html", "server"), "serve"),
+    **dict.fromkeys(("continue", "restart", "start"), "resume"),
+    **dict.fromkeys(("info", "host", "setup", "install", "env"), "doctor"),
+    **dict.fromkeys(("fetch", "download", "kernel", "images", "prune", "clean"), "kernels"),
+    **dict.fromkeys(("workloads", "suites", "benchmarks", "case"), "cases"),
+    **dict.fromkeys(("verify", "claims", "recipes"), "check"),
+    **dict.fromkeys(("build", "patch", "mail"), "review"),
+}
+_AGAIN_S = 3.0  # what ends cleanly has ended by then
 _NOT_COMMANDS = {"__init__", "main", "common", "progress"}
 _ABOUT = re.compile(r'^"""`*kdelta [a-z-]+`*: (.+?)"""$', re.MULTILINE)
 EPILOG = """\b
 Examples:
   kdelta compare debian:6.12 debian:7.0          which kernel is faster, and why
-  kdelta compare a=debian:6.12 'b=debian:6.12,cmdline="init_on_alloc=1"'
+  kdelta compare debian:6.12 'debian:6.12,cmdline="init_on_alloc=0"'
   kdelta run --case pidfd_open                   the running kernel, right now
   kdelta report last --format mail               the table for a cover letter
   kdelta doctor                                  what this machine can do
@@ -66,12 +89,59 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            import difflib
-
-            close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise click.UsageError(f"there is no command {args[0]!r}{hint}", ctx)
+            raise click.UsageError(f"there is no command {args[0]!r}{_meant(args, self.list_commands(ctx))}", ctx)
         return super().resolve_command(ctx, args)
+
+
+def _meant(args: list[str], commands: list[str]) -> str:
+    """What a line may have meant whose first word is no command."""
+    import difflib
+    import shlex
+
+    word = args[0]
+    if ":" in word or "/" in word or word == "running" or word.lstrip("v")[:1].isdigit():
+        verb = "compare" if len(args) > 1 and not args[1].startswith("-") else "run --kernel"
+        return f"; did you mean: kdelta {verb} {shlex.join(args)}"
+    close = [_MEANT[word]] if word in _MEANT else difflib.get_close_matches(word, commands, n=1, cutoff=0.65)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _spelled(args: list[str]) -> list[str]:
+    """``args`` with the words that many programs know as the options and commands that they are here."""
+    if not args:
+        return ["--help"]
+    first, rest = args[0], args[1:]
+    if first == "help":
+        return [*rest, "--help"]
+    if first in ("version", "-V", "-v"):
+        return ["--version"]
+    if first in ("list", "ls"):
+        what = rest[0] if rest else ""
+        return [*_LISTS[what], *rest[1:]] if what in _LISTS else ["history", *rest]
+    return args
+
+
+def _example(command: click.Command) -> str:
+    """The first example of a command's help."""
+    lines = (line.strip() for line in (command.epilog or "").splitlines())
+    return next((line.split("   ")[0] for line in lines if line.startswith("kdelta ")), "")
+
+
+def _told(error: click.UsageError) -> str:
+    """A mistyped line in one line, with an example where a word is missing or stands alone."""
+    if error.ctx is None:
+        return error.format_message()
+    example = _example(error.ctx.command)
+    if isinstance(error, click.MissingParameter) and error.param is not None and example:
+        name = error.param.make_metavar(error.ctx) if isinstance(error.param, click.Argument) else error.param.opts[0]
+        about = (
+            f" ({error.param.help.rstrip('.')})" if isinstance(error.param, click.Option) and error.param.help else ""
+        )
+        return f"{error.ctx.info_name} needs {name}{about}, as in: {example}"
+    where = f" (see {error.ctx.command_path} --help)"
+    if "unexpected extra argument" in error.format_message() and example:
+        where = f"; as in: {example}"
+    return error.format_message() + where
 
 
 @click.command(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
@@ -92,13 +162,13 @@ def program(unsandboxed: bool) -> None:
 def run(args: list[str]) -> int:
     """The program as a function of its arguments: prints, and returns the exit code."""
     try:
-        result = program.main(args=args, prog_name="kdelta", standalone_mode=False)
-    except click.exceptions.Abort:
-        say("kdelta: interrupted", err=True)
-        return 130
+        result = program.main(args=_spelled(args), prog_name="kdelta", standalone_mode=False)
+    except click.exceptions.Abort as error:
+        stopped = error.__cause__ if isinstance(error.__cause__, Terminated) else None
+        say(f"kdelta: {stopped or 'interrupted'}", err=True)
+        return 128 + (stopped.number if stopped else signal.SIGINT)
     except click.UsageError as error:
-        where = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
-        say(f"kdelta: {error.format_message()}{where}", err=True)
+        say(f"kdelta: {_told(error)}", err=True)
         return 1
     except click.ClickException as error:
         say(f"kdelta: {error.format_message()}", err=True)
@@ -112,11 +182,43 @@ def run(args: list[str]) -> int:
         sys.stderr.close()
         return 0
     except OSError as error:
-        say(f"kdelta: {error.filename or 'this machine'}: {error.strerror or error}", err=True)
+        say(f"kdelta: {_of_machine(error)}", err=True)
+        return 2
+    except (MemoryError, ImportError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        say(f"kdelta: {OUT_OF_MEMORY}", err=True)
         return 2
     return result if isinstance(result, int) else 0
 
 
+def _of_machine(error: OSError) -> str:
+    """What this machine refuses, in one line: what, where, and the remedy where there is one."""
+    where = error.filename or "this machine"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{where}: the disk is full: free some space, then run the same command again"
+    if error.errno == errno.ENOMEM:
+        return OUT_OF_MEMORY
+    return f"{where}: {error.strerror or error}"
+
+
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    """Raise, and once more later: what is raised within a destructor, or a hook around fork, is dropped by Python."""
+    signal.signal(signal.SIGALRM, lambda *_: _terminate(number, None))
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+    raise Terminated(number)
+
+
 def main() -> None:
-    """Entry point of the installed program."""
-    sys.exit(run(sys.argv[1:]))
+    """Entry point of the installed program; being told to end is as Ctrl-C, so that all that ends cleanly then does."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, _terminate)
+    told = sys.unraisablehook
+    sys.unraisablehook = lambda what: None if isinstance(what.exc_value, Terminated) else told(what)
+    code = run(sys.argv[1:])
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
+        sys.stdout.flush()
+        os._exit(code)  # boots that run on count for nothing: their guests die with this process
+    sys.exit(code)

@@ -7,6 +7,7 @@ import sys
 import time
 from types import TracebackType
 
+from kdelta.cli._pace import Pace, words
 from kdelta.cli._say import harmless, say
 
 _QUIET_S = 15.0
@@ -21,17 +22,31 @@ class Reporter:
         self._last = 0.0
         self._bar: object | None = None
         self._task: object | None = None
+        self._pace = Pace(time.monotonic)
+
+    def expect(self, boot_s: float | None) -> None:
+        """Say how long a boot usually takes, in seconds of the clock on the wall: time left is told from the start."""
+        self._pace = Pace(time.monotonic, boot_s)
 
     def __enter__(self) -> Reporter:
         if self._tty:
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+            from rich.text import Text
+
+            reporter = self
+
+            class Left(ProgressColumn):
+                """The time left, counted down between two boots too."""
+
+                def render(self, task: Task) -> Text:
+                    return Text(words(reporter._pace.left_s()))
 
             bar = Progress(
                 TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=24),
                 MofNCompleteColumn(),
-                TimeRemainingColumn(),
+                Left(),
                 console=Console(stderr=True),
                 transient=True,
             )
@@ -47,6 +62,7 @@ class Reporter:
 
     def step(self, text: str, done: int | None = None, total: int | None = None) -> None:
         """Something is being prepared: downloads, builds."""
+        self._pace.at(done or 0, total or 0)
         if self._bar is not None:
             self._bar.update(self._task, description=harmless(text)[:60], completed=done or 0, total=total)  # type: ignore[attr-defined]
         elif not self._quiet and (done is None or time.monotonic() - self._last > _QUIET_S):
@@ -56,13 +72,15 @@ class Reporter:
 
     def boots(self, done: int, planned: int, what: str) -> None:
         """So many boots are stored."""
+        self._pace.at(done, planned)
         if self._bar is not None:
             self._bar.update(  # type: ignore[attr-defined]
                 self._task, description=harmless(f"boots: {what}")[:60], completed=done, total=planned
             )
         elif not self._quiet and (done in (0, planned) or time.monotonic() - self._last > _QUIET_S):
             self._last = time.monotonic()
-            say(f"boots {done}/{planned}: {what}", err=True)
+            left = words(self._pace.left_s())
+            say(f"boots {done}/{planned}: {what}{f'; {left}' if left else ''}", err=True)
 
     def note(self, text: str) -> None:
         """One line that stays."""

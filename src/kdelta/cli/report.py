@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from kdelta.cli import _output, _reports
+from kdelta.cli import _given, _output, _reports
+from kdelta.cli._say import say
 from kdelta.errors import UserError
 
 EPILOG = """\b
@@ -16,6 +17,7 @@ Examples:
   kdelta report                          the last experiment
   kdelta report 20261121-1530 --format mail
   kdelta report last --format html -o result.html
+  kdelta report last --causes            and because of which functions
   kdelta report last --console 0.1       the console of block 0, slot 1
   kdelta report last --printed 0.1       what a program printed there first
   kdelta report last --ktap patched      what the selftests printed on the kernel labelled patched
@@ -48,6 +50,11 @@ def command(
     args = _output.OutputArgs(**options)
     if [console, printed, ktap, against].count(None) < 3:
         raise UserError("--console, --printed, --ktap and --against are different reports: give one of them")
+    if [console, printed, ktap].count(None) < 3:
+        which = "--console" if console else "--printed" if printed else "--ktap"
+        _given.refuse(
+            ("as_json", "fmt", "all_metrics", "causes", "view"), f"does nothing beside {which}, which prints raw text"
+        )
     with Store() as store:
         if console is not None:
             _output.write(_console(store, experiment, console), args.output)
@@ -76,6 +83,7 @@ def _agreement(store: Any, here: str, there: str, args: _output.OutputArgs) -> s
     from kdelta.report import agreement as layout
     from kdelta.results import agreement
 
+    _given.refuse(["causes"], "does nothing beside --against, which names the functions that differ anyway")
     if args.format not in ("terminal", "json"):
         raise UserError(f"--against with --format {args.format}: it prints text, or JSON with --json")
     if args.view is not None:
@@ -97,6 +105,8 @@ def _place(option: str, where: str) -> tuple[int, int]:
 
 def _console(store: Any, experiment: str, where: str) -> bytes:
     content: bytes = store.console(experiment, *_place("--console", where))
+    if not content.strip():
+        say("this console is empty: kernels boot with quiet, and this one had nothing to say", err=True)
     return content
 
 

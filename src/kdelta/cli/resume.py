@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import _foreign, _output, _reports, _session, common
+from kdelta.cli import _foreign, _given, _output, _reports, _session, common
 from kdelta.errors import UserError
 
 EPILOG = """\b
@@ -53,6 +53,8 @@ def command(
             raise UserError(f"experiment {found.id} is a bisection: kdelta bisect --resume {found.id}")
         if decide and not follow_up.can_follow(found):
             raise UserError(f"--decide: experiment {found.id} is a {found.kind}; only comparisons are decided")
+        if found.mode == "exact":
+            _given.refuse(["time_budget"], f"is for timed experiments, and {found.id} counts: leave it out")
         with session.progress() as progress:
             session.run(found, progress, budget_s)
             if decide:

@@ -98,7 +98,8 @@ def _measure(found: Series, options: dict[str, Any], begun: list[Experiment], re
     """Go on with the same review where it was interrupted, else begin it; with ``reuse`` also take over a whole one."""
     from kdelta.cli import _again, compare
 
-    words = [*found.kernels, "--exact", "--case", "auto", *_words(options)]
+    causes = ["--causes"] if options["fmt"] in _output.FOLDING else []
+    words = [*found.kernels, "--exact", "--case", "auto", *causes, *_words(options)]
     context = compare.command.make_context("kdelta review", words)
     args = compare.Args(**{k: v for k, v in context.params.items() if k in compare.Args.__dataclass_fields__})
     left = _again.begun(found.kernels, each=args.each, finished=reuse)

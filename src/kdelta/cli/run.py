@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _kernels, _output, _program, _session, common
+from kdelta.cli import _given, _kernels, _output, _program, _session, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ EPILOG = """\b
 Examples:
   kdelta run                                     the five cases on the running kernel
   kdelta run --case pidfd_open:held=0|1 --json
-  kdelta run --kernel debian:7.0 --exact         one kernel in a guest, counted exactly
+  kdelta run debian:7.0 --exact                  one kernel in a guest, counted exactly
   kdelta run --workloads ./will-it-scale/tests --case wis/getppid1:tasks=2
 
 With one kernel there is no baseline: the figures are descriptive, with their spread and without a verdict.
@@ -36,7 +36,8 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
 
 
 @click.command(cls=_program.Command, epilog=EPILOG)
-@click.option("--kernel", "-k", default="running", show_default=True, help="Measure this kernel in guests instead.")
+@click.argument("named", required=False, metavar="[KERNEL]")
+@click.option("--kernel", "-k", default="running", show_default=True, help="Measure this kernel in guests instead, as KERNEL does.")  # fmt: skip
 @click.option("--exact", is_flag=True, help="Count executed instructions (needs --kernel).")
 @click.option("--boots", type=click.IntRange(1, 1000), default=3, show_default=True, help="Boots, or starts of the harness on the running kernel.")  # fmt: skip
 @common.case_options
@@ -45,16 +46,24 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
 @_program.options
 @common.machine_options
 @_output.output_options
-def command(**options: Any) -> int:
-    """Measure one kernel: the running one, without a guest or root, or --kernel in guests."""
+def command(named: str | None, **options: Any) -> int:
+    """Measure one kernel: the running one, without a guest or root, or KERNEL in guests."""
+    if named is not None:
+        _given.refuse(["kernel"], f"and {named!r}: run takes one kernel")
+        options["kernel"] = named
     args = Args(**options)
     args.format  # noqa: B018 - an unknown format is refused here
+    _program.refuse_bare([args.kernel])
     spec = _kernels.single(args.kernel, "run takes one kernel; a range is for kdelta sweep")
     if args.pressure and (args.exact or spec.kind == "running"):
         raise UserError("--pressure needs a timed guest: name a kernel, as in --kernel debian:6.12, without --exact")
     if args.exact and spec.kind == "running":
         raise UserError("--exact counts inside a guest: name a kernel, as in --kernel debian:6.12")
     native = spec.kind == "running"
+    if native:
+        _given.refuse(("smp", "memory", "kvm", "qemu", "turn"), "is about guests, and the running kernel has none")
+    _given.refuse_other_mode("exact" if args.exact else "timed", "add --exact, or leave it out")
+    _given.refuse_idle_machine("exact" if args.exact else "timed", args.smp)
     cases = args.cases_or(
         lambda: args.chosen(args.pressure, native=native), args.named, native
     )  # refused before any kernel is fetched

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from kdelta.cli import _crossing, _kernels, _session, common
+from kdelta.cli import _crossing, _given, _kernels, _session, common
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -77,6 +77,8 @@ def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any)
     if options["cpus"]:
         raise UserError("--cpus is for --exact; --tasks says how many tasks there are, --smp how many CPUs")
     args = Args(**options | {"smp": options["smp"] if chosen else os.cpu_count() or 1})
+    _given.refuse_other_mode("timed", "leave it out")
+    _given.refuse(["suites"], "would do nothing: scale takes single cases, as in --case pipe")
     specs = _kernels.bootable(
         kernels, "scale boots guests: name a kernel; kdelta run --case NAME:tasks=1|2|4 measures the running one"
     )

@@ -8,12 +8,30 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from kdelta.cli import _earlier, _follow, _output, _program, _session, _versions, common
+from kdelta.cli import _earlier, _follow, _given, _output, _program, _session, _versions, common
 from kdelta.cli._say import say
 
 if TYPE_CHECKING:
-    from kdelta.model import Experiment
+    from kdelta.model import Experiment, Mode
 
+# What may be said beside --add: which versions, and how the report is shown.
+_BESIDE_ADD = frozenset(
+    (
+        "add",
+        "refs",
+        "tree",
+        "fresh",
+        "timed",
+        "cases",
+        "seed",
+        "as_json",
+        "fmt",
+        "output",
+        "all_metrics",
+        "view",
+        "quiet",
+    )
+)
 EPILOG = """\b
 Examples:
   kdelta sweep 'debian:6.1..7.3'
@@ -75,6 +93,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
 def run(kernels: tuple[str, ...], args: Args) -> int:
     """The command on typed arguments."""
     args.format  # noqa: B018 - an unknown format is refused here
+    _refuse_idle(args)
     _program.refuse_bare(kernels)
     budget_s = common.seconds(args.time_budget, "--time-budget")
     if args.follow and not args.program:
@@ -116,6 +135,20 @@ def _followed(kernels: tuple[str, ...], args: Args, budget_s: float | None) -> i
         say(layout.announced(steps, len(session.store.steps())), nl=False, err=args.format != "terminal")
     _versions.refuse_missing(experiment)
     return 0
+
+
+def _refuse_idle(args: Args) -> None:
+    """Refuse options that would do nothing here."""
+    mode: Mode = "timed" if args.timed else "exact"
+    hint = "add --timed, or leave it out" if mode == "exact" else "leave out one of the two"
+    _given.refuse_other_mode(mode, hint)
+    if not args.add:
+        _given.refuse_idle_machine(mode, args.smp)
+    if not args.refs:
+        _given.refuse(["tree"], "is the tree of --refs: give that too, as in --refs v6.8..v6.12")
+    if args.add:
+        plan = [name for name in _given.given() if name not in _BESIDE_ADD]
+        _given.refuse(plan, "does nothing beside --add, which keeps the cases and plan of the earlier sweep")
 
 
 def _template(args: Args) -> Experiment:

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from kdelta.cli import _kernels, _output, _program, _session, _traces, _tracing, common
-
-if TYPE_CHECKING:
-    pass
+from kdelta.cli import _given, _kernels, _output, _program, _session, _traces, _tracing, common
 
 EPILOG = """\b
 Examples:
@@ -46,7 +43,7 @@ class Args(common.MeasureArgs, _program.ProgramArgs):
     "-w",
     required=True,
     metavar="SET[,SET...]",
-    help="What to look at: locks, sizes, allocs, syscalls, wakeups.",
+    help="What to look at: locks, sizes, allocs, syscalls, wakeups or hold.",
 )
 @click.option(
     "--ops", type=click.IntRange(1, 10_000_000), help="Operations of each task.  [default: 32 exact repetitions]"
@@ -64,6 +61,9 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
 
     args = Args(**options)
     wanted = _tracing.split(args.what)
+    if all(wanted):  # sets of events; without any, locks are counted exactly
+        _given.refuse_other_mode("timed", "only --what hold counts instructions; leave it out")
+    _given.refuse(["seed"], "does nothing: a trace is one boot of each kernel, whose order says nothing")
     cases = args.cases_or(args.chosen, args.named)
     _program.refuse_bare(kernels)
     specs = _kernels.bootable(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import _output
+from kdelta.cli import _given, _output
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   kdelta why last path_lookup
+  kdelta why                             why each case of the last experiment differs
   kdelta why last pidfd_open --all
   kdelta why last path_lookup --export speedscope -o path_lookup.json
   kdelta why last path_lookup --export collapsed --side baseline | flamegraph.pl
@@ -28,8 +29,8 @@ EXPORTS = ("collapsed", "speedscope", "pprof", "json")
 
 
 @click.command(epilog=EPILOG)
-@click.argument("experiment")
-@click.argument("case")
+@click.argument("experiment", default="last", metavar="[EXPERIMENT]")
+@click.argument("case", required=False)
 @click.option("--patched", metavar="LABEL", help="Which kernel to compare with the baseline.  [default: the last one]")
 @click.option(
     "--mitigations", type=click.Choice(["default", "off"]), default=None, help="Which cell, where there are both."
@@ -47,7 +48,7 @@ EXPORTS = ("collapsed", "speedscope", "pprof", "json")
 @_output.output_option("Write to a file.")
 def command(
     experiment: str,
-    case: str,
+    case: str | None,
     patched: str | None,
     mitigations: str | None,
     everything: bool,
@@ -56,8 +57,14 @@ def command(
     as_json: bool,
     output: Path | None,
 ) -> int:
-    """Say which functions account for the difference in CASE of EXPERIMENT."""
-    from kdelta.report import functions
+    """Say which functions account for the difference in CASE of EXPERIMENT; without one, a line for each case."""
+    if export_format not in ("collapsed", "pprof"):
+        _given.refuse(["side"], "picks the kernel of --export collapsed or pprof; the others hold both")
+    if export_format or as_json:
+        _given.refuse(["everything"], "is for the table; an export has every function anyway")
+    if as_json and export_format not in (None, "json"):
+        raise UserError(f"--json and --export {export_format} exclude each other: give one of them")
+    from kdelta.report import functions, view
     from kdelta.results import answer, explain
     from kdelta.store.store import Store
 
@@ -66,6 +73,11 @@ def command(
         if found.mode != "exact":
             raise UserError(f"experiment {found.id} measured time: functions come from exact mode")
         result, detail = answer.result(store, found.id)
+        if case is None:
+            rest = [name for name in _given.given() if name != "output"]
+            _given.refuse(rest, "goes with a case, as in kdelta why last path_lookup")
+            _output.write(functions.causes(view.build(result, detail)), output)
+            return 0
         row = _row(found, result.results, case, patched, mitigations)
         before, after = explain.profiles_of(found, store, row)
     if export_format or as_json:

@@ -102,8 +102,10 @@ def stopping(blocks: int | None, max_blocks: int | None, precision_percent: floa
     """A fixed plan of ``blocks``, else a group-sequential one of ``max_blocks`` at most.
 
     Raises:
-        UserError: both are given.
+        UserError: both are given, or a precision, which only looks could reach, beside a fixed plan.
     """
+    if blocks is not None and precision_percent is not None:
+        raise UserError("--precision would do nothing beside --blocks, a fixed plan: use --max-blocks")
     if blocks is not None and max_blocks is not None:
         raise UserError("--blocks (a fixed plan) and --max-blocks (a sequential one) cannot be combined")
     if blocks is not None:

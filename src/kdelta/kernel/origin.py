@@ -21,6 +21,7 @@ from kdelta.errors import HostError, UserError
 from kdelta.kernel.patch import File
 from kdelta.kernel.worktree import Worktree, decode, require_space, version_of
 from kdelta.model.progress import Progress
+from kdelta.spec.kernels import released
 
 TREE_BYTES = 3 << 30
 _UNTRACKED_BYTES = 16 << 20
@@ -268,7 +269,8 @@ def look(target: str, ref: str) -> Seen:
     path = Path(target).expanduser()
     try:
         if not path.is_dir():
-            raise UserError(f"src:{target}: {'not a directory' if path.exists() else 'no such directory'}")
+            hint = f"; Debian's source is src:debian:{number}" if (number := released(target)) else ""
+            raise UserError(f"src:{target}: {'not a directory' if path.exists() else 'no such directory'}{hint}")
         path = path.resolve()
         os.listdir(path)
         git_dir = _git_dir(path)

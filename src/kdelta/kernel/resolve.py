@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -60,8 +61,27 @@ def _differing(kernel: Kernel, others: Sequence[Kernel]) -> str:
     return " ".join(word for word in kernel.cmdline.split() if not all(word in each for each in words))
 
 
+def _place(kernel: Kernel, alike: Sequence[Kernel]) -> str:
+    """The label of an image given as a file whose name others have too: with the folder that tells them apart.
+
+    ``new/bzImage``, or ``linux/…/bzImage`` where that folder lies higher; "" where no folder does.
+    """
+    own = _parts(kernel)
+    others = [parts for one in alike if (parts := _parts(one)) != own]
+    for size in range(2, len(own) + 1) if others else ():
+        if all(parts[-size:] != own[-size:] for parts in others):
+            return f"{own[-size]}/{'…/' if size > 2 else ''}{own[-1]}"
+    return ""
+
+
+def _parts(kernel: Kernel) -> tuple[str, ...]:
+    """The path of an image given as a file, in parts; () of any other."""
+    return Path(kernel.origin.removeprefix("file ")).parts if kernel.origin.startswith("file ") else ()
+
+
 def unique(kernels: Sequence[Kernel], chosen: frozenset[int] = frozenset()) -> tuple[Kernel, ...]:
-    """Kernels with labels made unique: by the words of the command line that differ, by architecture, else by ``#2``.
+    """Kernels with labels made unique: by the folder of a file, by the words of the command line that differ, by
+    architecture, else by ``#2``.
 
     The labels of the kernels at the indexes ``chosen`` were given by the user and stay. Pure.
     """
@@ -71,6 +91,7 @@ def unique(kernels: Sequence[Kernel], chosen: frozenset[int] = frozenset()) -> t
         label = kernel.label
         if index not in chosen:
             alike = [other for other in kernels if other.label == label]
+            label = _place(kernel, alike) or label
             if len({other.arch for other in alike}) > 1:
                 label += f"-{kernel.arch}"
             if words := _differing(kernel, alike):

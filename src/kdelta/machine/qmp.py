@@ -17,8 +17,15 @@ from kdelta.errors import HostError
 class Monitor:
     """A connection to one QEMU; events that arrive between answers are kept."""
 
-    def __init__(self, path: Path, deadline: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(
+        self,
+        path: Path,
+        deadline: float,
+        clock: Callable[[], float] = time.monotonic,
+        alive: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """``alive`` says whether QEMU still runs: one that ended at its start is not waited for until the deadline."""
+        self._clock, self._alive = clock, alive
         self._deadline = deadline
         self._buffer = b""
         self.events: list[str] = []
@@ -40,6 +47,8 @@ class Monitor:
                 return link
             except OSError as error:
                 link.close()
+                if not self._alive():
+                    raise HostError("QEMU ended before its monitor answered") from None
                 if self._clock() > self._deadline:
                     raise HostError(f"QEMU's monitor did not answer: {error}") from None
                 time.sleep(0.01)

@@ -16,6 +16,7 @@ import fcntl
 import functools
 import hashlib
 import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -124,13 +125,28 @@ def valid(saved: Saved) -> bool:
     return _sound(saved, tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats))
 
 
+@contextlib.contextmanager
+def _monitor(guest: GuestSpec, running: subprocess.Popen[bytes], deadline: float) -> Iterator[Monitor]:
+    """The monitor of a QEMU that was just started; where it fails, QEMU's own complaint is told too.
+
+    Raises:
+        HostError: QEMU ended, or its monitor does not answer.
+    """
+    try:
+        with Monitor(guest.path("qmp.sock"), deadline, alive=lambda: running.poll() is None) as monitor:
+            yield monitor
+    except HostError as error:
+        said = boot.read_output(guest.path("qemu.log")).decode("utf-8", "replace").strip().splitlines()
+        raise HostError(f"{error}: {said[-1]}" if said else str(error)) from None
+
+
 def _save(guest: GuestSpec, target: Path, limit_s: float) -> bool:
     """Boot until the guest pauses, then write its devices' state; False when it ended instead of pausing."""
     argv = tuple(qemu.argv(guest))
     deadline = time.monotonic() + limit_s
     with process.started(argv, guest.path("qemu.log")) as running:
         try:
-            with Monitor(guest.path("qmp.sock"), deadline) as monitor:
+            with _monitor(guest, running, deadline) as monitor:
                 if monitor.wait_event(_PAUSED | _ENDED) in _ENDED:
                     return False
                 _migrate(monitor, target)
@@ -215,7 +231,7 @@ def restore(guest: GuestSpec, saved: Saved, limit_s: float) -> boot.RawBoot:
     deadline = time.monotonic() + limit_s
     guest.path("ram").symlink_to(saved.ram)
     with process.started(argv, guest.path("qemu.log")) as running:
-        with Monitor(guest.path("qmp.sock"), deadline) as monitor:
+        with _monitor(guest, running, deadline) as monitor:
             _load(monitor, saved.state)
             if guest.options.smp > 1:
                 turns.shorten(guest.path("qtest.sock"), guest.options.turn_ns, guest.options.smp)

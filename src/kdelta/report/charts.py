@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from kdelta.report import svg
+from kdelta.report import effects, svg
 from kdelta.report.figures import absolute, drawable
 from kdelta.report.scrub import clip
 from kdelta.report.view import Cell, View, cell_title
@@ -65,16 +65,14 @@ def fitting(label: str, column: float) -> str:
 
 def intervals(view: View) -> Figure | None:
     """Effects with their intervals around zero, and the noise floor behind each."""
-    rows = [(g.title if len(g.rows) == 1 else f"{g.title}, {row.metric}", cell) for g, row, cell in view.cells()]
-    rows = [(name, cell) for name, cell in rows if cell.source.state == "ok" and _bounds(cell)][:MAX_ROWS]
+    rows = effects.rows(view)[:MAX_ROWS]
     if not rows:
         return None
-    several = len({cell.kernel for _, cell in rows}) > 1
-    names = [f"{name}, {cell.kernel}" if several else name for name, cell in rows]
+    names = [name for name, _ in rows]
     title = "Effects with their intervals"
     text = "; ".join(f"{name}: {cell.figure}, {cell.verdict}" for name, (_, cell) in zip(names, rows, strict=True))
     area = svg.canvas("effects", title, text, 26 * len(rows) + 72, left=175, right=20)
-    ends = [bound for _, cell in rows for bound in _bounds(cell)]
+    ends = [bound for _, cell in rows for bound in effects.bounds(cell)]
     floors = [sign * (drawable(cell.source.floor_percent) or 0.0) for _, cell in rows for sign in (-1, 1)]
     scale = svg.Scale(*svg.span([*ends, *floors], zero=True), area.left, area.right)
     ticks = [(scale(tick), f"{tick:+g}" if tick else "0") for tick in scale.ticks(6)]
@@ -98,21 +96,12 @@ def intervals(view: View) -> Figure | None:
     )
 
 
-def _bounds(cell: Cell) -> tuple[float, ...]:
-    """Everything that the plot of a cell must hold: interval and estimate; () where there is none."""
-    estimate = drawable(cell.source.effect_percent)
-    if estimate is None:
-        return ()
-    bounds = [bound for bound in cell.source.interval_percent or () if drawable(bound) is not None]
-    return (*bounds, estimate)
-
-
 def _interval(area: svg.Canvas, scale: svg.Scale, y: float, cell: Cell) -> None:
     floor = drawable(cell.source.floor_percent)
     if floor:
         width = scale(floor) - scale(-floor)
         svg.add(area.root, "rect", class_="floor", x=scale(-floor), y=y - 9, width=width, height=18)
-    bounds = _bounds(cell)
+    bounds = effects.bounds(cell)
     word = cell.verdict
     svg.add(area.root, "line", class_=f"bar v-{word}", x1=scale(min(bounds)), x2=scale(max(bounds)), y1=y, y2=y)
     dot = svg.add(area.root, "circle", class_=f"mark v-{word}", cx=scale(bounds[-1]), cy=y, r=4.5)

@@ -9,7 +9,9 @@ from kdelta.model import EXACT_COUNTERS, CellResult, Profile
 from kdelta.report import system_calls
 from kdelta.report.moved import moved_lines
 from kdelta.report.sentences import because
+from kdelta.report.text import wrap
 from kdelta.report.touched import touched_lines
+from kdelta.report.view import View
 from kdelta.results.types import Detail
 
 _LINES_SHOWN = 12
@@ -49,6 +51,16 @@ def render(row: CellResult, before: Profile, after: Profile, detail: Detail, eve
             pair = [_vector(profile, name) for profile in (before, after)]
             lines.append(f"{name}: {pair[0]} -> {pair[1]}")
     return "\n".join(lines) + "\n" + system_calls.below(row, detail, everything)
+
+
+def causes(view: View) -> str:
+    """What is behind each row of the tables, in a sentence: because of which functions, or why nothing was decided."""
+    lines = [view.title, ""]
+    for group, row, cell in view.cells():
+        kernel = f", {cell.kernel}" if cell.kernel and len(view.result.experiment.kernels) > 2 else ""
+        lines += wrap(f"{group.title}, {row.metric}{kernel}: {cell.figure} {cell.mark}".rstrip(), then="  ")
+        lines += wrap(cell.sentence or cell.verdict, first="  ")
+    return "\n".join(lines) + "\n"
 
 
 def _vector(profile: Profile, name: str) -> str:

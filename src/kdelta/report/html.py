@@ -27,7 +27,6 @@ MAX_FIGURES = 80
 
 def _figures(view: View) -> Iterator[Figure | None]:
     detail = view.detail
-    yield intervals(view)
     for number, table in enumerate(view.sweeps):
         yield sweep(table, number)
     for number, difference in enumerate(detail.functions):
@@ -71,11 +70,12 @@ def _environment() -> Environment:
 
 def render(view: View) -> str:
     """The whole page."""
+    drawn = intervals(view)
     figures = [figure for figure in _figures(view) if figure is not None]
     left_out = max(0, len(figures) - MAX_FIGURES)
     template = _environment().get_template("report.html")
     return template.render(
-        view=view, maps=heat_maps(view.sweeps), key=KEY, figures=figures[:MAX_FIGURES], left_out=left_out
+        view=view, drawn=drawn, maps=heat_maps(view.sweeps), key=KEY, figures=figures[:MAX_FIGURES], left_out=left_out
     )
 
 

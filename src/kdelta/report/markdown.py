@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from kdelta.report import effects
 from kdelta.report.heatmap import KEY, HeatMap, heat_maps
 from kdelta.report.registry import Format
 from kdelta.report.view import Cell, SweepTable, Table, View
@@ -42,9 +43,10 @@ def _cell(cell: Cell | None) -> str:
     return f"{escape(cell.figure)}{mark}{notes}"
 
 
-def _table(table: Table) -> list[str]:
+def _table(table: Table, causes: bool) -> list[str]:
     rows: list[Sequence[str]] = []
     sentences: list[str] = []
+    open_still: list[str] = []
     for group in table.groups:
         for row in group.rows:
             by_kernel = {cell.kernel: cell for cell in row.cells}
@@ -55,10 +57,16 @@ def _table(table: Table) -> list[str]:
             for cell in row.cells:
                 if cell.sentence:
                     kernel = f" on {escape(cell.kernel)}" if cell.kernel else ""
-                    sentences.append(f"- {name}{kernel}: {escape(cell.sentence)}")
+                    (open_still if cell.open else sentences).append(f"- {name}{kernel}: {escape(cell.sentence)}")
     header = ["Case", "Metric", f"{escape(table.baseline)} (baseline)", *map(escape, table.kernels)]
     lines = _grid(header, rows, right=range(2, len(header)))
-    return [*lines, "", *sentences, ""] if sentences else [*lines, ""]
+    lines += ["", *open_still] if open_still else []
+    return [*lines, "", *_folded("Causes", sentences, causes), ""] if sentences else [*lines, ""]
+
+
+def _folded(heading: str, lines: Sequence[str], unfolded: bool) -> list[str]:
+    """Lines that a reader opens, or with ``unfolded`` the lines."""
+    return [*lines] if unfolded else ["<details>", f"<summary>{heading}</summary>", "", *lines, "", "</details>"]
 
 
 def _sweep(sweep: SweepTable) -> list[str]:
@@ -88,10 +96,13 @@ def render(view: View) -> str:
     """Tables, then everything a reader must know beside them."""
     lines = [f"> **Gate:** {escape(view.gate)}", ""] if view.gate else []
     notes = "".join(f"<sup>{number}</sup>" for number in view.general_notes)
+    lines += [f"**{escape(view.headline.text)}**", ""] if view.headline.text else []
     lines += [f"# {escape(view.title)}", "", escape(view.summary) + notes, ""]
     lines += [*(f"- {escape(text)}" for text in view.looked), ""] if view.looked else []
+    drawn = effects.figure(view)
+    lines += [*_block(drawn), ""] if drawn else []
     for table in view.tables:
-        lines += _table(table)
+        lines += _table(table, view.options.causes)
     for one in heat_maps(view.sweeps):
         lines += _map(one)
     for sweep in view.sweeps:

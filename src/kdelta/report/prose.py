@@ -16,6 +16,7 @@ _STEPS = (
     "Steps: binary segmentation; a split (largest |t|) is a step where at most 5 % of random permutations within "
     "blocks reach it. Sizes are estimated within blocks. Fewer than 8 blocks show no step."
 )
+UNCONTENDED = "uncontended path length (several tasks, one CPU)"
 _TASK_PARAMS = ("tasks", "threads", "processes", "procs", "writers", "readers")
 _WORDS = (
     *("regressed", "improved", "same", "inconclusive", "descriptive"),
@@ -46,12 +47,12 @@ def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Seque
     boots = f"{result.boots_done} of {result.boots_planned} boots done"
     if result.decided and result.boots_done < result.boots_planned:
         boots = f"stopped early: decided after {result.boots_done} boots"
-    elif result.boots_spared and not _missing(result):
+    elif result.boots_spared and not missing(result):
         boots = f"{result.boots_done} boots done; stopped early where decided: {result.boots_spared} were not needed"
     return f"{counts}; {boots}" if counts else boots
 
 
-def _missing(result: ExperimentResult) -> int:
+def missing(result: ExperimentResult) -> int:
     """Boots that the plan still asks for."""
     left = result.boots_planned - result.boots_done - result.boots_spared
     return 0 if result.decided else max(0, left)
@@ -121,7 +122,7 @@ def asides(cells: list[CellResult], exact: bool, cpus: int) -> tuple[str, ...]:
         if any(value for _, value in known):
             lines.append("REP bytes: " + ", ".join(f"{label} {absolute(value, 'B')}" for label, value in known))
     if cpus == 1 and _task_count(first) > 1:
-        lines.append("uncontended path length (several tasks, one CPU)")
+        lines.append(UNCONTENDED)
     return tuple(lines)
 
 
@@ -231,6 +232,6 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
             lines.append("Instructions by system call: they are counted on one CPU alone, without --smp.")
     else:
         lines.append("Other hardware, other configurations, other workloads.")
-    if missing := _missing(result):
-        lines.append(f"Planned boots not done: {missing}.")
+    if left := missing(result):
+        lines.append(f"Planned boots not done: {left}.")
     return tuple(lines)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable
 from functools import cache
@@ -42,6 +43,11 @@ def find(name: str) -> Format:
     Raises:
         UserError: there is none.
     """
+    for module in (name, f"{name}_") if name.isidentifier() else ():  # by its file: the others need not be read
+        if importlib.util.find_spec(f"kdelta.report.{module}") is not None:
+            found = getattr(importlib.import_module(f"kdelta.report.{module}"), "FORMAT", None)
+            if isinstance(found, Format) and found.name == name:
+                return found
     try:
         return formats()[name]
     except KeyError:

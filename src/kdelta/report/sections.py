@@ -7,10 +7,12 @@ from collections.abc import Iterable
 
 from rich.cells import cell_len
 
-from kdelta.report import heatmap, system_calls
+from kdelta.report import effects, heatmap, prose, system_calls
 from kdelta.report.table import sweep_lines, table_lines
 from kdelta.report.text import WIDTH, wrap, wrap_command
 from kdelta.report.view import View
+
+_FIGURE = "In the figure a letter is an estimate (I, R, =, ? as above), dashes are its interval, and | is zero."
 
 
 def bullets(texts: Iterable[str], width: int = WIDTH) -> list[str]:
@@ -19,26 +21,54 @@ def bullets(texts: Iterable[str], width: int = WIDTH) -> list[str]:
 
 
 def opening(view: View, width: int = WIDTH) -> list[str]:
-    """The gate above everything, the title, the counts, and what of a patch is looked at."""
+    """The gate above everything, the answer, the title, the counts, what of a patch is looked at, all effects drawn."""
     lines = [*wrap(f"GATE: {view.gate}", width), ""] if view.gate else []
+    lines += [*wrap(view.headline.text, width), ""] if view.headline.text else []
     refs = f" [{','.join(map(str, view.general_notes))}]" if view.general_notes else ""
     looked = [line for text in view.looked for line in wrap(text, width)]
-    return [*lines, *wrap(view.title, width), *wrap(view.summary + refs, width), "", *looked, *([""] if looked else [])]
+    drawn = effects.figure(view, width)
+    lines += [*wrap(view.title, width), *wrap(view.summary + refs, width), ""]
+    return [*lines, *looked, *([""] if looked else []), *drawn, *([""] if drawn else [])]
 
 
 def tables(view: View, width: int = WIDTH) -> list[str]:
     """All tables and sweeps with an empty line after each."""
     lines: list[str] = []
     for table in view.tables:
-        lines += [*table_lines(table, width), ""]
+        lines += [*table_lines(table, width, causes=view.options.causes), ""]
     if heatmap.heat_maps(view.sweeps):
         lines += heatmap.sweeps_as_text(view.sweeps, width)
     else:
         for sweep in view.sweeps:
-            lines += [*sweep_lines(sweep, width), ""]
+            lines += [*sweep_lines(sweep, width, causes=view.options.causes), ""]
     for calls in view.system_calls:
         lines += [*system_calls.lines(calls, width), ""]
     return lines or ["Nothing was measured.", ""]
+
+
+def undecided(view: View) -> list[str]:
+    """Of each cell that was measured and has no answer, why; what was not measured has a part of its own."""
+    several = any(len(table.kernels) > 1 for table in view.tables)
+    found = []
+    for group, row, cell in view.cells():
+        if cell.open and cell.sentence and cell.kernel and cell.source.state == "ok":
+            metric = f", {row.metric}" if len(group.rows) > 1 else ""
+            where = f"{group.title}{metric}" + (f" on {cell.kernel}" if several else "")
+            found.append(f"{where}: {cell.sentence}")
+    return found
+
+
+def beside_counts(view: View) -> list[str]:
+    """What a count of instructions hides, where it differs, and the cases that met no contention."""
+    alone, lines = [], []
+    for group in (group for table in view.tables for group in table.groups):
+        for row in group.rows:
+            if prose.UNCONTENDED in row.aside:
+                alone.append(group.title)
+            rep = [cell.source.extra for cell in row.cells]
+            if any(one.get("rep_bytes_baseline") != one.get("rep_bytes_patched") for one in rep):
+                lines += [f"{group.title}: {text}" for text in row.aside if text != prose.UNCONTENDED]
+    return [*lines, *([f"{', '.join(dict.fromkeys(alone))}: {prose.UNCONTENDED}"] if alone else [])]
 
 
 def notes(view: View, width: int = WIDTH) -> list[str]:
@@ -75,8 +105,11 @@ def wrap_fixed(text: str, width: int) -> list[str]:
 
 def parts(view: View, width: int = WIDTH) -> list[tuple[str, list[str]]]:
     """(heading, lines) of everything after the tables; parts without lines are left out."""
+    drawn = (_FIGURE,) if effects.figure(view, width) else ()
     found = [
-        ("Legend", [line for text in view.legend for line in wrap(text, width)]),
+        ("Not decided", [] if view.options.causes else bullets(undecided(view), width)),
+        ("Beside the counts", [] if view.options.causes else bullets(beside_counts(view), width)),
+        ("Legend", [line for text in (*view.legend, *drawn) for line in wrap(text, width)]),
         ("Notes", notes(view, width)),
         ("Kernels", kernels(view, width)),
         ("How it was measured", bullets(view.measured, width)),

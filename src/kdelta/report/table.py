@@ -26,6 +26,7 @@ def _widest(texts: Sequence[str], least: int = 0) -> int:
 
 
 def _beneath(row: Row, kernels: Sequence[str], several: bool, width: int) -> list[str]:
+    """What is said of each cell."""
     lines = []
     for cell in row.cells:
         if cell.kernel in kernels and cell.sentence:
@@ -49,8 +50,11 @@ def _line(label: str, base: str, columns: Sequence[str], widths: Sequence[int], 
     return _labelled(label, rest, label_width, width)
 
 
-def _panel(table: Table, kernels: Sequence[str], first: bool, width: int) -> list[str]:
-    """The table for some of its kernels; lines about the row itself only in the ``first`` panel."""
+def _panel(table: Table, kernels: Sequence[str], first: bool, width: int, causes: bool) -> list[str]:
+    """The table for some of its kernels; lines about the row itself only in the ``first`` panel.
+
+    A case with one row is one line; with ``causes`` that and what is behind its verdict beneath.
+    """
     several = len(table.kernels) > 1
     rows = [(g.title, row) for g in table.groups for row in g.rows]
     base_width = _widest([fit(table.baseline, _HEAD_MAX), *(row.baseline for _, row in rows)], 8)
@@ -73,21 +77,27 @@ def _panel(table: Table, kernels: Sequence[str], first: bool, width: int) -> lis
     }
     used = base_width + _GAP + sum(column[k] + _GAP for k in kernels)
     widths = [width - used, base_width, *(column[k] for k in kernels)]
-    header = _line("", fit(table.baseline, base_width), [fit(k, column[k]) for k in kernels], widths, width)
+    metrics = {row.metric for _, row in rows}
+    flat = all(len(group.rows) == 1 for group in table.groups)
+    shared = metrics.pop() if flat and len(metrics) == 1 else ""
+    flat = bool(shared) or (flat and all(cell_len(f"{title}, {row.metric}") <= width - used for title, row in rows))
+    heads = [fit(k, column[k]) for k in kernels]
+    header = _line(fit(shared, width - used), fit(table.baseline, base_width), heads, widths, width)
     lines = [*header, "-" * width]
     for group in table.groups:
-        lines += wrap(group.title, width, then="  ")
+        lines += [] if flat else wrap(group.title, width, then="  ")
         for row in group.rows:
+            label = (group.title if shared else f"{group.title}, {row.metric}") if flat else f"  {row.metric}"
             by_kernel = {c.kernel: c for c in row.cells}
             present = [by_kernel.get(k) for k in kernels]
             columns = [texts[id(c)] if c else "" for c in present]
-            lines += _line(f"  {row.metric}", row.baseline, columns, widths, width)
+            lines += _line(label, row.baseline, columns, widths, width)
             if split and any(c and c.interval for c in present):
                 lines += _line("", "", [c.interval if c else "" for c in present], widths, width)
-            if first:
+            if causes and first:
                 for text in row.aside:
                     lines += wrap(text, width, first="      ", then="        ")
-            lines += _beneath(row, kernels, several, width)
+            lines += _beneath(row, kernels, several, width) if causes or not table.kernels[0] else []
     return lines
 
 
@@ -105,26 +115,27 @@ def _panels(table: Table, width: int) -> list[Sequence[str]]:
     return [table.kernels[start : start + each] for start in range(0, len(table.kernels), each)]
 
 
-def table_lines(table: Table, width: int = WIDTH) -> list[str]:
+def table_lines(table: Table, width: int = WIDTH, causes: bool = False) -> list[str]:
     """One table of the view, at most ``width`` cells wide; many kernels wrap into panels."""
     lines: list[str] = []
     for index, kernels in enumerate(_panels(table, width)):
         lines += [""] if index else []
-        lines += _panel(table, kernels, index == 0, width)
+        lines += _panel(table, kernels, index == 0, width, causes)
     return lines
 
 
-def sweep_lines(sweep: SweepTable, width: int = WIDTH) -> list[str]:
-    """One sweep: a version a line, the step's size and reason where one arrives."""
+def sweep_lines(sweep: SweepTable, width: int = WIDTH, causes: bool = False) -> list[str]:
+    """One sweep: a version a line, the step's size where one arrives, with ``causes`` its reason; what is missing."""
     lines = [*wrap(sweep.title, width, then="  "), "-" * width]
     value = min(_BASE_MAX, _widest([row.value for row in sweep.rows]))
     change = min(14, _widest([row.change for row in sweep.rows]))
     label = width - value - change - 4 - 3 * _GAP
     label = min(label, _widest([f"  {row.kernel}" for row in sweep.rows], _LABEL_MIN))
+    levels = any(step.p_value is not None for step in sweep.source.steps)  # of times: no cause, what the step is
     for row in sweep.rows:
         rest = " " * _GAP + pad(fit(row.value, value), value, right=True)
         rest += " " * _GAP + pad(fit(row.change, change), change, right=True) + " " * _GAP + row.mark
         lines += _labelled(f"  {row.kernel}", rest, label, width)
-        if row.sentence:
+        if row.sentence and (causes or levels or not row.measured):
             lines += wrap(row.sentence, width, first="      ", then="        ")
     return lines

@@ -25,14 +25,26 @@ def _paint(line: str) -> str:
     return line
 
 
+def _has_causes(view: View) -> bool:
+    """Whether functions are known behind any row or step."""
+    steps = [step for table in view.sweeps for step in table.source.steps]
+    rows = [cell.source for _, _, cell in view.cells()]
+    return any(row.because_line or row.because for row in rows) or any(s.because_line or s.because for s in steps)
+
+
 def render(view: View, colour: bool = False) -> str:
     """The verdicts, the legend, and what a reader must know beside them; the rest is in the other formats."""
     lines = [*opening(view), *tables(view)]
     if colour:
         lines = [_paint(line) for line in lines]
-        if view.gate:
-            gate = len(wrap(f"GATE: {view.gate}", WIDTH))
-            lines[:gate] = [f"{_RED}{line}{_RESET}" for line in lines[:gate]]
+        gate = len(wrap(f"GATE: {view.gate}", WIDTH)) if view.gate else 0
+        lines[:gate] = [f"{_RED}{line}{_RESET}" for line in lines[:gate]]
+        start = gate + 1 if gate else 0
+        end = start + len(wrap(view.headline.text, WIDTH)) if view.headline.text else start
+        lines[start:end] = [f"{_BOLD}{line}{_RESET}" for line in lines[start:end]]
+    if not view.options.causes and _has_causes(view):
+        what = "step" if view.sweeps else "case"
+        lines += [*wrap(f"The functions behind each {what}: kdelta report {view.result.experiment.id} --causes"), ""]
     for heading, text in parts(view):
         lines += [f"{_BOLD}{heading}{_RESET}" if colour else heading, *text, ""]
     return "\n".join(lines).rstrip() + "\n"

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, State, Warn, Word
-from kdelta.report import looked, prose, system_calls
+from kdelta.report import headline, looked, prose, system_calls
 from kdelta.report.figures import absolute, effect, interval
+from kdelta.report.headline import Headline
 from kdelta.report.scrub import Scrubber
 from kdelta.report.sentences import because, sentence
 from kdelta.report.system_calls import CallTable
@@ -27,6 +28,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
     all_metrics: bool = False
     origin: str = "kdelta"  # the CI system that submits to KCIDB
+    causes: bool = False  # say of each row in place because of what; else where a reader asks
 
 
 class Cell(Struct, frozen=True, kw_only=True):
@@ -44,6 +46,11 @@ class Cell(Struct, frozen=True, kw_only=True):
     def verdict(self) -> str:
         """The verdict's word, the state where there is none, or "descriptive"."""
         return self.source.verdict or ("descriptive" if self.source.state == "ok" else self.source.state)
+
+    @property
+    def open(self) -> bool:
+        """Whether it has no answer: its sentence says what a reader must know, not what an answer is because of."""
+        return self.source.state != "ok" or self.source.verdict in (None, "inconclusive")
 
     @property
     def figure(self) -> str:
@@ -105,6 +112,7 @@ class View(Struct, frozen=True, kw_only=True):
 
     title: str
     gate: str
+    headline: Headline  # the answer; its text is "" where nothing was measured
     looked: tuple[str, ...]  # above the tables: what of a patch the cases execute, and what not
     summary: str
     tables: tuple[Table, ...]
@@ -331,6 +339,15 @@ def _shown(result: ExperimentResult, detail: Detail, options: Options) -> list[C
     ]
 
 
+def _headline(result: ExperimentResult, tables: Iterable[Table], sweeps: Sequence[SweepTable]) -> Headline:
+    exact, unfinished = result.experiment.mode == "exact", prose.missing(result) > 0
+    if sweeps:
+        labels = [kernel.label for kernel in result.experiment.kernels]
+        return headline.of_sweeps([(cell_title(s.source.cell), s.source) for s in sweeps], labels, exact, unfinished)
+    rows = [(g.title, cell.source) for table in tables for g in table.groups for row in g.rows for cell in row.cells]
+    return headline.of_cells(rows, exact, unfinished)
+
+
 def build(result: ExperimentResult, detail: Detail | None = None, options: Options | None = None) -> View:
     """Turn a result, and what may be drawn beside it, into the view that all formats render. Pure.
 
@@ -351,6 +368,7 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
     return View(
         title=prose.title(result),
         gate=result.gate,
+        headline=_headline(result, tables, sweeps),
         looked=looked.sentences(result.experiment.annotations.looked),
         summary=prose.summary(result, shown, detail.sweeps),
         tables=tables,

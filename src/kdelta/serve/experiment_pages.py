@@ -33,7 +33,7 @@ class ExperimentPages:
         result, detail, view = self._results.view_of(self._experiment(request))
         maps = heat_maps(view.sweeps)
         swept = () if maps else view.sweeps  # the map shows what hundreds of charts would
-        figures = [intervals(view), *(sweep_chart(table, i) for i, table in enumerate(swept))]
+        figures = [sweep_chart(table, i) for i, table in enumerate(swept)]
         return page.draw(
             "experiment.html",
             request,
@@ -41,6 +41,7 @@ class ExperimentPages:
             maps=maps,
             key=KEY,
             row=next(row for row in self._store.experiments() if row.id == result.experiment.id),
+            drawn=intervals(view),
             figures=[figure for figure in figures if figure is not None],
             drill=drill.of_cells(result, view),
             steps=drill.of_steps(result.experiment, detail),

@@ -3,6 +3,7 @@
 
 [NAME=]SOURCE[,cmdline="..."][,config=FRAGMENT][,arch=arm64]
 
+A NAME, the label, begins with a letter or digit and has at most 64 letters, digits and ``_ . @ % -``.
 What a SOURCE may look like is said by the files of ``kernel/sources``, one for each kind. Texts may be hostile: they
 are bounded, and every pattern takes time in proportion to what it reads.
 """
@@ -21,6 +22,8 @@ from kdelta.model import PatchRef as PatchRef
 BUILT_KINDS = ("src", "src-debian")  # of kernels that are built here
 MAX_CHARS = 16_384
 _LABEL = re.compile(r"^([A-Za-z0-9][A-Za-z0-9_.@%-]{0,63})=(?=\S)")
+_HEAD = re.compile(r"^([^=,:\"'/+]*)=(.*)$", re.DOTALL)  # what stands before an = that can be no part of a SOURCE
+_RELEASED = re.compile(r"^v?\d{1,5}(\.\d{1,5}){1,2}(-rc\d{1,3})?(\.\.v?\d{1,5}(\.\d{1,5}){1,2})?$", re.ASCII)
 _VERSION = re.compile(r"^\d{1,5}\.\d{1,5}(\.\d{1,5})?([-~+][A-Za-z0-9.+~-]{1,100})?$", re.ASCII)
 _OPTIONS = ("cmdline", "config", "arch")
 _ARCHES: dict[str, Arch] = {"x86_64": "x86_64", "amd64": "x86_64", "arm64": "arm64", "aarch64": "arm64"}
@@ -66,15 +69,40 @@ def _split_options(text: str) -> tuple[str, dict[str, str]]:
     return source, options
 
 
+def released(source: str) -> str:
+    """A version or a range of them alone, as in 6.12, v6.12 or 6.1..7.3, without the v of a tag; "" for other texts."""
+    return re.sub(r"(^|\.\.)v", r"\1", source) if _RELEASED.match(source) else ""
+
+
 def version(text: str, wanted: str) -> str:
-    """``wanted`` where it is a kernel's version; ``text`` is for the message.
+    """``wanted`` without the v of a tag, where it is a kernel's version; ``text`` is for the message.
 
     Raises:
         UserError: it is none.
     """
-    if not _VERSION.match(wanted):
+    plain = re.sub(r"^v(?=\d)", "", wanted)
+    if not _VERSION.match(plain):
         raise UserError(f"kernel {text!r}: {wanted!r} is not a version such as 6.12 or 6.12.43")
-    return wanted
+    return plain
+
+
+def _label(text: str) -> tuple[str, str]:
+    """A label in front of a kernel's name, "" without one, and the rest.
+
+    Raises:
+        UserError: nothing behind it, or it breaks the rule for labels.
+    """
+    if match := _LABEL.match(text):
+        return match.group(1), text[match.end() :]
+    head = _HEAD.match(text)
+    if head is None:
+        return "", text
+    if not head[2].strip():
+        raise UserError(f"kernel {text!r}: there is no kernel behind the label, as in {head[1] or 'old'}=debian:6.12")
+    raise UserError(
+        f"kernel {text!r}: {head[1]!r} is no label: one begins with a letter or digit and has at most 64 letters, "
+        "digits and _ . @ % -; a file of that name is written ./FILE"
+    )
 
 
 def split(text: str) -> tuple[KernelSpec, str]:
@@ -87,9 +115,7 @@ def split(text: str) -> tuple[KernelSpec, str]:
         raise UserError(f"kernel {text[:200]!r}: control characters are not allowed")
     if len(text) > MAX_CHARS:
         raise UserError(f"kernel {text[:60]!r}...: its name has {len(text)} characters, more than {MAX_CHARS}")
-    label, rest = "", text
-    if match := _LABEL.match(text):
-        label, rest = match.group(1), text[match.end() :]
+    label, rest = _label(text)
     source, options = _split_options(rest)
     arch = options.get("arch", "x86_64")
     if arch not in _ARCHES:

@@ -19,10 +19,12 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kdelta.stats.boundaries import SHIPPED
+from kdelta.stats.ladders import LADDERS
 
 Floats = NDArray[np.float64]
 POWER = 1.5
 _NODES = 49  # Gauss-Legendre nodes: the nominal p are stable to 1e-10
+ALPHAS = np.concatenate([np.geomspace(1e-12, 0.04, 40), np.linspace(0.05, 0.95, 19)])  # of which p are interpolated
 _FAR = 8.0  # standard deviations taken as infinitely far
 
 
@@ -101,8 +103,8 @@ def plan(looks: tuple[int, ...], alpha: float = 0.05) -> Plan:
 @lru_cache(maxsize=64)
 def _ladder(looks: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Log alphas, and the log nominal two-sided p of each look at each of them: shapes (k,) and (k, looks)."""
-    alphas = np.concatenate([np.geomspace(1e-12, 0.04, 40), np.linspace(0.05, 0.95, 19)])
-    return np.log(alphas), np.log([nominal(looks, float(alpha), 2) for alpha in alphas])
+    shipped = LADDERS.get(looks)
+    return np.log(ALPHAS), np.log(shipped or [nominal(looks, float(alpha), 2) for alpha in ALPHAS])
 
 
 def sequential_p(p: Floats | float, looks: tuple[int, ...], index: int) -> Floats:

@@ -106,9 +106,7 @@ def _explained(error: Exception, url: URL) -> HostError | UserError:
     if any(sign in said for sign in _FOREIGN):
         return UserError(f"{where}: not a kdelta store ({said}); move the file away or set KDELTA_STORE to another")
     if any(sign in said for sign in _FULL):
-        return HostError(
-            f"{where}: the disk is full; every boot saved before is kept: free some space, then kdelta resume"
-        )
+        return HostError(f"{where}: the disk is full: free some space, then run the same command again")
     if "malformed" in said:
         return HostError(f"{where}: damaged ({said}); restore it from a backup or move it away")
     if "database is locked" in said:

@@ -67,8 +67,8 @@ def test_a_patch_that_does_not_compile_shows_the_compilers_line_and_names_the_lo
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["check"], "name one recipe"),
-        (["check", "pidfs", "--list"], "name one recipe"),
+        (["check"], "takes one recipe"),
+        (["check", "pidfs", "--list"], "takes one recipe"),
         (["check", "no-such"], "not one of fork-names"),
         (["check", "./no-such.toml"], "cannot be read"),
         (["check", "pidfs", "--patch", "x"], "takes no patch"),

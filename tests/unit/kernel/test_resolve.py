@@ -62,6 +62,20 @@ def test_labels_become_unique_by_architecture_or_number() -> None:
     assert [k.label for k in resolve.unique([_kernel("a"), _kernel("a#2"), _kernel("a")])] == ["a", "a#2", "a#3"]
 
 
+@pytest.mark.parametrize(
+    ("paths", "labels"),
+    [
+        (["/a/new/bzImage", "/a/old/bzImage"], ["new/bzImage", "old/bzImage"]),
+        (["/l/x/boot/bzImage", "/m/x/boot/bzImage"], ["l/…/bzImage", "m/…/bzImage"]),
+        (["/a/bzImage", "/a/bzImage"], ["bzImage", "bzImage#2"]),
+        (["/a/x", "/a/y"], ["x", "y"]),
+    ],
+)
+def test_files_of_one_name_are_told_apart_by_their_folders(paths: list[str], labels: list[str]) -> None:
+    kernels = [msgspec.structs.replace(_kernel(path.rpartition("/")[2]), origin=f"file {path}") for path in paths]
+    assert [k.label for k in resolve.unique(kernels)] == labels
+
+
 def test_a_users_label_stays() -> None:
     found = resolve.unique([_kernel("6.12"), _kernel("6.12")], frozenset({1}))
     assert [k.label for k in found] == ["6.12#2", "6.12"]

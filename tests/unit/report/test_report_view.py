@@ -117,7 +117,7 @@ def test_one_kernel_alone_has_figures_and_no_verdict() -> None:
 def test_many_kernels_keep_the_base_column_absolute_in_each_panel() -> None:
     text = render(build(*several()))
     assert text.count("489.0 ns") == 4
-    assert "7.0 unsupported: syscall missing" in text
+    assert "path_lookup syscall=access on 7.0 (unsupported: syscall missing)" in text
 
 
 def test_the_gate_stands_on_top() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from kdelta.stats import sequential
 from kdelta.stats.boundaries import SHIPPED
+from kdelta.stats.ladders import LADDERS
 
 # Two- and one-sided nominal p of the 20-pair plan as METHOD gives them, from a simulation of its own.
 PUBLISHED = ((0.0127, 0.0160, 0.0222, 0.0302), (0.0129, 0.0169, 0.0242, 0.0325))
@@ -61,3 +62,11 @@ def test_one_look_is_a_fixed_test() -> None:
 def test_looks_that_do_not_increase_are_refused(looks: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="increase"):
         sequential.plan(looks)
+
+
+@pytest.mark.parametrize("looks", list(LADDERS))
+def test_the_shipped_ladders_are_those_that_are_computed(looks: tuple[int, ...]) -> None:
+    assert len(LADDERS[looks]) == len(sequential.ALPHAS)
+    for at in (0, 20, 40, 58):
+        wanted = sequential.nominal(looks, float(sequential.ALPHAS[at]), 2)
+        assert LADDERS[looks][at] == pytest.approx(wanted, rel=1e-9)

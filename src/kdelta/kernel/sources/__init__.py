@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from difflib import get_close_matches
 from functools import cache
+
+from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.kernel.sources._source import Source
-from kdelta.spec.kernels import KernelSpec, joined, split
+from kdelta.spec.kernels import KernelSpec, joined, released, split
 
 
 @cache
@@ -41,12 +44,15 @@ def forms() -> str:
 
 
 def parse_kernel(text: str) -> KernelSpec:
-    """Parse one kernel name. Pure.
+    """Parse one kernel name. Pure. A version alone is Debian's, and the ``text`` of its spec says so.
 
     Raises:
         UserError: the text fits no form of the grammar.
     """
     bare, named = split(text)
+    if numbers := released(named):
+        named = f"debian:{numbers}"
+        bare = replace(bare, text=joined(bare, named))
     prefix, colon, body = named.partition(":")
     found = next((one for one in all_sources() if one.prefix and one.prefix == prefix), None)
     if found is not None and found.word != bool(colon):
@@ -54,8 +60,18 @@ def parse_kernel(text: str) -> KernelSpec:
             raise UserError(f"kernel {text!r}: nothing after {prefix}:")
         return found.parse(bare, body)
     if not named.strip() or (colon and "/" not in prefix):
-        raise UserError(f"kernel {text!r}: not a kernel; forms: {forms()}")
+        raise UserError(f"kernel {text!r}: not a kernel; {_meant(prefix, body)}forms: {forms()}")
     return next(one for one in all_sources() if not one.prefix).parse(bare, named)
+
+
+def _meant(prefix: str, body: str) -> str:
+    """What somebody may have meant by a prefix that is none."""
+    if body.startswith("//"):
+        return "nothing is downloaded from an address: download it and name the file; "
+    close = get_close_matches(prefix.lower(), [one.prefix for one in all_sources()], n=1, cutoff=0.8)
+    if close:
+        return f"did you mean {close[0]}:{body}? "
+    return "of another distribution than Debian name the package, as deb:FILE or rpm:FILE; " if prefix else ""
 
 
 def written(spec: KernelSpec) -> str:

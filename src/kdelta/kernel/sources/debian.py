@@ -13,13 +13,17 @@ from kdelta.kernel.debver import DebianKernel
 from kdelta.kernel.sources._source import Source, kernel_of
 from kdelta.model import Kernel
 from kdelta.model.progress import Progress
-from kdelta.spec.kernels import KernelSpec, version
+from kdelta.spec.kernels import KernelSpec, joined, version
 
 _NEWEST = "9999.0"  # the end of a range without one
+_PATCHED = re.compile(r"^[^/+]*[+-](~?\.{0,2}/|.*\.(patch|diff|mbox|eml)$)")  # what can only be meant as a patch
 _FLAVOUR = re.compile(r"^[a-z0-9][a-z0-9-]{0,63}$")
 
 
 def _parse(spec: KernelSpec, body: str) -> KernelSpec:
+    if _PATCHED.match(body):
+        built = joined(spec, f"src:debian:{body}")
+        raise UserError(f"kernel {spec.text!r}: a patch needs a kernel that is built from source: {built}")
     named, slash, flavour = body.partition("/")
     if slash and not _FLAVOUR.match(flavour):
         raise UserError(f"kernel {spec.text!r}: {flavour!r} is not a flavour such as cloud or rt")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.kernel import cache, image, ingest
-from kdelta.kernel.sources._source import Source, kernel_of, short
+from kdelta.kernel.sources._source import Source, kernel_of
 from kdelta.model import Kernel
 from kdelta.model.progress import Progress
 from kdelta.spec.kernels import KernelSpec
@@ -53,6 +53,15 @@ def _map_beside(path: Path) -> bytes:
     return b""
 
 
+def _meant(target: str) -> str:
+    """How to name what a file's name that is none may have been meant for."""
+    if "/" in target:
+        return ""
+    number = re.search(r"\d+\.\d+(\.\d+)?", target)
+    example = f"debian:{number[0]}" if number else "debian:6.12"
+    return f"; a release of Debian's is named as in {example}, a file by its path, a tree as in src:./linux"
+
+
 def check(spec: KernelSpec) -> None:
     """Raises:
     UserError: no such file, a directory, or one that cannot be read or is too large to be a kernel.
@@ -67,7 +76,7 @@ def check(spec: KernelSpec) -> None:
         path.open("rb").close()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise UserError(f"kernel {spec.text!r}: cannot read {path}: {why}") from None
+        raise UserError(f"kernel {spec.text!r}: cannot read {path}: {why}{_meant(spec.target)}") from None
     if size > image.LIMIT_BYTES:
         raise UserError(f"{path}: {size >> 20} MiB is too large for a kernel image")
 
@@ -81,7 +90,7 @@ def _resolve(spec: KernelSpec, _: Progress) -> Kernel:
         raise UserError(f"kernel {spec.text!r}: cannot read {path}: {error.strerror}") from None
     config = _config_beside(path, image.unpack(str(path), data).release)
     stored = ingest.store(str(path), data, config, origin=f"file {path}", system_map=_map_beside(path))
-    return kernel_of(spec, stored, short(stored.entry.release))
+    return kernel_of(spec, stored, Path(spec.target).name)
 
 
 SOURCE = Source(

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Options that would do nothing are refused: those of the other mode, and those that something else leaves without effect.
+
+The help of an option of one mode begins with its name ("Timed:", "Exact:"); it is read here, so that both say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+
+from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from kdelta.model import Mode
+
+_TYPED = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)  # the latter: --spec FILE
+
+
+def given() -> dict[str, click.Option]:
+    """The options that the user wrote, by parameter; {} outside of a command line."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return {}
+    options = [one for one in context.command.params if isinstance(one, click.Option) and one.name]
+    return {one.name: one for one in options if one.name and context.get_parameter_source(one.name) in _TYPED}
+
+
+def name(option: click.Option) -> str:
+    """An option as it is typed in full: ``--json``."""
+    return max(option.opts, key=len)
+
+
+def refuse(parameters: Iterable[str], why: str) -> None:
+    """Raises:
+    UserError: one of the ``parameters`` was given, which ``why`` says does nothing here.
+    """
+    written = given()
+    for parameter in parameters:
+        if parameter in written:
+            raise UserError(f"{name(written[parameter])} {why}")
+
+
+def refuse_other_mode(mode: Mode, hint: str, but: Collection[str] = ()) -> None:
+    """Refuse the options of the mode that is not ``mode``; ``hint`` says how to come to the other one.
+
+    Raises:
+        UserError: such an option was given, and is not one of the parameters ``but``.
+    """
+    other = "exact" if mode == "timed" else "timed"
+    for parameter, option in given().items():
+        if parameter not in but and (option.help or "").startswith(f"{other.capitalize()}:"):
+            raise UserError(f"{name(option)} is for {other} mode and would do nothing, as this is {mode}: {hint}")
+
+
+def refuse_idle_machine(mode: Mode, smp: int) -> None:
+    """Refuse options of the machine without effect: turns of one CPU, KVM where instructions are counted.
+
+    Raises:
+        UserError: such an option was given.
+    """
+    if smp == 1:
+        refuse(["turn"], "says how long each of several CPUs runs: give --smp too, or leave it out")
+    context = click.get_current_context(silent=True)
+    if mode == "exact" and context is not None and context.params.get("kvm") == "on":
+        refuse(["kvm"], "on would do nothing, as this is exact: instructions are counted in emulation, never under KVM")

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How long a wait will still take, from how fast it went until now, or from how long the like usually takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def words(left_s: float | None) -> str:
+    """``about 3 min left``; "" where nothing can be said."""
+    if left_s is None:
+        return ""
+    return f"about {left_s / 60:.0f} min left" if left_s >= 90 else f"about {max(1.0, left_s):.0f} s left"
+
+
+class Pace:
+    """Told of each ``done`` of ``total``, it knows the time left; ``clock`` is in seconds."""
+
+    def __init__(self, clock: Callable[[], float], usual_s: float | None = None) -> None:
+        """``usual_s``: how long one of them usually takes, used until the first is done."""
+        self._clock, self._usual_s = clock, usual_s
+        self._first = self._last = (0, clock())
+        self._total = 0
+
+    def at(self, done: int, total: int) -> None:
+        """``done`` of ``total`` are done now; fewer than before, or none, begin a new wait."""
+        now = self._clock()
+        if done < self._last[0] or not self._total:
+            self._first = self._last = (done, now)
+        elif done > self._last[0]:
+            self._last = (done, now)
+        self._total = total
+
+    def left_s(self) -> float | None:
+        """Seconds until all are done; None while nothing can be said."""
+        made, since_s = self._last[0] - self._first[0], self._last[1] - self._first[1]
+        each_s = since_s / made if made else self._usual_s
+        if each_s is None or self._last[0] >= self._total:
+            return None
+        return max(0.0, each_s * (self._total - self._last[0]) - (self._clock() - self._last[1]))

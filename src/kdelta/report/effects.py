@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""All effects of a report with their intervals around zero, for the figures of all formats; and the one in text."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from kdelta.report.figures import drawable
+from kdelta.report.text import WIDTH, fit, pad
+from kdelta.report.view import Cell, View
+
+_ROWS = 24  # a longer figure in text is no figure any more: the table has all
+_NAME = 24
+_LETTERS = {"(I)": "I", "(R)": "R", "=": "=", "?": "?"}
+
+
+def bounds(cell: Cell) -> tuple[float, ...]:
+    """Everything that the plot of a cell must hold: interval and, last, the estimate; () where there is none."""
+    estimate = drawable(cell.source.effect_percent)
+    if estimate is None:
+        return ()
+    ends = [bound for bound in cell.source.interval_percent or () if drawable(bound) is not None]
+    return (*ends, estimate)
+
+
+def rows(view: View) -> list[tuple[str, Cell]]:
+    """The cells that can be drawn, each under a name that no other has."""
+    alone = len({group.title for group, _, _ in view.cells()}) == 1
+    named = [
+        (row.metric if alone else g.title if len(g.rows) == 1 else f"{g.title}, {row.metric}", cell)
+        for g, row, cell in view.cells()
+    ]
+    found = [(name, cell) for name, cell in named if cell.source.state == "ok" and bounds(cell)]
+    several = len({cell.kernel for _, cell in found}) > 1
+    return [(f"{name}, {cell.kernel}" if several else name, cell) for name, cell in found]
+
+
+def figure(view: View, width: int = WIDTH) -> list[str]:
+    """The figure as text, a line for each effect; [] where there is one effect alone, or where they are too many.
+
+    The letter is the estimate and its verdict, as the legend has it, the dashes are the interval, the bar is zero.
+    """
+    found = rows(view)
+    ends = [0.0, *(bound for _, cell in found for bound in bounds(cell))]
+    low, high = min(ends), max(ends)
+    if not 1 < len(found) <= _ROWS or low == high:
+        return []
+    label = min(_NAME, max(cell_len(name) for name, _ in found))
+    room = width - label - 2
+
+    def place(value: float) -> int:
+        return round((value - low) / (high - low) * (room - 1))
+
+    lines = [" " * (label + 2) + _axis(low, high, place(0.0), room)]
+    for name, cell in found:
+        drawn = [" "] * room
+        drawn[place(0.0)] = "|"
+        places = [place(bound) for bound in bounds(cell)]
+        for at in range(min(places), max(places) + 1):
+            drawn[at] = "-"
+        drawn[places[-1]] = _LETTERS.get(cell.mark, "*")
+        lines.append(f"{pad(fit(name, label), label)}  {''.join(drawn)}".rstrip())
+    return lines
+
+
+def _axis(low: float, high: float, zero: int, room: int) -> str:
+    """The ends of the axis and its zero, as far as there is room between them."""
+    left, right = (f"{end:+.3g} %" if end else "" for end in (low, high))
+    text = left.ljust(room)
+    text = text[: room - len(right)] + right
+    if not text[max(0, zero - 1) : zero + 2].strip():
+        text = f"{text[:zero]}0{text[zero + 1 :]}"
+    return text.rstrip()

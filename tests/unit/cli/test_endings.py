@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Ends from outside: told to end, no memory, a full disk: one clear line, no promise of what was not saved."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kdelta.cli import main
+from kdelta.cli._ending import out_of_memory
+from kdelta.errors import HostError, KdeltaError
+from kdelta.machine.qmp import Monitor
+
+PROGRAM = [sys.executable, "-c", "from kdelta.cli.main import main; main()"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_told_to_end_is_as_ctrl_c_and_says_how_to_go_on(number: signal.Signals, tmp_path: Path) -> None:
+    env = {**os.environ, "KDELTA_STATE": str(tmp_path)}
+    argv = [*PROGRAM, "run", "--case", "pidfd_open", "--boots", "500"]
+    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        try:
+            assert run.stderr is not None
+            said = ""
+            while "boots 0/500" not in said:
+                line = run.stderr.readline()
+                assert line, said
+                said += line
+            run.send_signal(number)
+            said += run.communicate(timeout=60)[1]
+        finally:
+            run.kill()
+    assert run.returncode == 128 + number, said
+    assert "Traceback" not in said and "continue with: kdelta resume 2" in said, said
+    assert said.rstrip().endswith(f"kdelta: ended by {number.name}")
+
+
+def fails_with(error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(main.program, "main", fail)
+    assert main.run(["doctor"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return str(line)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("can't start new thread"),
+        ImportError("libopenblas.so: failed to map segment from shared object"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+    ],
+)
+def test_no_memory_is_one_line(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fails_with(error, monkeypatch, capsys).startswith("kdelta: out of memory: ")
+
+
+def test_a_full_disk_is_one_line_that_promises_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = fails_with(OSError(errno.ENOSPC, "No space left on device", "/var/x"), monkeypatch, capsys)
+    assert line == "kdelta: /var/x: the disk is full: free some space, then run the same command again"
+
+
+def test_another_runtime_error_is_a_bug_and_shown_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(main.program, "main", fail)
+    with pytest.raises(RuntimeError):
+        main.run(["doctor"])
+    assert out_of_memory(KdeltaError("x")) is False
+
+
+def test_a_qemu_that_ended_is_not_waited_for(tmp_path: Path) -> None:
+    started = time.monotonic()
+    with pytest.raises(HostError, match="QEMU ended before its monitor answered"):
+        Monitor(tmp_path / "none.sock", deadline=started + 1e6, alive=lambda: False)

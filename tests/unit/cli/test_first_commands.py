@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""First commands, typed from memory: each is done, or answered in one line that says what to type instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kdelta.cli import _show
+from kdelta.cli.main import run
+
+# The first word of the answer's remedy, by what was typed; nothing here may need a network, a guest or the store.
+ANSWERED = {
+    "6.12 7.0": "kdelta compare 6.12 7.0",
+    "debian:6.12": "kdelta run --kernel debian:6.12",
+    "diff a b": "'compare'",
+    "bench": "'run'",
+    "show last": "'report'",
+    "status": "'history'",
+    "delete last": "'history'",
+    "explain last": "'why'",
+    "ui": "'serve'",
+    "download 6.12": "'kernels'",
+    "comapre a b": "'compare'",
+    "compare": "kdelta compare debian:6.12 debian:7.0",
+    "compare 6.12": "two kernels",
+    "compare debian 6.12": "debian:6.12",
+    "compare linux-6.12 debian:7.0": "debian:6.12",
+    "compare debian:6.12 debian:7.0 pipe": "--case pipe",
+    "compare debian:6.12 debian:7.0 syscalls": "--suite syscalls",
+    "compare debian:6.12 debian:7.0 --case nope": "kdelta cases list",
+    "compare debian:6.12 debian:7.0 --cases pipe": "--case",
+    "compare debian:6.12 debian:6.12+my.patch": "src:debian:6.12+my.patch",
+    "compare src:6.12 src:7.0": "src:debian:6.12",
+    "compare 6.12 7.0 --json --format html": "exclude each other",
+    "compare 6.12 7.0 --timed --exact": "cannot be combined",
+    "run pipe": "--case pipe",
+    "run --smp 4": "about guests",
+    "run debian:6.12 --kernel debian:7.0": "one kernel",
+    "run debian:6.12 debian:7.0": "kdelta run",
+    "run --exact": "--kernel debian:6.12",
+    "sweep": "debian:6.1..7.3",
+    "bisect": "kdelta bisect src:",
+    "bisect v6.8 v6.9 --case pipe": "src:.@v6.9",
+    "scale": "kdelta scale debian:6.12",
+    "trace debian:6.12": "--what locks",
+    "leaks": "kdelta leaks debian:6.12",
+    "reach": "kdelta reach",
+    "review": "kdelta review series.mbox",
+    "review x.mbox": "--tree",
+    "check": "kdelta check --list",
+    "check nope": "pidfs",
+    "calibrate": "kdelta calibrate debian:6.12",
+    "cases nope": "kdelta cases list",
+    "cases pip": "did you mean pipe",
+    "kernels nope": "debian:6.12",
+    "report": "kdelta compare",
+    "why": "kdelta compare",
+    "resume": "kdelta compare",
+    "export": "kdelta export",
+    "import": "kdelta import",
+    "import nope.kdelta": "nope.kdelta",
+    "history nope": "kdelta compare",
+    "compare --nonsense": "kdelta compare --help",
+}
+# Options that would do nothing there, each with the line that it stands in.
+IDLE = {
+    "--blocks": "compare debian:6.12 debian:7.0 --exact --blocks 5",
+    "--max-blocks": "compare debian:6.12 debian:7.0 --exact --max-blocks 12",
+    "--precision": "compare debian:6.12 debian:7.0 --kvm off --precision 1%",
+    "--precision ": "compare debian:6.12 debian:7.0 --timed --blocks 8 --precision 1%",
+    "--time-budget": "compare debian:6.12 debian:7.0 --exact --time-budget 5m",
+    "--seeds": "compare debian:6.12 debian:7.0 --timed --seeds 5",
+    "--repetitions": "compare debian:6.12 debian:7.0 --pressure 2x60% --repetitions 2",
+    "--rep-features": "compare debian:6.12 debian:7.0 --timed --rep-features",
+    "--turn": "compare debian:6.12 debian:7.0 --exact --turn 400",
+    "--turn ": "compare debian:6.12 debian:7.0 --timed --smp 2 --turn 400",
+    "--kvm": "compare debian:6.12 debian:7.0 --exact --kvm on",
+    "--all": "compare debian:6.12 debian:7.0 --all",
+    "--cold": "compare debian:6.12 debian:7.0 --cold",
+    "--memory": "run --memory 2048",
+    "--turn  ": "run debian:6.12 --smp 2 --turn 400",
+    "--blocks ": "sweep 6.1..7.3 --blocks 8",
+    "--fresh": "sweep 6.1..7.3 --timed --fresh",
+    "--tree": "sweep 6.1..7.3 --tree ./linux",
+    "--smp": "sweep --add last --smp 2",
+    "--seeds ": "bisect src:.@a src:.@b --case pipe --timed --seeds 8",
+    "--max-boots": "bisect src:.@a src:.@b --case pipe --max-boots 50",
+    "--timed": "bisect --resume last --timed",
+    "--suite": "scale debian:6.12 --suite syscalls",
+    "--blocks  ": "calibrate --resume last --blocks 24",
+    "--turn   ": "calibrate debian:6.12 --turn 400",
+    "--turn    ": "leaks debian:6.12 --turn 400",
+    "--seed": "trace debian:6.12 --what locks --seed 3",
+    "--blocks   ": "check pidfs --exact --blocks 9",
+    "--seeds  ": "check --list --seeds 9",
+    "--format": "report last --console 0.0 --format html",
+    "--side": "why last pipe --side baseline",
+    "--limit": "history pipe --limit 3",
+    "--arch": "kernels list --arch arm64",
+}
+
+
+@pytest.fixture(autouse=True)
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty cache and store, and a folder without files."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("KDELTA_STATE", str(tmp_path / "state"))
+
+
+def refused(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words.split()) == 1
+    said = capsys.readouterr()
+    lines = [line for line in said.err.splitlines() if ": taken as " not in line]
+    assert len(lines) == 1 and lines[0].startswith("kdelta: ") and told in lines[0], said
+
+
+@pytest.mark.parametrize("words", ANSWERED)
+def test_a_first_command_is_answered_with_what_to_type(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    refused(words, ANSWERED[words], capsys)
+
+
+@pytest.mark.parametrize("option", IDLE)
+def test_an_option_that_would_do_nothing_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    refused(IDLE[option], option.strip(), capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("", "Usage: kdelta"),
+        ("help", "Usage: kdelta"),
+        ("help compare", "Usage: kdelta compare"),
+        ("help history tag", "Usage: kdelta history tag"),
+        ("version", "kdelta, version"),
+        ("-V", "kdelta, version"),
+        ("list", "No experiment yet"),
+        ("ls", "No experiment yet"),
+        ("history list", "No experiment yet"),
+        ("list cases", "fork_vmas"),
+        ("list kernels", "no kernels in"),
+        ("list recipes", "pidfs"),
+        ("cases", "fork_vmas"),
+        ("cases pipe", "Writers and readers on one pipe"),
+        ("kernels", "no kernels in"),
+    ],
+)
+def test_words_that_other_programs_know_work(words: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words.split()) == 0
+    assert shown in capsys.readouterr().out
+
+
+def test_a_version_alone_is_taken_and_said_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "v6.12", "debian:7.0", "--case", "nope"]) == 1
+    first, _ = capsys.readouterr().err.splitlines()
+    assert first == "v6.12: taken as debian:6.12 (a tag of a git tree is src:TREE@v6.12)"
+
+
+@pytest.mark.parametrize(
+    ("setting", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
+)
+def test_no_color_is_honoured(setting: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in setting.items():
+        monkeypatch.setenv(name, value)
+    assert _show._coloured() == coloured

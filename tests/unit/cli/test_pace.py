@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Time left: told from the first moment where it is known how long the like takes, and never negative."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdelta.cli._pace import Pace, words
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_it_is_known_before_the_first_is_done_where_the_like_was_done_before() -> None:
+    clock = Clock()
+    pace = Pace(clock, usual_s=3.0)
+    pace.at(0, 10)
+    assert words(pace.left_s()) == "about 30 s left"
+    clock.now = 2.0
+    assert words(pace.left_s()) == "about 28 s left"
+
+
+def test_it_follows_the_pace_that_is_seen() -> None:
+    clock = Clock()
+    pace = Pace(clock, usual_s=3.0)
+    pace.at(4, 10)  # four were done in an earlier run: they say nothing
+    clock.now = 60.0
+    pace.at(5, 10)
+    assert words(pace.left_s()) == "about 5 min left"
+
+
+def test_a_new_wait_begins_anew() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    pace.at(0, 2)
+    clock.now = 5.0
+    pace.at(2, 2)
+    assert pace.left_s() is None
+    pace.at(0, 3)
+    assert pace.left_s() is None and words(None) == ""
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.floats(0, 1e6)), max_size=20))
+def test_it_is_never_negative(told: list[tuple[int, int, float]]) -> None:
+    clock = Clock()
+    pace = Pace(clock, usual_s=1.0)
+    for done, total, passed_s in told:
+        pace.at(done, total)
+        clock.now += passed_s
+        left_s = pace.left_s()
+        assert left_s is None or left_s >= 0

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The answer in a sentence: it says what the verdicts say, and never calls a count time."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdelta.model import Because, CellResult, ExperimentResult
+from kdelta.report import effects, mail, markdown, terminal
+from kdelta.report import html as page
+from kdelta.report.headline import of_cells
+from kdelta.report.view import Options, build
+from unit.report.report_samples import cell, exact, experiment, gaps, several, timed
+from unit.report.sweep_samples import sweep
+
+WORDS = ("improved", "regressed", "same", "inconclusive", None)
+STATES = ("ok", "lost", "unsupported", "failed")
+EXACT = {"metric": "instructions", "unit": "instructions/op"}
+
+
+@st.composite
+def rows(draw: st.DrawFn, kernels: int = 2) -> list[tuple[str, CellResult]]:
+    found = []
+    for number in range(draw(st.integers(1, 6))):
+        for patched in range(draw(st.integers(1, kernels))):
+            word, state = draw(st.sampled_from(WORDS)), draw(st.sampled_from(STATES))
+            percent = draw(st.floats(-90, 900) | st.sampled_from([float("nan"), float("inf")]))
+            one = cell(
+                f"case{number}", verdict=word if state == "ok" else None, state=state, effect_percent=percent,
+                patched_label=f"7.{patched}", **(EXACT if draw(st.booleans()) else {}),
+            )  # fmt: skip
+            found.append((one.case, one))
+    return found
+
+
+@given(rows(), st.booleans())
+def test_it_says_faster_only_of_times_that_improved(found: list[tuple[str, CellResult]], is_exact: bool) -> None:
+    told = of_cells(found, is_exact, unfinished=False)
+    text = told.text.replace("it is undecided whether", "").replace("It is undecided whether", "")
+    words = {one.verdict for _, one in found if one.state == "ok"}
+    undecided = text != told.text
+    for better, worse in (("is faster than", "is slower than"), ("fewer instructions", "more instructions")):
+        assert "improved" in words or undecided or better not in text
+        assert "regressed" in words or worse not in text
+    if is_exact:
+        assert "faster" not in text and "slower" not in text
+    else:
+        assert "executes" not in text
+    assert ("Largest" in text or ": " in text) <= bool(words & {"improved", "regressed"})
+
+
+@given(rows(kernels=1))
+def test_every_cell_is_counted_once(found: list[tuple[str, CellResult]]) -> None:
+    told = of_cells(found, exact=True, unfinished=False)
+    assert sum(tally.cases for tally in told.tallies) == len(found)
+    for word in ("improved", "regressed", "same", "inconclusive"):
+        wanted = sum(one.verdict == word and one.state == "ok" for _, one in found)
+        assert sum(getattr(tally, word) for tally in told.tallies) == wanted
+    assert sum(tally.missing for tally in told.tallies) == sum(one.state != "ok" for _, one in found)
+
+
+@given(rows(), st.booleans())
+def test_the_largest_is_of_a_case_that_changed(found: list[tuple[str, CellResult]], is_exact: bool) -> None:
+    largest = of_cells(found, is_exact, unfinished=False).largest
+    sizes = [abs(c.effect_percent or 0) for _, c in found if c.verdict in ("improved", "regressed") and c.state == "ok"]
+    finite = [size for size in sizes if size < float("inf")]
+    assert (largest is None) == (not finite)
+    assert largest is None or abs(largest.percent) == max(finite)
+
+
+def sentence(*cells: CellResult, is_exact: bool = True, unfinished: bool = False) -> str:
+    return of_cells([(one.case, one) for one in cells], is_exact, unfinished).text
+
+
+GONE = Because(gone=("step_into", "walk_component"), gone_delta=-404.0, changed=(("memset_orig", 200.0),))
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted"),
+    [
+        (
+            sentence(cell("a", **EXACT, because_line=GONE), cell("b", verdict="same", **EXACT)),
+            "7.0 executes fewer instructions than 6.12 in 1 of 2 cases, more in none; the same in 1. "
+            "Largest: a -28.60 %, because step_into and walk_component are gone (-404).",
+        ),
+        (sentence(cell("a", **EXACT)), "7.0 executes fewer instructions than 6.12 in a: -28.60 %."),
+        (sentence(cell("a"), is_exact=False), "7.0 is faster than 6.12 in a: -28.60 %."),
+        (
+            sentence(cell("a", metric="mb_per_s", unit="MB/s", better="higher", effect_percent=9.0), is_exact=False),
+            "7.0 is faster than 6.12 in a: +9.00 %.",
+        ),
+        (
+            sentence(cell("a", metric="transfers", unit="transfers/op", effect_percent=9.0, verdict="regressed")),
+            "7.0 is higher in transfers than 6.12 in a: +9.00 %.",
+        ),
+        (
+            sentence(cell("a", verdict="same"), cell("b", verdict="same"), is_exact=False),
+            "7.0 is as fast as 6.12 in both cases.",
+        ),
+        (
+            sentence(cell("a", verdict="inconclusive"), is_exact=False),
+            "It is undecided whether 7.0 is faster than 6.12 in a.",
+        ),
+        (sentence(cell("a", verdict=None, state="lost")), "a could not be measured on 7.0."),
+        (
+            sentence(cell("a", **EXACT), unfinished=True),
+            "So far: 7.0 executes fewer instructions than 6.12 in a: -28.60 %.",
+        ),
+        (
+            sentence(cell("a", patched_label="", verdict=None)),
+            "Figures of 6.12 alone: there is nothing to compare them with.",
+        ),
+        (sentence(), ""),
+    ],
+)
+def test_what_it_says(told: str, wanted: str) -> None:
+    assert told == wanted
+
+
+def test_a_cause_that_goes_the_other_way_is_none() -> None:
+    told = sentence(cell("a", **EXACT, because_line=Because(changed=(("memset_orig", 200.0),))))
+    assert "because" not in told
+
+
+@pytest.mark.parametrize("sample", [timed, exact, gaps, several, sweep])
+def test_it_stands_on_top_of_every_report_for_people(sample: object) -> None:
+    view = build(*sample())  # type: ignore[operator]
+    start = view.headline.text.split(";")[0]
+    assert start
+    for made in (terminal.render(view), mail.render(view), markdown.render(view).replace("\\", "")):
+        body = made.partition("\n\n")[2] if view.gate else made
+        assert " ".join(body.split()).replace("**", "").startswith(start)
+    text = page.render(view)
+    assert text.index('class="answer"') < text.index("<table")
+
+
+def test_causes_are_told_to_those_who_ask() -> None:
+    few, many = (build(*exact(), Options(causes=causes)) for causes in (False, True))
+    for render in (terminal.render, mail.render):
+        assert "walk_component gone" not in render(few).split("\n\n", 2)[2]
+        assert "step_into and walk_component gone" in render(many)
+        assert "REP bytes: 6.12 0 B, 7.0 512.0 B" in render(few), "what a count hides is no cause"
+    assert "--causes" in terminal.render(few) and "--causes" not in terminal.render(many)
+    assert "<summary>Causes</summary>" in markdown.render(few) and "<details" not in markdown.render(many)
+    assert '<details class="why">' in page.render(few) and '<details class="why" open>' in page.render(many)
+
+
+def test_the_figure_in_text_has_a_letter_at_each_estimate_and_dashes_to_its_ends() -> None:
+    results = (
+        cell("down", effect_percent=-50.0, interval_percent=(-60.0, -40.0)),
+        cell("up", effect_percent=40.0, interval_percent=(40.0, 40.0), verdict="regressed"),
+        cell("none", effect_percent=0.0, interval_percent=(-5.0, 5.0), verdict="inconclusive"),
+    )
+    result = ExperimentResult(experiment=experiment("6.12", "7.0"), results=results)
+    axis, down, up, none = effects.figure(build(result), width=6 + 101)
+    assert axis.split() == ["-60", "%", "0", "+40", "%"]
+    zero = axis.index("0", axis.index("%"))
+    assert down.index("I") == 6 + 10 and down[6:27] == "-" * 10 + "I" + "-" * 10
+    assert up.index("R") == 6 + 100 and down.index("|") == up.index("|") == none.index("?") == zero
+
+
+@given(rows(kernels=1))
+def test_the_figure_keeps_to_its_width(found: list[tuple[str, CellResult]]) -> None:
+    view = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=tuple(one for _, one in found)))
+    assert all(len(line) <= 72 for line in effects.figure(view))
