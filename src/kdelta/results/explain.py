@@ -118,5 +118,5 @@ def _name_carrier(experiment: Experiment, row: CellResult, seeds: Seeds) -> Cell
 
 
 def explained(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
-    """The finished ``row`` with the functions that account for it."""
+    """The finished ``row`` with the functions that account for it, and for what carries its effect."""
     return _name_carrier(experiment, _explain(experiment, row, seeds), seeds)
