@@ -13,21 +13,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.errors import HostError
-from kdelta.experiment import schedule
+from kdelta.experiment import outstanding, schedule
 from kdelta.experiment.boot_once import Site, Work, boot_once
 from kdelta.experiment.boot_result import boot_result
 from kdelta.machine import hostfacts
 from kdelta.machine.boot import RawBoot
 from kdelta.model import BootResult, Experiment, OpenCell, PlannedBoot, Progress, RunResult
-
-STRIKES = 2  # boots of one kernel that may fail before it is given up
 
 
 class BootStore(Protocol):
@@ -93,12 +91,6 @@ def execute(job: Job, store: BootStore, progress: Progress, clock: Callable[[], 
     _Run(job, store, progress, clock).all_segments()
 
 
-def segments(experiment: Experiment) -> Iterator[range]:
-    """The blocks between two looks, in order."""
-    edges = sorted({0, *(look for look in experiment.looks if look < experiment.blocks), experiment.blocks})
-    return (range(first, last) for first, last in pairwise(edges))
-
-
 class _Here(Executor):
     """One boot at a time, in this thread, where Ctrl-C reaches it."""
 
@@ -137,7 +129,7 @@ class _Run:
     def all_segments(self) -> None:
         """Look, boot what is open until the next look, and so on."""
         with workers(self.job.workers) as pool:
-            for segment in segments(self.experiment):
+            for segment in outstanding.segments(self.experiment):
                 still: tuple[OpenCell, ...] = ()
                 if segment.start in self.experiment.looks:
                     still = self.job.undecided(segment.start)
@@ -145,9 +137,11 @@ class _Run:
                         self.progress.note(f"every case is decided after {segment.start} {self.unit}s")
                         return
                 if self.job.recall is not None and self.job.identity is not None:
-                    self._take_over(self._missing(segment, still), self.job.recall, self.job.identity)
+                    missing = outstanding.missing(self.experiment, segment, still, self.finished)
+                    self._take_over(missing, self.job.recall, self.job.identity)
                 if self.experiment.mode == "exact":  # how far counts must go shows at each look
-                    self.planned = len(self.finished) + len(self._missing(segment, still))
+                    missing = outstanding.missing(self.experiment, segment, still, self.finished)
+                    self.planned = len(self.finished) + len(missing)
                 self._segment(pool, self._open(segment, still))
                 if self.ended:
                     return
@@ -157,10 +151,6 @@ class _Run:
     def unit(self) -> str:
         """What a block is in words."""
         return "seed" if self.experiment.mode == "exact" else "block"
-
-    def _missing(self, segment: range, still: tuple[OpenCell, ...]) -> list[PlannedBoot]:
-        plans = [plan for index in segment for plan in schedule.block(self.experiment, index, still)]
-        return [plan for plan in plans if (plan.block, plan.slot) not in self.finished]
 
     def _open(self, segment: range, still: tuple[OpenCell, ...]) -> Iterator[PlannedBoot]:
         """The boots of ``segment`` that are not stored, asked for one by one as there is room for them."""
@@ -228,16 +218,12 @@ class _Run:
             self.worked.add(kernel)
         else:
             self.failed[kernel] = self.failed.get(kernel, 0) + 1
-        return kernel not in self.worked and self.failed.get(kernel, 0) >= STRIKES
+        return kernel not in self.worked and self.failed.get(kernel, 0) >= outstanding.STRIKES
 
     def _give_up(self, last: BootResult) -> None:
         """Store the further boots of a kernel that does not boot as what they are, not made: a resumed plan knows."""
-        why = f"not booted, given up after {STRIKES} boots: {last.why}"
-        for index in range(last.plan.block + 1, self.experiment.blocks):
-            for plan in schedule.block(self.experiment, index):
-                same = (plan.kernel, plan.mitigations) == (last.plan.kernel, last.plan.mitigations)
-                if same and (plan.block, plan.slot) not in self.finished:
-                    self._save(BootResult(plan=plan, state=last.state, why=why))
+        for result in outstanding.given_up(self.experiment, last, self.finished):
+            self._save(result)
 
     def _take_over(
         self,
