@@ -19,6 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("verdict", "attribution"),
     ("results",),
     ("experiment",),
+    ("fleet",),
     ("report",),
     ("serve",),
     ("cli",),

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import create_engine, text
+
 from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series, plans
 
 VECTOR = (7, 6, 5, 4, 3, 2, 1)
@@ -88,52 +90,73 @@ def postgres_binaries() -> Path | None:
     return next((f for f in reversed(folders) if (f / "initdb").exists() and (f / "postgres").exists()), None)
 
 
-@contextmanager
-def postgres_server(binaries: Path) -> Iterator[str]:
-    """A server on a socket in a directory of its own, without network; yields the URL of its first database.
+class Postgres:
+    """A server on a socket in a directory of its own, without network, that can be killed and started again.
 
-    PostgreSQL refuses to run as root: then it runs as ``nobody``.
+    PostgreSQL refuses to run as root: then it runs as ``nobody``. ``url`` is of its first database.
     """
-    user = "nobody" if os.geteuid() == 0 else None
-    folder = Path(tempfile.mkdtemp(prefix="kdelta-pg-", dir="/tmp"))  # a short path: a socket's may have 107 bytes
-    try:
+
+    def __init__(self, binaries: Path) -> None:
+        user = "nobody" if os.geteuid() == 0 else None
+        self.folder = Path(tempfile.mkdtemp(prefix="kdelta-pg-", dir="/tmp"))  # short: a socket's path has 107 bytes
         if user:
-            os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
-        as_user: dict[str, Any] = {"user": user, "cwd": folder, "stdin": subprocess.DEVNULL}
-        data = folder / "data"
+            os.chown(self.folder, pwd.getpwnam(user).pw_uid, -1)
+        self._as_user: dict[str, Any] = {"user": user, "cwd": self.folder, "stdin": subprocess.DEVNULL}
+        self._binaries, self.url = binaries, f"postgresql://kdelta@/postgres?host={self.folder}"
         initdb: list[str | Path] = [
             binaries / "initdb",
             "-D",
-            data,
+            self.folder / "data",
             "-U",
             "kdelta",
             "--auth=trust",
             "--encoding=UTF8",
-            "--no-sync",
         ]
-        made = subprocess.run([*initdb, "--locale=C"], capture_output=True, text=True, timeout=120, **as_user)
+        initdb += ["--no-sync", "--locale=C"]
+        made = subprocess.run(initdb, capture_output=True, text=True, timeout=120, **self._as_user)
         assert made.returncode == 0, made.stderr
-        options = [
-            f"unix_socket_directories={folder}",
-            "listen_addresses=",
-            "fsync=off",
-            "unix_socket_permissions=0700",
-        ]
-        server: list[str | Path] = [
-            binaries / "postgres",
-            "-D",
-            data,
-            *(part for option in options for part in ("-c", option)),
-        ]
-        with (folder / "log").open("wb") as log, subprocess.Popen(server, stdout=log, stderr=log, **as_user) as process:
-            try:
-                _wait_ready(process, folder)
-                yield f"postgresql://kdelta@/postgres?host={folder}"
-            finally:
-                process.send_signal(signal.SIGQUIT)  # at once: its data is not wanted
-                process.wait(timeout=30)
+
+    def start(self, *settings: str) -> None:
+        """Run the server until ``stop``."""
+        options = [f"unix_socket_directories={self.folder}", "listen_addresses=", "unix_socket_permissions=0700"]
+        options += ["fsync=off", *settings]
+        words = [part for option in options for part in ("-c", option)]
+        server: list[str | Path] = [self._binaries / "postgres", "-D", self.folder / "data", *words]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(server, stdout=log, stderr=log, **self._as_user)
+        _wait_ready(self._process, self.folder)
+
+    def stop(self) -> None:
+        """At once, as in a crash: what was not committed is lost, and the next start recovers."""
+        self._process.send_signal(signal.SIGQUIT)
+        self._process.wait(timeout=30)
+
+    def remove(self) -> None:
+        """Delete all of it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextmanager
+def postgres_server(binaries: Path) -> Iterator[str]:
+    """A server that runs meanwhile; yields the URL of its first database."""
+    server = Postgres(binaries)
+    try:
+        server.start()
+        try:
+            yield server.url
+        finally:
+            server.stop()
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        server.remove()
+
+
+def database(server: str, name: str) -> str:
+    """The URL of a new, empty database of the server at ``server``."""
+    engine = create_engine(server.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return server.replace("/postgres?", f"/{name}?")
 
 
 def _wait_ready(process: subprocess.Popen[bytes], folder: Path) -> None:

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Looking after the queue: what dead workers had is queued again, and each experiment gets its next units.
+
+Any worker does it, one at a time, and whoever asks. What comes next is read from the store each time, so nothing is
+lost with the process that did it last: killed at any instant, the next one finds the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from kdelta.errors import KdeltaError
+from kdelta.experiment import looks
+from kdelta.fleet import units
+from kdelta.fleet.away import is_away
+from kdelta.fleet.ledger import Asked, Ledger
+from kdelta.fleet.queue import Queue
+from kdelta.fleet.units import MOST_DEATHS, Ask, Unit
+from kdelta.store.store import Store
+
+DEAD_AFTER_S = 30.0
+
+
+# What is to be measured next of an experiment: (units, ""), or ((), why no more will be measured, "" when complete).
+Planner = Callable[[str, Ask], tuple[Sequence[Unit], str]]
+
+
+def planner(store: Store) -> Planner:
+    """The one that reads the store, and takes the looks that are due."""
+
+    def plan(name: str, asked: Ask) -> tuple[Sequence[Unit], str]:
+        experiment = store.experiment(name)
+        boots = store.boots(name)
+        if why := units.ended(experiment, boots):
+            return (), why
+        finished = units.stored(boots, store.kept(name), asked.again)
+        hosts = {boot.block: boot.machine.get("host", "") for boot in boots}
+        return units.next_units(experiment, finished, hosts, lambda n: looks.undecided(store, experiment, n)), ""
+
+    return plan
+
+
+async def tend(queue: Queue, ledger: Ledger, plan: Planner, dead_after_s: float = DEAD_AFTER_S) -> list[str]:
+    """One round, unless somebody else is at it; returns what is worth telling.
+
+    Raises:
+        Away: the database cannot be reached. HostError: it refuses.
+    """
+    said: list[str] = []
+    with ledger.tending() as mine:
+        if not mine:
+            return said
+        for lost in await queue.take_back(dead_after_s) if ledger.up_s() > dead_after_s else ():
+            said.append(f"{lost.unit.experiment}: unit {lost.unit.name} is queued again: its worker died")
+            if lost.deaths + 1 >= MOST_DEATHS:
+                why = f"unit {lost.unit.name}: {MOST_DEATHS} workers died of it"
+                ledger.failed(lost.unit.experiment, lost.unit.name, "", why)
+                await _close(queue, ledger, lost.unit.experiment, why)
+        ledger.forget_gone()
+        for asked in ledger.asked():
+            if not await queue.unfinished(asked.experiment):
+                said += await _next(queue, ledger, plan, asked)
+    return said
+
+
+async def _next(queue: Queue, ledger: Ledger, plan: Planner, asked: Asked) -> list[str]:
+    """Queue what comes next of one experiment, or close it."""
+    try:
+        found, why = await asyncio.to_thread(plan, asked.experiment, asked.ask)
+    except KdeltaError as error:  # of this experiment alone: the others go on
+        if is_away(error):
+            raise
+        await _close(queue, ledger, asked.experiment, str(error))
+        return [f"{asked.experiment}: {error}"]
+    if found:
+        await queue.put(found)
+        return [f"{asked.experiment}: {len(found)} units queued"]
+    ledger.close_ask(asked.experiment, "done", why)
+    return [f"{asked.experiment}: {why or 'complete'}"]
+
+
+async def _close(queue: Queue, ledger: Ledger, experiment: str, why: str) -> None:
+    ledger.close_ask(experiment, "failed", why)
+    await queue.drop(experiment)

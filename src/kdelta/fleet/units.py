@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is queued: a unit of work is one block of times, whose boots share a host, or one boot of counts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from kdelta.errors import UserError
+from kdelta.experiment import outstanding
+from kdelta.fleet.needs import Needs
+from kdelta.model import Experiment, OpenCell, PlannedBoot
+from kdelta.store.rows import BootRow
+
+Place = tuple[int, int]
+MOST_DEATHS = 10  # of the workers that had it, until a unit is given up
+
+
+class Unit(Struct, frozen=True, kw_only=True):
+    """The boots that one host makes; a timed block never splits."""
+
+    experiment: str
+    plans: tuple[PlannedBoot, ...]
+    alone: bool  # nothing else runs on the host meanwhile: times
+    host: str = ""  # that has to take it
+
+    @property
+    def name(self) -> str:
+        """The block, and of counts the kernel's slot: unique in the experiment."""
+        slots = "" if self.alone else f".{self.plans[0].slot}"
+        return f"{self.plans[0].block}{slots}"
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    """What was asked of the fleet, beside the experiment itself.
+
+    ``kernels``: label -> file -> sha256 in the blob store. ``again``: boots that were cut short before, by the time
+    that they started: a boot that is cut short in the fleet was measured a second time at once.
+    """
+
+    needs: Needs
+    kernels: dict[str, dict[str, str]] = {}
+    again: tuple[str, ...] = ()
+
+
+def stored(boots: Sequence[BootRow], kept: set[Place], again: Sequence[str]) -> set[Place]:
+    """The places that are not booted (again)."""
+    places = {(boot.block, boot.slot) for boot in boots if boot.started_at not in again}
+    return places | kept
+
+
+def ended(experiment: Experiment, boots: Sequence[BootRow]) -> str:
+    """Why no further block is booted: times of a kernel that does not boot; "" where all go on."""
+    if experiment.mode != "timed":
+        return ""
+    for index, kernel in enumerate(experiment.kernels):
+        mine = [boot for boot in boots if boot.kernel == index]
+        failed = [boot for boot in mine if boot.state != "ok"]
+        if len(failed) == len(mine) and len(failed) >= outstanding.STRIKES:
+            return f"{kernel.label}: {failed[-1].state}: {failed[-1].why}; given up"
+    return ""
+
+
+def units(
+    experiment: Experiment, finished: set[Place], hosts: Mapping[int, str], missing: Sequence[PlannedBoot]
+) -> tuple[Unit, ...]:
+    """``missing`` boots as units; ``hosts``: of a block that has boots already, where they were made.
+
+    Raises:
+        UserError: nobody knows where a begun block was measured.
+    """
+    if experiment.mode == "exact":
+        return tuple(Unit(experiment=experiment.id, plans=(plan,), alone=False) for plan in missing)
+    found = []
+    for block in sorted({plan.block for plan in missing}):
+        boots = tuple(plan for plan in missing if plan.block == block)
+        begun = any(place[0] == block for place in finished)
+        if begun and not hosts.get(block):
+            raise UserError(
+                f"block {block + 1} of experiment {experiment.id} was begun on one machine, and a block never splits: "
+                f"finish it there: kdelta resume {experiment.id}"
+            )
+        found.append(
+            Unit(experiment=experiment.id, plans=boots, alone=True, host=hosts.get(block, "") if begun else "")
+        )
+    return tuple(found)
+
+
+def next_units(
+    experiment: Experiment,
+    finished: set[Place],
+    hosts: Mapping[int, str],
+    undecided: Callable[[int], tuple[OpenCell, ...]],
+) -> tuple[Unit, ...]:
+    """The units until the next look; () when the experiment is complete. Looks that are due are taken."""
+    for segment in outstanding.segments(experiment):
+        still: tuple[OpenCell, ...] = ()
+        if segment.start in experiment.looks:
+            still = undecided(segment.start)
+            if not still:
+                return ()
+        if missing := outstanding.missing(experiment, segment, still, finished):
+            return units(experiment, finished, hosts, missing)
+    return ()
