@@ -8,7 +8,7 @@ packages=(qemu-system-x86 qemu-system-arm gcc libc6-dev make python3 python3-ven
 # "full": also what make test-full needs
 full=()
 if [ "${1:-}" = full ]; then
-	full=(chromium chromium-driver)
+	full=(chromium chromium-driver postgresql)
 	# the real benchstat is installed with Go; one in /usr/local is as good as Debian's
 	PATH="$PATH:/usr/local/go/bin" command -v go >/dev/null || full+=(golang-go)
 fi

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _kernels, _output, _program, _session, common
+from kdelta.cli import _fleet, _kernels, _output, _program, _session, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ With one kernel there is no baseline: the figures are descriptive, with their sp
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
+class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.FleetArgs):
     """The options of ``kdelta run``."""
 
     kernel: str
@@ -43,6 +43,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
 @common.pressure_option
 @_program.tree_option
 @_program.options
+@_fleet.options
 @common.machine_options
 @_output.output_options
 def command(**options: Any) -> int:
@@ -55,14 +56,18 @@ def command(**options: Any) -> int:
     if args.exact and spec.kind == "running":
         raise UserError("--exact counts inside a guest: name a kernel, as in --kernel debian:6.12")
     native = spec.kind == "running"
+    args.refuse(budget=False, others={})
     cases = args.cases_or(
         lambda: args.chosen(args.pressure, native=native), args.named, native
     )  # refused before any kernel is fetched
+    if args.fleet:
+        _fleet.refuse(args.asked(cases, native=native))
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
             template = _template(args, cases, _kernels.fetched([spec], progress), native)
             experiment = session.begin(template, args.seed)
-            session.run(experiment, progress)
+            if not _fleet.run(session, experiment, args, progress):
+                return _fleet.detached(experiment)
         session.conclude(experiment, args)
     return 0
 
