@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 TOOLS := .venv/.tools-installed
 
-.PHONY: all setup system demo test test-full check bench trial placebos clean docs
+.PHONY: all setup system demo test test-full check bench trial placebos fleet-sim clean docs
 all: setup
 
 system:
@@ -43,6 +43,11 @@ trial: setup
 
 placebos: setup
 	$(PY) tools/placebos.py
+
+fleet-sim: setup
+	$(PY) tools/fleet_sim.py --hosts 10 --experiments 5 --blocks 20 --scale 0.05
+	$(PY) tools/fleet_sim.py --hosts 100 --experiments 10 --blocks 100 --scale 0.1
+	$(PY) tools/fleet_sim.py --hosts 1000 --experiments 10 --blocks 1000 --scale 0.25
 
 clean:
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache

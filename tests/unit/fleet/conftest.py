@@ -8,7 +8,7 @@ import pytest
 
 from kdelta.fleet.ledger import Ledger
 from kdelta.store.store import Store
-from unit.store.store_builders import database, postgres_binaries, postgres_server
+from postgres import database, postgres_binaries, postgres_server
 
 _count = itertools.count()
 

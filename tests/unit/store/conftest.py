@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from kdelta.store import tables
 from kdelta.store.store import Store
-from unit.store.store_builders import database, postgres_binaries, postgres_server
+from postgres import database, postgres_binaries, postgres_server
 
 _count = itertools.count()
 
