@@ -80,6 +80,15 @@ def boot(job: Job, plan: PlannedBoot) -> BootResult:
     )
 
 
+def taken_over(job: Job, plan: PlannedBoot) -> BootResult | None:
+    """What was measured before under the identity of ``plan``, marked with where it is from; None where nothing was."""
+    if job.recall is None or job.identity is None or (found := job.recall(job.identity(plan))) is None:
+        return None
+    name, known = found
+    source = {"taken_from": f"{name} {known.plan.block}.{known.plan.slot}"}
+    return replace(known, plan=plan, machine={**known.machine, **source})
+
+
 def execute(job: Job, store: BootStore, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
     """Run every boot of the plan that is not stored yet, or was lost.
 
@@ -136,9 +145,8 @@ class _Run:
                     if not still:
                         self.progress.note(f"every case is decided after {segment.start} {self.unit}s")
                         return
-                if self.job.recall is not None and self.job.identity is not None:
-                    missing = outstanding.missing(self.experiment, segment, still, self.finished)
-                    self._take_over(missing, self.job.recall, self.job.identity)
+                if self.job.recall is not None:
+                    self._take_over(outstanding.missing(self.experiment, segment, still, self.finished))
                 if self.experiment.mode == "exact":  # how far counts must go shows at each look
                     missing = outstanding.missing(self.experiment, segment, still, self.finished)
                     self.planned = len(self.finished) + len(missing)
@@ -225,22 +233,13 @@ class _Run:
         for result in outstanding.given_up(self.experiment, last, self.finished):
             self._save(result)
 
-    def _take_over(
-        self,
-        missing: Sequence[PlannedBoot],
-        recall: Callable[[str], tuple[str, BootResult] | None],
-        identity: Callable[[PlannedBoot], str],
-    ) -> None:
-        """Store what was measured before under the same identity, marked with where it is from."""
-        taken = 0
-        for plan in missing:
-            if (found := recall(identity(plan))) is not None:
-                name, known = found
-                source = {"taken_from": f"{name} {known.plan.block}.{known.plan.slot}"}
-                self._save(replace(known, plan=plan, machine={**known.machine, **source}))
-                taken += 1
-        if taken:
-            self.progress.note(f"{taken} of {len(missing)} boots are reused from the store")
+    def _take_over(self, missing: Sequence[PlannedBoot]) -> None:
+        """Store what was measured before."""
+        known = [boot for plan in missing if (boot := taken_over(self.job, plan)) is not None]
+        for boot in known:
+            self._save(boot)
+        if known:
+            self.progress.note(f"{len(known)} of {len(missing)} boots are reused from the store")
 
     def _name(self, plan: PlannedBoot) -> str:
         kernel = self.experiment.kernels[plan.kernel]

@@ -47,6 +47,8 @@ class Bench:
             return self._ready[name]
 
     def _boot(self, job: runner.Job, plan: PlannedBoot) -> BootResult:
+        if (known := runner.taken_over(job, plan)) is not None:
+            return known
         result = runner.boot(job, plan)
         if result.cut_short and job.experiment.mode == "exact":
             self._progress.note(f"block {plan.block + 1}, boot {plan.slot + 1}: lost; it is measured again")

@@ -17,6 +17,7 @@ from kdelta.fleet.away import is_away
 from kdelta.fleet.ledger import Asked, Ledger
 from kdelta.fleet.queue import Queue
 from kdelta.fleet.units import MOST_DEATHS, Ask, Unit
+from kdelta.model import BootResult
 from kdelta.store.store import Store
 
 DEAD_AFTER_S = 30.0
@@ -32,13 +33,22 @@ def planner(store: Store) -> Planner:
     def plan(name: str, asked: Ask) -> tuple[Sequence[Unit], str]:
         experiment = store.experiment(name)
         boots = store.boots(name)
-        if why := units.ended(experiment, boots):
-            return (), why
         finished = units.stored(boots, store.kept(name), asked.again)
-        hosts = {boot.block: boot.machine.get("host", "") for boot in boots}
+        for last in units.struck_out(experiment, boots):
+            if not experiment.in_steps:
+                return (), f"{experiment.kernels[last.kernel].label}: {last.state}: {last.why}; given up"
+            finished |= _give_up(store, name, units.given_up(experiment, last, finished))
+        hosts = {boot.block: boot.machine.get("host", "") for boot in boots if boot.started_at}  # not those given up
         return units.next_units(experiment, finished, hosts, lambda n: looks.undecided(store, experiment, n)), ""
 
     return plan
+
+
+def _give_up(store: Store, name: str, boots: Sequence[BootResult]) -> set[units.Place]:
+    """Store boots that are not made, for whoever looks later."""
+    for boot in boots:
+        store.save_together(name, [boot])
+    return {(boot.plan.block, boot.plan.slot) for boot in boots}
 
 
 async def tend(queue: Queue, ledger: Ledger, plan: Planner, dead_after_s: float = DEAD_AFTER_S) -> list[str]:

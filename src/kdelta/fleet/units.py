@@ -10,7 +10,7 @@ from msgspec import Struct
 from kdelta.errors import UserError
 from kdelta.experiment import outstanding
 from kdelta.fleet.needs import Needs
-from kdelta.model import Experiment, OpenCell, PlannedBoot
+from kdelta.model import BootResult, Experiment, OpenCell, PlannedBoot
 from kdelta.store.rows import BootRow
 
 Place = tuple[int, int]
@@ -50,21 +50,25 @@ def stored(boots: Sequence[BootRow], kept: set[Place], again: Sequence[str]) -> 
     return places | kept
 
 
-def ended(experiment: Experiment, boots: Sequence[BootRow]) -> str:
-    """Why no further block is booted: times of a kernel that does not boot; "" where all go on."""
+def struck_out(experiment: Experiment, boots: Sequence[BootRow]) -> list[BootRow]:
+    """In times, the last boot of each kernel that does not boot, under each mitigations."""
     if experiment.mode != "timed":
-        return ""
-    for index, kernel in enumerate(experiment.kernels):
+        return []
+    found: dict[tuple[int, str], BootRow] = {}
+    for index in range(len(experiment.kernels)):
         mine = [boot for boot in boots if boot.kernel == index]
-        failed = [boot for boot in mine if boot.state != "ok"]
-        if len(failed) == len(mine) and len(failed) >= outstanding.STRIKES:
-            return f"{kernel.label}: {failed[-1].state}: {failed[-1].why}; given up"
-    return ""
+        if len(mine) >= outstanding.STRIKES and all(boot.state != "ok" for boot in mine):
+            found |= {(index, boot.mitigations): boot for boot in mine}
+    return list(found.values())
 
 
-def units(
-    experiment: Experiment, finished: set[Place], hosts: Mapping[int, str], missing: Sequence[PlannedBoot]
-) -> tuple[Unit, ...]:
+def given_up(experiment: Experiment, last: BootRow, finished: set[Place]) -> list[BootResult]:
+    """Of a sweep, the further boots of a kernel that does not boot, not made."""
+    plan = PlannedBoot(block=last.block, slot=last.slot, kernel=last.kernel, mitigations=last.mitigations)
+    return outstanding.given_up(experiment, BootResult(plan=plan, state=last.state, why=last.why), finished)
+
+
+def units(experiment: Experiment, hosts: Mapping[int, str], missing: Sequence[PlannedBoot]) -> tuple[Unit, ...]:
     """``missing`` boots as units; ``hosts``: of a block that has boots already, where they were made.
 
     Raises:
@@ -75,15 +79,13 @@ def units(
     found = []
     for block in sorted({plan.block for plan in missing}):
         boots = tuple(plan for plan in missing if plan.block == block)
-        begun = any(place[0] == block for place in finished)
-        if begun and not hosts.get(block):
+        host = hosts.get(block)
+        if host == "":
             raise UserError(
                 f"block {block + 1} of experiment {experiment.id} was begun on one machine, and a block never splits: "
                 f"finish it there: kdelta resume {experiment.id}"
             )
-        found.append(
-            Unit(experiment=experiment.id, plans=boots, alone=True, host=hosts.get(block, "") if begun else "")
-        )
+        found.append(Unit(experiment=experiment.id, plans=boots, alone=True, host=host or ""))
     return tuple(found)
 
 
@@ -101,5 +103,5 @@ def next_units(
             if not still:
                 return ()
         if missing := outstanding.missing(experiment, segment, still, finished):
-            return units(experiment, finished, hosts, missing)
+            return units(experiment, hosts, missing)
     return ()

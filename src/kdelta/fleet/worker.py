@@ -120,11 +120,18 @@ class Worker:
         try:
             for taken in self.hands.values():
                 if await self.queue.holds(taken, self.number):
-                    await self.queue.give_back(taken)
+                    await self._give_back(taken)
                     self.note(f"{_name(taken)}: given back")
             await self.queue.leave(self.number)
         except HostError as error:
             self.note(f"not signed off: {error}")
+
+    async def _give_back(self, taken: Taken) -> None:
+        """Queue a unit again, unless its experiment ended meanwhile: then nobody waits for it."""
+        await self.queue.give_back(taken)
+        name = taken.unit.experiment
+        if any(asked.state != "open" for asked in await asyncio.to_thread(self.ledger.asked, name)):
+            await self.queue.drop(name)
 
     async def _beats(self) -> None:
         while True:
@@ -217,7 +224,7 @@ class Worker:
             await asyncio.to_thread(self.ledger.close_ask, name, "failed", f"unit {unit} on {self.host.name}: {why}")
             await self.queue.drop(name)
         if await self.queue.holds(taken, self.number):
-            await (self.queue.finish(taken) if hopeless else self.queue.give_back(taken))
+            await (self.queue.finish(taken) if hopeless else self._give_back(taken))
         if len(self.strikes) >= _EXPERIMENTS_TO_FAIL:
             raise HostError(f"{len(self.strikes)} experiments in a row failed here, the last: {why}; it is set aside")
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,8 @@ from kdelta.store.store import Store
 from unit.store.store_builders import boot, kernel, run
 
 MAKES = {"exact/x86_64": "one", "timed/x86_64": "one"}
-QUICK = Pace(poll_s=0.02, beat_s=0.1, tend_s=0.1, dead_after_s=0.8)
+# A worker is dead after the usual time: on a busy machine a live one may be silent for a second.
+QUICK = Pace(poll_s=0.02, beat_s=0.2, tend_s=0.2)
 
 
 def asked(name: str = "first", **more: Any) -> Experiment:
@@ -52,7 +54,9 @@ class Hosts:
         self.measured: list[tuple[str, str]] = []
         self.notes: list[str] = []
         self.plan: Planner = planner(store)
+        self.pace = QUICK
         self.workers: list[Worker] = []
+        self.state: dict[int, str] = {}  # of the boots of a kernel, where they are not ok
 
     def worker(self, queue: Queue, of: Host, measure: Callable[[Unit], Any] | None = None) -> Worker:
         async def default(unit: Unit, _ask: Ask) -> Sequence[BootResult]:
@@ -62,21 +66,26 @@ class Hosts:
                 if asyncio.iscoroutine(result):
                     await result
             await asyncio.sleep(0.01)
-            return [boot_of(plan, of.name) for plan in unit.plans]
+            return [boot_of(plan, of.name, **self._state(plan)) for plan in unit.plans]
 
         async def save(experiment: str, boots: Sequence[BootResult]) -> bool:
             return await asyncio.to_thread(self.store.save_together, experiment, boots)
 
-        made = Worker(queue, self.ledger, of, default, save, self.plan, self.notes.append, QUICK)
+        made = Worker(queue, self.ledger, of, default, save, self.plan, self.notes.append, self.pace)
         self.workers.append(made)
         return made
 
-    async def until(self, true: Callable[[], bool], limit_s: float = 30.0) -> None:
+    def _state(self, plan: PlannedBoot) -> dict[str, Any]:
+        state = self.state.get(plan.kernel)
+        return {} if state is None else {"state": state, "why": "it crashed", "runs": ()}
+
+    async def until(self, true: Callable[[], bool], limit_s: float = 120.0) -> None:
         """Wait for something that the store or the ledger shows."""
-        for _ in range(int(limit_s / 0.02)):
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
             if await asyncio.to_thread(true):
                 return
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.05)
         raise AssertionError(f"not within {limit_s} s; notes: {self.notes}")
 
     async def run(self, *tasks: Any, until: Callable[[], bool]) -> None:

@@ -56,9 +56,11 @@ def test_a_boot_that_is_lost_again_is_not_made_for_ever() -> None:
 
 def test_a_kernel_that_does_not_boot_ends_an_experiment_of_times() -> None:
     rows = [row(0, 0), row(0, 1, "panicked"), row(1, 0), row(1, 1, "panicked")]
-    assert units.ended(asked(mode="timed"), rows) == "b: panicked: why; given up"
-    assert units.ended(asked(mode="timed"), rows[:3]) == ""
-    assert units.ended(asked(), rows) == "", "counts of the other cases go on"
+    assert units.struck_out(asked(mode="timed"), rows) == [rows[3]]
+    assert units.struck_out(asked(mode="timed"), rows[:3]) == []
+    assert units.struck_out(asked(), rows) == [], "counts of the other cases go on"
+    (left,) = units.given_up(asked(mode="timed"), rows[3], {(0, 0), (0, 1), (1, 0), (1, 1)})
+    assert (left.plan.block, left.plan.kernel, left.state) == (2, 1, "panicked") and "given up after 2" in left.why
 
 
 def test_time_left_counts_lanes_and_not_hosts() -> None:

@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
+from msgspec.structs import replace
+from sqlalchemy import text
 
 from kdelta.errors import HostError
 from kdelta.fleet import asking, status
@@ -17,8 +21,9 @@ from kdelta.fleet.queue import Queue
 from kdelta.fleet.turnstile import turn
 from kdelta.fleet.units import Unit
 from kdelta.fleet.worker import Worker
+from kdelta.model import OpenCell, plans
 from kdelta.store.store import Store
-from unit.fleet.fleet_builders import Hosts, ask, asked, boot_of, host
+from unit.fleet.fleet_builders import QUICK, Hosts, ask, asked, boot_of, host
 
 ALL = {(block, slot) for block in range(3) for slot in range(2)}
 
@@ -67,6 +72,7 @@ def test_the_boots_of_a_timed_block_are_of_one_host(hosts: Hosts, store: Store, 
 def test_what_a_dead_worker_had_is_measured_again_once(hosts: Hosts, store: Store, ledger: Ledger) -> None:
     store.create(asked(blocks=1))
     ledger.open("first", ask())
+    hosts.pace = replace(QUICK, dead_after_s=5.0)  # the database, too, has to be up for so long
 
     async def run() -> None:
         async with Queue(hosts.url) as queue:
@@ -75,6 +81,8 @@ def test_what_a_dead_worker_had_is_measured_again_once(hosts: Hosts, store: Stor
             ledger.enlist(gone, host("gone"))
             taken = await queue.take(["first"], "gone", gone)  # and no word any more
             assert taken is not None and taken.unit.name == "0.0"
+            with ledger._using() as connection:
+                connection.execute(text("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'"))
             worker = hosts.worker(queue, host("b"))
             await hosts.run(worker, until=lambda: state(ledger) == "done")
 
@@ -88,6 +96,7 @@ def test_a_worker_that_was_taken_for_dead_drops_what_it_measured(hosts: Hosts, s
     """It was only silent: what it has in hand is another's by now."""
     store.create(asked(blocks=1))
     ledger.open("first", ask())
+    hosts.pace = replace(QUICK, dead_after_s=5.0)
 
     async def run() -> None:
         async with Queue(hosts.url) as queue:
@@ -157,9 +166,11 @@ def test_what_no_host_can_measure_ends_with_the_reason(hosts: Hosts, store: Stor
         async with Queue(hosts.url) as queue:
             workers = [hosts.worker(queue, host(name), broken) for name in "ab"]
             running = [asyncio.create_task(worker.run()) for worker in workers]
+            deadline = time.monotonic() + 60
             await hosts.until(lambda: state(ledger) == "failed")
             while await queue.unfinished("first"):
-                await asyncio.sleep(0.02)
+                assert time.monotonic() < deadline, hosts.notes
+                await asyncio.sleep(0.05)
             for worker in workers:
                 worker.stop()
             await asyncio.gather(*running)
@@ -218,6 +229,26 @@ def test_another_version_takes_nothing_and_the_fleet_says_so(hosts: Hosts, store
     assert [one.name for one in shown.hosts] == ["new"] and not shown.hosts[0].dead
     status.cancel(ledger, "first")
     assert asyncio.run(status._look(store, ledger)).experiments == ()
+
+
+@pytest.mark.parametrize(("plan", "blocks"), [(plans.Compare(), 2), (plans.Sweep(), 4)])
+def test_a_kernel_that_panics_ends_a_comparison_and_is_a_gap_of_a_sweep(
+    hosts: Hosts, store: Store, ledger: Ledger, plan: plans.Plan, blocks: int
+) -> None:
+    store.create(asked(mode="timed", blocks=4, looks=(2, 4), plan=plan))
+    ledger.open("first", ask("timed"))
+    hosts.state = {1: "panicked"}
+    store.save_look("first", 2, {}, 0.01, {"cells": to_builtins([OpenCell(0, "default", k) for k in (0, 1)])})
+
+    async def run() -> None:
+        async with Queue(hosts.url) as queue:
+            await hosts.run(hosts.worker(queue, host()), until=lambda: state(ledger) == "done")
+
+    asyncio.run(run())
+    assert store.done("first") == {(block, slot) for block in range(blocks) for slot in range(2)}
+    assert len(hosts.measured) == blocks, "kernel 0 alone in the later blocks of a sweep"
+    why = ledger.asked("first")[0].why
+    assert (why == "") if blocks == 4 else "b: panicked: " in why
 
 
 def test_a_boot_is_stored_once_whoever_is_faster(store: Store) -> None:
