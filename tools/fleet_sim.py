@@ -167,8 +167,13 @@ async def simulate(load: Load, store: Store, ledger: Ledger, cost: Cost) -> None
             )  # fmt: skip
             machine.worker, machine.task = worker, asyncio.create_task(worker.run())
             running.append(machine)
+        start = shown = time.monotonic()
         while await asyncio.to_thread(ledger.asked):
             await asyncio.sleep(0.5)
+            if time.monotonic() - shown >= 10:
+                shown = time.monotonic()
+                total = load.experiments * load.blocks
+                sys.stderr.write(f"{shown - start:.0f} s: {cost.measured} of {total} blocks measured\n")
         for machine in running:
             assert machine.worker is not None
             machine.worker.stop()

@@ -11,11 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kdelta.fleet.ledger import Ledger
 from kdelta.store.store import Store
 from postgres import Postgres, postgres_binaries
 
@@ -91,7 +93,7 @@ def test_three_workers_give_the_bytes_of_one_machine(lab: Lab, kdelta: Any) -> N
 
 
 def test_thirty_kills_of_workers_and_of_the_database_lose_nothing(lab: Lab, kdelta: Any) -> None:
-    asked = ["run", "--kernel", KERNELS[0], "--exact", "--case", "getppid", "--case", "pipe", "--boots", "60"]
+    asked = ["run", "--kernel", KERNELS[0], "--exact", "--case", "getppid", "--case", "pipe", "--boots", "40"]
     dice = random.Random(20261122)
     for name in "abc":
         lab.worker(name)
@@ -99,10 +101,13 @@ def test_thirty_kills_of_workers_and_of_the_database_lose_nothing(lab: Lab, kdel
         [*PROGRAM, *asked, "--fleet", "--json", "-q"], env=lab.environment, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    kills = {"worker": 0, "database": 0}
     deadline = time.monotonic() + 1500
+    with closing(Ledger(lab.server.url)) as ledger:
+        while waiting.poll() is None and not ledger.asked():
+            time.sleep(0.2)
+    kills = {"worker": 0, "database": 0}
     while waiting.poll() is None and time.monotonic() < deadline:
-        time.sleep(dice.uniform(1.0, 4.0))
+        time.sleep(dice.uniform(0.5, 3.0))
         if sum(kills.values()) >= 30:
             continue
         if dice.random() < 0.2:
@@ -120,7 +125,7 @@ def test_thirty_kills_of_workers_and_of_the_database_lose_nothing(lab: Lab, kdel
     assert waiting.returncode == 0, err + lab.logs()
     assert sum(kills.values()) == 30, f"it ended after {kills}"
     with Store(lab.server.url) as store:
-        assert store.done("last") == {(block, 0) for block in range(60)}
+        assert store.done("last") == {(block, 0) for block in range(40)}
         assert {row.state for row in store.boots("last")} == {"ok"}
     assert found(out) == found(kdelta(*asked, "--json", "-q", timeout=1500).stdout)
     assert "stored already" not in lab.logs()

@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import signal
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import _fleet, _session, common
-from kdelta.cli._say import say
+from kdelta.cli import common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
+    from kdelta.cli.progress import Reporter
     from kdelta.fleet.ledger import Ledger
     from kdelta.fleet.worker import Worker
     from kdelta.store.store import Store
@@ -29,6 +31,7 @@ It takes units of work from the PostgreSQL store: blocks of times, one at a time
 of counts, as many at once as it has slots. Stopped (Ctrl-C, SIGTERM), it gives back what it has in hand; killed, its
 units are queued again when it was silent for --dead-after.
 """
+_START_S = 60.0  # for so long the database may be away when a worker starts
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -42,14 +45,33 @@ def command(name: str, slots: int, dead_after: str, quiet: bool) -> int:
     if not _NAME.fullmatch(name):
         raise UserError(f"--host {name[:80]!r}: 1 to 64 letters, digits, dots, dashes or underscores")
     dead_after_s = common.seconds(dead_after, "--dead-after") or 30.0
-    with _fleet.opened() as ledger, _session.opened(quiet) as session:
-        asyncio.run(_run(session.store, ledger, (name, slots), dead_after_s, quiet))
+    from kdelta import paths
+    from kdelta.cli.progress import Reporter
+    from kdelta.fleet.ledger import require
+
+    require(paths.store_url())
+    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)  # what it says is told in our words
+    asyncio.run(_run((name, slots), dead_after_s, Reporter(quiet)))
     return 0
 
 
-async def _run(store: Store, ledger: Ledger, host: tuple[str, int], dead_after_s: float, quiet: bool) -> None:
+async def _run(host: tuple[str, int], dead_after_s: float, reporter: Reporter) -> None:
+    """Open the store, which may be away just now, and work until stopped."""
     from kdelta import paths
-    from kdelta.cli.progress import Reporter
+    from kdelta.fleet.away import until_back
+    from kdelta.fleet.ledger import Ledger
+    from kdelta.store.store import Store
+
+    store = await until_back(lambda: asyncio.to_thread(Store), reporter.note, _START_S)
+    with (
+        store,
+        closing(await until_back(lambda: asyncio.to_thread(Ledger, paths.store_url()), reporter.note)) as ledger,
+    ):
+        await _work(store, ledger, host, dead_after_s, reporter)
+
+
+async def _work(store: Store, ledger: Ledger, host: tuple[str, int], dead_after_s: float, reporter: Reporter) -> None:
+    from kdelta import paths
     from kdelta.fleet import makes
     from kdelta.fleet.bench import Bench
     from kdelta.fleet.blobs import Blobs
@@ -60,7 +82,6 @@ async def _run(store: Store, ledger: Ledger, host: tuple[str, int], dead_after_s
     from kdelta.fleet.worker import Pace, Worker, in_thread
     from kdelta.model import BootResult
 
-    reporter = Reporter(quiet)
     found = makes.survey(*host, reporter.note)
     bench = Bench(store, Blobs(), found.name, reporter)
 
@@ -74,17 +95,16 @@ async def _run(store: Store, ledger: Ledger, host: tuple[str, int], dead_after_s
     async with Queue(ledger.url) as queue:
         pace = Pace(beat_s=min(5.0, dead_after_s / 4), tend_s=min(10.0, dead_after_s / 2), dead_after_s=dead_after_s)
         worker = Worker(queue, ledger, found, measure, save, planner(store), reporter.note, pace)  # type: ignore[arg-type]
-        _stop_on_signals(worker, quiet)
+        _stop_on_signals(worker, reporter)
         reporter.note(
             f"worker {found.name}: {found.slots} slots, kdelta {found.version}, {', '.join(sorted(found.makes))}"
         )
         await worker.run()
 
 
-def _stop_on_signals(worker: Worker, quiet: bool) -> None:
+def _stop_on_signals(worker: Worker, reporter: Reporter) -> None:
     def stop() -> None:
-        if not quiet:
-            say("stopping: what is in hand is given back", err=True)
+        reporter.note("stopping: what is in hand is given back")
         worker.stop()
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from threading import Lock
 from typing import Literal
 
 import msgspec
@@ -117,7 +118,7 @@ class Ledger:
     """
 
     def __init__(self, url: str) -> None:
-        self.url = url
+        self.url, self._tending = url, Lock()
         self._engine = connect.open_engine(url)
         try:
             connect.prepare(self._engine)
@@ -140,9 +141,15 @@ class Ledger:
 
     @contextmanager
     def tending(self) -> Iterator[bool]:
-        """Whether this process may look after the queue now: one at a time does."""
-        with self._using() as connection:
-            yield bool(connection.execute(select(func.pg_try_advisory_xact_lock(_TENDING))).scalar_one())
+        """Whether the caller may look after the queue now: one at a time does, of all processes."""
+        if not self._tending.acquire(blocking=False):  # without a connection: those of a pool are few
+            yield False
+            return
+        try:
+            with self._using() as connection:
+                yield bool(connection.execute(select(func.pg_try_advisory_xact_lock(_TENDING))).scalar_one())
+        finally:
+            self._tending.release()
 
     # What was asked
 

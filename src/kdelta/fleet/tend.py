@@ -8,7 +8,8 @@ lost with the process that did it last: killed at any instant, the next one find
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from kdelta.errors import KdeltaError
 from kdelta.experiment import looks
@@ -51,6 +52,17 @@ def _give_up(store: Store, name: str, boots: Sequence[BootResult]) -> set[units.
     return {(boot.plan.block, boot.plan.slot) for boot in boots}
 
 
+@asynccontextmanager
+async def _turn(ledger: Ledger) -> AsyncIterator[bool]:
+    """``Ledger.tending`` without holding up the event loop."""
+    turn = ledger.tending()
+    mine = await asyncio.to_thread(turn.__enter__)
+    try:
+        yield mine
+    finally:
+        await asyncio.to_thread(turn.__exit__, None, None, None)
+
+
 async def tend(queue: Queue, ledger: Ledger, plan: Planner, dead_after_s: float = DEAD_AFTER_S) -> list[str]:
     """One round, unless somebody else is at it; returns what is worth telling.
 
@@ -58,17 +70,18 @@ async def tend(queue: Queue, ledger: Ledger, plan: Planner, dead_after_s: float 
         Away: the database cannot be reached. HostError: it refuses.
     """
     said: list[str] = []
-    with ledger.tending() as mine:
+    async with _turn(ledger) as mine:
         if not mine:
             return said
-        for lost in await queue.take_back(dead_after_s) if ledger.up_s() > dead_after_s else ():
+        up_s = await asyncio.to_thread(ledger.up_s)
+        for lost in await queue.take_back(dead_after_s) if up_s > dead_after_s else ():
             said.append(f"{lost.unit.experiment}: unit {lost.unit.name} is queued again: its worker died")
             if lost.deaths + 1 >= MOST_DEATHS:
                 why = f"unit {lost.unit.name}: {MOST_DEATHS} workers died of it"
-                ledger.failed(lost.unit.experiment, lost.unit.name, "", why)
+                await asyncio.to_thread(ledger.failed, lost.unit.experiment, lost.unit.name, "", why)
                 await _close(queue, ledger, lost.unit.experiment, why)
-        ledger.forget_gone()
-        for asked in ledger.asked():
+        await asyncio.to_thread(ledger.forget_gone)
+        for asked in await asyncio.to_thread(ledger.asked):
             if not await queue.unfinished(asked.experiment):
                 said += await _next(queue, ledger, plan, asked)
     return said
@@ -86,10 +99,10 @@ async def _next(queue: Queue, ledger: Ledger, plan: Planner, asked: Asked) -> li
     if found:
         await queue.put(found)
         return [f"{asked.experiment}: {len(found)} units queued"]
-    ledger.close_ask(asked.experiment, "done", why)
+    await asyncio.to_thread(ledger.close_ask, asked.experiment, "done", why)
     return [f"{asked.experiment}: {why or 'complete'}"]
 
 
 async def _close(queue: Queue, ledger: Ledger, experiment: str, why: str) -> None:
-    ledger.close_ask(experiment, "failed", why)
+    await asyncio.to_thread(ledger.close_ask, experiment, "failed", why)
     await queue.drop(experiment)

@@ -105,9 +105,7 @@ class Worker:
             for task in ended:
                 task.result()
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await _ended(tasks)
             await self._leave()
 
     async def _enlist(self) -> None:
@@ -227,6 +225,15 @@ class Worker:
             await (self.queue.finish(taken) if hopeless else self._give_back(taken))
         if len(self.strikes) >= _EXPERIMENTS_TO_FAIL:
             raise HostError(f"{len(self.strikes)} experiments in a row failed here, the last: {why}; it is set aside")
+
+
+async def _ended(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Cancel tasks until all have ended: wait_for of Python 3.11 may swallow a cancellation (python/cpython#86296)."""
+    pending = set(tasks)
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=1.0)
 
 
 def _name(taken: Taken) -> str:
