@@ -18,7 +18,7 @@
 #include "harness.h"
 
 #define PIDS_FROM 400 /* above those that the kernel has started */
-#define PIDS 4096
+#define PIDS 3072
 
 /* splitmix64 (Steele, Lea, Flood 2014). */
 static uint64_t next_random(uint64_t *state)

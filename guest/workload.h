@@ -53,6 +53,12 @@ struct workload {
 	 * after have set going, as a child that after waits for. Set, it leaves out after alone.
 	 */
 	bool after_alone;
+	/*
+	 * Exact mode counts op right after the machine has come to rest, with none
+	 * uncounted before it: what op leaves to be freed later (a child's memory) is
+	 * more than what it finds cold.
+	 */
+	bool rested;
 	/* n operations with nothing around them; WORKLOAD_BATCH makes it. NULL if after is set. */
 	void (*batch)(struct wl_task *t, uint64_t n);
 	/* Optional: once the harness has said stop; must make blocked peers return. */

@@ -305,6 +305,7 @@ static const struct workload fork_vmas = {
 	.setup = setup,
 	.op = op,
 	.after = after,
+	.rested = true,
 	.figures = figures,
 	.teardown = teardown,
 };

@@ -29,6 +29,7 @@ _NAMES: tuple[tuple[re.Pattern[str], Kind, str], ...] = (
     (re.compile(r"^asm_(?:sysvec_(\w+)|(common|spurious)_interrupt)$"), "irq", ""),
     (re.compile(r"^(ret_from_fork)(?:_asm)?$"), "birth", ""),
 )
+_STARTS = ("__x64_", "__do_sys_", "__ia32_", "sys_ni", "asm_", "ret_from_fork")  # of all of them, seen at once
 # The names of SYSCALL_DEFINE that are not those of the manual pages (and of strace).
 _MANUAL = {
     "newstat": "stat",
@@ -68,6 +69,8 @@ class Entries(Struct, frozen=True, kw_only=True):
 
 
 def _entry(symbol: str) -> tuple[Kind, str] | None:
+    if not symbol.startswith(_STARTS):
+        return None
     for pattern, kind, suffix in _NAMES:
         if match := pattern.match(symbol):
             name = match[match.lastindex or 0]

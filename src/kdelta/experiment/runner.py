@@ -9,7 +9,7 @@ boots of all blocks (of counts: seeds), as many at once as do not disturb each o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -26,6 +26,7 @@ from kdelta.experiment.boot_result import boot_result
 from kdelta.machine import hostfacts
 from kdelta.machine.boot import RawBoot
 from kdelta.model import BootResult, Experiment, OpenCell, PlannedBoot, Progress, RunResult
+from kdelta.store.rows import BootRow
 
 
 class BootStore(Protocol):
@@ -33,6 +34,8 @@ class BootStore(Protocol):
 
     def kept(self, experiment_id: str) -> set[tuple[int, int]]: ...
     def save_boot(self, experiment_id: str, boot: BootResult) -> None: ...
+    def boots(self, experiment_id: str) -> Sequence[BootRow]: ...
+    def forget(self, experiment_id: str, places: Collection[tuple[int, int]]) -> None: ...
 
 
 def _utc_now() -> datetime:
@@ -136,24 +139,54 @@ class _Run:
         self.planned = self.experiment.blocks * len(schedule.block(self.experiment, 0))
 
     def all_segments(self) -> None:
-        """Look, boot what is open until the next look, and so on."""
+        """Look, boot what is open until the next look, and so on; twice where boots of another kdelta were dropped."""
+        stale = self._stale()
         with workers(self.job.workers) as pool:
-            for segment in outstanding.segments(self.experiment):
-                still: tuple[OpenCell, ...] = ()
-                if segment.start in self.experiment.looks:
-                    still = self.job.undecided(segment.start)
-                    if not still:
-                        self.progress.note(f"every case is decided after {segment.start} {self.unit}s")
-                        return
-                if self.job.recall is not None:
-                    self._take_over(outstanding.missing(self.experiment, segment, still, self.finished))
-                if self.experiment.mode == "exact":  # how far counts must go shows at each look
-                    missing = outstanding.missing(self.experiment, segment, still, self.finished)
-                    self.planned = len(self.finished) + len(missing)
-                self._segment(pool, self._open(segment, still))
-                if self.ended:
-                    return
+            if not self._through(pool, stale):
+                self.store.forget(self.experiment.id, stale)
+                self.finished -= stale
+                self.progress.note(
+                    f"{len(stale)} boots were counted with another guest program, plugin or QEMU: they are made again"
+                )
+                self._through(pool, set())
+
+    def _stale(self) -> set[tuple[int, int]]:
+        """The stored exact boots that would count differently now: they cannot stand beside new ones.
+
+        An imported experiment that nobody vouched for is not resumed, and its identities are another host's.
+        """
+        if self.job.identity is None or self.experiment.imported or not self.finished:
+            return set()
+        stale = set()
+        for row in self.store.boots(self.experiment.id):
+            plan = PlannedBoot(
+                block=row.block, slot=row.slot, kernel=row.kernel, mitigations=row.mitigations, cases=row.cases
+            )
+            if row.machine and row.machine.get("identity") != self.job.identity(plan):
+                stale.add((row.block, row.slot))
+        return stale & self.finished
+
+    def _through(self, pool: Executor, stale: set[tuple[int, int]]) -> bool:
+        """All segments once; False as soon as a boot is missing while others are ``stale``."""
+        for segment in outstanding.segments(self.experiment):
+            still: tuple[OpenCell, ...] = ()
+            if segment.start in self.experiment.looks:
+                still = self.job.undecided(segment.start)
+                if not still:
+                    self.progress.note(f"every case is decided after {segment.start} {self.unit}s")
+                    return True
+            missing = outstanding.missing(self.experiment, segment, still, self.finished)
+            if stale and missing:
+                return False
+            if self.job.recall is not None:
+                missing = self._take_over(missing)
+            if self.experiment.mode == "exact":  # how far counts must go shows at each look
+                self.planned = len(self.finished) + len(missing)
+            self._segment(pool, self._open(segment, still))
+            if self.ended:
+                return True
         self.progress.boots(self.planned, self.planned, "done")
+        return True
 
     @property
     def unit(self) -> str:
@@ -233,13 +266,14 @@ class _Run:
         for result in outstanding.given_up(self.experiment, last, self.finished):
             self._save(result)
 
-    def _take_over(self, missing: Sequence[PlannedBoot]) -> None:
-        """Store what was measured before."""
+    def _take_over(self, missing: Sequence[PlannedBoot]) -> list[PlannedBoot]:
+        """Store what was measured before; returns what was not."""
         known = [boot for plan in missing if (boot := taken_over(self.job, plan)) is not None]
         for boot in known:
             self._save(boot)
         if known:
             self.progress.note(f"{len(known)} of {len(missing)} boots are reused from the store")
+        return [plan for plan in missing if (plan.block, plan.slot) not in self.finished]
 
     def _name(self, plan: PlannedBoot) -> str:
         kernel = self.experiment.kernels[plan.kernel]

@@ -145,7 +145,7 @@ def _seeds(experiment: Experiment) -> str:
     if len(looks) < 2:
         return f"{experiment.blocks} seeds"
     later = ", ".join(map(str, looks[1:]))
-    return f"{looks[0]} seeds for counts that repeat, looks at {later} for those that vary"
+    return f"{looks[0]} seeds, more (looks at {later}) for counts that vary and overlap"
 
 
 def _method(experiment: Experiment) -> list[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
@@ -333,14 +334,23 @@ def _own(path: Path, kind: sources.Kind) -> Iterator[Workload]:
         raise UserError(f"workload {path}: {entry.name} is missing next to it; {users.HOW_TO}")
 
 
-def _all(own: Iterable[Path]) -> Iterator[Workload]:
-    guest = shipped("guest")
+@functools.cache
+def _shipped() -> tuple[Workload, ...]:
+    """Those that come with kdelta, read once: nothing changes them while it runs."""
+    return tuple(_of(shipped("guest")))
+
+
+def _of(guest: Path) -> Iterator[Workload]:
     for path in sorted((guest / "workloads").glob("*.toml")):
         yield load(path)
     for path in sorted(guest.glob("suites/*/*.c")):
         yield from _cases(path, path.parent.name)
     for suite in suites.suites().values():
         yield from _programs(suite)
+
+
+def _all(own: Iterable[Path]) -> Iterator[Workload]:
+    yield from _shipped()
     for place in own:
         for path in sorted(place.glob("*.toml")):
             load(path)  # a TOML file without its C file is told

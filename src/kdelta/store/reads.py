@@ -153,6 +153,17 @@ def _light(boot: BootResult) -> BootRow:
     )
 
 
+def identical(connection: Connection, identity: str) -> tuple[str, BootResult] | None:
+    """See ``Store.identical``."""
+    b, e = tables.boot.c, tables.experiment.c
+    query = select(e.no, e.id, b.block, b.slot).join_from(tables.boot, tables.experiment, b.experiment_no == e.no)
+    row = connection.execute(query.where(b.identity == identity).order_by(b.no).limit(1)).first()
+    if row is None:
+        return None
+    with codec.named(row.id):
+        return row.id, next(whole_boots(connection, row.no, (row.block, row.slot)))
+
+
 def whole_boots(connection: Connection, no: int, place: tuple[int, int] | None = None) -> Iterator[BootResult]:
     """Every boot as it was saved, in order, one in memory at a time; ``place``: only this block and slot."""
     b, g = tables.boot.c, tables.boot_log.c

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -200,6 +200,11 @@ class Store:
                 writes.insert_boot(connection, found, boot)
         return True
 
+    def forget(self, experiment_id: str, places: Collection[tuple[int, int]]) -> None:
+        """Remove the boots of these blocks and slots; looks at counts, which they were part of, go with them."""
+        with self._writing() as connection:
+            writes.forget(connection, writes.find(connection, experiment_id), places)
+
     def done(self, experiment_id: str) -> set[tuple[int, int]]:
         """(block, slot) of every stored boot, whatever its state."""
         b = tables.boot.c
@@ -230,14 +235,8 @@ class Store:
 
     def identical(self, identity: str) -> tuple[str, BootResult] | None:
         """The first stored exact boot that was measured here with this identity, and its experiment's id; else None."""
-        b, e = tables.boot.c, tables.experiment.c
-        query = select(e.no, e.id, b.block, b.slot).join_from(tables.boot, tables.experiment, b.experiment_no == e.no)
         with self._reading() as connection:
-            row = connection.execute(query.where(b.identity == identity).order_by(b.no).limit(1)).first()
-            if row is None:
-                return None
-            with codec.named(row.id):
-                return row.id, next(reads.whole_boots(connection, row.no, (row.block, row.slot)))
+            return reads.identical(connection, identity)
 
     def console(self, experiment_id: str, block: int, slot: int) -> bytes:
         """The console of one boot as the guest wrote it: not text, not trusted.

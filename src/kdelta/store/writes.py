@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -215,6 +215,14 @@ def cut_short() -> ColumnElement[bool]:
     """Of a boot: ``BootResult.cut_short``."""
     b, d = tables.boot.c, tables.run_detail.c
     return or_(b.state == "lost", exists().where(d.boot_no == b.no, d.state == "lost"))
+
+
+def forget(connection: Connection, owner: Found, places: Collection[tuple[int, int]]) -> None:
+    """Remove the boots of these blocks and slots."""
+    b = tables.boot.c
+    for no, block, slot in connection.execute(select(b.no, b.block, b.slot).where(b.experiment_no == owner.no)).all():
+        if (block, slot) in places:
+            _forget(connection, owner, no, block)
 
 
 def _forget(connection: Connection, owner: Found, no: int, block: int) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import count
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kdelta.errors import HostError
 from kdelta.experiment import outstanding, runner, schedule
 from kdelta.model import BootResult, Case, Experiment, Kernel, OpenCell, PlannedBoot, Quiet, RunResult, plans
+from kdelta.store.rows import BootRow
 
 Place = tuple[int, int]
 
@@ -27,6 +28,12 @@ class Shelf:
 
     def kept(self, _id: str) -> set[Place]:
         return set(self.places) - set(self.lost)
+
+    def boots(self, _id: str) -> list[BootRow]:
+        return []
+
+    def forget(self, _id: str, places: Collection[Place]) -> None:
+        assert not places
 
     def save_boot(self, _id: str, boot: BootResult) -> None:
         place = (boot.plan.block, boot.plan.slot)

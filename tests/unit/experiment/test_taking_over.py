@@ -39,10 +39,14 @@ class Bench:
 
     def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         self.store, self.made, self.dead = store, [], ""  # type: ignore[var-annotated]
+        self.version, self.left = "1", -1  # of the guest's program; boots until a Ctrl-C
         monkeypatch.setattr(runner, "boot", self.boot)
 
     def boot(self, job: runner.Job, plan: PlannedBoot) -> BootResult:
         label = job.experiment.kernels[plan.kernel].label
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
         self.made.append((label, plan.block))
         machine = {"identity": job.identity(plan)} if job.identity else {}
         if label in self.dead:
@@ -60,7 +64,7 @@ class Bench:
             runs=lambda _plan, _raw: (),
             machine={},
             undecided=lambda _blocks: (),
-            identity=lambda plan: f"{experiment.kernels[plan.kernel].image_sha256}/{plan.block}",
+            identity=lambda plan: f"{experiment.kernels[plan.kernel].image_sha256}/{plan.block}/{self.version}",
             recall=self.store.identical if reuse else None,
             gaps=True,
         )
@@ -140,3 +144,33 @@ def test_a_growing_experiment_takes_kernels_and_annotations(store: Store) -> Non
     assert grown == replace(first, kernels=(*first.kernels, kernel("q")), annotations=Annotations(gate="12"))
     assert store.experiment("a") == grown
     assert store.experiments()[0].kernels == ("p", "q") and store.experiments()[0].boots_planned == 6
+
+
+def test_boots_that_another_version_counted_are_made_again_on_resume(bench: Bench, store: Store) -> None:
+    bench.left = 4
+    with pytest.raises(KeyboardInterrupt):
+        run(bench, sweep("a", "pq"), reuse=False)
+    assert len(store.boots("a")) == 4
+    bench.left, bench.version = -1, "2"
+    bench.made.clear()
+    bench.run(store.experiment("a"), reuse=False)
+    assert len(bench.made) == 6, "old counts and new ones never stand side by side"
+    assert {b.machine["identity"].rsplit("/")[-1] for b in store.boots("a")} == {"2"}
+
+
+def test_a_finished_experiment_of_another_version_stays_as_it_is(bench: Bench, store: Store) -> None:
+    run(bench, sweep("a", "pq"), reuse=False)
+    bench.version = "2"
+    bench.made.clear()
+    bench.run(store.experiment("a"), reuse=False)
+    assert bench.made == [] and len(store.boots("a")) == 6
+
+
+def test_an_interrupted_experiment_of_this_version_goes_on(bench: Bench, store: Store) -> None:
+    bench.left = 4
+    with pytest.raises(KeyboardInterrupt):
+        run(bench, sweep("a", "pq"), reuse=False)
+    bench.left = -1
+    bench.made.clear()
+    bench.run(store.experiment("a"), reuse=False)
+    assert len(bench.made) == 2

@@ -54,8 +54,9 @@ class CountOutcome:
         self.low, self.high = d[:, 0].copy(), d[:, 0].copy()
         equal = d[:, 0] == 0
         self.call[self.fact] = np.where(equal, paired.SAME, np.sign(d[:, 0]).astype(int))[self.fact]
+        self._plain(a[:, :first], b[:, :first])
         looks = counts.sequential_looks(counts.LOOKS)
-        plan, alive = sequential.plan(looks), np.flatnonzero(~self.fact)
+        plan, alive = sequential.plan(looks), np.flatnonzero(~self.fact & (self.call == paired.UNDECIDED))
         for index, n in enumerate(looks):
             smallest = np.minimum(a[alive, :n].min(axis=1), b[alive, :n].min(axis=1))
             limit = DELTA - np.log1p(1.0 / smallest)
@@ -63,6 +64,20 @@ class CountOutcome:
             self.call[alive], self.seeds[alive] = look.call, n
             self.low[alive], self.high[alive] = look.low, look.high
             alive = alive[look.call == paired.UNDECIDED]
+
+    def _plain(self, a: Floats, b: Floats) -> None:
+        """The first look at counts that vary: two groups far apart, or all of them within delta."""
+        every = np.log(b)[:, :, None] - np.log(a)[:, None, :]
+        low, high = every.min(axis=(1, 2)), every.max(axis=(1, 2))
+        gap = np.maximum(b.min(axis=1) - a.max(axis=1), a.min(axis=1) - b.max(axis=1))
+        wide = np.maximum(np.ptp(a, axis=1), np.ptp(b, axis=1))
+        plain = ~self.fact & (gap > 0) & (gap >= counts.APART * wide)
+        limit = DELTA - np.log1p(1.0 / np.minimum(a.min(axis=1), b.min(axis=1)))
+        alike = ~self.fact & ~plain & (np.maximum(abs(low), abs(high)) <= limit)
+        self.call[plain] = np.sign(low[plain]).astype(int)
+        self.call[alike] = paired.SAME
+        ended = plain | alike
+        self.low[ended], self.high[ended] = low[ended], high[ended]
 
     def rate(self, *calls: int) -> float:
         """Share of cells that ended with one of ``calls``."""

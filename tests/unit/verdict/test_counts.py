@@ -54,9 +54,21 @@ def test_fewer_than_five_seeds_never_give_a_verdict() -> None:
         assert result.verdict is None and codes(result) == {"descriptive"} and result.interval_percent is None
 
 
+def test_five_seeds_decide_what_all_their_pairings_say() -> None:
+    plain = exact_one([1000, 1004, 1002, 1001, 1003], [1100, 1101, 1108, 1104, 1102])
+    assert plain.verdict == "regressed" and plain.extra["fact"] == 0.0 and "noisy" in codes(plain)
+    assert plain.interval_percent == pytest.approx((100 * (1100 / 1004 - 1), 100 * (1108 / 1000 - 1)))
+    assert exact_one([1000, 1004, 1002, 1001, 1003], [1003, 1001, 1002, 1004, 1003]).verdict == "same"
+
+
+def test_five_seeds_whose_gap_is_not_wide_go_on() -> None:
+    few = exact_one([1000, 1010, 1002, 1001, 1003], [1020, 1021, 1028, 1024, 1022])
+    assert few.verdict is None and codes(few) == {"unfinished", "noisy"} and few.interval_percent is None
+    wide = exact_one([1000, 1010, 1002, 1001, 1003], [1009, 1007, 1001, 1004, 1012])
+    assert wide.verdict is None and codes(wide) == {"unfinished", "noisy"}, "some pairings are beyond delta"
+
+
 def test_exact_counts_that_move_are_judged_from_eight_seeds_on() -> None:
-    few = exact_one([1000, 1004, 1002, 1001, 1003], [1100, 1101, 1108, 1104, 1102])
-    assert few.verdict is None and codes(few) == {"unfinished", "noisy"}
     rng = np.random.default_rng(4)
     a, b = (1000 + rng.integers(0, 5, 8)).tolist(), (1100 + rng.integers(0, 5, 8)).tolist()
     called = exact_one(a, b)
