@@ -151,6 +151,8 @@ def transactions(url: str) -> int:
 
 async def simulate(load: Load, store: Store, ledger: Ledger, cost: Cost) -> None:
     dice = random.Random(load.seed)
+    rarely = max(1.0, load.hosts / 200)  # one process beats for all: of 1000 hosts it would do nothing else
+    pace = Pace(beat_s=min(10.0, 5.0 * rarely), tend_s=10.0 * rarely)
     chosen = dice.sample(range(load.hosts), round(BAD * load.hosts))
     bad = {index: ("fails", "silent")[at % 2] for at, index in enumerate(chosen)}
     for name in names(load):
@@ -162,7 +164,7 @@ async def simulate(load: Load, store: Store, ledger: Ledger, cost: Cost) -> None
             machine = Machine(load, index, bad.get(index, ""), store, cost)
             kind = Mute if machine.bad == "silent" else Worker
             worker = kind(
-                queue, ledger, machine.host, machine.measure, machine.save, planner(store), lambda _: None, Pace(),
+                queue, ledger, machine.host, machine.measure, machine.save, planner(store), lambda _: None, pace,
                 random.Random(f"{load.seed}/{index}"),
             )  # fmt: skip
             machine.worker, machine.task = worker, asyncio.create_task(worker.run())

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 
 from kdelta.errors import HostError
-from kdelta.fleet import makes, needs, ship, tend
+from kdelta.fleet import makes, needs, ship, tend, units
 from kdelta.fleet.away import until_back
 from kdelta.fleet.blobs import Blobs
 from kdelta.fleet.ledger import Asked, Ledger, Seen
@@ -57,9 +57,17 @@ def ask(store: Store, ledger: Ledger, experiment: Experiment, progress: Progress
     wanted = needs_of(experiment, makes.survey("", 0), alive(ledger.hosts()))
     blobs = Blobs()
     parcels = {kernel.image_sha256: ship.send(kernel, blobs, progress) for kernel in experiment.kernels}
-    kept = store.kept(experiment.id)
-    again = tuple(b.started_at for b in store.boots(experiment.id) if (b.block, b.slot) not in kept)
-    ledger.open(experiment.id, Ask(needs=wanted, kernels=parcels, again=again))
+    kept, boots = store.kept(experiment.id), store.boots(experiment.id)
+    asked = Ask(
+        needs=wanted,
+        kernels=parcels,
+        again=tuple(boot.started_at for boot in boots if (boot.block, boot.slot) not in kept),
+    )
+    stale = units.stale(experiment, boots, wanted.make)
+    if stale and tend.planner(store)(experiment.id, asked)[0]:
+        store.forget(experiment.id, stale)
+        progress.note(f"{len(stale)} boots were not counted as the fleet counts now: they are made again")
+    ledger.open(experiment.id, asked)
     return wanted
 
 

@@ -34,7 +34,10 @@ class Bench:
             HostError: no QEMU, no compiler, the disk is full, or a kernel cannot be fetched.
         """
         job = self._job(unit.experiment, ask)
-        return tuple(self._boot(job, plan) for plan in unit.plans)
+        boots = (self._boot(job, plan) for plan in unit.plans)
+        return tuple(
+            replace(boot, machine={"host": self._host, **boot.machine, "make": ask.needs.make}) for boot in boots
+        )
 
     def _job(self, name: str, ask: Ask) -> runner.Job:
         with self._lock:  # one thread makes it ready, the others wait
@@ -53,4 +56,4 @@ class Bench:
         if result.cut_short and job.experiment.mode == "exact":
             self._progress.note(f"block {plan.block + 1}, boot {plan.slot + 1}: lost; it is measured again")
             result = runner.boot(job, plan)
-        return replace(result, machine={**result.machine, "host": self._host})
+        return result

@@ -50,6 +50,13 @@ def stored(boots: Sequence[BootRow], kept: set[Place], again: Sequence[str]) -> 
     return places | kept
 
 
+def stale(experiment: Experiment, boots: Sequence[BootRow], make: str) -> set[Place]:
+    """Stored counts that were made otherwise than ``make``, or on one machine: they cannot stand beside new ones."""
+    if experiment.mode != "exact":
+        return set()
+    return {(boot.block, boot.slot) for boot in boots if boot.started_at and boot.machine.get("make") != make}
+
+
 def struck_out(experiment: Experiment, boots: Sequence[BootRow]) -> list[BootRow]:
     """In times, the last boot of each kernel that does not boot, under each mitigations."""
     if experiment.mode != "timed":

@@ -54,6 +54,12 @@ def test_a_boot_that_is_lost_again_is_not_made_for_ever() -> None:
     assert units.stored(rows, {(5, 5)}, ()) == {(0, 0), (0, 1), (5, 5)}
 
 
+def test_counts_that_were_made_otherwise_are_not_kept_beside_new_ones() -> None:
+    rows = [row(0, 0, machine={"make": "one"}), row(0, 1, machine={"make": "two"}), row(1, 0), row(1, 1, started_at="")]
+    assert units.stale(asked(), rows, "one") == {(0, 1), (1, 0)}
+    assert units.stale(asked(mode="timed"), rows, "one") == set()
+
+
 def test_a_kernel_that_does_not_boot_ends_an_experiment_of_times() -> None:
     rows = [row(0, 0), row(0, 1, "panicked"), row(1, 0), row(1, 1, "panicked")]
     assert units.struck_out(asked(mode="timed"), rows) == [rows[3]]
