@@ -12,7 +12,7 @@ from kdelta.experiment import prepare, runner
 from kdelta.fleet import ship
 from kdelta.fleet.blobs import Blobs
 from kdelta.fleet.units import Ask, Unit
-from kdelta.model import BootResult, PlannedBoot, Progress
+from kdelta.model import BootResult, Experiment, PlannedBoot, Progress
 from kdelta.store.store import Store
 
 _READY = 4  # experiments that stay prepared
@@ -42,7 +42,8 @@ class Bench:
     def _job(self, name: str, ask: Ask) -> runner.Job:
         with self._lock:  # one thread makes it ready, the others wait
             if name not in self._ready:
-                experiment = ship.here(self._store.experiment(name), ask.kernels, self._blobs, self._progress)
+                asked = _alike(self._store.experiment(name), ask)
+                experiment = ship.here(asked, ask.kernels, self._blobs, self._progress)
                 self._ready[name] = prepare.prepare(experiment, self._store, self._progress)
             self._ready.move_to_end(name)
             while len(self._ready) > _READY:
@@ -57,3 +58,10 @@ class Bench:
             self._progress.note(f"block {plan.block + 1}, boot {plan.slot + 1}: lost; it is measured again")
             result = runner.boot(job, plan)
         return result
+
+
+def _alike(experiment: Experiment, ask: Ask) -> Experiment:
+    """``experiment`` as all hosts measure it: times under KVM on each of them, or on none."""
+    if experiment.mode == "exact":
+        return experiment
+    return replace(experiment, machine=replace(experiment.machine, kvm="on" if ask.needs.kvm else "off"))

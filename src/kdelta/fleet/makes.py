@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
+import msgspec
+
 import kdelta
 from kdelta import digests, paths
 from kdelta.errors import HostError
@@ -40,6 +42,14 @@ def _memory_mib() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
 
 
+def _kvm(memory: Path) -> bool:
+    """Whether KVM may be had: /dev/kvm opens, and no trial (``probe.decide_accel``) has shown that no guest runs."""
+    if not probe.kvm_opens() or not memory.exists():
+        return probe.kvm_opens()
+    known: dict[str, str] = msgspec.json.decode(memory.read_bytes())
+    return known.get("works") == "yes"
+
+
 def survey(name: str, slots: int, note: Callable[[str], None] = lambda _: None) -> Host:
     """This machine as a host called ``name``; compiles the guest's program and the plugin where that was not done.
 
@@ -66,7 +76,7 @@ def survey(name: str, slots: int, note: Callable[[str], None] = lambda _: None) 
         version=kdelta.__version__,
         makes=makes,
         qemus=qemus,
-        kvm=probe.kvm_opens(),
+        kvm=_kvm(paths.cache_dir() / "kvm.json"),
         cpus=os.cpu_count() or 1,
         memory_mib=_memory_mib(),
     )

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kdelta.errors import HostError
 from kdelta.experiment import prepare, runner
 from kdelta.fleet import asking, makes, ship
 from kdelta.fleet.bench import Bench
 from kdelta.fleet.blobs import Blobs
 from kdelta.fleet.ledger import Ledger
 from kdelta.fleet.units import Unit
-from kdelta.model import PlannedBoot, Quiet
+from kdelta.machine import probe
+from kdelta.model import Experiment, PlannedBoot, Quiet
 from kdelta.store.store import Store
 from unit.fleet.fleet_builders import ask, asked, boot_of, host
 
@@ -50,6 +52,33 @@ def test_a_finished_experiment_keeps_what_it_has(store: Store, ledger: Ledger) -
     assert store.done("first") == {(0, 0), (0, 1)}
     asking.begin(store, ledger)
     assert ledger.asked("first")[0].state == "done"
+
+
+@pytest.mark.parametrize(("kvm", "machine"), [(True, "on"), (False, "off")])
+def test_all_hosts_measure_times_under_kvm_or_none(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kvm: bool, machine: str
+) -> None:
+    store.create(asked(mode="timed"))
+    prepared: list[str] = []
+
+    def prepare_it(experiment: Experiment, *_: object) -> None:
+        prepared.append(experiment.machine.kvm)
+        raise HostError("seen")
+
+    monkeypatch.setattr(prepare, "prepare", prepare_it)
+    wanted = ask("timed")
+    wanted = replace(wanted, needs=replace(wanted.needs, kvm=kvm))
+    with pytest.raises(HostError, match="seen"):
+        Bench(store, Blobs(str(tmp_path)), "h", Quiet()).measure(Unit(experiment="first", plans=(), alone=True), wanted)
+    assert prepared == [machine]
+
+
+def test_kvm_that_ran_no_guest_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "kvm_opens", lambda: True)
+    assert makes._kvm(tmp_path / "kvm.json")
+    for works in ("no", "yes"):
+        (tmp_path / "kvm.json").write_text(f'{{"key": "k", "works": "{works}", "why": ""}}')
+        assert makes._kvm(tmp_path / "kvm.json") == (works == "yes")
 
 
 def test_a_bench_says_where_and_how_and_measures_a_lost_seed_again(
