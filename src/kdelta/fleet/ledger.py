@@ -227,6 +227,8 @@ class Ledger:
         f = failure.c
         with self._using() as connection:
             no = connection.execute(_number(experiment)).scalar_one()
+            # one after the other: of two hosts that fail at once, the second has to see both
+            connection.execute(select(ask.c.state).where(ask.c.experiment_no == no).with_for_update())
             connection.execute(insert(failure).values(experiment_no=no, unit=unit, host=on, why=why))
             since = select(ask.c.asked_at).where(ask.c.experiment_no == no).scalar_subquery()
             rows = connection.execute(select(f.unit, f.host).where(f.experiment_no == no, f.at >= since)).all()

@@ -161,6 +161,12 @@ class Queue:
         found = list(await manager.list_queues_async(queue=experiment)) or list(await manager.list_queues_async())
         return {one["name"]: one for one in found if one["name"].partition("@")[0] == experiment}
 
+    async def held_by(self, worker: int) -> list[Taken]:
+        """The units that are ``worker``'s."""
+        with translated():
+            found = await self._app.job_manager.list_jobs_async(status="doing", worker_id=worker)
+        return [_taken(job) for job in found]
+
     async def doing(self) -> list[Taken]:
         """The units that are being measured."""
         with translated():

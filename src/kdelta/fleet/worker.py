@@ -25,6 +25,7 @@ from kdelta.fleet.units import Ask, Unit
 from kdelta.model import BootResult
 
 T = TypeVar("T")
+_LEAVE_S = 600.0  # for so long a host leaves alone what failed on it
 _HOSTS_TO_FAIL = 3  # on which a unit failed: then it is the experiment's fault
 _EXPERIMENTS_TO_FAIL = 3  # in a row: then it is the host's
 
@@ -83,7 +84,8 @@ class Worker:
         self.number = 0
         self.open: tuple[Asked, ...] = ()
         self.hands: dict[int, Taken] = {}  # by slot
-        self.left: set[str] = set()  # experiments that failed here
+        self.unheard: set[int] = set()  # jobs of this worker's that are in no hand
+        self.left: dict[str, float] = {}  # experiments that failed here, and when
         self.strikes: set[str] = set()  # those since the last unit that did not
         self.stopping = asyncio.Event()
 
@@ -141,6 +143,19 @@ class Worker:
         if not await asyncio.to_thread(self.ledger.enlisted, self.number):
             self.note("this worker was taken for dead; it signs on again")
             await self._enlist()
+        await self._reconcile()
+
+    async def _reconcile(self) -> None:
+        """Give back what the queue counts as this worker's, and it never heard of: an answer was lost on the way.
+
+        One that is being taken just now is not in hand yet, so it has to be found so twice.
+        """
+        held = {taken.job for taken in self.hands.values()}
+        lost = {t.job: t for t in await self.queue.held_by(self.number) if t.job not in held}
+        for job in lost.keys() & self.unheard:
+            self.note(f"{_name(lost[job])}: given back: it never arrived here")
+            await self._give_back(lost[job])
+        self.unheard = lost.keys() - self.unheard
 
     async def _tends(self) -> None:
         while True:
@@ -158,38 +173,40 @@ class Worker:
     async def _slot(self, number: int) -> None:
         wait_s = self.pace.poll_s
         while True:
-            taken = await until_back(lambda: self._take(number), self.note)
-            if taken is None:
+            found = await until_back(lambda: self._take(number), self.note)
+            if found is None:
                 await asyncio.sleep(wait_s * self.dice.uniform(0.5, 1.0))
                 wait_s = min(1.5 * wait_s, 5 * self.pace.poll_s)
                 continue
             wait_s = self.pace.poll_s
-            self.hands[number] = taken
-            await self._do(taken)
+            self.hands[number] = found[0]
+            await self._do(*found)
             del self.hands[number]
 
-    async def _take(self, slot: int) -> Taken | None:
+    async def _take(self, slot: int) -> tuple[Taken, Asked] | None:
         """A unit that this host may measure. Blocks that want the host alone are taken by the first slot."""
-        taken = await self._first(slot)
-        if taken is not None:
-            return taken
+        found = await self._first(slot)
+        if found is not None:
+            return found
         self.open = tuple(await asyncio.to_thread(self.ledger.asked))
         for asked in self.open:
             if self._may(asked, slot) and not await self.queue.unfinished(asked.experiment):
                 await self._tend()
         return await self._first(slot)
 
-    async def _first(self, slot: int) -> Taken | None:
-        mine = [asked.experiment for asked in self.open if self._may(asked, slot)]
-        return await self.queue.take(mine, self.host.name, self.number) if mine else None
+    async def _first(self, slot: int) -> tuple[Taken, Asked] | None:
+        mine = {asked.experiment: asked for asked in self.open if self._may(asked, slot)}
+        taken = await self.queue.take(list(mine), self.host.name, self.number) if mine else None
+        return None if taken is None else (taken, mine[taken.unit.experiment])
 
     def _may(self, asked: Asked, slot: int) -> bool:
         needs = asked.ask.needs
-        fits = not lacking(needs, self.host) and asked.experiment not in self.left
-        return fits and (slot == 0 or needs.mode == "exact")
+        left_at = self.left.get(asked.experiment)
+        if left_at is not None and asyncio.get_running_loop().time() - left_at < _LEAVE_S:
+            return False
+        return not lacking(needs, self.host) and (slot == 0 or needs.mode == "exact")
 
-    async def _do(self, taken: Taken) -> None:
-        asked = next(a for a in self.open if a.experiment == taken.unit.experiment)
+    async def _do(self, taken: Taken, asked: Asked) -> None:
         self.note(f"{_name(taken)}: begun")
         try:
             boots = await until_back(lambda: self.measure(taken.unit, asked.ask), self.note)
@@ -212,7 +229,7 @@ class Worker:
         """Let another host try; where none is left, or several failed alike, the experiment cannot go on."""
         name, unit = asked.experiment, taken.unit.name
         self.note(f"{_name(taken)}: {why}")
-        self.left.add(name)
+        self.left[name] = asyncio.get_running_loop().time()
         self.strikes.add(name)
         failed_on = await asyncio.to_thread(self.ledger.failed, name, unit, self.host.name, why)
         hosts = [seen.host for seen in await asyncio.to_thread(self.ledger.hosts)]

@@ -118,6 +118,27 @@ def test_a_worker_that_was_taken_for_dead_drops_what_it_measured(hosts: Hosts, s
     assert {row.machine["host"] for row in store.boots("first")} == {"b"}
 
 
+def test_a_unit_whose_answer_was_lost_is_not_lost(hosts: Hosts, store: Store, ledger: Ledger) -> None:
+    """The database gave it to the worker and died before it could say so."""
+    store.create(asked(blocks=1))
+    ledger.open("first", ask())
+
+    async def run() -> None:
+        async with Queue(hosts.url) as queue:
+            await asking._once(store, ledger)
+            worker = hosts.worker(queue, host("a", slots=0))
+            running = asyncio.create_task(worker.run())
+            await hosts.until(lambda: worker.number > 0)
+            assert await queue.take(["first"], "a", worker.number) is not None
+            await hosts.run(hosts.worker(queue, host("b")), until=lambda: state(ledger) == "done")
+            worker.stop()
+            await running
+
+    asyncio.run(run())
+    assert any("never arrived here" in note for note in hosts.notes)
+    assert store.done("first") == {(0, 0), (0, 1)}
+
+
 def test_a_stopped_worker_gives_back_what_it_has_in_hand(hosts: Hosts, store: Store, ledger: Ledger) -> None:
     store.create(asked(blocks=1))
     ledger.open("first", ask())
