@@ -173,11 +173,12 @@ static void arm(void)
 /*
  * Even a callback that does nothing makes QEMU's translation of a block half as
  * long again. On several CPUs it stays: the end of a turn cuts blocks anywhere, so
- * ARM might be in one that is new.
+ * ARM might be in one that is new. So it does on arm64, where the same code is
+ * translated once for tasks that hold the FPU and once for others.
  */
 static void quiet(void)
 {
-	if (!lines_wanted())
+	if (!lines_wanted() && decode == decode_x86)
 		qemu_plugin_register_vcpu_tb_trans_cb(self, NULL);
 }
 

@@ -23,6 +23,12 @@ def test_a_call_costs_the_same_in_one_task_in_processes_and_in_many(answer) -> N
     assert len({(row["baseline"], row["patched"], row["verdict"]) for row in rows.values()}) == 1, rows
 
 
+def test_arm64_counts_what_its_guest_marks(answer) -> None:  # type: ignore[no-untyped-def]
+    got = answer("run", "--kernel", "debian:6.12/cloud,arch=arm64", "--exact", "--boots", "1", "--case", "getppid")
+    (row,) = (row for row in got["results"] if row["metric"] == "instructions")
+    assert row["state"] == "ok" and 100 < row["baseline"] < 1000, row
+
+
 @pytest.mark.full
 def test_tasks_are_told_apart_on_arm64_too(answer) -> None:  # type: ignore[no-untyped-def]
     rows = _rows(answer, "debian:6.12/cloud,arch=arm64", "debian:6.12/cloud,arch=arm64")
