@@ -46,8 +46,7 @@ placebos: setup
 
 fleet-sim: setup
 	$(PY) tools/fleet_sim.py --hosts 10 --experiments 5 --blocks 20 --scale 0.05
-	$(PY) tools/fleet_sim.py --hosts 100 --experiments 10 --blocks 100 --scale 0.1
-	$(PY) tools/fleet_sim.py --hosts 1000 --experiments 10 --blocks 1000 --scale 0.25
+	$(PY) tools/fleet_sim.py --hosts 100 --experiments 10 --blocks 100 --scale 0.2
 
 clean:
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache
