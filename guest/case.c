@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Cases (case.h) as workloads. A case has one task, and its process is its own. */
+/* Cases (case.h) as workloads. A case has one task in a process of its own, or one on every CPU. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <sys/prctl.h>
@@ -18,9 +18,10 @@ static const struct wl_case *current;
 static bool setting_up;
 static volatile sig_atomic_t broke;
 /* Where a failure leaves SETUP or a batch of operations: what follows might wait for ever. */
-static jmp_buf way_out;
-static volatile sig_atomic_t way_out_set;
-static pid_t owner; /* of the case; in a helper another */
+static __thread jmp_buf way_out;
+static __thread volatile sig_atomic_t way_out_set;
+static __thread pid_t me; /* a task of the case; in a helper another */
+static pid_t owner;
 static pid_t helpers[256];
 static size_t nhelpers;
 
@@ -64,7 +65,7 @@ bool case_broke(struct wl_task *t, const char *what, const char *needs)
 			       strerror(error));
 	else
 		wl_fail(t->wl, "setup: %s", what);
-	if (gettid() != owner) { /* in a helper or a thread: the owner may wait for it */
+	if (gettid() != me) { /* in a helper or a thread: the owner may wait for it */
 		syscall(SYS_tgkill, owner, owner, SIGRTMAX);
 		syscall(SYS_exit, 1);
 	}
@@ -101,23 +102,66 @@ static void take_turns(void)
 	sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){.sched_priority = 0});
 }
 
-static int setup(struct wl_task *t)
+static bool threads(void)
+{
+	return current->every_cpu && *current->every_cpu == CASE_TASKS_threads;
+}
+
+/* Each of several processes has a directory of its own. */
+static void go_home(struct wl_task *t, bool own)
+{
+	char name[16];
+
+	OK(chdir(wl_tmpdir(t->wl)));
+	if (!own)
+		return;
+	snprintf(name, sizeof(name), "%u", t->nr);
+	OK(mkdir(name, 0700));
+	OK(chdir(name));
+}
+
+/* SETUP or SHARED, whoever has to. */
+static int prepare(struct wl_task *t, void (*part)(struct wl_task *, uint64_t), bool own)
 {
 	owner = getpid();
+	me = gettid();
 	take_turns();
 	signal(SIGRTMAX, leave);
 	setting_up = true;
 	if (!setjmp(way_out)) {
 		way_out_set = true;
-		OK(chdir(wl_tmpdir(t->wl)));
-		if (current->setup)
-			current->setup(t, case_number);
+		go_home(t, own);
+		if (part)
+			part(t, case_number);
 		if (getpid() != owner)
 			_exit(0); /* a helper whose block has ended */
 	}
 	way_out_set = setting_up = false;
 	errno = 0;
 	return broke ? -1 : 0;
+}
+
+static int setup(struct wl_task *t)
+{
+	if (!threads())
+		return prepare(t, current->setup, t->wl->tasks > 1);
+	me = gettid();
+	take_turns();
+	return 0;
+}
+
+/* Once, before any task: how many there are, and what they share. */
+static int start(struct wl *wl)
+{
+	struct wl_task all = {.wl = wl};
+	unsigned int cpus = wl_cpus(wl);
+
+	if (current->every_cpu || (wl->exact && cpus > 1))
+		wl->tasks = cpus;
+	wl->processes = wl->tasks > 1 && !threads();
+	if (threads())
+		return prepare(&all, current->setup, false);
+	return current->shared ? prepare(&all, current->shared, false) : 0;
 }
 
 static void batch(struct wl_task *t, uint64_t n)
@@ -141,7 +185,7 @@ static void after(struct wl_task *t)
 	current->after(t, case_number);
 }
 
-static void teardown(struct wl_task *t)
+static void end(struct wl_task *t)
 {
 	while (nhelpers) {
 		pid_t pid = helpers[--nhelpers];
@@ -152,6 +196,18 @@ static void teardown(struct wl_task *t)
 	}
 	if (current->teardown)
 		current->teardown(t, case_number);
+}
+
+static void teardown(struct wl_task *t)
+{
+	if (!threads())
+		end(t);
+}
+
+static void teardown_all(struct wl *wl)
+{
+	if (threads())
+		end(&(struct wl_task){.wl = wl});
 }
 
 /* "poll-100" of "poll", whose numbers have 100 among them. */
@@ -192,11 +248,13 @@ const struct workload *case_workload(const char *name)
 		return NULL;
 	w = (struct workload){
 		.name = current->name,
+		.setup = start,
 		.task_setup = setup,
 		.op = once,
 		.batch = current->after ? NULL : batch,
 		.after = current->after ? after : NULL,
 		.task_teardown = teardown,
+		.teardown = teardown_all,
 		.params = none,
 	};
 	return &w;

@@ -22,6 +22,10 @@
  * SETUP	 once before; the working directory is an empty one on tmpfs
  * AFTER	 undoes each operation, not measured (close after open)
  * TEARDOWN	 once after; descriptors, memory, helpers and files go by themselves
+ * EVERY_CPU a task on each CPU at once: EVERY_CPU(name, processes) or (name, threads).
+ *		 Without it a case has one task; counted on several CPUs, a process on each
+ * SHARED	 once before all processes; SETUP then is each one's, in a directory of its
+ *		 own below that of SHARED. Threads share one process: they have SETUP alone
  * CASE_N	 one case for each number, NAME-10 and NAME-100; in all of its parts it is N
  * HELPER	 another process beside it, as CASE's partner
  * OPS	 operations of one exact interval: a number, or NUMBER / N (between 1 and
@@ -78,6 +82,8 @@
 		return number;                                           \
 	}
 #define SETUP(name) CASE_HOOK(setup, name)
+#define SHARED(name) CASE_HOOK(shared, name)
+#define EVERY_CPU(name, how) const enum case_tasks CASE_ID(every_cpu, name) = CASE_TASKS_##how
 #define AFTER(name) CASE_HOOK(after, name)
 #define TEARDOWN(name) CASE_HOOK(teardown, name)
 
@@ -112,6 +118,8 @@
 #define CASE_OF(case_name, case_title, ...)                                                \
 	static inline CASE_PART(op, case_name);                                            \
 	CASE_PART(setup, case_name) __attribute__((weak));                                 \
+	CASE_PART(shared, case_name) __attribute__((weak));                                \
+	extern const enum case_tasks CASE_ID(every_cpu, case_name) __attribute__((weak));  \
 	CASE_PART(after, case_name) __attribute__((weak));                                 \
 	CASE_PART(teardown, case_name) __attribute__((weak));                              \
 	uint64_t CASE_ID(ops, case_name)(uint64_t) __attribute__((weak));                  \
@@ -133,6 +141,8 @@
 		.once = CASE_ID(once, case_name),                                          \
 		.batch = CASE_ID(batch, case_name),                                        \
 		.setup = CASE_ID(setup, case_name),                                        \
+		.shared = CASE_ID(shared, case_name),                                      \
+		.every_cpu = &CASE_ID(every_cpu, case_name),                               \
 		.after = CASE_ID(after, case_name),                                        \
 		.teardown = CASE_ID(teardown, case_name),                                  \
 		.ops = CASE_ID(ops, case_name),                                            \
@@ -140,6 +150,8 @@
 	static const struct wl_case *const CASE_ID(entry, case_name)                       \
 		__attribute__((used, section("kdelta_cases"))) = &CASE_ID(def, case_name); \
 	static inline CASE_PART(op, case_name)
+
+enum case_tasks { CASE_TASKS_processes, CASE_TASKS_threads };
 
 struct wl_case {
 	const char *name, *title;
@@ -149,6 +161,8 @@ struct wl_case {
 	void (*batch)(struct wl_task *t, uint64_t n);
 	/* These are NULL where the case has none. */
 	void (*setup)(struct wl_task *t, uint64_t N);
+	void (*shared)(struct wl_task *t, uint64_t N);
+	const enum case_tasks *every_cpu;
 	void (*after)(struct wl_task *t, uint64_t N);
 	void (*teardown)(struct wl_task *t, uint64_t N);
 	uint64_t (*ops)(uint64_t N);

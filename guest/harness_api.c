@@ -40,6 +40,11 @@ bool wl_param_is(const struct wl *wl, const char *name, const char *value)
 	return !strcmp(wl_param(wl, name), value);
 }
 
+unsigned int wl_cpus(const struct wl *wl)
+{
+	return (unsigned int)CPU_COUNT(&harness_of(wl)->cpus);
+}
+
 int wl_unsupported(struct wl *wl, const char *fmt, ...)
 {
 	va_list args;

@@ -105,6 +105,9 @@ const char *wl_param(const struct wl *wl, const char *name);
 uint64_t wl_param_u64(const struct wl *wl, const char *name);
 bool wl_param_is(const struct wl *wl, const char *name, const char *value);
 
+/* CPUs that tasks run on, one after another from task 0 on. */
+unsigned int wl_cpus(const struct wl *wl);
+
 /* Name the syscall or CONFIG that is missing. Returns a negative number to return from the hook. */
 int wl_unsupported(struct wl *wl, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Name what failed; errno is appended when non-zero. */

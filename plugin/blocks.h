@@ -49,6 +49,7 @@ struct block {
 	bool summed;  /* in the list `in_interval` */
 	struct insn *insns;
 	uint32_t entry;	    /* calls.c: which entry into the kernel starts here, or 0 */
+	uint32_t listed;    /* callers.c: in which function that acts for its caller, or 0 */
 	uint64_t shortfall; /* calls.c: see there */
 	uint64_t rep_taken; /* calls.c: of the REP at its end, bytes that have been accounted for */
 	uint64_t (*count)[SLOTS];  /* QEMU adds here */

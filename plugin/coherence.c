@@ -13,25 +13,20 @@
 #include <string.h>
 
 #include "blocks.h"
+#include "callers.h"
 #include "coherence.h"
 #include "kdelta.h"
 #include "qemu_api.h"
+#include "table.h"
 
 #define LINE_SHIFT 6
 #define LINE_BYTES 64
-#define ROOM_FIRST 4096
 
 struct access_site {
 	struct block *block;
 	uint64_t *slots; /* NULL: its accesses are counted elsewhere */
 	uint64_t pc;
 	bool locked;
-};
-
-/* A hash table of items that start with their key of two words; 0, 0 is a free place. */
-struct table {
-	char *items;
-	size_t item, n, room;
 };
 
 struct line {
@@ -47,57 +42,13 @@ struct line {
 };
 
 static struct table lines = {.item = sizeof(struct line)};
-static struct table transfers = {.item = sizeof(struct transfer)};
+/* Transfers of one instruction on one address for one caller. */
+struct moved {
+	uint64_t address, by; /* by: the number of pc and caller */
+	uint64_t cpus, reads, writes;
+};
 
-static uint64_t *place(const struct table *t, uint64_t a, uint64_t b)
-{
-	size_t at = (size_t)(((a ^ b << 21) * 0x9e3779b97f4a7c15) >> 20);
-
-	for (;; at++) {
-		uint64_t *key = (void *)(t->items + (at & (t->room - 1)) * t->item);
-
-		if ((key[0] == a && key[1] == b) || !(key[0] | key[1]))
-			return key;
-	}
-}
-
-static void grow(struct table *t)
-{
-	struct table old = *t;
-
-	t->room = t->room ? t->room * 2 : ROOM_FIRST;
-	t->items = xalloc(t->room, t->item);
-	for (size_t i = 0; i < old.room; i++) {
-		uint64_t *key = (void *)(old.items + i * old.item);
-
-		if (key[0] | key[1])
-			memcpy(place(t, key[0], key[1]), key, t->item);
-	}
-	free(old.items);
-}
-
-/* The item of this key, zeroed but for it when it is new. */
-static void *item_of(struct table *t, uint64_t a, uint64_t b)
-{
-	uint64_t *key;
-
-	if (2 * t->n >= t->room)
-		grow(t);
-	key = place(t, a, b);
-	if (!(key[0] | key[1])) {
-		t->n++;
-		key[0] = a;
-		key[1] = b;
-	}
-	return key;
-}
-
-static void empty(struct table *t)
-{
-	if (t->n)
-		memset(t->items, 0, t->room * t->item);
-	t->n = 0;
-}
+static struct table moved = {.item = sizeof(struct moved)};
 
 static bool is_device(uint32_t info, uint64_t vaddr)
 {
@@ -109,7 +60,7 @@ static bool is_device(uint32_t info, uint64_t vaddr)
 static struct line *line_of(uint32_t info, uint64_t vaddr)
 {
 	size_t before = lines.n;
-	struct line *l = item_of(&lines, vaddr >> LINE_SHIFT, 0);
+	struct line *l = table_item(&lines, vaddr >> LINE_SHIFT, 0);
 
 	if (lines.n != before)
 		l->device = is_device(info, vaddr);
@@ -149,7 +100,7 @@ static void use(const struct access_site *s, uint32_t info, uint64_t vaddr, unsi
 {
 	bool writes = qemu_plugin_mem_is_store(info), alone = writes || s->locked;
 	struct line *l = line_of(info, vaddr);
-	struct transfer *t;
+	struct moved *t;
 
 	if (l->device)
 		return;
@@ -157,7 +108,7 @@ static void use(const struct access_site *s, uint32_t info, uint64_t vaddr, unsi
 	if (!takes(l, alone) || !counting_now())
 		return;
 	l->moved = true;
-	t = item_of(&transfers, vaddr, s->pc);
+	t = table_item(&moved, vaddr, pair_number(s->pc, callers_caller(s->block)));
 	t->cpus |= 1ull << cpu_now;
 	if (alone)
 		t->writes++;
@@ -202,31 +153,24 @@ void lines_instrument(struct qemu_plugin_insn *insn, struct block *b, uint32_t k
 
 void lines_begin(void)
 {
-	empty(&lines);
-	empty(&transfers);
-}
-
-static int by_address(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	if (x[0] != y[0])
-		return (x[0] > y[0]) - (x[0] < y[0]);
-	return (x[1] > y[1]) - (x[1] < y[1]);
+	table_empty(&lines);
+	table_empty(&moved);
+	callers_begin();
 }
 
 static size_t collect_transfers(struct transfer **found)
 {
 	size_t n = 0;
 
-	*found = xalloc(transfers.n + 1, sizeof(**found));
-	for (size_t i = 0; i < transfers.room; i++) {
-		const struct transfer *t = &((const struct transfer *)transfers.items)[i];
+	*found = xalloc(moved.n + 1, sizeof(**found));
+	for (const struct moved *m = NULL; (m = table_next(&moved, m));) {
+		const uint64_t *by = pair_of(m->by);
 
-		if (t->address | t->pc)
-			(*found)[n++] = *t;
+		(*found)[n++] = (struct transfer){
+			m->address, by[0], by[1], m->cpus, m->reads, m->writes,
+		};
 	}
-	qsort(*found, n, sizeof(**found), by_address);
+	qsort(*found, n, sizeof(**found), table_order);
 	return n;
 }
 
@@ -235,32 +179,31 @@ static size_t collect_lines(struct moved_line **found)
 	size_t n = 0;
 
 	*found = xalloc(lines.n + 1, sizeof(**found));
-	for (size_t i = 0; i < lines.room; i++) {
-		const struct line *l = &((const struct line *)lines.items)[i];
-
-		if (l->number && l->moved)
+	for (const struct line *l = NULL; (l = table_next(&lines, l));)
+		if (l->moved)
 			(*found)[n++] = (struct moved_line){
 				.address = l->number << LINE_SHIFT,
 				.users = l->users,
 				.written = l->written,
 				.shared = l->several & l->written,
+				.place = slabs_place(l->number << LINE_SHIFT),
 			};
-	}
-	qsort(*found, n, sizeof(**found), by_address);
+	qsort(*found, n, sizeof(**found), table_order);
 	return n;
 }
 
 void lines_end(uint32_t id)
 {
-	struct transfer *t;
-	struct moved_line *l;
-	size_t n_transfers, n_lines;
+	struct lines_found found = {0};
 
 	if (!lines_wanted())
 		return;
-	n_transfers = collect_transfers(&t);
-	n_lines = collect_lines(&l);
-	lines_output(id, t, n_transfers, l, n_lines);
-	free(t);
-	free(l);
+	slabs_read(&found.vmemmap, &found.direct);
+	found.n_transfers = collect_transfers(&found.transfers);
+	found.n_lines = collect_lines(&found.lines);
+	found.n_entries = callers_counts(&found.entries);
+	lines_output(id, &found);
+	free(found.transfers);
+	free(found.lines);
+	free(found.entries);
 }

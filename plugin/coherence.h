@@ -7,13 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct block;
+#include "callers.h"
+#include "slabs.h"
+
 struct qemu_plugin_insn;
 
-/* Of one instruction on one address. */
+/* Of one instruction on one address, for one caller. */
 struct transfer {
 	uint64_t address, pc;
-	uint64_t cpus; /* that it came to, a bit each */
+	uint64_t caller; /* callers_caller() of the instruction */
+	uint64_t cpus;	 /* that it came to, a bit each */
 	uint64_t reads, writes;
 };
 
@@ -22,6 +25,16 @@ struct moved_line {
 	uint64_t users;	  /* CPUs, a bit each */
 	uint64_t written; /* bytes, a bit each */
 	uint64_t shared;  /* bytes that one CPU wrote and another used */
+	struct slab_place place;
+};
+
+/* Of one interval. */
+struct lines_found {
+	uint64_t vmemmap, direct; /* as slabs_read() found them */
+	struct transfer *transfers;
+	struct moved_line *lines;
+	struct entry_count *entries;
+	size_t n_transfers, n_lines, n_entries;
 };
 
 /* Nothing else here is called unless it is true: lines_open() was called. */
@@ -31,8 +44,7 @@ bool lines_open(const char *path);
 void lines_instrument(struct qemu_plugin_insn *insn, struct block *b, uint32_t k);
 void lines_begin(void);
 void lines_end(uint32_t id);
-void lines_output(uint32_t id, const struct transfer *t, size_t n_transfers,
-		  const struct moved_line *l, size_t n_lines);
+void lines_output(uint32_t id, const struct lines_found *found);
 void lines_close(void);
 
 #endif

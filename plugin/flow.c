@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "blocks.h"
+#include "callers.h"
 #include "kdelta.h"
 #include "qemu_api.h"
 
@@ -121,6 +122,8 @@ void flow_enter(unsigned int vcpu, void *block)
 	}
 	if (calls_wanted())
 		calls_enter(left.from, b, goes_on);
+	if (b->listed)
+		callers_enter(left.from, b);
 	block_touch(b);
 	if (b->kind == KIND_REP) {
 		here->now.rep_started = goes_on;

@@ -139,6 +139,8 @@ static void instrument_accesses(struct qemu_plugin_insn *insn, struct block *b, 
 		add_on_access(insn, what, b->count[k]);
 	if (lines_wanted())
 		lines_instrument(insn, b, k);
+	else
+		touched_instrument(insn, what->pc);
 }
 
 void instrument(struct qemu_plugin_tb *tb, struct block *b)

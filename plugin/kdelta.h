@@ -10,6 +10,11 @@
  *   interval.c  counters of the blocks that ran -> one record per address
  *   cpus.c      which CPU runs
  *   coherence.c cache lines that move between CPUs (coherence.h); lines_output.c writes them
+ *   callers.c   for whom a lock function runs, and how often each is entered (callers.h)
+ *   slabs.c     which slab cache an address belongs to (slabs.h)
+ *   guest_facts.c what the host knows of the guest's kernel
+ *   touched.c   distinct cache lines of data, on one CPU
+ *   table.c     a hash table
  *   hold.c      instructions while locks are held
  *   entries.c   where the kernel is entered, as the host lists it
  *   calls.c     kernel instructions by system call
@@ -129,6 +134,10 @@ struct call_record {
 	int64_t instructions;
 	uint64_t rep_bytes;
 };
+/* Cache lines of data that this instruction was the first to touch. */
+struct touched_record {
+	uint64_t pc, lines, zero;
+};
 size_t interval_records(struct record **records); /* sorted by pc; valid until the next call */
 /* A file written in sections; the first failure is told, and nothing is written after it. */
 struct sink {
@@ -144,6 +153,7 @@ uint32_t crc32(uint32_t crc, const void *data, size_t size);
 bool output_open(const char *path, const char *target, int qemu_api);
 void output_interval(uint32_t id, const struct record *records, size_t n);
 void output_calls(uint32_t id, const struct call_record *records, size_t n);
+void output_touched(uint32_t id, const struct touched_record *records, size_t n);
 void output_close(uint32_t flags);
 
 /* marks.c: callbacks; insn is a struct insn, mark its 16 bits. */
@@ -167,8 +177,16 @@ void calls_start_over(void); /* as counting_start_over() */
 void calls_begin(void);
 void calls_end(uint32_t id);
 
-/* hold.c: does nothing unless hold_open() was called. */
+/* touched.c: on one CPU. */
 struct qemu_plugin_insn;
+void touched_instrument(struct qemu_plugin_insn *insn, uint64_t pc);
+void touched_begin(void);
+void touched_end(uint32_t id);
+
+/* guest_facts.c: false: with a message, it is no such file. */
+bool guest_facts_read(const char *path);
+
+/* hold.c: does nothing unless hold_open() was called. */
 extern uint64_t hold_executed; /* instructions started, a REP once */
 bool hold_open(const char *in_path, const char *out_path);
 bool hold_wanted(void);

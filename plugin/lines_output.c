@@ -12,7 +12,7 @@ struct header {
 
 struct section {
 	char magic[4];
-	uint32_t id, transfers, lines, crc, zero;
+	uint32_t id, transfers, lines, caches, entries, crc, zero;
 };
 
 static struct sink sink;
@@ -20,7 +20,7 @@ static uint32_t n_intervals;
 
 bool lines_open(const char *path)
 {
-	struct header h = {.magic = "KDLINE01", .bytes = sizeof(h), .cpus = cpus_number()};
+	struct header h = {.magic = "KDLINE02", .bytes = sizeof(h), .cpus = cpus_number()};
 
 	return sink_open(&sink, path) && sink_put(&sink, &h, sizeof(h)) && sink_flush(&sink);
 }
@@ -30,29 +30,50 @@ bool lines_wanted(void)
 	return sink.file;
 }
 
-void lines_output(uint32_t id, const struct transfer *t, size_t n_transfers,
-		  const struct moved_line *l, size_t n_lines)
+/* The parts of an interval, in order. */
+struct part {
+	const void *data;
+	size_t bytes;
+};
+
+void lines_output(uint32_t id, const struct lines_found *found)
 {
-	uint64_t bases[CPUS_MAX];
-	struct section s = {"KDLI", id, (uint32_t)n_transfers, (uint32_t)n_lines, 0, 0};
+	uint64_t bases[CPUS_MAX + 2];
 	unsigned int n = cpus_number();
+	const struct slab_cache *caches;
+	size_t n_caches = slabs_caches(&caches);
+	const struct part parts[] = {
+		{bases, (n + 2) * sizeof(*bases)},
+		{found->transfers, found->n_transfers * sizeof(*found->transfers)},
+		{found->lines, found->n_lines * sizeof(*found->lines)},
+		{caches, n_caches * sizeof(*caches)},
+		{found->entries, found->n_entries * sizeof(*found->entries)},
+	};
+	struct section s = {"KDLI",
+			    id,
+			    (uint32_t)found->n_transfers,
+			    (uint32_t)found->n_lines,
+			    (uint32_t)n_caches,
+			    (uint32_t)found->n_entries,
+			    0,
+			    0};
 
 	for (unsigned int i = 0; i < n; i++)
 		bases[i] = cpu_base(i);
-	s.crc = crc32(0, bases, n * sizeof(*bases));
-	s.crc = crc32(s.crc, t, n_transfers * sizeof(*t));
-	s.crc = crc32(s.crc, l, n_lines * sizeof(*l));
+	bases[n] = found->vmemmap;
+	bases[n + 1] = found->direct;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		s.crc = crc32(s.crc, parts[i].data, parts[i].bytes);
 	sink_put(&sink, &s, sizeof(s));
-	sink_put(&sink, bases, n * sizeof(*bases));
-	sink_put(&sink, t, n_transfers * sizeof(*t));
-	sink_put(&sink, l, n_lines * sizeof(*l));
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		sink_put(&sink, parts[i].data, parts[i].bytes);
 	sink_flush(&sink);
 	n_intervals++;
 }
 
 void lines_close(void)
 {
-	struct section s = {"KDLE", n_intervals, 0, 0, 0, 0};
+	struct section s = {.magic = "KDLE", .id = n_intervals};
 
 	if (!sink.file)
 		return;

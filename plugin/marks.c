@@ -53,6 +53,7 @@ static void begin(bool for_others)
 	interval.blind |= !counting_open(for_others);
 	hold_begin();
 	lines_begin();
+	touched_begin();
 	calls_begin();
 }
 
@@ -68,6 +69,8 @@ static void end(void)
 	n = interval_records(&records);
 	output_interval(interval.id, records, n);
 	calls_end(interval.id);
+	if (!lines_wanted())
+		touched_end(interval.id);
 	blocks_drop_sums();
 }
 

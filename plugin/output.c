@@ -107,14 +107,22 @@ void output_interval(uint32_t id, const struct record *records, size_t n)
 }
 
 /* Beside the interval before it. */
-void output_calls(uint32_t id, const struct call_record *records, size_t n)
+static void beside(struct section s, const void *records, size_t size)
 {
-	size_t size = n * sizeof(*records);
-	struct section s = {"KDSC", id, (uint32_t)n, crc32(0, records, size)};
-
+	s.c = crc32(0, records, size);
 	sink_put(&counts, &s, sizeof(s));
 	sink_put(&counts, records, size);
 	sink_flush(&counts);
+}
+
+void output_calls(uint32_t id, const struct call_record *records, size_t n)
+{
+	beside((struct section){"KDSC", id, (uint32_t)n, 0}, records, n * sizeof(*records));
+}
+
+void output_touched(uint32_t id, const struct touched_record *records, size_t n)
+{
+	beside((struct section){"KDFT", id, (uint32_t)n, 0}, records, n * sizeof(*records));
 }
 
 void output_close(uint32_t flags)

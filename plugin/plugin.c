@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "blocks.h"
+#include "callers.h"
 #include "coherence.h"
 #include "instrument.h"
 #include "kdelta.h"
@@ -128,6 +129,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	}
 	b = block_get(pc, insns, (uint32_t)n, finish_hash(hash), target);
 	b->entry = calls_entry(pc);
+	b->listed = callers_listed(pc);
 	instrument(tb, b);
 }
 
@@ -204,7 +206,7 @@ static bool choose_guest(const qemu_info_t *info, bool several)
 }
 
 struct options {
-	const char *out, *sites, *holds, *lines, *entries;
+	const char *out, *sites, *holds, *lines, *entries, *kernel;
 	bool lazy;
 };
 
@@ -221,13 +223,15 @@ static bool parse_options(struct options *o, int argc, char **argv)
 			o->lines = argv[i] + 6;
 		} else if (!strncmp(argv[i], "entries=", 8)) {
 			o->entries = argv[i] + 8;
+		} else if (!strncmp(argv[i], "kernel=", 7)) {
+			o->kernel = argv[i] + 7;
 		} else if (!strcmp(argv[i], "lazy=on")) {
 			o->lazy = true;
 		} else {
 			fprintf(stderr,
 				"kdelta plugin: unknown argument %s; there are out=PATH, "
-				"lazy=on, entries=PATH, lines=PATH, and sites=PATH with "
-				"holds=PATH\n",
+				"lazy=on, entries=PATH, lines=PATH with kernel=PATH, and "
+				"sites=PATH with holds=PATH\n",
 				argv[i]);
 			return false;
 		}
@@ -236,6 +240,8 @@ static bool parse_options(struct options *o, int argc, char **argv)
 		fprintf(stderr, "kdelta plugin: the argument out=PATH is missing\n");
 	else if (!o->sites != !o->holds)
 		fprintf(stderr, "kdelta plugin: sites=PATH and holds=PATH go together\n");
+	else if (o->kernel && !o->lines)
+		fprintf(stderr, "kdelta plugin: kernel=PATH takes lines=PATH\n");
 	else if (o->lines && (o->sites || o->entries))
 		fprintf(stderr, "kdelta plugin: lines=PATH excludes sites=PATH and entries=PATH\n");
 	else
@@ -253,7 +259,8 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	if ((o.sites && !hold_open(o.sites, o.holds)) || (o.entries && !calls_open(o.entries)))
 		return -1;
 	if (o.lines) {
-		if (!cpus_open(id, (unsigned int)info->system.smp_vcpus) || !lines_open(o.lines))
+		if (!cpus_open(id, (unsigned int)info->system.smp_vcpus) || !lines_open(o.lines) ||
+		    (o.kernel && !guest_facts_read(o.kernel)))
 			return -1;
 		blocks_touch_no_singles();
 	}

@@ -114,8 +114,10 @@ GByteArray *g_byte_array_set_size(GByteArray *array, unsigned int size);
 unsigned int g_array_get_element_size(GArray *array);
 char *g_array_free(GArray *array, int with_data);
 
-/* Only looked for: first in interface 3 and in interface 4. */
+/* Only looked for: first in interface 3. */
 WEAK void qemu_plugin_register_vcpu_tb_exec_cond_cb(void);
-WEAK void qemu_plugin_read_memory_vaddr(void);
+
+/* First in interface 4: of the CPU that runs, by its page tables. */
+WEAK bool qemu_plugin_read_memory_vaddr(uint64_t addr, GByteArray *data, size_t len);
 
 #endif

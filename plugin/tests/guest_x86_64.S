@@ -12,6 +12,7 @@
 
 #define BIG (1 << 20)
 
+#include "touched_x86_64.S"
 #include "tasks_x86_64.S"
 #include "boot_x86_64.S"
 
@@ -220,6 +221,8 @@ device_top:
 	decl %ecx
 	jnz device_top
 	END
+
+	TOUCH_LINES
 
 	/* 14: instructions across the end of a page, which QEMU translates by themselves. */
 	movq $cell, %rdx

@@ -16,7 +16,23 @@
 #define MSR_GS_BASE 0xc0000101
 #define MSR_KERNEL_GS_BASE 0xc0000102
 
+/* What stands for struct pages and slab caches: the page of `shared` is the second of a slab. */
+	.data
+	.balign 8
+	.globl direct_base, page_base, caches
+direct_base: .quad HIGH
+page_base: .quad pages
+caches:	.quad cache_list, cache_list
+cache_name: .asciz "kmalloc-64"
+	.balign 8
+	.globl cache
+cache:	.quad cache_name
+	.long 64, 0
+cache_list: .quad caches, caches
+
 	.bss
+	.balign 4096
+pages:	.skip 1024 * 64
 	.balign 4096
 areas:	.skip CPUS * 4096	/* of each CPU: its base, and below the next one its stack */
 	.balign 64
@@ -47,6 +63,13 @@ taken:	.skip 8
 	decl %ecx
 	jnz 1b
 	movl $0xc4600 | TRAMPOLINE >> 12, (%rbx)
+	movl $shared, %eax
+	shrl $12, %eax
+	shll $6, %eax
+	leaq pages(%rax), %rax
+	leaq -64 + 1(%rax), %rcx	/* the first page of its slab, marked */
+	movq %rcx, 8(%rax)
+	movq $cache, -64 + 16(%rax)
 	xorl %r15d, %r15d
 	jmp on_every_cpu
 
@@ -139,6 +162,21 @@ meet:
 	jmp 1b
 1:
 	.endm
+
+/* The slow path is another function, called where ebx is odd. */
+	.globl take, take_end, call_slow_path, slow, slow_end
+take:
+	lock incq shared + 32(%r14)
+	testl $1, %ebx
+	jz 1f
+call_slow_path:
+	call slow
+1:	ret
+take_end:
+slow:
+	incq shared + 40(%r14)
+	ret
+slow_end:
 
 script:
 	/* 1: two CPUs in turn add to one cell, locked: each addition but the first takes the line. */
@@ -258,6 +296,26 @@ protected_write:
 	decl %ebx
 	jnz 3b
 	close_interval
+
+	/* 7: two CPUs in turn take a lock from two places; from the second one by its slow path. */
+	open_interval 7
+	cmpl $2, %r15d
+	jae 2f
+	movl $ROUNDS, %ebx
+3:	await_turn
+	testl $1, %ebx
+	jz 4f
+	.globl call_slowly
+call_slowly:
+	call take
+	jmp 5f
+	.globl call_quickly
+call_quickly:
+4:	call take
+5:	xorq $1, turn
+	decl %ebx
+	jnz 3b
+2:	close_interval
 
 	testl %r15d, %r15d
 	jz 7f

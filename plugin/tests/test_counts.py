@@ -51,6 +51,7 @@ X86_EXPECTED = {
     13: (2, 0, 0, 0, 0, 0, 0),
     15: (4, 4, 4, 4, 0, 0, 0),
     17: (10 + 3 + 7 + 5 + 6, 24 + 2, 24 + 2, 0, 0, 0, 0),
+    18: (140, 33, 31, 0, 29, 1, 128),
     14: (2 + 10 * 9 + 5, 10 + 1, 1, 0, 9, 1, 8),
 }
 ARM64_EXPECTED = {
@@ -151,6 +152,16 @@ def test_every_x86_interval_has_the_counts_that_its_source_says(run: Callable[[s
 @pytest.mark.parametrize("ident", ARM64_EXPECTED, ids=hex)
 def test_every_arm64_interval_has_the_counts_that_its_source_says(run: Callable[[str], Run], ident: int) -> None:
     assert _total(run(ARM64)[0][ident]) == ARM64_EXPECTED[ident]
+
+
+def test_lines_of_the_kernels_data_count_once_and_for_who_touched_them_first(run: Callable[[str], Run]) -> None:
+    intervals, at = run(X86)
+    touched, none = intervals[18].touched, intervals[1].touched
+    assert touched is not None and none is not None
+    high = 0xFFFFFFFF80000000
+    expected = {high + at["touch_inc"]: 10, high + at["touch_across"]: 2, high + at["touch_rep"]: 2}
+    assert {int(pc): int(lines) for pc, lines, _ in touched} == expected
+    assert not len(none), "what lies in the lower half is no kernel's"
 
 
 def test_the_intervals_are_those_that_were_marked_and_ended(run: Callable[[str], Run]) -> None:

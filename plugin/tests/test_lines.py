@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -50,9 +51,17 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("cache"))
 
 
+def _facts(at: Mapping[str, int]) -> bytes:
+    """What the host tells the plugin of this guest: struct pages of 64 bytes, and two functions that act for others."""
+    slab = (at["caches"], at["page_base"], at["direct_base"], 64, 8, 16, 0, 8, 16)
+    spans = ((at["take"], at["take_end"]), (at["slow"], at["slow_end"]))
+    lines = [f"slab {' '.join(f'{word:x}' for word in slab)}", *(f"caller {low:x} {high:x}" for low, high in spans)]
+    return "\n".join(["kdelta-kernel 1", *lines, ""]).encode()
+
+
 def _start(qemu: str, plugin: Path, folder: Path, cpus: int, *more: str) -> subprocess.CompletedProcess[str]:
-    linked = ["-Wl,-N", "-Wl,--build-id=none", "-Wl,-Ttext=0x100000", "-Wl,-e,start32"]
     guest = folder / "guest.elf"
+    linked = ["-Wl,-N", "-Wl,--build-id=none", "-Wl,-Ttext=0x100000", "-Wl,-e,start32"]
     source = str(HERE / "lines_x86_64.S")
     subprocess.run(
         ["gcc", "-nostdlib", "-static", "-no-pie", *linked, f"-DCPUS={cpus}", "-o", str(guest), source],
@@ -61,7 +70,8 @@ def _start(qemu: str, plugin: Path, folder: Path, cpus: int, *more: str) -> subp
     )
     machine = [*COMMON.replace("-smp 1", f"-smp {cpus}").split(), *MACHINE[X86], *more]
     said = ["-chardev", f"file,id=said,path={folder / 'said'}", "-device", "isa-debugcon,iobase=0xe9,chardev=said"]
-    option = f"{plugin},out={folder / 'counts'},lines={folder / 'lines'}"
+    (folder / "facts").write_bytes(_facts(_symbols(guest)))
+    option = f"{plugin},out={folder / 'counts'},lines={folder / 'lines'},kernel={folder / 'facts'}"
     argv = [qemu, *machine, *said, "-kernel", str(guest), "-plugin", option]
     return subprocess.run(argv, timeout=LIMIT_S, capture_output=True, text=True, check=False)
 
@@ -112,6 +122,41 @@ def test_what_a_lock_protects_moves_as_often_as_the_lock_changes_hands(run: Resu
     assert found["protected_write"][0] == 0
     assert found["test_and_set"][1] > run.handovers  # also those that find it taken take its line
     assert sum(int(row["shared"]) != 0 for row in run.moves[6].lines) == 2
+
+
+def test_who_takes_a_lock_is_told_of_its_function_and_of_its_slow_path(run: Result) -> None:
+    at, half = run.symbols, ROUNDS  # of two CPUs half of their rounds each
+    entries = {tuple(row.tolist()) for row in run.moves[7].entries}
+    assert entries == {
+        (at["take"], at["call_quickly"], at["call_quickly"], half),
+        (at["take"], at["call_slowly"], at["call_slowly"], half),
+        (at["slow"], at["call_slow_path"], at["call_slowly"], half),
+    }
+    found: dict[tuple[str, int], int] = {}
+    for row in run.moves[7].transfers:
+        where = "slow" if at["slow"] <= int(row["pc"]) < at["slow_end"] else "take"
+        found[where, int(row["caller"])] = found.get((where, int(row["caller"])), 0) + int(row["writes"])
+    assert found == {("take", at["call_quickly"]): half - 1, ("take", at["call_slowly"]): half}
+    assert not any(row["caller"] for row in run.moves[1].transfers), "who is not listed acts for itself"
+
+
+def test_a_line_that_was_allocated_has_its_slab_cache(run: Result) -> None:
+    at, shared = run.symbols, HIGH + run.symbols["shared"]
+    assert run.moves[1].caches == {at["cache"]: lines.Cache(name="kmalloc-64", size=64)}
+    assert run.moves[1].slabs[shared] == (at["cache"], 4096 + at["shared"] % 4096)
+    assert run.moves[1].vmemmap
+
+
+@pytest.mark.parametrize(
+    "text", ["", "kdelta-kernel 2\n", "kdelta-kernel 1\ncaller 20 10\n", "kdelta-kernel 1\nslab 1\n"]
+)
+def test_what_describes_no_kernel_is_refused(plugin: Path, tmp_path: Path, text: str) -> None:
+    (tmp_path / "facts").write_text(text)
+    option = f"{plugin},out={tmp_path / 'counts'},lines={tmp_path / 'l'},kernel={tmp_path / 'facts'}"
+    argv = [_qemu("alternative", X86), "-M", "pc", "-smp", "2", "-display", "none", "-plugin", option]
+    ended = subprocess.run(argv, timeout=LIMIT_S, capture_output=True, text=True, check=False)
+    assert ended.returncode != 0
+    assert "is no description of a kernel" in ended.stderr
 
 
 def test_the_same_run_gives_the_same_bytes(run: Result, plugin: Path, tmp_path: Path) -> None:

@@ -40,3 +40,24 @@ def test_transfers_repeat_converge_and_are_those_of_the_lines_they_name(
     told = kdelta("why", "last", "thread_spawn:tasks=4", "--all").stdout
     assert "tasklist_lock" in told and "pidmap_lock" in told
     assert found[0][0] > 20, "on one CPU nothing moves"
+
+
+@pytest.mark.full
+def test_the_suite_names_what_threads_share_and_finds_nothing_between_processes(
+    kdelta: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    cases = ("dup_threads", "dup_processes", "access_one", "access_separate")
+    argv = [word for case in cases for word in ("--case", f"contention/{case}")]
+    done = kdelta(*RUN[:-2], *argv, "--json", "-q", check=None)
+    if "its backport cannot be had" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["results"]
+    figures = {(row["case"].partition("/")[2], row["metric"]): row["baseline"] for row in rows}
+    assert figures["dup_threads", "transfers"] > 8 and figures["dup_threads", "waits"] > 0.1
+    assert figures["access_one", "transfers"] > 1
+    assert figures["dup_processes", "transfers"] < 0.2 and figures["access_separate", "transfers"] < 0.2
+    threads = kdelta("why", "last", "contention/dup_threads", "--all").stdout
+    assert "files_struct.file_lock" in threads and "file.f_count" in threads
+    assert "alloc_fd (native_queued_spin_lock_slowpath), of 1.00" in threads
+    assert "dentry.d_lockref" in kdelta("why", "last", "contention/access_one", "--all").stdout

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.attribution import entries, lines, profiles
+from kdelta.attribution import entries, line_names, line_table, lines, profiles
 from kdelta.attribution.entries import Entries
 from kdelta.errors import GuestError
 from kdelta.guest.metrics import repetitions
@@ -24,12 +24,15 @@ _KERNEL_HALF = np.uint64(1 << 63)
 
 
 TRANSFERS = "transfers"
+WAITS = "waits"
+TOUCHED = (("data_lines", "the kernel's data touched"), ("code_lines", "the kernel's code executed"))
 
 
 def exact_metrics(part: str = "", parts_per_op: int = 1, cpus: int = 1) -> tuple[Metric, ...]:
     """The metrics of every exact run: the kernel's cost vector and the user part's instructions.
 
-    On several CPUs also the transfers of cache lines between them (``lines``), as primary as instructions.
+    On one CPU also the distinct cache lines of an interval (as its share of each operation); on several the transfers
+    of lines between them (``lines``), as primary as instructions, and how often a lock was found taken.
 
     Per operation, or per ``part`` where an operation consists of ``parts_per_op`` (a sweep of 205 lookups).
     """
@@ -51,7 +54,11 @@ def exact_metrics(part: str = "", parts_per_op: int = 1, cpus: int = 1) -> tuple
     )
     user = metric("user_instructions", "instructions", "user-space instructions: the workload's and libc's")
     moved = metric(TRANSFERS, TRANSFERS, "kernel cache lines that moved between CPUs")
-    return (kernel[0], moved, *kernel[1:], user) if cpus > 1 else (*kernel, user)
+    touched = tuple(metric(name, name.replace("_", " "), f"distinct cache lines of {what}") for name, what in TOUCHED)
+    if cpus == 1:
+        return (*kernel, *touched, user)
+    taken = metric(WAITS, WAITS, "times that a lock was found taken")
+    return (kernel[0], moved, taken, *kernel[1:], user)
 
 
 def parts_of(metrics: Sequence[Metric]) -> int:
@@ -64,6 +71,14 @@ def _vectors(interval: profiles.Interval) -> tuple[np.ndarray, np.ndarray]:
     return interval.counts[kernel].sum(axis=0), interval.counts[~kernel].sum(axis=0)
 
 
+def _touched(interval: profiles.Interval) -> dict[str, int]:
+    """Distinct cache lines by metric; {} where they were not counted."""
+    if interval.touched is None:
+        return {}
+    code = profiles.code_lines(interval, [""] * len(interval.pcs))
+    return {"data_lines": int(interval.touched[:, 1].sum()), "code_lines": sum(code.values())}
+
+
 class Files(Struct, frozen=True):
     """What the plugin wrote, one file for each guest of a boot: counts, and on several CPUs the lines that moved."""
 
@@ -72,10 +87,15 @@ class Files(Struct, frozen=True):
 
 
 class Names(Struct, frozen=True, kw_only=True):
-    """What is known of a kernel's functions, of its data, and of where it is entered."""
+    """What is known of a kernel's functions, of its data and its types, and of where it is entered.
+
+    ``facts``: what the plugin is told of it where it follows lines (attribution/callers.py).
+    """
 
     functions: profiles.Symbols | None = None
-    variables: lines.Variables | None = None
+    variables: line_names.Variables | None = None
+    types: line_names.Types | None = None
+    facts: bytes | None = None
     entries: Entries | None = None
 
 
@@ -98,7 +118,7 @@ class _Counted(Struct, frozen=True, eq=False):
         return self.repetition.ops
 
 
-def _series(found: Sequence[_Counted], metrics: Sequence[Metric]) -> tuple[Series, ...]:
+def _series(found: Sequence[_Counted], metrics: Sequence[Metric], names: Names) -> tuple[Series, ...]:
     columns: dict[str, list[float]] = {metric.name: [] for metric in metrics}
     parts = parts_of(metrics)
     for one in found:
@@ -106,9 +126,14 @@ def _series(found: Sequence[_Counted], metrics: Sequence[Metric]) -> tuple[Serie
         for column, name in enumerate(EXACT_COUNTERS):
             columns[name].append(int(kernel[column]) / (one.ops * parts))
         columns["user_instructions"].append(int(user[0]) / (one.ops * parts))
+        for name, number in _touched(one.interval).items():
+            columns.setdefault(name, []).append(number / (one.ops * parts))
         if one.moves is not None:
             columns[TRANSFERS].append(one.moves.total / (one.ops * parts))
-    return tuple(Series(metric=m.name, unit=m.unit, better=m.better, values=tuple(columns[m.name])) for m in metrics)
+            if names.facts is not None and WAITS in columns:
+                columns[WAITS].append(line_table.waited(one.moves, names.functions) / (one.ops * parts))
+    known = (metric for metric in metrics if columns[metric.name])
+    return tuple(Series(metric=m.name, unit=m.unit, better=m.better, values=tuple(columns[m.name])) for m in known)
 
 
 def _pair(wanted: Sequence[Repetition], guests: Sequence[_Guest | str]) -> list[_Counted] | str:
@@ -151,12 +176,13 @@ def _run(
     chosen = found[profiles.pick([int(_vectors(one.interval)[0][0]) for one in found])]
     profile = profiles.fold(chosen.interval, names.functions, ops=chosen.ops * parts_of(metrics))
     if chosen.moves is not None:
-        profile = replace(profile, moved=lines.table(chosen.moves, names.functions, names.variables))
+        known = (chosen.moves, names.functions, names.variables, names.types)
+        profile = replace(profile, moved=line_table.table(*known), waits=line_table.waits(*known))
     system_calls = chosen.interval.system_calls
     if names.entries is not None and system_calls is not None:
         total = profiles.kernel_vector(profile)[0]
         profile = replace(profile, system_calls=entries.counted(names.entries, system_calls, total))
-    return RunResult(case=case, state="ok", series=_series(found, metrics), facts=facts, profile=profile)
+    return RunResult(case=case, state="ok", series=_series(found, metrics, names), facts=facts, profile=profile)
 
 
 def runs(

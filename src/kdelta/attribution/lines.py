@@ -11,44 +11,57 @@ from __future__ import annotations
 import mmap
 import struct
 import zlib
-from collections import Counter, defaultdict
-from collections.abc import Sequence
-from typing import Protocol
+from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kdelta.attribution.profiles import Symbols
 from kdelta.errors import GuestError
-from kdelta.kernel.spelling import fold
-from kdelta.model import MovedLine
 
 LINE_BYTES = 64
-KEPT = 48  # names of lines in a profile; what moved less is added up
-OTHERS = "[others]"
-_NAMES_OF_A_LINE = 2  # variables, or functions of what was allocated, that make its name
-_FUNCTIONS_OF_A_LINE = 6
-_MAGIC = b"KDLINE01"
+_MAGIC = b"KDLINE02"
 _HEADER = struct.Struct("<8s2I")
-_SECTION = struct.Struct("<4s5I")
+_SECTION = struct.Struct("<4s7I")
 _STRANGERS, _BELIEVED = 1, 2
-_TRANSFER = np.dtype([("address", "<u8"), ("pc", "<u8"), ("cpus", "<u8"), ("reads", "<u8"), ("writes", "<u8")])
-_LINE = np.dtype([("address", "<u8"), ("cpus", "<u8"), ("written", "<u8"), ("shared", "<u8")])
+TRANSFER = np.dtype([(name, "<u8") for name in ("address", "pc", "caller", "cpus", "reads", "writes")])
+LINE = np.dtype([(name, "<u8") for name in ("address", "cpus", "written", "shared", "cache", "offset")])
+CACHE = np.dtype([("address", "<u8"), ("size", "<u8"), ("name", "S48")])
+ENTRY = np.dtype([(name, "<u8") for name in ("entry", "site", "caller", "times")])
 
 
-class Moves(Struct, frozen=True, eq=False):
+class Cache(Struct, frozen=True):
+    """A slab cache: its name, and the bytes from one object to the next."""
+
+    name: str
+    size: int
+
+
+class Moves(Struct, frozen=True, eq=False, dict=True):
     """What moved between BEGIN and END.
 
-    ``bases`` (CPUs,) uint64: where each CPU's per-CPU area begins (0: it never ran). ``transfers``: structured, one row
-    for each address and instruction: address, pc, cpus (bits), reads, writes. ``lines``: one row for each line that
-    moved: address, cpus (bits: who used it), written (bytes as bits), shared (bytes one CPU wrote and another used).
+    ``bases`` (CPUs,) uint64: where each CPU's per-CPU area begins (0: it never ran). ``vmemmap``: where the struct
+    pages lie, 0 where that is not known. ``transfers``: structured, one row for each address, instruction and caller:
+    address, pc, caller (see plugin/callers.c; 0: the function itself), cpus (bits), reads, writes. ``lines``: one row
+    for each line that moved: address, cpus (bits: who used it), written (bytes as bits), shared (bytes one CPU wrote
+    and another used), cache (address of its slab cache, or 0), offset (from the start of the slab). ``entries``: how
+    often a function that acts for its callers was called: entry, site, caller (the call outside of them), times.
+    ``caches``: slab caches by address.
     """
 
     id: int
     bases: NDArray[np.uint64]
+    vmemmap: int
     transfers: NDArray[np.void]
     lines: NDArray[np.void]
+    caches: dict[int, Cache]
+    entries: NDArray[np.void]
+
+    @cached_property
+    def slabs(self) -> dict[int, tuple[int, int]]:
+        """By line that was allocated: the address of its slab cache, and its offset from the start of the slab."""
+        rows = self.lines[self.lines["cache"] != 0]
+        return {int(row["address"]): (int(row["cache"]), int(row["offset"])) for row in rows}
 
     @property
     def total(self) -> int:
@@ -64,23 +77,32 @@ class MovesFile(Struct, frozen=True, eq=False):
     numbers_right: bool
 
 
+def _cache(row: np.void) -> Cache:
+    return Cache(name=bytes(row["name"]).partition(b"\0")[0].decode("ascii", "replace"), size=int(row["size"]))
+
+
 def _interval(data: memoryview, offset: int, cpus: int, section: tuple[int, ...]) -> tuple[Moves, int]:
-    ident, transfers, lines, crc, _ = section
-    sizes = (8 * cpus, _TRANSFER.itemsize * transfers, _LINE.itemsize * lines)
-    end = offset + sum(sizes)
-    if end > len(data):
+    ident, transfers, lines, caches, entries, crc, _ = section
+    kinds = (np.dtype("<u8"), TRANSFER, LINE, CACHE, ENTRY)
+    sizes = [kind.itemsize * n for kind, n in zip(kinds, (cpus + 2, transfers, lines, caches, entries), strict=True)]
+    if offset + sum(sizes) > len(data):
         raise GuestError(f"lines: truncated inside interval {ident:#x}; QEMU was killed or the disk is full")
-    if zlib.crc32(data[offset:end]) != crc:
+    if zlib.crc32(data[offset : offset + sum(sizes)]) != crc:
         raise GuestError(f"lines: interval {ident:#x} has a wrong checksum")
-    second = offset + sizes[0]
-    third = second + sizes[1]
+    parts = []
+    for kind, size in zip(kinds, sizes, strict=True):
+        parts.append(np.frombuffer(data[offset : offset + size], dtype=kind))
+        offset += size
     moves = Moves(
         id=ident,
-        bases=np.frombuffer(data[offset:second], dtype="<u8"),
-        transfers=np.frombuffer(data[second:third], dtype=_TRANSFER),
-        lines=np.frombuffer(data[third:end], dtype=_LINE),
+        bases=parts[0][:cpus],
+        vmemmap=int(parts[0][cpus]),
+        transfers=parts[1],
+        lines=parts[2],
+        caches={int(row["address"]): _cache(row) for row in parts[3]},
+        entries=parts[4],
     )
-    return moves, end
+    return moves, offset
 
 
 def read(data: bytes | mmap.mmap) -> MovesFile:
@@ -111,117 +133,3 @@ def read(data: bytes | mmap.mmap) -> MovesFile:
         moves, offset = _interval(whole, offset, cpus, tuple(fields))
         found.append(moves)
     raise GuestError(f"lines: truncated after {len(found)} intervals, no trailer; QEMU was killed or the disk is full")
-
-
-class Variables(Protocol):
-    """What naming a line needs to know of a kernel's data (kernel/variables.py)."""
-
-    @property
-    def per_cpu(self) -> tuple[int, int]: ...
-    def name(self, address: int, bases: Sequence[int], /) -> tuple[str, int] | None: ...
-
-
-class _Line:
-    """Transfers of one line, or of several of one name."""
-
-    def __init__(self) -> None:
-        self.reads = self.writes = self.lines = self.cpus = self.unshared = 0
-        self.by: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
-        self.variables: Counter[str] = Counter()
-        self.needed: set[str] = set()  # variables of which a byte was shared
-
-    def add(self, other: _Line) -> None:
-        self.reads += other.reads
-        self.writes += other.writes
-        self.lines += other.lines
-        self.cpus = max(self.cpus, other.cpus)
-        self.unshared += other.unshared
-        self.variables += other.variables
-        self.needed |= other.needed
-        for function, (reads, writes) in other.by.items():
-            self.by[function][0] += reads
-            self.by[function][1] += writes
-
-    def ranked(self) -> list[str]:
-        """Functions, those first to which it moved most."""
-        return sorted(self.by, key=lambda name: (-sum(self.by[name]), name))
-
-    def name(self) -> str:
-        """The variables in the line that moved it most, else the functions that did."""
-        found = sorted(self.variables, key=lambda name: (-self.variables[name], name))
-        if found:
-            return ", ".join(sorted(found[:_NAMES_OF_A_LINE]))
-        return f"memory: {', '.join(sorted(self.ranked()[:_NAMES_OF_A_LINE]))}"
-
-    def told(self, name: str) -> MovedLine:
-        ranked = self.ranked()
-        by = {function: (self.by[function][0], self.by[function][1]) for function in ranked[:_FUNCTIONS_OF_A_LINE]}
-        if rest := ranked[_FUNCTIONS_OF_A_LINE:]:
-            by[OTHERS] = (sum(self.by[f][0] for f in rest), sum(self.by[f][1] for f in rest))
-        return MovedLine(
-            name=name,
-            reads=self.reads,
-            writes=self.writes,
-            lines=self.lines,
-            cpus=self.cpus,
-            unshared=self.unshared,
-            beside=tuple(sorted(set(self.variables) - self.needed)),
-            by=by,
-        )
-
-
-def _variable(variables: Variables | None, address: int, bases: Sequence[int]) -> str:
-    """The name of what lies at ``address``, with the offset of its line within it; "" where it was allocated."""
-    found = variables.name(address, bases) if variables is not None else None
-    if found is None or variables is None:
-        return ""
-    name, offset = found
-    low, high = variables.per_cpu
-    per_cpu = any(low <= (address - base) & (2**64 - 1) < high for base in bases)
-    line = offset // LINE_BYTES * LINE_BYTES
-    return f"{'per-CPU ' if per_cpu else ''}{name}{f'+{line:#x}' if line else ''}"
-
-
-def _by_line(moves: Moves, functions: Sequence[str], variables: Variables | None) -> dict[int, _Line]:
-    bases = [int(base) for base in moves.bases if base]
-    shared = dict(zip(moves.lines["address"].tolist(), moves.lines["shared"].tolist(), strict=True))
-    found: defaultdict[int, _Line] = defaultdict(_Line)
-    for row, function in zip(moves.transfers.tolist(), functions, strict=True):
-        address, _pc, _cpus, reads, writes = row
-        line = found[address & -LINE_BYTES]
-        line.reads += reads
-        line.writes += writes
-        line.by[function][0] += reads
-        line.by[function][1] += writes
-        needed = shared.get(address & -LINE_BYTES, 0) >> (address % LINE_BYTES) & 1
-        if not needed:
-            line.unshared += reads + writes
-        if name := _variable(variables, address, bases):
-            line.variables[name] += reads + writes
-            if needed:
-                line.needed.add(name)
-    for address, cpus, _written, _shared in moves.lines.tolist():
-        found[address].lines = 1
-        found[address].cpus = int(cpus).bit_count()
-    return found
-
-
-def table(moves: Moves, symbols: Symbols | None, variables: Variables | None) -> tuple[MovedLine, ...]:
-    """The lines that moved, by name, most transfers first; KEPT at most, the rest is one row OTHERS.
-
-    The transfers of all rows add up to ``moves.total``.
-    """
-    pcs = np.ascontiguousarray(moves.transfers["pc"]).astype(np.uint64)
-    raw = symbols.names(pcs) if symbols is not None else [None] * len(pcs)
-    functions = [fold(name) if name else f"[unknown {int(pc) & ~4095:#x}]" for name, pc in zip(raw, pcs, strict=True)]
-    named: defaultdict[str, _Line] = defaultdict(_Line)
-    for line in _by_line(moves, functions, variables).values():
-        named[line.name()].add(line)
-    ranked = sorted(named, key=lambda name: (-(named[name].reads + named[name].writes), name))
-    rows = [named[name].told(name) for name in ranked[:KEPT]]
-    if ranked[KEPT:]:
-        rest = _Line()
-        for name in ranked[KEPT:]:
-            rest.add(named[name])
-        rows.append(rest.told(OTHERS))
-    return tuple(rows)

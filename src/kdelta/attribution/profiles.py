@@ -29,6 +29,8 @@ _HEADER = struct.Struct("<8s4I16s24x")
 _SECTION = struct.Struct("<4s3I")
 _COLUMNS = len(EXACT_COUNTERS)
 _CALL_COLUMNS = 4
+_TOUCH_COLUMNS = 3
+_LINE_SHIFT = np.uint64(6)
 _OPEN_BEGIN = 1
 _BLIND = 4  # tasks could not be told apart
 _BARE = 8  # before the plugin instrumented code, or after
@@ -50,13 +52,15 @@ class Interval(Struct, frozen=True, eq=False):
     """What ran between BEGIN and END.
 
     ``pcs`` (n,) uint64, ascending and unique; ``counts`` (n, 7) uint64 in EXACT_COUNTERS order; ``system_calls`` (n, 4)
-    int64, see ``entries.counted``, None where none were asked for.
+    int64, see ``entries.counted``, None where none were asked for. ``touched`` (n, 3) uint64: address of an
+    instruction, cache lines of data that it was the first to touch, 0; None where several CPUs were counted.
     """
 
     id: int
     pcs: NDArray[np.uint64]
     counts: NDArray[np.uint64]
     system_calls: NDArray[np.int64] | None = None
+    touched: NDArray[np.uint64] | None = None
 
 
 def _header(data: bytes | mmap.mmap) -> int:
@@ -131,6 +135,10 @@ def read(data: bytes | mmap.mmap) -> tuple[Interval, ...]:
             table, offset = _body(whole, offset, len(found) - 1, section, _CALL_COLUMNS)
             found[-1] = replace(found[-1], system_calls=table.astype(np.int64))
             continue
+        if tag == b"KDFT" and found and found[-1].id == section[0] and found[-1].touched is None:
+            touched, offset = _body(whole, offset, len(found) - 1, section, _TOUCH_COLUMNS)
+            found[-1] = replace(found[-1], touched=touched)
+            continue
         if tag != b"KDIV":
             raise GuestError(f"counts: {tag!r} at byte {offset - _SECTION.size} does not start an interval")
         interval, offset = _interval(whole, offset, len(found), section)
@@ -170,9 +178,38 @@ def fold(interval: Interval, symbols: Symbols | None, ops: int = 1) -> Profile:
     total = tuple(int(v) for v in interval.counts.sum(axis=0, dtype=np.uint64))
     known = symbols.calls(name for name in order if not name.startswith("[")) if symbols is not None else {}
     calls = "\n".join(" ".join((name, *callees)) for name, callees in known.items())
-    profile = Profile(ops=ops, functions=functions, total=total, calls=calls)
+    profile = Profile(
+        ops=ops,
+        functions=functions,
+        total=total,
+        calls=calls,
+        data_lines=data_lines(interval, symbols),
+        code_lines=code_lines(interval, names),
+    )
     check(profile)
     return profile
+
+
+def data_lines(interval: Interval, symbols: Symbols | None) -> dict[str, int]:
+    """Distinct cache lines of the kernel's data, by the function that touched each first; {} where not counted."""
+    if interval.touched is None:
+        return {}
+    found: Counter[str] = Counter()
+    for name, lines in zip(_function_names(interval.touched[:, 0], symbols), interval.touched[:, 1], strict=True):
+        found[name] += int(lines)
+    return dict(found)
+
+
+def code_lines(interval: Interval, names: Sequence[str]) -> dict[str, int]:
+    """Distinct cache lines of the kernel's code in which an instruction began, by function; {} where not counted.
+
+    ``names``: one for each address. A line that two functions share is that of the first.
+    """
+    if interval.touched is None:
+        return {}
+    ran = np.flatnonzero((interval.pcs >= _KERNEL_HALF) & (interval.counts[:, 0] > 0))
+    first = np.unique(interval.pcs[ran] >> _LINE_SHIFT, return_index=True)[1]
+    return dict(Counter(names[place] for place in ran[first].tolist()))
 
 
 def calls_of(profile: Profile) -> dict[str, frozenset[str]]:
@@ -200,6 +237,16 @@ def user_vector(profile: Profile) -> tuple[int, ...]:
 def kernel_vector(profile: Profile) -> tuple[int, ...]:
     """Everything but user space, in EXACT_COUNTERS order, of all of the profile's operations."""
     return tuple(t - u for t, u in zip(profile.total, user_vector(profile), strict=True))
+
+
+def column(profile: Profile, name: str) -> dict[str, float]:
+    """One count per operation by kernel function: of EXACT_COUNTERS, or ``data_lines`` or ``code_lines``."""
+    if name in EXACT_COUNTERS:
+        place = EXACT_COUNTERS.index(name)
+        counts = {function: vector[place] for function, vector in profile.functions.items()}
+    else:
+        counts = profile.data_lines if name == "data_lines" else profile.code_lines
+    return {function: count / profile.ops for function, count in counts.items() if function != USER}
 
 
 def pick(totals: Sequence[int]) -> int:

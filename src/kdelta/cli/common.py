@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import click
 
@@ -38,6 +38,19 @@ def seconds(text: str | None, option: str) -> float | None:
     if match is None or float(match.group(1)) <= 0:
         raise UserError(f"{option} {text!r} is not a duration such as 90s, 20m or 1h")
     return float(match.group(1)) * _SCALE[match.group(2)]
+
+
+def turns(text: str) -> tuple[int, ...]:
+    """``200`` or ``200,400,800`` -> lengths of turns in ns, in the order given.
+
+    Raises:
+        UserError: not such numbers, or out of 20 .. 1,000,000.
+    """
+    pieces = [piece.strip() for piece in text.split(",")]
+    found = tuple(int(piece) for piece in pieces if piece.isascii() and piece.isdigit())
+    if len(found) != len(pieces) or not all(20 <= one <= 1_000_000 for one in found) or len(set(found)) != len(found):
+        raise UserError(f"--turn {text!r}: give a length in ns from 20 to 1000000, or several as in 200,400,800")
+    return found
 
 
 def percentage(text: str | None, option: str) -> float | None:
@@ -129,12 +142,20 @@ class MachineArgs:
     kvm: Literal["auto", "on", "off"]
     qemu: str
     seed: int | None
-    turn: int
+    turn: tuple[int, ...]
+
+    several_turns: ClassVar[bool] = False  # whether the subcommand takes more than one length of turns
 
     def options(self, *, native: bool = False, rep_features: bool = False) -> MachineOptions:
-        """What the guests look like."""
+        """What the guests look like.
+
+        Raises:
+            UserError: several lengths of turns, where one experiment has one.
+        """
         from kdelta.model import MachineOptions
 
+        if len(self.turn) > 1 and not self.several_turns:
+            raise UserError("--turn takes one length; several are compared by kdelta scale --exact")
         return MachineOptions(
             smp=self.smp,
             memory_mib=self.memory,
@@ -142,7 +163,7 @@ class MachineArgs:
             qemu=self.qemu,
             native=native,
             rep_features=rep_features,
-            turn_ns=self.turn,
+            turn_ns=self.turn[0],
         )
 
 
@@ -214,10 +235,10 @@ machine_options = decorate(
     ),
     click.option(
         "--turn",
-        type=click.IntRange(20, 1_000_000),
-        default=200,
+        default="200",
         show_default=True,
         metavar="NS",
+        callback=lambda _context, _option, text: turns(text),
         help="Exact mode on several CPUs: how long each runs before the next does, in virtual ns (instructions).",
     ),
     click.option(

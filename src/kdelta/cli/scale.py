@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kdelta scale: throughput by number of tasks, and scaling efficiency."""
+"""kdelta scale: throughput by number of tasks, and scaling efficiency; or what crosses between CPUs by their number."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from kdelta.cli import _kernels, _session, common
+from kdelta.cli import _crossing, _kernels, _session, common
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -23,9 +23,14 @@ Examples:
   kdelta scale debian:6.12 debian:7.0 --case thread_spawn --tasks 1..4
   kdelta scale debian:7.0 --case path_lookup:mode=threads --tasks 1,2,4,8 --smp 8
   kdelta report last --format html -o scaling.html     the curves of the same experiment
+  kdelta scale --exact debian:6.12 debian:7.0 --case contention/dup_threads --cpus 1,2,4,8
+  kdelta scale --exact debian:7.0 --case thread_spawn --cpus 4 --turn 200,400,800
 
 Guests have as many CPUs as this host unless --smp says otherwise. Efficiency is throughput per task relative to the
 fewest tasks: 100 % is perfect scaling.
+
+With --exact each CPU has a task: cache lines that move, locks found taken and instructions per operation, by the number
+of CPUs, and the lines that grow with it. Several lengths of turns (--turn) must agree.
 """
 _CASES = ("path_lookup", "pipe", "thread_spawn")
 
@@ -34,7 +39,11 @@ _CASES = ("path_lookup", "pipe", "thread_spawn")
 class Args(common.MeasureArgs):
     """The options of ``kdelta scale``."""
 
+    several_turns: ClassVar[bool] = True
     tasks: str | None
+    exact: bool
+    cpus: str | None
+    seeds: int
     blocks: int
     as_json: bool
     quiet: bool
@@ -43,6 +52,9 @@ class Args(common.MeasureArgs):
 @click.command(epilog=EPILOG)
 @click.argument("kernels", nargs=-1, required=True, metavar="KERNEL...")
 @click.option("--tasks", metavar="1..N", help="Numbers of tasks, as 1..4 or 1,2,4,8.  [default: 1 to the guest's CPUs]")
+@click.option("--exact", is_flag=True, help="Count what crosses between CPUs instead of measuring time.")
+@click.option("--cpus", metavar="1,2,N", help="Exact: numbers of CPUs, a task on each.  [default: 1,2,4,8]")
+@click.option("--seeds", type=click.IntRange(1, 99), default=8, show_default=True, help="Exact: maximum number of seeds per kernel; a verdict on transfers needs eight.")  # fmt: skip
 @click.option("--blocks", type=click.IntRange(1, 1000), default=3, show_default=True, help="Boots per kernel.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON (schema kdelta-scale/1).")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
@@ -50,12 +62,20 @@ class Args(common.MeasureArgs):
 @common.machine_options
 @click.pass_context
 def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any) -> int:
-    """Measure how cases scale over tasks on KERNELs, in time."""
+    """Measure how cases scale over tasks on KERNELs, in time or by what crosses between CPUs."""
     from click.core import ParameterSource
 
     from kdelta.results import scaling
 
     chosen = context.get_parameter_source("smp") is not ParameterSource.DEFAULT
+    if options["exact"]:
+        if chosen:
+            raise UserError("--exact boots guests of several sizes: say --cpus instead of --smp")
+        return _crossing.run(kernels, Args(**options))
+    if len(options["turn"]) > 1:
+        raise UserError("--turn takes one length without --exact")
+    if options["cpus"]:
+        raise UserError("--cpus is for --exact; --tasks says how many tasks there are, --smp how many CPUs")
     args = Args(**options | {"smp": options["smp"] if chosen else os.cpu_count() or 1})
     specs = _kernels.bootable(
         kernels, "scale boots guests: name a kernel; kdelta run --case NAME:tasks=1|2|4 measures the running one"

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from kdelta.attribution import entries
+from kdelta.attribution import callers, entries
 from kdelta.attribution.exact import Names
 from kdelta.experiment.boot_once import Site, Work, boot_once
 from kdelta.guest.jobs import JobList
 from kdelta.guest.protocol import Done, Record, Trace
-from kdelta.kernel import calls, naming, variables
+from kdelta.kernel import calls, naming, types, variables
 from kdelta.kernel.symbols import NoSymbols
 from kdelta.machine.options import common_port
 from kdelta.model import Experiment, Kernel, MachineOptions, Progress
@@ -98,7 +98,10 @@ def _names(kernel: Kernel, several_cpus: bool) -> Names:
     graph = calls.load(kernel, table)
     code = calls.Code(table, None if isinstance(graph, NoSymbols) else graph)
     if several_cpus:
-        return Names(functions=code, variables=variables.load(kernel, table))
+        data, described = variables.load(kernel, table), types.load(kernel)
+        slabs = types.slab_layout(data, described, kernel.release)
+        facts = callers.facts(table, slabs.words() if slabs is not None else ())
+        return Names(functions=code, variables=data, types=described, facts=facts)
     return Names(functions=code, entries=entries.find(table))
 
 

@@ -48,7 +48,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
         )
         boot_limit_s, limits_s = e.machine.boot_limit_s, {i: self.efforts[i].limit_ms / 1000 for i in runs}
         kernel = e.kernels[plan.kernel]
-        entries = self.names(kernel).entries if self.plugin is not None else None
+        names = self.names(kernel) if self.plugin is not None else exact.Names()
         return Work(
             kernel=kernel,
             jobs=jobs,
@@ -60,7 +60,8 @@ class Measuring(Struct, frozen=True, kw_only=True):
             programs=self.programs,
             trees=self.trees,
             plugin=self.plugin,
-            entries=None if entries is None else entries.text.encode("ascii"),
+            entries=None if names.entries is None else names.entries.text.encode("ascii"),
+            kernel_facts=names.facts,
         )
 
     def runs(self, plan: PlannedBoot, raw: RawBoot) -> tuple[RunResult, ...]:

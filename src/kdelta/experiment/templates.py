@@ -32,6 +32,7 @@ from kdelta.model import (
 )
 from kdelta.results import definitions
 from kdelta.spec import collectors
+from kdelta.spec.cases import on_every_cpu
 from kdelta.stats import counts
 
 MOST_CPUS = 64  # in exact mode: plugin/kdelta.h, CPUS_MAX
@@ -55,13 +56,15 @@ class Asked(Struct, frozen=True, kw_only=True):
         Raises:
             UserError: counts of a guest with several CPUs, which nobody takes.
         """
+        cases = self.cases
         if mode == "exact" and self.machine.smp > 1:
             _refuse_several(self.machine.smp, kernels, plan)
+            cases = on_every_cpu(cases, definitions.here(map(str, self.folders)), self.machine.smp)
         return Experiment(
             id="",
             mode=mode,
             kernels=tuple(kernels),
-            cases=self.cases,
+            cases=cases,
             mitigations=self.mitigations,
             blocks=blocks,
             machine=self.machine,

@@ -37,6 +37,9 @@ def _profile(twice: Profile, once: Profile) -> Profile:
         total=_less(twice.total, once.total),
         system_calls=_calls(twice, once),
         moved=(),  # cache lines are not told apart by run
+        waits=(),
+        data_lines={},
+        code_lines={},
     )
 
 

@@ -75,6 +75,13 @@ class Variables(Struct, frozen=True, kw_only=True, dict=True):
         inside = len(self._addresses) and address < self.end and address >= int(self._image_start)
         return self._symbol(address) if inside else None
 
+    def address(self, name: str) -> int | None:
+        """Where the variable ``name`` lies, None where there is none, or another name is known of that place."""
+        try:
+            return int(self._addresses[self._names.index(name)])
+        except ValueError:
+            return None
+
     @cached_property
     def _image_start(self) -> int:
         kernel = self._addresses[self._addresses >= np.uint64(1 << 63)]

@@ -30,6 +30,7 @@ _APPEND_EXACT = "nokaslr norandmaps randomize_kstack_offset=off"
 # as none. 7.3 has neither the patching nor the option. arm64 patches by CPU feature only, so its guests execute the
 # LSE atomics that the "max" CPU has, whatever the number of CPUs.
 _APPEND_EXACT_X86 = "noreplace-smp"
+_APPEND_LINES = "slab_nomerge"  # else a cache has the name of another whose objects are as large (mm/slab_common.c)
 
 
 def binary_name(arch: str) -> str:
@@ -49,6 +50,8 @@ def append_line(guest: GuestSpec) -> str:
         words.append(_APPEND_EXACT)
         if guest.arch == "x86_64":
             words.append(_APPEND_EXACT_X86)
+        if guest.options.smp > 1:
+            words.append(_APPEND_LINES)
     if guest.mitigations == "off":
         words.append("mitigations=off")
     if guest.kernel.cmdline:
@@ -89,6 +92,8 @@ def _exact(guest: GuestSpec) -> list[str]:
             plugin += f",sites={_escape(guest.hold_sites)},holds={_escape(guest.path('holds'))}"
         if guest.options.smp > 1:
             plugin += f",lines={_escape(guest.path('lines'))}"
+            if guest.kernel_facts is not None:
+                plugin += f",kernel={_escape(guest.kernel_facts)}"
         words += ["-plugin", plugin]
     if guest.arch == "x86_64":
         words += ["-device", "ib700", "-action", "watchdog=pause", "-device", "isa-debug-exit"]

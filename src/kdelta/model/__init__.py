@@ -29,6 +29,7 @@ from kdelta.model.nouns import (
     RunResult,
     Series,
     State,
+    Waited,
     Warn,
     Word,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "Series",
     "State",
     "Unreached",
+    "Waited",
     "Warn",
     "Word",
 ]

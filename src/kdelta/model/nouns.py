@@ -63,6 +63,7 @@ class Definition(Struct, frozen=True, kw_only=True):
     metrics: tuple[Metric, ...]  # of the experiment's mode
     floor_percent: float = 0.0  # exact: differences below are noise of the path
     exact_label: str = ""  # what an exact figure means where that is not plain
+    one_task: bool = False  # however many CPUs there are
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -145,10 +146,12 @@ class Series(Struct, frozen=True, kw_only=True):
 class MovedLine(Struct, frozen=True, kw_only=True):
     """Cache lines of one name that moved between CPUs in a run: transfers of all its operations.
 
-    ``name`` is a variable of the kernel, "per-CPU NAME", or "memory: FUNCTIONS" for what was allocated: those to which
-    it moved most. ``by`` has reads and writes by function. ``unshared`` counts the transfers that carried nothing
-    (false sharing): the byte that was asked for is none that one CPU wrote and another used. ``beside``: variables that
-    moved for no other reason.
+    ``name`` is a variable of the kernel, "per-CPU NAME", a field ("dentry.d_lockref"), a slab cache and the offset in
+    its objects ("kmalloc-64+0x0"), "struct page", or "memory: FUNCTIONS" for other memory: those to which it moved
+    most. ``by`` has reads and writes by function; of one that acts for its caller (a lock) as "CALLER (FUNCTION)".
+    ``unshared`` counts the transfers that carried nothing (false sharing): the byte that was asked for is none that
+    one CPU wrote and another used. ``beside``: variables or fields that moved for no other reason. ``also``: other
+    variables in the line, those first that moved it most.
     """
 
     name: str
@@ -158,11 +161,26 @@ class MovedLine(Struct, frozen=True, kw_only=True):
     cpus: int = 0
     unshared: int = 0
     beside: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
     by: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def transfers(self) -> int:
         return self.reads + self.writes
+
+
+class Waited(Struct, frozen=True, kw_only=True):
+    """How often a lock was found taken in a run: entries into ``function``, its slow path, for ``caller``.
+
+    ``lock``: the variable or field, "" where it is not known. ``taken``: how often the caller took that lock
+    in all.
+    """
+
+    function: str
+    caller: str
+    lock: str
+    times: int
+    taken: int
 
 
 class CallCount(Struct, frozen=True, kw_only=True, array_like=True):
@@ -181,7 +199,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     call (kernel/calls.py), one line a function: its name, then those of its callees, separated by spaces. It is one
     text because few of many stored profiles are ever asked; empty where calls are not known. ``system_calls`` add up to
     the kernel's part of the instructions (attribution/entries.py); {} where a kernel's entries are not known.
-    ``moved``: on several CPUs, the lines that moved, most transfers first.
+    On one CPU: ``data_lines`` and ``code_lines``, distinct cache lines touched in the run, by the function that was
+    first. On several: ``moved``, the lines that moved, most transfers first; ``waits``, locks found taken, likewise.
     """
 
     ops: int
@@ -190,6 +209,9 @@ class Profile(Struct, frozen=True, kw_only=True):
     calls: str = ""
     system_calls: dict[str, CallCount] = field(default_factory=dict)
     moved: tuple[MovedLine, ...] = ()
+    waits: tuple[Waited, ...] = ()
+    data_lines: dict[str, int] = field(default_factory=dict)
+    code_lines: dict[str, int] = field(default_factory=dict)
 
 
 class RunResult(Struct, frozen=True, kw_only=True):

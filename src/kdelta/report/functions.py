@@ -9,9 +9,11 @@ from kdelta.model import EXACT_COUNTERS, CellResult, Profile
 from kdelta.report import system_calls
 from kdelta.report.moved import moved_lines
 from kdelta.report.sentences import because
+from kdelta.report.touched import touched_lines
 from kdelta.results.types import Detail
 
 _LINES_SHOWN = 12
+_TOUCHED_SHOWN = 4  # of each column
 
 
 def render(row: CellResult, before: Profile, after: Profile, detail: Detail, everything: bool) -> str:
@@ -39,6 +41,7 @@ def render(row: CellResult, before: Profile, after: Profile, detail: Detail, eve
         part = "-" if share is None else f"{100 * share:.0f}%"
         counts = f"{delta.baseline:9.1f}{delta.patched:9.1f}{delta.delta:+9.1f}"
         lines.append(f"{delta.function[:33]:34}{counts}{part:>7}  {delta.note}".rstrip())
+    lines += touched_lines(before, after, None if everything else _TOUCHED_SHOWN)
     lines += moved_lines(before, after, most)
     if everything:
         lines += ["", f"cost vectors per operation: {', '.join(EXACT_COUNTERS)}"]

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The cache lines that move between CPUs, before and after: transfers per operation, who reads and who writes."""
+"""The cache lines that move between CPUs and the locks found taken, before and after: how often, and who."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
 from kdelta.model import MovedLine, Profile
 
+Key = TypeVar("Key", str, tuple[str, str, str])
 _WHO_SHOWN = 3
 _NAME_WIDTH = 44
 _WORTH_A_WORD = 0.2  # of a line's transfers
@@ -21,7 +25,7 @@ def _who(line: MovedLine) -> str:
 
 
 def _remark(line: MovedLine) -> str:
-    parts = [f"{line.lines} lines"] if line.lines > 1 else []
+    parts = [f"{line.lines} lines"] if line.lines > 1 else [f"with {', '.join(line.also)}"] if line.also else []
     if line.unshared >= _WORTH_A_WORD * line.transfers > 0:
         share = f"{100 * line.unshared / line.transfers:.0f} % false sharing"
         parts.append(share + (f": {', '.join(line.beside)}" if line.beside else ""))
@@ -32,28 +36,73 @@ def _per_op(profile: Profile, name: str) -> float:
     return sum(line.transfers for line in profile.moved if line.name == name) / profile.ops
 
 
+class Sides:
+    """One kernel's figures per operation, or those before and after a change."""
+
+    def __init__(self, before: Profile, after: Profile | None) -> None:
+        self.profiles = [before] if after is None else [before, after]
+
+    @property
+    def heads(self) -> str:
+        """The headings of the columns."""
+        heads = ("before", "after", "delta") if len(self.profiles) > 1 else ("per op",)
+        return "".join(f"{head:>9}" for head in heads)
+
+    def columns(self, figures: Sequence[float]) -> str:
+        """A row's figures, with the difference where there are two."""
+        text = "".join(f"{value:9.2f}" for value in figures)
+        return text + (f"{figures[1] - figures[0]:+9.2f}" if len(figures) > 1 else "")
+
+
+def _ranked(figures: Mapping[Key, Sequence[float]], limit: int | None) -> list[Key]:
+    """Hottest first by the larger side, ``limit`` at most."""
+    ranked = sorted(figures, key=lambda key: (-max(figures[key]), key))
+    return ranked if limit is None else ranked[:limit]
+
+
 def moved_lines(before: Profile, after: Profile | None, limit: int | None) -> list[str]:
     """The rows of a table, hottest first by the larger side, ``limit`` at most; [] where none moved.
 
     Without ``after`` it is about one kernel.
     """
-    sides = [before] if after is None else [before, after]
-    known = {line.name: line for side in sides for line in side.moved}
+    sides = Sides(before, after)
+    known = {line.name: line for side in sides.profiles for line in side.moved}
     if not known:
         return []
-    figures = {name: [_per_op(side, name) for side in sides] for name in known}
-    ranked = sorted(known, key=lambda name: (-max(figures[name]), name))
-    shown = ranked if limit is None else ranked[:limit]
-    heads = "".join(f"{head:>9}" for head in (["per op"] if after is None else ["before", "after", "delta"]))
+    figures = {name: [_per_op(side, name) for side in sides.profiles] for name in known}
+    shown = _ranked(figures, limit)
     lines = ["", "cache lines that move between CPUs, transfers per operation", ""]
-    lines.append(f"{'line':{_NAME_WIDTH}}{heads}  who, where it moves most")
+    lines.append(f"{'line':{_NAME_WIDTH}}{sides.heads}  who, where it moves most")
     for name in shown:
-        columns = "".join(f"{value:9.2f}" for value in figures[name])
-        if after is not None:
-            columns += f"{figures[name][1] - figures[name][0]:+9.2f}"
-        head = f"{name[: _NAME_WIDTH - 1]:{_NAME_WIDTH}}{columns}"
+        head = f"{name[: _NAME_WIDTH - 1]:{_NAME_WIDTH}}{sides.columns(figures[name])}"
         lines.append(f"{head}  {_who(known[name])}{_remark(known[name])}")
-    if len(shown) < len(ranked):
-        lines.append(f"and {len(ranked) - len(shown)} more (--all)")
+    if len(shown) < len(known):
+        lines.append(f"and {len(known) - len(shown)} more (--all)")
+    lines += _waits(sides, limit)
     lines.append("A model of coherence alone: no capacity, no latencies; see docs/how-to/contention.md.")
+    return lines
+
+
+def _waits(sides: Sides, limit: int | None) -> list[str]:
+    """The rows of a table of locks found taken; [] where none was."""
+    found = [{(w.lock or "?", w.caller or "?", w.function): w for w in side.waits} for side in sides.profiles]
+    known = {key for waits in found for key in waits}
+    if not known:
+        return []
+
+    def per_op(key: tuple[str, str, str], taken: bool = False) -> list[float]:
+        pairs = [(waits.get(key), side.ops) for waits, side in zip(found, sides.profiles, strict=True)]
+        return [((w.taken if taken else w.times) / ops if w else 0.0) for w, ops in pairs]
+
+    figures = {key: per_op(key) for key in known}
+    shown = _ranked(figures, limit)
+    lines = ["", "locks found taken, times per operation", ""]
+    lines.append(f"{'lock':{_NAME_WIDTH}}{sides.heads}  who waits, of how often it takes the lock")
+    for key in shown:
+        lock, caller, function = key
+        taken = " -> ".join(f"{value:.2f}" for value in per_op(key, taken=True))
+        head = f"{lock[: _NAME_WIDTH - 1]:{_NAME_WIDTH}}{sides.columns(figures[key])}"
+        lines.append(f"{head}  {caller} ({function}), of {taken}")
+    if len(shown) < len(known):
+        lines.append(f"and {len(known) - len(shown)} more (--all)")
     return lines

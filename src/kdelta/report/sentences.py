@@ -249,6 +249,18 @@ def _(w: of_results.ExactLabel) -> str:
 
 
 @sentence.register
+def _(w: of_results.Carried) -> str:
+    columns = ", ".join(f"{name.replace('_', ' ')} {percent:+.1f} %" for name, percent in w.columns)
+    where = f": most of it in {w.function}" if w.function else ""
+    return f"instructions {w.instructions_percent:+.1f} %, but {columns}{where}; time may follow these"
+
+
+@sentence.register
+def _(w: of_results.OneTask) -> str:
+    return f"the case has one task: on {w.cpus} CPUs it meets nobody, so little moves between them"
+
+
+@sentence.register
 def _(w: of_results.Pressure) -> str:
     kernels = (
         f"{one.kernel}: {one.scanned:.0f} pages scanned, {one.reclaimed:.0f} reclaimed, {one.stalls:.0f} stalls"

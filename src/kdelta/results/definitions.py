@@ -26,7 +26,12 @@ def define(experiment: Experiment, known: Mapping[str, Workload]) -> dict[str, D
 
     named = [known[case.workload] for case in experiment.cases if case.workload in known]
     return {
-        one.name: Definition(metrics=metrics(one), floor_percent=one.floor_percent, exact_label=one.exact_label)
+        one.name: Definition(
+            metrics=metrics(one),
+            floor_percent=one.floor_percent,
+            exact_label=one.exact_label,
+            one_task=not (one.multi_task or one.every_cpu),
+        )
         for one in named
     }
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kdelta.attribution import because, exact, moved, profiles
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
-from kdelta.results.warnings import NoNames
+from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.store import Store
 from kdelta.verdict.warnings import Noisy
 
@@ -121,6 +121,26 @@ def _name_seeds(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellRe
     return replace(row, warnings=tuple(told))
 
 
+def _name_carrier(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
+    """The finished ``row``; a warning that another count carries the effect names where it changed most."""
+    if not any(isinstance(warning, Carried) for warning in row.warnings):
+        return row
+    case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
+    labels = [kernel.label for kernel in experiment.kernels]
+    by_kernel = chosen(seeds).get((case, row.mitigations), {})
+    before, after = by_kernel.get(0), by_kernel.get(labels.index(row.patched_label))
+    if before is None or after is None:
+        return row
+
+    def named(warning: Carried) -> Carried:
+        old, new = (profiles.column(side, warning.columns[0][0]) for side in (before, after))
+        names = sorted(old | new, key=lambda name: (-abs(new.get(name, 0.0) - old.get(name, 0.0)), name))
+        return replace(warning, function=names[0] if names else "")
+
+    told = (named(w) if isinstance(w, Carried) else w for w in row.warnings)
+    return replace(row, warnings=tuple(told))
+
+
 def explained(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
     """The finished ``row`` with the functions that account for it, and for what its seeds differ in."""
-    return _name_seeds(experiment, _explain(experiment, row, seeds), seeds)
+    return _name_carrier(experiment, _name_seeds(experiment, _explain(experiment, row, seeds), seeds), seeds)

@@ -9,14 +9,27 @@ from statistics import median
 
 from msgspec.structs import replace
 
+from kdelta.attribution.exact import TRANSFERS
 from kdelta.model import CellResult, Experiment, Warn, plans
 from kdelta.results import definitions, versions
-from kdelta.results.warnings import ExactLabel, Follows, Pressure, Reclaim, TakenOver, UnknownParameters
+from kdelta.results.warnings import (
+    Carried,
+    ExactLabel,
+    Follows,
+    OneTask,
+    Pressure,
+    Reclaim,
+    TakenOver,
+    UnknownParameters,
+)
 from kdelta.store.rows import BootRow
 from kdelta.store.store import Store
 
 _SEVERAL = "with several tasks: "
 _SIDE_FIGURES = ("rep_bytes", "rep_executions")
+_CARRIERS = ("locked", "data_lines", "code_lines")
+_CARRIES_PERCENT = 2.0  # a change of a count that is worth a word where instructions change by less
+_CARRIES_TIMES = 3.0
 
 
 def _side_figures(rows: Sequence[CellResult]) -> list[CellResult]:
@@ -50,6 +63,36 @@ def _labels(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResu
     return [replace(r, warnings=(*r.warnings, ExactLabel(label(r)))) if label(r) else r for r in rows]
 
 
+def _carried(rows: Sequence[CellResult]) -> list[CellResult]:
+    """Which counts carry an effect that instructions hardly show, as a warning on their row."""
+    beside: dict[tuple[str, str, str, str], list[tuple[str, float]]] = defaultdict(list)
+    for row in rows:
+        if row.metric in _CARRIERS and row.verdict in ("improved", "regressed") and row.effect_percent is not None:
+            beside[row.case, row.cgroup, row.mitigations, row.patched_label].append((row.metric, row.effect_percent))
+
+    def told(row: CellResult) -> CellResult:
+        found = beside.get((row.case, row.cgroup, row.mitigations, row.patched_label), [])
+        if row.metric != "instructions" or row.effect_percent is None:
+            return row
+        least = max(_CARRIES_PERCENT, _CARRIES_TIMES * abs(row.effect_percent))
+        columns = sorted((one for one in found if abs(one[1]) >= least), key=lambda one: -abs(one[1]))
+        carried = Carried(row.effect_percent, tuple(columns))
+        return replace(row, warnings=(*row.warnings, carried)) if columns else row
+
+    return [told(row) for row in rows]
+
+
+def _alone(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResult]:
+    """That a case has one task where transfers between CPUs were counted, as a warning on that row."""
+    found = definitions.of(experiment)
+    alone = {case.name for case in experiment.cases if case.workload in found and found[case.workload].one_task}
+    warn = OneTask(experiment.machine.smp)
+    return [
+        replace(row, warnings=(*row.warnings, warn)) if row.metric == TRANSFERS and row.case in alone else row
+        for row in rows
+    ]
+
+
 def _reclaim(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -> list[CellResult]:
     """What the memory pressure beside a case came to, as a warning on its primary row."""
     pressed = {case.name: index for index, case in enumerate(experiment.cases) if case.pressure}
@@ -73,7 +116,7 @@ def _reclaim(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -
 
 def on_rows(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -> list[CellResult]:
     """``rows`` with what belongs beside their figures."""
-    return _labels(experiment, _side_figures(_reclaim(experiment, store, rows)))
+    return _alone(experiment, _labels(experiment, _carried(_side_figures(_reclaim(experiment, store, rows)))))
 
 
 def on_experiment(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:

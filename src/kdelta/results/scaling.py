@@ -45,17 +45,26 @@ def task_counts(text: str) -> tuple[int, ...]:
     Raises:
         UserError: neither, or out of 1..1024.
     """
+    return numbers(text, "--tasks", "tasks", MOST_TASKS)
+
+
+def numbers(text: str, option: str, what: str, most: int) -> tuple[int, ...]:
+    """``1..4`` or ``1,2,4,8`` of ``option`` -> ascending numbers of ``what``.
+
+    Raises:
+        UserError: neither, or out of 1..``most``.
+    """
     found: set[int] = set()
     for piece in text.split(","):
         if match := _RANGE.match(piece.strip()):
-            first, last = int(match[1]), min(int(match[2]), MOST_TASKS + 1)
+            first, last = int(match[1]), min(int(match[2]), most + 1)
             found |= set(range(first, last + 1))
         elif piece.strip().isascii() and piece.strip().isdigit():
             found.add(int(piece))
         else:
             found.add(0)
-    if not found or min(found) < 1 or max(found) > MOST_TASKS:
-        raise UserError(f"--tasks {text!r}: give numbers of tasks in 1..{MOST_TASKS}, as 1..4 or 1,2,4,8")
+    if not found or min(found) < 1 or max(found) > most:
+        raise UserError(f"{option} {text!r}: give numbers of {what} in 1..{most}, as 1..4 or 1,2,4,8")
     return tuple(sorted(found))
 
 
@@ -98,11 +107,15 @@ def points(experiment: Experiment, store: Store) -> tuple[Point, ...]:
     return tuple(sorted(found, key=lambda p: (p.case, [k.label for k in experiment.kernels].index(p.kernel), p.tasks)))
 
 
+def without(case: Case, knob: str) -> str:
+    """The case's name without one of its knobs."""
+    return re.sub(rf"([:,]){knob}=\d+(,|(?= )|$)", lambda m: m[1] if m[2] == "," else "", case.name)
+
+
 def _place(case: Case) -> tuple[str, int]:
     """(The case's name without its number of tasks, that number)."""
     knob = next(k for k in TASK_KNOBS if k in case.params)
-    name = re.sub(rf"([:,]){knob}=\d+(,|(?= )|$)", lambda m: m[1] if m[2] == "," else "", case.name)
-    return name, int(case.params[knob])
+    return without(case, knob), int(case.params[knob])
 
 
 def _point(kernel: str, case: str, tasks: int, runs: list[list[float]], base: dict[str, float], why: str) -> Point:

@@ -57,6 +57,25 @@ class Reclaim(Struct, frozen=True):
     stalls: float
 
 
+class Carried(Warn, frozen=True):
+    """Counts beside instructions that changed by much more: (name, change in percent), the largest change first.
+
+    ``function``: where most of the first one changed, "" where that is not known.
+    """
+
+    code: ClassVar[str] = "carried"
+    instructions_percent: float
+    columns: tuple[tuple[str, float], ...]
+    function: str = ""
+
+
+class OneTask(Warn, frozen=True):
+    """A case has one task on several CPUs: little moves between them."""
+
+    code: ClassVar[str] = "one-task"
+    cpus: int
+
+
 class Pressure(Warn, frozen=True):
     """Reclaim beside a case under memory pressure."""
 

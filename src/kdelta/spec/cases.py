@@ -15,12 +15,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+import msgspec
+
 from kdelta.errors import UserError
 from kdelta.model import Case
 from kdelta.spec import suites
 from kdelta.spec.workloads import Workload
 
 _WILD = frozenset("*?[")
+_TASKS = "tasks"
 
 
 def c_file(text: str) -> Path | None:
@@ -105,6 +108,20 @@ def _grid(text: str, workload: Workload, rest: str) -> list[Case]:
             raise UserError(f"case {text!r}: {knob} is given twice; several values are written {knob}=a|b")
         axes[knob] = values
     return [workload.case(dict(zip(axes, values, strict=True))) for values in itertools.product(*axes.values())]
+
+
+def on_every_cpu(cases: Sequence[Case], catalogue: Mapping[str, Workload], cpus: int) -> tuple[Case, ...]:
+    """``cases`` of a guest of several CPUs: those that take a number of tasks and leave it at one have one a CPU."""
+
+    def spread(case: Case) -> Case:
+        workload = catalogue.get(case.workload)
+        if workload is None or case.params.get(_TASKS) != workload.params[_TASKS].default_text:
+            return case
+        most = workload.params[_TASKS].max or cpus
+        wider = workload.case({**case.params, _TASKS: str(min(cpus, most))})
+        return msgspec.structs.replace(case, params=wider.params, label=wider.label)
+
+    return tuple(case if _TASKS not in case.params else spread(case) for case in cases)
 
 
 def of_suite(suite: suites.Suite, catalogue: Mapping[str, Workload], missing_ok: bool = False) -> list[Case]:

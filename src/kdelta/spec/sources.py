@@ -36,7 +36,7 @@ _OPS = re.compile(r"OPS\(\s*+(?P<name>[a-z][a-z0-9_]*+)\s*+,\s*+(?P<number>[1-9]
 _START = re.compile(
     r"^(?:[ \t]*+#[ \t]*+(?P<condition>if|ifdef|ifndef|endif)\b|(?P<macro>CASE|CASE_N|OPS)\s*+\()", re.MULTILINE
 )
-_HOOK = re.compile(r"^(?:SETUP|AFTER|TEARDOWN)\(\s*+(?P<name>\w++)\s*+\)", re.MULTILINE)
+_HOOK = re.compile(r"^(?:SETUP|SHARED|AFTER|TEARDOWN|EVERY_CPU)\(\s*+(?P<name>\w++)\s*+(?:\)|,)", re.MULTILINE)
 _INCLUDE = re.compile(r"^[ \t]*+#[ \t]*+include\s*+(?:\"|<case\.h>)", re.MULTILINE)
 _DESCRIPTION = re.compile(r"char\s*+\*\s*+testcase_description\s*+=\s*+(?P<title>\"(?:[^\"\\\n]|\\.)*+\")")
 _FORMS = 'CASE(name, "title"), CASE_N(name, "title", 1, 10) or OPS(name, 16), OPS(name, 1000 / N), names in lower case'

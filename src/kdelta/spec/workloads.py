@@ -171,6 +171,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     metrics: tuple[Metric, ...]
     source_path: Path
     counted: Counted | None = None  # the program that it is, with a number of operations
+    every_cpu: bool = False  # counted on several CPUs it has a task on each (guest/case.h)
 
     @property
     def data_files(self) -> dict[str, Path]:
@@ -307,7 +308,8 @@ def _cases(path: Path, suite: str = "") -> Iterator[Workload]:
         raise UserError(f'workload {path}: a CASE needs #include "case.h" at the top of its file')
     for case in sources.cases_of(text, str(path)):
         name = f"{suite}/{case.name}" if suite else case.name
-        yield _workload(msgspec.structs.replace(template, exact_ops=case.exact_ops), path, name, case.title)
+        workload = _workload(msgspec.structs.replace(template, exact_ops=case.exact_ops), path, name, case.title)
+        yield msgspec.structs.replace(workload, every_cpu=True)
 
 
 def _programs(suite: suites.Suite) -> Iterator[Workload]:

@@ -42,6 +42,12 @@ def profile(
     return Profile(ops=ops, functions=functions, total=(sum(instructions.values()) + user, *rest), calls=lines)
 
 
+def touched(ident: int, rows: Mapping[int, int]) -> bytes:
+    """What belongs to the interval before it: cache lines of data that were touched first, by address of code."""
+    body = b"".join(struct.pack("<3Q", pc, lines, 0) for pc, lines in rows.items())
+    return struct.pack("<4s3I", b"KDFT", ident, len(rows), zlib.crc32(body)) + body
+
+
 def system_calls(ident: int, rows: Sequence[Sequence[int]]) -> bytes:
     """What belongs to the interval before it: row, calls, instructions, REP bytes."""
     body = b"".join(struct.pack("<QQqQ", *row) for row in rows)

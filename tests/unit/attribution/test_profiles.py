@@ -188,3 +188,31 @@ def test_damaged_system_calls_are_refused() -> None:
     data[-16 - 8] ^= 1
     with pytest.raises(GuestError, match="checksum"):
         profiles.read(bytes(data))
+
+
+def test_lines_of_data_are_those_of_who_touched_them_first_and_lines_of_code_of_what_ran_in_them() -> None:
+    ran = [
+        (0x400000, ONE),
+        (KERNEL + 0x1000, ONE),
+        (KERNEL + 0x1030, ONE),
+        (KERNEL + 0x1040, ONE),
+        (KERNEL + 0x2000, ONE),
+    ]
+    touched = {KERNEL + 0x1000: 5, KERNEL + 0x1040: 2, KERNEL + 0x2000: 1}
+    (found,) = profiles.read(counts.output(counts.interval(7, ran) + counts.touched(7, touched)))
+    profile = profiles.fold(found, ByPage(), ops=2)
+    assert profile.data_lines == {"f1": 7, "f2": 1}
+    assert profile.code_lines == {"f1": 2, "f2": 1}
+    assert profiles.column(profile, "data_lines") == {"f1": 3.5, "f2": 0.5}
+    assert profiles.column(profile, "locked") == {"f1": 6.0, "f2": 2.0}, "the program's own do not count"
+    (bare,) = profiles.read(counts.output(counts.interval(7, ran)))
+    assert profiles.fold(bare, ByPage()).code_lines == {}, "on several CPUs they are not counted"
+
+
+def test_damaged_lines_are_refused() -> None:
+    data = bytearray(counts.output(counts.interval(7, []) + counts.touched(7, {KERNEL: 1})))
+    data[-16 - 8] ^= 1
+    with pytest.raises(GuestError, match="checksum"):
+        profiles.read(bytes(data))
+    with pytest.raises(GuestError, match="does not start an interval"):
+        profiles.read(counts.output(counts.interval(7, []) + counts.touched(8, {KERNEL: 1})))

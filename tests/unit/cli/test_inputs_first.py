@@ -31,6 +31,7 @@ KERNELS = {
     "calibrate": ("calibrate", "{}"),
     "leaks": ("leaks", "debian:6.12", "{}"),
     "scale": ("scale", "debian:6.12", "{}"),
+    "scale --exact": ("scale", "--exact", "debian:6.12", "{}"),
     "trace": ("trace", "debian:6.12", "{}", "--what", "locks"),
     "code": ("code", "debian:6.12", "{}"),
     "reach": ("reach", "{}"),

@@ -14,6 +14,8 @@ from kdelta.experiment import templates
 from kdelta.experiment.templates import Asked, Stopping
 from kdelta.model import Case, Effort, Experiment, Gap, Kernel, MachineOptions, plans
 from kdelta.spec import collectors
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import catalogue
 
 LOCKS = (collectors.catalogue()["locks"],)
 KERNEL = Kernel(label="k", spec="k", release="6.12", image_path="/i", image_sha256="ab")
@@ -53,6 +55,9 @@ def test_several_cpus_are_counted_where_the_plugin_can_and_refused_elsewhere() -
         templates.run(several, (KERNEL,), "exact", 1),
     ):
         assert (made.mode, made.machine.smp) == ("exact", 4)
+    spread = replace(several, cases=tuple(parse_case("thread_spawn:mode=threads", catalogue())), folders=())
+    assert templates.run(spread, (KERNEL,), "exact", 1).cases[0].name == "thread_spawn:tasks=4,mode=threads"
+    assert templates.run(spread, (KERNEL,), "timed", 1).cases == spread.cases
     with pytest.raises(UserError, match=r"--smp 4: exact mode counts several CPUs in run, compare and sweep alone"):
         templates.trace(several, (KERNEL,), (), None)  # lock holds
     with pytest.raises(UserError, match=r"of x86_64 guests alone, and arm is arm64"):

@@ -46,6 +46,17 @@ TEARDOWN(number) { EXPECT(done > 0 && undone == done); }
 CASE(thread_fails, "a thread fails while the case waits for it") { pause(); }
 static void *thread(void *arg) { struct wl_task *t = arg; usleep(20000); OK(close(-1)); return NULL; }
 SETUP(thread_fails) { pthread_t p; EXPECT(!pthread_create(&p, NULL, thread, t)); }
+CASE(each_thread, "threads of one process, set up once") { __atomic_add_fetch(&done, 1, __ATOMIC_SEQ_CST); }
+EVERY_CPU(each_thread, threads);
+SETUP(each_thread) { EXPECT(!undone++); }
+TEARDOWN(each_thread) { EXPECT(undone == 1 && done > 1); }
+CASE(each_process, "processes in directories of their own, below that of what they share") {
+	OK(access("../shared", F_OK)); OK(access("own", F_OK)); }
+EVERY_CPU(each_process, processes);
+SHARED(each_process) { OK(mkdir("shared", 0700)); }
+SETUP(each_process) { OK(mkdir("own", 0700)); }
+CASE(each_fails, "an operation of a thread fails") { OK(close(-1)); }
+EVERY_CPU(each_fails, threads);
 """
 
 Outcome = dict[str, tuple[str, str]]
@@ -109,20 +120,21 @@ def test_the_host_reads_what_the_compiler_registers(program: Path, cache: Path, 
     (tmp_path / "awkward.c").write_text(AWKWARD)
     own = binary.build("x86_64", [tmp_path], cache=cache)
     assert [_numbered(row) for row in _listed(own)] == _read([tmp_path])
-    assert len(_listed(own)) == len(_listed(program)) + 9
+    assert len(_listed(own)) == len(_listed(program)) + 12
 
 
 # Exact intervals are preceded by rests, which pass at once in an emulated guest and take minutes here.
 @pytest.mark.parametrize("mode", ["timed", pytest.param("exact", marks=pytest.mark.full)])
+@pytest.mark.parametrize(("suite", "most"), [("syscalls", 50), ("contention", 20)])
 def test_every_case_of_the_suite_runs_on_this_machine_or_names_what_it_needs(
-    program: Path, tmp_path: Path, mode: Mode
+    program: Path, tmp_path: Path, mode: Mode, suite: str, most: int
 ) -> None:
-    cases = grammar.of_suite(suites.suites()["syscalls"], catalogue())
+    cases = [case for case in grammar.of_suite(suites.suites()[suite], catalogue()) if case.workload.startswith(suite)]
     done = run(program, tmp_path, cases, mode)
     assert list(done) == [case.name for case in cases]
     assert {name: (state, why) for name, (state, why) in done.items() if state not in ("ok", "unsupported")} == {}
     assert all("needs " in why for state, why in done.values() if state == "unsupported")
-    assert [state for state, _ in done.values()].count("ok") > 50
+    assert [state for state, _ in done.values()].count("ok") > most
 
 
 def test_a_failure_is_told_at_once_and_by_its_call(cache: Path, tmp_path: Path) -> None:
@@ -136,7 +148,9 @@ def test_a_failure_is_told_at_once_and_by_its_call(cache: Path, tmp_path: Path) 
     assert done["needs"] == ("unsupported", "needs CONFIG_NOTHING (syscall(100000): Function not implemented)")
     for name in ("helper_fails", "thread_fails"):
         assert done[name] == ("failed", "operation of task 0 failed: close(-1): Bad file descriptor"), name
-    assert {done[name] for name in ("helper_ends", "number-7", "number-8")} == {("ok", "")}
+    whole = ("helper_ends", "number-7", "number-8", "each_thread", "each_process")
+    assert {done[name] for name in whole} == {("ok", "")}
+    assert re.match(r"operation of task \d+ failed: close\(-1\): Bad file descriptor", done["each_fails"][1])
 
 
 @pytest.mark.parametrize("mode", ["timed", "exact"])

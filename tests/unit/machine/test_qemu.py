@@ -68,6 +68,9 @@ def test_lines_are_followed_on_several_cpus_alone_and_turns_set_once_a_guest_is_
     words = argv(several)
     assert words[words.index("-smp") + 1] == "4"
     assert words[words.index("-plugin") + 1].endswith(",lines=/boot-x/lines")
+    told = argv(msgspec.structs.replace(several, kernel_facts=Path("/boot-x/kernel_facts")))
+    assert ",lines=/boot-x/lines,kernel=/boot-x/kernel_facts" in told[told.index("-plugin") + 1]
+    assert "slab_nomerge" in append_line(several).split()
     assert words[words.index("-qtest") + 1].startswith("unix:/boot-x/qtest.sock")
     saved = argv(msgspec.structs.replace(several, restored=False, snapshot_save=True, plugin=None))
     assert "-qtest" not in saved, "one snapshot serves all lengths of turns"
@@ -78,6 +81,7 @@ def test_lines_are_followed_on_several_cpus_alone_and_turns_set_once_a_guest_is_
 def test_exact_guests_of_x86_keep_their_lock_prefixes() -> None:
     assert "noreplace-smp" in append_line(guest(mode="exact")).split()
     assert "noreplace-smp" not in append_line(guest())
+    assert "slab_nomerge" not in append_line(guest(mode="exact")), "the counts of one CPU stay what they were"
     assert "noreplace-smp" not in append_line(guest(mode="exact", kernel=kernel(arch="arm64")))
 
 

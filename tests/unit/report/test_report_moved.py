@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kdelta.attribution.because import line, line_differences, significant_lines
-from kdelta.model import MovedLine, Profile
+from kdelta.model import MovedLine, Profile, Waited
 from kdelta.report.moved import moved_lines
 
 BY = {"queued_write_lock_slowpath": (0, 30), "[others]": (90, 0), "_raw_read_lock": (10, 5)}
@@ -37,6 +39,25 @@ def test_lines_that_move_stand_hottest_first_with_who_moves_them() -> None:
         ["pidmap_lock", "0.70"],
     ]
     assert "and 3 more (--all)" in moved_lines(BEFORE, AFTER, 1)
+
+
+def test_locks_found_taken_stand_below_with_who_waits_and_of_how_many_times() -> None:
+    before = Waited(function="queued_write_lock_slowpath", caller="do_exit", lock="tasklist_lock", times=20, taken=40)
+    after = Waited(function="queued_write_lock_slowpath", caller="do_exit", lock="tasklist_lock", times=5, taken=10)
+    other = Waited(function="lockref_get failed", caller="path_get", lock="", times=1, taken=10)
+    rows = moved_lines(replace(BEFORE, waits=(before, other)), replace(AFTER, waits=(after,)), 1)
+    table = rows[rows.index("locks found taken, times per operation") + 3 :]
+    assert table[0].split()[:4] == ["tasklist_lock", "2.00", "0.50", "-1.50"]
+    assert table[0].endswith("  do_exit (queued_write_lock_slowpath), of 4.00 -> 1.00")
+    assert table[1] == "and 1 more (--all)"
+    alone = moved_lines(replace(BEFORE, waits=(other,)), None, None)
+    assert alone[-2].split()[:2] == ["?", "0.10"]
+
+
+def test_what_else_lies_in_a_line_stands_beside_its_name() -> None:
+    shared = MovedLine(name="nr_threads", reads=0, writes=9, also=("task_struct_cachep",), by={"copy_process": (0, 9)})
+    rows = moved_lines(replace(BEFORE, moved=(shared,)), None, None)
+    assert rows[4].endswith("copy_process writes (with task_struct_cachep)")
 
 
 def test_one_cpu_has_no_such_table() -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, MovedLine, Profile
 from kdelta.results import explain
-from kdelta.results.warnings import NoNames
+from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.store import Store
 from kdelta.verdict.warnings import Noisy
 from unit.attribution import counts
@@ -41,6 +41,13 @@ def test_a_significant_row_names_the_functions_of_its_own_two_kernels() -> None:
     found = explain.explained(MADE, row(), seeds([OLD], [NEW]))
     assert {d.function: d.delta for d in found.because} == {"lock": -100.0, "read": 50.0}
     assert found.because_line == Because(gone=("lock",), gone_delta=-100.0, changed=(("read", 50.0),))
+
+
+def test_where_a_count_that_carries_an_effect_changed_most_is_named() -> None:
+    old, new = (replace(p, data_lines=lines) for p, lines in ((OLD, {"lock": 9, "read": 4}), (NEW, {"read": 60})))
+    warned = row(warnings=(Carried(0.9, (("data_lines", 14.0),)),))
+    found = explain.explained(MADE, warned, seeds([old], [new]))
+    assert found.warnings == (Carried(0.9, (("data_lines", 14.0),), "read"),)
 
 
 def test_a_significant_row_of_transfers_names_the_lines_that_move() -> None:

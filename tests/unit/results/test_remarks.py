@@ -10,9 +10,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kdelta.model import Annotations, Case, Definition, Experiment, Remark, plans
+from kdelta.model import Annotations, Case, CellResult, Definition, Experiment, MachineOptions, Remark, plans
 from kdelta.results import remarks
-from kdelta.results.warnings import ExactLabel, Follows, Pressure, Reclaim, TakenOver, UnknownParameters
+from kdelta.results.warnings import (
+    Carried,
+    ExactLabel,
+    Follows,
+    OneTask,
+    Pressure,
+    Reclaim,
+    TakenOver,
+    UnknownParameters,
+)
 from kdelta.store.rows import BootRow
 from kdelta.store.store import Store
 from unit.results.test_explain import row
@@ -39,6 +48,28 @@ def test_a_label_stands_on_the_primary_row_of_exact_experiments_alone(store: Sto
     rows = [row(case="pipe"), row(case="pipe", metric="loads", primary=False), row(case="pipe", params={"tasks": "1"})]
     assert [one.warnings for one in remarks.on_rows(made(), store, rows)] == [(ExactLabel("one CPU"),), (), ()]
     assert all(not one.warnings for one in remarks.on_rows(made("timed"), store, rows))
+
+
+def test_counts_that_change_by_much_more_than_instructions_are_named_on_their_row(store: Store) -> None:
+    def side(metric: str, percent: float, verdict: str = "regressed") -> CellResult:
+        return row(case="pipe", metric=metric, primary=False, effect_percent=percent, verdict=verdict)
+
+    first = row(case="pipe", effect_percent=0.9, primary=False)
+    beside = [side("data_lines", 14.3), side("locked", 23.6), side("loads", 50.0), side("code_lines", 1.9)]
+    found, *_ = remarks.on_rows(made(), store, [first, *beside])
+    assert found.warnings == (Carried(0.9, (("locked", 23.6), ("data_lines", 14.3))),)
+    large = replace(first, effect_percent=9.0)
+    assert not remarks.on_rows(made(), store, [large, side("locked", 23.6)])[0].warnings
+    undecided = [first, side("locked", 23.6, "inconclusive")]
+    assert not remarks.on_rows(made(), store, undecided)[0].warnings
+
+
+def test_that_a_case_has_one_task_stands_where_transfers_were_counted(store: Store) -> None:
+    several = replace(made(machine=MachineOptions(smp=4)), definitions={"pipe": replace(PIPE, one_task=True)})
+    rows = [row(case="pipe", metric="transfers"), row(case="pipe")]
+    assert [one.warnings for one in remarks.on_rows(several, store, rows)] == [(OneTask(4),), ()]
+    busy = replace(several, definitions={"pipe": PIPE})
+    assert not any(one.warnings for one in remarks.on_rows(busy, store, rows))
 
 
 def test_rep_bytes_stand_beside_the_instructions_that_hide_them(store: Store) -> None:

@@ -6,9 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kdelta.errors import UserError
-from kdelta.spec.cases import chosen, own_sources, parse_case
+from kdelta.spec.cases import chosen, on_every_cpu, own_sources, parse_case
 from kdelta.spec.suites import suites
 from kdelta.spec.workloads import Workload, catalogue
 
@@ -40,6 +41,18 @@ def test_a_label_names_what_differs_from_the_defaults_and_parses_to_the_same_cas
     (case,) = parse_case("pipe:readers=1,message=128k,writers=3", shipped)
     assert case.label == "pipe:writers=3,message=128K"
     assert parse_case(case.label, shipped) == [case]
+
+
+def test_a_case_that_takes_tasks_has_one_on_each_of_several_cpus_unless_it_says_how_many(
+    shipped: dict[str, Workload],
+) -> None:
+    texts = ("thread_spawn", "path_lookup:tasks=3,mode=threads", "pidfd_open", "pipe", "contention/dup_threads")
+    cases = [case for text in texts for case in parse_case(text, shipped)]
+    cases[0] = replace(cases[0], cgroup="child")
+    found = on_every_cpu(cases, shipped, 8)
+    names = ["thread_spawn:tasks=8 (memcg)", "path_lookup:tasks=3,mode=threads", "pidfd_open", "pipe"]
+    assert [case.name for case in found] == [*names, "contention/dup_threads"]
+    assert found[0].params["tasks"] == "8"
 
 
 def test_sizes_and_switches_have_one_canonical_form(shipped: dict[str, Workload]) -> None:

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What can carry an effect beside instructions, by function: locked operations, and distinct cache lines touched."""
+
+from __future__ import annotations
+
+from kdelta.attribution.profiles import column
+from kdelta.model import Profile
+
+_NAME_WIDTH = 34
+_LEAST = 0.005  # per operation: what would be shown as no change
+_COLUMNS = {"locked": "locked operations", "data_lines": "data lines", "code_lines": "code lines"}
+
+
+def touched_lines(before: Profile, after: Profile, limit: int | None) -> list[str]:
+    """The functions in which a column changes most, ``limit`` of each at most; [] where nothing did."""
+    if not (before.data_lines and after.data_lines):
+        return []
+    rows: list[tuple[str, str, float, float]] = []
+    for counted, title in _COLUMNS.items():
+        old, new = column(before, counted), column(after, counted)
+        pairs = {name: (old.get(name, 0.0), new.get(name, 0.0)) for name in old | new}
+        ranked = sorted(pairs, key=lambda name: (-abs(pairs[name][1] - pairs[name][0]), name))
+        kept = [name for name in ranked if abs(pairs[name][1] - pairs[name][0]) >= _LEAST][:limit]
+        rows += ((title, name, *pairs[name]) for name in kept)
+    if not rows:
+        return []
+    lines = ["", "locked operations, and cache lines touched first, per operation", ""]
+    lines.append(f"{'function':{_NAME_WIDTH}}{'before':>9}{'after':>9}{'delta':>9}  of")
+    for title, name, one, other in rows:
+        head = f"{name[: _NAME_WIDTH - 1]:{_NAME_WIDTH}}"
+        lines.append(f"{head}{one:9.2f}{other:9.2f}{other - one:+9.2f}  {title}")
+    return lines
