@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 TOOLS := .venv/.tools-installed
 
-.PHONY: all setup system demo test test-full check bench trial placebos clean docs
+.PHONY: all setup system demo test test-full check bench trial placebos fleet-sim clean docs
 all: setup
 
 system:
@@ -14,7 +14,7 @@ system:
 $(TOOLS): pyproject.toml | system
 	@test -x $(PY) || python3 -m venv .venv
 	@echo "installing Python packages into .venv"
-	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[dev,serve]'
+	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[dev,fleet,serve]'
 	@touch $@
 
 setup: system $(TOOLS)
@@ -44,6 +44,10 @@ trial: setup
 
 placebos: setup
 	$(PY) tools/placebos.py
+
+fleet-sim: setup
+	$(PY) tools/fleet_sim.py --hosts 10 --experiments 5 --blocks 20 --scale 0.05
+	$(PY) tools/fleet_sim.py --hosts 100 --experiments 10 --blocks 100 --scale 0.2
 
 clean:
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache

@@ -19,6 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("verdict", "attribution", "inbox"),
     ("results",),
     ("experiment",),
+    ("fleet",),
     ("report",),
     ("serve", "post"),
     ("cli",),

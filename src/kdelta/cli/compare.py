@@ -11,6 +11,7 @@ import click
 
 from kdelta.cli import (
     _auto,
+    _fleet,
     _gate,
     _given,
     _mode,
@@ -37,6 +38,7 @@ Examples:
   kdelta compare debian:6.12 'debian:6.12,cmdline="init_on_alloc=0"' --memcg
   kdelta compare src:debian:6.12 src:debian:6.12+my.patch --fail-on regressed:2% --selftests pidfd,clone3
   kdelta compare src:./linux@v6.12 src:./linux@v6.12+series.mbox --each
+  kdelta compare debian:6.12 debian:7.0 --fleet
 
 The first kernel is the baseline. Without KVM the mode is exact: it counts the instructions that the kernel
 executes, and repeats. --timed measures wall time instead, and stops each case as soon as it is decided.
@@ -47,7 +49,7 @@ Where a patch is given (src:TREE+PATCH) and no case, the cases are chosen that e
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
+class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.FleetArgs):
     """The options of ``kdelta compare``."""
 
     timed: bool
@@ -120,6 +122,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
 @click.option(
     "--why", metavar="SET[,SET...]", help="Then trace: locks, sizes, allocs, syscalls, wakeups, hold (kdelta trace)."
 )
+@_fleet.options
 @common.machine_options
 @_output.output_options
 def command(kernels: tuple[str, ...], **options: Any) -> int:
@@ -136,6 +139,7 @@ def run(kernels: tuple[str, ...], args: Args, begun: Callable[[Experiment], None
     specs = _patching.named(kernels, args.selftests, args.each)
     budget_s = common.seconds(args.time_budget, "--time-budget")
     auto = _auto.wanted(args, specs)
+    args.refuse(budget=budget_s is not None and not auto, others={"--why": args.why, "--fail-on": args.fail_on})
     _asked(args, () if auto else None)  # refuses bad input before any kernel is fetched
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
@@ -146,7 +150,8 @@ def run(kernels: tuple[str, ...], args: Args, begun: Callable[[Experiment], None
             experiment = session.begin(_template(resolved, args, *chosen), args.seed)
             begun(experiment)
             experiment = _patching.annotated(session.store, experiment, progress)
-            session.run(experiment, progress, None if auto else budget_s)
+            if not _fleet.run(session, experiment, args, progress, None if auto else budget_s):
+                return _fleet.detached(experiment)
             traced = _tracing.beside(session, experiment, args.why, progress) if args.why else None
         result = session.show(experiment, args)
         if traced is not None:
@@ -170,7 +175,10 @@ def _asked(args: Args, chosen: Sequence[Case] | None) -> tuple[Asked, Stopping]:
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
     cases = args.cases_or(lambda: args.chosen(args.pressure), args.named) if chosen is None else tuple(chosen)
     effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
-    return args.asked(cases, effort, mitigations=args.mitigations, rep_features=args.rep_features), stop
+    asked = args.asked(cases, effort, mitigations=args.mitigations, rep_features=args.rep_features)
+    if args.fleet:
+        _fleet.refuse(asked)
+    return asked, stop
 
 
 def _wanted(args: Args) -> Mode | None:

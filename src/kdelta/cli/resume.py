@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
-from kdelta.cli import _foreign, _given, _output, _reports, _session, common
+from kdelta.cli import _fleet, _foreign, _given, _output, _reports, _session, common
 from kdelta.errors import UserError
 
 EPILOG = """\b
 Examples:
   kdelta resume                 the last experiment
   kdelta resume 20261121-1530 --json
+  kdelta resume last --fleet    on the hosts of the fleet
   kdelta resume last --decide   fresh boots of the cases that are still inconclusive
   kdelta resume 20261121-1530 --kernel 6.12=debian:6.12 --kernel 7.0=./bzImage
 
@@ -36,9 +37,17 @@ not reused: their alpha is spent.
 )
 @click.option("--kernel", "kernels", multiple=True, metavar="LABEL=KERNEL", help="Imported: your own kernel of the same image.")  # fmt: skip
 @click.option("--trust", is_flag=True, help="Imported: run what it names as if you had planned it.")
+@_fleet.options
 @_output.output_options
 def command(
-    experiment: str, time_budget: str | None, decide: bool, kernels: tuple[str, ...], trust: bool, **options: Any
+    experiment: str,
+    time_budget: str | None,
+    decide: bool,
+    kernels: tuple[str, ...],
+    trust: bool,
+    fleet: bool,
+    detach: bool,
+    **options: Any,
 ) -> int:
     """Run what is left of EXPERIMENT, then print its report."""
     from kdelta.experiment import follow_up
@@ -46,6 +55,8 @@ def command(
     args = _output.OutputArgs(**options)
     args.format  # noqa: B018 - an unknown format is refused here
     budget_s = common.seconds(time_budget, "--time-budget")
+    hosts = _fleet.FleetArgs(fleet=fleet, detach=detach)
+    hosts.refuse(budget=budget_s is not None, others={"--decide": decide})
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
             found = _foreign.vouched(session.store, session.store.experiment(experiment), kernels, trust, progress)
@@ -56,8 +67,9 @@ def command(
         if found.mode == "exact":
             _given.refuse(["time_budget"], f"is for timed experiments, and {found.id} counts: leave it out")
         with session.progress() as progress:
-            session.run(found, progress, budget_s)
+            if not _fleet.run(session, found, hosts, progress, budget_s):
+                return _fleet.detached(found)
             if decide:
                 found = follow_up.begin(session.store, found, progress, _session.now)
-                session.run(found, progress, budget_s)
+                _fleet.run(session, found, hosts, progress, budget_s)
         return _reports.conclude(session.store, found, args)

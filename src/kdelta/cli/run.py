@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _given, _kernels, _output, _program, _session, common
+from kdelta.cli import _fleet, _given, _kernels, _output, _program, _session, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ With one kernel there is no baseline: the figures are descriptive, with their sp
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
+class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.FleetArgs):
     """The options of ``kdelta run``."""
 
     kernel: str
@@ -44,6 +44,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
 @common.pressure_option
 @_program.tree_option
 @_program.options
+@_fleet.options
 @common.machine_options
 @_output.output_options
 def command(named: str | None, **options: Any) -> int:
@@ -64,14 +65,18 @@ def command(named: str | None, **options: Any) -> int:
         _given.refuse(("smp", "memory", "kvm", "qemu", "turn"), "is about guests, and the running kernel has none")
     _given.refuse_other_mode("exact" if args.exact else "timed", "add --exact, or leave it out")
     _given.refuse_idle_machine("exact" if args.exact else "timed", args.smp)
+    args.refuse(budget=False, others={})
     cases = args.cases_or(
         lambda: args.chosen(args.pressure, native=native), args.named, native
     )  # refused before any kernel is fetched
+    if args.fleet:
+        _fleet.refuse(args.asked(cases, native=native))
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
             template = _template(args, cases, _kernels.fetched([spec], progress), native)
             experiment = session.begin(template, args.seed)
-            session.run(experiment, progress)
+            if not _fleet.run(session, experiment, args, progress):
+                return _fleet.detached(experiment)
         session.conclude(experiment, args)
     return 0
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from kdelta.cli import _earlier, _follow, _given, _output, _program, _session, _versions, common
+from kdelta.cli import _earlier, _fleet, _follow, _given, _output, _program, _session, _versions, common
 from kdelta.cli._say import say
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ code is 2 where this machine could not get one; one that does not build is an an
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
+class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.FleetArgs):
     """The options of ``kdelta sweep``."""
 
     timed: bool
@@ -83,6 +83,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs):
 @click.option("--add", metavar="EXPERIMENT", help="The kernels, cases and plan of this exact sweep, with KERNEL... added.")  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Exact: measure every boot again, also those in the store.")
 @_program.options
+@_fleet.options
 @common.machine_options
 @_output.output_options
 def command(kernels: tuple[str, ...], **options: Any) -> int:
@@ -96,6 +97,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     _refuse_idle(args)
     _program.refuse_bare(kernels)
     budget_s = common.seconds(args.time_budget, "--time-budget")
+    args.refuse(budget=budget_s is not None, others={})
     if args.follow and not args.program:
         return _followed(kernels, replace(args, follow=False), budget_s)
     with _session.opened(args.quiet) as session:
@@ -110,7 +112,8 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
             reuse = template.mode == "exact" and not args.fresh
             whole = _versions.placed(template, line, common.command_line(), reuse=reuse)
             experiment = session.begin(whole, template.seed if args.add and args.seed is None else args.seed)
-            session.run(experiment, progress, budget_s)
+            if not _fleet.run(session, experiment, args, progress, budget_s):
+                return _fleet.detached(experiment)
         session.conclude(experiment, args)
     _versions.refuse_missing(experiment)
     return 0
@@ -158,6 +161,8 @@ def _template(args: Args) -> Experiment:
     cases = args.cases_or(args.chosen, args.named)
     effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
     asked = args.asked(cases, effort, mitigations=args.mitigations)
+    if args.fleet:
+        _fleet.refuse(asked)
     return templates.sweep(asked, "timed" if args.timed else "exact", args.blocks if args.timed else args.seeds)
 
 

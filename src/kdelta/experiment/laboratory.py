@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kdelta.experiment import commits, prepare, runner, search
+from kdelta.experiment import commits, outstanding, prepare, runner, search
 from kdelta.experiment.search import Reading
 from kdelta.model import Experiment, PlannedBoot, Progress, Refuted
 from kdelta.results import cells, definitions
@@ -83,7 +83,7 @@ class Laboratory:
                 failed.setdefault(commit_of[n.kernel], []).append(f"{state}: {why}" if why else state)
         exact = experiment.mode == "exact"
         for commit, whys in failed.items():
-            hopeless = read[commit] < _READINGS if exact else not read[commit] and len(whys) >= runner.STRIKES
+            hopeless = read[commit] < _READINGS if exact else not read[commit] and len(whys) >= outstanding.STRIKES
             if hopeless:
                 found[commit] = whys[0]
         return found

@@ -13,22 +13,20 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.errors import HostError
-from kdelta.experiment import schedule
+from kdelta.experiment import outstanding, schedule
 from kdelta.experiment.boot_once import Site, Work, boot_once
 from kdelta.experiment.boot_result import boot_result
 from kdelta.machine import hostfacts
 from kdelta.machine.boot import RawBoot
 from kdelta.model import BootResult, Experiment, OpenCell, PlannedBoot, Progress, RunResult
 from kdelta.store.rows import BootRow
-
-STRIKES = 2  # boots of one kernel that may fail before it is given up
 
 
 class BootStore(Protocol):
@@ -85,6 +83,15 @@ def boot(job: Job, plan: PlannedBoot) -> BootResult:
     )
 
 
+def taken_over(job: Job, plan: PlannedBoot) -> BootResult | None:
+    """What was measured before under the identity of ``plan``, marked with where it is from; None where nothing was."""
+    if job.recall is None or job.identity is None or (found := job.recall(job.identity(plan))) is None:
+        return None
+    name, known = found
+    source = {"taken_from": f"{name} {known.plan.block}.{known.plan.slot}"}
+    return replace(known, plan=plan, machine={**known.machine, **source})
+
+
 def execute(job: Job, store: BootStore, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
     """Run every boot of the plan that is not stored yet, or was lost.
 
@@ -94,12 +101,6 @@ def execute(job: Job, store: BootStore, progress: Progress, clock: Callable[[], 
     if not job.experiment.cases or not job.experiment.kernels:
         raise HostError("the experiment has no case or no kernel")
     _Run(job, store, progress, clock).all_segments()
-
-
-def segments(experiment: Experiment) -> Iterator[range]:
-    """The blocks between two looks, in order."""
-    edges = sorted({0, *(look for look in experiment.looks if look < experiment.blocks), experiment.blocks})
-    return (range(first, last) for first, last in pairwise(edges))
 
 
 class _Here(Executor):
@@ -167,19 +168,20 @@ class _Run:
 
     def _through(self, pool: Executor, stale: set[tuple[int, int]]) -> bool:
         """All segments once; False as soon as a boot is missing while others are ``stale``."""
-        for segment in segments(self.experiment):
+        for segment in outstanding.segments(self.experiment):
             still: tuple[OpenCell, ...] = ()
             if segment.start in self.experiment.looks:
                 still = self.job.undecided(segment.start)
                 if not still:
                     self.progress.note(f"every case is decided after {segment.start} {self.unit}s")
                     return True
-            if stale and self._missing(segment, still):
+            missing = outstanding.missing(self.experiment, segment, still, self.finished)
+            if stale and missing:
                 return False
-            if self.job.recall is not None and self.job.identity is not None:
-                self._take_over(self._missing(segment, still), self.job.recall, self.job.identity)
+            if self.job.recall is not None:
+                missing = self._take_over(missing)
             if self.experiment.mode == "exact":  # how far counts must go shows at each look
-                self.planned = len(self.finished) + len(self._missing(segment, still))
+                self.planned = len(self.finished) + len(missing)
             self._segment(pool, self._open(segment, still))
             if self.ended:
                 return True
@@ -190,10 +192,6 @@ class _Run:
     def unit(self) -> str:
         """What a block is in words."""
         return "seed" if self.experiment.mode == "exact" else "block"
-
-    def _missing(self, segment: range, still: tuple[OpenCell, ...]) -> list[PlannedBoot]:
-        plans = [plan for index in segment for plan in schedule.block(self.experiment, index, still)]
-        return [plan for plan in plans if (plan.block, plan.slot) not in self.finished]
 
     def _open(self, segment: range, still: tuple[OpenCell, ...]) -> Iterator[PlannedBoot]:
         """The boots of ``segment`` that are not stored, asked for one by one as there is room for them."""
@@ -261,33 +259,21 @@ class _Run:
             self.worked.add(kernel)
         else:
             self.failed[kernel] = self.failed.get(kernel, 0) + 1
-        return kernel not in self.worked and self.failed.get(kernel, 0) >= STRIKES
+        return kernel not in self.worked and self.failed.get(kernel, 0) >= outstanding.STRIKES
 
     def _give_up(self, last: BootResult) -> None:
         """Store the further boots of a kernel that does not boot as what they are, not made: a resumed plan knows."""
-        why = f"not booted, given up after {STRIKES} boots: {last.why}"
-        for index in range(last.plan.block + 1, self.experiment.blocks):
-            for plan in schedule.block(self.experiment, index):
-                same = (plan.kernel, plan.mitigations) == (last.plan.kernel, last.plan.mitigations)
-                if same and (plan.block, plan.slot) not in self.finished:
-                    self._save(BootResult(plan=plan, state=last.state, why=why))
+        for result in outstanding.given_up(self.experiment, last, self.finished):
+            self._save(result)
 
-    def _take_over(
-        self,
-        missing: Sequence[PlannedBoot],
-        recall: Callable[[str], tuple[str, BootResult] | None],
-        identity: Callable[[PlannedBoot], str],
-    ) -> None:
-        """Store what was measured before under the same identity, marked with where it is from."""
-        taken = 0
-        for plan in missing:
-            if (found := recall(identity(plan))) is not None:
-                name, known = found
-                source = {"taken_from": f"{name} {known.plan.block}.{known.plan.slot}"}
-                self._save(replace(known, plan=plan, machine={**known.machine, **source}))
-                taken += 1
-        if taken:
-            self.progress.note(f"{taken} of {len(missing)} boots are reused from the store")
+    def _take_over(self, missing: Sequence[PlannedBoot]) -> list[PlannedBoot]:
+        """Store what was measured before; returns what was not."""
+        known = [boot for plan in missing if (boot := taken_over(self.job, plan)) is not None]
+        for boot in known:
+            self._save(boot)
+        if known:
+            self.progress.note(f"{len(known)} of {len(missing)} boots are reused from the store")
+        return [plan for plan in missing if (plan.block, plan.slot) not in self.finished]
 
     def _name(self, plan: PlannedBoot) -> str:
         kernel = self.experiment.kernels[plan.kernel]

@@ -150,6 +150,12 @@ def _(w: of_data.SlotEffect) -> str:
 
 
 @sentence.register
+def _(w: of_data.HostsDiffer) -> str:
+    low, high = f"{w.low_percent:+.1f} % on {w.low_host}", f"{w.high_percent:+.1f} % on {w.high_host}"
+    return f"the effect differs between hosts: from {low} to {high}"
+
+
+@sentence.register
 def _(w: of_data.Steal) -> str:
     return f"{w.boots} of {w.of} boots lost more than {w.limit_percent:g} % of CPU time to steal"
 

@@ -36,6 +36,7 @@ def cell_data(
     ``counts[block, slot, case]`` has the facts of a run; ``latency_count`` is the size of its latency histogram.
     """
     facts = _facts(boots)
+    hosts = {(b.block, b.slot): b.machine.get("host", "") for b in boots}
     cells: dict[tuple[int, Mitigations, str, int], list[verdict.Observation]] = defaultdict(list)
     for number in numbers:
         declared = metrics.get(experiment.cases[number.case].workload, ())
@@ -55,6 +56,7 @@ def cell_data(
                     state=state,  # type: ignore[arg-type]
                     why=why,
                     facts=facts.get((number.block, number.slot), {}),
+                    host=hosts.get((number.block, number.slot), ""),
                 )
             )
     return [

@@ -19,6 +19,7 @@ OTHER_CPUS = 0.3
 STEAL_PERCENT = 1.0
 FREQUENCY_PERCENT = 2.0
 TEMPERATURE_C = 15.0
+_BLOCKS_OF_A_HOST = 4
 # 1 % quantile of the share of the sum of squares within the best two clusters, by number of normal values
 _SIMULATED_N = (8, 10, 12, 16, 20, 24, 30, 40, 60)
 _SIMULATED_WITHIN = (0.064, 0.099, 0.111, 0.147, 0.171, 0.187, 0.203, 0.224, 0.251)
@@ -62,6 +63,31 @@ def slot_effect(differences: Floats, baseline_first: NDArray[np.bool_]) -> Warn 
         return None
     size = 50.0 * (float(np.median(second)) - float(np.median(first)))
     return warnings.SlotEffect(size)
+
+
+def hosts(differences: Floats, host: NDArray[np.int64], names: tuple[str, ...]) -> Warn | None:
+    """Whether the effect differs between the hosts of a fleet (shapes (blocks,); ``host`` indexes ``names``).
+
+    One-way analysis of variance (Fisher, "Statistical Methods for Research Workers", 1925) over hosts with at least
+    four blocks: of one host among four, ranks (Kruskal & Wallis) cannot reach 1 % with five blocks each. Blocks are
+    nested in hosts, so what a host adds to both kernels is in no difference.
+    """
+    groups = {name: differences[host == index] for index, name in enumerate(names)}
+    groups = {name: values for name, values in groups.items() if values.size >= _BLOCKS_OF_A_HOST}
+    if len(groups) < 2 or np.ptp(np.concatenate(list(groups.values()))) == 0:
+        return None
+    if float(scipy.stats.f_oneway(*groups.values()).pvalue) >= ALPHA:
+        return None
+    ordered = sorted((100.0 * float(np.median(values)), name) for name, values in groups.items())
+    return warnings.HostsDiffer(ordered[0][1], ordered[0][0], ordered[-1][1], ordered[-1][0])
+
+
+def without_hosts(levels: Floats, host: NDArray[np.int64]) -> Floats:
+    """``levels`` (shape (blocks,)) without what each host adds to all of its own: its median."""
+    cleaned, present = levels.copy(), np.unique(host)
+    for index in present if present.size > 1 else ():
+        cleaned[host == index] -= np.median(levels[host == index])
+    return cleaned
 
 
 def steal(percents: Floats, limit: float = STEAL_PERCENT) -> Warn | None:

@@ -42,6 +42,16 @@ class SlotEffect(Warn, frozen=True):
     percent: float
 
 
+class HostsDiffer(Warn, frozen=True):
+    """The effect is not the same on all hosts: the lowest and the highest, in percent."""
+
+    code: ClassVar[str] = "hosts"
+    low_host: str
+    low_percent: float
+    high_host: str
+    high_percent: float
+
+
 class Steal(Warn, frozen=True):
     """Boots that lost CPU time to other guests of the host."""
 

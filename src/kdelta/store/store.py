@@ -3,19 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from msgspec.structs import replace
-from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, not_, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from kdelta import paths
-from kdelta.errors import HostError, UserError
+from kdelta.errors import UserError
 from kdelta.model import Annotations, BootResult, Experiment, Kernel
-from kdelta.store import codec, connect, planned, reads, tables, transfer, writes
+from kdelta.store import codec, connect, listing, reads, tables, transfer, writes
 from kdelta.store.diary import Diary
 from kdelta.store.rows import (
     BootRow,
@@ -28,7 +28,6 @@ from kdelta.store.rows import (
     Number,
     ProfileRow,
     SampleRow,
-    Status,
 )
 
 
@@ -126,38 +125,8 @@ class Store(Diary):
         self, kind: str | None = None, limit: int | None = None, tag: str | None = None
     ) -> list[ExperimentRow]:
         """All experiments, the newest first; only of one ``kind`` or with one ``tag``."""
-        e, b, k, t = (table.c for table in (tables.experiment, tables.boot, tables.look, tables.tag))
-        done = select(func.count()).where(b.experiment_no == e.no).scalar_subquery()
-        final = exists().where(k.experiment_no == e.no, k.final)
-        query = select(
-            e.no, e.id, e.created_at, e.kind, e.mode, e.command, e.note, e.boots_planned,
-            done.label("done"), final.label("final"),
-        ).order_by(e.created_at.desc(), e.no.desc()).limit(limit)  # fmt: skip
-        if kind is not None:
-            query = query.where(e.kind == codec.column_text(kind))
-        if tag is not None:
-            query = query.where(exists().where(t.experiment_no == e.no, t.name == codec.column_text(tag)))
         with self._reading() as connection:
-            rows = connection.execute(query).all()
-            labels = _grouped(connection, tables.kernel.c.experiment_no, tables.kernel.c.label, tables.kernel.c.idx)
-            tags = _grouped(connection, t.experiment_no, t.name, t.name)
-            states = {row.id: _status(connection, row) for row in rows}
-        return [
-            ExperimentRow(
-                id=row.id,
-                created_at=row.created_at,
-                kind=row.kind,
-                mode=row.mode,
-                kernels=labels.get(row.no, ()),
-                boots_done=row.done,
-                boots_planned=row.boots_planned,
-                status=states[row.id],
-                command=row.command,
-                tags=tags.get(row.no, ()),
-                note=row.note,
-            )
-            for row in rows
-        ]
+            return listing.experiments(connection, kind, limit, tag)
 
     def id_of(self, experiment_id: str) -> str:
         """The whole id of an experiment; nothing else of it is read."""
@@ -215,6 +184,23 @@ class Store(Diary):
         with self._writing() as connection:
             writes.insert_boot(connection, writes.find(connection, experiment_id), boot)
 
+    def save_together(self, experiment_id: str, boots: Sequence[BootResult]) -> bool:
+        """Store boots that are one piece of evidence, all or none.
+
+        False where one of them is stored already: another host was faster, and nothing is changed.
+
+        Raises:
+            HostError: they do not fit the experiment, or the disk is full.
+        """
+        with self._writing() as connection:
+            found = writes.find(connection, experiment_id)
+            writes.hold(connection, found)
+            if not {(boot.plan.block, boot.plan.slot) for boot in boots}.isdisjoint(writes.kept(connection, found)):
+                return False
+            for boot in boots:
+                writes.insert_boot(connection, found, boot)
+        return True
+
     def forget(self, experiment_id: str, places: Collection[tuple[int, int]]) -> None:
         """Remove the boots of these blocks and slots; looks at counts, which they were part of, go with them."""
         with self._writing() as connection:
@@ -222,18 +208,16 @@ class Store(Diary):
 
     def done(self, experiment_id: str) -> set[tuple[int, int]]:
         """(block, slot) of every stored boot, whatever its state."""
-        return self._places(experiment_id)
-
-    def kept(self, experiment_id: str) -> set[tuple[int, int]]:
-        """(block, slot) of every stored boot that is not made again; one that was cut short is."""
-        return self._places(experiment_id, not_(writes.cut_short()))
-
-    def _places(self, experiment_id: str, *where: ColumnElement[bool]) -> set[tuple[int, int]]:
         b = tables.boot.c
         with self._reading() as connection:
             no = writes.find(connection, experiment_id).no
-            rows = connection.execute(select(b.block, b.slot).where(b.experiment_no == no, *where))
+            rows = connection.execute(select(b.block, b.slot).where(b.experiment_no == no))
             return {(row.block, row.slot) for row in rows}
+
+    def kept(self, experiment_id: str) -> set[tuple[int, int]]:
+        """(block, slot) of every stored boot that is not made again; one that was cut short is."""
+        with self._reading() as connection:
+            return writes.kept(connection, writes.find(connection, experiment_id))
 
     def boots(self, experiment_id: str) -> list[BootRow]:
         """All boots in order of block and slot, without console, stream and samples."""
@@ -374,26 +358,3 @@ class Store(Diary):
         """
         with self._writing() as connection:
             return transfer.read(connection, path)
-
-
-def _status(connection: Connection, row: Any) -> Status:
-    """Whether boots that the plan and its looks ask for are missing; an unreadable experiment is damaged."""
-    if row.final or row.done >= row.boots_planned:
-        return "complete"
-    try:
-        with codec.named(row.id):
-            looks = reads.looks(connection, row.no)
-        if not looks:
-            return "running"
-        experiment = writes.read_experiment(connection, writes.find(connection, row.id))
-    except HostError:  # told with its remedy where it is opened
-        return "damaged"
-    return "complete" if row.done + planned.boots_spared(experiment, looks) >= row.boots_planned else "running"
-
-
-def _grouped(connection: Connection, key: Any, value: Any, order: Any) -> dict[int, tuple[str, ...]]:
-    """{key: values in order} of one small table."""
-    found: dict[int, tuple[str, ...]] = {}
-    for no, text in connection.execute(select(key, value).order_by(key, order)):
-        found[no] = (*found.get(no, ()), text)
-    return found

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
-from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, not_, or_, select, update
 
 from kdelta.errors import HostError, UserError
 from kdelta.model import BootResult, Experiment, Mode
@@ -98,9 +98,16 @@ def read_experiment(connection: Connection, owner: Found) -> Experiment:
         return replace(codec.experiment_of(document), imported=owner.imported)
 
 
+def hold(connection: Connection, owner: Found) -> None:
+    """Keep other writers of this experiment out until the transaction ends; SQLite has one writer anyway."""
+    e = tables.experiment.c
+    connection.execute(select(e.no).where(e.no == owner.no).with_for_update())
+
+
 def grow(connection: Connection, owner: Found, change: Callable[[Experiment], Experiment]) -> Experiment:
     """Store an experiment anew as ``change`` makes it: with more kernels, other annotations, or vouched for."""
     e, k = tables.experiment, tables.kernel
+    hold(connection, owner)  # else what another adds between the reading and the writing is undone
     stored = read_experiment(connection, owner)
     grown = change(stored)
     connection.execute(
@@ -195,6 +202,13 @@ def insert_boot(connection: Connection, owner: Found, boot: BootResult, *, forei
     _insert_runs(connection, no, owner, boot)
     logs = {"boot_no": no, "console": zlib.compress(boot.console), "stream": zlib.compress(boot.stream)}
     connection.execute(insert(tables.boot_log), logs)
+
+
+def kept(connection: Connection, owner: Found) -> set[tuple[int, int]]:
+    """(block, slot) of every stored boot that is not made again."""
+    b = tables.boot.c
+    rows = connection.execute(select(b.block, b.slot).where(b.experiment_no == owner.no, not_(cut_short())))
+    return {(row.block, row.slot) for row in rows}
 
 
 def cut_short() -> ColumnElement[bool]:

@@ -252,7 +252,9 @@ def _design(used: Pairs, d: Floats, values_a: Floats, values_b: Floats) -> tuple
     def facts(key: str) -> Floats:
         return np.array([boot.facts[key] for boot in (*used.a, *used.b) if key in boot.facts])
 
+    names, host = np.unique([x.host for x in used.a], return_inverse=True)
     found = [
+        design.hosts(d, host, tuple(map(str, names))),
         design.slot_effect(d, np.array([x.slot < y.slot for x, y in zip(used.a, used.b, strict=True)])),
         design.steal(facts("steal_percent")),
         design.busy(facts("other_cpus")),
@@ -260,7 +262,7 @@ def _design(used: Pairs, d: Floats, values_a: Floats, values_b: Floats) -> tuple
         design.temperature(facts("temperature_c")),
     ]
     if min(values_a.min(), values_b.min()) > 0:
-        logs = np.log(values_a), np.log(values_b)
+        logs = tuple(design.without_hosts(np.log(values), host) for values in (values_a, values_b))
         found += [design.drift((logs[0] + logs[1]) / 2.0), *map(design.bistable, logs)]
     unique = {warning.code: warning for warning in found if warning is not None}
     return tuple(unique.values())

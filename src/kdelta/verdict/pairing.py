@@ -36,6 +36,7 @@ class Observation(Struct, frozen=True, kw_only=True):
     state: State = "ok"
     why: str = ""
     facts: Mapping[str, float] = field(default_factory=dict)
+    host: str = ""  # of a fleet; all boots of a block are of one
 
 
 class CellData(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.errors import HostError
-from kdelta.experiment import runner, schedule
+from kdelta.experiment import outstanding, runner, schedule
 from kdelta.model import BootResult, Case, Experiment, Kernel, OpenCell, PlannedBoot, Quiet, RunResult, plans
 from kdelta.store.rows import BootRow
 
@@ -119,12 +119,12 @@ def test_what_is_not_stored_is_booted_in_the_order_of_the_plan(machine: Machine,
 
 
 def test_the_blocks_between_two_looks_are_one_segment() -> None:
-    assert list(runner.segments(experiment(blocks=20, looks=(8, 12, 16, 20)))) == [
+    assert list(outstanding.segments(experiment(blocks=20, looks=(8, 12, 16, 20)))) == [
         range(8), range(8, 12), range(12, 16), range(16, 20),
     ]  # fmt: skip
-    assert list(runner.segments(experiment(blocks=3))) == [range(3)]
-    assert list(runner.segments(experiment(blocks=0))) == []
-    assert list(runner.segments(experiment(blocks=6, looks=(8,)))) == [range(6)]
+    assert list(outstanding.segments(experiment(blocks=3))) == [range(3)]
+    assert list(outstanding.segments(experiment(blocks=0))) == []
+    assert list(outstanding.segments(experiment(blocks=6, looks=(8,)))) == [range(6)]
 
 
 @pytest.mark.parametrize(("mode", "workers"), [("timed", 1), ("exact", 1), ("exact", 3)])
@@ -218,7 +218,7 @@ def test_a_kernel_that_never_boots_ends_a_comparison(machine: Machine) -> None:
     machine.state = {1: "panicked"}
     shelf = Shelf()
     runner.execute(job(experiment(blocks=20)), shelf, Quiet())
-    assert sum(plan.kernel == 1 for plan in machine.made) == runner.STRIKES
+    assert sum(plan.kernel == 1 for plan in machine.made) == outstanding.STRIKES
 
 
 def test_a_kernel_that_booted_once_is_never_given_up(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

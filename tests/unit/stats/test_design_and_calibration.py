@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdelta.stats import calibration, design, multiplicity, paired, tail
+from kdelta.stats import calibration, design, multiplicity, paired, tail, warnings
 
 
 def test_sound_data_raises_a_design_warning_rarely() -> None:
@@ -37,6 +37,39 @@ def test_each_fault_of_the_design_is_named() -> None:
     assert codes == [
         "descriptive", "unblocked", "drift", "slot", "order", "steal", "busy", "frequency", "thermal", "bistable"
     ]  # fmt: skip
+
+
+FOUR = np.arange(20) % 4
+NAMES = ("a", "b", "c", "d")
+
+
+def test_hosts_that_agree_are_rarely_told_apart_and_one_that_differs_is() -> None:
+    alarms, hits = np.zeros(2), 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        d, heavy = rng.normal(0, 0.01, 20), 0.01 * rng.standard_t(3, 20)
+        alarms += [design.hosts(x, FOUR, NAMES) is not None for x in (d, heavy)]
+        hits += design.hosts(d + np.where(FOUR == 2, 0.03, 0.0), FOUR, NAMES) is not None
+    assert (alarms / 400 <= 0.01 + 3 * np.sqrt(0.01 * 0.99 / 400)).all() and hits / 400 > 0.8
+
+
+def test_the_hosts_that_differ_are_named_and_few_blocks_tell_nothing() -> None:
+    d = np.random.default_rng(3).normal(0, 0.001, 20) + np.where(FOUR == 2, 0.05, 0.0)
+    found = design.hosts(d, FOUR, NAMES)
+    assert isinstance(found, warnings.HostsDiffer) and found.high_host == "c" and 4.5 < found.high_percent < 5.5
+    assert design.hosts(d[:12], FOUR[:12], NAMES) is None, "three blocks each"
+    assert design.hosts(d, np.zeros(20, dtype=np.int64), ("a",)) is None
+    assert design.hosts(np.ones(20), FOUR, NAMES) is None
+
+
+def test_the_level_of_a_host_is_no_second_cluster_and_no_drift() -> None:
+    rng = np.random.default_rng(4)
+    host = np.arange(20) // 10
+    levels = rng.normal(0, 0.002, 20) + np.where(host == 1, 0.5, 0.0)
+    assert design.bistable(levels) is not None and design.drift(levels) is not None
+    cleaned = design.without_hosts(levels, host)
+    assert design.bistable(cleaned) is None and design.drift(cleaned) is None
+    assert (design.without_hosts(levels, np.zeros(20, dtype=np.int64)) == levels).all()
 
 
 def test_constant_and_missing_data_raise_nothing() -> None:

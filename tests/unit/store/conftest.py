@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import text
 
 from kdelta.store import tables
 from kdelta.store.store import Store
-from unit.store.store_builders import postgres_binaries, postgres_server
+from postgres import database, postgres_binaries, postgres_server
 
 _count = itertools.count()
 
@@ -23,7 +23,7 @@ def postgres() -> Iterator[str]:
     if binaries is None:
         pytest.skip("the PostgreSQL server is not installed: apt-get install postgresql")
     with postgres_server(binaries) as url:
-        Store(_database(url, "made")).close()
+        Store(database(url, "made")).close()
         yield url
 
 
@@ -39,14 +39,6 @@ def _named(server: str, name: str) -> str:
     return server.replace("/postgres?", f"/{name}?")
 
 
-def _database(server: str, name: str) -> str:
-    engine = create_engine(server.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    engine.dispose()
-    return _named(server, name)
-
-
 def _emptied(store: Store) -> None:
     names = ", ".join(tables.metadata.tables)
     with store._writing() as connection:
@@ -58,7 +50,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database of each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'store.sqlite'}"
-    return _database(request.getfixturevalue("postgres"), f"empty_{next(_count)}")
+    return database(request.getfixturevalue("postgres"), f"empty_{next(_count)}")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

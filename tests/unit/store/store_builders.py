@@ -3,16 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
-import shutil
-import signal
-import subprocess
-import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series, plans
@@ -79,71 +69,3 @@ def boot(
         "runs": (run(0, base), run(1, base * 2)),
     }
     return BootResult(**{**fields, **more})
-
-
-def postgres_binaries() -> Path | None:
-    """The directory of Debian's PostgreSQL server, or None."""
-    found = shutil.which("initdb")
-    folders = [Path(found).parent] if found else sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    return next((f for f in reversed(folders) if (f / "initdb").exists() and (f / "postgres").exists()), None)
-
-
-@contextmanager
-def postgres_server(binaries: Path) -> Iterator[str]:
-    """A server on a socket in a directory of its own, without network; yields the URL of its first database.
-
-    PostgreSQL refuses to run as root: then it runs as ``nobody``.
-    """
-    user = "nobody" if os.geteuid() == 0 else None
-    folder = Path(tempfile.mkdtemp(prefix="kdelta-pg-", dir="/tmp"))  # a short path: a socket's may have 107 bytes
-    try:
-        if user:
-            os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
-        as_user: dict[str, Any] = {"user": user, "cwd": folder, "stdin": subprocess.DEVNULL}
-        data = folder / "data"
-        initdb: list[str | Path] = [
-            binaries / "initdb",
-            "-D",
-            data,
-            "-U",
-            "kdelta",
-            "--auth=trust",
-            "--encoding=UTF8",
-            "--no-sync",
-        ]
-        made = subprocess.run([*initdb, "--locale=C"], capture_output=True, text=True, timeout=120, **as_user)
-        assert made.returncode == 0, made.stderr
-        options = [
-            f"unix_socket_directories={folder}",
-            "listen_addresses=",
-            "fsync=off",
-            "unix_socket_permissions=0700",
-        ]
-        server: list[str | Path] = [
-            binaries / "postgres",
-            "-D",
-            data,
-            *(part for option in options for part in ("-c", option)),
-        ]
-        with (folder / "log").open("wb") as log, subprocess.Popen(server, stdout=log, stderr=log, **as_user) as process:
-            try:
-                _wait_ready(process, folder)
-                yield f"postgresql://kdelta@/postgres?host={folder}"
-            finally:
-                process.send_signal(signal.SIGQUIT)  # at once: its data is not wanted
-                process.wait(timeout=30)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _wait_ready(process: subprocess.Popen[bytes], folder: Path) -> None:
-    import psycopg
-
-    for _ in range(300):
-        assert process.poll() is None, (folder / "log").read_text()
-        try:
-            psycopg.connect(host=str(folder), user="kdelta", dbname="postgres").close()
-            return
-        except psycopg.OperationalError:
-            time.sleep(0.1)
-    raise AssertionError(f"PostgreSQL did not come up: {(folder / 'log').read_text()}")

@@ -155,6 +155,26 @@ def test_two_threads_save_at_once(store: Store) -> None:
     assert all(store.boot("first", b, 1) == boot(b, 1) for b in range(20))
 
 
+def test_boots_that_belong_together_are_stored_all_or_none(store: Store) -> None:
+    store.create(experiment())
+    assert store.save_together("first", [boot(0, 0), boot(0, 1)])
+    assert not store.save_together("first", [boot(1, 0), boot(0, 1, base=9.0)]), "one of them is stored already"
+    assert store.done("first") == {(0, 0), (0, 1)}
+    assert store.boot("first", 0, 1) == boot(0, 1)
+
+
+def test_what_two_writers_add_to_an_experiment_at_once_is_all_kept(store: Store) -> None:
+    store.create(experiment())
+
+    def add(label: str) -> None:
+        for turn in range(10):
+            store.annotate("first", lambda a, k=f"{label}{turn}": msgspec.structs.replace(a, ktap={**a.ktap, k: "ok"}))  # type: ignore[misc]
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(add, "ab"))
+    assert len(store.experiment("first").annotations.ktap) == 20
+
+
 @pytest.mark.parametrize(
     ("bad", "why"),
     [

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from kdelta.model import Metric
 from kdelta.verdict import CellData, gate_holm, judge, open_cells
@@ -294,3 +295,22 @@ def test_reordering_records_changes_nothing(drawn: list[float], rng: object) -> 
         rng.shuffle(shuffled)  # type: ignore[attr-defined]
         mixed.append(replace(d, boots=tuple(shuffled)))
     assert judge(experiment(), mixed, {}, {"pipe": (TIME,)}) == judge(experiment(), data, {}, {"pipe": (TIME,)})
+
+
+def test_an_effect_that_differs_between_hosts_is_told_and_a_host_of_its_own_speed_is_not() -> None:
+    a, b = (np.array(side) for side in noisy(20, -0.05, sd=0.004))
+    slow = np.arange(20) % 2 == 1
+
+    def warned(before: NDArray[np.float64], after: NDArray[np.float64]) -> set[str]:
+        sides = [cell(before.tolist(), 0), cell(after.tolist(), 1)]
+        hosted = [
+            replace(side, boots=tuple(replace(x, host="old" if slow[x.block] else "new") for x in side.boots))
+            for side in sides
+        ]
+        (result,) = judge(experiment(), hosted, {}, {"pipe": (TIME,)})
+        assert result.verdict == "improved"
+        return codes(result)
+
+    assert "hosts" not in warned(np.where(slow, 3 * a, a), np.where(slow, 3 * b, b))
+    assert "bistable" not in warned(np.where(slow, 3 * a, a), np.where(slow, 3 * b, b))
+    assert "hosts" in warned(a, np.where(slow, b * 0.9, b))

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--fleet: the boots of an experiment are made by the team's hosts instead of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from kdelta.cli import common
+from kdelta.cli._say import say
+from kdelta.errors import HostError, UserError
+
+if TYPE_CHECKING:
+    from kdelta.cli._session import Session
+    from kdelta.experiment.templates import Asked
+    from kdelta.fleet.ledger import Ledger
+    from kdelta.model import Experiment, Progress
+
+options = common.decorate(
+    click.option("--fleet", is_flag=True, help="Let the hosts of the fleet make the boots (kdelta fleet shows them)."),
+    click.option("--detach", is_flag=True, help="With --fleet: return at once; kdelta report shows what there is."),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetArgs:
+    """Values of ``options``."""
+
+    fleet: bool
+    detach: bool
+
+    def refuse(self, *, budget: bool, others: Mapping[str, object]) -> None:
+        """Refuse what cannot be, before anything is fetched; ``others``: options that need the result here.
+
+        Raises:
+            UserError: --detach without --fleet, a --time-budget with it, or no PostgreSQL.
+        """
+        if self.detach and not self.fleet:
+            raise UserError("--detach goes with --fleet")
+        if self.detach and (wanted := [name for name, value in others.items() if value]):
+            raise UserError(f"{wanted[0]} waits for the result: leave out --detach")
+        if self.fleet and budget:
+            raise UserError("--time-budget is of one machine: leave it out with --fleet")
+        if self.fleet:
+            with opened():
+                pass
+
+
+@contextmanager
+def opened() -> Iterator[Ledger]:
+    """The fleet of the store that this user has chosen.
+
+    Raises:
+        UserError: that is no PostgreSQL.
+    """
+    from kdelta import paths
+    from kdelta.fleet.ledger import Ledger, require
+
+    require(paths.store_url())
+    ledger = Ledger(paths.store_url())
+    try:
+        yield ledger
+    finally:
+        ledger.close()
+
+
+def refuse(asked: Asked) -> None:
+    """Raises:
+    UserError: what is asked needs files or programs of this machine.
+    """
+    from kdelta.fleet import needs
+
+    needs.refuse_asked(asked.machine, asked.folders, asked.cases)
+
+
+def run(
+    session: Session, experiment: Experiment, args: FleetArgs, progress: Progress, budget_s: float | None = None
+) -> bool:
+    """Have what is left of ``experiment`` measured, here or by the fleet; false where nobody waits (--detach).
+
+    Raises:
+        UserError: the fleet cannot measure it. HostError: it gave up.
+    """
+    if not args.fleet or not experiment.cases:
+        session.run(experiment, progress, budget_s)
+        return True
+    from kdelta.fleet import asking
+
+    with opened() as ledger:
+        wanted = asking.ask(session.store, ledger, experiment, progress)
+        asking.begin(session.store, ledger)
+        if args.detach:
+            return False
+        try:
+            asking.wait(session.store, ledger, experiment, wanted, progress)
+        except KeyboardInterrupt:
+            progress.note(
+                f"the fleet goes on; wait again with: kdelta resume {experiment.id} --fleet, "
+                f"or stop it with: kdelta fleet --cancel {experiment.id}"
+            )
+            raise
+        except HostError as error:
+            again = f"kdelta resume {experiment.id} --fleet"
+            raise HostError(f"{error}; finished boots are kept, continue with: {again}") from None
+    return True
+
+
+def detached(experiment: Experiment) -> int:
+    """Say how to go on."""
+    say(experiment.id)
+    say(f"the fleet measures it: kdelta fleet, kdelta report {experiment.id}", err=True)
+    return 0

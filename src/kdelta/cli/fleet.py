@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta fleet: the hosts that measure for the team, what they do and what waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kdelta.cli import _fleet, _session
+from kdelta.cli._say import say
+
+if TYPE_CHECKING:
+    from kdelta.fleet.status import Fleet
+
+EPILOG = """\b
+Examples:
+  kdelta fleet
+  kdelta fleet --json
+  kdelta fleet --cancel 20261122-140730-294a
+
+Work comes from kdelta compare --fleet; hosts join with kdelta worker.
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option("--cancel", metavar="EXPERIMENT", help="Measure no more of an experiment; finished boots are kept.")
+def command(as_json: bool, cancel: str | None) -> int:
+    """Show the fleet's hosts, running blocks, time left and failures."""
+    from kdelta.fleet import status
+
+    with _fleet.opened() as ledger, _session.opened() as session:
+        if cancel is not None:
+            found = session.store.id_of(cancel)
+            status.cancel(ledger, found)
+            say(f"{found}: cancelled; kdelta resume {found} --fleet goes on with it")
+            return 0
+        now = status.look(session.store, ledger)
+    if as_json:
+        import msgspec
+
+        say(msgspec.json.format(msgspec.json.encode(now), indent=2).decode())
+    else:
+        _show(now)
+    return 0
+
+
+def _show(now: Fleet) -> None:
+    if not now.hosts:
+        say("no hosts: start a worker on each with: kdelta worker")
+    for host in now.hosts:
+        state = f"silent for {host.silent_s:.0f} s" if host.dead else ", ".join(host.doing) or "idle"
+        kvm = ", KVM" if host.kvm else ""
+        say(f"{host.name:16} {host.slots} slots, kdelta {host.version}, QEMU {host.qemu or 'none'}{kvm}: {state}")
+    for one in now.experiments:
+        left = "" if one.left_s is None else f", about {_duration(one.left_s)} to its next look"
+        say(f"{one.experiment:22} {one.boots} boots stored, {one.doing} units running, {one.waiting} waiting{left}")
+        if one.why:
+            say(f"{'':22} {one.why}")
+    if not now.experiments:
+        say("nothing is waiting")
+    for failure in now.failures:
+        say(
+            f"failed: {failure.at[:19]} {failure.experiment} unit {failure.unit} on {failure.host or '?'}: {failure.why}"
+        )
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta worker: measure for the fleet on this host."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import signal
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import click
+
+from kdelta.cli import common
+from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from kdelta.cli.progress import Reporter
+    from kdelta.fleet.ledger import Ledger
+    from kdelta.fleet.worker import Worker
+    from kdelta.store.store import Store
+
+EPILOG = """\b
+Examples:
+  KDELTA_STORE=postgresql://lab@db/kdelta KDELTA_BLOBS=ssh://lab@db/srv/kdelta kdelta worker
+  kdelta worker --host rack3 --slots 8
+
+It takes units of work from the PostgreSQL store: blocks of times, one at a time and alone on the host, and single boots
+of counts, as many at once as it has slots. Stopped (Ctrl-C, SIGTERM), it gives back what it has in hand; killed, its
+units are queued again when it was silent for --dead-after.
+"""
+_START_S = 60.0  # for so long the database may be away when a worker starts
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+@click.command(epilog=EPILOG)
+@click.option("--host", "name", metavar="NAME", default=lambda: os.uname().nodename, help="The name of this host in reports.  [default: its host name]")  # fmt: skip
+@click.option("--slots", type=click.IntRange(1, 1024), default=lambda: os.cpu_count() or 1, help="Boots of counts at once.  [default: its CPUs]")  # fmt: skip
+@click.option("--dead-after", metavar="TIME", default="30s", show_default=True, help="A worker that is silent for so long has lost its units.")  # fmt: skip
+@click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
+def command(name: str, slots: int, dead_after: str, quiet: bool) -> int:
+    """Take work from the fleet's queue until stopped."""
+    if not _NAME.fullmatch(name):
+        raise UserError(f"--host {name[:80]!r}: 1 to 64 letters, digits, dots, dashes or underscores")
+    dead_after_s = common.seconds(dead_after, "--dead-after") or 30.0
+    from kdelta import paths
+    from kdelta.cli.progress import Reporter
+    from kdelta.fleet.ledger import require
+
+    require(paths.store_url())
+    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)  # what it says is told in our words
+    asyncio.run(_run((name, slots), dead_after_s, Reporter(quiet)))
+    return 0
+
+
+async def _run(host: tuple[str, int], dead_after_s: float, reporter: Reporter) -> None:
+    """Open the store, which may be away just now, and work until stopped."""
+    from kdelta import paths
+    from kdelta.fleet.away import until_back
+    from kdelta.fleet.ledger import Ledger
+    from kdelta.store.store import Store
+
+    store = await until_back(lambda: asyncio.to_thread(Store), reporter.note, _START_S)
+    with (
+        store,
+        closing(await until_back(lambda: asyncio.to_thread(Ledger, paths.store_url()), reporter.note)) as ledger,
+    ):
+        await _work(store, ledger, host, dead_after_s, reporter)
+
+
+async def _work(store: Store, ledger: Ledger, host: tuple[str, int], dead_after_s: float, reporter: Reporter) -> None:
+    from kdelta import paths
+    from kdelta.fleet import makes
+    from kdelta.fleet.bench import Bench
+    from kdelta.fleet.blobs import Blobs
+    from kdelta.fleet.queue import Queue
+    from kdelta.fleet.tend import planner
+    from kdelta.fleet.turnstile import turn
+    from kdelta.fleet.units import Ask, Unit
+    from kdelta.fleet.worker import Pace, Worker, in_thread
+    from kdelta.model import BootResult
+
+    found = makes.survey(*host, reporter.note)
+    bench = Bench(store, Blobs(), found.name, reporter)
+
+    async def measure(unit: Unit, ask: Ask) -> tuple[BootResult, ...]:
+        async with turn(paths.cache_dir(), unit.alone):
+            return await in_thread(lambda: bench.measure(unit, ask))
+
+    async def save(experiment: str, boots: tuple[BootResult, ...]) -> bool:
+        return await asyncio.to_thread(store.save_together, experiment, boots)
+
+    async with Queue(ledger.url) as queue:
+        pace = Pace(beat_s=min(5.0, dead_after_s / 4), tend_s=min(10.0, dead_after_s / 2), dead_after_s=dead_after_s)
+        worker = Worker(queue, ledger, found, measure, save, planner(store), reporter.note, pace)  # type: ignore[arg-type]
+        _stop_on_signals(worker, reporter)
+        reporter.note(
+            f"worker {found.name}: {found.slots} slots, kdelta {found.version}, {', '.join(sorted(found.makes))}"
+        )
+        await worker.run()
+
+
+def _stop_on_signals(worker: Worker, reporter: Reporter) -> None:
+    def stop() -> None:
+        reporter.note("stopping: what is in hand is given back")
+        worker.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How a host measures a unit: the kernels fetched, the experiment made ready once, its boots made one after another."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+
+from msgspec.structs import replace
+
+from kdelta.experiment import prepare, runner
+from kdelta.fleet import ship
+from kdelta.fleet.blobs import Blobs
+from kdelta.fleet.units import Ask, Unit
+from kdelta.model import BootResult, Experiment, PlannedBoot, Progress
+from kdelta.store.store import Store
+
+_READY = 4  # experiments that stay prepared
+
+
+class Bench:
+    """The measuring of one host; threads may share it."""
+
+    def __init__(self, store: Store, blobs: Blobs, host: str, progress: Progress) -> None:
+        self._store, self._blobs, self._host, self._progress = store, blobs, host, progress
+        self._ready: OrderedDict[str, runner.Job] = OrderedDict()
+        self._lock = Lock()
+
+    def measure(self, unit: Unit, ask: Ask) -> tuple[BootResult, ...]:
+        """The boots of ``unit``, not stored.
+
+        Raises:
+            UserError: its kernels or cases are not what was planned with.
+            HostError: no QEMU, no compiler, the disk is full, or a kernel cannot be fetched.
+        """
+        job = self._job(unit.experiment, ask)
+        boots = (self._boot(job, plan) for plan in unit.plans)
+        return tuple(
+            replace(boot, machine={"host": self._host, **boot.machine, "make": ask.needs.make}) for boot in boots
+        )
+
+    def _job(self, name: str, ask: Ask) -> runner.Job:
+        with self._lock:  # one thread makes it ready, the others wait
+            if name not in self._ready:
+                asked = _alike(self._store.experiment(name), ask)
+                experiment = ship.here(asked, ask.kernels, self._blobs, self._progress)
+                self._ready[name] = prepare.prepare(experiment, self._store, self._progress)
+            self._ready.move_to_end(name)
+            while len(self._ready) > _READY:
+                self._ready.popitem(last=False)
+            return self._ready[name]
+
+    def _boot(self, job: runner.Job, plan: PlannedBoot) -> BootResult:
+        if (known := runner.taken_over(job, plan)) is not None:
+            return known
+        result = runner.boot(job, plan)
+        if result.cut_short and job.experiment.mode == "exact":
+            self._progress.note(f"block {plan.block + 1}, boot {plan.slot + 1}: lost; it is measured again")
+            result = runner.boot(job, plan)
+        return result
+
+
+def _alike(experiment: Experiment, ask: Ask) -> Experiment:
+    """``experiment`` as all hosts measure it: times under KVM on each of them, or on none."""
+    if experiment.mode == "exact":
+        return experiment
+    return replace(experiment, machine=replace(experiment.machine, kvm="on" if ask.needs.kvm else "off"))

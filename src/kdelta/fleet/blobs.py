@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Files by their content, where all hosts reach them: a directory, ssh, S3, by fsspec.
+
+A blob is named by the sha256 of its bytes. What is read is held against its name, so a store that lies is found out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kdelta import digests, paths
+from kdelta.errors import HostError
+
+_CHUNK = 1 << 20
+
+
+def address() -> str:
+    """``$KDELTA_BLOBS`` (a URL that fsspec takes), else a directory of this machine, which serves its workers alone."""
+    return os.environ.get("KDELTA_BLOBS") or str(paths.state_dir() / "blobs")
+
+
+class Blobs:
+    """The blobs at one address. Every method raises HostError where the place fails, with the remedy."""
+
+    def __init__(self, url: str | None = None) -> None:
+        import fsspec
+
+        self.url = url or address()
+        with self._translated():
+            self._files, root = fsspec.core.url_to_fs(self.url)
+        self._root = str(root).rstrip("/")
+
+    def put(self, path: Path) -> str:
+        """Keep a file; returns its name. One that is there already, in full length, is not sent again."""
+        name = digests.of_file(path)
+        target = self._path(name)
+        with self._translated():
+            if self._files.exists(target) and self._files.size(target) == path.stat().st_size:
+                return name
+            self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
+            part = f"{target}.{os.getpid()}.part"
+            self._files.put_file(str(path), part)
+            self._files.mv(part, target)
+        return name
+
+    def get(self, name: str, target: Path) -> None:
+        """Fetch a blob to ``target``, which appears whole or not at all."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256()
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".", delete=False) as file:
+            try:
+                with self._translated(), self._files.open(self._path(name), "rb") as source:
+                    while chunk := source.read(_CHUNK):
+                        digest.update(chunk)
+                        file.write(chunk)
+                if digest.hexdigest() != name:
+                    raise HostError(
+                        f"blob {name[:12]} of {self.url} is damaged: remove {self._path(name)}, and ask again"
+                    )
+                file.flush()
+                os.replace(file.name, target)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name[:2]}/{name}"
+
+    @contextmanager
+    def _translated(self) -> Iterator[Any]:
+        try:
+            yield
+        except HostError:
+            raise
+        except FileNotFoundError as error:
+            raise HostError(
+                f"a blob is not in {self.url} ({error}); set KDELTA_BLOBS on all hosts to one place that they share"
+            ) from None
+        except Exception as error:  # ssh's and S3's packages have errors of their own
+            said = " ".join(str(error).split())[:300] or type(error).__name__
+            raise HostError(f"blobs at {self.url}: {said}; check KDELTA_BLOBS and its access") from error

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The fleet's own tables beside the store's: what was asked, who the hosts are, what failed.
+
+They are made in the same PostgreSQL database on first use, with procrastinate's (``queue.py``). Heartbeats are
+procrastinate's too. Times are the database's, so that the clocks of hosts need not agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from threading import Lock
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    DateTime,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Select,
+    Table,
+    Text,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from kdelta.errors import HostError, UserError
+from kdelta.fleet.needs import Host
+from kdelta.fleet.units import Ask
+from kdelta.store import connect, tables
+
+State = Literal["open", "done", "failed"]
+
+_TENDING = 0x6B64_666C  # "kdfl": advisory lock of whoever looks after the queue
+_MAKING = 0x6B64_6D6B
+metadata = MetaData()
+_no = Column("experiment_no", Integer, ForeignKey(tables.experiment.c.no, ondelete="CASCADE"), primary_key=True)
+ask = Table(
+    "fleet_ask",
+    metadata,
+    _no,
+    Column("state", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("asked_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("document", LargeBinary, nullable=False),  # msgpack of units.Ask
+)
+host = Table(
+    "fleet_host",
+    metadata,
+    Column("worker", BigInteger, primary_key=True, autoincrement=False),  # procrastinate_workers.id
+    Column("name", Text, nullable=False),
+    Column("document", LargeBinary, nullable=False),  # msgpack of needs.Host
+)
+failure = Table(
+    "fleet_failure",
+    metadata,
+    Column("no", Integer, primary_key=True),
+    Column("experiment_no", Integer, ForeignKey(tables.experiment.c.no, ondelete="CASCADE"), nullable=False),
+    Column("unit", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("why", Text, nullable=False),
+)
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """An experiment that was asked of the fleet."""
+
+    experiment: str
+    state: State
+    why: str
+    ask: Ask
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """A worker that is registered; ``silent_s`` is how long its last heartbeat is ago."""
+
+    worker: int
+    host: Host
+    silent_s: float
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """A unit that could not be measured on a host; ``at`` in ISO 8601."""
+
+    experiment: str
+    unit: str
+    host: str
+    at: str
+    why: str
+
+
+class FailedOn(Struct, frozen=True):
+    """The hosts on which a unit failed, and those on which any of its experiment's did."""
+
+    unit: set[str]
+    experiment: set[str]
+
+
+class Ledger:
+    """The fleet's tables in one PostgreSQL database.
+
+    Raises:
+        UserError: another program's queue is in the database.
+        HostError: the database refuses.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url, self._tending = url, Lock()
+        self._engine = connect.open_engine(url)
+        try:
+            connect.prepare(self._engine)
+            with connect.translated(self._engine.url), self._engine.begin() as connection:
+                connection.execute(select(func.pg_advisory_xact_lock(_MAKING)))
+                metadata.create_all(connection)
+                _make_queue(connection)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _using(self) -> Iterator[Connection]:
+        with connect.translated(self._engine.url), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def tending(self) -> Iterator[bool]:
+        """Whether the caller may look after the queue now: one at a time does, of all processes."""
+        if not self._tending.acquire(blocking=False):  # without a connection: those of a pool are few
+            yield False
+            return
+        try:
+            with self._using() as connection:
+                yield bool(connection.execute(select(func.pg_try_advisory_xact_lock(_TENDING))).scalar_one())
+        finally:
+            self._tending.release()
+
+    # What was asked
+
+    def open(self, experiment: str, asked: Ask) -> None:
+        """Ask for ``experiment``, or again for one that ended."""
+        values = {"state": "open", "why": "", "document": msgspec.msgpack.encode(asked)}
+        with self._using() as connection:
+            no = connection.execute(_number(experiment)).scalar_one()
+            made = upsert(ask).values(experiment_no=no, **values)
+            again = {**values, "asked_at": func.now()}
+            connection.execute(made.on_conflict_do_update(index_elements=["experiment_no"], set_=again))
+
+    def close_ask(self, experiment: str, state: State, why: str = "") -> None:
+        """``experiment`` is complete, or it cannot go on."""
+        with self._using() as connection:
+            where = ask.c.experiment_no == _number(experiment).scalar_subquery()
+            connection.execute(update(ask).where(where).values(state=state, why=why))
+
+    def asked(self, experiment: str = "") -> list[Asked]:
+        """What is open, the oldest first; with ``experiment`` that one, open or not."""
+        e = tables.experiment.c
+        query = select(e.id, ask.c.state, ask.c.why, ask.c.document).join(ask, ask.c.experiment_no == e.no)
+        query = query.where(e.id == experiment) if experiment else query.where(ask.c.state == "open")
+        with self._using() as connection:
+            rows = connection.execute(query.order_by(ask.c.asked_at)).all()
+        return [
+            Asked(experiment=r.id, state=r.state, why=r.why, ask=msgspec.msgpack.decode(r.document, type=Ask))
+            for r in rows
+        ]
+
+    # Hosts
+
+    def enlist(self, worker: int, found: Host) -> None:
+        """A worker of procrastinate's is on this host."""
+        with self._using() as connection:
+            row = {"worker": worker, "name": found.name, "document": msgspec.msgpack.encode(found)}
+            connection.execute(insert(host).values(row))
+
+    def enlisted(self, worker: int) -> bool:
+        """Whether a worker is still registered; nobody is who was silent for too long."""
+        query = text("SELECT 1 FROM procrastinate_workers WHERE id = :worker")
+        with self._using() as connection:
+            return connection.execute(query, {"worker": worker}).first() is not None
+
+    def hosts(self) -> list[Seen]:
+        """All registered workers, by name."""
+        query = text(
+            "SELECT h.worker, h.document, extract(epoch FROM now() - w.last_heartbeat) AS silent "
+            "FROM fleet_host h JOIN procrastinate_workers w ON w.id = h.worker ORDER BY h.name, h.worker"
+        )
+        with self._using() as connection:
+            rows = connection.execute(query).all()
+        return [
+            Seen(worker=r.worker, host=msgspec.msgpack.decode(r.document, type=Host), silent_s=float(r.silent))
+            for r in rows
+        ]
+
+    def up_s(self) -> float:
+        """How long the database is up: right after it was away everybody was silent."""
+        query = text("SELECT extract(epoch FROM now() - pg_postmaster_start_time())")
+        with self._using() as connection:
+            return float(connection.execute(query).scalar_one())
+
+    def forget_gone(self) -> None:
+        """Drop the rows of workers that are not registered any more."""
+        with self._using() as connection:
+            connection.execute(
+                delete(host).where(host.c.worker.not_in(select(text("id")).select_from(text("procrastinate_workers"))))
+            )
+
+    # Failures
+
+    def failed(self, experiment: str, unit: str, on: str, why: str) -> FailedOn:
+        """Note that ``unit`` failed on a host; returns where it, and its experiment, failed since it was asked."""
+        f = failure.c
+        with self._using() as connection:
+            no = connection.execute(_number(experiment)).scalar_one()
+            # one after the other: of two hosts that fail at once, the second has to see both
+            connection.execute(select(ask.c.state).where(ask.c.experiment_no == no).with_for_update())
+            connection.execute(insert(failure).values(experiment_no=no, unit=unit, host=on, why=why))
+            since = select(ask.c.asked_at).where(ask.c.experiment_no == no).scalar_subquery()
+            rows = connection.execute(select(f.unit, f.host).where(f.experiment_no == no, f.at >= since)).all()
+        return FailedOn(unit={r.host for r in rows if r.unit == unit}, experiment={r.host for r in rows})
+
+    def failures(self, limit: int = 20) -> list[Failure]:
+        """The newest failures, the newest first."""
+        e, f = tables.experiment.c, failure.c
+        query = select(e.id, f.unit, f.host, f.at, f.why).join_from(failure, tables.experiment)
+        with self._using() as connection:
+            rows = connection.execute(query.order_by(f.no.desc()).limit(limit)).all()
+        return [Failure(experiment=r.id, unit=r.unit, host=r.host, at=r.at.isoformat(), why=r.why) for r in rows]
+
+
+def _number(experiment: str) -> Select[tuple[int]]:
+    return select(tables.experiment.c.no).where(tables.experiment.c.id == experiment)
+
+
+def require(url: str) -> None:
+    """Raises:
+    UserError: the store is no PostgreSQL, or a package is missing.
+    """
+    if not url.startswith("postgresql"):
+        raise UserError(
+            "the fleet needs a store on PostgreSQL that all hosts reach: set KDELTA_STORE=postgresql://USER@HOST/NAME"
+        )
+    if missing := [name for name in ("fsspec", "procrastinate", "psycopg") if find_spec(name) is None]:
+        raise UserError(f"the fleet needs the package {missing[0]}: pip install 'kdelta[fleet]'")
+
+
+def _make_queue(connection: Connection) -> None:
+    """procrastinate's tables, where there are none; an older procrastinate's are brought up to date.
+
+    Its migrations are files named VERSION_NUMBER_..., applied in order (its documentation, "Migrations").
+    """
+    from pathlib import Path
+
+    from procrastinate import __version__
+    from procrastinate.schema import SchemaManager
+
+    connection.execute(text("CREATE TABLE IF NOT EXISTS fleet_queue (version text NOT NULL)"))
+    known = connection.execute(text("SELECT version FROM fleet_queue")).scalar()
+    if known == __version__:
+        return
+    if known is None:
+        if connection.execute(text("SELECT to_regclass('procrastinate_jobs')")).scalar() is not None:
+            raise UserError("the database has a queue of procrastinate's already, of another program: take another one")
+        scripts = [SchemaManager.get_schema()]
+    elif _version(known) > _version(__version__):
+        raise HostError(f"the queue was made by procrastinate {known}, this is {__version__}: upgrade it on this host")
+    else:
+        files = sorted(Path(SchemaManager.get_migrations_path()).glob("*.sql"))
+        scripts = [f.read_text(encoding="utf-8") for f in files if _version(f.name.split("_")[0]) > _version(known)]
+    for script in scripts:
+        connection.execution_options(no_parameters=True).exec_driver_sql(script)
+    connection.execute(text("DELETE FROM fleet_queue"))
+    connection.execute(text("INSERT INTO fleet_queue VALUES (:version)"), {"version": __version__})
+
+
+def _version(name: str) -> tuple[int, ...]:
+    """``03.10.00`` or ``3.10.0`` -> (3, 10, 0)."""
+    return tuple(int(part) for part in name.split(".") if part.isdigit())

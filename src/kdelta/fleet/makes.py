@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What this host is, and by what it would measure: found out once, when a worker starts."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+import kdelta
+from kdelta import digests, paths
+from kdelta.errors import HostError
+from kdelta.fleet.needs import Host, kind
+from kdelta.guest import binary
+from kdelta.machine import plugin, probe
+from kdelta.machine.qemu import binary_name
+from kdelta.model import Arch
+
+# The parts of kdelta that decide what a boot gives; a new report or page makes no host another one.
+_DECIDE = ("attribution", "experiment", "guest", "kernel", "machine", "model", "spec", "stats", "units.py")
+
+
+def _code() -> str:
+    """Digest of kdelta's own code, as far as it decides."""
+    root = Path(kdelta.__file__).parent
+    digest = hashlib.sha256()
+    for part in _DECIDE:
+        for path in sorted([root / part] if part.endswith(".py") else (root / part).rglob("*.py")):
+            digest.update(f"{path.relative_to(root)}\0{digests.of_file(path)}\0".encode())
+    return digest.hexdigest()
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _memory_mib() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+
+
+def _kvm(memory: Path) -> bool:
+    """Whether KVM may be had: /dev/kvm opens, and no trial (``probe.decide_accel``) has shown that no guest runs."""
+    if not probe.kvm_opens() or not memory.exists():
+        return probe.kvm_opens()
+    known: dict[str, str] = msgspec.json.decode(memory.read_bytes())
+    return known.get("works") == "yes"
+
+
+def survey(name: str, slots: int, note: Callable[[str], None] = lambda _: None) -> Host:
+    """This machine as a host called ``name``; compiles the guest's program and the plugin where that was not done.
+
+    ``note`` hears why boots of a kind cannot be made here.
+    """
+    makes: dict[str, str] = {}
+    qemus: dict[str, str] = {}
+    code = _code()
+    for arch in get_args(Arch):
+        try:
+            qemu = probe.find_qemu(binary_name(arch), arch)
+            program = digests.of_file(binary.build(arch, cache=paths.cache_dir()))
+            qemus[arch] = qemu.text
+            makes[kind("timed", arch)] = _digest(code, program)
+            if plugin.supports_plugins(qemu.path):
+                counter = digests.of_file(plugin.build(paths.cache_dir()))
+                size = str(qemu.path.stat().st_size)
+                makes[kind("exact", arch)] = _digest(code, program, counter, qemu.text, size)
+        except HostError as error:
+            note(f"no boots of {arch} here: {error}")
+    return Host(
+        name=name,
+        slots=slots,
+        version=kdelta.__version__,
+        makes=makes,
+        qemus=qemus,
+        kvm=_kvm(paths.cache_dir() / "kvm.json"),
+        cpus=os.cpu_count() or 1,
+        memory_mib=_memory_mib(),
+    )

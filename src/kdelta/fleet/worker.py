@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A host of the fleet at work: takes units that it may measure, stores what came of them, and looks after the queue.
+
+Its number in the queue is its claim: a worker that was silent for too long has lost its units, and drops what it
+measured of them. A unit is stored whole or not at all, so nothing is ever stored twice, whoever dies when.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from threading import Thread
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from kdelta.errors import HostError, KdeltaError
+from kdelta.fleet import tend as tending
+from kdelta.fleet.away import is_away, until_back
+from kdelta.fleet.ledger import Asked, Ledger
+from kdelta.fleet.needs import Host, lacking
+from kdelta.fleet.queue import Queue, Taken
+from kdelta.fleet.units import Ask, Unit
+from kdelta.model import BootResult
+
+T = TypeVar("T")
+_LEAVE_S = 600.0  # for so long a host leaves alone what failed on it
+_HOSTS_TO_FAIL = 3  # on which a unit failed: then it is the experiment's fault
+_EXPERIMENTS_TO_FAIL = 3  # in a row: then it is the host's
+
+Measure = Callable[[Unit, Ask], Awaitable[Sequence[BootResult]]]
+Save = Callable[[str, Sequence[BootResult]], Awaitable[bool]]
+
+
+class Pace(Struct, frozen=True, kw_only=True):
+    """How often a worker does what, in seconds. Idle it asks for work after ``poll_s``, later five times as rarely."""
+
+    poll_s: float = 1.0
+    beat_s: float = 5.0
+    tend_s: float = 10.0
+    dead_after_s: float = tending.DEAD_AFTER_S
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """``work`` in a thread that does not keep the program from ending; its guests die with it (machine/process.py)."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(give: Callable[[Any], None], value: object) -> None:
+        if not future.done():
+            give(value)
+
+    def run() -> None:
+        try:
+            made = work()
+        except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
+            loop.call_soon_threadsafe(settle, future.set_exception, error)
+        else:
+            loop.call_soon_threadsafe(settle, future.set_result, made)
+
+    Thread(target=run, daemon=True).start()
+    return await future
+
+
+class Worker:
+    """One worker; ``run`` until ``stop``."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        ledger: Ledger,
+        host: Host,
+        measure: Measure,
+        save: Save,
+        plan: tending.Planner,
+        note: Callable[[str], None],
+        pace: Pace,
+        dice: random.Random | None = None,
+    ) -> None:
+        self.queue, self.ledger, self.host, self.pace = queue, ledger, host, pace
+        self.measure, self.save, self.plan, self.note = measure, save, plan, note
+        self.dice = dice or random.Random()
+        self.number = 0
+        self.open: tuple[Asked, ...] = ()
+        self.hands: dict[int, Taken] = {}  # by slot
+        self.unheard: set[int] = set()  # jobs of this worker's that are in no hand
+        self.left: dict[str, float] = {}  # experiments that failed here, and when
+        self.strikes: set[str] = set()  # those since the last unit that did not
+        self.stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Take nothing more; what is being measured is given back."""
+        self.stopping.set()
+
+    async def run(self) -> None:
+        """Work until stopped.
+
+        Raises:
+            HostError: units of several experiments in a row failed here: this host is set aside.
+        """
+        await until_back(self._enlist, self.note)
+        tasks = [asyncio.create_task(each) for each in (self._beats(), self._tends(), self.stopping.wait())]
+        tasks += [asyncio.create_task(self._slot(number)) for number in range(self.host.slots)]
+        try:
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                task.result()
+        finally:
+            await _ended(tasks)
+            await self._leave()
+
+    async def _enlist(self) -> None:
+        number = await self.queue.enlist()
+        await asyncio.to_thread(self.ledger.enlist, number, self.host)
+        self.number = number
+
+    async def _leave(self) -> None:
+        """Give back what is in hand. Without the database this is found out by silence."""
+        try:
+            for taken in self.hands.values():
+                if await self.queue.holds(taken, self.number):
+                    await self._give_back(taken)
+                    self.note(f"{_name(taken)}: given back")
+            await self.queue.leave(self.number)
+        except HostError as error:
+            self.note(f"not signed off: {error}")
+
+    async def _give_back(self, taken: Taken) -> None:
+        """Queue a unit again, unless its experiment ended meanwhile: then nobody waits for it."""
+        await self.queue.give_back(taken)
+        name = taken.unit.experiment
+        if any(asked.state != "open" for asked in await asyncio.to_thread(self.ledger.asked, name)):
+            await self.queue.drop(name)
+
+    async def _beats(self) -> None:
+        while True:
+            await asyncio.sleep(self.pace.beat_s)
+            await until_back(self._beat, self.note)
+
+    async def _beat(self) -> None:
+        await self.queue.beat(self.number)
+        if not await asyncio.to_thread(self.ledger.enlisted, self.number):
+            self.note("this worker was taken for dead; it signs on again")
+            await self._enlist()
+        await self._reconcile()
+
+    async def _reconcile(self) -> None:
+        """Give back what the queue counts as this worker's, and it never heard of: an answer was lost on the way.
+
+        One that is being taken just now is not in hand yet, so it has to be found so twice.
+        """
+        held = {taken.job for taken in self.hands.values()}
+        lost = {t.job: t for t in await self.queue.held_by(self.number) if t.job not in held}
+        for job in lost.keys() & self.unheard:
+            self.note(f"{_name(lost[job])}: given back: it never arrived here")
+            await self._give_back(lost[job])
+        self.unheard = lost.keys() - self.unheard
+
+    async def _tends(self) -> None:
+        while True:
+            await asyncio.sleep(self.pace.tend_s * self.dice.uniform(0.5, 1.5))
+            await self._tend()
+
+    async def _tend(self) -> None:
+        try:
+            for line in await tending.tend(self.queue, self.ledger, self.plan, self.pace.dead_after_s):
+                self.note(line)
+        except HostError as error:  # whoever is next does it; also where another changed the same row first
+            if not is_away(error):
+                self.note(f"looking after the queue: {error}")
+
+    async def _slot(self, number: int) -> None:
+        wait_s = self.pace.poll_s
+        while True:
+            found = await until_back(lambda: self._take(number), self.note)
+            if found is None:
+                await asyncio.sleep(wait_s * self.dice.uniform(0.5, 1.0))
+                wait_s = min(1.5 * wait_s, 5 * self.pace.poll_s)
+                continue
+            wait_s = self.pace.poll_s
+            self.hands[number] = found[0]
+            await self._do(*found)
+            del self.hands[number]
+
+    async def _take(self, slot: int) -> tuple[Taken, Asked] | None:
+        """A unit that this host may measure. Blocks that want the host alone are taken by the first slot."""
+        found = await self._first(slot)
+        if found is not None:
+            return found
+        self.open = tuple(await asyncio.to_thread(self.ledger.asked))
+        for asked in self.open:
+            if self._may(asked, slot) and not await self.queue.unfinished(asked.experiment):
+                await self._tend()
+        return await self._first(slot)
+
+    async def _first(self, slot: int) -> tuple[Taken, Asked] | None:
+        mine = {asked.experiment: asked for asked in self.open if self._may(asked, slot)}
+        taken = await self.queue.take(list(mine), self.host.name, self.number) if mine else None
+        return None if taken is None else (taken, mine[taken.unit.experiment])
+
+    def _may(self, asked: Asked, slot: int) -> bool:
+        needs = asked.ask.needs
+        left_at = self.left.get(asked.experiment)
+        if left_at is not None and asyncio.get_running_loop().time() - left_at < _LEAVE_S:
+            return False
+        return not lacking(needs, self.host) and (slot == 0 or needs.mode == "exact")
+
+    async def _do(self, taken: Taken, asked: Asked) -> None:
+        self.note(f"{_name(taken)}: begun")
+        try:
+            boots = await until_back(lambda: self.measure(taken.unit, asked.ask), self.note)
+            await until_back(lambda: self._settle(taken, boots), self.note)
+        except KdeltaError as error:
+            why = str(error)
+            await until_back(lambda: self._failed(taken, asked, why), self.note)
+
+    async def _settle(self, taken: Taken, boots: Sequence[BootResult]) -> None:
+        """Store what was measured, if the unit is still this worker's."""
+        if not await self.queue.holds(taken, self.number):
+            self.note(f"{_name(taken)}: another host measures it by now; dropped here")
+            return
+        stored = await self.save(taken.unit.experiment, boots)
+        await self.queue.finish(taken)
+        self.strikes.clear()
+        self.note(f"{_name(taken)}: {'stored' if stored else 'was stored already'}")
+
+    async def _failed(self, taken: Taken, asked: Asked, why: str) -> None:
+        """Let another host try; where none is left, or several failed alike, the experiment cannot go on."""
+        name, unit = asked.experiment, taken.unit.name
+        self.note(f"{_name(taken)}: {why}")
+        self.left[name] = asyncio.get_running_loop().time()
+        self.strikes.add(name)
+        failed_on = await asyncio.to_thread(self.ledger.failed, name, unit, self.host.name, why)
+        hosts = [seen.host for seen in await asyncio.to_thread(self.ledger.hosts)]
+        able = any(not lacking(asked.ask.needs, host) and host.name not in failed_on.experiment for host in hosts)
+        hopeless = len(failed_on.unit) >= _HOSTS_TO_FAIL or not able
+        if hopeless:
+            await asyncio.to_thread(self.ledger.close_ask, name, "failed", f"unit {unit} on {self.host.name}: {why}")
+            await self.queue.drop(name)
+        if await self.queue.holds(taken, self.number):
+            await (self.queue.finish(taken) if hopeless else self._give_back(taken))
+        if len(self.strikes) >= _EXPERIMENTS_TO_FAIL:
+            raise HostError(f"{len(self.strikes)} experiments in a row failed here, the last: {why}; it is set aside")
+
+
+async def _ended(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Cancel tasks until all have ended: wait_for of Python 3.11 may swallow a cancellation (python/cpython#86296)."""
+    pending = set(tasks)
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=1.0)
+
+
+def _name(taken: Taken) -> str:
+    return f"{taken.unit.experiment} unit {taken.unit.name}"

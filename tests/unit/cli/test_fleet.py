@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--fleet on the command line: what cannot be is refused before a kernel is fetched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kdelta.cli import _kernels, _patching, main
+
+COMPARE = ["compare", "debian:6.1", "debian:6.12", "--case", "getppid"]
+RUN = ["run", "--kernel", "debian:6.12", "--case", "getppid"]
+
+
+@pytest.fixture(autouse=True)
+def lite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetched(*_: object) -> None:
+        raise AssertionError("a kernel was fetched")
+
+    monkeypatch.setenv("KDELTA_STATE", str(tmp_path))
+    monkeypatch.delenv("KDELTA_STORE", raising=False)
+    monkeypatch.setattr(_kernels, "fetched", fetched)
+    monkeypatch.setattr(_patching, "fetched", fetched)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ([*COMPARE, "--fleet"], "the fleet needs a store on PostgreSQL"),
+        ([*RUN, "--fleet"], "the fleet needs a store on PostgreSQL"),
+        (["sweep", "debian:6.1..7.0", "--fleet"], "the fleet needs a store on PostgreSQL"),
+        ([*COMPARE, "--detach"], "--detach goes with --fleet"),
+        ([*COMPARE, "--fleet", "--timed", "--time-budget", "1h"], "--time-budget is of one machine"),
+        ([*COMPARE, "--fleet", "--detach", "--fail-on", "regressed"], "--fail-on waits for the result"),
+        (["resume", "last", "--fleet", "--detach", "--decide"], "--decide waits for the result"),
+        (["worker"], "the fleet needs a store on PostgreSQL"),
+        (["worker", "--host", "a b"], "letters, digits, dots"),
+        (["worker", "--dead-after", "soon"], "is not a duration"),
+        (["fleet"], "the fleet needs a store on PostgreSQL"),
+    ],
+)
+def test_what_cannot_be_is_one_line(words: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(words) == 1
+    said = capsys.readouterr().err
+    assert why in said and said.count("\n") == 1

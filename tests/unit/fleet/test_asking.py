@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Asking the fleet: what was counted otherwise, or cut short, is made again; a bench says where and how."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kdelta.errors import HostError
+from kdelta.experiment import prepare, runner
+from kdelta.fleet import asking, makes, ship
+from kdelta.fleet.bench import Bench
+from kdelta.fleet.blobs import Blobs
+from kdelta.fleet.ledger import Ledger
+from kdelta.fleet.units import Unit
+from kdelta.machine import probe
+from kdelta.model import Experiment, PlannedBoot, Quiet
+from kdelta.store.store import Store
+from unit.fleet.fleet_builders import ask, asked, boot_of, host
+
+FIRST = PlannedBoot(block=0, slot=0, kernel=0)
+SECOND = PlannedBoot(block=0, slot=1, kernel=1)
+
+
+@pytest.fixture(autouse=True)
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine measures as ``one`` does; kernels need not be sent."""
+    monkeypatch.setenv("KDELTA_BLOBS", str(tmp_path / "blobs"))
+    monkeypatch.setattr(makes, "survey", lambda *_: host("here"))
+    monkeypatch.setattr(ship, "send", lambda *_: {"image": "0"})
+    monkeypatch.setattr(ship, "here", lambda experiment, *_: experiment)
+
+
+def test_what_was_counted_otherwise_is_made_again_and_what_was_cut_short(store: Store, ledger: Ledger) -> None:
+    store.create(asked(blocks=2))
+    store.save_boot("first", boot_of(FIRST, machine={"make": "old"}))
+    store.save_boot("first", boot_of(SECOND, machine={"make": "one"}, started_at="lost then", state="lost", runs=()))
+    wanted = asking.ask(store, ledger, asked(blocks=2), Quiet())
+    assert wanted.make == "one" and store.done("first") == {(0, 1)}
+    (found,) = ledger.asked()
+    assert found.ask.again == ("lost then",) and found.ask.kernels == {"ab" * 32: {"image": "0"}}
+
+
+def test_a_finished_experiment_keeps_what_it_has(store: Store, ledger: Ledger) -> None:
+    store.create(asked(blocks=1))
+    for plan in (FIRST, SECOND):
+        store.save_boot("first", boot_of(plan, machine={"make": "old"}))
+    asking.ask(store, ledger, asked(blocks=1), Quiet())
+    assert store.done("first") == {(0, 0), (0, 1)}
+    asking.begin(store, ledger)
+    assert ledger.asked("first")[0].state == "done"
+
+
+@pytest.mark.parametrize(("kvm", "machine"), [(True, "on"), (False, "off")])
+def test_all_hosts_measure_times_under_kvm_or_none(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kvm: bool, machine: str
+) -> None:
+    store.create(asked(mode="timed"))
+    prepared: list[str] = []
+
+    def prepare_it(experiment: Experiment, *_: object) -> None:
+        prepared.append(experiment.machine.kvm)
+        raise HostError("seen")
+
+    monkeypatch.setattr(prepare, "prepare", prepare_it)
+    wanted = ask("timed")
+    wanted = replace(wanted, needs=replace(wanted.needs, kvm=kvm))
+    with pytest.raises(HostError, match="seen"):
+        Bench(store, Blobs(str(tmp_path)), "h", Quiet()).measure(Unit(experiment="first", plans=(), alone=True), wanted)
+    assert prepared == [machine]
+
+
+def test_kvm_that_ran_no_guest_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "kvm_opens", lambda: True)
+    assert makes._kvm(tmp_path / "kvm.json")
+    for works in ("no", "yes"):
+        (tmp_path / "kvm.json").write_text(f'{{"key": "k", "works": "{works}", "why": ""}}')
+        assert makes._kvm(tmp_path / "kvm.json") == (works == "yes")
+
+
+def test_a_bench_says_where_and_how_and_measures_a_lost_seed_again(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create(asked())
+    made: list[Any] = []
+
+    def boot(_job: object, plan: PlannedBoot) -> Any:
+        made.append(plan)
+        result = boot_of(plan, machine={"accel": "tcg"})
+        return replace(result, state="lost", runs=()) if len(made) == 1 else result
+
+    nowhere: Any = None
+    job = runner.Job(
+        experiment=asked(), site=nowhere, work=lambda _: "", runs=lambda *_: (), machine={}, undecided=lambda _: (),
+    )  # fmt: skip
+    monkeypatch.setattr(runner, "boot", boot)
+    monkeypatch.setattr(prepare, "prepare", lambda *_: job)
+    bench = Bench(store, Blobs(str(tmp_path)), "rack3", Quiet())
+    (one,) = bench.measure(Unit(experiment="first", plans=(FIRST,), alone=False), ask())
+    assert len(made) == 2 and one.state == "ok"
+    assert one.machine == {"accel": "tcg", "host": "rack3", "make": "one"}

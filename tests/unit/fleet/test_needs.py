@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who may measure what: only identically, or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kdelta.errors import UserError
+from kdelta.fleet import asking, makes, needs
+from kdelta.fleet.needs import Needs
+from kdelta.model import Case, MachineOptions, plans
+from unit.fleet.fleet_builders import asked, host
+
+EXACT = Needs(arch="x86_64", mode="exact", make="one", memory_mib=1024)
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({}, ""),
+        ({"makes": {"exact/x86_64": "two"}}, "would not measure identically"),
+        ({"makes": {"timed/x86_64": "one"}}, "no QEMU for x86_64"),
+        ({"memory_mib": 512}, "512 MiB of memory, of 1024"),
+    ],
+)
+def test_a_host_takes_only_what_it_measures_identically(more: dict[str, Any], why: str) -> None:
+    said = needs.lacking(EXACT, host(**more))
+    assert (why in said) if why else said == ""
+
+
+def test_a_begun_block_stays_on_its_host_and_kvm_is_no_emulation() -> None:
+    begun = Needs(arch="x86_64", mode="timed", make="one", host="other")
+    assert needs.lacking(begun, host()) == "the block was begun on other"
+    kvm = Needs(arch="x86_64", mode="timed", make="one", kvm=True)
+    assert needs.lacking(kvm, host()) == "no KVM" and needs.lacking(kvm, host(kvm=True)) == ""
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"imported": True}, "was imported"),
+        ({"machine": MachineOptions(native=True)}, "running kernel"),
+        ({"machine": MachineOptions(qemu="/q")}, "leave --qemu out"),
+        ({"machine": MachineOptions(smp=2)}, "leave --smp out"),
+        ({"folders": ("/w",)}, "--workloads"),
+        ({"cases": (Case(workload="program", params={"pack": "x"}),)}, "a program of this machine"),
+        ({"plan": plans.Bisect(tree="t", good="g", bad="b", metric="m")}, "bisection"),
+    ],
+)
+def test_what_the_fleet_cannot_measure_is_refused(more: dict[str, Any], why: str) -> None:
+    with pytest.raises(UserError, match=why):
+        needs.refuse(asked(**more))
+    needs.refuse(asked())
+
+
+def test_of_several_versions_that_with_most_slots_measures() -> None:
+    one, two = host("a", slots=2), host("b", slots=3, makes={"exact/x86_64": "two"})
+    assert needs.chosen_make("exact/x86_64", {"exact/x86_64": "own"}, [one, two], False) == ("two", False)
+    assert needs.chosen_make("exact/x86_64", {"exact/x86_64": "own"}, [], False) == ("own", False)
+    same = host("c", slots=2, makes={"exact/x86_64": "own"})
+    assert needs.chosen_make("exact/x86_64", {"exact/x86_64": "own"}, [one, same], False) == ("own", False)
+    with pytest.raises(UserError, match="no host can take"):
+        needs.chosen_make("exact/arm64", {}, [one], False)
+
+
+def test_times_go_to_kvm_where_hosts_have_it() -> None:
+    timed = asked(mode="timed")
+    with_kvm = [host("a", slots=4), host("b", slots=8, kvm=True)]
+    assert asking.needs_of(timed, host(), with_kvm).kvm
+    emulated = asked(mode="timed", machine=MachineOptions(kvm="off"))
+    assert not asking.needs_of(emulated, host(), with_kvm).kvm
+    assert "no worker is running" in asking.nobody(EXACT, [])
+    assert "h: no QEMU" in asking.nobody(EXACT, [host(makes={})])
+
+
+def test_another_report_makes_no_other_host_but_another_guest_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = makes._code()
+    monkeypatch.setattr(makes, "_DECIDE", tuple(part for part in makes._DECIDE if part != "guest"))
+    assert makes._code() != before
+    assert not {"report", "cli", "serve", "fleet", "results"} & set(makes._DECIDE)

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A fleet of simulated hosts on the real queue: what does it cost, and what breaks first?
+
+Everything is the code that runs in a lab (queue, ledger, tending, workers, storing) on a PostgreSQL server of its own,
+but boots only sleep. All hosts are tasks of this process and share its connections, so the processor time that is
+shown for them is that of all hosts together. Times are shortened by --scale; what the queue adds is not, so the
+efficiency shown is what a fleet has whose boots are so short.
+
+Efficiency is against the same blocks on the same good hosts handed out without any queue (greedy, in order).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import heapq
+import os
+import random
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from kdelta.errors import HostError
+from kdelta.fleet.ledger import Ledger
+from kdelta.fleet.needs import Host, Needs
+from kdelta.fleet.queue import Queue
+from kdelta.fleet.tend import planner
+from kdelta.fleet.units import Ask, Unit
+from kdelta.fleet.worker import Pace, Worker
+from kdelta.model import BootResult, Case, Experiment, Kernel, RunResult, Series, plans
+from kdelta.store.store import Store
+from postgres import Postgres, postgres_binaries
+
+BOOT_S = (10.0, 120.0)
+BAD = 0.02  # of the hosts: half of them fail, half fall silent, in their first block
+MAKES = {"timed/x86_64": "simulated"}
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is simulated."""
+
+    hosts: int
+    experiments: int
+    blocks: int  # of each
+    scale: float
+    seed: int
+
+
+@dataclass
+class Cost:
+    """What the database and this process did meanwhile."""
+
+    elapsed_s: float
+    transactions: int
+    database_s: float
+    process_s: float
+    measured: int = 0
+
+
+def experiment(name: str, blocks: int) -> Experiment:
+    kernels = tuple(Kernel(label=k, spec=k, release=k, image_path="/i", image_sha256=k) for k in "ab")
+    return Experiment(
+        id=name, mode="timed", plan=plans.Compare(), kernels=kernels, blocks=blocks,
+        cases=(Case(workload="getppid"),), created_at="2026-11-22T00:00:00+00:00",
+    )  # fmt: skip
+
+
+def durations(load: Load, name: str, block: int) -> tuple[float, float]:
+    """How long the two boots of a block sleep, in s, scaled."""
+    dice = random.Random(f"{load.seed}/{name}/{block}")
+    return dice.uniform(*BOOT_S) * load.scale, dice.uniform(*BOOT_S) * load.scale
+
+
+def ideal_s(load: Load, good: int) -> float:
+    """The time of ``good`` hosts that are handed the blocks in order without a queue."""
+    free = [0.0] * good
+    for name in names(load):
+        for block in range(load.blocks):
+            heapq.heapreplace(free, free[0] + sum(durations(load, name, block)))
+    return max(free)
+
+
+def names(load: Load) -> list[str]:
+    return [f"sim{index}" for index in range(load.experiments)]
+
+
+class Mute(Worker):
+    """One that ends without a word, as a host does that loses its power."""
+
+    async def _leave(self) -> None:
+        return
+
+
+class Machine:
+    """One simulated host."""
+
+    def __init__(self, load: Load, index: int, bad: str, store: Store, cost: Cost) -> None:
+        self.load, self.bad, self.store, self.cost = load, bad, store, cost
+        self.host = Host(name=f"h{index}", slots=1, version="sim", makes=MAKES)
+        self.worker: Worker | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    async def measure(self, unit: Unit, _ask: Ask) -> Sequence[BootResult]:
+        spans = durations(self.load, unit.experiment, unit.plans[0].block)
+        if self.bad == "fails":
+            raise HostError("simulated: a bad host")
+        if self.bad == "silent" and self.task is not None:
+            await asyncio.sleep(spans[0] / 2)
+            self.task.cancel()
+            await asyncio.Event().wait()  # until then
+        await asyncio.sleep(sum(spans))
+        self.cost.measured += 1
+        series = Series(metric="ns_per_op", unit="ns", better="lower", values=(500.0,) * 176, warm=(False,) * 176)
+        runs = (RunResult(case=0, state="ok", series=(series,)),)
+        log = b"x" * 20_000  # of a cloud kernel's console
+        return [
+            BootResult(plan=plan, state="ok", elapsed_s=span, machine={"host": self.host.name}, runs=runs, console=log)
+            for plan, span in zip(unit.plans, spans, strict=True)
+        ]
+
+    async def save(self, name: str, boots: Sequence[BootResult]) -> bool:
+        return await asyncio.to_thread(self.store.save_together, name, boots)
+
+
+def database_s(server: Postgres) -> float:
+    """Processor time of all processes of the server, with those that ended, in s."""
+    master = (server.folder / "data" / "postmaster.pid").read_text().split("\n")[0]
+    total = 0.0
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if folder.name == master:
+            total += sum(map(float, fields[11:15]))
+        elif fields[1] == master:
+            total += sum(map(float, fields[11:13]))
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def transactions(url: str) -> int:
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute("SELECT sum(xact_commit + xact_rollback)::bigint FROM pg_stat_database").fetchone()
+    return int(row[0]) if row else 0
+
+
+async def simulate(load: Load, store: Store, ledger: Ledger, cost: Cost) -> None:
+    dice = random.Random(load.seed)
+    rarely = max(1.0, load.hosts / 200)  # one process beats for all: of 1000 hosts it would do nothing else
+    pace = Pace(beat_s=min(10.0, 5.0 * rarely), tend_s=10.0 * rarely)
+    chosen = dice.sample(range(load.hosts), round(BAD * load.hosts))
+    bad = {index: ("fails", "silent")[at % 2] for at, index in enumerate(chosen)}
+    for name in names(load):
+        store.create(experiment(name, load.blocks))
+        ledger.open(name, Ask(needs=Needs(arch="x86_64", mode="timed", make="simulated")))
+    async with Queue(ledger.url, connections=20) as queue:
+        running = []
+        for index in range(load.hosts):
+            machine = Machine(load, index, bad.get(index, ""), store, cost)
+            kind = Mute if machine.bad == "silent" else Worker
+            worker = kind(
+                queue, ledger, machine.host, machine.measure, machine.save, planner(store), lambda _: None, pace,
+                random.Random(f"{load.seed}/{index}"),
+            )  # fmt: skip
+            machine.worker, machine.task = worker, asyncio.create_task(worker.run())
+            running.append(machine)
+        start = shown = time.monotonic()
+        while await asyncio.to_thread(ledger.asked):
+            await asyncio.sleep(0.5)
+            if time.monotonic() - shown >= 10:
+                shown = time.monotonic()
+                total = load.experiments * load.blocks
+                sys.stderr.write(f"{shown - start:.0f} s: {cost.measured} of {total} blocks measured\n")
+        for machine in running:
+            assert machine.worker is not None
+            machine.worker.stop()
+        await asyncio.gather(*(m.task for m in running if m.task), return_exceptions=True)
+
+
+def run(load: Load) -> int:
+    binaries = postgres_binaries()
+    if binaries is None:
+        sys.stderr.write("fleet_sim: the PostgreSQL server is not installed: apt-get install postgresql\n")
+        return 2
+    server = Postgres(binaries)
+    try:
+        server.start()
+        with Store(server.url) as store:
+            ledger = Ledger(server.url)
+            cost = Cost(0.0, -transactions(server.url), -database_s(server), -time.process_time())
+            start = time.monotonic()
+            asyncio.run(simulate(load, store, ledger, cost))
+            cost.elapsed_s = time.monotonic() - start
+            cost.transactions += transactions(server.url)
+            cost.database_s += database_s(server)
+            cost.process_s += time.process_time()
+            tell(load, cost, [len(store.done(name)) for name in names(load)])
+            ledger.close()
+        server.stop()
+    finally:
+        server.remove()
+    return 0
+
+
+def tell(load: Load, cost: Cost, stored: Sequence[int]) -> None:
+    total, good = load.experiments * load.blocks, load.hosts - round(BAD * load.hosts)
+    ideal = ideal_s(load, good)
+    lines = {
+        "hosts (bad)": f"{load.hosts} ({load.hosts - good})",
+        "blocks": f"{total}, {sum(stored) // 2} stored, {cost.measured} measured",
+        "boots": f"{BOOT_S[0] * load.scale:g} to {BOOT_S[1] * load.scale:g} s",
+        "elapsed": f"{cost.elapsed_s:.1f} s, ideal {ideal:.1f} s",
+        "efficiency": f"{ideal / cost.elapsed_s:.3f}",
+        "blocks per second": f"{total / cost.elapsed_s:.2f}",
+        "transactions": f"{cost.transactions / cost.elapsed_s:.0f}/s, {cost.transactions / total:.0f} per block",
+        "database": f"{cost.database_s / cost.elapsed_s:.2f} CPUs",
+        "all hosts": f"{cost.process_s / cost.elapsed_s:.2f} CPUs",
+    }
+    sys.stdout.writelines(f"{name:18} {value}\n" for name, value in lines.items())
+    if sum(stored) != 2 * total:
+        raise SystemExit("blocks are missing")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", type=int, default=10)
+    parser.add_argument("--experiments", type=int, default=5)
+    parser.add_argument("--blocks", type=int, default=20, help="of each experiment")
+    parser.add_argument("--scale", type=float, default=0.05, help="boots take 10 to 120 s times this")
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    return run(Load(asked.hosts, asked.experiments, asked.blocks, asked.scale, asked.seed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
