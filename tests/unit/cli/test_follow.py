@@ -84,8 +84,8 @@ def test_what_becomes_of_a_step_is_said_and_kept(tree: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--timed"], "--follow counts"),
-        (["--add", "last"], "leave out --add"),
+        (["--timed"], "--follow is for exact mode"),
+        (["--add", "last"], "--follow does nothing beside --add"),
         (["--fresh"], "leave out --add and --fresh"),
     ],
 )

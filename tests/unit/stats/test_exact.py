@@ -24,9 +24,11 @@ def test_four_seeds_that_repeat_are_no_fact_yet() -> None:
 
 
 def test_one_seed_that_differs_makes_it_noise() -> None:
-    result = look([100] * 5, [90, 90, 90, 90, 91])
+    result = look([100] * 5, [90, 90, 90, 90, 97])
     assert not result.fact and not result.finished and result.call == paired.UNDECIDED
-    later = look([100] * 8, [90, 90, 90, 90, 91, 90, 90, 90])
+    plain = look([100] * 5, [90, 90, 90, 90, 91])
+    assert not plain.fact and plain.finished and plain.call == paired.LOWER, "the gap is nine times as wide"
+    later = look([100] * 8, [90, 90, 90, 90, 97, 90, 90, 90])
     assert later.finished and later.call == paired.LOWER and later.n == 8
 
 

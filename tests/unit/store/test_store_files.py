@@ -137,7 +137,7 @@ def test_a_full_disk_loses_no_boot_that_was_saved(tmp_path: Path) -> None:
             connection.execute("PRAGMA max_page_count = 100")
 
         saved = 0
-        with pytest.raises(HostError, match=r"the disk is full.*kdelta resume"):
+        with pytest.raises(HostError, match=r"the disk is full: free some space"):
             for block in range(50):
                 store.save_boot("first", boot(block, 0, console=os.urandom(40_000)))
                 saved += 1
