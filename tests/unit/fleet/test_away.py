@@ -54,6 +54,7 @@ def test_an_attempt_is_repeated_until_the_database_is_back() -> None:
         asyncio.run(until_back(broken, notes.append))
 
 
+@pytest.mark.full  # the pool of connections gives up after 30 s
 def test_a_database_that_is_down_is_away_to_store_and_queue() -> None:
     url = "postgresql://nobody@localhost:1/none"
     with pytest.raises(HostError) as told:
