@@ -60,8 +60,9 @@ def chance(n: int) -> float:
 def apart(a: Floats, b: Floats) -> bool:
     """Whether two groups of counts have a gap between them of ``APART`` times the wider one.
 
-    Of continuous counts alike that is rarer than 1 in 50,000 with five a side (all of one side above the other alone
-    is 1 in 126, Mann & Whitney, Ann. Math. Stat. 18, 1947); of counts around two values it is ``chance``.
+    Of counts alike with one peak, or none, it was at most 1 in 50,000 with five a side (simulated; that all of one side
+    lies above the other is 1 in 126: Mann & Whitney, Ann. Math. Stat. 18, 1947); of those around two values it is
+    ``chance``.
     """
     gap = max(float(b.min() - a.max()), float(a.min() - b.max()))
     return gap > 0 and gap >= APART * max(float(np.ptp(a)), float(np.ptp(b)))
