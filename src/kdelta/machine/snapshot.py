@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from kdelta import digests
 from kdelta.errors import HostError
-from kdelta.machine import boot, process, qemu, turns
+from kdelta.machine import boot, process, qemu, room, turns
 from kdelta.machine.options import GuestSpec
 from kdelta.machine.qmp import Monitor
 
@@ -71,6 +71,7 @@ def _locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        os.utime(lock.fileno())  # when it was used: room.py
         yield
 
 
@@ -209,6 +210,7 @@ def ensure(guest: GuestSpec, payload: bytes, folder: Path, limit_s: float) -> Sa
     with _locked(path):
         if valid(saved):
             return saved
+        room.make(folder)
         boot.write_file(guest.path("initramfs"), payload)
         return saved if _make(guest, saved, limit_s, lambda: key(guest, payload) == made_of) else None
 
