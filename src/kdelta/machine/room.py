@@ -29,7 +29,7 @@ class Kept(Struct, frozen=True, kw_only=True):
 def snapshots(folder: Path) -> list[Kept]:
     """All snapshots in ``folder``, also those that a kill left without a part of their files."""
     found: dict[Path, list[os.stat_result]] = {}
-    for entry in os.scandir(folder):
+    for entry in os.scandir(folder) if folder.is_dir() else ():
         with contextlib.suppress(FileNotFoundError):  # another process makes room too
             found.setdefault(folder / entry.name.partition(".")[0], []).append(entry.stat())
     return [
