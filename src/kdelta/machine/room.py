@@ -15,7 +15,7 @@ from kdelta.errors import HostError
 
 LIMIT_BYTES = 10 << 30  # of all snapshots: about 120 of 1 GiB guests, whose files are sparse
 IN_USE_S = 3600.0  # one used so lately may be another process's between two boots
-_SUFFIXES = (".state", ".ram", ".sum", ".lock")
+_SUFFIXES = (".state", ".ram", ".sum", ".seen", ".lock")
 
 
 class Kept(Struct, frozen=True, kw_only=True):
