@@ -36,7 +36,7 @@ def test_the_least_recently_used_go_until_the_rest_fits(kept: list[Kept], limit_
 
 def test_a_snapshot_goes_with_all_its_files(tmp_path: Path) -> None:
     for name, idle_s in (("old", 9000.0), ("broken", 8000.0), ("new", 1.0)):
-        for suffix in (".lock", ".state.part") if name == "broken" else (".state", ".ram", ".sum", ".lock"):
+        for suffix in (".lock", ".state.part") if name == "broken" else (".state", ".ram", ".sum", ".seen", ".lock"):
             path = tmp_path / f"{name}{suffix}"
             path.write_bytes(b"x" * 8192)
             os.utime(path, (time.time() - idle_s,) * 2)
@@ -44,9 +44,9 @@ def test_a_snapshot_goes_with_all_its_files(tmp_path: Path) -> None:
     assert {one.stem.name: round(time.time() - one.used_s, -3) for one in room.snapshots(tmp_path)} == {
         "old": 9000, "broken": 8000, "new": 0,
     }  # fmt: skip
-    room.make(tmp_path, limit_bytes=4 * 8192 + 2 * 8192)
+    room.make(tmp_path, limit_bytes=5 * 8192 + 2 * 8192)
     assert {path.name for path in tmp_path.iterdir()} == {
-        *(f"new{suffix}" for suffix in (".state", ".ram", ".sum", ".lock")), "broken.lock", "broken.state.part"
+        *(f"new{suffix}" for suffix in (".state", ".ram", ".sum", ".seen", ".lock")), "broken.lock", "broken.state.part"
     }  # fmt: skip
     room.make(tmp_path, limit_bytes=0)
     assert {path.name.partition(".")[0] for path in tmp_path.iterdir()} == {"new"}
