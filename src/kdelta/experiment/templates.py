@@ -179,6 +179,14 @@ def compare(
     )
 
 
+def explained(timed: Experiment, counts: Experiment) -> Experiment:
+    """``timed``, a comparison, with the stored experiment that counts the same to explain it."""
+    if not isinstance(timed.plan, plans.Compare):
+        raise ValueError(f"a {timed.kind} is not explained by counts")
+    plan = msgspec.structs.replace(timed.plan, counted=counts.id)
+    return msgspec.structs.replace(timed, cases=counts.cases, plan=plan)
+
+
 def run(asked: Asked, kernels: Sequence[Kernel], mode: Mode, boots: int, *, reuse: bool = False) -> Experiment:
     """One kernel, compared with nothing."""
     return asked.template(mode, kernels, boots, plans.Run(reuse=reuse))

@@ -187,6 +187,8 @@ def as_dict(view: View) -> dict[str, Any]:
         "results": [cell_document(cell) for cell in result.results],
         "warnings": _warnings(result.warnings),
     }
+    if result.counts:
+        document["counts"] = [cell_document(cell) for cell in result.counts]
     if result.experiment.annotations.looked is not None:
         document["looked"] = looked.document(result.experiment.annotations.looked)
     if view.detail.system_calls:
