@@ -295,6 +295,7 @@ class FunctionDelta(Struct, frozen=True, kw_only=True):
     patched: float
     delta: float
     note: str = ""  # see attribution/because.py
+    where: str = ""  # of a cache line that moves: the function for which that changed most
 
 
 class CellResult(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, State, Warn, Word
-from kdelta.report import headline, looked, prose, system_calls
+from kdelta.report import headline, looked, moved, prose, system_calls
 from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.headline import Headline
 from kdelta.report.scrub import Scrubber
@@ -163,8 +163,9 @@ def functions_text(functions: tuple[FunctionDelta, ...], limit: int = 4) -> str:
     return ", ".join(parts) + (f", {more} more" if parts and more > 0 else "")
 
 
-def _because(item: CellResult | SweepStep) -> str:
-    text = because(item.because_line) or functions_text(item.because)  # the effect stands in the row already
+def _because(item: CellResult | SweepStep, metric: str) -> str:
+    told = moved.told(metric, item.because) or because(item.because_line)
+    text = told or functions_text(item.because)  # the effect stands in the row already
     return f"because {text}" if text else ""
 
 
@@ -183,7 +184,7 @@ def _sentence(cell: CellResult) -> str:
         alone = f"spread over {cell.boots[0]} boots {spread:.2f} %" if spread is not None and cell.boots[0] > 1 else ""
         return "; ".join(filter(None, [cell.why, alone]))
     open_still = _undecided(cell) if cell.verdict == "inconclusive" else []
-    text = "; ".join(filter(None, [*open_still, cell.why, _because(cell)]))
+    text = "; ".join(filter(None, [*open_still, cell.why, _because(cell, cell.metric)]))
     return f"{cell.verdict}: {text}" if text else ""
 
 
@@ -312,7 +313,9 @@ def _step_row(point: SweepPoint, sweep: Sweep, step: SweepStep) -> SweepRow:
         verdict=step.verdict or "descriptive",
         change=effect(step.effect_percent),
         mark=MARKS[step.verdict] if step.verdict else "step",
-        sentence="; ".join(filter(None, [_because(step) or prose.levels(step, sweep), prose.moved(step, sweep)])),
+        sentence="; ".join(
+            filter(None, [_because(step, sweep.cell.metric) or prose.levels(step, sweep), prose.moved(step, sweep)])
+        ),
     )
 
 
