@@ -59,7 +59,8 @@ class Asked(Struct, frozen=True, kw_only=True):
         cases = self.cases
         if mode == "exact" and self.machine.smp > 1:
             _refuse_several(self.machine.smp, kernels, plan)
-            cases = on_every_cpu(cases, definitions.here(map(str, self.folders)), self.machine.smp)
+            if not isinstance(plan, plans.Check):  # a claim says how many tasks it has
+                cases = on_every_cpu(cases, definitions.here(map(str, self.folders)), self.machine.smp)
         return Experiment(
             id="",
             mode=mode,
@@ -80,8 +81,8 @@ def _refuse_several(cpus: int, kernels: Sequence[Kernel], plan: plans.Plan) -> N
     UserError: several CPUs are not counted so.
     """
     asked = f"--smp {cpus}: exact mode "
-    if not isinstance(plan, plans.Run | plans.Compare | plans.Sweep):
-        raise UserError(f"{asked}counts several CPUs in run, compare and sweep alone; leave it out, or add --timed")
+    if not isinstance(plan, plans.Run | plans.Compare | plans.Sweep | plans.Check):
+        raise UserError(f"{asked}counts several CPUs in run, compare, sweep and check alone; leave it out")
     if cpus > MOST_CPUS:
         raise UserError(f"{asked}counts up to {MOST_CPUS} CPUs")
     if foreign := [kernel for kernel in kernels if kernel.arch != "x86_64"]:

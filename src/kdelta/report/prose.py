@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from kdelta.attribution.exact import TRANSFERS, WAITS
 from kdelta.model import CellResult, Experiment, ExperimentResult, Kernel, plans
 from kdelta.report.figures import absolute
 from kdelta.results.types import Sweep, SweepStep
@@ -132,8 +133,9 @@ def _floors(cells: Iterable[CellResult]) -> str:
     for cell in cells:
         if cell.floor_percent is not None and finite(cell.floor_percent) is not None:
             names = floors.setdefault(cell.floor_percent, [])
-            if cell.case not in names:
-                names.append(cell.case)
+            name = f"{cell.case}, {cell.metric}" if cell.metric in (TRANSFERS, WAITS) else cell.case
+            if name not in names:
+                names.append(name)
     if not floors:
         return "Noise floor: not calibrated on this host; see the notes for what was used."
     if len(floors) == 1:
