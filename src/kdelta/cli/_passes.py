@@ -6,15 +6,17 @@ Each pass is an experiment of its own in the store; the one of times names the o
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kdelta.cli import _fleet
-from kdelta.errors import UserError
+from kdelta.errors import HostError, UserError
 from kdelta.model import plans
 
 if TYPE_CHECKING:
     from kdelta.cli._session import Session
-    from kdelta.model import Experiment, Progress
+    from kdelta.model import Case, Experiment, Progress
+    from kdelta.spec.workloads import Workload
     from kdelta.store.store import Store
 
 
@@ -25,6 +27,14 @@ def refuse(*, each: bool, fleet: bool) -> None:
     for option, given in (("--each", each), ("--fleet", fleet)):
         if given:
             raise UserError(f"--timed --exact with {option} is two experiments: give one of --timed and --exact")
+
+
+def usual(cases: Iterable[Case], known: Mapping[str, Workload], cpus: int) -> bool:
+    """Whether times are explained by counts where nobody says so: all cases can be counted, and as they are timed.
+
+    On several CPUs they would be other cases: there a case has a task on each.
+    """
+    return cpus == 1 and all(case.workload in known and known[case.workload].exact_ops for case in cases)
 
 
 def begin(session: Session, timed: Experiment, counts: Experiment | None, seed: int | None) -> Experiment:
@@ -46,12 +56,27 @@ def counts_of(store: Store, experiment: Experiment) -> Experiment | None:
 
 
 def run(
-    session: Session, experiment: Experiment, args: _fleet.FleetArgs, progress: Progress, budget_s: float | None = None
+    session: Session,
+    experiment: Experiment,
+    args: _fleet.FleetArgs,
+    progress: Progress,
+    budget_s: float | None = None,
+    *,
+    counts_asked: bool = False,
 ) -> bool:
-    """Have what is left of all its passes measured, as ``_fleet.run`` does one; ``budget_s`` is of the times."""
+    """Have what is left of all its passes measured, as ``_fleet.run`` does one; ``budget_s`` is of the times.
+
+    Raises:
+        HostError: this machine cannot count, and ``counts_asked``; else it is a note, and the times stand alone.
+    """
     counts = counts_of(session.store, experiment)
     if counts is not None and not counts.imported:
         progress.step("counting instructions, which will explain the times")
-        session.run(counts, progress, resumed_as=experiment)
+        try:
+            session.run(counts, progress, resumed_as=experiment)
+        except HostError as error:
+            if counts_asked:
+                raise
+            progress.note(f"no counts beside the times: {error}")
         progress.step("measuring time")
     return _fleet.run(session, experiment, args, progress, budget_s)

@@ -152,7 +152,8 @@ def run(kernels: tuple[str, ...], args: Args, begun: Callable[[Experiment], None
             experiment = _passes.begin(session, *_templates(resolved, args, *chosen), args.seed)
             begun(experiment)
             experiment = _patching.annotated(session.store, experiment, progress)
-            if not _passes.run(session, experiment, args, progress, None if auto else budget_s):
+            budget_s = None if auto else budget_s
+            if not _passes.run(session, experiment, args, progress, budget_s, counts_asked=args.exact):
                 return _fleet.detached(experiment)
             traced = _tracing.beside(session, experiment, args.why, progress) if args.why else None
         result = session.show(experiment, args)
@@ -206,8 +207,9 @@ def _templates(
     asked, stop = _asked(args, chosen)
     tests = _patching.suites(args.selftests)
     mode = _wanted(args) or _mode.of_machine(kernels, args.kvm, args.qemu, args.folders)
-    if mode == "timed" and not (args.timed or args.pressure or args.each or args.fleet):
-        mode = "both"  # where KVM runs and nobody says otherwise
+    said = args.timed or args.pressure or args.each or args.fleet
+    if mode == "timed" and not said and _passes.usual(asked.cases, common.load_workloads(args.folders), args.smp):
+        mode = "both"  # where KVM runs
     _refuse_idle(args, mode, auto=chosen is not None)
     counts = templates.compare(asked, kernels, "exact", stop, looked=looked) if mode == "both" else None
     reported = "timed" if mode == "both" else mode
