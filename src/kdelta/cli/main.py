@@ -44,6 +44,7 @@ _MEANT = {
     **dict.fromkeys(("verify", "claims", "recipes"), "check"),
     **dict.fromkeys(("build", "patch", "mail"), "review"),
 }
+_COMPLETING = "_KDELTA_COMPLETE"  # a shell asks what a line could go on with: cli/_complete.py
 _AGAIN_S = 3.0  # what ends cleanly has ended by then
 _NOT_COMMANDS = {"__init__", "main", "common", "progress"}
 _ABOUT = re.compile(r'^"""`*kdelta [a-z-]+`*: (.+?)"""$', re.MULTILINE)
@@ -77,6 +78,8 @@ class _Commands(click.Group):
         if name is None:
             return None
         command: click.Command = importlib.import_module(f"kdelta.cli.{name}").command
+        if _COMPLETING in os.environ:
+            importlib.import_module("kdelta.cli._complete").fit(command, cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -164,6 +167,8 @@ def program(unsandboxed: bool) -> None:
 
 def run(args: list[str]) -> int:
     """The program as a function of its arguments: prints, and returns the exit code."""
+    if _COMPLETING in os.environ:
+        importlib.import_module("kdelta.cli._complete").register()
     try:
         result = program.main(args=_spelled(args), prog_name="kdelta", standalone_mode=False)
     except click.exceptions.Abort as error:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from kdelta import distributions
 from kdelta.errors import HostError
 
 OUTPUT_LIMIT = 64 << 20
@@ -49,7 +50,7 @@ def find_program(name: str, package: str) -> Path:
     """
     found = shutil.which(name)
     if found is None:
-        raise HostError(f"{name} is not installed: apt-get install {package}")
+        raise HostError(f"{name} is not installed: {distributions.install(package)}")
     return Path(found)
 
 

@@ -15,7 +15,6 @@ from kdelta.errors import HostError
 
 LIMIT_BYTES = 10 << 30  # of all snapshots: about 120 of 1 GiB guests, whose files are sparse
 IN_USE_S = 3600.0  # one used so lately may be another process's between two boots
-_SUFFIXES = (".state", ".ram", ".sum", ".seen", ".lock")
 
 
 class Kept(Struct, frozen=True, kw_only=True):
@@ -53,8 +52,8 @@ def doomed(kept: Iterable[Kept], *, limit_bytes: int, now_s: float, in_use_s: fl
 
 def remove(one: Kept) -> None:
     """Remove a snapshot. A guest that runs from it keeps its memory: the file lives as long as it is mapped."""
-    for suffix in (*_SUFFIXES, ".state.part", ".ram.part"):
-        one.stem.with_name(one.stem.name + suffix).unlink(missing_ok=True)
+    for path in one.stem.parent.glob(f"{one.stem.name}.*"):
+        path.unlink(missing_ok=True)
 
 
 def make(folder: Path, limit_bytes: int = LIMIT_BYTES) -> None:
