@@ -2,7 +2,17 @@
 """The nouns of kdelta as frozen structs: no I/O, no behaviour beyond naming. The plans are in ``model.plans``."""
 
 from kdelta.model.collectors import Collector
-from kdelta.model.experiment import Annotations, Experiment, ExperimentResult, Gap, Looked, Refuted, Search, Unreached
+from kdelta.model.experiment import (
+    Annotations,
+    Experiment,
+    ExperimentResult,
+    Gap,
+    Location,
+    Looked,
+    Refuted,
+    Search,
+    Unreached,
+)
 from kdelta.model.nouns import (
     EXACT_COUNTERS,
     GRAVEST_FIRST,
@@ -55,6 +65,7 @@ __all__ = [
     "FunctionDelta",
     "Gap",
     "Kernel",
+    "Location",
     "Looked",
     "MachineOptions",
     "Metric",
