@@ -16,6 +16,7 @@ from kdelta.report.scrub import clip
 from kdelta.report.view import View
 
 Word = Literal["success", "warning", "fail"]
+Rule = Literal["regression", "gate", "undecided", "not-looked-at"]
 LINE_CHARS = 200
 
 
@@ -23,8 +24,10 @@ class Finding(Struct, frozen=True, kw_only=True):
     """One thing that a reader should see; ``title`` is the test's name, ``text`` the figures and the reason."""
 
     word: Word
+    rule: Rule
     title: str
     text: str
+    functions: tuple[str, ...] = ()  # behind it, the largest first
 
 
 class Standing(Struct, frozen=True, kw_only=True):
@@ -39,7 +42,8 @@ def _finding(title: str, outcome: Outcome) -> Finding:
     word: Word = "fail" if outcome.result == "failure" else "warning" if outcome.result != "pass" else "success"
     text = outcome.message or outcome.word
     text = text if outcome.effect in text else f"{outcome.effect}, {text}"
-    return Finding(word=word, title=f"{title}: {outcome.name}", text=text)
+    rule: Rule = "regression" if word == "fail" else "undecided"
+    return Finding(word=word, rule=rule, title=f"{title}: {outcome.name}", text=text, functions=outcome.functions)
 
 
 def _skipped_by_nature(outcome: Outcome) -> bool:
@@ -50,14 +54,15 @@ def _skipped_by_nature(outcome: Outcome) -> bool:
 def standing(view: View) -> Standing:
     """The report's word, its line, and what stands behind them."""
     tests = [(case.title, one) for case in outcomes(view) for one in case.outcomes]
-    found = [Finding(word="fail", title="gate", text=view.gate)] if view.gate else []
+    found = [Finding(word="fail", rule="gate", title="gate", text=view.gate)] if view.gate else []
     found += [_finding(title, one) for title, one in tests if one.result != "pass" and not _skipped_by_nature(one)]
     if tests and all(_skipped_by_nature(one) for _, one in tests):
-        found.append(Finding(word="warning", title="no verdict", text=f"nothing was compared: {tests[0][1].reason}"))
+        why = f"nothing was compared: {tests[0][1].reason}"
+        found.append(Finding(word="warning", rule="undecided", title="no verdict", text=why))
     looked = view.result.experiment.annotations.looked
     unseen = len(looked.unreached) + len(looked.left_out) if looked else 0
     missed = [text for text in view.looked if text.startswith("NOT LOOKED AT")]
-    found += [Finding(word="warning", title="not looked at", text=text) for text in missed]
+    found += [Finding(word="warning", rule="not-looked-at", title="not looked at", text=text) for text in missed]
     order: tuple[Word, ...] = ("fail", "warning", "success")
     found.sort(key=lambda one: order.index(one.word))
     counts = f"{view.summary}; {unseen} changed functions not looked at" if unseen else view.summary
