@@ -3,7 +3,9 @@
 
 from kdelta.model.collectors import Collector
 from kdelta.model.experiment import (
+    BESIDE_TAG,
     Annotations,
+    Beside,
     Experiment,
     ExperimentResult,
     Gap,
@@ -47,11 +49,13 @@ from kdelta.model.plans import PatchRef, Plan
 from kdelta.model.progress import Progress, Quiet
 
 __all__ = [
+    "BESIDE_TAG",
     "EXACT_COUNTERS",
     "GRAVEST_FIRST",
     "Annotations",
     "Arch",
     "Because",
+    "Beside",
     "BootResult",
     "CallCount",
     "Case",

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct, field
 
 from kdelta.model.nouns import (
@@ -88,6 +90,24 @@ class Location(Struct, frozen=True, kw_only=True):
     line: int  # of the patched file, from 1
 
 
+BESIDE_TAG = (
+    "beside/"  # begins the tag of an experiment that belongs to a review, which it names: it is not the last one
+)
+
+
+class Beside(Struct, frozen=True, kw_only=True):
+    """What a review checked beside speed: ``experiment`` holds it, "" where it could not be checked (``why``).
+
+    ``leaks``: a line for each case that leaks objects on the patched kernel alone.
+    """
+
+    what: Literal["leaks", "locks"]
+    experiment: str = ""
+    cases: int = 0
+    leaks: tuple[str, ...] = ()
+    why: str = ""
+
+
 class Annotations(Struct, frozen=True, kw_only=True):
     """What is found out around a measurement. Unlike the plan it grows while, and after, the experiment runs."""
 
@@ -99,6 +119,7 @@ class Annotations(Struct, frozen=True, kw_only=True):
     nameless: dict[str, str] = field(default_factory=dict)  # kernel label -> why its functions have no names
     followed_by: str = ""  # the experiment that decides what this one left open
     looked: Looked | None = None  # where the cases were chosen by what a patch changed
+    beside: tuple[Beside, ...] = ()  # what a review checked beside speed
     locations: tuple[Location, ...] = ()  # of a patch, or between two commits, in the order of the diff
     floors_percent: dict[str, float] | None = None  # timed: calibrated here when it began, by case; None: not looked up
     search: Search = Search()

@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, Warn
 from kdelta.report import looked
 from kdelta.report.registry import Format
@@ -189,6 +191,8 @@ def as_dict(view: View) -> dict[str, Any]:
     }
     if result.experiment.annotations.looked is not None:
         document["looked"] = looked.document(result.experiment.annotations.looked)
+    if result.experiment.annotations.beside:
+        document["beside"] = msgspec.to_builtins(result.experiment.annotations.beside)
     if view.detail.system_calls:
         document["system_calls"] = _system_calls(view.detail.system_calls)
     if view.detail.sweeps or result.experiment.in_steps:

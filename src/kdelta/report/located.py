@@ -22,6 +22,7 @@ WHOLE_TREE = Location(function="", path="Makefile", line=1)
 RULES: dict[Rule, str] = {
     "regression": "A case got slower or executes more instructions",
     "gate": "A selftest that passed without the change does not with it",
+    "leak": "A case leaks kernel objects that it does not without the change",
     "undecided": "Whether a case got slower was not found out",
     "not-looked-at": "A changed function that no measured case executes",
 }

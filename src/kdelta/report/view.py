@@ -369,7 +369,10 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
         title=prose.title(result),
         gate=result.gate,
         headline=_headline(result, tables, sweeps),
-        looked=looked.sentences(result.experiment.annotations.looked),
+        looked=(
+            *looked.beside(result.experiment.annotations.beside),
+            *looked.sentences(result.experiment.annotations.looked),
+        ),
         summary=prose.summary(result, shown, detail.sweeps),
         tables=tables,
         sweeps=sweeps,
