@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kdelta.model import Beside, Looked, Unreached
+from kdelta.model import Annotations, Beside, Looked, Unreached
 
 _SHOWN = 12  # names in a line; the JSON result has all
 _SHOWN_MISSING = 3  # of cases that do not run, which are the same for every patch
@@ -65,9 +65,9 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def beside(found: Sequence[Beside]) -> tuple[str, ...]:
-    """One line for each thing that a review checked beside speed."""
-    return tuple(_beside(one) for one in sorted(found, key=lambda one: not one.leaks))
+def above(notes: Annotations) -> tuple[str, ...]:
+    """What stands above the table: a line for each check beside speed, new leaks first, then ``sentences``."""
+    return (*map(_beside, sorted(notes.beside, key=lambda one: not one.leaks)), *sentences(notes.looked))
 
 
 def _beside(one: Beside) -> str:
