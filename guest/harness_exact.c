@@ -13,7 +13,7 @@
 
 #define WARM_ROUNDS 2	 /* the first interval after the first rest still finds slabs to fill */
 #define AGREE_LEAST 1000 /* two intervals agree when they differ by less than a thousandth */
-#define REPS_SEVERAL 3	 /* of several CPUs no two are alike: their middle one stands for all */
+#define REPS_SEVERAL 1	 /* of several CPUs: no two are alike, and seeds are the evidence */
 #define TICK_LEAST_NS 1000
 #define TICK_PERIOD_MOST_NS 12000000 /* CONFIG_HZ=100, and some */
 #define TICK_WAKES_NS 100000
