@@ -239,11 +239,16 @@ static void last_words(char *buf, size_t size)
 		snprintf(buf, size, "%.*s", (int)size - 1, last);
 }
 
-/* What it did not find may only not have been packed. */
+/* What it did not find may only not have been packed; and what is packed is read-only. */
 static const char *remedy(const char *words)
 {
 	bool missing = strstr(words, "o such file") || strstr(words, "not found");
+	static char writable[80];
 
+	if (p.root && strstr(words, "ead-only file system")) {
+		snprintf(writable, sizeof(writable), "; it may write in $TMPDIR, %s", p.scratch);
+		return writable;
+	}
 	return p.root && missing ? "; --follow or --file packs what it needs" : "";
 }
 

@@ -40,6 +40,14 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it(kdelta, folder: Path
     assert done.stderr.startswith("kdelta: no kernel could be measured: count.sh 1: failed: ")
 
 
+@pytest.mark.full
+def test_a_program_that_writes_beside_its_scratch_directory_is_told_where_it_may(kdelta, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    (folder / "write.sh").write_text("#!/bin/sh\necho > here\n")
+    (folder / "write.sh").chmod(0o755)
+    done = kdelta("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "-q", "--", "./write.sh", check=3)
+    assert "Read-only file system; it may write in $TMPDIR, /" in done.stderr
+
+
 KNOWN = """
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -32,10 +32,19 @@ class Command(click.Command):
             rest = super().parse_args(ctx, list(args))
         except click.NoSuchOption as error:
             at = next((i for i, word in enumerate(args) if word.startswith(error.option_name)), 0)
-            refuse_bare([word for word in args[:at] if not word.startswith("-")])  # a program's option, perhaps
+            refuse_bare(self._without_options(ctx, args[:at]))  # a program's option, perhaps
             raise
         ctx.params["program"] = words
         return rest
+
+    def _without_options(self, ctx: click.Context, args: Sequence[str]) -> list[str]:
+        """The words that are neither an option nor the value of one."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        valued = {name for option in options if not option.is_flag and not option.count for name in option.opts}
+        before = ("", *args)
+        return [
+            word for word, last in zip(args, before, strict=False) if not word.startswith("-") and last not in valued
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,9 +16,11 @@ from msgspec import Struct
 _MAGIC = b"070701"
 
 
-def _entry(inode: int, name: str, mode: int, data: bytes = b"", rdev: tuple[int, int] = (0, 0)) -> bytes:
+def _entry(
+    inode: int, name: str, mode: int, data: bytes = b"", rdev: tuple[int, int] = (0, 0), mtime_s: int = 0
+) -> bytes:
     encoded = name.encode("utf-8") + b"\0"
-    fields = (inode, mode, 0, 0, 1, 0, len(data), 0, 0, rdev[0], rdev[1], len(encoded), 0)
+    fields = (inode, mode, 0, 0, 1, mtime_s & 0xFFFFFFFF, len(data), 0, 0, rdev[0], rdev[1], len(encoded), 0)
     header = _MAGIC + b"".join(b"%08x" % value for value in fields)
     return _padded(header + encoded) + _padded(data)
 
@@ -64,13 +66,19 @@ class Node(Struct, frozen=True):
 def archive(nodes: Iterable[tuple[str, Node]]) -> bytes:
     """A further archive, which the kernel unpacks behind another; directories come before what is in them.
 
+    Files keep their time of modification (CONFIG_INITRAMFS_PRESERVE_MTIME, v5.18): Python takes a compiled module only
+    where it is its source's, and else compiles at every start.
+
     Raises:
         OSError: a file cannot be read.
     """
     parts = []
     for inode, (name, node) in enumerate(nodes):
-        data = node.source if isinstance(node.source, bytes) else node.source.read_bytes()
-        parts.append(_entry(inode, name, node.mode, data))
+        data, mtime_s = node.source, 0
+        if isinstance(data, Path):
+            mtime_s = int(data.stat().st_mtime)
+            data = data.read_bytes()
+        parts.append(_entry(inode, name, node.mode, data, mtime_s=mtime_s))
     return b"".join([*parts, _entry(0, "TRAILER!!!", 0)])
 
 

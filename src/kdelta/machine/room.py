@@ -30,7 +30,8 @@ def snapshots(folder: Path) -> list[Kept]:
     found: dict[Path, list[os.stat_result]] = {}
     for entry in os.scandir(folder) if folder.is_dir() else ():
         with contextlib.suppress(FileNotFoundError):  # another process makes room too
-            found.setdefault(folder / entry.name.partition(".")[0], []).append(entry.stat())
+            known = entry.stat()
+            found.setdefault(folder / entry.name.partition(".")[0], []).append(known)
     return [
         Kept(stem=stem, size_bytes=sum(512 * s.st_blocks for s in parts), used_s=max(s.st_mtime for s in parts))
         for stem, parts in found.items()

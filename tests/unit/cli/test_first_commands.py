@@ -63,6 +63,7 @@ ANSWERED = {
     "import nope.kdelta": "nope.kdelta",
     "history nope": "kdelta compare",
     "compare --nonsense": "kdelta compare --help",
+    "run --case pipe --nonsense": "No such option '--nonsense'",
 }
 # Options that would do nothing there, each with the line that it stands in.
 IDLE = {

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The initramfs, read back by cpio(1)."""
 
+import os
 import shutil
+import stat
 import subprocess
 
 import pytest
 
-from kdelta.guest.image import initramfs
+from kdelta.guest.image import Node, archive, initramfs
 
 
 @pytest.mark.skipif(shutil.which("cpio") is None, reason="cpio(1) is not installed")
@@ -21,3 +23,13 @@ def test_cpio_reads_what_was_packed(tmp_path) -> None:  # type: ignore[no-untype
 def test_equal_input_gives_equal_bytes() -> None:
     files = {"init": b"x", "b/c": b"y"}
     assert initramfs(files) == initramfs(dict(reversed(files.items())))
+
+
+@pytest.mark.skipif(shutil.which("cpio") is None, reason="no cpio: kdelta doctor names the package")
+def test_a_programs_files_keep_their_time_of_modification(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (source := tmp_path / "module.py").write_text("x = 1\n")
+    os.utime(source, ns=(0, 1_600_000_000_900_000_000))
+    packed = archive([("module.py", Node(stat.S_IFREG | 0o644, source)), ("made", Node(stat.S_IFREG | 0o644, b"y"))])
+    (out := tmp_path / "out").mkdir()
+    subprocess.run(["cpio", "-i", "-m", "--quiet"], input=packed, cwd=out, check=True)
+    assert [int((out / name).stat().st_mtime) for name in ("module.py", "made")] == [1_600_000_000, 0]

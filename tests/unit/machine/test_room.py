@@ -50,3 +50,9 @@ def test_a_snapshot_goes_with_all_its_files(tmp_path: Path) -> None:
     }  # fmt: skip
     room.make(tmp_path, limit_bytes=0)
     assert {path.name.partition(".")[0] for path in tmp_path.iterdir()} == {"new"}
+
+
+def test_a_snapshot_that_another_process_removes_meanwhile_is_none(tmp_path: Path) -> None:
+    (tmp_path / "gone.state").symlink_to(tmp_path / "nowhere")  # listed, and no longer there
+    (tmp_path / "kept.state").touch()
+    assert [one.stem.name for one in room.snapshots(tmp_path)] == ["kept"]
