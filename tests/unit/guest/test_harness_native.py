@@ -303,7 +303,7 @@ def test_exact_repetitions_carry_their_interval_ids(run: Run, job: str, ops: int
 @pytest.mark.parametrize("workload", ["pingpong", "pingpong_after"])
 def test_exact_tasks_with_a_peer_that_is_not_counted_end(run: Run, mode: str, workload: str) -> None:
     records = run(f"{workload} mode={mode} reps=2 ops=4", mode="exact")
-    assert [r["ops"] for r in _of(records, "rep")] == [4, 4]
+    assert {r["ops"] for r in _of(records, "rep")} == {4}  # once on several CPUs, twice on one
     assert _done(records) == ("ok", "")
 
 
