@@ -17,7 +17,9 @@ $(TOOLS): pyproject.toml | system
 	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[dev,fleet,serve]'
 	@touch $@
 
+# Where PYTHONDONTWRITEBYTECODE is set, each start would compile all of kdelta again (0.15 s).
 setup: system $(TOOLS)
+	@$(PY) -m compileall -q src/kdelta
 
 demo: setup
 	@tools/demo.sh

@@ -339,6 +339,12 @@ def _(w: of_results.UnknownParameters) -> str:
 
 
 @sentence.register
+def _(w: of_results.KernelComplained) -> str:
+    lines = "; ".join([*w.lines, *_more(w.more)])
+    return f"{w.kernel} complained on its console in {w.boots} of {w.of} boots: {lines}"
+
+
+@sentence.register
 def _(w: of_results.LeftOut) -> str:
     return f"{', '.join(w.versions)} left out: {w.why}"
 

@@ -138,6 +138,17 @@ class UnknownParameters(Warn, frozen=True):
     parameters: str
 
 
+class KernelComplained(Warn, frozen=True):
+    """What a kernel reported on its console while it went on: a WARN, a sanitizer's report, a lock's."""
+
+    code: ClassVar[str] = "kernel-warning"
+    kernel: str
+    boots: int
+    of: int
+    lines: tuple[str, ...]
+    more: int
+
+
 class LeftOut(Warn, frozen=True):
     """Versions of a sweep that are no kernels, for one reason."""
 
