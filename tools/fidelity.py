@@ -102,20 +102,28 @@ def figures(document: dict[str, Any]) -> dict[str, dict[str, float]]:
     return found
 
 
+def quiet_ns(times: dict[str, float]) -> float:
+    """Nanoseconds of an operation: of all in a row, or of the median one alone, whichever is less.
+
+    What else runs on the machine is in the former; two looks at the clock are in the latter.
+    """
+    return min((times[name] for name in ("ns_per_op", "p50") if times.get(name)), default=0.0)
+
+
 def operations(native: dict[str, Any], exact: dict[str, Any]) -> list[Operation]:
     """Those that were measured both ways, quickest first."""
     times, counts = figures(native), figures(exact)
     found = [
         Operation(
             name=name.removeprefix("syscalls/"),
-            time_ns=times[name]["ns_per_op"],
+            time_ns=quiet_ns(times[name]),
             instructions=counts[name]["instructions"] + counts[name]["user_instructions"],
             rep_executions=counts[name]["rep_executions"],
             rep_bytes=counts[name]["rep_bytes"],
             locked=counts[name]["locked"],
         )
         for name in times
-        if name in counts and times[name].get("ns_per_op", 0.0) > 0
+        if name in counts and quiet_ns(times[name]) > 0
     ]
     return sorted(found, key=lambda one: (one.time_ns, one.name))
 

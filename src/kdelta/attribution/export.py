@@ -11,6 +11,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from kdelta.attribution import serial
 from kdelta.attribution.pprof import pprof
 from kdelta.model import EXACT_COUNTERS, Profile
 
@@ -69,10 +72,25 @@ def speedscope(profiles: Mapping[str, Profile], counter: str = "instructions") -
     return json.dumps(document, indent=1) + "\n"
 
 
+def _crossing(profile: Profile) -> dict[str, object]:
+    if not (profile.moved or profile.waits):
+        return {}
+    return {
+        "lines": msgspec.to_builtins(profile.moved),
+        "waits": msgspec.to_builtins(profile.waits),
+        "serial": msgspec.to_builtins(serial.bound(profile)),
+    }
+
+
 def vectors_json(profiles: Mapping[str, Profile]) -> str:
-    """Every function's full vector, by case: ``{"counters": [...], "cases": {case: {ops, total, functions}}}``."""
+    """Every function's full vector, by case: ``{"counters": [...], "cases": {case: {ops, total, functions}}}``.
+
+    Of several CPUs also what moved between them (``lines``), the locks found taken (``waits``) and the bound on scaling
+    (``serial``), all but the last of ``ops`` operations.
+    """
     cases = {
         case: {"ops": profile.ops, "total": list(profile.total), "functions": dict(sorted(profile.functions.items()))}
+        | _crossing(profile)
         for case, profile in sorted(profiles.items())
     }
     return json.dumps({"counters": list(EXACT_COUNTERS), "cases": cases}, indent=1) + "\n"

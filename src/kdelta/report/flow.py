@@ -76,6 +76,11 @@ class _Column:
         return at
 
 
+def _short(name: str) -> str:
+    """Without the function that acted for it: ``copy_process`` of ``copy_process (_raw_write_lock_irq)``."""
+    return name.partition(" (")[0]
+
+
 def _totals(found: Sequence[Band], by: str) -> dict[str, float]:
     sums: dict[str, float] = {}
     for band in found:
@@ -99,7 +104,7 @@ def _draw(area: svg.Canvas, found: Sequence[Band], scale: float) -> None:
         svg.add(drawn, "title", f"{band.function} moves {band.line}: {band.before:.2f} -> {band.after:.2f}")
     for column, x, anchor in ((left, area.left - 6, "end"), (right, area.right + 6, "start")):
         for name, (top, height) in column.places.items():
-            label = svg.add(area.root, "text", clip(name, _NAME), class_="label", x=x, y=top + height / 2 + 4)
+            label = svg.add(area.root, "text", clip(_short(name), _NAME), class_="label", x=x, y=top + height / 2 + 4)
             label.set("text-anchor", anchor)
             svg.add(label, "title", name)
 

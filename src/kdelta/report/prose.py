@@ -133,7 +133,7 @@ def _floors(cells: Iterable[CellResult]) -> str:
     for cell in cells:
         if cell.floor_percent is not None and finite(cell.floor_percent) is not None:
             names = floors.setdefault(cell.floor_percent, [])
-            name = f"{cell.case}, {cell.metric}" if cell.metric in (TRANSFERS, WAITS) else cell.case
+            name = f"{cell.metric} of {cell.case}" if cell.metric in (TRANSFERS, WAITS) else cell.case
             if name not in names:
                 names.append(name)
     if not floors:

@@ -137,8 +137,7 @@ class View(Struct, frozen=True, kw_only=True):
         """All cells that answer, in the order of the tables; with ``explaining`` also counts that explain times."""
         for group in (group for table in self.tables for group in table.groups):
             for row in (row for row in group.rows if explaining or not row.explains):
-                for cell in row.cells:
-                    yield group, row, cell
+                yield from ((group, row, cell) for cell in row.cells)
 
 
 class _Notes:
@@ -353,7 +352,8 @@ def _headline(result: ExperimentResult, tables: Iterable[Table], sweeps: Sequenc
     if sweeps:
         labels = [kernel.label for kernel in result.experiment.kernels]
         return headline.of_sweeps([(cell_title(s.source.cell), s.source) for s in sweeps], labels, exact, unfinished)
-    rows = [(g.title, cell.source) for table in tables for g in table.groups for row in g.rows for cell in row.cells]
+    groups = [group for table in tables for group in table.groups]
+    rows = [(g.title, cell.source) for g in groups for row in g.rows if not row.explains for cell in row.cells]
     return headline.of_cells(rows, exact, unfinished)
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kdelta.attribution.export import collapsed, pprof, speedscope, vectors_json
-from kdelta.model import EXACT_COUNTERS, Profile
+from kdelta.model import EXACT_COUNTERS, MovedLine, Profile, Waited
 from unit.attribution import counts
 
 LOOKUP = Profile(
@@ -157,6 +158,14 @@ def test_json_holds_the_full_vectors() -> None:
         "total": list(LOOKUP.total),
         "functions": {name: list(vector) for name, vector in LOOKUP.functions.items()},
     }
+
+
+def test_json_of_several_cpus_has_lines_waits_and_the_bound() -> None:
+    lock = MovedLine(name="tasklist_lock", reads=0, writes=32, cpus=8, by={"do_exit": (0, 32)})
+    taken = Waited(function="queued_write_lock_slowpath", caller="do_exit", lock="tasklist_lock", times=3, taken=16)
+    case = json.loads(vectors_json({"exit": replace(LOOKUP, moved=(lock,), waits=(taken,))}))["cases"]["exit"]
+    assert (case["lines"][0]["name"], case["lines"][0]["by"]) == ("tasklist_lock", {"do_exit": [0, 32]})
+    assert case["waits"][0]["times"] == 3 and case["serial"]["transfers"] == 2.0
 
 
 @pytest.mark.parametrize("export", [collapsed, speedscope, vectors_json, pprof])

@@ -10,7 +10,7 @@ import pytest
 
 from kdelta.experiment import templates
 from kdelta.model import CellResult, ExperimentResult, plans
-from kdelta.report import headline, json_, mail
+from kdelta.report import json_, mail
 from kdelta.report.sentences import sentence
 from kdelta.report.view import build
 from kdelta.results import answer, beside
@@ -71,8 +71,8 @@ def test_counts_stand_below_the_time_and_decide_nothing() -> None:
         ("latency_p50", False), ("instructions", True), ("locked", True),
     ]  # fmt: skip
     assert [row.metric for _, row, _ in view.cells()] == ["latency_p50"]
-    assert view.headline.text.startswith("7.0 is as fast as 6.12")
-    assert isinstance(view.headline, headline.Headline) and "1 same" in view.summary
+    assert view.headline.text == "7.0 is as fast as 6.12 in open."
+    assert "1 same" in view.summary
     text = mail.FORMAT.render(view)
     assert isinstance(text, str) and "locked" in text and "is the same, but" in text
     document = json.loads(json_.FORMAT.render(view))

@@ -46,8 +46,9 @@ def counted(case: str, instructions: float, rep_bytes: float = 0.0) -> list[dict
 
 
 def test_what_was_measured_both_ways_stands_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
-    times = [row(f"syscalls/{name}", "ns_per_op", value) for name, value in (("b", 400.0), ("a", 100.0))]
-    native = document(*times, row("syscalls/c", "ns_per_op", None, "lost"))
+    times = [row(f"syscalls/{name}", "ns_per_op", value) for name, value in (("b", 400.0), ("a", 250.0))]
+    busy = row("syscalls/b", "p50", 900.0), row("syscalls/a", "p50", 100.0)
+    native = document(*times, *busy, row("syscalls/c", "ns_per_op", None, "lost"))
     exact = document(*counted("syscalls/a", 90.0), *counted("syscalls/b", 90.0, 4096.0), *counted("syscalls/c", 5.0))
     found = fidelity.operations(native, exact)
     assert [(one.name, one.time_ns, one.instructions, one.per_word) for one in found] == [
