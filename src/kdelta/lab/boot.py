@@ -7,14 +7,17 @@ anything: what it says comes over the serial line, and it ends by resetting the 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from msgspec import Struct
 
+from kdelta import paths
 from kdelta.errors import HostError
 from kdelta.guest import protocol
 from kdelta.lab import hearing, start
@@ -24,7 +27,6 @@ from kdelta.machine.boot import RawBoot, write_file
 from kdelta.machine.process import OUTPUT_LIMIT
 from kdelta.model import Kernel
 
-_ANSWER_S = 60.0  # in which a machine that runs answers, also a slow or busy one
 _SILENT_S = 15.0  # of the line, before the machine is asked whether it runs its own system again
 _PANIC_S = 3.0  # in which a panic has said all
 _GONE_S = 20.0  # without a line to listen to, after which nothing more is expected of a boot
@@ -54,6 +56,7 @@ class Machine:
     ) -> None:
         self.described, self._clock, self._sleep, self._nonce = described, clock, sleep, nonce
         self._aside = ""
+        self._lock: BinaryIO | None = None
 
     def boot(self, order: Order, folder: Path) -> RawBoot:
         """Start the kernel there and listen until its program ends, or the limit; ``folder`` is private to this boot.
@@ -63,6 +66,7 @@ class Machine:
         """
         if self._aside:
             raise HostError(self._aside)
+        self._lock = self._lock or held(self.described)
         with opened(self.described, self._clock, self._sleep) as control:
             _ready(control)
             return self._booted(_Boot(control, self._clock, order, self._nonce()), folder)
@@ -96,7 +100,7 @@ def identity(described: Described) -> dict[str, str]:
     Raises:
         UserError: its description is wrong. HostError: it does not answer.
     """
-    with opened(described) as control:
+    with held(described), opened(described) as control:
         _ready(control)
         model, cpus, release, arch = control.run(
             "sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1 | grep . || uname -m; nproc; uname -r; uname -m"
@@ -104,17 +108,40 @@ def identity(described: Described) -> dict[str, str]:
     return {"cpu": model, "cpus": cpus, "kernel": release, "arch": arch, "machine": described.name}
 
 
+def held(described: Described) -> BinaryIO:
+    """The lock of a machine, against other experiments of this user, until it is closed.
+
+    Raises:
+        HostError: another kdelta has it, or the cache cannot be written.
+    """
+    name = hashlib.sha256(f"{described.path}:{described.name}".encode()).hexdigest()[:32]
+    path = paths.cache_dir() / "lab" / f"{name}.lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.open("wb")
+    except OSError as error:
+        raise HostError(f"{path} cannot be written: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise HostError(f"machine {described.name} is in use by another kdelta: wait for its end") from None
+    return lock
+
+
 def _ready(control: Control) -> None:
     """Have the machine's own system answer; the power is cycled once where it does not.
+
+    It may be on its way back from what an interrupted experiment started, so it has as long as after any reset.
 
     Raises:
         HostError: it does not answer.
     """
     options = control.machine.options
-    if control.connected(_ANSWER_S):
+    if control.connected(options.return_limit_s):
         return
     cycled = control.cycled()
-    if not control.connected(options.return_limit_s):
+    if not cycled or not control.connected(options.return_limit_s):
         also = "also not after its power was cycled" if cycled else "and its description has no power switch"
         raise HostError(f"{control} does not answer on ssh, {also}: it is set aside")
 

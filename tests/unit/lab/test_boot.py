@@ -100,6 +100,11 @@ def _whole(kernel: Kernel) -> bytes:
     return _line([_hello(cmdline=cmdline), _build(), {"t": "win", "j": 0, "i": 0, "ops": 1, "ns": 1}])
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+
+
 def _machine(box: Box, monkeypatch: pytest.MonkeyPatch) -> boot.Machine:
     @contextmanager
     def opened(*_: object) -> Iterator[Box]:
@@ -172,4 +177,36 @@ def test_another_architecture_is_told(kernel: Kernel, tmp_path: Path, monkeypatc
     box = Box({}, back_s=None)
     box.arch = "aarch64"
     with pytest.raises(HostError, match="machine box is aarch64, and kernel a is of x86_64"):
+        _machine(box, monkeypatch).boot(_order(kernel), tmp_path)
+
+
+def test_a_machine_is_of_one_experiment_at_a_time(
+    kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = Box({1: _whole(kernel)}, back_s=5)
+    with boot.held(box.machine):
+        with pytest.raises(HostError, match="machine box is in use by another kdelta"):
+            _machine(box, monkeypatch).boot(_order(kernel), tmp_path)
+        assert not box.commands
+    mine = _machine(box, monkeypatch)
+    mine.boot(_order(kernel), tmp_path)
+    with pytest.raises(HostError, match="in use"):
+        boot.held(box.machine)
+
+
+def test_a_machine_that_is_on_its_way_back_is_waited_for(
+    kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = Box({1: _whole(kernel)}, back_s=90)
+    box.started_at = 0.0  # by a kdelta that was interrupted
+    box.arch = "aarch64"
+    with pytest.raises(HostError, match="is aarch64"):  # it answered, and nothing was started
+        _machine(box, monkeypatch).boot(_order(kernel), tmp_path)
+    assert (box.cycles, box.boot_id) == (0, "new")
+
+
+def test_a_machine_that_never_answers_is_said(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    box = Box({}, back_s=None, power=False)
+    box.started_at = 0.0
+    with pytest.raises(HostError, match="does not answer on ssh, and its description has no power switch"):
         _machine(box, monkeypatch).boot(_order(kernel), tmp_path)
