@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 TOOLS := .venv/.tools-installed
 
-.PHONY: all setup system demo test test-full check bench trial placebos fleet-sim clean docs
+.PHONY: all setup system demo test test-full check bench trial placebos fidelity fleet-sim clean docs
 all: setup
 
 system:
@@ -17,7 +17,9 @@ $(TOOLS): pyproject.toml | system
 	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[dev,fleet,lab,serve]'
 	@touch $@
 
+# Where PYTHONDONTWRITEBYTECODE is set, each start would compile all of kdelta again (0.15 s).
 setup: system $(TOOLS)
+	@$(PY) -m compileall -q src/kdelta
 
 demo: setup
 	@tools/demo.sh
@@ -44,6 +46,9 @@ trial: setup
 
 placebos: setup
 	$(PY) tools/placebos.py
+
+fidelity: setup
+	$(PY) tools/fidelity.py
 
 fleet-sim: setup
 	$(PY) tools/fleet_sim.py --hosts 10 --experiments 5 --blocks 20 --scale 0.05

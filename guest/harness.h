@@ -189,7 +189,7 @@ int kbest(uint64_t *samples, size_t n, double *ns);
 
 /* harness_perturb.c */
 void crng_seed(uint64_t seed);
-/* Its buffers are filled anew with the next call: when that is no longer hangs on what ran before. */
+/* Its buffers are filled anew: when that is no longer hangs on what ran before. */
 void crng_renew(void);
 /* A process that holds what the seed says, until it is killed; -1 where there is none. */
 pid_t perturb_start(uint64_t seed, struct ready *prepared);

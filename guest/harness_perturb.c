@@ -55,6 +55,10 @@ void crng_seed(uint64_t seed)
 	close(fd);
 }
 
+/*
+ * A new slab is shuffled with a few of the kernel's u32 (CONFIG_SLAB_FREELIST_RANDOM), and a
+ * new tmpfs inode has one as its generation: drawn here, it is not the slab's that fills the buffer.
+ */
 void crng_renew(void)
 {
 	int fd = open("/dev/urandom", O_RDWR | O_CLOEXEC);
@@ -63,6 +67,9 @@ void crng_renew(void)
 		return;
 	ioctl(fd, RNDRESEEDCRNG);
 	close(fd);
+	fd = memfd_create("u32", MFD_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* Pages, files and pipes that stay. */

@@ -25,10 +25,10 @@ void exact_rest(struct harness *h)
 	uint64_t until = (now_ns() + rest) / grid * grid + grid;
 	struct timespec t;
 
+	crng_renew();
 	until += perturb_ns(h->wl.seed, h->rests++, grid);
 	t = (struct timespec){(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR &&
 	       !case_failed(h))
 		;
-	crng_renew();
 }

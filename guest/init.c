@@ -98,8 +98,8 @@ static void raise_limits(void)
 	for (i = 0; i < sizeof(limits) / sizeof(*limits); i++)
 		setrlimit(limits[i].what, &(struct rlimit){limits[i].most, limits[i].most});
 	write_string("/proc/sys/vm/max_map_count", "16777216");
-	/* Errors still reach the console; a panic always does. */
-	write_string("/proc/sys/kernel/printk", "4");
+	/* Warnings still reach the console, as they do from the command line: a WARN is one. */
+	write_string("/proc/sys/kernel/printk", "5");
 }
 
 /* As on any machine that has booted; a kernel may have no network. */

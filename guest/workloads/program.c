@@ -316,7 +316,11 @@ static void keep_output(void)
 
 	n = n < 0 ? 0 : n;
 	more = pread(p.err, p.kept + n, sizeof(p.kept) - 1 - (size_t)n, 0);
-	p.kept[n + (more < 0 ? 0 : more)] = 0;
+	n += more < 0 ? 0 : more;
+	p.kept[n] = 0;
+	for (char *at = p.kept; at < p.kept + n; at++)
+		if (!*at)
+			*at = '?'; /* the rest is kept all the same */
 }
 
 /* For the boot's record. */

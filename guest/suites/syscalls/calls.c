@@ -89,6 +89,22 @@ CASE(getrusage, "getrusage(2) of the process")
 	OK(getrusage(RUSAGE_SELF, &usage));
 }
 
+/* A process that ticks have found in user space and in the kernel: where either is 0, its times are not scaled. */
+SETUP(getrusage)
+{
+	struct rusage used;
+
+	do {
+		for (volatile int spins = 0; spins < 100000; spins++)
+			;
+		OK(getrusage(RUSAGE_SELF, &used));
+	} while (!used.ru_utime.tv_usec);
+	do {
+		OK(munmap(memory(t, 64 * PAGE), 64 * PAGE));
+		OK(getrusage(RUSAGE_SELF, &used));
+	} while (!used.ru_stime.tv_usec);
+}
+
 CASE(prlimit, "prlimit(2): read and set RLIMIT_CORE")
 {
 	struct rlimit core;

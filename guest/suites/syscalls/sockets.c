@@ -167,7 +167,7 @@ CASE_N(tcp_send, "send(2) of N bytes over TCP on lo, recv(2) of all of them", 1,
 	EXPECT(recv(pair[1], buf, N, MSG_WAITALL) == (ssize_t)N);
 }
 
-OPS(tcp_send, 65536 / N)
+OPS(tcp_send, 1048576 / N)
 
 SETUP(tcp_send)
 {

@@ -29,6 +29,23 @@ def _moved_per_op(profile: Profile) -> dict[str, float]:
     return {line.name: line.transfers / profile.ops for line in profile.moved}
 
 
+def movers_per_op(profile: Profile) -> dict[str, dict[str, float]]:
+    """By line: how often it moves for each function; several rows of one name are added up."""
+    found: dict[str, dict[str, float]] = {}
+    for line in profile.moved:
+        mine = found.setdefault(line.name, {})
+        for function, (reads, writes) in line.by.items():
+            mine[function] = mine.get(function, 0.0) + (reads + writes) / profile.ops
+    return found
+
+
+def _where(before: Mapping[str, float], after: Mapping[str, float], delta: float) -> str:
+    """The function that changed most the way that the line did; "" where it is told of none."""
+    changes = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in before.keys() | after.keys()}
+    along = [name for name, change in changes.items() if change * delta > 0 and not name.startswith("[")]
+    return min(along, key=lambda name: (-abs(changes[name]), name), default="")
+
+
 def _side(profile: Profile) -> Side:
     return Side(_per_op(profile), calls_of(profile))
 
@@ -74,6 +91,7 @@ def line_differences(baseline: Profile, patched: Profile) -> tuple[FunctionDelta
     The deltas add up to the difference of the two profiles' transfers per operation.
     """
     old, new = _moved_per_op(baseline), _moved_per_op(patched)
+    before, after = movers_per_op(baseline), movers_per_op(patched)
     deltas = [
         FunctionDelta(
             function=name,
@@ -81,6 +99,7 @@ def line_differences(baseline: Profile, patched: Profile) -> tuple[FunctionDelta
             patched=new.get(name, 0.0),
             delta=new.get(name, 0.0) - old.get(name, 0.0),
             note=GONE if name not in new else NEW if name not in old else "",
+            where=_where(before.get(name, {}), after.get(name, {}), new.get(name, 0.0) - old.get(name, 0.0)),
         )
         for name in old.keys() | new.keys()
         if old.get(name) != new.get(name)

@@ -69,8 +69,6 @@ class Entries(Struct, frozen=True, kw_only=True):
 
 
 def _entry(symbol: str) -> tuple[Kind, str] | None:
-    if not symbol.startswith(_STARTS):
-        return None
     for pattern, kind, suffix in _NAMES:
         if match := pattern.match(symbol):
             name = match[match.lastindex or 0]
@@ -83,8 +81,9 @@ def find(table: Table) -> Entries | None:
     """The entries of a kernel with these symbols; None where no system call is known by its name."""
     rows: dict[str, int] = {}
     lines = [_HEAD]
-    for address, symbol in zip(table.addresses.tolist(), table.all_names, strict=True):
-        found = _entry(symbol)
+    likely = [place for place, symbol in enumerate(table.all_names) if symbol.startswith(_STARTS)]
+    for place in likely:
+        address, found = int(table.addresses[place]), _entry(table.all_names[place])
         if found is None:
             continue
         kind, name = found

@@ -62,11 +62,11 @@ def _reached(start: Set[str], within: Set[str], calls: Calls) -> set[str]:
 class _Caller:
     """A function that runs in both kernels, as a place where vanished ones may live on."""
 
-    def __init__(self, name: str, old: Side, new: Side) -> None:
+    def __init__(self, name: str, old: Side, new: Side, vanished: Set[str], appeared: Set[str]) -> None:
         self.name, self.old, self.new = name, old, new
         self.before, self.after = old.calls.get(name, frozenset()), new.calls.get(name, frozenset())
-        self.lost = (old.counts.keys() - new.counts.keys()) - self.after
-        self.gained = _reached(self.after - self.before, new.counts.keys() - old.counts.keys(), new.calls)
+        self.lost = vanished - self.after
+        self.gained = _reached(self.after - self.before, appeared, new.calls)
         self.around = set(self.after).union(*(new.calls.get(other, frozenset()) for other in self.gained))
         self.grown = new.counts[name] - old.counts[name]
         self.room = sum(old.counts[held] for held in _reached(self.before, self.lost, old.calls))
@@ -118,7 +118,10 @@ def hosts(old: Side, new: Side) -> dict[str, Host]:
         return {}
     called_now: set[str] = set().union(*new.calls.values())
     claims: dict[str, list[tuple[bool, float, str]]] = {}
-    for caller in (_Caller(name, old, new) for name in old.counts.keys() & new.counts.keys()):
+    vanished, appeared = old.counts.keys() - new.counts.keys(), new.counts.keys() - old.counts.keys()
+    stay = old.counts.keys() & new.counts.keys()
+    callers = (name for name in stay if vanished & old.calls.get(name, frozenset()))  # the others hold none of them
+    for caller in (_Caller(name, old, new, vanished, appeared) for name in callers):
         for function, sure in caller.claims(called_now):
             claims.setdefault(function, []).append((not sure, -caller.grown, caller.name))
     best = {function: min(found) for function, found in claims.items()}

@@ -59,9 +59,9 @@ def choose(
     each = len(kernels) * (2 if args.memcg else 1)
 
     def cost_s(row: Row) -> float:
-        if args.timed:
-            return 20 * each * _TIMED_CASE_S
-        return _SEEDS * each * row.elapsed_s / (os.cpu_count() or 1)
+        times_s = 20 * each * _TIMED_CASE_S
+        counts_s = _SEEDS * each * row.elapsed_s / (os.cpu_count() or 1)
+        return times_s * args.timed + counts_s * (args.exact or not args.timed)
 
     plain = replace(free, memcg=False)
     cases, looked = auto.choose(

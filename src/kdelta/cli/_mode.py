@@ -5,20 +5,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.model import Kernel, Mode
 
+Passes = Literal["timed", "exact", "both"]  # both: times decide, counts explain them
 
-def refuse_both(*, timed: bool, exact: bool, pressure: str | None) -> None:
-    """Raises:
-    UserError: times and counts at once.
+
+def passes(*, timed: bool, exact: bool, pressure: str | None, kvm: str) -> Passes | None:
+    """What ``compare`` was asked for; None: the machine decides.
+
+    Raises:
+        UserError: counts under memory pressure.
     """
     if exact and pressure:
         raise UserError("--pressure needs timed mode: use --timed, not --exact")
+    if timed and exact:
+        return "both"
+    return wanted(timed=timed or bool(pressure), exact=exact, kvm=kvm)
+
+
+def refuse_both(*, timed: bool, exact: bool) -> None:
+    """Raises:
+    UserError: times and counts at once.
+    """
     if timed and exact:
         raise UserError("--timed and --exact cannot be combined")
 

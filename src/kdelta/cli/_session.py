@@ -47,8 +47,17 @@ class Session:
         self.store.create(experiment)
         return experiment
 
-    def run(self, experiment: Experiment, progress: Progress, budget_s: float | None = None) -> None:
-        """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on."""
+    def run(
+        self,
+        experiment: Experiment,
+        progress: Progress,
+        budget_s: float | None = None,
+        resumed_as: Experiment | None = None,
+    ) -> None:
+        """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on.
+
+        ``resumed_as``: the experiment to go on with, where this one is only a pass of it.
+        """
         from kdelta.cli.progress import Reporter
         from kdelta.experiment import prepare, runner
 
@@ -60,27 +69,27 @@ class Session:
         try:
             runner.execute(job, self.store, progress)
         except KeyboardInterrupt:
-            progress.note(f"interrupted: {self._kept(experiment)}")
+            progress.note(f"interrupted: {self._kept(experiment, resumed_as)}")
             raise
         except HostError as error:
-            raise HostError(f"{error}; {self._kept(experiment)}") from None
+            raise HostError(f"{error}; {self._kept(experiment, resumed_as)}") from None
         except (OSError, MemoryError, RuntimeError) as error:
             full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
             if full or out_of_memory(error):
                 what = (
                     f"{getattr(error, 'filename', None) or 'this machine'}: the disk is full" if full else OUT_OF_MEMORY
                 )
-                raise HostError(f"{what}; {self._kept(experiment)}") from None
+                raise HostError(f"{what}; {self._kept(experiment, resumed_as)}") from None
             raise
 
-    def _kept(self, experiment: Experiment) -> str:
+    def _kept(self, experiment: Experiment, resumed_as: Experiment | None) -> str:
         """What is in the store of ``experiment``, read anew: nothing is promised that was not saved."""
         try:
             kept = len(self.store.done(experiment.id))
         except KdeltaError:
             return "the store cannot be read now; kdelta history lists what it holds"
         boots = f"{kept} finished boot{'s are' if kept != 1 else ' is'} kept" if kept else "no boot was finished"
-        return f"{boots}; continue with: kdelta resume {experiment.id}"
+        return f"{boots}; continue with: kdelta resume {(resumed_as or experiment).id}"
 
     def _usual_boot_s(self, experiment: Experiment) -> float | None:
         """Seconds that a boot of such an experiment took last time, for its number of cases; None the first time."""

@@ -70,6 +70,7 @@ def hopeless(recipe: Recipe, asked: SettingArgs, specs: Sides) -> list[str]:
             possible = recipes.Setting(
                 mode=mode,
                 cores=os.cpu_count() or 1,
+                smp=asked.smp,
                 accel="kvm" if "timed" in _modes(asked) and asked.kvm != "off" else "tcg",
                 arch=arch,  # type: ignore[arg-type]
                 baseline="baseline" in specs,
@@ -108,6 +109,7 @@ def of_machine(asked: SettingArgs, specs: Sides, kernels: tuple[Kernel, ...]) ->
     return recipes.Setting(
         mode=mode,
         cores=os.cpu_count() or 1,
+        smp=asked.smp,
         accel=accel,  # type: ignore[arg-type]
         arch=kernels[0].arch,
         baseline="baseline" in specs,

@@ -82,7 +82,7 @@ def command(recipe: str | None, listing: bool, **options: Any) -> int:
 
 def run(recipe: Recipe, args: Args) -> int:
     """The command on typed arguments."""
-    _mode.refuse_both(timed=args.timed, exact=args.exact, pressure=None)
+    _mode.refuse_both(timed=args.timed, exact=args.exact)
     if mode := _mode.wanted(timed=args.timed, exact=args.exact, kvm=args.kvm):
         _given.refuse_other_mode(mode, "leave it out")
         _given.refuse_idle_machine(mode, args.smp)

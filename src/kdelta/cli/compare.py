@@ -17,6 +17,7 @@ from kdelta.cli import (
     _lab,
     _mode,
     _output,
+    _passes,
     _patching,
     _program,
     _session,
@@ -28,7 +29,7 @@ from kdelta.cli import (
 
 if TYPE_CHECKING:
     from kdelta.experiment.templates import Asked, Stopping
-    from kdelta.model import Case, Experiment, Kernel, Looked, Mode
+    from kdelta.model import Case, Experiment, Kernel, Looked
 
 EPILOG = """\b
 Examples:
@@ -43,7 +44,8 @@ Examples:
   kdelta compare debian:6.12 debian:7.0 --on lab.toml:bench1
 
 The first kernel is the baseline. Without KVM the mode is exact: it counts the instructions that the kernel
-executes, and repeats. --timed measures wall time instead, and stops each case as soon as it is decided.
+executes, and repeats. --timed measures wall time instead, and stops each case as soon as it is decided. With KVM, or
+with --timed --exact, both are done: time decides, and the counts beside it explain.
 
 Where a patch is given (src:TREE+PATCH) and no case, the cases are chosen that execute what the patch changed
 (--case auto); what no case executes is listed above the table.
@@ -77,7 +79,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
 @_spec_file.option
 @common.case_options
 @click.option("--timed", is_flag=True, help="Measure wall time in the guests.")
-@click.option("--exact", is_flag=True, help="Count executed instructions (default without KVM).")
+@click.option("--exact", is_flag=True, help="Count executed instructions (default without KVM). With --timed: both.")
 @click.option(
     "--mitigations",
     type=click.Choice(["default", "off", "both"]),
@@ -152,10 +154,12 @@ def run(kernels: tuple[str, ...], args: Args, begun: Callable[[Experiment], None
             chosen = _auto.choose(args, specs, resolved, progress) if auto else (None, None)
             if not _wanted(args):
                 progress.step("looking at this machine: QEMU, and whether KVM runs a guest")
-            experiment = session.begin(_lab.of(_template(resolved, args, *chosen), host), args.seed)
+            template, counts = _templates(resolved, args, *chosen)
+            experiment = _passes.begin(session, _lab.of(template, host), counts, args.seed)
             begun(experiment)
             experiment = _patching.annotated(session.store, experiment, progress)
-            if not _fleet.run(session, experiment, args, progress, None if auto else budget_s):
+            budget_s = None if auto else budget_s
+            if not _passes.run(session, experiment, args, progress, budget_s, counts_asked=args.exact):
                 return _fleet.detached(experiment)
             traced = _tracing.beside(session, experiment, args.why, progress) if args.why else None
         result = session.show(experiment, args)
@@ -173,9 +177,8 @@ def _asked(args: Args, chosen: Sequence[Case] | None) -> tuple[Asked, Stopping]:
     """
     from kdelta.experiment import templates
 
-    _mode.refuse_both(timed=args.timed, exact=args.exact, pressure=args.pressure)
-    if mode := _wanted(args):
-        _refuse_idle(args, mode, auto=chosen is not None)
+    if wanted := _wanted(args):
+        _refuse_idle(args, wanted, auto=chosen is not None)
     args.format  # noqa: B018 - an unknown format is refused here
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
     cases = args.cases_or(lambda: args.chosen(args.pressure), args.named) if chosen is None else tuple(chosen)
@@ -186,24 +189,36 @@ def _asked(args: Args, chosen: Sequence[Case] | None) -> tuple[Asked, Stopping]:
     return asked, stop
 
 
-def _wanted(args: Args) -> Mode | None:
-    return _mode.wanted(timed=args.timed or bool(args.pressure or args.lab), exact=args.exact, kvm=args.kvm)
+def _wanted(args: Args) -> _mode.Passes | None:
+    timed = args.timed or bool(args.lab)
+    return _mode.passes(timed=timed, exact=args.exact, pressure=args.pressure, kvm=args.kvm)
 
 
-def _refuse_idle(args: Args, mode: Mode, *, auto: bool) -> None:
+def _refuse_idle(args: Args, mode: _mode.Passes, *, auto: bool) -> None:
     """Refuse what would do nothing in ``mode``; with ``auto`` a time budget is what the chosen cases may take."""
+    if mode == "both":
+        _passes.refuse(each=args.each, fleet=args.fleet)
+        _given.refuse_idle_machine("timed", args.smp)  # turns are of the counts
+        return
     hint = "add --timed, or leave it out" if mode == "exact" else "add --exact instead of --timed, or leave it out"
     _given.refuse_other_mode(mode, hint, but=("time_budget",) if auto else ())
     _given.refuse_idle_machine(mode, args.smp)
 
 
-def _template(
+def _templates(
     kernels: tuple[Kernel, ...], args: Args, chosen: Sequence[Case] | None = None, looked: Looked | None = None
-) -> Experiment:
+) -> tuple[Experiment, Experiment | None]:
+    """What is reported, and where it is of times the counts that explain it."""
     from kdelta.experiment import templates
 
     asked, stop = _asked(args, chosen)
     tests = _patching.suites(args.selftests)
     mode = _wanted(args) or _mode.of_machine(kernels, args.kvm, args.qemu, args.folders)
+    said = args.timed or args.lab or args.pressure or args.each or args.fleet
+    if mode == "timed" and not said and _passes.usual(asked.cases, common.load_workloads(args.folders), args.smp):
+        mode = "both"  # where KVM runs
     _refuse_idle(args, mode, auto=chosen is not None)
-    return templates.compare(asked, kernels, mode, stop, selftests=tests, series=args.each, looked=looked)
+    counts = templates.compare(asked, kernels, "exact", stop, looked=looked) if mode == "both" else None
+    reported = "timed" if mode == "both" else mode
+    made = templates.compare(asked, kernels, reported, stop, selftests=tests, series=args.each, looked=looked)
+    return made, counts

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -11,30 +12,42 @@ from typing import Literal
 
 import click
 
+from kdelta import distributions
 from kdelta.cli._say import say
+from kdelta.errors import UserError
 
 EPILOG = """\b
 Examples:
   kdelta doctor
   kdelta doctor --json
+  kdelta doctor --fix                    the one line that installs what is missing
 """
 Level = Literal["ok", "limited", "missing"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One ability of this machine: ``remedy`` is empty when there is nothing to do."""
+    """One ability of this machine: ``remedy`` is empty when there is nothing to do.
+
+    ``packages`` are what --fix installs, by Debian's names.
+    """
 
     name: str
     level: Level
     text: str
     remedy: str = ""
+    packages: tuple[str, ...] = ()
+
+
+def _lacks(name: str, text: str, packages: str, level: Level = "missing") -> Finding:
+    """What a package would mend."""
+    return Finding(name, level, text, distributions.install(packages), tuple(packages.split()))
 
 
 def _program(name: str, program: str, package: str, purpose: str) -> Finding:
     path = shutil.which(program)
     if path is None:
-        return Finding(name, "missing", f"{program} is not installed: {purpose}", f"apt-get install {package}")
+        return _lacks(name, f"{program} is not installed: {purpose}", package)
     return Finding(name, "ok", f"{program} is installed: {purpose}")
 
 
@@ -46,15 +59,15 @@ def _qemu(name: str, arch: str, package: str) -> Finding:
     try:
         found = probe.find_qemu(binary_name(arch), arch)
     except HostError as error:
-        return Finding(name, "missing", str(error), f"apt-get install {package}")
+        return _lacks(name, str(error), package)
     if not plugin.supports_plugins(found.path):
-        return Finding(name, "limited", f"QEMU {found.text} has no TCG plugins: no exact mode", "use Debian's QEMU")
+        return Finding(
+            name, "limited", f"QEMU {found.text} has no TCG plugins: no exact mode", "use the QEMU of a distribution"
+        )
     return Finding(name, "ok", f"QEMU {found.text}, with plugins: exact mode works")
 
 
 def _kvm() -> Finding:
-    import os
-
     import msgspec
 
     from kdelta import paths
@@ -86,7 +99,7 @@ def _builds() -> Finding:
     packages = toolchain.missing("x86_64")
     if packages:
         text = f"src: kernels cannot be built: {', '.join(packages)} missing"
-        return Finding("kernel builds", "missing", text, f"apt-get install {' '.join(packages)}")
+        return _lacks("kernel builds", text, " ".join(packages))
     return Finding("kernel builds", "ok", "src: kernels can be built")
 
 
@@ -94,7 +107,9 @@ def _sandbox() -> Finding:
     from kdelta.kernel import sandbox
 
     if why := sandbox.refused():
-        return Finding("build sandbox", "limited", f"src: kernels are built with --unsandboxed alone: {why}", "apt-get install bubblewrap")  # fmt: skip
+        return _lacks(
+            "build sandbox", f"src: kernels are built with --unsandboxed alone: {why}", "bubblewrap", "limited"
+        )
     return Finding("build sandbox", "ok", "builds have no network and see no files of yours")
 
 
@@ -132,7 +147,7 @@ def _governor() -> Finding:
 def _perf() -> Finding:
     program = shutil.which("perf")
     if program is None:
-        return Finding("pmu", "limited", "perf is not installed (optional)", "apt-get install linux-perf")
+        return Finding("pmu", "limited", "perf is not installed (optional)", distributions.install("linux-perf"))
     done = subprocess.run(
         [program, "stat", "-x,", "-e", "instructions:u", "true"], capture_output=True, text=True, check=False
     )
@@ -168,7 +183,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _builds,
     _sandbox,
     lambda: _program("ccache", "ccache", "ccache", "faster rebuilds of src: kernels"),
-    lambda: _program("archive", "apt-get", "apt", "debian: kernels"),
+    lambda: _program("archive", "apt-get", "apt debian-archive-keyring", "debian: kernels"),
     lambda: _program("packages (deb)", "dpkg-deb", "dpkg", "deb: kernels"),
     lambda: _program("packages (rpm)", "rpm2archive", "rpm", "rpm: kernels"),
     lambda: _program("memory pressure", "stress-ng", "stress-ng", "cases under memory pressure"),
@@ -180,9 +195,16 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
 
 @click.command(epilog=EPILOG)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def command(as_json: bool) -> int:
+@click.option("--fix", is_flag=True, help="Print the one line that installs what is missing; it is not run.")
+def command(as_json: bool, fix: bool) -> int:
     """Show what this machine can do, with a remedy for each thing that it cannot."""
-    findings = [*(check() for check in CHECKS), *_suites()]
+    if fix and as_json:
+        raise UserError("--fix and --json exclude each other: give one of them")
+    findings = [check() for check in CHECKS]
+    if fix:
+        _print_fix(findings)
+        return 0
+    findings += _suites()
     if as_json:
         import json
 
@@ -193,3 +215,12 @@ def command(as_json: bool) -> int:
         if finding.remedy:
             say(f"{'':25} -> {finding.remedy}")
     return 0
+
+
+def _print_fix(findings: list[Finding]) -> None:
+    """The line for a shell, alone on standard output."""
+    packages = tuple(dict.fromkeys(package for finding in findings for package in finding.packages))
+    if packages:
+        say(("" if os.geteuid() == 0 else "sudo ") + distributions.install(packages))
+    else:
+        say("nothing to install: every package that kdelta uses is here", err=True)

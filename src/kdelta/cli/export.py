@@ -9,6 +9,7 @@ import click
 
 from kdelta.cli import _output
 from kdelta.cli._say import say
+from kdelta.model import plans
 
 _EPILOG = """\b
 Examples:
@@ -34,5 +35,8 @@ def command(experiment: str, output: Path | None) -> None:
         path = output or Path(f"{found}.kdelta")
         store.export(found, path)
         boots = len(store.done(found))
+        counts = plans.counted_by(store.experiment(found).plan)
     size_mb = path.stat().st_size / 1e6
     say(f"{path}: {found}, {boots} boot{'s'[: boots != 1]}, {size_mb:.2f} MB; read it with: kdelta import {path}")
+    if counts:
+        say(f"the counts that explain its times are an experiment of their own: kdelta export {counts}", err=True)

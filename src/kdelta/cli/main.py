@@ -8,6 +8,7 @@ A subcommand is a module of this package with a ``command``; its heavy imports b
 from __future__ import annotations
 
 import errno
+import gc
 import importlib
 import os
 import re
@@ -24,6 +25,8 @@ from kdelta.cli._say import say
 from kdelta.errors import KdeltaError
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+# Python looks for circles after each 700 new objects; to import SQLAlchemy alone makes 300000, a sixth of a start-up.
+_GARBAGE_AT = 100_000
 # What newcomers type, and what they mean; see _spelled.
 _LISTS = {"cases": ("cases", "list"), "kernels": ("kernels", "list"), "recipes": ("check", "--list")}
 _MEANT = {
@@ -41,6 +44,7 @@ _MEANT = {
     **dict.fromkeys(("verify", "claims", "recipes"), "check"),
     **dict.fromkeys(("build", "patch", "mail"), "review"),
 }
+_COMPLETING = "_KDELTA_COMPLETE"  # a shell asks what a line could go on with: cli/_complete.py
 _AGAIN_S = 3.0  # what ends cleanly has ended by then
 _NOT_COMMANDS = {"__init__", "main", "common", "progress"}
 _ABOUT = re.compile(r'^"""`*kdelta [a-z-]+`*: (.+?)"""$', re.MULTILINE)
@@ -74,6 +78,8 @@ class _Commands(click.Group):
         if name is None:
             return None
         command: click.Command = importlib.import_module(f"kdelta.cli.{name}").command
+        if _COMPLETING in os.environ:
+            importlib.import_module("kdelta.cli._complete").fit(command, cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -161,6 +167,8 @@ def program(unsandboxed: bool) -> None:
 
 def run(args: list[str]) -> int:
     """The program as a function of its arguments: prints, and returns the exit code."""
+    if _COMPLETING in os.environ:
+        importlib.import_module("kdelta.cli._complete").register()
     try:
         result = program.main(args=_spelled(args), prog_name="kdelta", standalone_mode=False)
     except click.exceptions.Abort as error:
@@ -211,6 +219,7 @@ def _terminate(number: int, _frame: FrameType | None) -> None:
 
 def main() -> None:
     """Entry point of the installed program; being told to end is as Ctrl-C, so that all that ends cleanly then does."""
+    gc.set_threshold(_GARBAGE_AT)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, _terminate)
@@ -218,6 +227,7 @@ def main() -> None:
     sys.unraisablehook = lambda what: None if isinstance(what.exc_value, Terminated) else told(what)
     code = run(sys.argv[1:])
     signal.setitimer(signal.ITIMER_REAL, 0)
+    gc.freeze()  # the end of the process frees it all
     if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
         sys.stdout.flush()
         os._exit(code)  # boots that run on count for nothing: their guests die with this process

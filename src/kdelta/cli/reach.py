@@ -97,7 +97,8 @@ def command(kernel: str, functions: tuple[str, ...], **options: Any) -> int:
 
 
 def candidates(args: common.CaseArgs) -> tuple[Case, ...]:
-    """The cases asked for, else all of every suite at hand, and of the user's own folders."""
+    """The cases asked for, else all of every suite at hand, and of the user's own folders; programs with their packs."""
+    from kdelta.guest import suite_programs
     from kdelta.spec import cases as grammar
     from kdelta.spec import suites
 
@@ -107,7 +108,8 @@ def candidates(args: common.CaseArgs) -> tuple[Case, ...]:
     found = [case for suite in suites.suites().values() for case in grammar.of_suite(suite, workloads, missing_ok=True)]
     if args.workloads:
         found += grammar.chosen((), (), args.workloads, workloads)
-    return tuple({case.name: case for case in found}.values())
+    alone = list({case.name: case for case in found}.values())
+    return tuple(suite_programs.packed(suite_programs.at_hand(alone, workloads), workloads))
 
 
 def _named(asked: Iterable[str], known: frozenset[str]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import _fleet, _foreign, _given, _output, _reports, _session, common
+from kdelta.cli import _fleet, _foreign, _given, _output, _passes, _reports, _session, common
 from kdelta.errors import UserError
 
 EPILOG = """\b
@@ -67,7 +67,7 @@ def command(
         if found.mode == "exact":
             _given.refuse(["time_budget"], f"is for timed experiments, and {found.id} counts: leave it out")
         with session.progress() as progress:
-            if not _fleet.run(session, found, hosts, progress, budget_s):
+            if not _passes.run(session, found, hosts, progress, budget_s):
                 return _fleet.detached(found)
             if decide:
                 found = follow_up.begin(session.store, found, progress, _session.now)

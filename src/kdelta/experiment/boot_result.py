@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from kdelta.guest.complaints import complaints
 from kdelta.guest.protocol import Hello, Record
 from kdelta.machine.boot import RawBoot
 from kdelta.model import BootResult, PlannedBoot, RunResult
@@ -28,6 +29,11 @@ def _hello(records: Sequence[Record]) -> dict[str, str]:
     } | ({"unknown": hello.unknown} if hello.unknown else {})
 
 
+def _complaints(console: bytes) -> dict[str, str]:
+    found = complaints(console)
+    return {"complaints": "\n".join(found)} if found else {}
+
+
 def boot_result(
     plan: PlannedBoot,
     raw: RawBoot,
@@ -46,7 +52,7 @@ def boot_result(
         elapsed_s=raw.elapsed_s,
         first_sample_s=raw.first_sample_s,
         argv=raw.argv,
-        machine={**machine, **_hello(raw.records)},
+        machine={**machine, **_hello(raw.records), **_complaints(raw.console)},
         facts=dict(facts),
         console=raw.console,
         stream=raw.stream,

@@ -54,7 +54,7 @@ def follow_up(experiment: Experiment, results: Sequence[CellResult]) -> Experime
         looks=fresh.looks_of(experiment.mode, boots),
         effort=replace(experiment.effort, seeds=boots) if experiment.mode == "exact" else experiment.effort,
         precision_percent=None,
-        plan=plans.Compare(follows=experiment.id),
+        plan=plans.Compare(follows=experiment.id, counted=plans.counted_by(experiment.plan)),
         annotations=Annotations(),
     )
 

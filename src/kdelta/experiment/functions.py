@@ -6,17 +6,16 @@ What cannot be had is a reason that stays with the experiment: a report without 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from kdelta.attribution import callers, entries
-from kdelta.attribution.exact import Names
+from kdelta.errors import UserError
 from kdelta.experiment.boot_once import Site, Work, boot_once
 from kdelta.guest.jobs import JobList
 from kdelta.guest.protocol import Done, Record, Trace
-from kdelta.kernel import calls, naming, types, variables
-from kdelta.kernel.symbols import NoSymbols
+from kdelta.kernel import naming
+from kdelta.kernel.symbols import NoSymbols, SymbolTable
 from kdelta.machine.options import common_port
 from kdelta.model import Experiment, Kernel, MachineOptions, Progress
 from kdelta.store.store import Store
@@ -76,6 +75,19 @@ def missing(site: Site, kernels: Iterable[Kernel], progress: Progress) -> dict[s
     return whys
 
 
+def table_of(kernel: Kernel, site: Site, progress: Progress) -> SymbolTable:
+    """The names of a kernel's functions, from its image or from a guest of it.
+
+    Raises:
+        UserError: it has none that its code proves.
+    """
+    missing(site, (kernel,), progress)
+    table = naming.load(kernel)
+    if isinstance(table, NoSymbols):
+        raise UserError(f"{kernel.label}: its functions have no names, so nothing can be said of them: {table.why}")
+    return table
+
+
 def learn(store: Store, experiment: Experiment, site: Site, progress: Progress) -> Experiment:
     """Find the names of all kernels of ``experiment``, and keep with it why some have none."""
     whys = missing(site, experiment.kernels, progress)
@@ -89,35 +101,3 @@ def noted(store: Store, experiment: Experiment, whys: Mapping[str, str]) -> Expe
     if experiment.annotations.nameless == whys:
         return experiment
     return store.annotate(experiment.id, lambda known: replace(known, nameless=dict(whys)))
-
-
-def _names(kernel: Kernel, several_cpus: bool) -> Names:
-    table = naming.load(kernel)
-    if isinstance(table, NoSymbols):
-        return Names()
-    graph = calls.load(kernel, table)
-    code = calls.Code(table, None if isinstance(graph, NoSymbols) else graph)
-    if several_cpus:
-        data, described = variables.load(kernel, table), types.load(kernel)
-        slabs = types.slab_layout(data, described, kernel.release)
-        facts = callers.facts(table, slabs.words() if slabs is not None else ())
-        return Names(functions=code, variables=data, types=described, facts=facts)
-    return Names(functions=code, entries=entries.find(table))
-
-
-NamesOf = Callable[[Kernel], Names]  # what is known of a kernel
-
-
-def known(several_cpus: bool = False) -> NamesOf:
-    """What is known of a kernel, looked up once for each image: its functions and the entries of its system calls.
-
-    For guests of several CPUs its data in place of the entries: which call moves a line is not told.
-    """
-    found: dict[str, Names] = {}
-
-    def of(kernel: Kernel) -> Names:
-        if kernel.image_sha256 not in found:
-            found[kernel.image_sha256] = _names(kernel, several_cpus)
-        return found[kernel.image_sha256]
-
-    return of

@@ -11,7 +11,7 @@ from msgspec import Struct
 from kdelta.attribution import exact
 from kdelta.experiment import programs
 from kdelta.experiment.boot_once import Work
-from kdelta.experiment.functions import NamesOf
+from kdelta.experiment.known import NamesOf
 from kdelta.guest import metrics as guest_metrics
 from kdelta.guest import pressure, startup
 from kdelta.guest.jobs import case_jobs

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from kdelta.experiment import allowed, boot_once, functions, kinds, looks, place, runner
+from kdelta.experiment import allowed, boot_once, functions, kinds, known, looks, place, runner
 from kdelta.experiment.hopeless import Remembering
 from kdelta.experiment.measure import Measuring
 from kdelta.experiment.runner import Job
@@ -35,7 +35,7 @@ def prepare(experiment: Experiment, store: Store, progress: Progress, *, time_bu
         experiment = functions.learn(store, experiment, here.site, progress)
     if not exact and experiment.annotations.floors_percent is None:
         experiment = place.with_floors(store, experiment, here)
-    kind = kinds.kind_of(experiment, workloads, functions.known(several_cpus=experiment.machine.smp > 1))
+    kind = kinds.kind_of(experiment, workloads, known.known(several_cpus=experiment.machine.smp > 1))
     identity: Callable[[PlannedBoot], str] | None = None
     boots: kinds.Kind | Remembering = kind
     if exact and isinstance(kind, Measuring):

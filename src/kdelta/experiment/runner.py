@@ -67,12 +67,12 @@ class Job(Struct, frozen=True, kw_only=True):
 def boot(job: Job, plan: PlannedBoot) -> BootResult:
     """One planned boot, made and read; storing it is the caller's."""
     work = job.work(plan)
+    identity = {"identity": job.identity(plan)} if job.identity else {}
     if isinstance(work, str):
-        return BootResult(plan=plan, state="unsupported", why=work)
+        return BootResult(plan=plan, state="unsupported", why=work, machine=identity)
     started_at = job.now().isoformat(timespec="seconds")
     before = hostfacts.snapshot()
     raw = boot_once(job.site, work)
-    identity = {"identity": job.identity(plan)} if job.identity else {}
     return boot_result(
         plan,
         raw,
@@ -162,7 +162,7 @@ class _Run:
             plan = PlannedBoot(
                 block=row.block, slot=row.slot, kernel=row.kernel, mitigations=row.mitigations, cases=row.cases
             )
-            if row.machine and row.machine.get("identity") != self.job.identity(plan):
+            if row.machine.get("identity") != self.job.identity(plan):
                 stale.add((row.block, row.slot))
         return stale & self.finished
 

@@ -59,7 +59,8 @@ class Asked(Struct, frozen=True, kw_only=True):
         cases = self.cases
         if mode == "exact" and self.machine.smp > 1:
             _refuse_several(self.machine.smp, kernels, plan)
-            cases = on_every_cpu(cases, definitions.here(map(str, self.folders)), self.machine.smp)
+            if not isinstance(plan, plans.Check):  # a claim says how many tasks it has
+                cases = on_every_cpu(cases, definitions.here(map(str, self.folders)), self.machine.smp)
         return Experiment(
             id="",
             mode=mode,
@@ -80,8 +81,8 @@ def _refuse_several(cpus: int, kernels: Sequence[Kernel], plan: plans.Plan) -> N
     UserError: several CPUs are not counted so.
     """
     asked = f"--smp {cpus}: exact mode "
-    if not isinstance(plan, plans.Run | plans.Compare | plans.Sweep):
-        raise UserError(f"{asked}counts several CPUs in run, compare and sweep alone; leave it out, or add --timed")
+    if not isinstance(plan, plans.Run | plans.Compare | plans.Sweep | plans.Check):
+        raise UserError(f"{asked}counts several CPUs in run, compare, sweep and check alone; leave it out")
     if cpus > MOST_CPUS:
         raise UserError(f"{asked}counts up to {MOST_CPUS} CPUs")
     if foreign := [kernel for kernel in kernels if kernel.arch != "x86_64"]:
@@ -179,6 +180,14 @@ def compare(
         precision_percent=stop.precision_percent,
         annotations=Annotations(gate=gate, looked=looked),
     )
+
+
+def explained(timed: Experiment, counts: Experiment) -> Experiment:
+    """``timed``, a comparison, with the stored experiment that counts the same to explain it."""
+    if not isinstance(timed.plan, plans.Compare):
+        raise ValueError(f"a {timed.kind} is not explained by counts")
+    plan = msgspec.structs.replace(timed.plan, counted=counts.id)
+    return msgspec.structs.replace(timed, cases=counts.cases, plan=plan)
 
 
 def run(asked: Asked, kernels: Sequence[Kernel], mode: Mode, boots: int, *, reuse: bool = False) -> Experiment:

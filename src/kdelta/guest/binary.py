@@ -22,7 +22,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kdelta import digests
+from kdelta import digests, distributions
 from kdelta.errors import HostError, KdeltaError, UserError
 from kdelta.model import Arch
 from kdelta.paths import shipped
@@ -89,7 +89,7 @@ def toolchain(arch: Arch) -> Toolchain:
         if gcc and objcopy:
             said = subprocess.run([gcc, "--version"], capture_output=True, text=True, check=False)
             return Toolchain(arch, gcc, objcopy, said.stdout.splitlines()[0] if said.stdout else gcc, packages)
-    raise HostError(f"guest: no C compiler for {arch}; install one with: sudo apt install {packages}")
+    raise HostError(f"guest: no C compiler for {arch}; install one with: sudo {distributions.install(packages)}")
 
 
 def _shipped_units(guest: Path) -> list[_Unit]:
@@ -236,7 +236,8 @@ def _make(tools: Toolchain, units: Sequence[_Unit], kept: Sequence[Path | None],
     target = work / NAME
     complaint = _run((tools.gcc, *_LINK, *map(str, objects), *_LIBRARIES, "-o", str(target)), log)
     if complaint and re.search(r"cannot find -l", complaint):
-        raise HostError(f"guest: {complaint}; install the static C library with: sudo apt install {tools.packages}")
+        remedy = distributions.install(tools.packages)
+        raise HostError(f"guest: {complaint}; install the static C library with: sudo {remedy}")
     if complaint:
         raise _error(any(unit.foreign for unit in units), complaint, log_path)
     return target

@@ -23,6 +23,7 @@ from elftools.elf.segments import InterpSegment
 from msgspec import Struct
 
 from kdelta.errors import UserError
+from kdelta.guest import shims
 
 _DEFAULT = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")  # the last one is musl's
 _CACHED = re.compile(r"^\s*(\S+) \(([^)]*)\) => (\S+)$")
@@ -190,14 +191,26 @@ def _of_script(program: Path, depth: int) -> list[Path]:
     if not interpreter.is_file():
         raise UserError(f"program: {program} needs {interpreter}, which is not on this machine")
     found = needed(interpreter, depth + 1)
-    if interpreter.name == "env" and len(line) > 1:
-        name = next((word for word in line[1].split() if not word.startswith("-") and "=" not in word), "")
-        found += needed(on_path(name), depth + 1)
+    if (by_env := found_by_env(program)) is not None:
+        found += needed(by_env, depth + 1)
     return found
 
 
+def found_by_env(program: Path) -> Path | None:
+    """The interpreter of a script that begins ``#!/usr/bin/env NAME``, as found here; else None.
+
+    Raises:
+        UserError: it is not on this machine.
+    """
+    line = _shebang(program)
+    if len(line) < 2 or Path(line[0]).name != "env":
+        return None
+    name = next((word for word in line[1].split() if not word.startswith("-") and "=" not in word), "")
+    return on_path(name)
+
+
 def on_path(name: str, cwd: Path = Path()) -> Path:
-    """Where the program of that name is, absolute; with a slash in it, from ``cwd``.
+    """Where the program of that name is, absolute; with a slash in it, from ``cwd``. Of a shim: what it stands for.
 
     Raises:
         UserError: nowhere, or it cannot be executed.
@@ -208,8 +221,8 @@ def on_path(name: str, cwd: Path = Path()) -> Path:
             raise UserError(f"program {name}: {'a directory' if path.is_dir() else 'there is no such file'}")
         if not os.access(path, os.X_OK):
             raise UserError(f"program {name}: it may not be executed; chmod +x {name}, or name its interpreter first")
-        return path
+        return shims.meant(path)
     found = shutil.which(name)
     if found is None:
         raise UserError(f"program {name}: it is not on this machine's PATH; give its path, or install it")
-    return Path(os.path.abspath(found))
+    return shims.meant(Path(os.path.abspath(found)))

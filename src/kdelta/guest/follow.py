@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from kdelta import distributions
 from kdelta.errors import HostError, UserError
 
 _LIMIT_S = 120
@@ -48,7 +49,8 @@ def files_of(argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: Path
     """
     strace = shutil.which("strace")
     if strace is None:
-        raise HostError("--follow needs strace, which is not installed; install it with: sudo apt install strace")
+        remedy = distributions.install("strace")
+        raise HostError(f"--follow needs strace, which is not installed; install it with: sudo {remedy}")
     with tempfile.TemporaryDirectory(prefix="kdelta-follow-") as folder:
         command = [strace, "-ff", "-qq", "-y", "-s", "4096", "-e", f"trace={_CALLS}", "-o", f"{folder}/trace", *argv]
         with (stdin or Path("/dev/null")).open("rb") as source:

@@ -99,8 +99,17 @@ def _given(tree: Tree, program: Program, cwd: Path) -> None:
                 tree.add(path)
 
 
-def _environment(program: Program, scratch: str) -> dict[str, str]:
-    fixed = {"PATH": _PATH, "HOME": scratch, "TMPDIR": scratch, "LC_ALL": "C", "TZ": "UTC", "PYTHONHASHSEED": "0"}
+def _environment(program: Program, scratch: str, started: Path) -> dict[str, str]:
+    by_env = closure.found_by_env(started)  # env(1) finds it in the guest where it was found here
+    more = "" if by_env is None or str(by_env.parent) in _PATH.split(":") else f"{by_env.parent}:"
+    fixed = {
+        "PATH": f"{more}{_PATH}",
+        "HOME": scratch,
+        "TMPDIR": scratch,
+        "LC_ALL": "C",
+        "TZ": "UTC",
+        "PYTHONHASHSEED": "0",
+    }
     return fixed | dict(text.split("=", 1) for text in program.env)
 
 
@@ -170,7 +179,7 @@ def _folder(digest: str) -> Path:
 
 
 def _followed(tree: Tree, program: Program, argv: list[str], cwd: Path, stdin: Path | None) -> None:
-    for path in follow.files_of(argv, cwd, _environment(program, tempfile.gettempdir()), stdin):
+    for path in follow.files_of(argv, cwd, _environment(program, tempfile.gettempdir(), Path(argv[0])), stdin):
         if path.is_file() or path.is_dir():
             tree.add(path)
 
@@ -194,7 +203,7 @@ def _for_guests(programs: Sequence[Program], cwd: Path, place: Path, stdin: Path
             f"program: its files are {size >> 20} MiB, and a guest takes {MOST_BYTES >> 20}: {tree.largest()}"
         )
     more = {"root": f"/{ROOT}", "scratch": f"/{scratch}", "cwd": str(place), "stdin": str(stdin or "")}
-    env = _environment(program, f"/{scratch}")
+    env = _environment(program, f"/{scratch}", Path(commands["arg"][0]))
     argvs = [[commands["arg"][0], *one.argv[1:]] for one in programs]
     try:
         packed = archive(_rooted(tree.nodes))
@@ -207,8 +216,9 @@ def _for_here(program: Program, cwd: Path, place: Path, stdin: Path | None) -> s
     if not place.is_dir():
         raise UserError(f"--cwd {program.cwd}: there is no such directory")
     more = {"cwd": str(place), "stdin": str(stdin or "")}
-    env = _environment(program, tempfile.gettempdir())
-    return _kept(_spec(program, _commands(Tree(), program, cwd), env, more), None)
+    commands = _commands(Tree(), program, cwd)
+    env = _environment(program, tempfile.gettempdir(), Path(commands["arg"][0]))
+    return _kept(_spec(program, commands, env, more), None)
 
 
 @lru_cache(maxsize=8)

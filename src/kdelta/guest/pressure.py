@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from kdelta import distributions
 from kdelta.errors import HostError, UserError
 from kdelta.model import Arch
 
@@ -17,7 +18,7 @@ _FORM = re.compile(r"^([1-9][0-9]?)x([1-9][0-9]?)%?$")
 _MOST_WORKERS, _MOST_PERCENT = 64, 95  # as guest/pressure.c has them
 _LIBRARY = re.compile(r"^\s*(?:(\S+) => )?(/\S+) \(0x[0-9a-f]+\)$")
 MACHINES = {"x86_64": "x86_64", "aarch64": "arm64"}
-_INSTALL = "install it with: sudo apt install stress-ng"
+_INSTALL = f"install it with: sudo {distributions.install('stress-ng')}"
 
 
 def parse(text: str) -> str:

@@ -20,6 +20,18 @@ def missing(suite: Suite) -> tuple[str, ...]:
     return tuple(name for name in names if shutil.which(name) is None)
 
 
+def at_hand(cases: Sequence[Case], workloads: Mapping[str, Workload]) -> list[Case]:
+    """``cases`` without those whose program is not on this machine."""
+    known = suites.suites()
+    absent = {name: missing(suite) for name, suite in known.items() if suite.programs}
+
+    def there(case: Case) -> bool:
+        one = workloads[case.workload].counted
+        return one is None or one.programs[0].argv[0] not in absent[case.workload.partition("/")[0]]
+
+    return [case for case in cases if there(case)]
+
+
 def packed(cases: Sequence[Case], workloads: Mapping[str, Workload], native: bool = False) -> list[Case]:
     """``cases`` in their order; programs of suites with their packs.
 

@@ -105,6 +105,12 @@ def available(arch: Arch = "x86_64", progress: Progress | None = None) -> list[D
     return Archive(arch, progress).index().kernels
 
 
+def known(arch: Arch = "x86_64") -> list[DebianKernel]:
+    """The kernels in the index that this machine read last, of any age, else those in the cache; asks no mirror."""
+    stored = Archive(arch)._stored()
+    return stored.kernels if stored is not None else _from_cache(arch)
+
+
 def _cached(kernel: DebianKernel) -> cache.Stored | None:
     for stored in cache.entries():
         entry = stored.entry

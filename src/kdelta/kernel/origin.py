@@ -17,6 +17,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from kdelta import distributions
 from kdelta.errors import HostError, UserError
 from kdelta.kernel.patch import File
 from kdelta.kernel.worktree import Worktree, decode, require_space, version_of
@@ -82,7 +83,7 @@ def run(argv: list[str], doing: str, env: dict[str, str] | None = None) -> bytes
     try:
         done = subprocess.run(argv, check=False, capture_output=True, stdin=subprocess.DEVNULL, env=env)
     except FileNotFoundError:
-        raise HostError(f"{doing}: {argv[0]} is missing; apt install {argv[0]}") from None
+        raise HostError(f"{doing}: {argv[0]} is missing; {distributions.install(argv[0])}") from None
     if done.returncode:
         words = decode(done.stderr).strip().splitlines() or [f"exit code {done.returncode}"]
         raise HostError(f"{doing}: {argv[0]} failed: {words[-1]}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Collection, Sequence
 
+from kdelta import distributions
 from kdelta.errors import HostError
 from kdelta.kernel import origin
 from kdelta.kernel.history import git_argv, git_env
@@ -28,7 +29,7 @@ def _ids(tree: str, text: bytes) -> dict[str, str]:
     try:
         done = subprocess.run(argv, input=text, capture_output=True, env=git_env(), check=False)
     except FileNotFoundError:
-        raise HostError("git is missing: apt install git") from None
+        raise HostError(f"git is missing: {distributions.install('git')}") from None
     if done.returncode:
         raise HostError(f"{tree}: git patch-id failed: {done.stderr.decode('utf-8', 'replace').strip()}")
     found: dict[str, str] = {}

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from kdelta import distributions
 from kdelta.errors import HostError
 from kdelta.kernel import cache
 
@@ -24,8 +25,8 @@ _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt
 _FILES = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _ALONE = ("--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent")
 _REMEDY = (
-    "a build runs code of the patch, so it needs a sandbox: apt install bubblewrap; or build without one, "
-    "with your own rights and files: kdelta --unsandboxed COMMAND ..."
+    f"a build runs code of the patch, so it needs a sandbox: {distributions.install('bubblewrap')}; "
+    "or build without one, with your own rights and files: kdelta --unsandboxed COMMAND ..."
 )
 
 

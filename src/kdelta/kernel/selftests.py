@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from kdelta import distributions
 from kdelta.errors import HostError, UserError
 from kdelta.kernel import build, cache, products, toolchain
 from kdelta.kernel.build import Builder, BuildError
@@ -123,7 +124,7 @@ def _listed(shop: _Workshop, folder: Path, words: list[str]) -> dict[str, list[s
 
 def _remedy(complaint: str) -> str:
     package = next((package for word, package in _PACKAGES.items() if word in complaint), "")
-    return f" (apt install {package})" if package else ""
+    return f" ({distributions.install(package)})" if package else ""
 
 
 def _make(shop: _Workshop, name: str, out: Path, jobs: int) -> Suite:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from kdelta import distributions
 from kdelta.errors import HostError
 from kdelta.kernel.origin import run
 from kdelta.kernel.worktree import decode
@@ -57,7 +58,7 @@ def probe(arch: Arch) -> Toolchain:
     """
     if packages := missing(arch):
         raise HostError(
-            f"building a kernel for {arch} needs programs that are missing: apt install {' '.join(packages)}"
+            f"building a kernel for {arch} needs programs that are missing: {distributions.install(packages)}"
         )
     prefix = prefix_for(arch)
     versions = [

@@ -128,7 +128,8 @@ def merged(parts: Mapping[int, RawBoot]) -> RawBoot:
 def wait(running: subprocess.Popen[bytes], guest: GuestSpec, limit_s: float) -> process.Ended:
     """Wait for the guest's end, its time limit or the limits of its files."""
     stream, console, counts = (guest.path(name) for name in ("stream", "console", "counts"))
-    return process.wait(running, stream=stream, console=console, counts=counts, limit_s=limit_s)
+    sampled = not guest.restored
+    return process.wait(running, stream=stream, console=console, counts=counts, limit_s=limit_s, sampled=sampled)
 
 
 def run(guest: GuestSpec, payload: bytes, limit_s: float, cpu: int | None = None) -> RawBoot:

@@ -10,7 +10,7 @@ import tempfile
 from functools import cache as memoise
 from pathlib import Path
 
-from kdelta import digests
+from kdelta import digests, distributions
 from kdelta.errors import HostError
 from kdelta.paths import shipped
 
@@ -22,7 +22,8 @@ _HELP_LIMIT_S = 20
 def _compiler() -> tuple[str, str]:
     gcc = shutil.which("gcc")
     if gcc is None:
-        raise HostError("plugin: no gcc on this machine to compile it; install it with: sudo apt install gcc libc6-dev")
+        remedy = distributions.install("gcc libc6-dev")
+        raise HostError(f"plugin: no gcc on this machine to compile it; install it with: sudo {remedy}")
     said = subprocess.run([gcc, "--version"], capture_output=True, text=True, check=False)
     return gcc, said.stdout.partition("\n")[0]
 

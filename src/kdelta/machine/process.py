@@ -20,11 +20,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from kdelta import distributions
 from kdelta.errors import HostError
 
 OUTPUT_LIMIT = 64 << 20
 COUNTS_LIMIT = 8 << 30  # the plugin's file, about 1 MiB for each interval that the guest marks
-_POLL_MS = 20
+_POLL_MS = 20  # while the first sample is waited for, whose time is told
+_WATCH_MS = 250  # else: an end is seen at once, a flood early enough
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PRCTL: Callable[..., int] = ctypes.CDLL(None).prctl
 
@@ -48,7 +50,7 @@ def find_program(name: str, package: str) -> Path:
     """
     found = shutil.which(name)
     if found is None:
-        raise HostError(f"{name} is not installed: apt-get install {package}")
+        raise HostError(f"{name} is not installed: {distributions.install(package)}")
     return Path(found)
 
 
@@ -123,10 +125,15 @@ def wait(
     console: Path,
     counts: Path,
     limit_s: float,
+    sampled: bool = True,
     tick: Callable[[float], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Ended:
-    """Wait for the guest's end or its limit, noting when its first record and first sample arrived."""
+    """Wait for the guest's end or its limit, noting when its first record and first sample arrived.
+
+    Args:
+        sampled: whether it is asked for these two; a guest that counts has no use for them.
+    """
     start = clock()
     first_record: float | None = None
     first_sample: float | None = None
@@ -134,7 +141,7 @@ def wait(
     with _ending(process) as ending:
         while process.poll() is None:
             elapsed = clock() - start
-            if first_sample is None and _size(stream):
+            if sampled and first_sample is None and _size(stream):
                 first_record = first_record if first_record is not None else elapsed
                 head = stream.read_bytes()[:65536]
                 if b'"t":"win"' in head or b'"t":"rep"' in head:
@@ -147,7 +154,8 @@ def wait(
                 break
             if tick is not None:
                 tick(elapsed)
-            ending.poll(_POLL_MS)
+            left_ms = max(1, int(1000 * (limit_s - elapsed)) + 1)
+            ending.poll(min(left_ms, _POLL_MS if sampled and first_sample is None else _WATCH_MS))
     return Ended(
         status=process.poll(),
         timed_out=timed_out,

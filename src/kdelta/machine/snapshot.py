@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import functools
 import hashlib
 import os
 import subprocess
@@ -25,7 +24,7 @@ from msgspec import Struct
 
 from kdelta import digests
 from kdelta.errors import HostError
-from kdelta.machine import boot, process, qemu, turns
+from kdelta.machine import boot, process, qemu, room, turns, vouched
 from kdelta.machine.options import GuestSpec
 from kdelta.machine.qmp import Monitor
 
@@ -71,6 +70,7 @@ def _locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        os.utime(lock.fileno())  # when it was used: room.py
         yield
 
 
@@ -107,22 +107,19 @@ def _digest(state: Path, ram: Path, copy: Path | None = None) -> bytes:
     return digest.digest()
 
 
-@functools.lru_cache(maxsize=256)
-def _sound(saved: Saved, _stamps: tuple[tuple[int, int, int], ...]) -> bool:
-    """Whether the files have their checksum; remembered for files that have not changed since."""
-    try:
-        return saved.state.with_suffix(".sum").read_bytes() == _TRAILER + _digest(saved.state, saved.ram)
-    except FileNotFoundError:
-        return False
-
-
 def valid(saved: Saved) -> bool:
-    """Whether a snapshot is whole: its .sum file holds its checksum."""
+    """Whether a snapshot is whole: its .sum file holds its checksum, as was seen now or since when nothing changed."""
+    book, total = saved.state.with_suffix(".seen"), saved.state.with_suffix(".sum")
     try:
-        stats = [path.stat() for path in (saved.state, saved.ram, saved.state.with_suffix(".sum"))]
+        said = vouched.stamp((saved.state, saved.ram, total))
+        if vouched.is_vouched(book, said):
+            return True
+        sound = total.read_bytes() == _TRAILER + _digest(saved.state, saved.ram)
     except FileNotFoundError:
         return False
-    return _sound(saved, tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats))
+    if sound:
+        vouched.vouch(book, said)
+    return sound
 
 
 @contextlib.contextmanager
@@ -209,6 +206,7 @@ def ensure(guest: GuestSpec, payload: bytes, folder: Path, limit_s: float) -> Sa
     with _locked(path):
         if valid(saved):
             return saved
+        room.make(folder)
         boot.write_file(guest.path("initramfs"), payload)
         return saved if _make(guest, saved, limit_s, lambda: key(guest, payload) == made_of) else None
 

@@ -150,4 +150,5 @@ class ExperimentResult(Struct, frozen=True, kw_only=True):
     boots_faulty: tuple[str, ...] = ()  # one line per lost, panicked or hung boot, with its console's name
     warnings: tuple[Warn, ...] = ()
     gate: str = ""  # "failed the gate: ..." when functional tests regressed, above any speed
+    counts: tuple[CellResult, ...] = ()  # of the pass that counted, beside times: they explain, and decide nothing
     schema: str = "kdelta/1"

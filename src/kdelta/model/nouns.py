@@ -62,6 +62,7 @@ class Definition(Struct, frozen=True, kw_only=True):
 
     metrics: tuple[Metric, ...]  # of the experiment's mode
     floor_percent: float = 0.0  # exact: differences below are noise of the path
+    moved_floor_percent: float = 0.0  # of what crosses between CPUs
     exact_label: str = ""  # what an exact figure means where that is not plain
     one_task: bool = False  # however many CPUs there are
 
@@ -306,6 +307,7 @@ class FunctionDelta(Struct, frozen=True, kw_only=True):
     patched: float
     delta: float
     note: str = ""  # see attribution/because.py
+    where: str = ""  # of a cache line that moves: the function for which that changed most
 
 
 class CellResult(Struct, frozen=True, kw_only=True):

@@ -17,11 +17,18 @@ class Compare(Struct, frozen=True, kw_only=True, tag_field="kind", tag="compare"
 
     ``selftests``: suites of the kernels' own tests that gate the result. ``follows``: the experiment whose open cases
     this one decides with fresh boots. ``confirms``: the bisection whose commit is held against its parent.
+    ``counted``: of one that measures time, the experiment that counted the same kernels and cases to explain it.
     """
 
     selftests: tuple[str, ...] = ()
     follows: str = ""
     confirms: str = ""
+    counted: str = ""
+
+
+def counted_by(plan: Plan) -> str:
+    """The experiment whose counts explain the times of one with this ``plan``; "" where none does."""
+    return plan.counted if isinstance(plan, Compare) else ""
 
 
 class Run(Struct, frozen=True, kw_only=True, tag_field="kind", tag="run"):

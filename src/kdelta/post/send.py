@@ -13,6 +13,7 @@ import email.utils
 import subprocess
 from pathlib import Path
 
+from kdelta import distributions
 from kdelta.errors import HostError, UserError
 from kdelta.report.scrub import clean
 
@@ -46,13 +47,15 @@ def send(mail: Path, folder: Path, *, really: bool) -> str:
             timeout=_LIMIT_S,
         )
     except FileNotFoundError:
-        raise HostError("git is missing: apt install git git-email") from None
+        raise HostError(f"git is missing: {distributions.install('git git-email')}") from None
     except subprocess.TimeoutExpired:
         raise HostError(f"git send-email did not end within {_LIMIT_S:.0f} s; the mail is {mail}") from None
     said = done.stdout + done.stderr
     if done.returncode:
         why = (
-            "git has no send-email here: apt install git-email" if "not a git command" in said else clean(said.strip())
+            f"git has no send-email here: {distributions.install('git-email')}"
+            if "not a git command" in said
+            else clean(said.strip())
         )
         raise HostError(f"git send-email {mail}: {why}")
     return "".join(f"{line}\n" for line in said.splitlines()[:_SAID_LINES])

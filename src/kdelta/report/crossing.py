@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kdelta.attribution.exact import TRANSFERS, WAITS
+from kdelta.attribution.serial import TRANSFER_INSTRUCTIONS
+from kdelta.report.moved import serial_text
 from kdelta.results.crossing import Growing, Step, curves
 
 _LINE_WIDTH = 40
@@ -35,6 +37,14 @@ def _row(step: Step, turns: bool) -> str:
     return f"{head}{columns}{step.waiting:>10.0f}  {_verdicts(step)}".rstrip()
 
 
+def _serial(curve: Sequence[Step]) -> list[str]:
+    """The bound that the most CPUs show; [] where no single line moves."""
+    last = curve[-1]
+    if last.serial is None:
+        return []
+    return [f"  serial part on {last.cpus} CPUs: {serial_text(last.serial)}"]
+
+
 def text(found: Sequence[Step], grows: Sequence[Growing], disagreeing: Sequence[str]) -> list[str]:
     """The lines of the whole answer."""
     turns = len({step.turn_ns for step in found}) > 1
@@ -45,6 +55,7 @@ def text(found: Sequence[Step], grows: Sequence[Growing], disagreeing: Sequence[
         titles = "".join(f"{title:>{_WIDTH}}" for title in ("transfers", "waits", "instructions"))
         lines.append(f"{head}{titles}{'waiting':>10}")
         lines += (_row(step, turns) for step in curve)
+        lines += _serial(curve)
         mine = [one for one in grows if (one.case, one.kernel) == (case, kernel)]
         if mine and not turns:
             lines += ["", "  lines that grow with the CPUs, transfers"]
@@ -61,4 +72,9 @@ def text(found: Sequence[Step], grows: Sequence[Growing], disagreeing: Sequence[
     ]
     lines.append("part of all; how long a CPU waits is not counted. Idle CPUs count as nothing. A model of coherence")
     lines.append("alone: no capacity, no latencies; see docs/how-to/contention.md.")
+    if any(step.serial is not None for step in found):
+        lines.append(
+            f"A serial part is a bound on scaling, no forecast: a transfer is taken as {TRANSFER_INSTRUCTIONS}"
+        )
+        lines.append("instructions long, which is no measurement.")
     return lines

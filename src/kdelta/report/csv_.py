@@ -129,7 +129,7 @@ def _sweep(sweep: Sweep) -> Iterator[dict[str, Value]]:
 
 def render(view: View) -> str:
     """All results, primary or not, then the points and steps of sweeps; CRLF line ends."""
-    rows = [_result(cell) for cell in view.result.results]
+    rows = [_result(cell) for cell in (*view.result.results, *view.result.counts)]
     for sweep in view.detail.sweeps:
         rows += _sweep(sweep)
     out = io.StringIO()

@@ -56,7 +56,7 @@ def render(row: CellResult, before: Profile, after: Profile, detail: Detail, eve
 def causes(view: View) -> str:
     """What is behind each row of the tables, in a sentence: because of which functions, or why nothing was decided."""
     lines = [view.title, ""]
-    for group, row, cell in view.cells():
+    for group, row, cell in view.cells(explaining=True):
         kernel = f", {cell.kernel}" if cell.kernel and len(view.result.experiment.kernels) > 2 else ""
         lines += wrap(f"{group.title}, {row.metric}{kernel}: {cell.figure} {cell.mark}".rstrip(), then="  ")
         lines += wrap(cell.sentence or cell.verdict, first="  ")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
+from kdelta.report import flow
 from kdelta.report.charts import Figure, boots, intervals
 from kdelta.report.curves import distribution, functions, scaling, sweep
 from kdelta.report.heatmap import KEY, heat_maps
@@ -31,6 +32,8 @@ def _figures(view: View) -> Iterator[Figure | None]:
         yield sweep(table, number)
     for number, difference in enumerate(detail.functions):
         yield functions(difference, number)
+    for number, lines in enumerate(detail.moved):
+        yield flow.figure(lines, number)
     shown = _shown_points(view)
     labels = [kernel.label for kernel in view.result.experiment.kernels]
     for number, cell in enumerate(shown):

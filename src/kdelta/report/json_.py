@@ -17,7 +17,7 @@ from kdelta.report import looked
 from kdelta.report.registry import Format
 from kdelta.report.sentences import because, sentence
 from kdelta.report.view import View
-from kdelta.results.types import CallFigures, CellName, Sweep, SystemCalls
+from kdelta.results.types import CallFigures, CellName, MovedDiff, Sweep, SystemCalls
 
 VOLATILE = ("experiment", "host")
 
@@ -42,6 +42,7 @@ def _because(functions: Iterable[FunctionDelta]) -> list[dict[str, Any]]:
             "patched": _number(item.patched),
             "delta": _number(item.delta),
             "note": item.note,
+            **({"where": item.where} if item.where else {}),
         }
         for item in functions
     ]
@@ -147,6 +148,29 @@ def _system_calls(tables: Iterable[SystemCalls]) -> list[dict[str, Any]]:
     ]
 
 
+def _lines(found: Iterable[MovedDiff]) -> list[dict[str, Any]]:
+    return [
+        {
+            "case": one.cell.case,
+            "cgroup": one.cell.cgroup,
+            "mitigations": one.cell.mitigations,
+            "baseline_kernel": one.baseline_label,
+            "patched_kernel": one.patched_label or None,
+            "rows": [
+                {
+                    "line": row.line,
+                    "baseline": _number(row.baseline),
+                    "patched": _number(row.patched) if one.patched_label else None,
+                    "false_sharing": _number(row.false_sharing),
+                    "by": {name: [_number(side) for side in pair] for name, pair in row.by.items()},
+                }
+                for row in one.rows
+            ],
+        }
+        for one in found
+    ]
+
+
 def _experiment(result: ExperimentResult) -> dict[str, Any]:
     experiment = result.experiment
     return {
@@ -187,10 +211,14 @@ def as_dict(view: View) -> dict[str, Any]:
         "results": [cell_document(cell) for cell in result.results],
         "warnings": _warnings(result.warnings),
     }
+    if result.counts:
+        document["counts"] = [cell_document(cell) for cell in result.counts]
     if result.experiment.annotations.looked is not None:
         document["looked"] = looked.document(result.experiment.annotations.looked)
     if view.detail.system_calls:
         document["system_calls"] = _system_calls(view.detail.system_calls)
+    if view.detail.moved:
+        document["lines"] = _lines(view.detail.moved)
     if view.detail.sweeps or result.experiment.in_steps:
         document["points"] = _points(view.detail.sweeps)
         document["steps"] = _steps(view.detail.sweeps)

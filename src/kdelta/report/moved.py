@@ -6,12 +6,42 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from kdelta.model import MovedLine, Profile
+from kdelta.attribution import serial
+from kdelta.attribution.exact import TRANSFERS
+from kdelta.model import FunctionDelta, MovedLine, Profile
 
 Key = TypeVar("Key", str, tuple[str, str, str])
 _WHO_SHOWN = 3
 _NAME_WIDTH = 44
 _WORTH_A_WORD = 0.2  # of a line's transfers
+_WORTH_A_WORD_PART = 0.05  # of all that lines move more and less
+_TIMES = 3.0  # a larger ratio is told as such
+
+
+def told(metric: str, deltas: Sequence[FunctionDelta], limit: int = 4) -> str:
+    """``"tasklist_lock moves 28 % less (4.05 -> 2.91 per operation), mostly for copy_process"``, a part for each line.
+
+    Largest change first, ``limit`` lines at most; what is a small part of all movement is left out. "" of another
+    ``metric`` than transfers.
+    """
+    if metric != TRANSFERS:
+        return ""
+    movement = sum(abs(d.delta) for d in deltas)
+    parts = []
+    for d in [d for d in deltas if abs(d.delta) >= _WORTH_A_WORD_PART * movement][:limit]:
+        where = f", mostly for {d.where}" if d.where else ""
+        figures = f"{d.baseline:.2f} -> {d.patched:.2f} per operation"
+        if d.note:
+            changed = f"{'now moves' if d.baseline == 0 else 'no longer moves'} ({figures})"
+        else:
+            changed = f"moves {_by(d)} {'more' if d.delta > 0 else 'less'} ({figures})"
+        parts.append(f"{d.function} {changed}{where}")
+    return "; ".join(parts)
+
+
+def _by(d: FunctionDelta) -> str:
+    ratio = d.patched / d.baseline
+    return f"{abs(ratio - 1):.0%}".replace("%", " %") if ratio < _TIMES else f"{ratio:.1f} times"
 
 
 def _who(line: MovedLine) -> str:
@@ -79,8 +109,28 @@ def moved_lines(before: Profile, after: Profile | None, limit: int | None) -> li
     if len(shown) < len(known):
         lines.append(f"and {len(known) - len(shown)} more (--all)")
     lines += _waits(sides, limit)
+    lines += _serial(sides)
     lines.append("A model of coherence alone: no capacity, no latencies; see docs/how-to/contention.md.")
     return lines
+
+
+def _serial(sides: Sides) -> list[str]:
+    """The line that bounds scaling, on each side; [] where none does."""
+    found = [serial.bound(profile) for profile in sides.profiles]
+    labels = ("before", "after") if len(found) > 1 else ("",)
+    told = [serial_text(one, label) for one, label in zip(found, labels, strict=True) if one is not None]
+    return (
+        ["", f"serial part (a bound, at {serial.TRANSFER_INSTRUCTIONS} instructions a transfer)", *told] if told else []
+    )
+
+
+def serial_text(one: serial.Serial, label: str = "") -> str:
+    """``before: tasklist_lock moves 4.05 times an operation, one CPU at a time: at most the work of 113 CPUs``."""
+    head = f"{label}: " if label else ""
+    return (
+        f"{head}{one.line} moves {one.transfers:.2f} times an operation, to one CPU at a time: "
+        f"at most the work of {one.cpus:.3g} CPUs"
+    )
 
 
 def _waits(sides: Sides, limit: int | None) -> list[str]:

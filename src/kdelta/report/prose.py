@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from kdelta.model import CellResult, Experiment, ExperimentResult, Kernel
+from kdelta.attribution.exact import TRANSFERS, WAITS
+from kdelta.model import CellResult, Experiment, ExperimentResult, Kernel, plans
 from kdelta.report.figures import absolute
 from kdelta.results.types import Sweep, SweepStep
 from kdelta.units import finite
@@ -34,7 +35,8 @@ def title(result: ExperimentResult) -> str:
         subject = f"{labels[0]} (baseline) against {', '.join(labels[1:])}"
     else:
         subject = "".join(labels)
-    return f"{experiment.kind}: {subject}, {experiment.mode}"
+    beside = ", with counts beside it" if result.counts else ""
+    return f"{experiment.kind}: {subject}, {experiment.mode}{beside}"
 
 
 def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Sequence[Sweep]) -> str:
@@ -131,8 +133,9 @@ def _floors(cells: Iterable[CellResult]) -> str:
     for cell in cells:
         if cell.floor_percent is not None and finite(cell.floor_percent) is not None:
             names = floors.setdefault(cell.floor_percent, [])
-            if cell.case not in names:
-                names.append(cell.case)
+            name = f"{cell.case}, {cell.metric}" if cell.metric in (TRANSFERS, WAITS) else cell.case
+            if name not in names:
+                names.append(name)
     if not floors:
         return "Noise floor: not calibrated on this host; see the notes for what was used."
     if len(floors) == 1:
@@ -149,11 +152,16 @@ def _seeds(experiment: Experiment) -> str:
     return f"{looks[0]} seeds, more (looks at {later}) for counts that vary and overlap"
 
 
+def _repetitions(experiment: Experiment) -> str:
+    """Of several CPUs one is made: no two are alike, and within a boot they are no evidence."""
+    return "one repetition" if experiment.machine.smp > 1 else f"at most {experiment.effort.repetitions} repetitions"
+
+
 def _method(experiment: Experiment) -> list[str]:
     if experiment.mode == "exact":
         lines = [
             "Exact: QEMU's emulator counts what the guest executes between two marks, per operation; "
-            f"{_seeds(experiment)}, at most {experiment.effort.repetitions} repetitions each.",
+            f"{_seeds(experiment)}, {_repetitions(experiment)} each.",
             "KASLR is off and seeds are fixed: this measures path length, not wall time.",
         ]
         if experiment.machine.smp > 1:
@@ -169,6 +177,11 @@ def _method(experiment: Experiment) -> list[str]:
     if experiment.looks:
         lines.append(
             f"Looks planned at {', '.join(map(str, experiment.looks))} blocks; the interval is adjusted for them."
+        )
+    if counted := plans.counted_by(experiment.plan):
+        lines.append(
+            f"Counts: experiment {counted} counted what one operation executes, exactly and in emulated guests; time "
+            "decides, and they explain."
         )
     if experiment.host.get("accel") == "tcg":
         lines.append("The guests were emulated, so their times resolve only large effects.")

@@ -16,6 +16,7 @@ from kdelta.verdict import warnings as of_verdicts
 
 _SEED_CAUSES = "allocator order, random numbers or timer ticks"  # what it can be where no profile tells
 _FAULTS_SHOWN = 4
+_FAR_TIMES = 3.0  # more than the count that changed most
 
 
 def _signed(value: float) -> str:
@@ -272,6 +273,44 @@ def _(w: of_results.Carried) -> str:
     return f"instructions {w.instructions_percent:+.1f} %, but {columns}{where}; time may follow these"
 
 
+def _columns(found: Sequence[tuple[str, float]]) -> str:
+    return _listed([f"{name.replace('_', ' ')} {percent:+.1f} %" for name, percent in found])
+
+
+@sentence.register
+def _(w: of_results.Explained) -> str:
+    time = f"{w.metric} {w.percent:+.1f} %"
+    still = _listed([name.replace("_", " ") for name in w.still]) if w.still else ""
+    if w.word not in ("improved", "regressed"):
+        if not w.along:
+            return f"{w.metric} is undecided; {still or 'no count'} {'the same' if still else 'is decided'}"
+        if w.word != "same":
+            return f"{w.metric} is undecided, while {_columns(w.along)}: more boots would tell whether time follows"
+        least = f" ({w.floor_percent:g} %)" if w.floor_percent else ""
+        return (
+            f"{w.metric} is the same, but {_columns(w.along)}: hidden behind what the operation waits for, or smaller "
+            f"in time than these boots resolve{least}"
+        )
+    but = f", though {_columns(w.against)}" if w.against else ""
+    if w.along:
+        most = abs(w.along[0][1])
+        more = "; time changes by much more: something else is in it too" if abs(w.percent) > _FAR_TIMES * most else ""
+        return f"{time}, and so {_columns(w.along)}{but}{more}"
+    if w.against:
+        return (
+            f"{time} although {_columns(w.against)}: an instruction costs more or less than before (cache and TLB "
+            "misses, mispredicted branches, waiting), which no count here shows"
+        )
+    if still:
+        return f"{time}, {still} the same: layout of the code or of memory, or the host"
+    return f"{time}; no count beside it is decided, so nothing explains it yet"
+
+
+@sentence.register
+def _(w: of_results.CountsElsewhere) -> str:
+    return f"the counts that explain these times are experiment {w.experiment}, which is not in this store"
+
+
 @sentence.register
 def _(w: of_results.OneTask) -> str:
     return f"the case has one task: on {w.cpus} CPUs it meets nobody, so little moves between them"
@@ -297,6 +336,12 @@ def _(w: of_results.Follows) -> str:
 @sentence.register
 def _(w: of_results.UnknownParameters) -> str:
     return f"{w.kernel}: Unknown kernel parameters: {w.parameters} (misspelled, or without effect on this kernel)"
+
+
+@sentence.register
+def _(w: of_results.KernelComplained) -> str:
+    lines = "; ".join([*w.lines, *_more(w.more)])
+    return f"{w.kernel} complained on its console in {w.boots} of {w.of} boots: {lines}"
 
 
 @sentence.register

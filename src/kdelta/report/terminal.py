@@ -28,7 +28,7 @@ def _paint(line: str) -> str:
 def _has_causes(view: View) -> bool:
     """Whether functions are known behind any row or step."""
     steps = [step for table in view.sweeps for step in table.source.steps]
-    rows = [cell.source for _, _, cell in view.cells()]
+    rows = [cell.source for _, _, cell in view.cells(explaining=True)]
     return any(row.because_line or row.because for row in rows) or any(s.because_line or s.because for s in steps)
 
 

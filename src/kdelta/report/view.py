@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, State, Warn, Word
-from kdelta.report import headline, looked, prose, system_calls
+from kdelta.report import headline, looked, moved, prose, system_calls
 from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.headline import Headline
 from kdelta.report.scrub import Scrubber
@@ -65,6 +65,7 @@ class Row(Struct, frozen=True, kw_only=True):
     baseline: str
     cells: tuple[Cell, ...]
     aside: tuple[str, ...] = ()
+    explains: bool = False  # counts beside times, which decide nothing
 
 
 class Group(Struct, frozen=True, kw_only=True):
@@ -132,13 +133,12 @@ class View(Struct, frozen=True, kw_only=True):
     detail: Detail
     options: Options
 
-    def cells(self) -> Iterable[tuple[Group, Row, Cell]]:
-        """All cells shown, in the order of the tables."""
-        for table in self.tables:
-            for group in table.groups:
-                for row in group.rows:
-                    for cell in row.cells:
-                        yield group, row, cell
+    def cells(self, explaining: bool = False) -> Iterable[tuple[Group, Row, Cell]]:
+        """All cells that answer, in the order of the tables; with ``explaining`` also counts that explain times."""
+        for group in (group for table in self.tables for group in table.groups):
+            for row in (row for row in group.rows if explaining or not row.explains):
+                for cell in row.cells:
+                    yield group, row, cell
 
 
 class _Notes:
@@ -163,8 +163,9 @@ def functions_text(functions: tuple[FunctionDelta, ...], limit: int = 4) -> str:
     return ", ".join(parts) + (f", {more} more" if parts and more > 0 else "")
 
 
-def _because(item: CellResult | SweepStep) -> str:
-    text = because(item.because_line) or functions_text(item.because)  # the effect stands in the row already
+def _because(item: CellResult | SweepStep, metric: str) -> str:
+    told = moved.told(metric, item.because) or because(item.because_line)
+    text = told or functions_text(item.because)  # the effect stands in the row already
     return f"because {text}" if text else ""
 
 
@@ -183,7 +184,7 @@ def _sentence(cell: CellResult) -> str:
         alone = f"spread over {cell.boots[0]} boots {spread:.2f} %" if spread is not None and cell.boots[0] > 1 else ""
         return "; ".join(filter(None, [cell.why, alone]))
     open_still = _undecided(cell) if cell.verdict == "inconclusive" else []
-    text = "; ".join(filter(None, [*open_still, cell.why, _because(cell)]))
+    text = "; ".join(filter(None, [*open_still, cell.why, _because(cell, cell.metric)]))
     return f"{cell.verdict}: {text}" if text else ""
 
 
@@ -250,27 +251,33 @@ def _case_key(cell: CellResult) -> tuple[object, ...]:
     return (cell.case, cell.cgroup, cell.mitigations, tuple(sorted(cell.params.items())))
 
 
-def _row(cells: list[CellResult], exact: bool, cpus: int, notes: _Notes) -> Row:
-    first = cells[0]
+def _row(cells: list[CellResult], exact: bool, cpus: int, notes: _Notes, explaining: frozenset[int]) -> Row:
+    first, explains = cells[0], id(cells[0]) in explaining
+    exact = exact or explains
     baseline = next((c.baseline for c in cells if finite(c.baseline) is not None), None)
     return Row(
         metric=first.metric,
         baseline=absolute(baseline, first.unit, first.metric),
         cells=tuple(_cell(cell, exact, notes) for cell in cells),
         aside=prose.asides(cells, exact, cpus),
+        explains=explains,
     )
 
 
-def _tables(results: list[CellResult], exact: bool, cpus: int, notes: _Notes) -> tuple[Table, ...]:
+def _tables(
+    results: list[CellResult], counts: Sequence[CellResult], exact: bool, cpus: int, notes: _Notes
+) -> tuple[Table, ...]:
+    """``counts`` stand below what they explain."""
     titles = _titles(results)
+    explaining = frozenset(map(id, counts))
     tree: dict[str, dict[str, dict[str, list[CellResult]]]] = {}
-    for cell in results:
+    for cell in (*results, *(cell for cell in counts if _case_key(cell) in titles)):
         metrics = tree.setdefault(cell.baseline_label, {}).setdefault(titles[_case_key(cell)], {})
         metrics.setdefault(cell.metric, []).append(cell)
     tables = []
     for baseline, cases in tree.items():
         groups = [
-            Group(title=title, rows=tuple(_row(cells, exact, cpus, notes) for cells in metrics.values()))
+            Group(title=title, rows=tuple(_row(cells, exact, cpus, notes, explaining) for cells in metrics.values()))
             for title, metrics in cases.items()
         ]
         seen = {c.kernel: None for g in groups for r in g.rows for c in r.cells}
@@ -306,7 +313,9 @@ def _step_row(point: SweepPoint, sweep: Sweep, step: SweepStep) -> SweepRow:
         verdict=step.verdict or "descriptive",
         change=effect(step.effect_percent),
         mark=MARKS[step.verdict] if step.verdict else "step",
-        sentence="; ".join(filter(None, [_because(step) or prose.levels(step, sweep), prose.moved(step, sweep)])),
+        sentence="; ".join(
+            filter(None, [_because(step, sweep.cell.metric) or prose.levels(step, sweep), prose.moved(step, sweep)])
+        ),
     )
 
 
@@ -355,13 +364,14 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
     """
     scrubber = Scrubber()
     result = scrubber.struct(result)
-    result = replace(result, results=tuple(map(_checked, result.results)))
+    results, counts = (tuple(map(_checked, cells)) for cells in (result.results, result.counts))
+    result = replace(result, results=results, counts=counts)
     detail = scrubber.struct(detail or Detail())
     options = options or Options()
     exact = result.experiment.mode == "exact"
     notes = _Notes()
     shown = _shown(result, detail, options)
-    tables = _tables(shown, exact, result.experiment.machine.smp, notes)
+    tables = _tables(shown, result.counts, exact, result.experiment.machine.smp, notes)
     general = notes.refer(result.warnings)
     labels = frozenset(kernel.label for kernel in result.experiment.kernels)
     sweeps = tuple(_sweep(sweep, labels) for sweep in detail.sweeps)

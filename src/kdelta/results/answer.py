@@ -10,11 +10,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from kdelta.model import Experiment, ExperimentResult
-from kdelta.results import cells, definitions, explain, remarks, sweep, varying
+from kdelta.errors import UserError
+from kdelta.model import Experiment, ExperimentResult, plans
+from kdelta.results import beside, cells, definitions, explain, remarks, sweep, varying
 from kdelta.results.detail import details
 from kdelta.results.explain import Seeds
 from kdelta.results.types import Detail
+from kdelta.results.warnings import CountsElsewhere
 from kdelta.store import planned
 from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
@@ -59,6 +61,18 @@ def _faulty(experiment: Experiment, boots: Sequence[BootRow], numbers: Sequence[
     )
 
 
+def _explained(store: Store, timed: ExperimentResult) -> ExperimentResult:
+    """``timed`` with the counts of its other pass, where it has one, and what they say of each row."""
+    counted = plans.counted_by(timed.experiment.plan)
+    if not counted:
+        return timed
+    try:
+        counts, _ = result(store, counted)
+    except UserError:
+        return replace(timed, warnings=(*timed.warnings, CountsElsewhere(counted)))
+    return beside.explained(timed, counts)
+
+
 def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[ExperimentResult, Detail]:
     """Everything that a report shows of the experiment ``name``, rebuilt from the store.
 
@@ -85,5 +99,6 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
         gate=experiment.annotations.gate,
         warnings=remarks.on_experiment(experiment, boots),
     )
+    answer = _explained(store, answer)
     detail = details(experiment, store, numbers, rows, chosen, views)
     return answer, _swept(detail, experiment, store, numbers, seeds)

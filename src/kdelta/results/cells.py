@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from kdelta import verdict
+from kdelta.attribution.exact import TRANSFERS, WAITS
 from kdelta.model import CellResult, Experiment, Metric, Mitigations
 from kdelta.results import definitions, floors
 from kdelta.store.rows import BootRow, Number
@@ -66,10 +67,13 @@ def cell_data(
 
 
 def floors_of(experiment: Experiment, store: Store) -> dict[str, float]:
-    """Noise floors by case: the workload's own in exact mode, the calibrated ones of this host in timed mode."""
+    """Noise floors by ``CASE`` or ``CASE/METRIC``: in exact mode the workload's own, and that of what crosses between
+    CPUs; in timed mode the calibrated ones of this host."""
     if experiment.mode == "exact":
         found = definitions.of(experiment)
-        return {c.name: found[c.workload].floor_percent for c in experiment.cases if c.workload in found}
+        known = [(case.name, found[case.workload]) for case in experiment.cases if case.workload in found]
+        moved = {f"{name}/{metric}": one.moved_floor_percent for name, one in known for metric in (TRANSFERS, WAITS)}
+        return {name: one.floor_percent for name, one in known} | {key: floor for key, floor in moved.items() if floor}
     return floors.of(experiment, store)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kdelta.attribution.exact import TRANSFERS, WAITS
 from kdelta.model import Case, CellResult, ExperimentResult, Warn
 from kdelta.results import cells, claim_cross, claim_share
 from kdelta.results.claims import Column, Measured, blank
@@ -12,7 +13,8 @@ from kdelta.spec.recipes import Claim
 from kdelta.store.store import Store
 from kdelta.verdict.warnings import MixedAccounts
 
-COLUMNS = ("instructions", "locked", "code_lines", "data_lines")  # counts that can carry an effect in time
+# counts that can carry an effect in time; the last two are of several CPUs
+COLUMNS = ("instructions", "locked", "code_lines", "data_lines", TRANSFERS, WAITS)
 
 
 def measured(claim: Claim, cases: Sequence[Case], result: ExperimentResult, store: Store) -> Measured:

@@ -9,7 +9,8 @@ from statistics import fmean
 
 from msgspec import Struct, field
 
-from kdelta.attribution import callers, exact
+from kdelta.attribution import callers, exact, profiles, serial
+from kdelta.attribution.serial import Serial
 from kdelta.model import CellResult, Experiment, Profile, Word
 from kdelta.results import answer, explain, scaling
 from kdelta.store.store import Store
@@ -35,6 +36,7 @@ class Step(Struct, frozen=True, kw_only=True):
     verdicts: dict[str, Word] = field(default_factory=dict)
     effects_percent: dict[str, float] = field(default_factory=dict)
     lines: dict[str, float] = field(default_factory=dict)
+    serial: Serial | None = None  # of the median seed: a bound
     spread: float = 0.0
     experiment: str = ""
     why: str = ""
@@ -93,6 +95,7 @@ def _step(
         verdicts={row.metric: row.verdict for row in compared if row.verdict is not None},
         effects_percent={row.metric: row.effect_percent for row in compared if row.effect_percent is not None},
         lines=_lines(seeds),
+        serial=serial.bound(profiles.median_profile(seeds)) if seeds else None,
         spread=_spread(seeds),
         experiment=experiment.id,
         why=f"{failed.state}: {failed.why}" if failed is not None else "",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from kdelta.attribution import because
+from kdelta.attribution.exact import TRANSFERS
 from kdelta.guest.metrics import histogram
 from kdelta.model import Case, CellResult, Experiment, Profile
 from kdelta.results import system_calls
@@ -21,6 +22,8 @@ from kdelta.results.types import (
     FunctionDiff,
     LegacyLine,
     LegacyView,
+    MovedDiff,
+    MovedRow,
     Point,
     Scaling,
     ScalingLine,
@@ -101,6 +104,45 @@ def functions(
     return tuple(found)
 
 
+def moved_rows(before: Profile, after: Profile) -> tuple[MovedRow, ...]:
+    """Hottest first by the larger side; names that stand twice are added up."""
+    sides = [because.movers_per_op(side) for side in (before, after)]
+    useless = {line.name: line.unshared / line.transfers for line in after.moved if line.transfers}
+    rows = []
+    for name in sides[0].keys() | sides[1].keys():
+        old, new = (side.get(name, {}) for side in sides)
+        rows.append(
+            MovedRow(
+                line=name,
+                baseline=sum(old.values()),
+                patched=sum(new.values()),
+                by={who: (old.get(who, 0.0), new.get(who, 0.0)) for who in sorted(old.keys() | new.keys())},
+                false_sharing=useless.get(name, 0.0),
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: (-max(row.baseline, row.patched), row.line)))
+
+
+def moved(experiment: Experiment, chosen: Mapping[tuple[int, str], Mapping[int, Profile]]) -> tuple[MovedDiff, ...]:
+    """The lines that move between CPUs, of each kernel against the first, or of the only one."""
+    found = []
+    for (case, mitigations), by_kernel in sorted(chosen.items()):
+        before = by_kernel.get(0)
+        for kernel, after in sorted(by_kernel.items()):
+            alone = kernel == 0 and len(experiment.kernels) == 1
+            if before is None or (kernel == 0 and not alone) or not (before.moved or after.moved):
+                continue
+            found.append(
+                MovedDiff(
+                    cell=_cell(experiment.cases[case], TRANSFERS, mitigations),
+                    baseline_label=experiment.kernels[0].label,
+                    patched_label="" if alone else experiment.kernels[kernel].label,
+                    rows=moved_rows(before, after),
+                )
+            )
+    return tuple(found)
+
+
 def scaling(experiment: Experiment, results: Sequence[CellResult]) -> tuple[Scaling, ...]:
     """Curves over the number of tasks, where an experiment has several cases that differ in it alone."""
     groups: dict[tuple[object, ...], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
@@ -174,6 +216,7 @@ def details(
         distributions=distributions(experiment, store) if experiment.mode == "timed" else (),
         functions=functions(experiment, chosen),
         system_calls=system_calls.of_profiles(experiment, chosen),
+        moved=moved(experiment, chosen),
         scaling=scaling(experiment, results),
         legacy=legacy_views(experiment, store, results, views),
     )

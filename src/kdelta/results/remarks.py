@@ -16,6 +16,7 @@ from kdelta.results.warnings import (
     Carried,
     ExactLabel,
     Follows,
+    KernelComplained,
     OneTask,
     Pressure,
     Reclaim,
@@ -30,6 +31,7 @@ _SIDE_FIGURES = ("rep_bytes", "rep_executions")
 _CARRIERS = ("locked", "data_lines", "code_lines")
 _CARRIES_PERCENT = 2.0  # a change of a count that is worth a word where instructions change by less
 _CARRIES_TIMES = 3.0
+_LINES_SHOWN = 2  # of what a kernel complained of
 
 
 def _side_figures(rows: Sequence[CellResult]) -> list[CellResult]:
@@ -121,7 +123,8 @@ def on_rows(experiment: Experiment, store: Store, rows: Sequence[CellResult]) ->
 
 def on_experiment(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:
     """What holds for all rows."""
-    return (*_told(experiment), *_taken_over(boots), *_unknown(experiment, boots), *versions.remarks(experiment))
+    found = (*_taken_over(boots), *_unknown(experiment, boots), *_complained(experiment, boots))
+    return (*_told(experiment), *found, *versions.remarks(experiment))
 
 
 def _told(experiment: Experiment) -> tuple[Warn, ...]:
@@ -147,3 +150,16 @@ def _unknown(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ..
         if words:
             found[kernel.label, " ".join(words)] = None
     return tuple(UnknownParameters(label, words) for label, words in found)
+
+
+def _complained(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:
+    """What each kernel reported on its console, the most frequent first."""
+    found = []
+    for index, kernel in enumerate(experiment.kernels):
+        said = [boot.machine.get("complaints", "").splitlines() for boot in boots if boot.kernel == index]
+        lines = Counter(line for one in said for line in one)
+        if lines:
+            shown = tuple(line for line, _ in lines.most_common(_LINES_SHOWN))
+            boots_with = sum(bool(one) for one in said)
+            found.append(KernelComplained(kernel.label, boots_with, len(said), shown, len(lines) - len(shown)))
+    return tuple(found)

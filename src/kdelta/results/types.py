@@ -63,6 +63,28 @@ class FunctionDiff(Struct, frozen=True, kw_only=True):
     functions: tuple[FunctionDelta, ...]
 
 
+class MovedRow(Struct, frozen=True, kw_only=True):
+    """A cache line's transfers per operation before and after, in all and ``by`` function (before, after)."""
+
+    line: str
+    baseline: float
+    patched: float
+    by: dict[str, tuple[float, float]]
+    false_sharing: float = 0.0  # share of the transfers after that carried nothing
+
+
+class MovedDiff(Struct, frozen=True, kw_only=True):
+    """The lines of one case that move between CPUs, hottest first by the larger side.
+
+    ``patched_label`` is "" where one kernel was measured: then both sides of each row are the same.
+    """
+
+    cell: CellName
+    baseline_label: str
+    patched_label: str
+    rows: tuple[MovedRow, ...]
+
+
 class CallFigures(Struct, frozen=True, kw_only=True):
     """What one system call came to, per operation: times, kernel instructions, bytes moved by REP instructions."""
 
@@ -183,6 +205,7 @@ class Detail(Struct, frozen=True, kw_only=True):
     distributions: tuple[Distribution, ...] = ()
     functions: tuple[FunctionDiff, ...] = ()
     system_calls: tuple[SystemCalls, ...] = ()
+    moved: tuple[MovedDiff, ...] = ()
     sweeps: tuple[Sweep, ...] = ()
     scaling: tuple[Scaling, ...] = ()
     legacy: tuple[LegacyView, ...] = ()

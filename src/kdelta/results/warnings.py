@@ -69,6 +69,30 @@ class Carried(Warn, frozen=True):
     function: str = ""
 
 
+class Explained(Warn, frozen=True):
+    """What counts say of a row in time. Changes are in percent, by name, the largest first; fewer is cheaper.
+
+    ``word``: the verdict on the time. ``along``: counts that changed the same way; ``against``: the other way;
+    ``still``: those that are the same. ``floor_percent``: the smallest change of the time that could be told.
+    """
+
+    code: ClassVar[str] = "explained"
+    metric: str
+    percent: float
+    word: str
+    along: tuple[tuple[str, float], ...] = ()
+    against: tuple[tuple[str, float], ...] = ()
+    still: tuple[str, ...] = ()
+    floor_percent: float | None = None
+
+
+class CountsElsewhere(Warn, frozen=True):
+    """The counts that explain an experiment in time are not in this store."""
+
+    code: ClassVar[str] = "counts-elsewhere"
+    experiment: str
+
+
 class OneTask(Warn, frozen=True):
     """A case has one task on several CPUs: little moves between them."""
 
@@ -112,6 +136,17 @@ class UnknownParameters(Warn, frozen=True):
     code: ClassVar[str] = "cmdline"
     kernel: str
     parameters: str
+
+
+class KernelComplained(Warn, frozen=True):
+    """What a kernel reported on its console while it went on: a WARN, a sanitizer's report, a lock's."""
+
+    code: ClassVar[str] = "kernel-warning"
+    kernel: str
+    boots: int
+    of: int
+    lines: tuple[str, ...]
+    more: int
 
 
 class LeftOut(Warn, frozen=True):

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kdelta.report import flow
 from kdelta.report.charts import Figure
 from kdelta.report.curves import functions as functions_chart
 from kdelta.report.scrub import Scrubber
@@ -39,7 +40,8 @@ class FunctionPages:
         if experiment.mode != "exact":
             raise page.Missing(f"experiment {experiment.id} measured time: functions come from exact mode")
         with page.looked_up():
-            whole = functions.difference(experiment, self._store, case, (before, after), mitigations)
+            asked = (experiment, self._store, case, (before, after), mitigations)
+            whole, lines = functions.difference(*asked), functions.lines(*asked)
         difference = Scrubber().struct(whole)
         everything = request.query_params.get("all") == "1"
         shown = [f for f in difference.functions if everything or f.delta]
@@ -49,6 +51,7 @@ class FunctionPages:
             experiment=experiment,
             difference=difference,
             figure=_chart(difference) if before != after else None,
+            lines=flow.figure(Scrubber().struct(lines), 1),
             shown=shown[:FUNCTIONS_SHOWN],
             left_out=max(0, len(shown) - FUNCTIONS_SHOWN),
             unchanged=sum(not f.delta for f in difference.functions),

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from kdelta.attribution import because, profiles
+from kdelta.attribution.exact import TRANSFERS
 from kdelta.errors import UserError
 from kdelta.model import Experiment, FunctionDelta, Profile
-from kdelta.results.types import CellName, FunctionDiff
+from kdelta.results.detail import moved_rows
+from kdelta.results.types import CellName, FunctionDiff, MovedDiff
 from kdelta.store.store import Store
 
 
@@ -32,6 +34,40 @@ def _unchanged(before: Profile, after: Profile, changed: set[str]) -> list[Funct
     ]
 
 
+def _both(
+    experiment: Experiment, store: Store, case: int, kernels: tuple[int, int], mitigations: str
+) -> tuple[Profile, Profile]:
+    found = _profile(experiment, store, case, mitigations)
+    missing = [experiment.kernels[kernel].label for kernel in kernels if kernel not in found]
+    if missing:
+        raise UserError(f"no counts by function are stored of {' and '.join(missing)}")
+    return found[kernels[0]], found[kernels[1]]
+
+
+def _cell(experiment: Experiment, case: int, metric: str, mitigations: str) -> CellName:
+    return CellName(
+        case=experiment.cases[case].name,
+        metric=metric,
+        cgroup=experiment.cases[case].cgroup,
+        mitigations="off" if mitigations == "off" else "default",
+    )
+
+
+def lines(experiment: Experiment, store: Store, case: int, kernels: tuple[int, int], mitigations: str) -> MovedDiff:
+    """The cache lines of ``case`` that move between CPUs; without rows where it had one CPU.
+
+    Raises:
+        UserError: there is no profile of one of the two kernels.
+    """
+    before, after = _both(experiment, store, case, kernels, mitigations)
+    return MovedDiff(
+        cell=_cell(experiment, case, TRANSFERS, mitigations),
+        baseline_label=experiment.kernels[kernels[0]].label,
+        patched_label=experiment.kernels[kernels[1]].label,
+        rows=moved_rows(before, after),
+    )
+
+
 def difference(
     experiment: Experiment, store: Store, case: int, kernels: tuple[int, int], mitigations: str
 ) -> FunctionDiff:
@@ -40,20 +76,10 @@ def difference(
     Raises:
         UserError: there is no profile of one of the two kernels.
     """
-    found = _profile(experiment, store, case, mitigations)
-    missing = [experiment.kernels[kernel].label for kernel in kernels if kernel not in found]
-    if missing:
-        raise UserError(f"no counts by function are stored of {' and '.join(missing)}")
-    before, after = (found[kernel] for kernel in kernels)
+    before, after = _both(experiment, store, case, kernels, mitigations)
     changed = because.differences(before, after)
-    cell = CellName(
-        case=experiment.cases[case].name,
-        metric="instructions",
-        cgroup=experiment.cases[case].cgroup,
-        mitigations="off" if mitigations == "off" else "default",
-    )
     return FunctionDiff(
-        cell=cell,
+        cell=_cell(experiment, case, "instructions", mitigations),
         baseline_label=experiment.kernels[kernels[0]].label,
         patched_label=experiment.kernels[kernels[1]].label,
         functions=(*changed, *_unchanged(before, after, {item.function for item in changed})),

@@ -81,6 +81,8 @@ def _named(text: str, name: str, catalogue: Mapping[str, Workload]) -> list[Work
             raise UserError(f"case {text!r}: name the directory of the will-it-scale testcases with --workloads")
     else:
         found = []
+    if not found and name.startswith(("./", "../", "/")):
+        raise UserError(f"case {text!r}: a file of cases is C and ends in .c, as in --case {name}.c")
     if not found:
         raise UserError(f"case {text!r}: unknown workload {name!r}; {_close(name, catalogue)}")
     return found

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct, field
 
+from kdelta import distributions
 from kdelta.errors import UserError
 from kdelta.paths import shipped
 from kdelta.spec.counted import Counted, complaint
@@ -37,7 +38,7 @@ class Suite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def remedy(self) -> str:
         """How the machine gets its programs."""
-        return self.get or f"apt-get install {self.package}"
+        return self.get or distributions.install(self.package)
 
 
 def suites() -> dict[str, Suite]:

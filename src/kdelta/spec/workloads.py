@@ -176,6 +176,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     @property
     def data_files(self) -> dict[str, Path]:
         """Name in the guest -> file: beside the C file, those of shipped workloads in guest/data."""
+        if not self.data:
+            return {}
         ours = shipped("guest") / "workloads"
         folder = ours.parent / "data" if self.source_path.parent == ours else self.source_path.parent
         return {name: folder / name for name in self.data}

@@ -34,7 +34,7 @@ ANSWERED = {
     "compare debian:6.12 debian:6.12+my.patch": "src:debian:6.12+my.patch",
     "compare src:6.12 src:7.0": "src:debian:6.12",
     "compare 6.12 7.0 --json --format html": "exclude each other",
-    "compare 6.12 7.0 --timed --exact": "cannot be combined",
+    "compare src:a src:a+b.mbox --timed --exact --each": "give one of --timed and --exact",
     "run pipe": "--case pipe",
     "run --smp 4": "about guests",
     "run debian:6.12 --kernel debian:7.0": "one kernel",

@@ -4,11 +4,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from kdelta import paths
 from kdelta.cli.kernels import command
 from kdelta.errors import UserError
 from kdelta.kernel import cache, debian, debver, maps
@@ -80,6 +82,18 @@ def test_prune_removes_the_maps_of_what_goes_and_old_ones() -> None:
     assert "1 of 2 kernels, 0 build trees, 1 maps" in _run("prune", "--all", "--keep", "6.12")
     (left,) = cache.entries()
     assert [one.folder for one in maps.maps()] == [maps.folder_of(left.entry.sha256)]
+
+
+def test_prune_removes_snapshots_that_nobody_uses() -> None:
+    folder = paths.cache_dir() / "snapshots"
+    folder.mkdir(parents=True)
+    for name, idle_s in (("old", 90_000), ("lately", 7200), ("now", 0)):
+        for suffix in (".lock", ".state", ".ram", ".sum"):
+            (folder / f"{name}{suffix}").write_bytes(b"x")
+            os.utime(folder / f"{name}{suffix}", (time.time() - idle_s,) * 2)
+    assert json.loads(_run("prune", "--older-than", "1d", "--json"))["snapshots"] == ["old"]
+    assert "2 kernels, 0 build trees, 0 maps, 1 snapshots" in _run("prune", "--all")
+    assert {path.name.partition(".")[0] for path in folder.iterdir()} == {"now"}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from kdelta.attribution.reach import Ran, Reach
 from kdelta.errors import HostError
 from kdelta.experiment import reach as mapping
+from kdelta.experiment import reach_rows
 from kdelta.guest.protocol import Repetition
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Quiet, RunResult, State
@@ -40,9 +41,9 @@ class Guests:
             counts=(PLUGIN,), elapsed_s=1.0, first_sample_s=None, qemu_log="",
         )  # fmt: skip
 
-    def ready(self, folder: Path, *cases: str) -> list[mapping.Counted]:
+    def ready(self, folder: Path, *cases: str) -> list[reach_rows.Counted]:
         return [
-            mapping.Counted(
+            reach_rows.Counted(
                 case=Case(workload=name),
                 work=cast(Any, name),
                 read=lambda raw: RunResult(case=0, state=raw.state, why="no disk" if raw.state != "ok" else ""),

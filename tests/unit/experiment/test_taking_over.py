@@ -34,11 +34,15 @@ def sweep(name: str, labels: str, mode: str = "exact", blocks: int = 3, **more: 
     )  # fmt: skip
 
 
+made_by_runner = runner.boot
+
+
 class Bench:
     """A runner whose boots are simulated; ``dead`` versions panic."""
 
     def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         self.store, self.made, self.dead = store, [], ""  # type: ignore[var-annotated]
+        self.hopeless = ""
         self.version, self.left = "1", -1  # of the guest's program; boots until a Ctrl-C
         monkeypatch.setattr(runner, "boot", self.boot)
 
@@ -51,6 +55,8 @@ class Bench:
         machine = {"identity": job.identity(plan)} if job.identity else {}
         if label in self.dead:
             return BootResult(plan=plan, state="panicked", why="no init", machine=machine)
+        if label in self.hopeless:
+            return made_by_runner(job, plan)
         series = Series(metric="instructions", unit="instructions/op", better="lower", values=(100.0,) * 7)
         return BootResult(
             plan=plan, state="ok", machine=machine, runs=(RunResult(case=0, state="ok", series=(series,)),)
@@ -60,7 +66,7 @@ class Bench:
         job = runner.Job(
             experiment=experiment,
             site=cast(Any, None),
-            work=lambda plan: str(plan),
+            work=lambda _plan: "not booted: under an earlier seed hung",
             runs=lambda _plan, _raw: (),
             machine={},
             undecided=lambda _blocks: (),
@@ -156,6 +162,26 @@ def test_boots_that_another_version_counted_are_made_again_on_resume(bench: Benc
     bench.run(store.experiment("a"), reuse=False)
     assert len(bench.made) == 6, "old counts and new ones never stand side by side"
     assert {b.machine["identity"].rsplit("/")[-1] for b in store.boots("a")} == {"2"}
+
+
+def test_cases_that_another_version_had_no_hope_for_are_asked_again_on_resume(bench: Bench, store: Store) -> None:
+    bench.left, bench.hopeless = 4, "q"
+    with pytest.raises(KeyboardInterrupt):
+        run(bench, sweep("a", "pq"), reuse=False)
+    assert {b.state for b in store.boots("a") if b.kernel == 1} == {"unsupported"}
+    bench.left, bench.version, bench.hopeless = -1, "2", ""
+    bench.run(store.experiment("a"), reuse=False)
+    assert {b.state for b in store.boots("a")} == {"ok"}
+
+
+def test_boots_that_this_version_had_no_hope_for_are_not_made_again(bench: Bench, store: Store) -> None:
+    bench.left, bench.hopeless = 4, "q"
+    with pytest.raises(KeyboardInterrupt):
+        run(bench, sweep("a", "pq"), reuse=False)
+    bench.left = -1
+    bench.made.clear()
+    bench.run(store.experiment("a"), reuse=False)
+    assert len(bench.made) == 2
 
 
 def test_a_finished_experiment_of_another_version_stays_as_it_is(bench: Bench, store: Store) -> None:

@@ -58,7 +58,11 @@ def test_several_cpus_are_counted_where_the_plugin_can_and_refused_elsewhere() -
     spread = replace(several, cases=tuple(parse_case("thread_spawn:mode=threads", catalogue())), folders=())
     assert templates.run(spread, (KERNEL,), "exact", 1).cases[0].name == "thread_spawn:tasks=4,mode=threads"
     assert templates.run(spread, (KERNEL,), "timed", 1).cases == spread.cases
-    with pytest.raises(UserError, match=r"--smp 4: exact mode counts several CPUs in run, compare and sweep alone"):
+    claim = templates.check(spread, (KERNEL, KERNEL), "exact", 5, "thread-exit")
+    assert claim.cases == spread.cases, "a claim says how many tasks it has"
+    with pytest.raises(
+        UserError, match=r"--smp 4: exact mode counts several CPUs in run, compare, sweep and check alone"
+    ):
         templates.trace(several, (KERNEL,), (), None)  # lock holds
     with pytest.raises(UserError, match=r"of x86_64 guests alone, and arm is arm64"):
         templates.run(several, (replace(KERNEL, arch="arm64", label="arm"),), "exact", 1)

@@ -209,7 +209,7 @@ def test_a_folder_that_is_not_there_is_the_users_error(cache: Path, tmp_path: Pa
 
 def test_a_missing_compiler_names_its_package(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _name: None)
-    with pytest.raises(HostError, match="apt install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"):
+    with pytest.raises(HostError, match="apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"):
         binary.build("arm64", cache=cache)
 
 

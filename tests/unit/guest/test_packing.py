@@ -168,5 +168,5 @@ def test_following_packs_what_a_child_opens(tmp_path: Path) -> None:
 
 def test_following_without_strace_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _name: None)
-    with pytest.raises(HostError, match="sudo apt install strace"):
+    with pytest.raises(HostError, match="sudo apt-get install strace"):
         follow.files_of(["ls"], tmp_path, dict(os.environ), None)

@@ -40,7 +40,7 @@ def test_libraries_go_where_the_guest_looks_for_them() -> None:
 def test_a_host_without_stress_ng_is_told_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    with pytest.raises(HostError, match="apt install stress-ng"):
+    with pytest.raises(HostError, match="apt-get install stress-ng"):
         pressure.programs(["x86_64"])
 
 

@@ -128,3 +128,10 @@ def test_every_measurement_takes_a_program(capsys: pytest.CaptureFixture[str], w
     assert "no-such-program: it is not on this machine's PATH" in capsys.readouterr().err
     assert kdelta([*words, "--cold"]) == 1
     assert "--cold goes with a program" in capsys.readouterr().err
+
+
+def test_output_that_is_no_text_is_kept_and_harms_no_record(guest_cache: Path, tmp_path: Path) -> None:
+    program = Program(argv=("printf", r"\000\377\033\nkd1 0 00000000 {}\nthe end\n"))
+    state, _, printed = run(guest_cache, tmp_path, program)
+    assert state == "ok"
+    assert printed[0].startswith("?") and printed[1:] == ["kd1 0 00000000 {}", "the end"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from kdelta.cli import common, reach
 from kdelta.cli.main import run as kdelta
 from kdelta.guest import packing, suite_programs
 from kdelta.model import Case
@@ -74,3 +75,21 @@ def test_a_program_that_is_not_installed_is_one_line_with_the_way_to_have_it(
     said = capsys.readouterr().err
     assert "is not on this machine: " + suites.suites()[name].remedy in said
     assert said.count("\n") == 1
+
+
+def test_the_cases_of_all_suites_leave_out_programs_that_are_not_here(
+    known: dict[str, Workload], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, there, absent = [Case(workload=name) for name in ("getppid", "perf/sched-pipe", "stress-ng/zero")]
+    monkeypatch.setattr(suite_programs, "missing", lambda suite: ("seq",) if suite.name == "stress-ng" else ())
+    assert suite_programs.at_hand([plain, there, absent], known) == [plain, there]
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_map_counts_the_programs_of_suites_with_their_packs(
+    known: dict[str, Workload], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(common, "load_workloads", lambda _folders: known)
+    args = common.CaseArgs(cases=(), suites=(), workloads=(), memcg=False, limit=None)
+    programs = [case for case in reach.candidates(args) if known[case.workload].counted is not None]
+    assert programs and all({PACK, START} <= set(case.params) for case in programs)

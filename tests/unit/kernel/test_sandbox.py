@@ -56,7 +56,7 @@ def test_without_a_sandbox_nothing_is_built_unless_the_user_says_so(
     monkeypatch.setenv("PATH", str(tmp_path))
     sandbox.refused.cache_clear()
     try:
-        with pytest.raises(HostError, match=r"apt install bubblewrap.*--unsandboxed"):
+        with pytest.raises(HostError, match=r"apt-get install bubblewrap.*--unsandboxed"):
             sandbox.inside(["make"], [], [])
         monkeypatch.setenv(sandbox.SWITCH, "1")
         assert sandbox.inside(["make"], [], []) == ["make"]

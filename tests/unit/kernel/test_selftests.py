@@ -147,5 +147,5 @@ def test_a_kernel_without_source_has_no_selftests() -> None:
 def test_a_library_that_is_missing_is_named_with_its_package(tree: Path) -> None:
     bad = tree / "tools/testing/selftests/hopeless/bad.c"
     bad.write_text('#include "no-such-place/sys/capability.h"\n')
-    with pytest.raises(HostError, match=r"apt install libcap-dev"):
+    with pytest.raises(HostError, match=r"apt-get install libcap-dev"):
         selftests.build_suites(parse_kernel(f"src:{tree}"), ["hopeless"])

@@ -393,5 +393,5 @@ def test_a_work_tree_is_listed_and_removed_unless_it_is_in_use(tree: Path) -> No
 
 def test_missing_programs_are_named_with_their_packages(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolchain, "missing", lambda arch: ["bc", "libelf-dev"])
-    with pytest.raises(HostError, match="apt install bc libelf-dev"):
+    with pytest.raises(HostError, match="apt-get install bc libelf-dev"):
         source.resolve_source(parse_kernel(f"src:{tree}"))

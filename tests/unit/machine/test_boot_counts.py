@@ -57,3 +57,16 @@ def test_a_guest_that_has_the_plugin_write_without_end_is_stopped(
         ended = process.wait(running, stream=stream, console=console, counts=counts, limit_s=30.0)
         running.kill()
     assert ended.flooded and not ended.timed_out
+
+
+def test_a_guest_that_counts_is_not_asked_for_its_first_sample(tmp_path: Path) -> None:
+    """Looking after it fifty times a second took more of the processor than anything else of ours did."""
+    stream, console, counts = (tmp_path / name for name in ("stream", "console", "counts"))
+    stream.write_bytes(b'kd1 0 00000000 {"t":"rep"}\n')
+    found = []
+    for sampled in (True, False):
+        with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as running:
+            ended = process.wait(running, stream=stream, console=console, counts=counts, limit_s=0.05, sampled=sampled)
+            running.kill()
+        found.append((ended.timed_out, ended.first_sample_s is None))
+    assert found == [(True, False), (True, True)]

@@ -59,7 +59,7 @@ def test_a_machine_without_gcc_is_told_what_to_install(
     sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(HostError, match="apt install gcc"):
+    with pytest.raises(HostError, match="apt-get install gcc"):
         plugin.build(tmp_path / "cache")
 
 

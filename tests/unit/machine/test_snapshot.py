@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.machine import snapshot
+from kdelta.machine import snapshot, vouched
 
 PAGE = 4096
 
@@ -61,3 +61,53 @@ def test_a_damaged_or_unfinished_snapshot_is_not_valid(saved: snapshot.Saved, wh
     else:
         os.unlink(saved.ram if what == "no ram" else saved.state)
     assert not snapshot.valid(saved)
+
+
+def _as_long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the files be old enough to be vouched for; their times cannot be set back (ctime)."""
+    monkeypatch.setattr(vouched, "_FRESH_NS", -(1 << 62))
+
+
+def test_what_was_checked_once_is_not_read_again(saved: snapshot.Saved, monkeypatch: pytest.MonkeyPatch) -> None:
+    _as_long_ago(monkeypatch)
+    read: list[Path] = []
+    digest = snapshot._digest
+
+    def watched(state: Path, ram: Path) -> bytes:
+        read.append(ram)
+        return digest(state, ram)
+
+    monkeypatch.setattr(snapshot, "_digest", watched)
+    assert snapshot.valid(saved) and snapshot.valid(saved)
+    assert read == [saved.ram]
+    saved.state.write_bytes(b"stale!!")
+    assert not snapshot.valid(saved)
+    assert len(read) == 2
+
+
+def test_nothing_is_vouched_for_beyond_a_boot_of_the_machine(
+    saved: snapshot.Saved, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _as_long_ago(monkeypatch)
+    said = vouched.stamp((saved.state, saved.ram))
+    assert said and said == vouched.stamp((saved.state, saved.ram))
+    (tmp_path / "boot_id").write_text("another\n")
+    monkeypatch.setattr(vouched, "_BOOT_ID", tmp_path / "boot_id")
+    assert vouched.stamp((saved.state, saved.ram)) != said
+    monkeypatch.setattr(vouched, "_BOOT_ID", tmp_path / "none")
+    assert vouched.stamp((saved.state, saved.ram)) == ""
+
+
+def test_what_changed_just_now_is_not_vouched_for(saved: snapshot.Saved) -> None:
+    newest = max(path.stat().st_ctime_ns for path in (saved.state, saved.ram))
+    assert vouched.stamp((saved.state, saved.ram), newest + 1) == ""
+    assert vouched.stamp((saved.state, saved.ram), newest + (3 << 30)) != ""
+
+
+def test_a_book_cut_short_vouches_for_nothing(saved: snapshot.Saved, monkeypatch: pytest.MonkeyPatch) -> None:
+    _as_long_ago(monkeypatch)
+    book, said = saved.state.with_suffix(".seen"), vouched.stamp((saved.state, saved.ram))
+    vouched.vouch(book, said)
+    assert vouched.is_vouched(book, said)
+    book.write_text(said[:-9])
+    assert not vouched.is_vouched(book, said)

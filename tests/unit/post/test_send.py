@@ -50,5 +50,5 @@ def test_what_git_refuses_is_one_line(tree: Path, monkeypatch: pytest.MonkeyPatc
         send.send(tree / "reply", tree, really=True)
     assert "\n" not in str(caught.value)
     monkeypatch.setenv("PATH", str(tree / "empty"))
-    with pytest.raises(HostError, match="apt install"):
+    with pytest.raises(HostError, match="apt-get install"):
         send.send(tree / "reply", tree, really=False)

@@ -7,7 +7,9 @@ from msgspec.structs import replace
 
 from kdelta.attribution.because import line, line_differences, significant_lines
 from kdelta.model import MovedLine, Profile, Waited
-from kdelta.report.moved import moved_lines
+from kdelta.report import flow
+from kdelta.report.moved import moved_lines, told
+from kdelta.results.types import CellName, MovedDiff, MovedRow
 
 BY = {"queued_write_lock_slowpath": (0, 30), "[others]": (90, 0), "_raw_read_lock": (10, 5)}
 
@@ -82,3 +84,51 @@ def test_what_varies_between_seeds_by_more_than_it_changed_is_no_cause() -> None
     assert [d.function for d in kept] == ["input_pool", "pidmap_lock"]
     told = line(kept)
     assert told is not None and (told.gone, told.new) == (("pidmap_lock",), ("input_pool",))
+
+
+def test_a_row_of_transfers_says_which_line_moves_less_and_for_whom() -> None:
+    def side(count: int, caller: int) -> Profile:
+        by = {"do_exit (queued_write_lock_slowpath)": (0, caller), "copy_process": (0, count - caller)}
+        return replace(BEFORE, moved=(MovedLine(name="tasklist_lock", reads=0, writes=count, by=by),))
+
+    found = line_differences(side(50, 40), side(40, 30))
+    assert told("transfers", found) == (
+        "tasklist_lock moves 20 % less (5.00 -> 4.00 per operation), mostly for do_exit (queued_write_lock_slowpath)"
+    )
+    assert told("instructions", found) == ""
+    new = told("transfers", line_differences(replace(BEFORE, moved=()), side(50, 40)))
+    assert new.startswith("tasklist_lock now moves (0.00 -> 5.00 per operation)")
+    assert "4.0 times more" in told("transfers", line_differences(side(10, 10), side(40, 40)))
+
+
+def test_the_serial_part_stands_below_as_a_bound() -> None:
+    lock = MovedLine(name="tasklist_lock", reads=0, writes=50, cpus=8, by={"do_exit": (0, 50)})
+    rows = moved_lines(Profile(ops=10, functions={}, total=(50_000,) * 7, moved=(lock,)), None, None)
+    (text,) = [row for row in rows if "at most the work of" in row]
+    assert text == "tasklist_lock moves 5.00 times an operation, to one CPU at a time: at most the work of 10 CPUs"
+    assert any("a bound" in row for row in rows)
+
+
+def _flow(*rows: MovedRow, patched: str = "7.0") -> MovedDiff:
+    cell = CellName(case="thread_spawn", metric="transfers")
+    return MovedDiff(cell=cell, baseline_label="6.12", patched_label=patched, rows=rows)
+
+
+def test_the_picture_has_a_band_for_each_function_and_line_and_the_table_all() -> None:
+    hot = MovedRow(line="tasklist_lock", baseline=5.0, patched=4.0, by={"do_exit": (4.0, 3.0), "clone": (1.0, 1.0)})
+    cold = MovedRow(line="<b>", baseline=0.0, patched=0.001, by={"x": (0.0, 0.001)})
+    drawn = flow.figure(_flow(hot, cold), 0)
+    assert drawn is not None
+    assert drawn.markup.count("<path") == 2 and "v-improved" in drawn.markup and "v-same" in drawn.markup
+    assert [row[0] for row in drawn.rows] == ["tasklist_lock", "<b>"] and "<b>" not in drawn.markup
+    assert flow.figure(_flow(), 0) is None
+
+
+def test_many_functions_are_one_band_and_nothing_is_lost() -> None:
+    rows = [
+        MovedRow(line=f"l{n}", baseline=1.0, patched=30.0, by={f"f{m}": (0.1, 1.0) for m in range(30)})
+        for n in range(4)
+    ]
+    found = flow.bands(rows)
+    assert sum(band.after for band in found) == 120.0
+    assert len({band.function for band in found}) == 13

@@ -14,7 +14,15 @@ import kdelta
 from kdelta.attribution.warnings import HoldUnclear, TraceDropped, TraceShortened
 from kdelta.model import Because, Remark, Warn
 from kdelta.report.sentences import because, sentence
-from kdelta.results.warnings import LeftOut, NoNames, Pressure, ProgramVaries, Reclaim, UnknownParameters
+from kdelta.results.warnings import (
+    KernelComplained,
+    LeftOut,
+    NoNames,
+    Pressure,
+    ProgramVaries,
+    Reclaim,
+    UnknownParameters,
+)
 from kdelta.stats.warnings import Bistable, Drift, TooFewBlocks
 from kdelta.verdict.warnings import Dropped, Fault, Noisy, SeedsMissing, SeedsVary, TailOfFew, Withdrawn
 
@@ -54,6 +62,7 @@ TOLD = [
     (TraceShortened(300, 1000), "300 of 1000 operations: more do not fit into half of the time limit when traced"),
     (HoldUnclear("pipe_write", 2), "pipe_write: 2 holds began before the last one had ended, and are not counted"),
     (UnknownParameters("7.0", "x=1"), "7.0: Unknown kernel parameters: x=1 (misspelled,"),
+    (KernelComplained("7.0", 2, 3, ("BUG: b",), 1), "7.0 complained on its console in 2 of 3 boots: BUG: b; 1 more"),
     (Remark("few", "as <it> is: %: 3"), "as <it> is: %: 3"),
 ]
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kdelta.model import Case, Definition, Metric
-from kdelta.results import cells
+from kdelta.model import Case, Definition, MachineOptions, Metric
+from kdelta.results import cells, definitions
+from kdelta.spec import workloads
 from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
 from kdelta.verdict import CellData
@@ -82,3 +83,31 @@ def test_verdicts_come_from_numbers_alone(store: Store) -> None:
             store.save_boot(MADE.id, replace(made, runs=made.runs[:1]))
     (row,) = cells.judged(made_of_eight, store, store.numbers(MADE.id))
     assert row.verdict == "regressed" and row.effect_percent == pytest.approx(10.0, abs=0.3)
+
+
+def test_what_crosses_between_cpus_has_a_floor_of_its_own(store: Store) -> None:
+    several = experiment(mode="exact", cases=(Case(workload="pipe"),), machine=MachineOptions(smp=8), definitions={})
+    known = workloads.catalogue(())
+    eight = replace(several, definitions=definitions.define(several, known))
+    floor = known["pipe"].floor_percent
+    wanted = {"pipe": floor, "pipe/transfers": 5.0, "pipe/waits": 5.0}
+    assert cells.floors_of(eight, store) == wanted
+    one = replace(eight, machine=MachineOptions(), definitions={})
+    one = replace(one, definitions=definitions.define(one, known))
+    assert cells.floors_of(one, store) == {"pipe": floor}
+
+
+def test_equal_kernels_whose_transfers_differ_by_chance_are_the_same(store: Store) -> None:
+    several = experiment(mode="exact", cases=(Case(workload="pipe"),), machine=MachineOptions(smp=8), definitions={})
+    made = replace(several, definitions=definitions.define(several, workloads.catalogue(())), blocks=8, looks=(5, 8))
+    store.create(made)
+    by_seed = (100.0, 104.0, 97.0, 101.0, 99.0, 103.0, 98.0, 100.0)
+    numbers = [
+        number(metric="transfers", block=block, slot=kernel, kernel=kernel, value=value * (1.03 if kernel else 1.0))
+        for block, value in enumerate(by_seed)
+        for kernel in (0, 1)
+    ]
+    (row,) = (row for row in cells.judged(made, store, numbers) if row.metric == "transfers" and row.patched_label)
+    assert (row.verdict, [type(one).__name__ for one in row.warnings if "Floor" in type(one).__name__]) == (
+        "same", ["WithinFloor"],
+    )  # fmt: skip

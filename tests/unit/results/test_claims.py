@@ -8,6 +8,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kdelta import paths
 from kdelta.errors import UserError
@@ -105,6 +106,13 @@ def test_locked_operations_carry_what_instructions_do_not() -> None:
     assert answer.call == "same direction" and "carried by locked" in str(answer.why)
 
 
+def test_what_crosses_between_cpus_carries_a_claim_about_many() -> None:
+    faster = "case = 'thread_spawn:tasks=24'\npercent = 15\nunit = 'ops/s'\nbetter = 'higher'\ncores = 24\n"
+    counts = columns(instructions=(4.9, "regressed"), transfers=(-20.0, "improved"), waits=(-60.0, "improved"))
+    answer = judged(faster, before=100.0, after=104.9, **counts)
+    assert answer.call == "same direction" and "carried by transfers, waits (" in str(answer.why)
+
+
 def test_what_stayed_undecided_is_not_measurable_rather_than_refuted() -> None:
     answer = judged(SLOWER, before=100.0, after=120.0, verdict="inconclusive", why="more --blocks")
     assert (answer.call, answer.why) == ("not measurable here", "more --blocks")
@@ -182,10 +190,13 @@ HERE = Setting(mode="exact", cores=2, accel="tcg")
     ("claim", "setting", "why"),
     [
         (SLOWER, HERE, ""),
-        (SLOWER + "cores = 24\n", HERE, "needs 24 cores; this machine has 2"),
-        (SLOWER + "cores = 2\n", HERE, "needs 2 cores under KVM"),
+        (SLOWER + "cores = 24\n", HERE, "needs 24 cores: --exact --smp 24 counts"),
+        (SLOWER + "cores = 24\n", replace(HERE, smp=8), ""),
+        (SLOWER + "cores = 24\n", replace(HERE, arch="arm64"), "needs 24 cores; this machine has 2"),
+        (SLOWER + "cores = 24\n", replace(HERE, mode="timed", smp=8), "needs 24 cores; this machine has 2"),
+        (SLOWER + "cores = 2\n", replace(HERE, mode="timed"), "needs 2 cores under KVM"),
         (SLOWER + "cores = 2\n", Setting(mode="timed", cores=2, accel="kvm"), ""),
-        (SLOWER + "cores = 2\n", Setting(mode="exact", cores=2, accel="kvm"), "add --timed"),
+        (SLOWER + "cores = 2\n", Setting(mode="exact", cores=2, accel="kvm", arch="arm64"), "add --timed"),
         (SLOWER + "exact = false\n", HERE, "add --timed"),
         (SLOWER + "arch = 'arm64'\n", HERE, "needs arm64 kernels"),
         (SLOWER + "needs = 'a tape drive'\n", HERE, "needs a tape drive"),

@@ -16,6 +16,7 @@ from kdelta.results.warnings import (
     Carried,
     ExactLabel,
     Follows,
+    KernelComplained,
     OneTask,
     Pressure,
     Reclaim,
@@ -98,6 +99,14 @@ def test_only_words_that_the_user_wrote_are_unknown_parameters() -> None:
     one = made(kernels=(kernel("6.12"), kernel("7.0", cmdline='"slub_debug" nosuch=1')))
     told = remarks.on_experiment(one, [boots(unknown="nosuch=1 kdelta.jobs=x"), boots(unknown="nosuch=1")])
     assert told == (UnknownParameters("7.0", "nosuch=1"),)
+
+
+def test_what_a_kernel_complained_of_is_told_with_its_boots() -> None:
+    def booted(index: int, text: str = "") -> BootRow:
+        return replace(boots(**({"complaints": text} if text else {})), kernel=index)
+
+    rows = [booted(0), booted(0), booted(1, "WARNING: a"), booted(1, "BUG: b\nWARNING: a\nUBSAN: c"), booted(1)]
+    assert remarks.on_experiment(made(), rows) == (KernelComplained("7.0", 2, 3, ("WARNING: a", "BUG: b"), 1),)
 
 
 def test_what_was_found_out_around_it_comes_first() -> None:

@@ -15,6 +15,7 @@ from kdelta.model import (
     Experiment,
     Gap,
     Kernel,
+    MovedLine,
     PlannedBoot,
     Profile,
     RunResult,
@@ -55,8 +56,10 @@ def experiment(name: str, labels: tuple[str, ...], **more: Any) -> Experiment:
     return Experiment(**{"plan": plans.Compare(), **fields, **more})
 
 
-def boot(block: int, slot: int, cases: int = 1, console: bytes = CONSOLE, cost: int = 0, **more: Any) -> BootResult:
-    """A boot whose kernel costs ``cost`` instructions; if that is 0, 1000, or 900 in slot 1."""
+def boot(
+    block: int, slot: int, cases: int = 1, console: bytes = CONSOLE, cost: int = 0, moves: int = 0, **more: Any
+) -> BootResult:
+    """A boot whose kernel costs ``cost`` instructions; if that is 0, 1000, or 900 in slot 1; a lock ``moves``."""
     cost = cost or (900 if slot == 1 else 1000)
     shared, own = cost // 2, cost - cost // 2
     functions: dict[str, tuple[int, ...]] = {
@@ -64,7 +67,9 @@ def boot(block: int, slot: int, cases: int = 1, console: bytes = CONSOLE, cost: 
         "pidfd_create": (shared * 16, 0, 0, 0, 0, 0, 0),
         f"kernel_{slot}": ((own - 100) * 16, 0, 0, 0, 0, 0, 0),
     }
-    profile = Profile(ops=16, functions=functions, total=(cost * 16, 0, 0, 0, 0, 0, 0))
+    lock = MovedLine(name=f"lock{HOSTILE}", reads=0, writes=moves, cpus=8, by={"do_exit": (0, moves)})
+    moved = (lock,) if moves else ()
+    profile = Profile(ops=16, functions=functions, total=(cost * 16, 0, 0, 0, 0, 0, 0), moved=moved)
     series = Series(metric="instructions", unit="instructions/op", better="lower", values=(float(cost),) * 3)
     runs = tuple(RunResult(case=case, state="ok", series=(series,), profile=profile) for case in range(cases))
     plan = PlannedBoot(block=block, slot=slot, kernel=slot)
@@ -118,7 +123,7 @@ def fill(store: Store) -> None:
         store.create(experiment(name, labels, created_at=f"2026-05-0{day}T10:00:00+00:00"))
         for block in range(2):
             for slot in range(2):
-                store.save_boot(name, boot(block, slot))
+                store.save_boot(name, boot(block, slot, moves=32 if name == "second" else 0))
     store.tag("first", "nightly")
     store.note("first", "after the BIOS update\nsecond line")
     long = HOSTILE + "x" * 10_240

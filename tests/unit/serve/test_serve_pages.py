@@ -30,6 +30,7 @@ PAGES = [
     ),
     "/experiments/first/functions?case=0&from=0&to=1",
     "/experiments/first/functions?case=0&from=1&to=1&all=1",
+    "/experiments/second/functions?case=0&from=0&to=1",
     "/experiments/hostile/functions?all=1",
     "/experiments/sweep/functions?case=0&from=0&to=1&mitigations=off",
     "/experiments/hostile-sweep/functions?all=1",
@@ -139,6 +140,13 @@ def test_an_experiment_leads_to_its_functions(client: TestClient) -> None:
     text = tree(client, where).text_content()
     assert "kernel_0" in text and "kernel_1" in text and "-50" in text and "cost the same on both: 1" in text
     assert "do_syscall_64" not in text and "do_syscall_64" in client.get(where + "&all=1").text
+
+
+def test_lines_that_move_between_cpus_are_drawn_beside_the_functions(client: TestClient) -> None:
+    page = tree(client, "/experiments/second/functions?case=0&from=0&to=1")
+    (picture,) = page.xpath("//figure[@id='flow1']")
+    assert "do_exit 2.00 -> 2.00" in picture.text_content() and picture.xpath(".//*[local-name()='path']")
+    assert not tree(client, "/experiments/first/functions?case=0&from=0&to=1").xpath("//figure[@id='flow1']")
 
 
 def test_a_sweep_shows_steps_and_gaps_and_leads_to_the_functions_behind_a_step(client: TestClient) -> None:

@@ -65,6 +65,7 @@ def test_sizes_and_switches_have_one_canonical_form(shipped: dict[str, Workload]
     [
         ("pip", "did you mean pipe?"),
         ("nothing", "kdelta cases list"),
+        ("./mine", "ends in .c, as in --case ./mine.c"),
         ("pipe:writer=2", "did you mean writers"),
         ("pipe:writers=0", "between 1 and 256"),
         ("pipe:writers=two", "a whole number"),

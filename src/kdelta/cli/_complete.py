@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a shell completes: releases, cases, experiments and more, by the name of the parameter; nothing is fetched or built.
+
+Click completes commands, options and choices by itself. A shell that asks runs kdelta with the variable ``ASKED`` set.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Iterable
+
+import click
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class
+
+from kdelta.errors import KdeltaError
+
+ASKED = "_KDELTA_COMPLETE"
+_NEWEST = 50  # experiments offered
+_PLAIN = re.compile(r"[\w.@%+:/,~-]+")  # other words would have to be quoted, and stores may come from strangers
+_ABOUT_LENGTH = 60
+Offer = tuple[str, str]  # a word, and what it is
+
+# Bash cuts words at colons before a program sees them, and a kernel is debian:6.12: so the line itself is taken apart,
+# and of each word only what follows the last colon that was typed is answered.
+_BASH = """\
+%(complete_func)s() {
+    local type value cuts=0
+    [[ $COMP_WORDBREAKS == *:* ]] && cuts=1
+    while IFS=, read -r type value; do
+        case $type in
+        dir) compopt -o dirnames ;;
+        file) compopt -o default ;;
+        plain)
+            [[ $value == *: || $value == */ ]] && compopt -o nospace
+            COMPREPLY+=("$value")
+            ;;
+        esac
+    done < <(COMP_TYPED="${COMP_LINE:0:COMP_POINT}" COMP_CUTS=$cuts %(complete_var)s=bash_complete "$1" 2>/dev/null)
+}
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+
+class Bash(BashComplete):
+    """Completion for bash, whatever its COMP_WORDBREAKS."""
+
+    source_template = _BASH
+
+    def source(self) -> str:
+        return self.source_template % self.source_vars()
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        import shlex
+
+        typed = os.environ.get("COMP_TYPED", "")
+        try:
+            words = shlex.split(typed)
+        except ValueError:  # a quotation that is still open
+            words = typed.split()
+        incomplete = words.pop() if words and not typed[-1:].isspace() else ""
+        cut = incomplete.rfind(":") + 1 if os.environ.get("COMP_CUTS") == "1" else 0
+        self._cut = cut
+        return words[1:], incomplete
+
+    def format_completion(self, item: CompletionItem[str]) -> str:
+        return f"{item.type},{item.value[self._cut :] if item.type == 'plain' else item.value}"
+
+
+def _experiments() -> Iterable[Offer]:
+    from kdelta.store.store import Store
+
+    yield "last", "the newest experiment"
+    with Store() as store:
+        for row in store.experiments(limit=_NEWEST):
+            yield row.id, f"{row.kind}: {' '.join(row.kernels)}"
+
+
+def _tags() -> Iterable[Offer]:
+    from kdelta.store.store import Store
+
+    with Store() as store:
+        return [(tag, "") for tag in sorted({tag for row in store.experiments() for tag in row.tags})]
+
+
+def _steps() -> Iterable[Offer]:
+    from kdelta.store.store import Store
+
+    with Store() as store:
+        return [(step.key[:10], f"{step.case}, {step.state}") for step in reversed(store.steps())]
+
+
+def _cases() -> Iterable[Offer]:
+    from kdelta.spec import workloads
+
+    return [(name, one.title) for name, one in workloads.catalogue().items()]
+
+
+def _suites() -> Iterable[Offer]:
+    from kdelta.spec import suites
+
+    return [(name, one.title) for name, one in suites.suites().items()]
+
+
+def _recipes() -> Iterable[Offer]:
+    from kdelta.spec import recipes
+
+    return [(name, "") for name in recipes.shipped()]
+
+
+def _collectors() -> Iterable[Offer]:
+    from kdelta.spec import collectors
+
+    return [(name, one.title) for name, one in collectors.catalogue().items()]
+
+
+def _formats() -> Iterable[Offer]:
+    from kdelta.report import registry
+
+    return [(name, one.help) for name, one in registry.formats().items()]
+
+
+def _releases() -> list[str]:
+    """Series of Debian's kernels and their flavours, as the archive's index on this machine has them."""
+    from kdelta.kernel import debian
+
+    found = debian.known("x86_64")
+    return list(dict.fromkeys(k.series + (f"/{k.flavour}" if k.flavour else "") for k in found))
+
+
+def _kernels(incomplete: str) -> Iterable[Offer]:
+    """Names of kernels; versions alone once a digit is typed, files behind deb:, rpm: and src:."""
+    from kdelta.kernel.sources import all_sources
+
+    if incomplete[:1].isdigit():
+        return [(release, "") for release in _releases()]
+    prefix, colon, body = incomplete.partition(":")
+    if prefix == "src" and body.startswith("debian:"):
+        return [(f"src:debian:{release}", "") for release in _releases() if "/" not in release]
+    if colon and prefix in ("deb", "rpm", "src"):
+        suffix = "" if prefix == "src" else f".{prefix}"
+        here = sorted(glob.glob(glob.escape(body) + "*"))
+        found = [path + "/" for path in here if os.path.isdir(path)] + [path for path in here if path.endswith(suffix)]
+        return [(f"{prefix}:{path}", "") for path in dict.fromkeys(found)]
+    words = [(one.prefix + ("" if one.word else ":"), "") for one in all_sources() if one.prefix]
+    return [*words, *((f"debian:{release}", "") for release in _releases())] if colon or not prefix else words
+
+
+def _fixed(offers: Callable[[], Iterable[Offer]]) -> Callable[[str], Iterable[Offer]]:
+    return lambda _: offers()
+
+
+_BY_NAME: dict[str, Callable[[str], Iterable[Offer]]] = {
+    **dict.fromkeys(("kernels", "kernel", "baseline", "good", "bad"), _kernels),
+    **dict.fromkeys(("experiment", "like", "against"), _fixed(_experiments)),
+    **dict.fromkeys(("cases", "case"), _fixed(_cases)),
+    "suites": _fixed(_suites),
+    "fmt": _fixed(_formats),
+    "recipe": _fixed(_recipes),
+    "step": _fixed(_steps),
+    "tag": _fixed(_tags),
+    "what": _fixed(_collectors),
+}
+_BY_COMMAND: dict[tuple[str, str], Callable[[str], Iterable[Offer]]] = {
+    ("run", "named"): _kernels,
+    ("code", "patched"): _kernels,
+    ("check", "patched"): _kernels,
+    ("resume", "kernels"): _fixed(lambda: ()),
+    ("bisect", "resume"): _fixed(_experiments),
+    ("calibrate", "resume"): _fixed(_experiments),
+    ("cases show", "name"): _fixed(_cases),
+}
+
+
+class _Offered(click.types.StringParamType):
+    """A text of which some values are known."""
+
+    def __init__(self, offers: Callable[[str], Iterable[Offer]]) -> None:
+        self._offers = offers
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        if incomplete[:1] in ("/", ".", "~") and self._offers is _kernels:
+            return [CompletionItem(incomplete, type="file")]
+        try:
+            offers = [offer for offer in self._offers(incomplete) if offer[0].startswith(incomplete)]
+        except (KdeltaError, OSError):  # a shell has no place for a message: there is nothing to offer
+            return []
+        return [CompletionItem(word, help=_about(word, about)) for word, about in offers if _PLAIN.fullmatch(word)]
+
+
+def _about(word: str, about: str) -> str | None:
+    """What a word is, on one line; None beside a word with a colon, where zsh would take it for a part of that."""
+    from kdelta.cli._say import harmless
+
+    return None if ":" in word else " ".join(harmless(about).split())[:_ABOUT_LENGTH] or None
+
+
+def fit(command: click.Command, path: str) -> None:
+    """Give the texts among the parameters of ``command`` and its subcommands the values that are known."""
+    if isinstance(command, click.Group):
+        for name, one in command.commands.items():
+            fit(one, f"{path} {name}")
+    for param in command.params:
+        known = _BY_COMMAND.get((path, param.name or "")) or _BY_NAME.get(param.name or "")
+        if known is not None and isinstance(param.type, click.types.StringParamType):
+            param.type = _Offered(known)
+
+
+def register() -> None:
+    """Have click use what is here."""
+    add_completion_class(Bash)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rows of the map case x function: each is a boot of its own, kept under a digest of all that its counts depend on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kdelta.attribution import exact, profiles, reach
+from kdelta.attribution.reach import Row
+from kdelta.experiment.boot_once import Site, Work, identity
+from kdelta.experiment.measure import Measuring
+from kdelta.guest.metrics import repetitions
+from kdelta.kernel import cache, maps
+from kdelta.kernel.symbols import SymbolTable
+from kdelta.machine.boot import RawBoot
+from kdelta.model import Case, PlannedBoot, RunResult
+
+FORMAT = 1  # of the cached rows: raised when their content changes
+_PLAN = PlannedBoot(block=0, slot=0, kernel=0)
+_PASSING = ("hung", "lost")  # a matter of the host's load: tried again by the next map
+
+
+class _Kept(Struct, frozen=True, kw_only=True):
+    """A row in the cache."""
+
+    format: int
+    names: str  # the source of the function names
+    row: Row
+
+
+class Counted(Struct, frozen=True, kw_only=True):
+    """One case made ready: ``work`` is its boot, ``read`` what becomes of it, ``path`` where its row is kept."""
+
+    case: Case
+    work: Work
+    read: Callable[[RawBoot], RunResult]
+    parts: int
+    path: Path
+
+
+def ready(kinds: Sequence[Measuring], site: Site, table: SymbolTable) -> list[Counted]:
+    """The boots of ``kinds``, of one case each, with the name of its row: a digest of all that its counts depend on."""
+    base, found = "", []
+    for kind in kinds:
+        work = kind.work(_PLAN)
+        base = base or identity(site, replace(work, jobs=replace(work.jobs, lines=())))
+        digest = hashlib.sha256(f"{base}\0{work.jobs.text()}".encode()).hexdigest()
+        found.append(
+            Counted(
+                case=kind.experiment.cases[0],
+                work=work,
+                read=partial(_read, kind),
+                parts=exact.parts_of(kind.metrics[0]),
+                path=maps.folder_of(work.kernel.image_sha256) / f"{digest[:40]}.{table.source}.msgpack",
+            )
+        )
+    return found
+
+
+def _read(kind: Measuring, raw: RawBoot) -> RunResult:
+    return kind.runs(_PLAN, raw)[0]
+
+
+def recall(path: Path, table: SymbolTable) -> Row | None:
+    """The row kept at ``path``, None where there is none of these names."""
+    try:
+        kept = msgspec.msgpack.decode(cache.read_checked(path) or b"", type=_Kept)
+    except msgspec.MsgspecError:
+        return None  # never made, or of another version: made anew
+    return kept.row if kept.format == FORMAT and kept.names == table.source else None
+
+
+def count(boot: Callable[[Work], RawBoot], one: Counted, table: SymbolTable) -> Row:
+    """Boot for one case, and keep what it executed."""
+    raw = boot(one.work)
+    run = one.read(raw)
+    row = Row(case=one.case.name, state=run.state, why=run.why, elapsed_s=raw.elapsed_s)
+    if run.state == "ok":
+        intervals = [interval for file in raw.counts for interval in profiles.read(file)]
+        executed, total = reach.ran(intervals, table)
+        ops = sum(repetition.ops for repetition in repetitions(raw.records, 0)) * one.parts
+        row = replace(row, functions=executed, total=total, ops=ops)
+    if run.state not in _PASSING:
+        cache.write_checked(one.path, msgspec.msgpack.encode(_Kept(format=FORMAT, names=table.source, row=row)))
+    return row

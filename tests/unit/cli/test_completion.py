@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Completion in real shells: what bash and fish answer for a line that is half typed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kdelta.cli import _complete
+from kdelta.cli.main import run
+from kdelta.kernel import debian
+from kdelta.kernel.debver import DebianKernel
+from kdelta.store.store import Store
+from unit.serve.serve_store import HOSTILE, experiment
+
+BASH = """
+source <(kdelta completion bash)
+compopt() { :; }
+for typed in "$@"; do
+    COMP_LINE=$typed COMP_POINT=${#typed} COMPREPLY=()
+    _kdelta_completion kdelta
+    echo "$typed = ${COMPREPLY[*]}"
+done
+"""
+
+
+def _kernel(upstream: str, flavour: str = "") -> DebianKernel:
+    return DebianKernel(
+        release=f"{upstream}-amd64",
+        upstream=upstream,
+        flavour=flavour,
+        arch="x86_64",
+        package=f"linux-image-{upstream}",
+        package_version=f"{upstream}-1",
+        size_bytes=1,
+    )
+
+
+@pytest.fixture
+def env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A machine whose index has three kernels, and whose store has experiments."""
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("KDELTA_STATE", str(tmp_path / "state"))
+    monkeypatch.delenv("KDELTA_STORE", raising=False)
+    index = debian.Index(
+        kernels=[_kernel("6.12.9"), _kernel("6.12.9", "cloud"), _kernel("7.0.1")], sources=[], read_s=0.0
+    )
+    folder = tmp_path / "cache" / "apt" / "amd64"
+    folder.mkdir(parents=True)
+    (folder / "index.json").write_bytes(msgspec.json.encode(index))
+    with Store() as store:
+        store.create(experiment("first", ("6.12", "7.0"), created_at="2026-05-01T10:00:00+00:00"))
+        store.create(experiment("second", (HOSTILE,), created_at="2026-05-02T10:00:00+00:00"))
+    program = tmp_path / "bin" / "kdelta"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\nfrom kdelta.cli.main import main\nmain()\n")
+    program.chmod(0o755)
+    return {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+
+
+def test_bash_completes_releases_cases_and_experiments(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "x.deb").touch()
+    said = {
+        "kdelta comp": "compare completion",
+        "kdelta compare debian:6": "6.12 6.12/cloud",  # bash's own cut: after the colon
+        "kdelta compare 7": "7.0",
+        "kdelta compare src:debian:": "6.12 7.0",
+        f"kdelta compare deb:{tmp_path}/x": f"{tmp_path}/x.deb",
+        "kdelta history pid": "pidfd_open",
+        "kdelta history ta": "tag",
+        "kdelta why first path_l": "path_lookup",
+        "kdelta report la": "last",
+        "kdelta report firs": "first",
+        "kdelta report last --format ht": "html",
+        "kdelta run --suite sy": "syscalls",
+        'kdelta compare "nothing': "",
+    }
+    done = subprocess.run(["bash", "-c", BASH, "bash", *said], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"{typed} = {words}" for typed, words in said.items()]
+    assert not done.stderr
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish here: apt-get install fish")
+def test_fish_completes_with_what_each_word_is(env: dict[str, str]) -> None:
+    asked = """
+        kdelta completion fish | source
+        complete -C 'kdelta compare debian:7'
+        complete -C 'kdelta history pip'
+        complete -C 'kdelta report '
+    """
+    done = subprocess.run(["fish", "-N", "-c", asked], env=env, capture_output=True, text=True, check=True)
+    release, case, first, last, second = done.stdout.splitlines()
+    assert (release, case) == ("debian:7.0", "pipe\tWriters and readers on one pipe")
+    assert last == "last\tthe newest experiment" and first == "first\tcompare: 6.12 7.0"
+    assert second.startswith("second\tcompare: <script>") and second.isprintable() is False  # one line, one tab
+    assert second.replace("\t", "").isprintable()
+
+
+def test_a_damaged_store_offers_nothing_and_says_nothing(
+    env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "state" / "kdelta.sqlite").write_bytes(b"no database" * 100)
+    monkeypatch.setenv(_complete.ASKED, "bash_complete")
+    monkeypatch.setenv("COMP_TYPED", "kdelta report 2026")
+    with pytest.raises(SystemExit) as ended:  # click's way
+        run([])
+    assert ended.value.code == 0 and capsys.readouterr() == ("\n", "")

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A comparison in two passes: when it is the default, how it is stored, and what becomes of one that cannot count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from kdelta.cli import _mode, _passes, _session
+from kdelta.cli._fleet import FleetArgs
+from kdelta.errors import HostError, UserError
+from kdelta.model import Experiment, plans
+from kdelta.model.progress import Quiet
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import catalogue
+from kdelta.store.store import Store
+from unit.store.store_builders import experiment
+
+KNOWN = catalogue(())
+
+
+@pytest.mark.parametrize(
+    ("given", "passes"),
+    [
+        ({"timed": True, "exact": True}, "both"),
+        ({"timed": True}, "timed"),
+        ({"exact": True}, "exact"),
+        ({"pressure": "2x60%"}, "timed"),
+        ({"kvm": "off"}, "exact"),
+        ({}, None),
+    ],
+)
+def test_the_options_say_which_passes_there_are(given: dict[str, object], passes: str | None) -> None:
+    options = {"timed": False, "exact": False, "pressure": None, "kvm": "auto"} | given
+    assert _mode.passes(**options) == passes  # type: ignore[arg-type]
+
+
+def test_counts_under_memory_pressure_are_refused() -> None:
+    with pytest.raises(UserError, match="--pressure needs timed mode"):
+        _mode.passes(timed=True, exact=True, pressure="2x60%", kvm="auto")
+
+
+def test_both_are_the_default_where_every_case_can_be_counted_as_it_is_timed() -> None:
+    cases = parse_case("pipe", KNOWN)
+    assert _passes.usual(cases, KNOWN, 1)
+    assert not _passes.usual(cases, KNOWN, 4), "there a case would have other tasks"
+    assert not _passes.usual(cases, KNOWN | {"pipe": replace(KNOWN["pipe"], exact_ops=0)}, 1)
+
+
+class Machine(_session.Session):
+    """A session that measures nothing and remembers what it was to measure; it cannot count where ``broken``."""
+
+    ran: list[str]
+    broken: bool
+
+    def run(
+        self, experiment: Experiment, progress: object, budget_s: float | None = None, resumed_as: object = None
+    ) -> None:
+        if experiment.mode == "exact" and self.broken:
+            raise HostError("QEMU takes no plugins")
+        self.ran.append(f"{experiment.mode} for {getattr(resumed_as, 'mode', experiment.mode)}")
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Machine]:
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
+        made = Machine(store, True)
+        object.__setattr__(made, "ran", [])
+        object.__setattr__(made, "broken", False)
+        yield made
+
+
+def begun(session: Machine) -> Experiment:
+    timed, exact = (replace(experiment(mode=mode), plan=plans.Compare(), id="") for mode in ("timed", "exact"))
+    return _passes.begin(session, timed, exact, 7)
+
+
+ARGS = FleetArgs(fleet=False, detach=False)
+
+
+def test_the_times_name_the_counts_and_both_are_run(session: Machine) -> None:
+    made = begun(session)
+    assert made.mode == "timed" and session.store.experiment("last").id == made.id
+    assert session.store.experiment(plans.counted_by(made.plan)).mode == "exact"
+    assert _passes.run(session, made, ARGS, Quiet(), counts_asked=True)
+    assert session.ran == ["exact for timed", "timed for timed"]
+
+
+def test_a_machine_that_cannot_count_times_alone_unless_counts_were_asked_for(session: Machine) -> None:
+    made = begun(session)
+    object.__setattr__(session, "broken", True)
+    assert _passes.run(session, made, ARGS, Quiet())
+    assert session.ran == ["timed for timed"]
+    with pytest.raises(HostError, match="no plugins"):
+        _passes.run(session, made, ARGS, Quiet(), counts_asked=True)
+
+
+def test_an_experiment_without_counts_has_one_pass(session: Machine) -> None:
+    made = _passes.begin(session, replace(experiment(mode="timed"), plan=plans.Compare(), id=""), None, 7)
+    alone = replace(made, plan=plans.Compare(counted="not in this store"))
+    assert _passes.run(session, made, ARGS, Quiet()) and _passes.run(session, alone, ARGS, Quiet())
+    assert session.ran == ["timed for timed", "timed for timed"]
