@@ -154,6 +154,7 @@ class Box:
         """Write a lab.toml with this machine as ``box``."""
         path.write_text(
             f'[box]\naddress = "127.0.0.1"\nport = {self.ssh_port}\nkey = "{self.key}"\nstart = "{start}"\n'
+            "start_limit_s = 300\nreturn_limit_s = 900\n"
             f'[box.resources.NetworkSerialPort]\nhost = "127.0.0.1"\nport = {self.serial_port}\nprotocol = "raw"\n'
             f'[box.drivers.ExternalPowerDriver]\ncmd_on = "{self.scripts["on"]}"\ncmd_off = "{self.scripts["off"]}"\n'
         )

@@ -31,6 +31,7 @@ _SILENT_S = 15.0  # of the line, before the machine is asked whether it runs its
 _PANIC_S = 3.0  # in which a panic has said all
 _GONE_S = 20.0  # without a line to listen to, after which nothing more is expected of a boot
 _PEEK_S = 10.0  # for a machine to answer while it is listened to
+_RECORD_HEAD = 64  # bytes in which a record says what it is
 _MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
 
 
@@ -41,7 +42,7 @@ class Order(Struct, frozen=True, kw_only=True):
     mitigations_off: bool
     initramfs: bytes
     jobs: bytes
-    limit_s: float
+    limit_s: float  # from the first record to the last
 
 
 class Machine:
@@ -184,7 +185,8 @@ class _Boot:
         self.line = bytearray()
         self.timed_out, self.dark, self.cut_short = False, False, ""
         self.first_sample_s: float | None = None
-        self.began = clock()
+        self.began = self._deadline = clock()
+        self._spoken = False
 
     def started(self, folder: Path) -> tuple[str, ...]:
         """Send what is missing there, open the console, start the kernel; returns what describes it.
@@ -205,6 +207,7 @@ class _Boot:
         script = start.script(options.start, there, names[0], names[1:], self.cmdline)
         self.control.run(script, root=True)
         self.began = self._clock()
+        self._deadline = self.began + options.start_limit_s
         self.control.disconnected()
         return (options.start, names[0], *names[1:], self.cmdline)
 
@@ -225,7 +228,7 @@ class _Boot:
         heard_at = self._clock()
         while not hearing.ended(bytes(self.line[-4096:])):
             now = self._clock()
-            if now - self.began > self.order.limit_s:
+            if now > self._deadline:
                 self.timed_out = True
                 return
             if len(self.line) > OUTPUT_LIMIT:
@@ -249,7 +252,10 @@ class _Boot:
 
     def _take(self, data: bytes, now: float) -> None:
         self.line += data
-        if self.first_sample_s is None and hearing.sampled(bytes(self.line)):
+        latest = bytes(self.line[-len(data) - _RECORD_HEAD :])
+        if not self._spoken and hearing.spoken(latest):
+            self._spoken, self._deadline = True, now + self.order.limit_s
+        if self.first_sample_s is None and hearing.sampled(latest):
             self.first_sample_s = now - self.began
 
     def _own_system(self) -> bool:

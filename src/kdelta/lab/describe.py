@@ -36,13 +36,15 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What labgrid does not know of a machine.
 
     ``start``: how a kernel is started there. ``console``: the serial line that labgrid reads, as the kernel takes it.
-    ``cmdline``: words that every kernel needs on this machine. ``return_limit_s``: how long it may take from a reset
-    until its own system answers on ssh.
+    ``cmdline``: words that every kernel needs on this machine. ``start_limit_s``: how long it may take to shut down, go
+    through its firmware and boot a kernel until that says a first word; ``return_limit_s``: from a reset until its own
+    system answers on ssh.
     """
 
     start: Start = "kexec"
     console: str = "ttyS0,115200"
     cmdline: str = ""
+    start_limit_s: Limit = 600.0
     return_limit_s: Limit = 600.0
 
     @property

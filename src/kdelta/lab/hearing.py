@@ -37,6 +37,11 @@ def ended(line: bytes) -> bool:
     return _END.search(line.replace(b"\r\n", b"\n")) is not None
 
 
+def spoken(line: bytes) -> bool:
+    """Whether a first record has come."""
+    return line.startswith(b"kd1 ") or b"\nkd1 " in line
+
+
 def sampled(line: bytes) -> bool:
     """Whether a first sample has come."""
     return _SAMPLE.search(line) is not None

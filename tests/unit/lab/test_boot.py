@@ -29,7 +29,9 @@ class Box:
         self.now, self.started_at = 0.0, float("inf")
         self.line, self.back_s, self.power, self.cycles = line, back_s, power, 0
         self.boot_id, self.files, self.commands = "old", dict[str, str](), list[str]()
-        self.machine = Described(name="box", path=Path("/lab.toml"), options=Options(return_limit_s=100))
+        self.machine = Described(
+            name="box", path=Path("/lab.toml"), options=Options(start_limit_s=200, return_limit_s=100)
+        )
         self.deaf_s = 0.0
         self.arch = "x86_64"
 
@@ -210,3 +212,16 @@ def test_a_machine_that_never_answers_is_said(kernel: Kernel, tmp_path: Path, mo
     box.started_at = 0.0
     with pytest.raises(HostError, match="does not answer on ssh, and its description has no power switch"):
         _machine(box, monkeypatch).boot(_order(kernel), tmp_path)
+
+
+def test_a_slow_start_is_no_hang(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = _whole(kernel)
+    slow = Box({150: whole[:200], 205: whole[200:]}, back_s=260)  # 55 s after its first word, of 60
+    assert _machine(slow, monkeypatch).boot(_order(kernel), tmp_path).state == "ok"
+
+
+def test_a_program_that_goes_silent_is_hung(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = _whole(kernel)
+    silent = Box({10: whole[:200], 75: whole[200:]}, back_s=None)
+    assert _machine(silent, monkeypatch).boot(_order(kernel), tmp_path).state == "hung"
+    assert silent.cycles == 1
