@@ -12,6 +12,7 @@ import shlex
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 
 from kdelta.errors import HostError, UserError
 from kdelta.lab.describe import Described
+from kdelta.machine.process import find_program
 
 _CONNECT_S = 30.0
 _RETRY_S = 2.0
@@ -62,6 +64,8 @@ class Control:
 
     def __init__(self, machine: Described, target: Any, clock: Callable[[], float], sleep: Callable[[float], None]):
         self.machine, self._target, self._clock, self._sleep = machine, target, clock, sleep
+        for tool in ("ssh", "scp"):  # else nobody would seem to answer
+            find_program(tool, "openssh-client")
         self._ssh = self._driver("SSHDriver")
         self._power = self._driver("PowerProtocol", optional=True)
         self._console = self._driver("ConsoleProtocol")
@@ -203,7 +207,7 @@ def opened(
     """The drivers of ``machine``, which are given back when the block is left.
 
     Raises:
-        UserError: labgrid does not understand its description. HostError: no labgrid.
+        UserError: labgrid does not understand its description. HostError: no labgrid, or no ssh.
     """
     target = _target(machine)
     with _own_temporaries():
@@ -216,11 +220,13 @@ def opened(
 def _target(machine: Described) -> Any:
     labgrid = _labgrid()
     try:
-        if machine.target is None:
-            return labgrid.Environment(str(machine.path)).get_target(machine.name)
-        return labgrid.target_factory.make_target(machine.name, copy.deepcopy(machine.target))
-    except (labgrid.exceptions.InvalidConfigError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"--on: {machine.path}: {machine.name}: {error}") from None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)  # what labgrid does not know of a resource is misspelt
+            if machine.target is None:
+                return labgrid.Environment(str(machine.path)).get_target(machine.name)
+            return labgrid.target_factory.make_target(machine.name, copy.deepcopy(machine.target))
+    except Exception as error:  # noqa: BLE001 - labgrid raises Exception itself, and what its parts raise
+        raise UserError(f"--on: {machine.path}: {machine.name}: {' '.join(str(error).split())}") from None
 
 
 @contextmanager
