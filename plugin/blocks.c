@@ -101,6 +101,8 @@ struct block *block_get(uint64_t pc, const struct insn *insns, uint32_t n, uint6
 	b->insns = pool_alloc(n * sizeof(*insns));
 	memcpy(b->insns, insns, n * sizeof(*insns));
 	b->count = pool_alloc(n * sizeof(*b->count));
+	for (uint32_t i = 0; i < n; i++)
+		b->insns[i].slots = b->count[i];
 	b->next = buckets[hash & (n_buckets - 1)];
 	buckets[hash & (n_buckets - 1)] = b;
 	n_blocks++;

@@ -32,9 +32,11 @@ struct insn {
 	bool enters;   /* a program's system call instruction: see calls.c */
 	bool doubtful; /* the last of its block, and maybe not in the code at all: see plugin.c */
 	bool split;    /* slot one holds loads alone */
+	bool noted;    /* so does it here, since touched.c counts its accesses beside its lines */
 	bool rep_stores;
 	uint8_t rep_accesses;
 	uint8_t rep_width;
+	uint64_t *slots; /* its counters in this block */
 };
 
 struct block {

@@ -129,18 +129,18 @@ static void enter_cb(unsigned int vcpu, void *block)
 
 static void instrument_accesses(struct qemu_plugin_insn *insn, struct block *b, uint32_t k)
 {
-	const struct insn *what = &b->insns[k];
+	struct insn *what = &b->insns[k];
 
 	if (what->kind == KIND_REP)
 		add_rep_bytes(insn, what, b, &b->count[k][SLOT_TWO]);
 	else if (what->kind == KIND_COND || what->tame || what->bare)
 		return;
-	else if (!lines_wanted())
-		add_on_access(insn, what, b->count[k]);
+	else if (!lines_wanted() && !what->noted)
+		add_on_access(insn, what, what->slots);
 	if (lines_wanted())
 		lines_instrument(insn, b, k);
 	else
-		touched_instrument(insn, what->pc);
+		touched_instrument(insn, what);
 }
 
 void instrument(struct qemu_plugin_tb *tb, struct block *b)

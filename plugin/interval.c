@@ -79,7 +79,8 @@ static void fill_accesses(struct row *r, const struct insn *insn, const uint64_t
 	/* QEMU before 9: slot one holds all accesses (see plugin.c). */
 	r->stores = sum[SLOT_TWO];
 	if (!insn->no_loads)
-		r->loads = insn->split ? sum[SLOT_ONE] : sum[SLOT_ONE] - sum[SLOT_TWO];
+		r->loads =
+			insn->split || insn->noted ? sum[SLOT_ONE] : sum[SLOT_ONE] - sum[SLOT_TWO];
 	if (insn->pair) {
 		r->loads /= 2;
 		r->stores /= 2;

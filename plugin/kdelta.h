@@ -178,8 +178,10 @@ void calls_begin(void);
 void calls_end(uint32_t id);
 
 /* touched.c: on one CPU. */
+struct insn;
 struct qemu_plugin_insn;
-void touched_instrument(struct qemu_plugin_insn *insn, uint64_t pc);
+/* Of an instruction that is `noted` its loads and stores are counted too. */
+void touched_instrument(struct qemu_plugin_insn *insn, struct insn *what);
 void touched_begin(void);
 void touched_end(uint32_t id);
 

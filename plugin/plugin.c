@@ -122,6 +122,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.pair = !qemu_plugin_scoreboard_new && d.pair,
 			.doubtful = i && i + 1 == n && maybe_absent(at),
 			.split = qemu_plugin_scoreboard_new || d.helper || lines_wanted(),
+			.noted = !qemu_plugin_scoreboard_new && at >> 63 && i + 1 < n,
 			.rep_stores = d.rep_stores,
 			.rep_accesses = d.rep_accesses,
 			.rep_width = d.rep_width,

@@ -48,7 +48,8 @@ def per_op(profile: Profile, counter: int = 0) -> dict[str, float]:
 
 def level(profile: Profile, counter: int = 0) -> float:
     """The kernel's count per operation."""
-    return math.fsum(c[counter] / profile.ops for n, c in profile.functions.items() if n != USER)
+    ops = profile.ops
+    return math.fsum([c[counter] / ops for n, c in profile.functions.items() if n != USER])
 
 
 def has_names(profile: Profile) -> bool:

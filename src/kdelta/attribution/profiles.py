@@ -174,8 +174,8 @@ def fold(interval: Interval, symbols: Symbols | None, ops: int = 1) -> Profile:
     sums = np.zeros((len(order), _COLUMNS), dtype=np.uint64)
     if names:
         np.add.at(sums, [index[name] for name in names], interval.counts)
-    functions = {name: tuple(int(v) for v in sums[row]) for name, row in index.items()}
-    total = tuple(int(v) for v in interval.counts.sum(axis=0, dtype=np.uint64))
+    functions = dict(zip(order, map(tuple, sums.tolist()), strict=True))
+    total = tuple(interval.counts.sum(axis=0, dtype=np.uint64).tolist())
     known = symbols.calls(name for name in order if not name.startswith("[")) if symbols is not None else {}
     calls = "\n".join(" ".join((name, *callees)) for name, callees in known.items())
     profile = Profile(
@@ -195,8 +195,9 @@ def data_lines(interval: Interval, symbols: Symbols | None) -> dict[str, int]:
     if interval.touched is None:
         return {}
     found: Counter[str] = Counter()
-    for name, lines in zip(_function_names(interval.touched[:, 0], symbols), interval.touched[:, 1], strict=True):
-        found[name] += int(lines)
+    names, numbers = _function_names(interval.touched[:, 0], symbols), interval.touched[:, 1].tolist()
+    for name, lines in zip(names, numbers, strict=True):
+        found[name] += lines
     return dict(found)
 
 
@@ -219,7 +220,7 @@ def calls_of(profile: Profile) -> dict[str, frozenset[str]]:
 
 
 def _sum(vectors: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(sum(column) for column in zip(*vectors, strict=True)) if vectors else (0,) * _COLUMNS
+    return tuple(map(sum, zip(*vectors, strict=True))) if vectors else (0,) * _COLUMNS
 
 
 def check(profile: Profile) -> None:

@@ -211,15 +211,19 @@ class Builder:
         sandbox.write(mark, stamp)
         return config_fragment.unmet(request, text)
 
-    def compile(self, title: str, log: Path, progress: Progress) -> tuple[int, float]:
+    def compile(self, title: str, log: Path, progress: Progress, again: int = 0) -> tuple[int, float]:
         """Build the image; returns the steps made and the seconds taken.
+
+        Args:
+            again: objects that are made again where it was built before; 0 where nobody knows.
 
         Raises:
             BuildError: it does not build.
         """
         counted = self.obj / "kdelta-steps"
-        total = 0 if (self.obj / "vmlinux").exists() else FIRST_STEPS[self.tools.arch]
-        if total and counted.exists() and (known := sandbox.read(counted)).isdecimal():
+        first = not (self.obj / "vmlinux").exists()
+        total = FIRST_STEPS[self.tools.arch] if first else again
+        if first and counted.exists() and (known := sandbox.read(counted)).isdecimal():
             total = int(known)
         started, done = self._clock(), 0
 
@@ -236,11 +240,13 @@ class Builder:
 
         progress.step(f"building {title}", 0, total or None)
         self.make([f"-j{self.jobs}", "LOCALVERSION=", TARGETS[self.tools.arch]], log, on_line)
-        if total:
+        if first:
             sandbox.write(counted, str(done))
         return done, self._clock() - started
 
-    def build(self, request: Request, title: str, log: Path, progress: Progress, basis: str = "") -> Products:
+    def build(
+        self, request: Request, title: str, log: Path, progress: Progress, basis: str = "", again: int = 0
+    ) -> Products:
         """Configure and compile; ``log`` is begun anew.
 
         Raises:
@@ -250,7 +256,7 @@ class Builder:
         log.write_text("")
         progress.step(f"configuring {title}")
         unmet = self.configure(request, log, basis)
-        steps, elapsed_s = self.compile(title, log, progress)
+        steps, elapsed_s = self.compile(title, log, progress, again)
         return Products(
             image=sandbox.plain(self.obj / IMAGES[self.tools.arch]),
             vmlinux=sandbox.plain(self.obj / "vmlinux"),

@@ -51,6 +51,11 @@ class CallGraph(Struct, frozen=True, kw_only=True, dict=True):
         return self.text.split("\n") if self.text else []
 
     @cached_property
+    def _looked_up(self) -> dict[str, tuple[str, ...]]:
+        """What was asked for: each guest of a kernel runs much the same functions."""
+        return {}
+
+    @cached_property
     def _firsts(self) -> NDArray[np.uint32]:
         return np.frombuffer(self.firsts_le, "<u4")
 
@@ -60,6 +65,11 @@ class CallGraph(Struct, frozen=True, kw_only=True, dict=True):
 
     def callees(self, function: str) -> tuple[str, ...]:
         """Whom ``function`` calls, sorted; () for a function that is not there."""
+        if function not in self._looked_up:
+            self._looked_up[function] = self._look_up(function)
+        return self._looked_up[function]
+
+    def _look_up(self, function: str) -> tuple[str, ...]:
         names = self._names
         row = bisect_left(names, function)
         if row == len(names) or names[row] != function:

@@ -18,6 +18,7 @@ from kdelta.kernel.build import Builder, BuildError, default_jobs
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.origin import Origin
 from kdelta.kernel.patched import Patched, patched
+from kdelta.kernel.remade import remade
 from kdelta.kernel.steps import Step
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.kernel.worktree import Worktree, encode
@@ -85,9 +86,13 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
     obj = wanted.objects(tree.home)
     jobs, held = default_jobs(), (tree.lock_fd,)
     builder = Builder(tree.src, obj, wanted.tools, cache=cache_dir(), jobs=jobs, held=held)
-    tree.lay(applied.files)
+    again = remade(obj, tree.src.name, tree.lay(applied.files))
+    expected = again.objects if again.much else 0
+    if expected:
+        progress.note(f"{title}: {again.told}")
+    basis = applied.config_basis(origin.base)
     try:
-        made = builder.build(wanted.request, title, home / "build.log", progress, applied.config_basis(origin.base))
+        made = builder.build(wanted.request, title, home / "build.log", progress, basis, expected)
     except BuildError as error:
         raise _explained(error, applied, builder, origin, title) from None
     if not applied.touched:

@@ -14,7 +14,7 @@ from kdelta import digests, distributions
 from kdelta.errors import HostError
 from kdelta.paths import shipped
 
-_FLAGS = ("-std=c11", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror")
+_FLAGS = ("-std=c11", "-O2", "-flto", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror")
 _COMPILE_LIMIT_S = 120
 _HELP_LIMIT_S = 20
 

@@ -51,7 +51,7 @@ class Monitor:
                     raise HostError("QEMU ended before its monitor answered") from None
                 if self._clock() > self._deadline:
                     raise HostError(f"QEMU's monitor did not answer: {error}") from None
-                time.sleep(0.01)
+                time.sleep(0.002)
 
     def _line(self) -> dict[str, Any]:
         while b"\n" not in self._buffer:
