@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 TOOLS := .venv/.tools-installed
 
-.PHONY: all setup system demo test test-full check bench trial placebos fidelity fleet-sim clean docs
+.PHONY: all setup system demo test test-full check bench trial placebos fidelity fleet-sim fuzz deb clean docs
 all: setup
 
 system:
@@ -49,6 +49,16 @@ placebos: setup
 
 fidelity: setup
 	$(PY) tools/fidelity.py
+
+# what reads foreign bytes, for MINUTES together; TARGETS names some of them
+MINUTES := 10
+fuzz: setup
+	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[fuzz]'
+	$(PY) tools/fuzz.py --minutes $(MINUTES) $(TARGETS)
+
+# Debian's package, beside the checkout; needs the build dependencies in debian/control
+deb:
+	dpkg-buildpackage -us -uc -b
 
 fleet-sim: setup
 	$(PY) tools/fleet_sim.py --hosts 10 --experiments 5 --blocks 20 --scale 0.05

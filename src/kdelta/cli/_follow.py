@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kdelta.cli._session import Session
     from kdelta.model import Case, Experiment, Progress
     from kdelta.model.diary import Step
-    from kdelta.results.types import Sweep, SweepStep
+    from kdelta.results.types import Sweep
     from kdelta.store.store import Store
 
 _PREFIX = "follow/"
@@ -52,12 +52,15 @@ def _images(versions: Sequence[object]) -> set[tuple[str, str]]:
     return {(one.image_sha256, one.cmdline) for one in versions if isinstance(one, Kernel)}
 
 
-def announce(store: Store, followed: Experiment, now: Callable[[], str]) -> list[Step]:
-    """The steps that no sweep showed before; they are kept, and from then on known."""
+def announce(store: Store, followed: Experiment, now: Callable[[], str]) -> tuple[list[Step], list[Step]]:
+    """(the steps that no sweep showed before, those known whose cause is known only now); both are kept."""
     from kdelta.results import answer
 
     _, detail = answer.result(store, followed.id)
-    return [step for step in _steps(followed, detail.sweeps, now()) if store.announce(step)]
+    found = _steps(followed, detail.sweeps, now())
+    new = {step.key for step in found if store.announce(step)}
+    explained = [step for step in found if step.key not in new and store.explain(step)]
+    return [step for step in found if step.key in new], explained
 
 
 def _steps(experiment: Experiment, sweeps: Iterable[Sweep], now: str) -> list[Step]:
@@ -65,13 +68,14 @@ def _steps(experiment: Experiment, sweeps: Iterable[Sweep], now: str) -> list[St
     from kdelta.model.diary import Step
     from kdelta.report.sentences import because
     from kdelta.report.view import cell_title, functions_text
+    from kdelta.results import compilers as results
     from kdelta.store.diary import step_key
 
     images = {kernel.label: f"{kernel.image_sha256} {kernel.cmdline}" for kernel in experiment.kernels}
     compilers = dict(zip((k.label for k in experiment.kernels), experiment.annotations.compilers, strict=False))
     found = []
     for sweep in sweeps:
-        title = cell_title(sweep.cell)
+        title, explained = cell_title(sweep.cell), results.explained(sweep, compilers)
         for step in sweep.steps:
             found.append(
                 Step(
@@ -84,18 +88,13 @@ def _steps(experiment: Experiment, sweeps: Iterable[Sweep], now: str) -> list[St
                     interval_percent=step.interval_percent,
                     verdict=step.verdict or "",
                     because=because(step.because_line) or functions_text(step.because),
-                    compiler=_compiler(compilers, step),
+                    compiler=results.changed(compilers, step),
+                    explained=explained.get(step.first, ""),
                     experiment=experiment.id,
                     announced_at=now,
                 )
             )
     return found
-
-
-def _compiler(compilers: dict[str, str], step: SweepStep) -> str:
-    """How the compiler changed at a step; "" where it did not, or is not known."""
-    before, after = compilers.get(step.last, ""), compilers.get(step.first, "")
-    return f"{before} before, {after} from here on" if before and after and before != after else ""
 
 
 def refuse(*, timed: bool, add: str | None, fresh: bool) -> None:

@@ -81,7 +81,8 @@ def suites(selftests: str | None) -> tuple[str, ...]:
 
 
 def annotated(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
-    """``experiment`` with what its kernels' machine code and selftests say, kept before anything is measured."""
+    """``experiment`` with what its kernels' machine code, source and selftests say, kept before anything is measured."""
     from kdelta.experiment import annotate
 
-    return annotate.run_gate(store, annotate.note_code(store, experiment, progress), progress)
+    told = annotate.note_locations(store, annotate.note_code(store, experiment, progress), progress)
+    return annotate.run_gate(store, told, progress)

@@ -83,7 +83,8 @@ def command(
         code, failed = error.exit_code, error
     checks = _checks(begun[0], found, options["quiet"]) if begun and not no_beside else ()
     below = (*(one.text for one in checks), *((claims.quoted(found.cover.claims),) if found.cover.claims else ()))
-    _show_below(checks, below, options)
+    known = {leak for one in begun[0].annotations.beside for leak in one.leaks} if begun else set()
+    _show_below(checks, below, options, known)
     if reply is not None and begun:
         options |= {"no_beside": no_beside}
         _output.write(_reply.made(begun[0].id, found, tree, options, below), reply)
@@ -131,18 +132,18 @@ def _checks(experiment: Experiment, found: Series, quiet: bool) -> tuple[Checked
         return _beside.checks(session, session.store.experiment(experiment.id), found.touched)
 
 
-def _show_below(checks: Sequence[Checked], below: Sequence[str], options: dict[str, Any]) -> None:
-    """Below a report for people what belongs to it; elsewhere new leaks alone, and where the checks are."""
+def _show_below(checks: Sequence[Checked], below: Sequence[str], options: dict[str, Any], known: set[str]) -> None:
+    """Below a report for people what belongs to it; for b4 new leaks that its lines lack; else where the checks are."""
     if options["output"] is None and options["fmt"] in ("terminal", "mail"):
         for text in below:
             _output.write("\n" + text.lstrip("\n"), None)
         return
     if options["output"] is None and options["fmt"] == "b4":
-        for leak in (leak for one in checks for leak in one.leaks):
+        for leak in (leak for one in checks for leak in one.kept.leaks if leak not in known):
             _output.write(f"ERROR: {leak}\n", None)
     if not options["quiet"]:
         for one in checks:
-            where = f"kdelta report {one.experiment}" if one.experiment else one.text.strip()
+            where = f"kdelta report {one.kept.experiment}" if one.kept.experiment else one.text.strip()
             say(f"checked beside: {where}", err=True)
 
 

@@ -134,8 +134,9 @@ def _followed(kernels: tuple[str, ...], args: Args, budget_s: float | None) -> i
             session.run(experiment, progress, budget_s)
         if args.format != "terminal" or args.output is not None:
             session.conclude(experiment, args)
-        steps = _follow.announce(session.store, experiment, lambda: _session.now().isoformat(timespec="seconds"))
-        say(layout.announced(steps, len(session.store.steps())), nl=False, err=args.format != "terminal")
+        new, explained = _follow.announce(session.store, experiment, lambda: _session.now().isoformat("T", "seconds"))
+        said = layout.announced(new, explained, len(session.store.steps()))
+        say(said, nl=False, err=args.format != "terminal")
     _versions.refuse_missing(experiment)
     return 0
 

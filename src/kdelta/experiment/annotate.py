@@ -8,6 +8,8 @@ from msgspec.structs import replace
 from kdelta.attribution import images, stripped
 from kdelta.errors import KdeltaError
 from kdelta.experiment import selftests
+from kdelta.kernel import changed
+from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Experiment, Progress, Remark, plans
 from kdelta.store.store import Store
 
@@ -45,3 +47,16 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
         lines.append(f"machine code was not compared: {error}")
     notes = tuple(Remark("machine-code", line) for line in lines)
     return store.annotate(experiment.id, lambda known: replace(known, notes=(*known.notes, *notes)))
+
+
+def note_locations(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
+    """Keep with ``experiment`` where its last kernel changes the source of the first, for reviewers' tools."""
+    if not selftests.built(experiment.kernels):
+        return experiment
+    first, last = (parse_kernel(one.spec.partition("#")[0]) for one in (experiment.kernels[0], experiment.kernels[-1]))
+    try:
+        found = changed.between(first, last)
+    except (KdeltaError, OSError) as error:  # a tree that moved on: the figures need no lines
+        progress.note(f"which lines changed is not known: {error}")
+        return experiment
+    return store.annotate(experiment.id, lambda known: replace(known, locations=found)) if found else experiment

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta.errors import HostError
-from kdelta.kernel import cache, products, sandbox
+from kdelta.kernel import cache, locations, products, sandbox
 from kdelta.kernel.build import Builder, BuildError, default_jobs
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.origin import Origin
@@ -22,7 +22,7 @@ from kdelta.kernel.remade import remade
 from kdelta.kernel.steps import Step
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.kernel.worktree import Worktree, encode
-from kdelta.model import Progress
+from kdelta.model import Location, Progress
 from kdelta.paths import cache_dir
 
 FORMAT = 1  # of what is remembered: raised when the build's own rules change
@@ -69,6 +69,13 @@ def _notes(origin: Origin, applied: Patched, unmet: tuple[str, ...], not_built: 
     return (*origin.notes, *applied.notes, *unseen, *unmet)
 
 
+def _changed(applied: Patched) -> tuple[Location, ...]:
+    def read(path: str) -> str | None:
+        return applied.files[path].text if path in applied.files else None
+
+    return locations.of(applied.diff.split("\n"), read)
+
+
 def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> None:
     """Build what is ``wanted``, the kernel called ``name``, in the locked ``tree`` and remember the product.
 
@@ -99,4 +106,4 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
         sandbox.write(builder.obj / "kdelta-built", origin.base)
     about = f"{title}; {wanted.request.title} config; {wanted.tools.title}"
     notes = _notes(origin, applied, made.unmet, builder.not_built(applied.touched))
-    products.keep(wanted.key, name, made, about, notes)
+    products.keep(wanted.key, name, made, about, notes, _changed(applied))

@@ -13,7 +13,7 @@ from msgspec import Struct
 from kdelta import digests
 from kdelta.kernel import cache, ingest
 from kdelta.kernel.build import Products
-from kdelta.model import Kernel
+from kdelta.model import Kernel, Location
 from kdelta.paths import cache_dir
 from kdelta.spec.kernels import KernelSpec
 
@@ -30,6 +30,7 @@ class Built(Struct, frozen=True, kw_only=True):
     vmlinux_sha256: str = ""  # "" in what an older kdelta built
     steps: int = 0
     elapsed_s: float = 0.0
+    locations: tuple[Location, ...] = ()  # what the patch changes; () in what an older kdelta built
 
 
 def root() -> Path:
@@ -63,7 +64,9 @@ def _vmlinux_intact(built: Built) -> bool:
         return False
 
 
-def keep(key: str, name: str, made: Products, about: str, notes: tuple[str, ...]) -> Built:
+def keep(
+    key: str, name: str, made: Products, about: str, notes: tuple[str, ...], locations: tuple[Location, ...]
+) -> Built:
     """Put the image of the kernel called ``name`` where all are; what belongs to the build stays in its directory."""
     home = folder(key)
     stored = ingest.store(name, made.image.read_bytes(), made.config, origin=about)
@@ -82,6 +85,7 @@ def keep(key: str, name: str, made: Products, about: str, notes: tuple[str, ...]
         vmlinux_sha256=vmlinux_sha256,
         steps=made.steps,
         elapsed_s=made.elapsed_s,
+        locations=locations,
     )
     cache.write_atomically(home / "built.json", msgspec.json.encode(built))
     return built

@@ -63,9 +63,16 @@ def of(lines: Iterable[str]) -> Touched:
     parts = {name: frozenset(name.split("_")) for name in names}
     return Touched(
         lifetimes=tuple(sorted(name for name, words in parts.items() if _is_lifetime(words))),
-        locks=tuple(sorted(name for name, words in parts.items() if words & _LOCK)),
+        locks=tuple(
+            sorted(name for name, words in parts.items() if words & _LOCK and (not _makes(words) or "rcu" in words))
+        ),
     )
 
 
+def _makes(words: frozenset[str]) -> bool:
+    """Whether it makes or frees something, as ``locks_alloc_lock``, which takes no lock."""
+    return any(word.endswith(_LIFETIME_END) for word in words)
+
+
 def _is_lifetime(words: frozenset[str]) -> bool:
-    return bool(words & _LIFETIME) or any(word.endswith(_LIFETIME_END) for word in words)
+    return bool(words & _LIFETIME) or _makes(words)

@@ -2,7 +2,19 @@
 """The nouns of kdelta as frozen structs: no I/O, no behaviour beyond naming. The plans are in ``model.plans``."""
 
 from kdelta.model.collectors import Collector
-from kdelta.model.experiment import Annotations, Experiment, ExperimentResult, Gap, Looked, Refuted, Search, Unreached
+from kdelta.model.experiment import (
+    BESIDE_TAG,
+    Annotations,
+    Beside,
+    Experiment,
+    ExperimentResult,
+    Gap,
+    Location,
+    Looked,
+    Refuted,
+    Search,
+    Unreached,
+)
 from kdelta.model.nouns import (
     EXACT_COUNTERS,
     GRAVEST_FIRST,
@@ -37,11 +49,13 @@ from kdelta.model.plans import PatchRef, Plan
 from kdelta.model.progress import Progress, Quiet
 
 __all__ = [
+    "BESIDE_TAG",
     "EXACT_COUNTERS",
     "GRAVEST_FIRST",
     "Annotations",
     "Arch",
     "Because",
+    "Beside",
     "BootResult",
     "CallCount",
     "Case",
@@ -55,6 +69,7 @@ __all__ = [
     "FunctionDelta",
     "Gap",
     "Kernel",
+    "Location",
     "Looked",
     "MachineOptions",
     "Metric",

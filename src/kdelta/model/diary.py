@@ -44,6 +44,7 @@ class Step(Struct, frozen=True, kw_only=True):
     announced_at: str
     interval_percent: tuple[float, float] | None = None
     compiler: str = ""  # how it changed at the step, where it did
+    explained: str = ""  # in words, where the figure goes with the compiler
     state: Triage = "open"
     note: str = ""
     judged_at: str = ""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct, field
 
 from kdelta.model.nouns import (
@@ -80,6 +82,32 @@ class Looked(Struct, frozen=True, kw_only=True):
     sizes_only: bool = False  # functions that kept their size were not compared
 
 
+class Location(Struct, frozen=True, kw_only=True):
+    """The first line that a change has in a function; ``function`` is "" where it lies outside of all."""
+
+    function: str
+    path: str  # in the source tree
+    line: int  # of the patched file, from 1
+
+
+BESIDE_TAG = (
+    "beside/"  # begins the tag of an experiment that belongs to a review, which it names: it is not the last one
+)
+
+
+class Beside(Struct, frozen=True, kw_only=True):
+    """What a review checked beside speed: ``experiment`` holds it, "" where it could not be checked (``why``).
+
+    ``leaks``: a line for each case that leaks objects on the patched kernel alone.
+    """
+
+    what: Literal["leaks", "locks"]
+    experiment: str = ""
+    cases: int = 0
+    leaks: tuple[str, ...] = ()
+    why: str = ""
+
+
 class Annotations(Struct, frozen=True, kw_only=True):
     """What is found out around a measurement. Unlike the plan it grows while, and after, the experiment runs."""
 
@@ -91,6 +119,8 @@ class Annotations(Struct, frozen=True, kw_only=True):
     nameless: dict[str, str] = field(default_factory=dict)  # kernel label -> why its functions have no names
     followed_by: str = ""  # the experiment that decides what this one left open
     looked: Looked | None = None  # where the cases were chosen by what a patch changed
+    beside: tuple[Beside, ...] = ()  # what a review checked beside speed
+    locations: tuple[Location, ...] = ()  # of a patch, or between two commits, in the order of the diff
     floors_percent: dict[str, float] | None = None  # timed: calibrated here when it began, by case; None: not looked up
     search: Search = Search()
 

@@ -44,10 +44,18 @@ def _tick(value: float, unit: str) -> str:
     return text if len(text) <= 11 else absolute(value, "")
 
 
-def value_axis(area: svg.Canvas, values: Sequence[float], unit: str, zero: bool = False) -> svg.Scale:
-    """Draw the vertical axis for ``values``; logarithmic where they span more than a factor of 20."""
+def value_axis(
+    area: svg.Canvas, values: Sequence[float], unit: str, zero: bool = False, least: float = 0.0
+) -> svg.Scale:
+    """Draw the vertical axis for ``values``; logarithmic where they span more than a factor of 20.
+
+    It spans at least the fraction ``least`` of their middle, so that a change of 0.3 % does not look like a cliff.
+    """
     log = not zero and min(values) > 0 and max(values) / min(values) > 20
     low, high = (min(values) / 1.1, max(values) * 1.1) if log else svg.span(values, zero=zero)
+    middle = (low + high) / 2
+    if not log and high - low < least * abs(middle):
+        low, high = middle - least * abs(middle) / 2, middle + least * abs(middle) / 2
     scale = svg.Scale(low, high, area.bottom, area.top, log)
     texts = [(tick, _tick(tick, unit)) for tick in scale.ticks()]
     bare = bool(texts) and not any(" " in text for _, text in texts)

@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, Warn
 from kdelta.report import looked
 from kdelta.report.registry import Format
@@ -215,6 +217,8 @@ def as_dict(view: View) -> dict[str, Any]:
         document["counts"] = [cell_document(cell) for cell in result.counts]
     if result.experiment.annotations.looked is not None:
         document["looked"] = looked.document(result.experiment.annotations.looked)
+    if result.experiment.annotations.beside:
+        document["beside"] = msgspec.to_builtins(result.experiment.annotations.beside)
     if view.detail.system_calls:
         document["system_calls"] = _system_calls(view.detail.system_calls)
     if view.detail.moved:

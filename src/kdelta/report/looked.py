@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kdelta.model import Looked, Unreached
+from kdelta.model import Annotations, Beside, Looked, Unreached
 
 _SHOWN = 12  # names in a line; the JSON result has all
+_SHOWN_MISSING = 3  # of cases that do not run, which are the same for every patch
 
 
-def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+def _names(names: Sequence[str], shown: int = _SHOWN) -> str:
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
 
 
 def _unreached(one: Unreached) -> str:
@@ -59,8 +60,24 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.controls:
         lines.append(f"Controls, which execute nothing that differs: {_names(looked.controls)}.")
     if looked.not_mapped:
-        lines.append(f"{len(looked.not_mapped)} cases do not run on this kernel: {_names(looked.not_mapped)}.")
+        names = _names(looked.not_mapped, _SHOWN_MISSING)
+        lines.append(f"{len(looked.not_mapped)} of {looked.candidates} cases do not run here (kdelta reach): {names}.")
     return tuple(lines)
+
+
+def above(notes: Annotations) -> tuple[str, ...]:
+    """What stands above the table: a line for each check beside speed, new leaks first, then ``sentences``."""
+    return (*map(_beside, sorted(notes.beside, key=lambda one: not one.leaks)), *sentences(notes.looked))
+
+
+def _beside(one: Beside) -> str:
+    name = "Leaks" if one.what == "leaks" else "What runs under locks"
+    if not one.experiment:
+        return f"{name}: could not be checked: {one.why}"
+    cases = f"{one.cases} case{'s' if one.cases != 1 else ''} (kdelta report {one.experiment})"
+    if one.what == "locks":
+        return f"{name}: counted in {cases}."
+    return f"NEW LEAK: {'; '.join(one.leaks)}; of {cases}." if one.leaks else f"{name}: none new; by {cases}."
 
 
 def document(looked: Looked) -> dict[str, Any]:

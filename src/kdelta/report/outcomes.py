@@ -36,6 +36,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     message: str = ""
     aside: tuple[str, ...] = ()
     notes: tuple[int, ...] = ()
+    functions: tuple[str, ...] = ()  # behind the effect, the largest first
 
     @property
     def result(self) -> Result:
@@ -92,6 +93,7 @@ def _of_cell(row: Row, cell: Cell, names: Mapping[str, str]) -> Outcome:
         message=cell.sentence,
         aside=row.aside,
         notes=cell.notes,
+        functions=tuple(delta.function for delta in cell.source.because),
     )
 
 

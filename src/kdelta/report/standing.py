@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A whole report in one word and one line, for those who read a list of checks: fail, warning or success.
 
-``fail``: a case regressed, or the gate is closed. ``warning``: something was not found out, nothing has a verdict, or a
-changed function is executed by no case. A success says that all that was asked for was measured, and nothing is worse.
+``fail``: a case regressed or leaks anew, or the gate is closed. ``warning``: something was not found out, nothing has a
+verdict, or a changed function is executed by no case. A success says that all that was asked for was measured, and
+nothing is worse.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from kdelta.report.scrub import clip
 from kdelta.report.view import View
 
 Word = Literal["success", "warning", "fail"]
+Rule = Literal["regression", "gate", "leak", "undecided", "not-looked-at"]
 LINE_CHARS = 200
 
 
@@ -23,8 +25,10 @@ class Finding(Struct, frozen=True, kw_only=True):
     """One thing that a reader should see; ``title`` is the test's name, ``text`` the figures and the reason."""
 
     word: Word
+    rule: Rule
     title: str
     text: str
+    functions: tuple[str, ...] = ()  # behind it, the largest first
 
 
 class Standing(Struct, frozen=True, kw_only=True):
@@ -39,7 +43,8 @@ def _finding(title: str, outcome: Outcome) -> Finding:
     word: Word = "fail" if outcome.result == "failure" else "warning" if outcome.result != "pass" else "success"
     text = outcome.message or outcome.word
     text = text if outcome.effect in text else f"{outcome.effect}, {text}"
-    return Finding(word=word, title=f"{title}: {outcome.name}", text=text)
+    rule: Rule = "regression" if word == "fail" else "undecided"
+    return Finding(word=word, rule=rule, title=f"{title}: {outcome.name}", text=text, functions=outcome.functions)
 
 
 def _skipped_by_nature(outcome: Outcome) -> bool:
@@ -50,15 +55,26 @@ def _skipped_by_nature(outcome: Outcome) -> bool:
 def standing(view: View) -> Standing:
     """The report's word, its line, and what stands behind them."""
     tests = [(case.title, one) for case in outcomes(view) for one in case.outcomes]
-    found = [Finding(word="fail", title="gate", text=view.gate)] if view.gate else []
+    found = [Finding(word="fail", rule="gate", title="gate", text=view.gate)] if view.gate else []
     found += [_finding(title, one) for title, one in tests if one.result != "pass" and not _skipped_by_nature(one)]
     if tests and all(_skipped_by_nature(one) for _, one in tests):
-        found.append(Finding(word="warning", title="no verdict", text=f"nothing was compared: {tests[0][1].reason}"))
+        why = f"nothing was compared: {tests[0][1].reason}"
+        found.append(Finding(word="warning", rule="undecided", title="no verdict", text=why))
     looked = view.result.experiment.annotations.looked
     unseen = len(looked.unreached) + len(looked.left_out) if looked else 0
+    beside = view.result.experiment.annotations.beside
+    leaks = [leak for one in beside for leak in one.leaks]
+    found += [Finding(word="fail", rule="leak", title="leak", text=text) for text in leaks]
+    found += [
+        Finding(word="warning", rule="undecided", title=one.what, text=f"could not be checked: {one.why}")
+        for one in beside
+        if not one.experiment
+    ]
     missed = [text for text in view.looked if text.startswith("NOT LOOKED AT")]
-    found += [Finding(word="warning", title="not looked at", text=text) for text in missed]
+    found += [Finding(word="warning", rule="not-looked-at", title="not looked at", text=text) for text in missed]
     order: tuple[Word, ...] = ("fail", "warning", "success")
     found.sort(key=lambda one: order.index(one.word))
-    counts = f"{view.summary}; {unseen} changed functions not looked at" if unseen else view.summary
+    counts = view.summary + (f"; {len(leaks)} new leak{'s' if len(leaks) > 1 else ''}" if leaks else "")
+    if unseen:
+        counts += f"; {unseen} changed function{'s' if unseen > 1 else ''} not looked at"
     return Standing(word=found[0].word if found else "success", line=clip(counts, LINE_CHARS), findings=tuple(found))

@@ -25,20 +25,27 @@ def _lines(step: Step) -> list[str]:
     lines += wrap(f"between {clean(step.last)} and {clean(step.first)}", WIDTH, first="    ")
     if step.because:
         lines += wrap(f"because {clean(step.because)}", WIDTH, first="    ", then="      ")
-    if step.compiler:
+    if step.explained:
+        lines += wrap(
+            f"explained by the compiler: {clean(step.compiler)}; {clean(step.explained)}", WIDTH, first="    "
+        )
+    elif step.compiler:
         lines += wrap(f"the compiler changed too, and may explain it: {clean(step.compiler)}", WIDTH, first="    ")
     return lines
 
 
-def announced(steps: Sequence[Step], known: int) -> str:
-    """What a night found."""
-    if not steps:
+def announced(new: Sequence[Step], explained: Sequence[Step], known: int) -> str:
+    """What a night found: new steps, and known ones whose cause is known only now. ``known`` counts all."""
+    if not new and not explained:
         return f"No new step; {known} known (kdelta triage lists them).\n"
-    count = f"{len(steps)} new step{'s' if len(steps) > 1 else ''}"
-    body = "\n".join("\n".join(_lines(step)) for step in steps)
-    return (
-        f"{count}\n\n{body}\n\nkdelta triage {steps[0].key[:NAME_CHARS]} acknowledged|explained|fixed [--note TEXT]\n"
-    )
+    parts = []
+    for steps, said in ((new, "new step"), (explained, "known step explained now")):
+        if steps:
+            head = said.replace("step", "steps", 1) if len(steps) > 1 else said
+            parts += [f"{len(steps)} {head}", "\n".join("\n".join(_lines(step)) for step in steps)]
+    first = [*explained, *new][0]
+    state = "explained" if first.explained else "acknowledged|explained|fixed"
+    return "\n\n".join([*parts, f"kdelta triage {first.key[:NAME_CHARS]} {state} [--note TEXT]"]) + "\n"
 
 
 def listed(steps: Sequence[Step]) -> str:

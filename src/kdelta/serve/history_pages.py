@@ -7,32 +7,45 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kdelta.model import Experiment
-from kdelta.serve import compared, lists, page, trend
+from kdelta.report.figures import effect
+from kdelta.serve import compared, lists, outcomes, page, trend
 from kdelta.store.store import Store
 
 EXPERIMENTS_PER_PAGE = 40
 HISTORY_SHOWN = 1000
+FILTERS = ("kind", "tag", "text", "kernel", "case", "verdict")
 
 
 class HistoryPages:
     """Handlers."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store, self._outcomes = store, outcomes.Outcomes(store)
 
     def experiments(self, request: Request) -> Response:
         """All experiments, the newest first."""
-        kind, tag, text = (request.query_params.get(name, "") for name in ("kind", "tag", "text"))
-        rows = self._store.experiments()
+        chosen = {name: request.query_params.get(name, "") for name in FILTERS}
+        rows, cases = self._store.experiments(), self._store.case_names()
+        kernels = sorted({label for row in rows for label in row.kernels})
+        for name, known in (("kernel", kernels), ("case", cases)):
+            chosen[name] = lists.picked(known, chosen[name]) or chosen[name]
+        found = lists.matching(rows, chosen["kind"], chosen["tag"], chosen["text"], chosen["kernel"])
+        if chosen["case"]:
+            found = [row for row in found if chosen["case"] in self._outcomes.of(row).cases]
+        if chosen["verdict"]:
+            found = [row for row in found if self._outcomes.of(row).has(chosen["verdict"])]
+        shown = lists.page(found, page.number(request, "page", 1), EXPERIMENTS_PER_PAGE)
         return page.draw(
             "experiments.html",
             request,
-            found=lists.page(
-                lists.matching(rows, kind, tag, text), page.number(request, "page", 1), EXPERIMENTS_PER_PAGE
-            ),
+            found=shown,
+            outcomes={row.id: self._outcomes.of(row) for row in shown.rows},
             kinds=sorted({row.kind for row in rows}),
             tags=sorted({name for row in rows for name in row.tags}),
-            chosen={"kind": kind, "tag": tag, "text": text},
+            kernels=kernels,
+            cases=cases,
+            verdicts=outcomes.WORDS,
+            chosen=chosen,
             empty=not rows,
         )
 
@@ -55,11 +68,19 @@ class HistoryPages:
             metrics=metrics,
             tags=tags,
             chosen={"case": case, "metric": metric, "tag": tag, "by": axis},
-            figure=trend.of_case(rows, axis) if rows else None,
+            figure=trend.of_case(rows, axis, self._steps(case, metric)) if rows else None,
             rows=rows[: -HISTORY_SHOWN - 1 : -1],
             left_out=max(0, len(rows) - HISTORY_SHOWN),
             better=rows[-1].better if rows else "lower",
         )
+
+    def _steps(self, case: str, metric: str) -> dict[str, str]:
+        """Announced steps of a case, by the first kernel behind each."""
+        return {
+            step.first: f"step at {step.first}: {effect(step.effect_percent)}, {step.state} {step.note}"
+            for step in self._store.steps()
+            if (step.case, step.metric) == (case, metric)
+        }
 
     def compare(self, request: Request) -> Response:
         """Any two kernels, whatever experiments they are from: figures and no verdict."""

@@ -37,13 +37,18 @@ def page(rows: Sequence[T], number: int, size: int) -> Page[T]:
     )
 
 
-def matching(rows: Sequence[ExperimentRow], kind: str, tag: str, text: str) -> list[ExperimentRow]:
-    """Experiments of this kind, with this tag, that mention every word of ``text``; "" asks for nothing."""
+def matching(
+    rows: Sequence[ExperimentRow], kind: str, tag: str, text: str, kernel: str | None = ""
+) -> list[ExperimentRow]:
+    """Experiments of this kind, with this tag and kernel, that mention every word of ``text``; "" asks for nothing."""
     words = text.casefold().split()
     return [
         row
         for row in rows
-        if (not kind or row.kind == kind) and (not tag or tag in row.tags) and all(w in _words(row) for w in words)
+        if (not kind or row.kind == kind)
+        and (not tag or tag in row.tags)
+        and (not kernel or kernel in row.kernels)
+        and all(w in _words(row) for w in words)
     ]
 
 

@@ -26,6 +26,8 @@ REPORT_POLICY = (
     "frame-ancestors 'none'"
 )  # the report is one page with its style inside; it runs no script either
 
+STATIC = "kdelta.static"  # of a request's scope: the page becomes a file, where a form leads nowhere
+
 
 class Missing(UserError):
     """What was asked for is not in the store; the message may be shown."""
@@ -84,8 +86,9 @@ def _environment() -> Environment:
 
 def draw(template: str, request: Request, status: int = 200, **values: Any) -> Response:
     """A page from one of the templates."""
-    section = request.url.path.split("/")[1]
-    text = _environment().get_template(template).render(section=section, **values)
+    section = request.scope["path"].split("/")[1]
+    static = bool(request.scope.get(STATIC))
+    text = _environment().get_template(template).render(section=section, static=static, **values)
     return HTMLResponse(text.encode("utf-8", "replace"), status_code=status)
 
 

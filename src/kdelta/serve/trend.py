@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal
 
 from kdelta.report import svg
@@ -16,6 +17,7 @@ from kdelta.store.rows import HistoryRow
 Axis = Literal["time", "kernel"]
 MAX_COLUMNS = 120  # of the chart; the table has the rest
 _MAX_TICKS = 8
+_LEAST_SPAN = 0.05  # of the figure: what changes by less looks flat
 
 
 def series_name(row: HistoryRow) -> str:
@@ -61,9 +63,12 @@ def _columns(rows: Sequence[HistoryRow], axis: Axis) -> tuple[list[tuple[str, st
     return (_dated(kept) if axis == "time" else kept), text
 
 
-def chart(rows: Sequence[HistoryRow], axis: Axis, title: str) -> Figure | None:
+def chart(
+    rows: Sequence[HistoryRow], axis: Axis, title: str, steps: Mapping[str, str] = MappingProxyType({})
+) -> Figure | None:
     """One dot per kernel and experiment, its boots' range as a bar behind it; ``rows`` are of one case and metric.
 
+    ``steps`` are announced ones, {first kernel behind it: what it was}: a line stands where each is, between kernels.
     Returns None where no figure can be drawn. More columns than fit leave the oldest out; the caption says so.
     """
     drawn = [row for row in rows if all(drawable(v) is not None for v in (row.value, *row.values))]
@@ -74,10 +79,14 @@ def chart(rows: Sequence[HistoryRow], axis: Axis, title: str) -> Figure | None:
         return None
     text = f"{len(drawn)} figures of {len(columns)} {'experiments' if axis == 'time' else 'kernels'}."
     area = svg.canvas("trend", title, text, 320)
-    scale = value_axis(area, [v for row in drawn for v in (row.value, *row.values)], clean(drawn[0].unit, 24))
+    values = [v for row in drawn for v in (row.value, *row.values)]
+    scale = value_axis(area, values, clean(drawn[0].unit, 24), least=_LEAST_SPAN)
     width = (area.right - area.left) / len(columns)
     x = [area.left + width * (index + 0.5) for index in range(len(columns))]
     svg.axis_x(area, _ticks(columns, x), "experiment, oldest first" if axis == "time" else "kernel")
+    for key, text in steps.items() if axis == "kernel" else ():
+        if key in place:
+            _mark(area, x[place[key]] - width / 2, text)
     lines: dict[str, list[tuple[float, float]]] = {}
     for row in drawn:
         name = series_name(row) if axis == "time" else _by_mitigations(row)
@@ -106,6 +115,12 @@ def _dots(area: svg.Canvas, points: Sequence[tuple[float, float]], series: int) 
         svg.add(area.root, "circle", class_=f"dot s{series % svg.SERIES}", cx=x, cy=y, r=3)
 
 
+def _mark(area: svg.Canvas, x: float, text: str) -> None:
+    group = svg.add(area.root, "g", class_="step")
+    svg.add(group, "title", clean(text, 200))
+    svg.add(group, "line", x1=x, x2=x, y1=area.top, y2=area.bottom)
+
+
 def _range(area: svg.Canvas, scale: svg.Scale, x: float, row: HistoryRow, series: int) -> None:
     group = svg.add(area.root, "g", class_=f"s{series % svg.SERIES}")
     when = clean(row.created_at[:16].replace("T", " "), 16)
@@ -114,7 +129,7 @@ def _range(area: svg.Canvas, scale: svg.Scale, x: float, row: HistoryRow, series
     svg.add(group, "line", class_="range", x1=x, x2=x, y1=low + 1.0, y2=high - 1.0)
 
 
-def of_case(rows: Sequence[HistoryRow], axis: Axis) -> Figure | None:
+def of_case(rows: Sequence[HistoryRow], axis: Axis, steps: Mapping[str, str] = MappingProxyType({})) -> Figure | None:
     """``chart`` of the rows of one case and metric, with its title."""
     title = f"{clean(rows[0].case, 120)}, {clean(rows[0].metric, 64)}, {'over time' if axis == 'time' else 'by kernel'}"
-    return chart(rows, axis, title)
+    return chart(rows, axis, title, steps)

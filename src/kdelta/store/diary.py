@@ -67,6 +67,19 @@ class Diary(ABC):
                 connection.execute(insert(tables.step).values(**key, document=codec.seal(found)))
         return known is None
 
+    def explain(self, found: Step) -> bool:
+        """Keep how a known step is explained; False where that is known already, or there is nothing to say."""
+        found = _fitting(found)
+        t = tables.step
+        with self._writing() as connection:
+            document = connection.execute(select(t.c.document).where(t.c.step_key == found.key)).scalar_one_or_none()
+            known = None if document is None else _read(document, Step)
+            if known is None or not found.explained or known.explained == found.explained:
+                return False
+            made = structs.replace(known, explained=found.explained)
+            connection.execute(update(t).where(t.c.step_key == found.key).values(document=codec.seal(made)))
+        return True
+
     def steps(self) -> list[Step]:
         """All steps in the order in which they were announced."""
         with self._reading() as connection:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, not_, or_, select, update
 
 from kdelta.errors import HostError, UserError
-from kdelta.model import BootResult, Experiment, Mode
+from kdelta.model import BESIDE_TAG, BootResult, Experiment, Mode
 from kdelta.store import codec, planned, tables
 from kdelta.store.rows import Look
 
@@ -30,7 +30,7 @@ class Found(NamedTuple):
 
 
 def find(connection: Connection, name: str) -> Found:
-    """The experiment with this id, the only one whose id begins so, or the newest for ``last``.
+    """The experiment with this id, the only one whose id begins so, or for ``last`` the newest that is nobody's part.
 
     Raises:
         UserError: none, or several.
@@ -46,7 +46,9 @@ def _match(connection: Connection, name: str) -> Any:
     e = tables.experiment.c
     wanted = select(e.no, e.id, e.mode, e.kernel_count, e.imported)
     if name == "last":
-        row = connection.execute(wanted.order_by(e.created_at.desc(), e.no.desc()).limit(1)).first()
+        t = tables.tag.c
+        part = exists().where(t.experiment_no == e.no, func.substr(t.name, 1, len(BESIDE_TAG)) == BESIDE_TAG)
+        row = connection.execute(wanted.where(not_(part)).order_by(e.created_at.desc(), e.no.desc()).limit(1)).first()
         if row is None:
             raise UserError("no experiment is stored yet: start with kdelta compare or kdelta run")
         return row

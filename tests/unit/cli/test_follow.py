@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,16 @@ from kdelta.cli.main import run
 from kdelta.experiment import runner
 from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Annotations
+from kdelta.model.diary import Step
+from kdelta.report import steps as layout
 from kdelta.results import answer
+from kdelta.results import compilers as by_compiler
+from kdelta.results.types import CellName, Detail, Sweep, SweepPoint, SweepStep
 from kdelta.store.store import Store
 from unit.cli import test_sweep_gaps
 from unit.cli.test_sweep_gaps import release
 from unit.kernel.test_source import PIPE
+from unit.report.report_samples import experiment, kernel
 
 tree = test_sweep_gaps.tree  # v6.8 to v6.11; v6.10 does not compile
 
@@ -104,10 +110,67 @@ def test_a_step_says_that_the_compiler_changed_too(tmp_path: Path, monkeypatch: 
     one = replace(result.experiment, annotations=Annotations(compilers=compilers))
     monkeypatch.setattr(answer, "result", lambda *_: (result, detail))
     with Store() as store:
-        found = _follow.announce(store, one, lambda: "2026-11-22T03:00:00")
-        assert _follow.announce(store, one, lambda: "2026-11-23T03:00:00") == []
+        found, _ = _follow.announce(store, one, lambda: "2026-11-22T03:00:00")
+        assert _follow.announce(store, one, lambda: "2026-11-23T03:00:00") == ([], [])
     told = {step.first: step.compiler for step in found}
     assert told["6.12"] == "gcc 14.2 before, gcc 16.1 from here on"
+
+
+def swept(*figures: float) -> Sweep:
+    """Versions v0, v1, ... of one case; every change is a step."""
+    name = CellName(case="pipe", metric="instructions", cgroup="root", mitigations="default")
+    steps = tuple(
+        SweepStep(last=f"v{i}", first=f"v{i + 1}", baseline=a, patched=b, effect_percent=100 * (b / a - 1))
+        for i, (a, b) in enumerate(pairwise(figures))
+        if a != b
+    )
+    points = tuple(SweepPoint(kernel=f"v{i}", value=value) for i, value in enumerate(figures))
+    return Sweep(cell=name, unit="1", better="lower", points=points, steps=steps)
+
+
+@pytest.mark.parametrize(
+    ("figures", "compilers", "explained"),
+    [
+        ((3044.0, 2947.0, 3043.0), "ABA", {"v1", "v2"}),  # pidfd_open on 7.1.13, 7.2.13 (gcc 16) and 7.3.4
+        ((3044.0, 2947.0, 2947.0, 3040.0), "ABBA", {"v1", "v3"}),
+        ((3044.0, 2947.0, 3043.0), "ABC", set()),
+        ((3044.0, 2947.0, 3043.0), "AAA", set()),
+        ((3044.0, 2947.0, 2900.0), "ABA", set()),  # goes on although the compiler is back
+        ((3044.0, 2947.0, 3000.0), "ABA", set()),  # half of it stays
+        ((3044.0, 2947.0, 2900.0, 3043.0), "ABBA", set()),  # something else moved it in between
+        ((3044.0, 2947.0, 3043.0), "A?A", set()),
+    ],
+)
+def test_a_figure_that_goes_and_comes_back_with_the_compiler_is_explained(
+    figures: tuple[float, ...], compilers: str, explained: set[str]
+) -> None:
+    known = {f"v{i}": "" if letter == "?" else f"gcc {letter}" for i, letter in enumerate(compilers)}
+    assert set(by_compiler.explained(swept(*figures), known)) == explained
+
+
+def test_a_known_step_is_told_again_once_when_the_compiler_explains_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'kdelta.sqlite'}")
+    kernels = tuple(kernel(f"v{i}") for i in range(3))
+    asked = replace(experiment("v0", mode="exact"), kernels=kernels)
+    one = replace(asked, annotations=Annotations(compilers=("gcc 14", "gcc 16", "gcc 14")))
+
+    def at(*figures: float) -> tuple[list[Step], list[Step]]:
+        monkeypatch.setattr(answer, "result", lambda *_: (None, Detail(sweeps=(swept(*figures),))))
+        with Store() as store:
+            return _follow.announce(store, one, lambda: "2026-11-22T03:00:00")
+
+    (first,), told = at(3044.0, 2947.0)
+    assert not told and "may explain it" in layout.announced([first], [], 1)
+    (second,), (again,) = at(3044.0, 2947.0, 3043.0)
+    assert (again.key, again.first, second.first) == (first.key, "v1", "v2")
+    said = " ".join(layout.announced([second], [again], 2).split())
+    assert "1 known step explained now" in said and "is back with it at v2" in said
+    assert f"kdelta triage {first.key[:10]} explained" in said
+    assert at(3044.0, 2947.0, 3043.0) == ([], [])
+    assert run(["triage", first.key[:10], "explained"]) == 0
+    assert "explained by the compiler: gcc 14 before, gcc 16" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_range_may_be_open() -> None:

@@ -16,7 +16,7 @@ from kdelta.cli.main import run
 from kdelta.errors import HostError, RegressionFound
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.touches import Touched
-from kdelta.model import Experiment, PlannedBoot
+from kdelta.model import Beside, Experiment, PlannedBoot
 from kdelta.store.store import Store
 from unit.kernel.test_cover import BASE, SERIES
 from unit.kernel.test_thread import commit, patch_of, repository
@@ -119,7 +119,10 @@ def test_a_reply_is_written_below_it_what_was_checked_beside_and_handed_to_git(
         raise RegressionFound("--fail-on regressed")
 
     checked = (
-        _beside.Checked(text="The series touches locks (spin_lock):\n\n------\nnone held longer\n", experiment="x"),
+        _beside.Checked(
+            text="The series touches locks (spin_lock):\n\n------\nnone held longer\n",
+            kept=Beside(what="locks", experiment="x"),
+        ),
     )
     monkeypatch.setattr(compare, "run", measured)
     monkeypatch.setattr(_beside, "checks", lambda *_: checked)
@@ -190,18 +193,26 @@ def test_what_cannot_be_checked_beside_is_told_and_costs_no_report(
 ) -> None:
     monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'kdelta.sqlite'}")
 
-    def fails(*_: object) -> _beside.Checked:
+    def fails(*_: object) -> _beside.Outcome:
         raise HostError("no QEMU")
 
     monkeypatch.setattr(_beside, "_leaks", fails)
-    monkeypatch.setattr(_beside, "_holds", lambda *_: _beside.Checked(text="held: 3\n", experiment="h"))
+    monkeypatch.setattr(_beside, "_holds", lambda *_: ("held: 3\n", "second", ()))
     touched = Touched(lifetimes=("kfree", "security_msg_msg_alloc", "security_msg_msg_free"), locks=("spin_lock",))
     with _session.opened(quiet=True) as session:
         measured = experiment("first", ("6.12", "7.0"))
+        for made in (measured, experiment("second", ("6.12", "7.0"), created_at="2026-11-22T10:00:00+00:00")):
+            session.store.create(made)
         leaks, holds = _beside.checks(session, measured, touched)
         assert "lifetimes of objects (kfree," in leaks.text
         assert "which could not be checked: no QEMU" in " ".join(leaks.text.split())
         assert max(map(len, leaks.text.splitlines())) <= 72
         assert holds.text == "The series touches locks (spin_lock):\n\nheld: 3\n"
+        kept = session.store.experiment("last")
+        assert kept.id == "first", "what belongs to a review is not the last one"
+        assert [(one.what, one.experiment, one.why) for one in kept.annotations.beside] == [
+            ("leaks", "", "no QEMU"),
+            ("locks", "second", ""),
+        ]
         assert _beside.checks(session, measured, Touched()) == ()
         assert _beside.checks(session, experiment("none", ("6.12", "7.0"), cases=()), touched) == ()

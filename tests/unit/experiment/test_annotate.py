@@ -14,7 +14,9 @@ from kdelta.attribution import images, stripped
 from kdelta.errors import UserError
 from kdelta.experiment import annotate, selftests
 from kdelta.experiment.selftests import Gate
-from kdelta.model import Annotations, Quiet, Remark, plans
+from kdelta.kernel import changed
+from kdelta.model import Annotations, Location, Quiet, Remark, plans
+from kdelta.spec.kernels import KernelSpec
 from kdelta.store.store import Store
 from unit.store.store_builders import experiment, kernel
 
@@ -98,3 +100,25 @@ def test_code_that_cannot_be_compared_is_a_note_and_no_end(store: Store, monkeyp
     found = annotate.note_code(store, made, Quiet()).annotations
     assert found.notes == (Remark("machine-code", "machine code was not compared: b: stripped"),)
     assert replace(store.experiment(made.id), annotations=made.annotations) == made, "nothing else has changed"
+
+
+def test_where_the_source_changed_is_kept_or_said_to_be_unknown(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = experiment(kernels=(kernel("a", spec="src:.@v1"), kernel("b", spec="src:.@v1+my.patch#2")))
+    store.create(made)
+    told = (Location(function="f", path="fs/pipe.c", line=3),)
+    asked = []
+
+    def between(*specs: KernelSpec) -> tuple[Location, ...]:
+        asked.append([one.text for one in specs])
+        return told
+
+    monkeypatch.setattr(changed, "between", between)
+    assert annotate.note_locations(store, made, Quiet()).annotations.locations == told
+    assert asked == [["src:.@v1", "src:.@v1+my.patch"]]
+
+    def refuse(*_: object) -> tuple[Location, ...]:
+        raise UserError("no commit v1")
+
+    monkeypatch.setattr(changed, "between", refuse)
+    heard = Heard()
+    assert annotate.note_locations(store, made, heard) is made and "no commit v1" in heard.notes[0]

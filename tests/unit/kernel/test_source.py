@@ -153,7 +153,9 @@ def test_a_patch_compiles_one_file_and_is_remembered(tree: Path, tmp_path: Path)
     assert patched.image_sha256 != base.image_sha256
     assert "+my.patch" in patched.origin
     assert (base.label, patched.label) == ("linux", "linux+my")
-    log = Path(source.built_facts(parse_kernel(f"src:{tree}+{mine}")).log)
+    facts = source.built_facts(parse_kernel(f"src:{tree}+{mine}"))
+    assert [one.path for one in facts.locations] == ["fs/pipe.c"]
+    log = Path(facts.log)
     assert "fs/pipe.o" in log.read_text()
     assert "fs/other.o" not in log.read_text()
     written = log.stat().st_mtime_ns

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from kcidb_io.schema import V5_0, V5_3
 from msgspec.structs import replace
 
-from kdelta.model import ExperimentResult, Gap, Looked, Unreached
+from kdelta.model import Annotations, Beside, ExperimentResult, Gap, Looked, Unreached
 from kdelta.report import kcidb
 from kdelta.report.outcomes import outcomes, stable_names
 from kdelta.report.registry import find
@@ -106,6 +106,20 @@ def test_what_no_case_executes_is_a_warning_everywhere() -> None:
     view = build(replace(result, experiment=annotated, results=cells, gate=""), detail)
     assert standing(view).word == "warning" and "foo_probe" in text("b4", view)
     assert text("github", view).startswith("::warning title=kdelta not looked at::NOT LOOKED AT")
+
+
+def test_a_new_leak_is_an_error_of_every_format() -> None:
+    found = Beside(what="leaks", experiment="x", cases=2, leaks=("pipe: leaks files on 7.0",))
+    notes = Annotations(beside=(found, Beside(what="locks", why="no QEMU")))
+    asked = replace(experiment("6.12", "7.0"), annotations=notes)
+    view = build(ExperimentResult(experiment=asked, results=()))
+    assert standing(view).word == "fail" and "1 new leak" in standing(view).line
+    assert "ERROR: leak: pipe: leaks files on 7.0" in str(find("b4").render(view))
+    assert "locks: could not be checked: no QEMU" in str(find("b4").render(view))
+    assert "NEW LEAK: pipe: leaks files on 7.0; of 2 cases" in " ".join(str(find("mail").render(view)).split())
+    rules = [one["check_name"] for one in json.loads(find("codequality").render(view))]
+    assert rules == ["kdelta/leak", "kdelta/undecided"]
+    assert json.loads(find("json").render(view))["beside"][0]["leaks"] == ["pipe: leaks files on 7.0"]
 
 
 @thorough

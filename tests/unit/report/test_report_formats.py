@@ -24,7 +24,7 @@ from unit.report import real_benchstat
 from unit.report.report_samples import cell, exact, experiment, gaps, timed
 from unit.report.sweep_samples import SAMPLES, broken_sweep, sweep, timed_sweep
 
-CHECKS = ["b4", "github", "kcidb", "patchwork"]
+CHECKS = ["b4", "codequality", "github", "kcidb", "patchwork", "sarif"]
 NAMES = sorted(["benchfmt", "csv", "html", "json", "junit", "ktap", "mail", "markdown", "terminal", *CHECKS])
 
 
@@ -35,7 +35,7 @@ def test_formats_are_found_by_their_files() -> None:
 
 
 def test_an_unknown_format_is_one_clear_line() -> None:
-    with pytest.raises(UserError, match="report format 'pdf' is not known; one of b4, benchfmt, csv"):
+    with pytest.raises(UserError, match="report format 'pdf' is not known; one of b4, benchfmt, codequality, csv"):
         find("pdf")
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from hypothesis import given
@@ -68,3 +69,24 @@ def test_kernels_stand_in_the_order_of_their_versions() -> None:
 
 def test_figures_that_no_axis_holds_are_not_drawn() -> None:
     assert trend.chart([row(0, value=float("inf")), row(1, value=float("nan"))], "time", "pipe") is None
+
+
+def test_a_change_of_a_third_of_a_percent_does_not_look_like_a_cliff() -> None:
+    heights = []
+    for change in (1.003, 1.3):
+        figure = trend.chart([row(0, "6.1", value=1000.0), row(1, "6.2", value=1000.0 * change)], "kernel", "pipe")
+        assert figure is not None
+        first, second = (float(y) for y in re.findall(r'<circle[^>]* cy="([\d.]+)"', figure.markup))
+        heights.append(first - second)
+    small, large = heights
+    assert 0 < small < large / 8
+
+
+def test_announced_steps_are_marked_between_the_kernels() -> None:
+    rows = [row(n, label) for n, label in enumerate(("6.1", "6.2", "6.12"))]
+    marks = {"6.12": "step at 6.12: +4.2 %, open", "7.0": "not drawn"}
+    figure = trend.chart(rows, "kernel", "pipe", marks)
+    assert figure is not None
+    assert figure.markup.count('class="step"') == 1 and "step at 6.12" in figure.markup
+    over_time = trend.chart(rows, "time", "pipe", marks)
+    assert over_time is not None and 'class="step"' not in over_time.markup

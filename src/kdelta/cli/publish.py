@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta publish: the store as a directory of web pages, for any web host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kdelta.cli._say import say
+from kdelta.errors import HostError, UserError
+
+if TYPE_CHECKING:
+    from kdelta.errors import KdeltaError
+
+EPILOG = """\b
+Examples:
+  kdelta publish site/                      all experiments, as kdelta serve shows them
+  kdelta publish site/ && rsync -a --delete site/ host:public_html/
+
+Consoles of guests, command lines and notes are on the pages. What needs a server (filters
+typed by a reader, comparisons across experiments) is left out.
+"""
+_TOLD = 50  # pages
+_LIST = ".kdelta-site"  # in the directory: which files are ours, and may be replaced
+
+
+@click.command(epilog=EPILOG)
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
+def command(directory: Path, quiet: bool) -> None:
+    """Write the stored experiments to DIR as web pages that need no server."""
+    from kdelta.cli.progress import Reporter
+    from kdelta.store.store import Store
+
+    try:
+        from kdelta.serve import site
+        from kdelta.serve.app import create_app
+        from kdelta.serve.guard import Access
+    except ModuleNotFoundError as error:
+        raise HostError(f"kdelta publish needs {error.name}: pip install 'kdelta[serve]'") from None
+
+    before = _ours(directory)
+    lost: list[str] = []
+
+    def failed(address: str, error: KdeltaError) -> None:
+        lost.append(f"{address}: {error}")
+
+    written: list[str] = []
+    with Store() as store, Reporter(quiet) as reporter:
+        reporter.step(f"making the pages of {len(store.experiments())} experiments")
+        for file in site.files(create_app(store, Access(), lambda _: None), failed):
+            _write(directory, file.name, file.content)
+            written.append(file.name)
+            if len(written) % _TOLD == 0:
+                reporter.step(f"{len(written)} pages written")
+    _write(directory, _LIST, "".join(f"{name}\n" for name in sorted(written)).encode())
+    for name in before - set(written):
+        (directory / name).unlink(missing_ok=True)
+    say(f"{directory}: {len(written)} files; open {directory / 'index.html'}")
+    if lost:
+        raise HostError(f"{len(lost)} pages could not be made and say so; the first is {lost[0]}")
+
+
+def _ours(directory: Path) -> set[str]:
+    """The files that an earlier run left in ``directory``.
+
+    Raises:
+        UserError: there are other things in it.
+    """
+    listed = directory / _LIST
+    if listed.is_file():
+        names = set(listed.read_text(encoding="utf-8").splitlines())
+        return {name for name in names if name and not name.startswith("/") and ".." not in name.split("/")}
+    if directory.is_dir() and any(directory.iterdir()):
+        raise UserError(f"{directory} has other files in it: name a new directory, or one that kdelta published to")
+    return set()
+
+
+def _write(directory: Path, name: str, content: bytes) -> None:
+    path = directory / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What each experiment of a list came to, and of which cases: verdicts from numbers alone, kept while they hold."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from msgspec import Struct
+
+from kdelta.errors import KdeltaError
+from kdelta.results import cells
+from kdelta.store.rows import ExperimentRow
+from kdelta.store.store import Store
+
+WORDS = ("regressed", "improved", "inconclusive", "same")  # what a reader looks for first
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """``verdicts`` are (word, rows with it), the gravest first; none of a sweep, whose steps are no verdicts."""
+
+    cases: frozenset[str] = frozenset()
+    verdicts: tuple[tuple[str, int], ...] = ()
+
+    def has(self, verdict: str) -> bool:
+        """Whether any row got this verdict."""
+        return any(word == verdict for word, _ in self.verdicts)
+
+
+class Outcomes:
+    """Outcomes of a store's experiments; any number of threads may ask."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[str, tuple[tuple[int, str], Outcome]] = {}
+        self._lock = Lock()
+
+    def of(self, row: ExperimentRow) -> Outcome:
+        """The outcome of one experiment; of a damaged one, or one that was deleted meanwhile, an empty one."""
+        stamp = (row.boots_done, row.status)
+        with self._lock:
+            kept = self._known.get(row.id)
+        if kept is not None and kept[0] == stamp:
+            return kept[1]
+        found = self._made(row)
+        with self._lock:
+            self._known[row.id] = (stamp, found)
+        return found
+
+    def _made(self, row: ExperimentRow) -> Outcome:
+        try:
+            experiment = self._store.experiment(row.id)
+            names = frozenset(case.name for case in experiment.cases)
+            if experiment.in_steps:
+                return Outcome(cases=names)
+            judged = cells.judged(experiment, self._store, self._store.numbers(experiment.id))
+        except KdeltaError:  # its own page says what is wrong with it
+            return Outcome()
+        words = [result.verdict for result in judged]
+        return Outcome(cases=names, verdicts=tuple((word, words.count(word)) for word in WORDS if word in words))

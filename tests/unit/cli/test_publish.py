@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta publish: every page of a store with strangers' texts as a file, and no link that leads nowhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from lxml import html
+
+from kdelta.cli.main import run
+from kdelta.serve.site import file_name
+from unit.serve.serve_store import filled
+
+
+def test_every_link_of_the_site_leads_to_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled(tmp_path).close()
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'kdelta.sqlite'}")
+    site = tmp_path / "site"
+    assert run(["publish", str(site), "--quiet"]) == 0
+    pages = sorted(site.rglob("*.html"))
+    names = {str(path.relative_to(site)) for path in site.rglob("*") if path.is_file()}
+    assert {"index.html", "style.css", "experiments/first.html", "experiments/first.json"} <= names
+    assert f"{len(names) - 1} files" in capsys.readouterr().out
+    followed = 0
+    for path in pages:
+        tree = html.fromstring(path.read_bytes())
+        assert not tree.findall(".//script") and not tree.findall(".//form"), path
+        for link in (a.get("href") for a in tree.iter("a", "link")):
+            if link.startswith(("#", "data:")):
+                continue
+            parts = urlsplit(link)
+            assert not parts.scheme and not parts.netloc and not link.startswith("/"), (path, link)
+            assert (path.parent / unquote(parts.path)).resolve().is_file(), (path, link)
+            followed += 1
+    assert followed > 100
+    assert all(len(part) < 200 and part.isascii() and "<" not in part for name in names for part in name.split("/"))
+
+
+def test_a_second_run_replaces_its_own_files_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'empty.sqlite'}")
+    site = tmp_path / "site"
+    assert run(["publish", str(site), "-q"]) == 0
+    (site / "CNAME").write_text("kernels.example\n")
+    (site / "gone.html").touch()
+    with (site / ".kdelta-site").open("a") as listed:
+        listed.write("gone.html\n../kept\n")
+    (tmp_path / "kept").touch()
+    assert run(["publish", str(site), "-q"]) == 0
+    assert not (site / "gone.html").exists() and (site / "CNAME").exists() and (tmp_path / "kept").exists()
+    capsys.readouterr()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").touch()
+    assert run(["publish", str(tmp_path / "other"), "-q"]) == 1
+    assert "has other files in it: name a new directory" in capsys.readouterr().err
+
+
+def test_addresses_become_names_that_differ_where_they_do() -> None:
+    assert file_name("/experiments") == file_name("/") == "index.html"
+    assert file_name("/style.css") == "style.css"
+    assert file_name("/experiments/a1") == "experiments/a1.html"
+    assert file_name("/experiments/a1/report.csv") == "experiments/a1/report.csv"
+    assert file_name("/experiments/a1/boots/0.1") == "experiments/a1/boots/0.1.html"
+    asked = ["?case=a/b", "?case=a b", "?case=a%2Fb", "?case=a-b", ""]
+    assert len({file_name("/history" + query) for query in asked}) == len(asked) - 1  # one is another's spelling
+    assert ".." not in file_name("/experiments/%2e%2e/%2e%2e%2fx").split("/")

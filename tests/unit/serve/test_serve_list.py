@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The list of experiments as a team reads it: verdict chips, filters that are addresses, ways to any comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from lxml import html
+from starlette.testclient import TestClient
+
+from kdelta.model import Case
+from kdelta.serve.app import create_app
+from kdelta.serve.guard import Access
+from kdelta.store.store import Store
+from unit.serve.serve_store import boot, experiment, fill_sweep
+
+SEEDS = 5  # enough for a verdict on counts that do not vary
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    with Store(f"sqlite:///{tmp_path_factory.mktemp('list') / 'kdelta.sqlite'}") as store:
+        for day, (name, case, labels, costs) in enumerate(
+            (
+                ("better", "pidfd_open", ("6.12", "7.0"), (1000, 900)),
+                ("worse", "pipe", ("6.1", "7.0"), (1000, 1100)),
+                ("equal", "pipe", ("6.1", "6.1-again"), (1000, 1000)),
+            ),
+            1,
+        ):
+            when = f"2026-05-0{day}T10:00:00+00:00"
+            store.create(experiment(name, labels, blocks=SEEDS, cases=(Case(workload=case),), created_at=when))
+            for block in range(SEEDS):
+                for slot, cost in enumerate(costs):
+                    store.save_boot(name, boot(block, slot, cost=cost))
+        fill_sweep(store)
+        yield TestClient(create_app(store, Access(), pytest.fail), base_url="http://localhost")
+
+
+def main(client: TestClient, address: str) -> html.HtmlElement:
+    answer = client.get(address)
+    assert answer.status_code == 200
+    return html.fromstring(answer.text).find(".//main")
+
+
+def addresses(page: html.HtmlElement) -> list[str]:
+    return [link.get("href") for link in page.findall(".//a")]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("?verdict=improved", {"better"}),
+        ("?verdict=regressed", {"worse"}),
+        ("?verdict=same", {"equal"}),
+        ("?kernel=7.0&verdict=regressed", {"worse"}),
+        ("?kernel=6.12&kind=compare", {"better"}),
+        ("?case=pipe", {"worse", "equal"}),
+        ("?case=pipe&verdict=improved", set()),
+        ("?verdict=nonsense", set()),
+    ],
+)
+def test_a_filter_by_verdict_kernel_or_case_is_an_address(client: TestClient, query: str, names: set[str]) -> None:
+    found = addresses(main(client, "/experiments" + query))
+    assert {one.removeprefix("/experiments/") for one in found if one.startswith("/experiments/")} == names
+
+
+def test_each_verdict_has_a_chip_and_a_sweep_has_none(client: TestClient) -> None:
+    page = main(client, "/experiments")
+    chips = {item.find("h2/a").get("href"): item.findall("p[@class='chips']/a") for item in page.findall(".//ol/li")}
+    told = {name.removeprefix("/experiments/"): [one.text for one in found] for name, found in chips.items()}
+    assert told == {"better": ["1 improved"], "worse": ["1 regressed"], "equal": ["1 same"], "sweep": []}
+    (chip,) = chips["/experiments/worse"]
+    assert chip.get("href") == "/experiments?verdict=regressed" and "v-regressed" in chip.get("class")
+
+
+def test_any_two_kernels_are_compared_from_an_experiments_page(client: TestClient) -> None:
+    found = [one for one in addresses(main(client, "/experiments/better")) if one.startswith("/compare?")]
+    assert found == ["/compare?a=6.12&ax=better", "/compare?a=7.0&ax=better"]
+    chosen = main(client, found[0] + "&b=6.1").findall(".//option[@selected]")
+    assert {"6.12", "6.1"} <= {one.get("value") for one in chosen}
+    assert "/compare?a=7.0&ax=better" in addresses(main(client, "/history?case=pidfd_open"))
+
+
+def test_last_has_a_link_that_stays_the_same(client: TestClient) -> None:
+    assert "/experiments/equal" in addresses(main(client, "/experiments/last"))

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Coverage-guided fuzzing of what reads foreign bytes: ``fuzz.py --minutes N [TARGET...]``, each in its turn.
+
+atheris (libFuzzer) grows a corpus of each target in ``--corpus``; an input that breaks a target is left there as
+``crash-*``, ``timeout-*`` or ``oom-*``: it belongs into tests/data/fuzz/TARGET, where make test tries it. Exit 1 where
+there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ONE = "--one"
+_TIMEOUT_S = 20
+_MEMORY_MB = 3000
+
+
+def one(name: str, words: list[str]) -> None:
+    """libFuzzer's process for one target; ``words`` are its options and directories."""
+    import atheris
+
+    with atheris.instrument_imports(include=["kdelta"]):
+        import fuzz_targets
+
+    atheris.Setup([name, *words], lambda data: fuzz_targets.run(name, data))
+    atheris.Fuzz()
+
+
+def round_of(name: str, corpus: Path, seconds: int) -> tuple[int, list[Path]]:
+    """(inputs tried, those that broke it) of a while of one target."""
+    import fuzz_targets
+
+    folder, broken = corpus / name, corpus / f"{name}-broken"
+    for made in (folder, broken):
+        made.mkdir(parents=True, exist_ok=True)
+    for number, data in enumerate(fuzz_targets.seeds(name)):
+        (folder / f"seed-{number}").write_bytes(data)
+    limits = [f"-max_total_time={seconds}", f"-timeout={_TIMEOUT_S}", f"-rss_limit_mb={_MEMORY_MB}"]
+    argv = [sys.executable, __file__, ONE, name, str(folder), f"-artifact_prefix={broken}/", "-print_final_stats=1"]
+    done = subprocess.run([*argv, *limits], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    text = done.stdout.decode("utf-8", "replace")
+    tried = re.findall(r"stat::number_of_executed_units:\s*(\d+)", text) or re.findall(r"^#(\d+)\t", text, re.MULTILINE)
+    found = sorted(broken.iterdir())
+    if done.returncode and not found:
+        raise SystemExit(f"fuzz: {name}: {text[-2000:]}")
+    if found:
+        sys.stdout.write(text[-2000:])
+    return int(tried[-1]) if tried else 0, found
+
+
+def main() -> int:
+    if sys.argv[1:2] == [ONE]:
+        one(sys.argv[2], sys.argv[3:])
+        return 0
+    import fuzz_targets
+
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(fuzz_targets.TARGETS))
+    parser.add_argument("--minutes", type=float, default=10.0, help="for all targets together")
+    parser.add_argument("--corpus", type=Path, default=Path(os.environ.get("TMPDIR", "/tmp")) / "kdelta-fuzz")
+    asked = parser.parse_args()
+    names = asked.targets or list(fuzz_targets.TARGETS)
+    if unknown := set(names) - set(fuzz_targets.TARGETS):
+        parser.error(f"no target {min(unknown)!r}; there are {', '.join(fuzz_targets.TARGETS)}")
+    failures = 0
+    for name in names:
+        tried, found = round_of(name, asked.corpus, max(1, round(60 * asked.minutes / len(names))))
+        failures += len(found)
+        sys.stdout.write(f"{name:14} {tried:10} inputs, {len(found)} broke it {' '.join(map(str, found))}\n")
+        sys.stdout.flush()
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
