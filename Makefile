@@ -14,7 +14,7 @@ system:
 $(TOOLS): pyproject.toml | system
 	@test -x $(PY) || python3 -m venv .venv
 	@echo "installing Python packages into .venv"
-	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[dev,fleet,serve]'
+	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[dev,fleet,lab,serve]'
 	@touch $@
 
 # Where PYTHONDONTWRITEBYTECODE is set, each start would compile all of kdelta again (0.15 s).

@@ -217,5 +217,7 @@ void supervisor_run(const struct supervisor *sv, const struct jobs *js);
 int supervisor_prepare(const struct supervisor *sv);
 /* The first record, as JSON. */
 void supervisor_hello(const struct supervisor *sv, const char *port, struct text *t);
+/* The second one on a machine that is no guest. */
+void supervisor_kernel(struct stream *s);
 
 #endif

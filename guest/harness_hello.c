@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The first record: which kernel this is, and what its clock costs. */
+/* The first records: which kernel this is, and what its clock costs. */
 #include <inttypes.h>
 #include <string.h>
 #include <sys/sysinfo.h>
@@ -69,4 +69,27 @@ void supervisor_hello(const struct supervisor *sv, const char *port, struct text
 	text_number(t, cost.step_ns);
 	text_put(t, ",\"port\":\"%s\",\"uptime_ns\":%" PRIu64 "}", port,
 		 (uint64_t)up.tv_sec * 1000000000u + (uint64_t)up.tv_nsec);
+}
+
+/* What tells this boot and this build of a kernel from all others: proc(5), elf(5). */
+void supervisor_kernel(struct stream *s)
+{
+	struct text notes = {0}, t = {0};
+	char boot_id[64] = "";
+	struct utsname u;
+
+	uname(&u);
+	read_line("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
+	read_whole("/sys/kernel/notes", &notes);
+	text_put(&t, "{\"t\":\"kernel\",\"version\":");
+	text_json(&t, u.version);
+	text_put(&t, ",\"boot_id\":");
+	text_json(&t, boot_id);
+	text_put(&t, ",\"notes\":\"");
+	text_base64(&t, (const uint8_t *)notes.s, notes.len);
+	text_put(&t, "\"}");
+	if (!t.lost)
+		stream_record(s, t.s, t.len);
+	text_free(&notes);
+	text_free(&t);
 }

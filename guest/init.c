@@ -125,8 +125,8 @@ static bool is_console(const char *tty)
 	return found;
 }
 
-/* Nothing may be added, dropped or changed on the way. */
-static void make_raw(int fd)
+/* Nothing may be added, dropped or changed on the way. B0: at the speed that it has. */
+static void make_raw(int fd, speed_t speed)
 {
 	struct termios t;
 
@@ -135,7 +135,8 @@ static void make_raw(int fd)
 	cfmakeraw(&t);
 	t.c_cflag |= CLOCAL | CREAD;
 	t.c_cflag &= ~(tcflag_t)CRTSCTS;
-	cfsetspeed(&t, B115200);
+	if (speed != B0)
+		cfsetspeed(&t, speed);
 	tcsetattr(fd, TCSANOW, &t);
 }
 
@@ -158,7 +159,7 @@ static int open_uart(void)
 			continue;
 		if (!ioctl(fd, TIOCGSERIAL, &info) && info.type != PORT_UNKNOWN) {
 			fcntl(fd, F_SETFL, 0);
-			make_raw(fd);
+			make_raw(fd, B115200);
 			return fd;
 		}
 		close(fd);
@@ -228,6 +229,30 @@ static int open_port(const char **name)
 		return fd;
 	*name = "console";
 	return dup(1); /* its reader will find no valid stream there, but a reason */
+}
+
+/*
+ * A machine that is no guest has one serial line for the console and the
+ * records. A message between the bytes of a record would spoil it, so only what
+ * ends the kernel is printed; a kernel that locks up panics, and panic= on its
+ * command line brings the machine back.
+ */
+static int open_machine(const char *tty, const char **name)
+{
+	char path[32];
+	int fd;
+
+	write_string("/proc/sys/kernel/printk", "1");
+	write_string("/proc/sys/kernel/softlockup_panic", "1");
+	write_string("/proc/sys/kernel/hardlockup_panic", "1");
+	*name = "console";
+	snprintf(path, sizeof(path), "/dev/%s", tty);
+	fd = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return dup(1);
+	fcntl(fd, F_SETFL, 0);
+	make_raw(fd, B0);
+	return fd;
 }
 
 /*
@@ -320,6 +345,8 @@ void init_main(char **argv)
 	if (!error && js.snapshot) {
 		port = "debugcon";
 		s = (struct stream){.fd = -1, .put = snapshot_put};
+	} else if (!error && js.port) {
+		s.fd = open_machine(js.port, &port);
 	} else {
 		s.fd = open_port(&port);
 	}
@@ -330,6 +357,8 @@ void init_main(char **argv)
 		error = resumed_jobs(&sv, &js, why, sizeof(why));
 	exact_quiet();
 	stream_record(&s, hello.s, hello.len);
+	if (!error && js.port)
+		supervisor_kernel(&s);
 	if (error)
 		stream_note(&s, "%s", why);
 	else

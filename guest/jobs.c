@@ -185,6 +185,14 @@ static int trace_line(struct jobs *js, char *rest, char *why, size_t size)
 	return 0;
 }
 
+/* "ttyS0", "ttyAMA0", "hvc0": a device's name and nothing else. */
+static bool tty_name(const char *s)
+{
+	return *s && strlen(s) < 16 &&
+	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") ==
+		       strlen(s);
+}
+
 static int set_line(struct jobs *js, char *rest, char *why, size_t size)
 {
 	char *save = NULL, *key = strtok_r(rest, " ", &save), *value = strtok_r(NULL, " ", &save);
@@ -202,6 +210,9 @@ static int set_line(struct jobs *js, char *rest, char *why, size_t size)
 		return 0;
 	} else if (key && value && !strcmp(key, "settle_ms") && number(value, 0, 3600000, &v)) {
 		js->settle_ms = v;
+		return 0;
+	} else if (key && value && !strcmp(key, "port") && tty_name(value)) {
+		js->port = value;
 		return 0;
 	}
 	snprintf(why, size, "jobs: unknown setting %.40s %.40s", key ? key : "",

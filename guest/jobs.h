@@ -45,6 +45,7 @@ struct job {
 struct jobs {
 	bool exact, snapshot;
 	uint64_t seed, settle_ms;
+	const char *port; /* of a machine that is no guest: its serial console, by name */
 	struct job *jobs;
 	size_t njobs;
 	char *text; /* all strings point into it */

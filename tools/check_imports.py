@@ -16,7 +16,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("spec", "stats"),
     ("guest",),
     ("kernel", "machine", "store"),
-    ("verdict", "attribution", "inbox"),
+    ("verdict", "attribution", "inbox", "lab"),
     ("results",),
     ("experiment",),
     ("fleet",),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _given, _kernels, _session, common
+from kdelta.cli import _given, _kernels, _lab, _session, common
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -19,6 +19,7 @@ EPILOG = """\b
 Examples:
   kdelta calibrate debian:6.12
   kdelta calibrate debian:6.12 --case pipe --case pidfd_open --blocks 24
+  kdelta calibrate debian:6.12 --on lab.toml:bench1
   kdelta calibrate --resume last
 
 The same image is booted under two labels. The floor becomes the delta of later timed verdicts on this host and kind of
@@ -27,7 +28,7 @@ machine; it is stale once the host, QEMU or kdelta changes. A host on which iden
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs):
+class Args(common.MeasureArgs, _lab.LabArgs):
     """The options of ``kdelta calibrate``."""
 
     blocks: int
@@ -43,6 +44,7 @@ class Args(common.MeasureArgs):
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 @common.case_options
+@_lab.options
 @common.machine_options
 def command(kernel: str | None, **options: Any) -> int:
     """Measure this host's noise floor with KERNEL against itself."""
@@ -53,6 +55,7 @@ def command(kernel: str | None, **options: Any) -> int:
         rest = [name for name in _given.given() if name not in ("resume", "as_json", "quiet")]
         _given.refuse(rest, "does nothing beside --resume, which takes everything from the stored calibration")
     _given.refuse_other_mode("timed", "leave it out")
+    args.refuse_on({})
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
             experiment = (
@@ -76,9 +79,10 @@ def _begun(session: _session.Session, args: Args, kernel: str, progress: Progres
     from kdelta.experiment import templates
 
     spec = _kernels.single(kernel, "calibrate takes one kernel, not a range")
-    asked = args.asked(args.chosen())
+    asked = args.placed(args.asked(args.chosen()))
+    host = args.met(progress)
     fetched = _kernels.fetched([spec], progress)[0]
-    return session.begin(templates.calibrate(asked, fetched, args.blocks), args.seed)
+    return session.begin(_lab.of(templates.calibrate(asked, fetched, args.blocks), host), args.seed)
 
 
 def _conclude(store: Any, experiment: Experiment, as_json: bool) -> int:

@@ -14,6 +14,7 @@ from kdelta.cli import (
     _fleet,
     _gate,
     _given,
+    _lab,
     _mode,
     _output,
     _passes,
@@ -40,6 +41,7 @@ Examples:
   kdelta compare src:debian:6.12 src:debian:6.12+my.patch --fail-on regressed:2% --selftests pidfd,clone3
   kdelta compare src:./linux@v6.12 src:./linux@v6.12+series.mbox --each
   kdelta compare debian:6.12 debian:7.0 --fleet
+  kdelta compare debian:6.12 debian:7.0 --on lab.toml:bench1
 
 The first kernel is the baseline. Without KVM the mode is exact: it counts the instructions that the kernel
 executes, and repeats. --timed measures wall time instead, and stops each case as soon as it is decided. With KVM, or
@@ -51,7 +53,7 @@ Where a patch is given (src:TREE+PATCH) and no case, the cases are chosen that e
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.FleetArgs):
+class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.FleetArgs, _lab.LabArgs):
     """The options of ``kdelta compare``."""
 
     timed: bool
@@ -125,6 +127,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
     "--why", metavar="SET[,SET...]", help="Then trace: locks, sizes, allocs, syscalls, wakeups, hold (kdelta trace)."
 )
 @_fleet.options
+@_lab.options
 @common.machine_options
 @_output.output_options
 def command(kernels: tuple[str, ...], **options: Any) -> int:
@@ -141,15 +144,18 @@ def run(kernels: tuple[str, ...], args: Args, begun: Callable[[Experiment], None
     specs = _patching.named(kernels, args.selftests, args.each)
     budget_s = common.seconds(args.time_budget, "--time-budget")
     auto = _auto.wanted(args, specs)
+    args.refuse_on({"--exact": args.exact, "--why": args.why, "--selftests": args.selftests})
     args.refuse(budget=budget_s is not None and not auto, others={"--why": args.why, "--fail-on": args.fail_on})
     _asked(args, () if auto else None)  # refuses bad input before any kernel is fetched
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
+            host = args.met(progress)
             resolved = _patching.fetched(specs, args.each, progress)
             chosen = _auto.choose(args, specs, resolved, progress) if auto else (None, None)
             if not _wanted(args):
                 progress.step("looking at this machine: QEMU, and whether KVM runs a guest")
-            experiment = _passes.begin(session, *_templates(resolved, args, *chosen), args.seed)
+            template, counts = _templates(resolved, args, *chosen)
+            experiment = _passes.begin(session, _lab.of(template, host), counts, args.seed)
             begun(experiment)
             experiment = _patching.annotated(session.store, experiment, progress)
             budget_s = None if auto else budget_s
@@ -177,14 +183,15 @@ def _asked(args: Args, chosen: Sequence[Case] | None) -> tuple[Asked, Stopping]:
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
     cases = args.cases_or(lambda: args.chosen(args.pressure), args.named) if chosen is None else tuple(chosen)
     effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
-    asked = args.asked(cases, effort, mitigations=args.mitigations, rep_features=args.rep_features)
+    asked = args.placed(args.asked(cases, effort, mitigations=args.mitigations, rep_features=args.rep_features))
     if args.fleet:
         _fleet.refuse(asked)
     return asked, stop
 
 
 def _wanted(args: Args) -> _mode.Passes | None:
-    return _mode.passes(timed=args.timed, exact=args.exact, pressure=args.pressure, kvm=args.kvm)
+    timed = args.timed or bool(args.lab)
+    return _mode.passes(timed=timed, exact=args.exact, pressure=args.pressure, kvm=args.kvm)
 
 
 def _refuse_idle(args: Args, mode: _mode.Passes, *, auto: bool) -> None:
@@ -207,7 +214,7 @@ def _templates(
     asked, stop = _asked(args, chosen)
     tests = _patching.suites(args.selftests)
     mode = _wanted(args) or _mode.of_machine(kernels, args.kvm, args.qemu, args.folders)
-    said = args.timed or args.pressure or args.each or args.fleet
+    said = args.timed or args.lab or args.pressure or args.each or args.fleet
     if mode == "timed" and not said and _passes.usual(asked.cases, common.load_workloads(args.folders), args.smp):
         mode = "both"  # where KVM runs
     _refuse_idle(args, mode, auto=chosen is not None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _fleet, _given, _kernels, _output, _program, _session, common
+from kdelta.cli import _fleet, _given, _kernels, _lab, _output, _program, _session, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ With one kernel there is no baseline: the figures are descriptive, with their sp
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.FleetArgs):
+class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.FleetArgs, _lab.LabArgs):
     """The options of ``kdelta run``."""
 
     kernel: str
@@ -45,6 +45,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
 @_program.tree_option
 @_program.options
 @_fleet.options
+@_lab.options
 @common.machine_options
 @_output.output_options
 def command(named: str | None, **options: Any) -> int:
@@ -61,6 +62,9 @@ def command(named: str | None, **options: Any) -> int:
     if args.exact and spec.kind == "running":
         raise UserError("--exact counts inside a guest: name a kernel, as in --kernel debian:6.12")
     native = spec.kind == "running"
+    if native and args.lab:
+        raise UserError("--on starts a kernel there: name it, as in --kernel debian:6.12")
+    args.refuse_on({"--exact": args.exact})
     if native:
         _given.refuse(("smp", "memory", "kvm", "qemu", "turn"), "is about guests, and the running kernel has none")
     _given.refuse_other_mode("exact" if args.exact else "timed", "add --exact, or leave it out")
@@ -70,11 +74,12 @@ def command(named: str | None, **options: Any) -> int:
         lambda: args.chosen(args.pressure, native=native), args.named, native
     )  # refused before any kernel is fetched
     if args.fleet:
-        _fleet.refuse(args.asked(cases, native=native))
+        _fleet.refuse(args.placed(args.asked(cases, native=native)))
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
+            host = args.met(progress)
             template = _template(args, cases, _kernels.fetched([spec], progress), native)
-            experiment = session.begin(template, args.seed)
+            experiment = session.begin(_lab.of(template, host), args.seed)
             if not _fleet.run(session, experiment, args, progress):
                 return _fleet.detached(experiment)
         session.conclude(experiment, args)
@@ -85,4 +90,4 @@ def _template(args: Args, cases: tuple[Case, ...], kernels: tuple[Kernel, ...], 
     from kdelta.experiment import templates
 
     mode: Mode = "exact" if args.exact else "timed"
-    return templates.run(args.asked(cases, native=native), kernels, mode, args.boots)
+    return templates.run(args.placed(args.asked(cases, native=native)), kernels, mode, args.boots)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The one way to boot: a job list and its files, on a kernel, at a site; what comes back is raw.
 
-A site is QEMU on this machine, or with ``native`` this machine itself. Measured, traced and tested guests, and the KVM
-trial, differ in their jobs and files alone; where instructions are counted, the guest also has the plugin, and each
-job gets a guest of its own, from the same snapshot where the kernel can be paused for one, else booted cold.
+A site is QEMU on this machine, with ``native`` this machine itself, or a machine of a lab. Measured, traced and tested
+guests, and the KVM trial, differ in their jobs and files alone; where instructions are counted, the guest also has the
+plugin, and each job gets a guest of its own, from the same snapshot where the kernel can be paused for one, else booted
+cold.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from kdelta.errors import HostError
 from kdelta.guest import image
 from kdelta.guest.jobs import JobList
 from kdelta.kernel import intact
+from kdelta.lab.boot import Machine, Order
 from kdelta.machine import boot, folders, native, snapshot
 from kdelta.machine.boot import RawBoot
 from kdelta.machine.options import Accel, GuestSpec, Port
@@ -44,6 +46,7 @@ class Site(Struct, frozen=True, kw_only=True):
     port: Port = "uart"
     options: MachineOptions = MachineOptions()
     cpu: int | None = None  # timed guests keep to one core of the host
+    lab: Machine | None = None
 
     @property
     def native(self) -> bool:
@@ -104,6 +107,8 @@ def _boot(site: Site, work: Work) -> RawBoot:
         if site.native:
             program = site.programs[work.kernel.arch]
             return native.run(program, work.data, work.jobs.text(), folder, work.limit_s)
+        if site.lab is not None:
+            return site.lab.boot(_order(site, work, site.lab.described.options.tty), folder)
         guest = _guest(site, work, folder)
         return boot.run(guest, _payload(site, work, work.jobs.text()), work.limit_s, cpu=site.cpu)
 
@@ -139,7 +144,17 @@ def _guest(site: Site, work: Work, folder: Path) -> GuestSpec:
     )
 
 
-def _payload(site: Site, work: Work, jobs: str) -> bytes:
+def _order(site: Site, work: Work, port: str) -> Order:
+    return Order(
+        kernel=work.kernel,
+        mitigations_off=work.mitigations == "off",
+        initramfs=_payload(site, work, None),
+        jobs=image.jobs_archive(work.jobs.text(port=port)),
+        limit_s=work.limit_s,
+    )
+
+
+def _payload(site: Site, work: Work, jobs: str | None) -> bytes:
     return image.payload(site.programs[work.kernel.arch], work.data, jobs, work.programs, work.trees)
 
 

@@ -51,8 +51,8 @@ def _refuse_beyond_kernels(experiment: Experiment) -> None:
     shipped = definitions.here(())
     theirs = sorted({case.workload for case in experiment.cases} - set(shipped))
     beyond = ""
-    if experiment.machine.native:
-        beyond = "it measures the machine itself"
+    if not experiment.machine.guests:
+        beyond = "it measures a machine itself"
     elif isinstance(experiment.plan, plans.Bisect):
         beyond = f"it builds commits of {experiment.plan.tree}"
     elif theirs:

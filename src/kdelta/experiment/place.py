@@ -13,6 +13,8 @@ from kdelta.experiment import emulator
 from kdelta.experiment.boot_once import Site
 from kdelta.experiment.programs import programs_for
 from kdelta.experiment.survey import Ground, site, survey
+from kdelta.lab.boot import Machine
+from kdelta.lab.describe import described
 from kdelta.model import Experiment, Progress
 from kdelta.results import floors
 from kdelta.store.store import Store
@@ -30,22 +32,26 @@ def of(experiment: Experiment, progress: Progress) -> Place:
     """Find QEMU, decide between KVM and emulation, and compile the guest's program where that was not done.
 
     Raises:
-        HostError: no QEMU, no compiler.
+        HostError: no QEMU, no compiler. UserError: the description of a machine of a lab is wrong.
     """
     exact, options = experiment.mode == "exact", experiment.machine
     programs = programs_for(experiment.kernels, tuple(map(Path, experiment.folders)))
     ground = None
-    if not options.native:
+    if options.guests:
         several = exact and options.smp > 1
         qemu = emulator.for_several_cpus("x86_64", options.qemu, progress) if several else None
         ground = survey(experiment.kernels, "off" if exact else options.kvm, options.qemu, programs, qemu)
         if not exact:
             progress.note(f"machine: {ground.why}; QEMU {ground.text}")
     here = site(experiment.kernels, options, experiment.mode, programs, ground)
+    if options.lab:
+        here = replace(here, lab=Machine(described(options.lab)))
     return Place(site=here, machine=_machine(experiment, ground), guests=ground is not None)
 
 
 def _machine(experiment: Experiment, ground: Ground | None) -> dict[str, str]:
+    if experiment.machine.lab:
+        return {"accel": "hardware", "lab": experiment.machine.lab_name, "tool": __version__}
     if ground is None:
         return {"accel": "native", "tool": __version__}
     accel = "tcg" if experiment.mode == "exact" else ground.accel

@@ -130,7 +130,9 @@ def new_id(now: datetime, token: Callable[[int], str] = secrets.token_hex) -> st
 
 
 def created(template: Experiment, rng_seed: int | None, now: Callable[[], datetime]) -> Experiment:
-    """``template`` with an id, a time, a seed, this host's identity, and what its workloads are now.
+    """``template`` with an id, a time, a seed, the identity of its host, and what its workloads are now.
+
+    The host is this one, unless it is a machine of a lab, which the template has asked.
 
     Raises:
         UserError: the kernels are of several architectures.
@@ -149,7 +151,7 @@ def created(template: Experiment, rng_seed: int | None, now: Callable[[], dateti
         created_at=stamp.astimezone(UTC).isoformat(timespec="seconds"),
         seed=seed,
         tool_version=__version__,
-        host=hostfacts.identity(),
+        host=template.host if template.machine.lab else hostfacts.identity(),
     )
 
 

@@ -88,6 +88,8 @@ def refuse_asked(machine: MachineOptions, folders: Sequence[object], cases: Sequ
     what = ""
     if machine.native:
         what = "the running kernel is on this machine alone: name another with --kernel"
+    elif machine.lab:
+        what = "--on names a machine that this one reaches: leave one of them out"
     elif machine.qemu:
         what = "every host has a QEMU of its own: leave --qemu out"
     elif folders:

@@ -85,18 +85,25 @@ def archive(nodes: Iterable[tuple[str, Node]]) -> bytes:
 def payload(
     binary: Path,
     data: Mapping[str, Path],
-    jobs: str,
+    jobs: str | None,
     programs: Mapping[str, Path] | None = None,
     trees: Sequence[Path] = (),
 ) -> bytes:
     """The initramfs of a boot: the guest binary as /init, the workloads' data files, the job list, other programs.
 
     ``programs``: path in the guest without its leading slash -> file; all of them may be executed. ``trees``:
-    archives to unpack after it.
+    archives to unpack after it. Without ``jobs`` they are in an archive of their own (``jobs_archive``).
     """
-    files = {"init": binary.read_bytes(), "jobs": jobs.encode("ascii")}
+    files = {"init": binary.read_bytes()}
+    if jobs is not None:
+        files["jobs"] = jobs.encode("ascii")
     for name, path in data.items():
         files[f"data/{name}"] = path.read_bytes()
     others = {name: path.read_bytes() for name, path in (programs or {}).items()}
     first = initramfs(files | others, executable=frozenset({"init", *others}))
     return b"".join([first, *(tree.read_bytes() for tree in trees)])
+
+
+def jobs_archive(jobs: str) -> bytes:
+    """The job list alone, to be unpacked behind a ``payload`` without one."""
+    return initramfs({"jobs": jobs.encode("ascii")})

@@ -49,10 +49,14 @@ class JobList(Struct, frozen=True, kw_only=True):
     seed: int = 1
     lines: tuple[str, ...] = ()
 
-    def text(self, *, settle_ms: int = 0, snapshot: bool = False) -> str:
-        """As the guest reads it; with ``snapshot`` it pauses and gets its jobs when it runs again, through fw_cfg."""
+    def text(self, *, settle_ms: int = 0, snapshot: bool = False, port: str = "") -> str:
+        """As the guest reads it; with ``snapshot`` it pauses and gets its jobs when it runs again, through fw_cfg.
+
+        ``port``: the serial console of a machine that is no guest, by its device's name.
+        """
         head = (f"mode {self.mode}", f"seed {self.seed}", f"settle_ms {settle_ms}", f"snapshot {int(snapshot)}")
-        return "\n".join(["kdelta-jobs 1", *(f"set {line}" for line in head), *self.lines, "end", ""])
+        more = (f"port {port}",) if port else ()
+        return "\n".join(["kdelta-jobs 1", *(f"set {line}" for line in (*head, *more)), *self.lines, "end", ""])
 
     def apart(self) -> dict[int, JobList]:
         """Each job, with what is to be traced in it, as a list of its own, by its number here.

@@ -41,6 +41,17 @@ class Hello(Struct, tag_field="t", tag="hello", frozen=True):
     uptime_ns: Count = 0
 
 
+class Build(Struct, tag_field="t", tag="kernel", frozen=True):
+    """What tells a boot and a build of a kernel from all others; said by a machine that is no guest."""
+
+    version: str  # as by uname -v
+    boot_id: str
+    notes: str  # /sys/kernel/notes, base64
+
+    def payload(self) -> bytes:
+        return base64.b64decode(self.notes, validate=True)
+
+
 class Job(Struct, tag_field="t", tag="job", frozen=True):
     j: Index
     case: str = ""
@@ -120,7 +131,7 @@ class End(Struct, tag_field="t", tag="end", frozen=True):
     records: Index
 
 
-Record = Hello | Job | Window | Task | Hist | Value | Repetition | Trace | Done | Output | Note | End
+Record = Hello | Build | Job | Window | Task | Hist | Value | Repetition | Trace | Done | Output | Note | End
 _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
@@ -145,7 +156,7 @@ def _record(line: bytes, expected: int) -> Record | str:
         return f"record {expected} is missing (got {int(seq)})"
     try:
         record = _DECODER.decode(body)
-        if isinstance(record, Hist | Trace):
+        if isinstance(record, Build | Hist | Trace):
             record.payload()
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, no base64
         return f"record {expected} does not fit the protocol: {error}"
@@ -224,12 +235,18 @@ def guest_of(interval: int) -> int:
     return interval >> 32
 
 
+def panic_of(console: bytes) -> str:
+    """The line of a kernel panic on the console, "" without one."""
+    found = _PANIC.search(console)
+    return found.group(0).decode("utf-8", "replace") if found else ""
+
+
 def diagnose(stream: Stream, console: bytes, timed_out: bool, exit_status: int | None) -> tuple[State, str]:
     """The state of a whole boot, from its stream, its console and how its machine ended."""
     if stream.state == "ok":
         return "ok", ""
-    if panic := _PANIC.search(console):
-        return "panicked", panic.group(0).decode("utf-8", "replace")
+    if panic := panic_of(console):
+        return "panicked", panic
     if stream.state == "failed":
         return "failed", f"garbage in the record stream: {stream.why}"
     if timed_out:

@@ -90,10 +90,21 @@ class MachineOptions(Struct, frozen=True, kw_only=True):
     memory_mib: int = 1024
     kvm: Literal["auto", "on", "off"] = "auto"
     native: bool = False  # the running machine itself, no guest
+    lab: str = ""  # a machine that is no guest: the whole path of its description, a colon, its name
     rep_features: bool = False  # exact mode: leave ERMS/FSRM on in the guest CPU
     qemu: str = ""  # path of the user's QEMU, "" for the one on PATH
     boot_limit_s: float = 180.0
     turn_ns: int = 200  # exact mode, several CPUs: how long each runs before the next, in virtual time
+
+    @property
+    def guests(self) -> bool:
+        """Whether boots are guests of QEMU, with so many CPUs and so much memory."""
+        return not self.native and not self.lab
+
+    @property
+    def lab_name(self) -> str:
+        """The name of the machine of a lab, "" elsewhere."""
+        return self.lab.rpartition(":")[2]
 
 
 class Effort(Struct, frozen=True, kw_only=True):

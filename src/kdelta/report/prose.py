@@ -192,11 +192,11 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
     """How it was measured: method, noise floor, machine, host, versions."""
     experiment = result.experiment
     machine = experiment.machine
-    where = (
-        "the running machine itself, no guest"
-        if machine.native
-        else f"QEMU guests with {machine.smp} CPU{'s' if machine.smp != 1 else ''} and {machine.memory_mib} MiB"
-    )
+    where = f"QEMU guests with {machine.smp} CPU{'s' if machine.smp != 1 else ''} and {machine.memory_mib} MiB"
+    if machine.native:
+        where = "the running machine itself, no guest"
+    elif machine.lab:
+        where = f"{machine.lab_name}, no guest; kdelta's program was all that ran, and its disks were not mounted"
     if machine.smp > 1 and experiment.mode == "exact":
         where += f", which take turns of {machine.turn_ns} instructions"
     stepped = experiment.in_steps and experiment.mode == "timed"  # steps in times need no floor

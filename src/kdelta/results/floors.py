@@ -21,7 +21,9 @@ def host_key(experiment: Experiment) -> str:
 
 
 def machine_kind(experiment: Experiment, machine: Mapping[str, str]) -> str:
-    """The kind of machine that boots run on: native, or accelerator and shape of the guests."""
+    """The kind of machine that boots run on: native, a machine of a lab, or accelerator and shape of the guests."""
+    if experiment.machine.lab:
+        return f"machine {experiment.machine.lab_name}"
     accel = machine.get("accel", "?")
     if accel == "native":
         return accel

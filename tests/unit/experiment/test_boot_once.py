@@ -15,6 +15,8 @@ from kdelta.experiment.boot_once import Site, Work, boot_once, identity
 from kdelta.guest import binary
 from kdelta.guest.jobs import JobList, case_jobs
 from kdelta.guest.protocol import Note, Window
+from kdelta.lab.boot import Machine, Order
+from kdelta.lab.describe import Described, Options
 from kdelta.machine import boot
 from kdelta.machine.options import GuestSpec
 from kdelta.machine.probe import Qemu
@@ -131,3 +133,27 @@ def test_a_folder_that_cannot_be_made_is_one_line(site: Site, work: Work, tmp_pa
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(HostError, match=r"cannot create a directory in .*file"):
         boot_once(replace(site, scratch=tmp_path / "file"), work)
+
+
+def test_a_machine_of_a_lab_gets_kernel_program_and_jobs(
+    site: Site, work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Order] = []
+
+    def ordered(_: Machine, order: Order, folder: Path) -> boot.RawBoot:
+        asked.append(order)
+        return boot.RawBoot(
+            argv=(), state="ok", why="", records=(), console=b"", stream=b"", elapsed_s=1, first_sample_s=1, qemu_log=""
+        )
+
+    monkeypatch.setattr(Machine, "boot", ordered)
+    bench = Described(name="bench1", path=tmp_path / "lab.toml", options=Options(console="ttyAMA0,115200"))
+    lab = replace(site, lab=Machine(bench))
+    for seed in (1, 2):
+        timed = replace(work.jobs, mode="timed", seed=seed)
+        assert boot_once(lab, replace(work, plugin=None, jobs=timed, mitigations="off")).state == "ok"
+    first, second = asked
+    assert (first.kernel, first.mitigations_off, first.limit_s) == (KERNEL, True, 60.0)
+    assert b"the guest's program" in first.initramfs
+    assert b"set port ttyAMA0\n" in first.jobs and b"job 0 pipe" in first.jobs
+    assert first.initramfs == second.initramfs and first.jobs != second.jobs  # so it travels once

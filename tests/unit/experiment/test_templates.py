@@ -131,3 +131,11 @@ def test_an_experiment_is_made_with_an_id_a_seed_and_this_host() -> None:
 def test_what_was_asked_can_be_asked_again() -> None:
     made: Experiment = templates.run(ASKED, (KERNEL,), "timed", 1)
     assert templates.asked_in(made) == replace(ASKED, folders=(Path("own").resolve(),))
+
+
+def test_the_host_is_this_one_unless_it_is_a_machine_of_a_lab() -> None:
+    asked = replace(ASKED, machine=MachineOptions(lab="/lab.toml:bench1"))
+    there = {"cpu": "its own", "machine": "bench1"}
+    for one, kept in ((asked, True), (ASKED, False)):
+        template = replace(templates.run(one, (KERNEL,), "timed", 1), host=there)
+        assert (templates.created(template, 1, now).host == there) is kept

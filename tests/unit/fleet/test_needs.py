@@ -42,6 +42,7 @@ def test_a_begun_block_stays_on_its_host_and_kvm_is_no_emulation() -> None:
     [
         ({"imported": True}, "was imported"),
         ({"machine": MachineOptions(native=True)}, "running kernel"),
+        ({"machine": MachineOptions(lab="/lab.toml:bench1")}, "--on names a machine that this one reaches"),
         ({"machine": MachineOptions(qemu="/q")}, "leave --qemu out"),
         ({"machine": MachineOptions(smp=2)}, "leave --smp out"),
         ({"folders": ("/w",)}, "--workloads"),

@@ -173,11 +173,11 @@ def test_k_best_is_that_of_lebench(probe: Callable[..., str], samples: str, figu
 
 def test_a_job_list_is_read_as_written(probe: Callable[..., str]) -> None:
     text = (
-        b"kdelta-jobs 1\nset mode exact   # timed | exact\nset seed 3\nset settle_ms 20\nset snapshot 1\n"
+        b"kdelta-jobs 1\nset mode exact   # or timed\nset seed 3\nset settle_ms 20\nset snapshot 1\nset port hvc0\n"
         b"job 5 pipe limit_ms=100 reps=3 ops=9 cgroup=child message=64 name=a=b\nend\n"
     )
     assert probe("jobs", given=text).splitlines() == [
-        "exact=1 snapshot=1 seed=3 settle_ms=20",
+        "exact=1 snapshot=1 seed=3 settle_ms=20 port=hvc0",
         "job 5 pipe limit_ms=100 reps=3 ops=9 child=1 message=64 name=a=b bad=",
     ]
 
@@ -209,6 +209,7 @@ def test_a_job_that_cannot_run_is_kept_with_its_reason(probe: Callable[..., str]
         b"kdelta-jobs 1\njob 0 w\nend",
         b"kdelta-jobs 1\nset mode quick\nend\n",
         b"kdelta-jobs 1\nset colour red\nend\n",
+        b"kdelta-jobs 1\nset port ../tty\nend\n",
         b"kdelta-jobs 1\njob x w\nend\n",
         b"kdelta-jobs 1\njob 0\nend\n",
         b"kdelta-jobs 1\njob 0 w\njob 0 v\nend\n",

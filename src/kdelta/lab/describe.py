@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a user wrote of a machine -> ``Described``: a TOML file of ours, or an environment of labgrid (YAML).
+
+The resources and drivers are labgrid's, by its names (its documentation, "Configuration"); of a TOML file the ssh
+service and the drivers that usually belong to a resource need not be written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from kdelta.errors import UserError
+
+Start = Literal["kexec", "grub"]
+T = TypeVar("T")
+Limit = Annotated[float, msgspec.Meta(gt=0, le=86400)]
+
+_CONSOLE = re.compile(r"^[A-Za-z0-9]{1,15}(,[0-9]+[neo]?[0-9]?r?)?$")
+_USUAL_DRIVERS = {
+    "RawSerialPort": "SerialDriver",
+    "NetworkSerialPort": "SerialDriver",
+    "USBSerialPort": "SerialDriver",
+    "NetworkPowerPort": "NetworkPowerDriver",
+    "PDUDaemonPort": "PDUDaemonDriver",
+}
+
+
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What labgrid does not know of a machine.
+
+    ``start``: how a kernel is started there. ``console``: the serial line that labgrid reads, as the kernel takes it.
+    ``cmdline``: words that every kernel needs on this machine. ``start_limit_s``: how long it may take to shut down, go
+    through its firmware and boot a kernel until that says a first word; ``return_limit_s``: from a reset until its own
+    system answers on ssh.
+    """
+
+    start: Start = "kexec"
+    console: str = "ttyS0,115200"
+    cmdline: str = ""
+    start_limit_s: Limit = 600.0
+    return_limit_s: Limit = 600.0
+
+    @property
+    def tty(self) -> str:
+        """The device of the console."""
+        return self.console.split(",")[0]
+
+
+class _Table(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A machine in a TOML file."""
+
+    address: str
+    user: str = "root"
+    port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 22
+    key: str = ""
+    resources: dict[str, dict[str, Any]] = field(default_factory=dict)
+    drivers: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+class Described(Struct, frozen=True, kw_only=True):
+    """A machine: ``target`` is labgrid's configuration of it, None where ``path`` is an environment of labgrid."""
+
+    name: str
+    path: Path
+    options: Options
+    target: dict[str, Any] | None = None
+
+
+def parse(text: str) -> tuple[Path, str]:
+    """``lab.toml:NAME`` -> the file's whole path and the name.
+
+    Raises:
+        UserError: it is not written so.
+    """
+    path, colon, name = text.rpartition(":")
+    if not colon or not path or not name:
+        raise UserError(f"--on {text!r}: give a file and the name of a machine in it, as in lab.toml:bench1")
+    return Path(os.path.abspath(os.path.expanduser(path))), name
+
+
+def described(text: str) -> Described:
+    """The machine that ``text`` names (see ``parse``).
+
+    Raises:
+        UserError: there is no such file or machine, or what it says is wrong.
+    """
+    path, name = parse(text)
+    try:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise UserError(f"--on: {path} cannot be read: {why}") from None
+    if path.suffix in (".yaml", ".yml"):
+        return _of_environment(path, name)
+    try:
+        tables = tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"--on: {path}: {error}") from None
+    table = _convert(_named(tables, path, name), _Table, f"{path}: {name}")
+    options = Options(**{key: getattr(table, key) for key in Options.__struct_fields__})
+    return _checked(Described(name=name, path=path, options=options, target=_target(table, path.parent)))
+
+
+def _named(tables: object, path: Path, name: str) -> Any:
+    """The table of a machine, or what there is instead."""
+    known = [key for key, value in tables.items() if isinstance(value, dict)] if isinstance(tables, dict) else []
+    if not isinstance(tables, dict) or name not in known:
+        raise UserError(f"--on: {path} has no machine {name!r}: it has {', '.join(map(str, known)) or 'none'}")
+    return tables[name]
+
+
+def _convert(value: object, kind: type[T], where: str) -> T:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise UserError(f"--on: {where}: {error}") from None
+
+
+def _target(table: _Table, base: Path) -> dict[str, Any]:
+    """labgrid's configuration of a machine, with what goes without saying."""
+    resources = {name: dict(values) for name, values in table.resources.items()}
+    drivers = {name: dict(values) for name, values in table.drivers.items()}
+    service = {"address": table.address, "username": table.user, "port": table.port}
+    resources.setdefault("NetworkService", service)
+    ssh = {"keyfile": str(base / os.path.expanduser(table.key))} if table.key else {}
+    drivers.setdefault("SSHDriver", ssh)
+    for resource, driver in _USUAL_DRIVERS.items():
+        if resource in resources:
+            drivers.setdefault(driver, {})
+    return {"resources": resources, "drivers": drivers}
+
+
+def _of_environment(path: Path, name: str) -> Described:
+    """A target of an environment of labgrid; what labgrid does not know stands in its ``options`` as ``kdelta``."""
+    from kdelta.lab.control import targets_of
+
+    target = _named(targets_of(path), path, name)
+    ours = (target.get("options") or {}).get("kdelta", {})
+    return _checked(Described(name=name, path=path, options=_convert(ours, Options, f"{path}: {name}: kdelta")))
+
+
+def _checked(machine: Described) -> Described:
+    """Raises:
+    UserError: its console is not written as the kernel takes it, or its command line cannot be passed on.
+    """
+    if not _CONSOLE.match(machine.options.console):
+        raise UserError(
+            f"--on: {machine.path}: {machine.name}: console {machine.options.console!r} is not as the kernel takes it "
+            "(ttyS0,115200)"
+        )
+    if not machine.options.cmdline.isprintable():
+        raise UserError(f"--on: {machine.path}: {machine.name}: cmdline has characters that cannot be printed")
+    return machine

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How a kernel is started on a machine, as scripts that its own system runs. Pure.
+
+``kexec``: kexec_file_load(2), or kexec_load(2) where the kernel has not the former, then an orderly shutdown into it.
+``grub``: an entry for one boot (grub-reboot(8)); the distribution's stays the default. Nothing is left in either but
+files: what ends the kernel, reset or power, starts the machine's own system.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from kdelta.errors import UserError
+from kdelta.lab.describe import Start
+
+_MARK = "# made by kdelta"
+_QUOTED = "\"'\\"
+# config_directory is gone by the time that an entry is booted (GRUB 2.06, normal/main.c: read_config_file).
+_ENTRY = """\
+MARK
+set kdelta="${config_directory}/kdelta"
+if [ -z "${config_directory}" ]; then set kdelta="${prefix}/kdelta"; fi
+export kdelta
+menuentry kdelta --id kdelta {
+  linux "${kdelta}/kernel" WORDS
+  initrd "${kdelta}/initramfs"
+}
+"""
+
+
+def folder(uid: str) -> str:
+    """Where files are kept there between boots, for two weeks."""
+    return f"/var/tmp/kdelta-{uid}"
+
+
+def command_line(console: str, mitigations_off: bool, machine: str, kernel: str, nonce: str) -> str:
+    """The kernel's command line there: the words of the machine before the user's, so that the user's win.
+
+    ``nonce`` tells one start from any other; the kernel takes a word with a dot for an option of a module, and does not
+    hand it to PID 1 (init/main.c, unknown_bootoption).
+    """
+    words = [f"console={console} panic=10 quiet loglevel=4 cryptomgr.notests=1 random.trust_cpu=on", machine]
+    words += ["mitigations=off"] if mitigations_off else []
+    return " ".join([*filter(None, [*words, kernel]), f"kdelta.boot={nonce}"])
+
+
+def script(start: Start, there: str, kernel: str, initramfs: tuple[str, ...], cmdline: str) -> str:
+    """What starts the file ``kernel`` with ``cmdline``; ``initramfs`` are archives. All lie in the directory ``there``.
+
+    Raises:
+        UserError: GRUB cannot pass such a command line on.
+    """
+    lines = ["set -eu", f"cd {shlex.quote(there)}", f"cat {' '.join(map(shlex.quote, initramfs))} >initramfs"]
+    return "\n".join([*lines, *(_kexec if start == "kexec" else _grub)(kernel, cmdline)])
+
+
+def _kexec(kernel: str, cmdline: str) -> list[str]:
+    loaded = ["kexec", "--kexec-syscall-auto", "--load", kernel, "--initrd=initramfs", f"--command-line={cmdline}"]
+    return [
+        "command -v kexec >/dev/null || { echo 'kexec is not installed there (kexec-tools)' >&2; exit 1; }",
+        shlex.join(loaded),
+        "if [ -d /run/systemd/system ]; then systemctl --no-block kexec; else",
+        "    sync",
+        "    (sleep 1; exec kexec --exec) </dev/null >/dev/null 2>&1 &",
+        "fi",
+    ]
+
+
+def _grub(kernel: str, cmdline: str) -> list[str]:
+    """GRUB forgets the entry as it boots it, in its environment block: on a file system that it cannot write, never."""
+    if any(c in cmdline for c in _QUOTED):
+        raise UserError(f"GRUB passes no quotes on: {cmdline!r} can be started by kexec alone")
+    words = " ".join(shlex.quote(word) for word in cmdline.split())
+    entry = _ENTRY.replace("MARK", _MARK).replace("WORDS", words)
+    return [
+        "for grub in /boot/grub /boot/grub2 ''; do [ -f \"$grub/grub.cfg\" ] && break; done",
+        "[ -n \"$grub\" ] || { echo 'no grub.cfg in /boot/grub or /boot/grub2' >&2; exit 1; }",
+        f'if [ -f "$grub/custom.cfg" ] && ! grep -q \'^{_MARK}\' "$grub/custom.cfg"; then',
+        '    echo "$grub/custom.cfg is not kdelta\'s: start this machine by kexec" >&2; exit 1',
+        "fi",
+        'case "$(grub-probe --target=abstraction "$grub") $(grub-probe --target=fs "$grub")" in',
+        "*lvm* | *diskfilter* | *btrfs* | *zfs*)",
+        "    echo 'GRUB cannot write to its file system there, so that the entry would stay: use kexec' >&2; exit 1 ;;",
+        "esac",
+        'mkdir -p "$grub/kdelta"',
+        f'cp {shlex.quote(kernel)} "$grub/kdelta/kernel"',
+        'mv initramfs "$grub/kdelta/initramfs"',
+        f'printf %s {shlex.quote(entry)} >"$grub/custom.cfg"',
+        "if command -v grub-reboot >/dev/null; then grub-reboot kdelta; else grub2-reboot kdelta; fi",
+        "sync",
+        "if [ -d /run/systemd/system ]; then systemctl --no-block reboot; else reboot; fi",
+    ]

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""labgrid's own words on what is wrong with a description, as one line; and its leftovers."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from kdelta.errors import UserError
+from kdelta.lab import control
+from kdelta.lab.describe import described
+
+pytest.importorskip("labgrid")
+_SERIAL = '[b.resources.NetworkSerialPort]\nhost = "192.0.2.8"\nport = 1\nprotocol = "raw"\n'
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    return tmp_path / "lab.toml"
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("[b.drivers.SerialDriver]\n", "SerialDriver"),
+        ("[b.resources.Nonsense]\n", "Nonsense"),
+        ("[b.drivers.Nonsense]\n", "Nonsense"),
+        (_SERIAL.replace("host", "hots"), "hots"),
+        (_SERIAL.replace("= 1", '= "x"'), "NetworkSerialPort"),
+        (_SERIAL.replace("raw", "smoke"), "unknown protocol"),
+        (_SERIAL + '[b.resources.NetworkPowerPort]\nmodel = "nope"\nhost = "h"\nindex = 1\n', "nope"),
+        ("", "has not a serial console"),
+    ],
+)
+def test_what_labgrid_does_not_take_is_one_line(lab: Path, more: str, told: str) -> None:
+    lab.write_text(f'[b]\naddress = "192.0.2.7"\n{more}')
+    with pytest.raises(UserError) as refused, control.opened(described(f"{lab}:b")):
+        pass
+    assert str(refused.value).startswith(f"--on: {lab}: b")
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_machine_that_is_not_there_is_no_error_and_leaves_nothing(
+    lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.write_text(f'[b]\naddress = "127.0.0.1"\nport = 1\n{_SERIAL}')
+    (temporaries := tmp_path / "t").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporaries))
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    with control.opened(described(f"{lab}:b"), lambda: now[0], sleep) as machine:
+        assert not machine.connected(3.0)
+        assert not machine.cycled()
+    assert not list(temporaries.iterdir())
