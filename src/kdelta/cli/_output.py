@@ -72,7 +72,7 @@ format_option = click.option(
     show_default=True,
     metavar="FORMAT",
     callback=_format,
-    help="terminal, mail, markdown, html, json, csv, ktap, junit, benchfmt, kcidb, patchwork, b4 or github.",
+    help="terminal, mail, markdown, html, json, csv, ktap, junit, benchfmt, kcidb, patchwork, b4, github, sarif or codequality.",
 )
 
 

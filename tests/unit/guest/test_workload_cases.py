@@ -150,7 +150,7 @@ def test_the_shipped_workloads_mark_the_intervals_that_they_were_asked_for(
     _, records, index = run(program, *texts, mode="exact")
     assert [(r.state, r.why) for r in records if isinstance(r, Done)] == [("ok", "")] * len(index)
     for name, i in index.items():
-        assert len(repetitions(records, i)) == SHORT.repetitions, name
+        assert len(repetitions(records, i)) == (SHORT.repetitions if len(os.sched_getaffinity(0)) == 1 else 1), name
     counted = {name: repetitions(records, i)[0].ops for name, i in index.items()}
     ops = known["pipe"].exact_ops
     assert (counted["pipe"], counted["pipe:writers=2,readers=2,mode=processes,pattern=mix"]) == (ops, 2 * ops)
