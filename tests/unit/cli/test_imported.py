@@ -174,7 +174,7 @@ def test_all_its_kernels_are_needed(home: Path, kernel: Kernel, capsys: pytest.C
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"machine": MachineOptions(native=True)}, "it measures the machine itself"),
+        ({"machine": MachineOptions(native=True)}, "it measures a machine itself"),
         ({"cases": (replace(CASES[0], workload="wis/theirs"),), "folders": ("/theirs",)}, "compiled from /theirs"),
     ],
 )
