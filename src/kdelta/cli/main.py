@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import logging
 import os
 import re
 import signal
@@ -225,6 +226,8 @@ def main() -> None:
             signal.signal(number, _terminate)
     told = sys.unraisablehook
     sys.unraisablehook = lambda what: None if isinstance(what.exc_value, Terminated) else told(what)
+    if logging.lastResort is not None:  # SQLAlchemy tells of any exception in its clean-up
+        logging.lastResort.addFilter(lambda told: not (told.exc_info and isinstance(told.exc_info[1], Terminated)))
     code = run(sys.argv[1:])
     signal.setitimer(signal.ITIMER_REAL, 0)
     gc.freeze()  # the end of the process frees it all
