@@ -12,13 +12,13 @@ import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from kdelta.attribution.callers import Table
 from kdelta.attribution.traces import ProbeResult, Row
 from kdelta.attribution.warnings import HoldUnclear
 from kdelta.errors import GuestError, UserError
@@ -35,22 +35,6 @@ _HEAD = "kdelta-hold-sites 1"
 _INTERVAL = re.compile(r"^interval (\d+)$")
 _SITE = re.compile(r"^site (\d+) (\d+) (\d+) (\d+)$")
 _GROUP = re.compile(r"^group (\d+) (\d+) ([01])$")
-
-
-class Table(Protocol):
-    """What finding call sites needs of a symbol table (kernel.symbols.SymbolTable)."""
-
-    @property
-    def addresses(self) -> NDArray[np.uint64]:
-        """Start of each function, shape (n,), rising."""
-
-    @property
-    def all_names(self) -> tuple[str, ...]:
-        """Name of each function."""
-
-    @property
-    def ranges(self) -> tuple[tuple[int, int], ...]:
-        """Half-open address ranges of code."""
 
 
 class Place(Struct, frozen=True, kw_only=True):

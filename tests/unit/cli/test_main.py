@@ -2,13 +2,16 @@
 """The program's face: every subcommand is listed with a word about it, loads, and shows examples."""
 
 import gc
+import logging
 import re
+import signal
 import sys
 
 import click
 import pytest
 
 from kdelta.cli import report
+from kdelta.cli._ending import Terminated
 from kdelta.cli.main import _modules, main, program, run
 from kdelta.report import registry
 
@@ -37,6 +40,25 @@ def test_a_typo_is_answered_with_the_close_match(capsys: pytest.CaptureFixture[s
 def test_the_help_names_every_report_format() -> None:
     (told,) = (one.help for one in report.command.params if isinstance(one, click.Option) and one.name == "fmt")
     assert sorted(re.findall(r"\w+", (told or "").replace(" or ", " "))) == list(registry.formats())
+
+
+def test_an_end_by_a_signal_is_not_logged_by_a_library_that_cleans_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    monkeypatch.setattr(logging, "lastResort", handler)
+    monkeypatch.setattr("sys.argv", ["kdelta", "--version"])
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr("sys.unraisablehook", sys.unraisablehook)
+    before = gc.get_threshold()
+    with pytest.raises(SystemExit):
+        main()
+    gc.set_threshold(*before)
+    for error in (Terminated(signal.SIGTERM), OSError("disk")):
+        told = logging.LogRecord("x", logging.ERROR, "", 0, "closing", (), (type(error), error, None))
+        handler.handle(told)
+    said = capsys.readouterr().err
+    assert "disk" in said and "SIGTERM" not in said
 
 
 def test_a_short_command_looks_for_no_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
