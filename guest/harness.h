@@ -213,6 +213,8 @@ struct supervisor {
 	char **argv; /* of PID 1, else NULL: the kernel hands it the words that it does not know */
 };
 void supervisor_run(const struct supervisor *sv, const struct jobs *js);
+/* Disturbs a restored guest by its seed; -1 where it cannot. */
+int supervisor_perturb(const struct supervisor *sv, uint64_t seed);
 /* Forks what the first job will need; -1 where it cannot. */
 int supervisor_prepare(const struct supervisor *sv);
 /* The first record, as JSON. */

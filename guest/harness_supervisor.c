@@ -158,6 +158,11 @@ static pid_t order_child(const struct supervisor *sv, const struct jobs *js, con
 	return pid;
 }
 
+int supervisor_perturb(const struct supervisor *sv, uint64_t seed)
+{
+	return perturb_start(seed, &sv->prepared->holder) < 0 ? -1 : 0;
+}
+
 int supervisor_prepare(const struct supervisor *sv)
 {
 	struct prepared *p = sv->prepared;
@@ -278,9 +283,8 @@ static void run_job(const struct supervisor *sv, const struct jobs *js, const st
 	if (!make_tmp(sv, job->nr, tmp, sizeof(tmp))) {
 		done(sv, job, "failed", "no scratch directory");
 	} else {
-		if (js->exact)
-			holder = perturb_start(js->seed,
-					       sv->prepared ? &sv->prepared->holder : NULL);
+		if (js->exact && !sv->prepared)
+			holder = perturb_start(js->seed, NULL);
 		if (job->pressure)
 			run_pressed(sv, js, job, cgroup, tmp);
 		else if (job->batches)

@@ -159,6 +159,7 @@ static void finished(qemu_plugin_id_t id, void *udata)
 	output_close(marks_flags());
 	hold_close();
 	lines_close();
+	serve_ended();
 }
 
 /* All that was translated so far is dropped, and translated again with its counters. */
@@ -185,6 +186,11 @@ static void quiet(void)
 		qemu_plugin_register_vcpu_tb_trans_cb(self, NULL);
 }
 
+/* What is shared by many is instrumented once, for all of them. */
+static void as_it_is(void)
+{
+}
+
 static bool choose_guest(const qemu_info_t *info, bool several)
 {
 	if (!strcmp(info->target_name, "x86_64"))
@@ -207,7 +213,7 @@ static bool choose_guest(const qemu_info_t *info, bool several)
 }
 
 struct options {
-	const char *out, *sites, *holds, *lines, *entries, *kernel;
+	const char *out, *sites, *holds, *lines, *entries, *kernel, *serve, *order;
 	bool lazy;
 };
 
@@ -226,12 +232,17 @@ static bool parse_options(struct options *o, int argc, char **argv)
 			o->entries = argv[i] + 8;
 		} else if (!strncmp(argv[i], "kernel=", 7)) {
 			o->kernel = argv[i] + 7;
+		} else if (!strncmp(argv[i], "serve=", 6)) {
+			o->serve = argv[i] + 6;
+		} else if (!strncmp(argv[i], "order=", 6)) {
+			o->order = argv[i] + 6;
 		} else if (!strcmp(argv[i], "lazy=on")) {
 			o->lazy = true;
 		} else {
 			fprintf(stderr,
 				"kdelta plugin: unknown argument %s; there are out=PATH, "
-				"lazy=on, entries=PATH, lines=PATH with kernel=PATH, and "
+				"lazy=on, entries=PATH, lines=PATH with kernel=PATH, "
+				"order=PATH or serve=FD, and "
 				"sites=PATH with holds=PATH\n",
 				argv[i]);
 			return false;
@@ -267,8 +278,15 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	}
 	instrument_open();
 	self = id;
-	marks_translate_with(arm, quiet);
-	if (o.lazy) {
+	if (o.order && !order_open(o.order))
+		return -1;
+	if (o.serve) {
+		if (!serve_open(atoi(o.serve), o.out))
+			return -1;
+		marks_translate_with(as_it_is, as_it_is);
+		count_from_now(id);
+	} else if (o.lazy) {
+		marks_translate_with(arm, quiet);
 		qemu_plugin_register_vcpu_tb_trans_cb(id, translated_unarmed);
 		qemu_plugin_register_atexit_cb(id, finished, NULL);
 	} else {
