@@ -314,7 +314,10 @@ static int resumed_jobs(struct supervisor *sv, struct jobs *js, char *why, size_
 	prepared.source = t.s;
 	prepared.source_bytes = t.len;
 	jobs_free(js);
-	return parse(js, &t, why, size);
+	error = parse(js, &t, why, size);
+	if (js->turns_ms)
+		js->turns_ns = now_ns() + js->turns_ms * 1000000u;
+	return error;
 }
 
 static void settle(uint64_t ms)

@@ -21,7 +21,7 @@ from kdelta.guest import image
 from kdelta.guest.jobs import JobList
 from kdelta.kernel import intact
 from kdelta.lab.boot import Machine, Order
-from kdelta.machine import boot, folders, native, snapshot
+from kdelta.machine import boot, folders, native, snapshot, turns
 from kdelta.machine.boot import RawBoot
 from kdelta.machine.options import Accel, GuestSpec, Port
 from kdelta.machine.probe import Qemu
@@ -120,12 +120,16 @@ def identity(site: Site, work: Work) -> str:
     arguments, the plugin. Labels, paths and the host are left out: they change no count.
     """
     guest = _guest(site, work, _NOWHERE)
-    payload = _payload(site, work, work.jobs.text(settle_ms=SETTLE_MS))
+    payload = _payload(site, work, work.jobs.text(settle_ms=SETTLE_MS, turns_ms=_turns_ms(site)))
     plugin = work.plugin.read_bytes() if work.plugin is not None else b""
     parts = [snapshot.key(guest, payload).encode(), hashlib.sha256(plugin).hexdigest().encode()]
     if site.options.smp > 1:
         parts.append(f"turns of {site.options.turn_ns} ns".encode())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def _turns_ms(site: Site) -> int:
+    return turns.AFTER_MS if site.options.smp > 1 else 0
 
 
 def _guest(site: Site, work: Work, folder: Path) -> GuestSpec:
@@ -205,7 +209,7 @@ def _with_plugin(work: Work, guest: GuestSpec) -> GuestSpec:
 def _restored(site: Site, work: Work, saved: snapshot.Saved) -> RawBoot:
     with folders.private(site.scratch) as folder:
         guest = replace(_guest(site, work, folder), restored=True, jobs_in_fw_cfg=True)
-        boot.write_file(guest.path("jobs"), work.jobs.text().encode("ascii"))
+        boot.write_file(guest.path("jobs"), work.jobs.text(turns_ms=_turns_ms(site)).encode("ascii"))
         boot.write_file(guest.path("initramfs"), b"")
         raw = snapshot.restore(_with_plugin(work, guest), saved, work.limit_s)
     return replace(raw, why=f"not at its end after {work.limit_s:g} s (--limit)") if raw.state == "hung" else raw
