@@ -65,6 +65,7 @@ struct harness {
 	_Atomic uint32_t phase __attribute__((aligned(CACHE_LINES)));
 	_Atomic uint32_t rep; /* exact: counts gates opened */
 	uint32_t rests;	      /* exact: that the controller has taken */
+	uint64_t turns_ns;    /* exact, several CPUs: when their turns become short; 0: they are */
 	uint64_t round_ops;   /* exact: of each counted task, once the gate opens */
 	char *counters;	      /* exact, free_run: a page a task, shared */
 	uint64_t *rep_ops;    /* exact, free_run: by interval, shared */
@@ -164,6 +165,8 @@ void case_run(const struct jobs *js, const struct job *job, const char *data_dir
 
 /* harness_rest.c: the sleep before exact and traced operations. */
 void exact_rest(struct harness *h);
+/* The one before operations that are counted: on several CPUs, until their turns are short. */
+void exact_rest_counted(struct harness *h);
 /* harness_arm.c: from here on code is translated with its counters. */
 void exact_arm(void);
 /* It is translated without: said by PID 1 at the start, and after the last interval. */

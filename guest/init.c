@@ -300,7 +300,10 @@ static int ordered_jobs(struct prepared *p, struct jobs *js, const struct text *
 
 	p->source = came->s;
 	p->source_bytes = came->len;
-	n = order_wait(&order);
+	n = js->turns_ms
+		    ? 0
+		    : order_wait(
+			      &order); /* several CPUs are told nothing: it would move their turns */
 	if (!n)
 		return 0;
 	p->source = order;
@@ -333,6 +336,8 @@ static int resumed_jobs(struct supervisor *sv, struct jobs *js, char *why, size_
 	error = parse(js, &t, why, size);
 	if (error)
 		return error;
+	if (js->turns_ms)
+		js->turns_ns = now_ns() + js->turns_ms * 1000000u;
 	if (js->exact && supervisor_perturb(sv, js->seed)) {
 		snprintf(why, size, "the guest cannot be perturbed: %s", strerror(errno));
 		return -1;

@@ -211,6 +211,9 @@ static int set_line(struct jobs *js, char *rest, char *why, size_t size)
 	} else if (key && value && !strcmp(key, "settle_ms") && number(value, 0, 3600000, &v)) {
 		js->settle_ms = v;
 		return 0;
+	} else if (key && value && !strcmp(key, "turns_ms") && number(value, 0, 3600000, &v)) {
+		js->turns_ms = v;
+		return 0;
 	} else if (key && value && !strcmp(key, "port") && tty_name(value)) {
 		js->port = value;
 		return 0;

@@ -45,7 +45,9 @@ struct job {
 struct jobs {
 	bool exact, snapshot;
 	uint64_t seed, settle_ms;
-	const char *port; /* of a machine that is no guest: its serial console, by name */
+	uint64_t turns_ms; /* several CPUs: how long after the start their turns become short */
+	uint64_t turns_ns; /* that instant, by the clock; whoever starts the jobs sets it */
+	const char *port;  /* of a machine that is no guest: its serial console, by name */
 	struct job *jobs;
 	size_t njobs;
 	char *text; /* all strings point into it */

@@ -21,7 +21,7 @@ from kdelta.guest import image
 from kdelta.guest.jobs import JobList
 from kdelta.kernel import intact
 from kdelta.lab.boot import Machine, Order
-from kdelta.machine import boot, folders, native, orders, served, snapshot
+from kdelta.machine import boot, folders, native, orders, served, snapshot, turns
 from kdelta.machine.boot import RawBoot
 from kdelta.machine.options import Accel, GuestSpec, Port
 from kdelta.machine.probe import Qemu
@@ -121,12 +121,16 @@ def identity(site: Site, work: Work) -> str:
     arguments, the plugin. Labels, paths and the host are left out: they change no count.
     """
     guest = _guest(site, work, _NOWHERE)
-    payload = _payload(site, work, work.jobs.text(settle_ms=SETTLE_MS))
+    payload = _payload(site, work, work.jobs.text(settle_ms=SETTLE_MS, turns_ms=_turns_ms(site)))
     plugin = work.plugin.read_bytes() if work.plugin is not None else b""
     parts = [snapshot.key(guest, payload).encode(), hashlib.sha256(plugin).hexdigest().encode()]
     if site.options.smp > 1:
         parts.append(f"turns of {site.options.turn_ns} ns".encode())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def _turns_ms(site: Site) -> int:
+    return turns.AFTER_MS if site.options.smp > 1 else 0
 
 
 def _guest(site: Site, work: Work, folder: Path) -> GuestSpec:
@@ -245,7 +249,7 @@ def _ordered(site: Site, work: Work, folder: Path) -> GuestSpec:
 def _restored(site: Site, work: Work, saved: snapshot.Saved) -> RawBoot:
     with folders.private(site.scratch) as folder:
         guest = _ordered(site, work, folder)
-        text = work.jobs.text().encode("ascii")
+        text = work.jobs.text(turns_ms=_turns_ms(site)).encode("ascii")
         if _takes_orders(site, work, work.jobs):
             guest = replace(guest, order=guest.path("order"))
             boot.write_file(guest.path("order"), text)

@@ -34,6 +34,12 @@ def test_a_parameter_that_could_break_the_list_is_refused(params: dict[str, str]
         text("timed", **params)
 
 
+def test_only_a_guest_of_several_cpus_is_told_of_turns() -> None:
+    jobs = JobList(mode="exact")
+    assert "set turns_ms 1000" in jobs.text(turns_ms=1000).splitlines()
+    assert "turns_ms" not in jobs.text()
+
+
 def test_jobs_apart_keep_what_they_trace_and_know_nothing_of_each_other() -> None:
     traced = JobList(mode="exact", seed=7, lines=("job 3 pipe ops=2", "trace do a", "trace arm b", "job 12 pipe ops=2"))
     apart = traced.apart()
