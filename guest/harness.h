@@ -11,6 +11,7 @@
  *	harness_case.c		a case from setup to its outcome
  *	harness_timed.c		windows, latencies; harness_exact.c  marked intervals,
  *				harness_free.c  of loops that never return;
+ *				harness_pmu.c  windows under the CPU's counters;
  *				harness_batch.c  one life without measuring, for harness_leaks.c
  *	harness_api.c		what workloads call (workload.h)
  *	harness_tasks.c		tasks as threads or processes: gate, stop, exit
@@ -44,6 +45,7 @@ struct slot {
 	uint64_t nsamples;
 	uint64_t *samples; /* ns, of the latency phase; one mapping a task */
 	pid_t pid;
+	pid_t tid; /* timed */
 	pthread_t thread;
 	_Atomic bool sampled; /* has its share of latencies */
 	_Atomic bool left;    /* has ended its loop */
@@ -153,6 +155,11 @@ void exact_inline(struct harness *h);
 void exact_tasks(struct harness *h);
 void exact_free(struct harness *h);
 void batch_life(struct harness *h);
+
+/* harness_pmu.c: does nothing where the job does not ask for it. Windows of n operations of the only task. */
+void pmu_inline(struct harness *h, uint64_t n);
+/* Of tasks that run; next waits for the end of a window and says its operations, 0 where a task has left. */
+void pmu_tasks(struct harness *h, uint64_t (*next)(struct harness *h));
 
 /* harness_case.c */
 bool case_known(const struct job *job);

@@ -32,6 +32,7 @@ struct job {
 	unsigned int nr;
 	const char *workload;
 	uint64_t limit_ms, warmup, windows, window_ms, latency_ops, reps, ops;
+	uint64_t pmu;	      /* windows under the CPU's counters, after the timed ones */
 	uint64_t batches;     /* leak check: lives of `ops` operations each; 0: a measurement */
 	const char *pressure; /* "2x60%", NULL without */
 	bool cgroup_child;

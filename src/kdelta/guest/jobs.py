@@ -29,6 +29,7 @@ def _job(index: int, case: Case, effort: Effort, mode: Mode, exact_ops: int) -> 
             f"window_ms={effort.window_ms}",
             f"latency_ops={effort.latency_ops}",
         ]
+        words += [f"pmu={effort.pmu_windows}"] if effort.pmu_windows else []
     words.append(f"cgroup={case.cgroup}")
     if case.pressure:
         words.append(f"pressure={case.pressure}")
