@@ -18,6 +18,7 @@
 #include "instrument.h"
 #include "kdelta.h"
 #include "qemu_api.h"
+#include "stacks.h"
 
 #define TB_MAX_INSNS 1024
 #define INSN_MAX_BYTES 16
@@ -117,6 +118,8 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.switches = d.switches && at >> 63,
 			.halts = d.halts && at >> 63 && lines_wanted(),
 			.leaves = d.leaves,
+			.calls = d.calls,
+			.returns = d.returns,
 			.enters = d.enters && !(at >> 63) && calls_wanted(),
 			.saves = d.saves && at >> 63,
 			.pair = !qemu_plugin_scoreboard_new && d.pair,
@@ -131,6 +134,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	b = block_get(pc, insns, (uint32_t)n, finish_hash(hash), target);
 	b->entry = calls_entry(pc);
 	b->listed = callers_listed(pc);
+	functions_place(b);
 	instrument(tb, b);
 }
 
@@ -207,7 +211,7 @@ static bool choose_guest(const qemu_info_t *info, bool several)
 }
 
 struct options {
-	const char *out, *sites, *holds, *lines, *entries, *kernel;
+	const char *out, *sites, *holds, *lines, *entries, *functions, *kernel;
 	bool lazy;
 };
 
@@ -224,6 +228,8 @@ static bool parse_options(struct options *o, int argc, char **argv)
 			o->lines = argv[i] + 6;
 		} else if (!strncmp(argv[i], "entries=", 8)) {
 			o->entries = argv[i] + 8;
+		} else if (!strncmp(argv[i], "functions=", 10)) {
+			o->functions = argv[i] + 10;
 		} else if (!strncmp(argv[i], "kernel=", 7)) {
 			o->kernel = argv[i] + 7;
 		} else if (!strcmp(argv[i], "lazy=on")) {
@@ -231,7 +237,8 @@ static bool parse_options(struct options *o, int argc, char **argv)
 		} else {
 			fprintf(stderr,
 				"kdelta plugin: unknown argument %s; there are out=PATH, "
-				"lazy=on, entries=PATH, lines=PATH with kernel=PATH, and "
+				"lazy=on, entries=PATH with functions=PATH, lines=PATH with "
+				"kernel=PATH, and "
 				"sites=PATH with holds=PATH\n",
 				argv[i]);
 			return false;
@@ -243,6 +250,8 @@ static bool parse_options(struct options *o, int argc, char **argv)
 		fprintf(stderr, "kdelta plugin: sites=PATH and holds=PATH go together\n");
 	else if (o->kernel && !o->lines)
 		fprintf(stderr, "kdelta plugin: kernel=PATH takes lines=PATH\n");
+	else if (o->functions && !o->entries)
+		fprintf(stderr, "kdelta plugin: functions=PATH takes entries=PATH\n");
 	else if (o->lines && (o->sites || o->entries))
 		fprintf(stderr, "kdelta plugin: lines=PATH excludes sites=PATH and entries=PATH\n");
 	else
@@ -257,7 +266,8 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	if (!parse_options(&o, argc, argv) || !choose_guest(info, o.lines) ||
 	    !output_open(o.out, info->target_name, info->version.cur))
 		return -1;
-	if ((o.sites && !hold_open(o.sites, o.holds)) || (o.entries && !calls_open(o.entries)))
+	if ((o.sites && !hold_open(o.sites, o.holds)) || (o.entries && !calls_open(o.entries)) ||
+	    (o.functions && !functions_read(o.functions)))
 		return -1;
 	if (o.lines) {
 		if (!cpus_open(id, (unsigned int)info->system.smp_vcpus) || !lines_open(o.lines) ||

@@ -30,6 +30,7 @@ _SECTION = struct.Struct("<4s3I")
 _COLUMNS = len(EXACT_COUNTERS)
 _CALL_COLUMNS = 4
 _TOUCH_COLUMNS = 3
+_STACK_COLUMNS = 4
 _LINE_SHIFT = np.uint64(6)
 _OPEN_BEGIN = 1
 _BLIND = 4  # tasks could not be told apart
@@ -54,6 +55,7 @@ class Interval(Struct, frozen=True, eq=False):
     ``pcs`` (n,) uint64, ascending and unique; ``counts`` (n, 7) uint64 in EXACT_COUNTERS order; ``system_calls`` (n, 4)
     int64, see ``entries.counted``, None where none were asked for. ``touched`` (n, 3) uint64: address of an
     instruction, cache lines of data that it was the first to touch, 0; None where several CPUs were counted.
+    ``stacks`` (n, 4) int64, see ``stacks.tree``; None where calls were not followed.
     """
 
     id: int
@@ -61,6 +63,7 @@ class Interval(Struct, frozen=True, eq=False):
     counts: NDArray[np.uint64]
     system_calls: NDArray[np.int64] | None = None
     touched: NDArray[np.uint64] | None = None
+    stacks: NDArray[np.int64] | None = None
 
 
 def _header(data: bytes | mmap.mmap) -> int:
@@ -138,6 +141,10 @@ def read(data: bytes | mmap.mmap) -> tuple[Interval, ...]:
         if tag == b"KDFT" and found and found[-1].id == section[0] and found[-1].touched is None:
             touched, offset = _body(whole, offset, len(found) - 1, section, _TOUCH_COLUMNS)
             found[-1] = replace(found[-1], touched=touched)
+            continue
+        if tag == b"KDST" and found and found[-1].id == section[0] and found[-1].stacks is None:
+            nodes, offset = _body(whole, offset, len(found) - 1, section, _STACK_COLUMNS)
+            found[-1] = replace(found[-1], stacks=nodes.astype(np.int64))
             continue
         if tag != b"KDIV":
             raise GuestError(f"counts: {tag!r} at byte {offset - _SECTION.size} does not start an interval")
