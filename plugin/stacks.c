@@ -193,7 +193,9 @@ static bool interrupts(const struct block *left, const struct block *b)
 
 void stacks_enter(struct stack **of, const struct block *left, const struct block *b)
 {
-	bool born = b->entry && entry_of(b->entry)->kind == ENTRY_BIRTH;
+	/* A birth that is called is a second one of the same task: ret_from_fork in v6.4 and later. */
+	bool born = left && !block_last(left)->calls && b->entry &&
+		    entry_of(b->entry)->kind == ENTRY_BIRTH;
 
 	if (!n_nodes)
 		add_node(0, 0);
