@@ -156,15 +156,21 @@ def read(data: bytes | mmap.mmap) -> tuple[Interval, ...]:
     return tuple(found)
 
 
-def _function_names(pcs: NDArray[np.uint64], symbols: Symbols | None) -> list[str]:
-    """One name for each address of ``pcs`` (n,); unknown kernel addresses by page."""
+def raw_names(pcs: NDArray[np.uint64], symbols: Symbols | None) -> list[str]:
+    """One name for each address of ``pcs`` (n,), as the kernel spells it; unknown kernel addresses by page."""
     names = [USER] * len(pcs)
     kernel = np.flatnonzero(pcs >= _KERNEL_HALF)
     found = symbols.names(pcs[kernel]) if symbols is not None else [None] * len(kernel)
-    folded = {name: source_name(name) for name in set(found) if name}
     for index, name in zip(kernel.tolist(), found, strict=True):
-        names[index] = folded[name] if name else f"[unknown {int(pcs[index] & ~_PAGE):#x}]"
+        names[index] = name or f"[unknown {int(pcs[index] & ~_PAGE):#x}]"
     return names
+
+
+def _function_names(pcs: NDArray[np.uint64], symbols: Symbols | None) -> list[str]:
+    """As ``raw_names``, functions named as in the source."""
+    names = raw_names(pcs, symbols)
+    folded = {name: source_name(name) for name in set(names)}
+    return [folded[name] for name in names]
 
 
 def fold(interval: Interval, symbols: Symbols | None, ops: int = 1) -> Profile:
