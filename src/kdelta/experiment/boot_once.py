@@ -59,9 +59,10 @@ class Work(Struct, frozen=True, kw_only=True):
     """What one boot does. ``data``: the workloads' files by name in the guest; ``programs``: further ones, executable.
 
     With a ``plugin`` instructions are counted; ``hold_sites`` (attribution/holds.py) adds those between taking and
-    releasing a lock, ``entries`` (attribution/entries.py) those of each system call; ``kernel_facts``
-    (attribution/callers.py) is what lines that move are named by. ``job_limits_s``: the limit of a
-    job, by its number, where it has a guest of its own; ``wall_limits_s``: where that one is restored.
+    releasing a lock, ``entries`` (attribution/entries.py) those of each system call, and with them ``functions``
+    (attribution/stacks.py) those of each call stack; ``kernel_facts`` (attribution/callers.py) is what lines that move
+    are named by. ``job_limits_s``: the limit of a job, by its number, where it has a guest of its own;
+    ``wall_limits_s``: where that one is restored.
     """
 
     kernel: Kernel
@@ -74,6 +75,7 @@ class Work(Struct, frozen=True, kw_only=True):
     plugin: Path | None = None
     hold_sites: bytes | None = None
     entries: bytes | None = None
+    functions: bytes | None = None
     kernel_facts: bytes | None = None
     job_limits_s: Mapping[int, float] = {}
     wall_limits_s: Mapping[int, float] = {}
@@ -211,7 +213,8 @@ def _snapshot(site: Site, work: Work) -> snapshot.Saved | None:
 
 def _with_plugin(work: Work, guest: GuestSpec) -> GuestSpec:
     """``guest`` with the plugin, and with its files of what the plugin watches."""
-    watched = {"hold_sites": work.hold_sites, "entries": work.entries, "kernel_facts": work.kernel_facts}
+    names = ("hold_sites", "entries", "functions", "kernel_facts")
+    watched: dict[str, bytes | None] = {name: getattr(work, name) for name in names}
     paths = {name: guest.path(name) for name, text in watched.items() if text is not None}
     for name, path in paths.items():
         boot.write_file(path, watched[name] or b"")

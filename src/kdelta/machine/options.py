@@ -31,6 +31,7 @@ class GuestSpec(Struct, frozen=True, kw_only=True):
     plugin: Path | None = None
     hold_sites: Path | None = None  # where locks are taken and released: see plugin/hold.c
     entries: Path | None = None  # where the kernel is entered: see plugin/calls.c
+    functions: Path | None = None  # where they start: see plugin/functions.c
     kernel_facts: Path | None = None  # what lines that move are named by: see plugin/guest_facts.c
     snapshot_save: bool = False  # its memory lies in the file "ram", which the snapshot keeps
     restored: bool = (

@@ -93,6 +93,8 @@ def _exact(guest: GuestSpec) -> list[str]:
             plugin += f",order={_escape(guest.order)}"
         if guest.entries is not None:
             plugin += f",entries={_escape(guest.entries)}"
+            if guest.functions is not None:
+                plugin += f",functions={_escape(guest.functions)}"
         if guest.hold_sites is not None:
             plugin += f",sites={_escape(guest.hold_sites)},holds={_escape(guest.path('holds'))}"
         if guest.options.smp > 1:
