@@ -190,11 +190,6 @@ static void quiet(void)
 		qemu_plugin_register_vcpu_tb_trans_cb(self, NULL);
 }
 
-/* What is shared by many is instrumented once, for all of them. */
-static void as_it_is(void)
-{
-}
-
 static bool choose_guest(const qemu_info_t *info, bool several)
 {
 	if (!strcmp(info->target_name, "x86_64"))
@@ -287,15 +282,10 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	}
 	instrument_open();
 	self = id;
-	if (o.order && !order_open(o.order))
+	marks_translate_with(arm, quiet);
+	if ((o.order && !order_open(o.order)) || (o.serve && !serve_open(atoi(o.serve), o.out)))
 		return -1;
-	if (o.serve) {
-		if (!serve_open(atoi(o.serve), o.out))
-			return -1;
-		marks_translate_with(as_it_is, as_it_is);
-		count_from_now(id);
-	} else if (o.lazy) {
-		marks_translate_with(arm, quiet);
+	if (o.lazy) {
 		qemu_plugin_register_vcpu_tb_trans_cb(id, translated_unarmed);
 		qemu_plugin_register_atexit_cb(id, finished, NULL);
 	} else {
