@@ -44,7 +44,9 @@ def _opening(result: ExperimentResult, found: Series) -> str:
     base, *_, patched = result.experiment.kernels
     title, _, built = base.origin.partition("; ")
     how = f" ({built})" if built else ""
-    lines = wrap(f"This series, applied to {title or base.release}{how}, and compared with that without it.", WIDTH - 1)
+    lines = wrap(
+        f"This series, applied to {title or base.release}{how}, and compared with the same without it.", WIDTH - 1
+    )
     if patched.spec == found.kernels[1]:
         for note in source.built_facts(parse_kernel(patched.spec)).notes:
             lines += wrap(_public(note), WIDTH - 1, first="- ", then="  ")
