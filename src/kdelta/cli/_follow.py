@@ -58,9 +58,31 @@ def announce(store: Store, followed: Experiment, now: Callable[[], str]) -> tupl
 
     _, detail = answer.result(store, followed.id)
     found = _steps(followed, detail.sweeps, now())
+    for old, step in _narrowed(store.steps(), found, [kernel.label for kernel in followed.kernels]):
+        store.narrow(old.key, step)
     new = {step.key for step in found if store.announce(step)}
     explained = [step for step in found if step.key not in new and store.explain(step)]
     return [step for step in found if step.key in new], explained
+
+
+def _narrowed(known: Sequence[Step], found: Sequence[Step], line: Sequence[str]) -> list[tuple[Step, Step]]:
+    """Known steps with what they are now: a version that came late lies between their two, and one step is left there."""
+    place = {label: number for number, label in enumerate(line)}
+    keys = {step.key for step in found}
+    pairs = []
+    for old in known:
+        if old.key in keys or old.last not in place or old.first not in place:
+            continue
+        inside = [
+            step
+            for step in found
+            if (step.case, step.metric) == (old.case, old.metric)
+            and place[old.last] <= place[step.last]
+            and place[step.first] <= place[old.first]
+        ]
+        if len(inside) == 1 and inside[0].key not in {step.key for step in known}:
+            pairs.append((old, inside[0]))
+    return pairs
 
 
 def _steps(experiment: Experiment, sweeps: Iterable[Sweep], now: str) -> list[Step]:

@@ -32,7 +32,25 @@ def made(experiment_id: str, found: Series, tree: str, options: dict[str, Any], 
         result, detail = answer.result(store, experiment_id)
     public = _for_others(result, command(to.id, tree, options))
     body = mail.render(build(public, detail, Options(causes=True)))
-    return cover.reply(to, mail.joined([body, *below]))
+    return cover.reply(to, mail.joined([_opening(result, found), body, *below]))
+
+
+def _opening(result: ExperimentResult, found: Series) -> str:
+    """What was built, from what and how; what the mails had lost, and what of them no build has."""
+    from kdelta.kernel import source
+    from kdelta.kernel.sources import parse_kernel
+    from kdelta.report.text import WIDTH, wrap
+
+    base, *_, patched = result.experiment.kernels
+    title, _, built = base.origin.partition("; ")
+    how = f" ({built})" if built else ""
+    lines = wrap(
+        f"This series, applied to {title or base.release}{how}, and compared with the same without it.", WIDTH - 1
+    )
+    if patched.spec == found.kernels[1]:
+        for note in source.built_facts(parse_kernel(patched.spec)).notes:
+            lines += wrap(_public(note), WIDTH - 1, first="- ", then="  ")
+    return "\n".join(lines)
 
 
 def command(message_id: str, tree: str, options: dict[str, Any]) -> str:
@@ -51,13 +69,15 @@ def command(message_id: str, tree: str, options: dict[str, Any]) -> str:
 
 def _for_others(result: ExperimentResult, line: str) -> ExperimentResult:
     """``result`` without the directories of this machine in the names of kernels."""
+    kernels = tuple(replace(kernel, spec=_public(kernel.spec)) for kernel in result.experiment.kernels)
+    return replace(result, experiment=replace(result.experiment, kernels=kernels, command=line))
+
+
+def _public(text: str) -> str:
+    """``text`` without directories of this machine."""
     import re
 
     from kdelta.paths import state_dir
 
-    kept, home = re.compile(re.escape(f"{state_dir() / 'reviews'}/") + "[0-9a-f]{8}/"), str(Path.home())
-    kernels = tuple(
-        replace(kernel, spec=kept.sub("", kernel.spec).replace(f"{home}/", "~/"))
-        for kernel in result.experiment.kernels
-    )
-    return replace(result, experiment=replace(result.experiment, kernels=kernels, command=line))
+    kept = re.compile(re.escape(f"{state_dir() / 'reviews'}/") + "[0-9a-f]{8}/")
+    return kept.sub("", text).replace(f"{Path.home()}/", "~/")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _RANGE = re.compile(r"^([^.\s][^\s]*?)\.\.([^.\s][^\s]*)$")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
-_LABEL_CHARS = 24  # tables of several kernels have 72 columns
+_LABEL_CHARS = 20  # a column of a table shows 6.12.117+ and so many whole
 _RECENT = 300  # commits of a branch among which a patch that stands on it already is looked for
 
 
@@ -89,7 +89,7 @@ def _title(about: Cover, name: str) -> str:
 
 
 def slug(title: str) -> str:
-    """A title in letters, digits and dashes that a kernel's name can hold: whole words, at most 24 characters."""
+    """A title in letters, digits and dashes that a kernel's name can hold: whole words, at most 20 characters."""
     words = _UNSAFE.sub("-", title).strip("-")
     whole = words[: _LABEL_CHARS + 1].rpartition("-")[0] if len(words) > _LABEL_CHARS else words
     return whole or words[:_LABEL_CHARS] or "series"

@@ -67,6 +67,20 @@ class Diary(ABC):
                 connection.execute(insert(tables.step).values(**key, document=codec.seal(found)))
         return known is None
 
+    def narrow(self, key: str, found: Step) -> None:
+        """Make the known step ``key`` the step ``found``, which a version between its two has shown it to be.
+
+        What was said of it stays.
+        """
+        found = _fitting(found)
+        t = tables.step
+        with self._writing() as connection:
+            document = connection.execute(select(t.c.document).where(t.c.step_key == key)).scalar_one()
+            known = _read(document, Step)
+            said = {name: getattr(known, name) for name in ("state", "note", "judged_at", "announced_at")}
+            made = codec.seal(structs.replace(found, **said))
+            connection.execute(update(t).where(t.c.step_key == key).values(step_key=found.key, document=made))
+
     def explain(self, found: Step) -> bool:
         """Keep how a known step is explained; False where that is known already, or there is nothing to say."""
         found = _fitting(found)

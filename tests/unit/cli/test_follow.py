@@ -24,7 +24,7 @@ from kdelta.results.types import CellName, Detail, Sweep, SweepPoint, SweepStep
 from kdelta.store.store import Store
 from unit.cli import test_sweep_gaps
 from unit.cli.test_sweep_gaps import release
-from unit.kernel.test_source import PIPE
+from unit.kernel.test_source import PIPE, git
 from unit.report.report_samples import experiment, kernel
 
 tree = test_sweep_gaps.tree  # v6.8 to v6.11; v6.10 does not compile
@@ -87,6 +87,32 @@ def test_what_becomes_of_a_step_is_said_and_kept(tree: Path, capsys: pytest.Capt
     assert len(capsys.readouterr().err.strip().splitlines()) == 4
 
 
+def test_a_version_that_disappears_from_the_archive_announces_nothing_again(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    night(tree, capsys)
+    known = steps()
+    git(tree, "tag", "-d", "v6.9")
+    assert "No new step; 2 known" in night(tree, capsys)
+    assert steps() == known
+
+
+def test_a_step_that_a_late_version_narrows_is_the_same_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'kdelta.sqlite'}")
+    samples = sweep_of(swept(100.0, 110.0), "v0", "v1")
+    monkeypatch.setattr(answer, "result", lambda *_: samples)
+    with Store() as store:
+        (first,), _ = _follow.announce(store, samples[0].experiment, lambda: "2026-11-22T03:00:00")
+        store.judge(first.key, lambda one: replace(one, state="acknowledged", note="known"))
+        late = swept(100.0, 100.0, 110.0)
+        late = replace(late, points=(), steps=(replace(late.steps[0], last="v0.5", first="v1"),))
+        samples = sweep_of(late, "v0", "v0.5", "v1")
+        assert _follow.announce(store, samples[0].experiment, lambda: "2026-11-23T03:00:00") == ([], [])
+        (kept,) = store.steps()
+        assert (kept.last, kept.first, kept.state, kept.note) == ("v0.5", "v1", "acknowledged", "known")
+        assert kept.announced_at == "2026-11-22T03:00:00"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -114,6 +140,13 @@ def test_a_step_says_that_the_compiler_changed_too(tmp_path: Path, monkeypatch: 
         assert _follow.announce(store, one, lambda: "2026-11-23T03:00:00") == ([], [])
     told = {step.first: step.compiler for step in found}
     assert told["6.12"] == "gcc 14.2 before, gcc 16.1 from here on"
+
+
+def sweep_of(sweep: Sweep, *labels: str) -> tuple[Any, Detail]:
+    """A result whose kernels are ``labels``, each with an image of its own."""
+    kernels = tuple(replace(kernel(label), image_sha256=label) for label in labels)
+    made = type("Result", (), {"experiment": replace(experiment(), kernels=kernels, annotations=Annotations())})
+    return made, Detail(sweeps=(sweep,))
 
 
 def swept(*figures: float) -> Sweep:
