@@ -18,13 +18,15 @@ from msgspec.structs import replace
 from kdelta.attribution.reach import Reach, Row
 from kdelta.errors import UserError
 from kdelta.experiment import functions, kinds, place, runner
-from kdelta.experiment.boot_once import Work, boot_once
+from kdelta.experiment.boot_once import Work, boot_each
 from kdelta.experiment.reach_rows import Counted, count, ready, recall
 from kdelta.experiment.templates import Asked, run
 from kdelta.kernel.symbols import SymbolTable
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Effort, Kernel, MachineOptions, Progress
 from kdelta.spec.workloads import Workload
+
+_TOGETHER = 8  # cases of a boot: what is lost where a map is broken off
 
 
 def can_be_counted(cases: Sequence[Case], workloads: Mapping[str, Workload]) -> list[Case]:
@@ -55,32 +57,40 @@ def build(
     table = functions.table_of(kernel, here, progress)
     alone = (replace(experiment, cases=(case,)) for case in cases)
     rows = ready([kinds.counting(one, workloads) for one in alone], here, table)
-    return filled(kernel.label, rows, table, partial(boot_once, here), progress, workers=os.cpu_count() or 1)
+    return filled(
+        kernel.label, rows, table, partial(boot_each, here), progress, workers=os.cpu_count() or 1, together=_TOGETHER
+    )
+
+
+def _batched(rows: Sequence[Counted], size: int) -> list[Sequence[Counted]]:
+    return [rows[at : at + size] for at in range(0, len(rows), size)]
 
 
 def filled(
     label: str,
     rows: Sequence[Counted],
     table: SymbolTable,
-    boot: Callable[[Work], RawBoot],
+    boot: Callable[[Sequence[Work]], Sequence[RawBoot]],
     progress: Progress,
     *,
     workers: int,
+    together: int,
 ) -> Reach:
-    """The map of ``rows``: what the cache does not know is booted, ``workers`` at once."""
+    """The map of ``rows``: what the cache does not know is booted, ``together`` cases a boot, ``workers`` at once."""
     known = {one.case.name: row for one in rows if (row := recall(one.path, table)) is not None}
-    todo = (one for one in rows if one.case.name not in known)
+    todo = iter(_batched([one for one in rows if one.case.name not in known], together))
     if 0 < len(known) < len(rows):
         progress.note(f"{len(known)} of {len(rows)} cases are mapped already")
     with runner.workers(workers) as pool:
-        running: dict[Future[Row], Counted] = {}
+        running: dict[Future[list[Row]], Sequence[Counted]] = {}
         while True:
-            for one in islice(todo, workers - len(running)):
-                running[pool.submit(count, boot, one, table)] = one
+            for several in islice(todo, workers - len(running)):
+                running[pool.submit(count, boot, several, table)] = several
             if not running:
                 break
-            shown = ", ".join(one.case.name for one in running.values())
+            shown = ", ".join(several[0].case.name for several in running.values())
             progress.step(f"mapping {label}: {shown}", len(known), len(rows))
             for future in wait(running, return_when=FIRST_COMPLETED)[0]:
-                known[running.pop(future).case.name] = future.result()
+                known |= {row.case: row for row in future.result()}
+                del running[future]
     return Reach(kernel=label, rows=tuple(known[one.case.name] for one in rows))

@@ -77,9 +77,14 @@ def recall(path: Path, table: SymbolTable) -> Row | None:
     return kept.row if kept.format == FORMAT and kept.names == table.source else None
 
 
-def count(boot: Callable[[Work], RawBoot], one: Counted, table: SymbolTable) -> Row:
-    """Boot for one case, and keep what it executed."""
-    raw = boot(one.work)
+def count(
+    boot: Callable[[Sequence[Work]], Sequence[RawBoot]], several: Sequence[Counted], table: SymbolTable
+) -> list[Row]:
+    """Boot for some cases, and keep what each executed."""
+    return [_row(one, raw, table) for one, raw in zip(several, boot([one.work for one in several]), strict=True)]
+
+
+def _row(one: Counted, raw: RawBoot, table: SymbolTable) -> Row:
     run = one.read(raw)
     row = Row(case=one.case.name, state=run.state, why=run.why, elapsed_s=raw.elapsed_s)
     if run.state == "ok":

@@ -60,6 +60,15 @@ class JobList(Struct, frozen=True, kw_only=True):
         more = (*((f"turns_ms {turns_ms}",) if turns_ms else ()), *((f"port {port}",) if port else ()))
         return "\n".join(["kdelta-jobs 1", *(f"set {line}" for line in (*head, *more)), *self.lines, "end", ""])
 
+    @classmethod
+    def joined(cls, lists: Sequence[JobList]) -> JobList:
+        """Lists of one job each as one, their jobs numbered as they come; the settings are the first's."""
+        lines = []
+        for number, one in enumerate(lists):
+            _, _, rest = one.lines[0].split(" ", 2)
+            lines += [f"job {number} {rest}", *one.lines[1:]]
+        return replace(lists[0], lines=tuple(lines))
+
     def apart(self) -> dict[int, JobList]:
         """Each job, with what is to be traced in it, as a list of its own, by its number here.
 

@@ -31,7 +31,10 @@ class Guests:
         self.states: dict[str, State] = {}
         self.broken = ""
 
-    def boot(self, work: Any) -> RawBoot:
+    def boot(self, works: Any) -> list[RawBoot]:
+        return [self._one(work) for work in works]
+
+    def _one(self, work: Any) -> RawBoot:
         if work == self.broken:
             raise HostError("disk full")
         self.made.append(work)
@@ -56,8 +59,10 @@ class Guests:
 
 @pytest.fixture
 def fill(tmp_path: Path) -> Callable[..., Reach]:
-    def run(guests: Guests, *cases: str) -> Reach:
-        return mapping.filled("k", guests.ready(tmp_path, *cases), NAMES, guests.boot, Quiet(), workers=1)
+    def run(guests: Guests, *cases: str, together: int = 1) -> Reach:
+        return mapping.filled(
+            "k", guests.ready(tmp_path, *cases), NAMES, guests.boot, Quiet(), workers=1, together=together
+        )
 
     return run
 
@@ -100,3 +105,12 @@ def test_a_damaged_row_is_counted_anew(fill: Callable[..., Reach], tmp_path: Pat
     path.write_bytes(path.read_bytes()[:-1] + b"!")
     assert fill(guests, "a").rows[0].functions == {"read": Ran(4, 16)}
     assert guests.made == ["a", "a"]
+
+
+@pytest.mark.parametrize("together", [1, 2, 3, 8])
+def test_a_map_is_the_same_however_many_cases_share_a_boot(fill: Callable[..., Reach], together: int) -> None:
+    guests = Guests()
+    guests.states = {"b": "unsupported"}
+    found = fill(guests, "a", "b", "c", together=together)
+    assert [(row.case, row.state) for row in found.rows] == [("a", "ok"), ("b", "unsupported"), ("c", "ok")]
+    assert guests.made == ["a", "b", "c"]

@@ -53,3 +53,14 @@ def test_jobs_apart_keep_what_they_trace_and_know_nothing_of_each_other() -> Non
     assert apart[12].lines == ("job 0 pipe ops=2",)
     assert {one.seed for one in apart.values()} == {7}
     assert JobList(mode="exact").apart() == {}
+
+
+def test_lists_that_are_joined_come_apart_as_they_were() -> None:
+    lists = [
+        JobList(mode="exact", seed=3, lines=("job 0 pipe ops=16",)),
+        JobList(mode="exact", seed=3, lines=("job 7 path_lookup ops=1", "trace do tracing_on 1")),
+    ]
+    apart = JobList.joined(lists).apart()
+    assert list(apart) == [0, 1]
+    assert apart[0] == lists[0]
+    assert apart[1] == JobList(mode="exact", seed=3, lines=("job 0 path_lookup ops=1", "trace do tracing_on 1"))
