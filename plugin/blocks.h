@@ -30,6 +30,8 @@ struct insn {
 	bool saves;    /* keeps the previous one's */
 	bool leaves;   /* maybe to a program: see calls.c */
 	bool enters;   /* a program's system call instruction: see calls.c */
+	bool calls;
+	bool returns;
 	bool doubtful; /* the last of its block, and maybe not in the code at all: see plugin.c */
 	bool split;    /* slot one holds loads alone */
 	bool noted;    /* so does it here, since touched.c counts its accesses beside its lines */
@@ -50,8 +52,10 @@ struct block {
 	bool touched; /* ran since the counters were cleared: in the list `ran` */
 	bool summed;  /* in the list `in_interval` */
 	struct insn *insns;
-	uint32_t entry;	    /* calls.c: which entry into the kernel starts here, or 0 */
-	uint32_t listed;    /* callers.c: in which function that acts for its caller, or 0 */
+	uint64_t function; /* stacks.c: where the function starts that it is in; 0: none is known */
+	uint8_t role;	   /* stacks.c: enum function_role */
+	uint32_t entry;	   /* calls.c: which entry into the kernel starts here, or 0 */
+	uint32_t listed;   /* callers.c: in which function that acts for its caller, or 0 */
 	uint64_t shortfall; /* calls.c: see there */
 	uint64_t rep_taken; /* calls.c: of the REP at its end, bytes that have been accounted for */
 	uint64_t (*count)[SLOTS];  /* QEMU adds here */

@@ -16,6 +16,7 @@
 #include "blocks.h"
 #include "entries.h"
 #include "kdelta.h"
+#include "stacks.h"
 
 #define DEPTH_MAX 8
 #define BUCKETS 4096
@@ -36,6 +37,7 @@ struct task {
 	struct task *next; /* in its bucket */
 	uint64_t id;
 	unsigned int depth, too_deep;
+	struct stack *stack;
 	struct frame frames[DEPTH_MAX];
 };
 
@@ -135,8 +137,10 @@ void calls_start_over(void)
 			struct task *gone = buckets[i];
 
 			buckets[i] = gone->next;
+			free(gone->stack);
 			free(gone);
 		}
+	stacks_start_over();
 	task = NULL;
 	said = false;
 	ran = 0;
@@ -229,19 +233,25 @@ static void name_top(uint32_t row)
 	row_of(row)->calls += counting_now();
 }
 
+static void account(int64_t n)
+{
+	if (!counting_now())
+		return;
+	ran += n;
+	if (functions_known())
+		stacks_count(n);
+}
+
 /* `left`: the block of the kernel that came before. */
 static void entered(const struct entry *e, struct block *left)
 {
-	int64_t less;
-
 	switch (e->kind) {
 	case ENTRY_CALL:
 		if (top()->row == ROW_CALL)
 			name_top(e->row);
 		break;
 	case ENTRY_FAULT:
-		less = left ? not_completed(left) : 0;
-		ran -= counting_now() ? less : 0;
+		account(left ? -not_completed(left) : 0);
 		/* fall through */
 	case ENTRY_IRQ:
 		if (top()->row == ROW_TRAP || push((struct frame){.row = ROW_TRAP, .nested = true}))
@@ -284,7 +294,6 @@ void calls_enter(struct block *left, const struct block *b, bool goes_on)
 {
 	bool was_kernel = from_kernel(left, b), is_kernel = b->pc >> 63;
 	bool cut = b->pc > left->pc && b->pc < left->fall && b->pc != left->target;
-	int64_t less;
 
 	if (task->id != counting_task())
 		take_task(counting_task());
@@ -301,13 +310,14 @@ void calls_enter(struct block *left, const struct block *b, bool goes_on)
 	} else if (left->kind == KIND_IRET) {
 		back();
 	} else if (cut && !goes_on) {
-		less = not_run(left, b->pc);
-		ran -= counting_now() ? less : 0;
+		account(-not_run(left, b->pc));
 	}
 	if (b->entry)
 		entered(entry_of(b->entry), was_kernel ? left : NULL);
-	if (counting_now() && !goes_on)
-		ran += b->n;
+	if (functions_known())
+		stacks_enter(&task->stack, was_kernel ? left : NULL, b);
+	if (!goes_on)
+		account(b->n);
 }
 
 static void each_frame(void (*fn)(struct frame *f))
@@ -332,6 +342,7 @@ void calls_begin(void)
 	each_frame(forget);
 	ran = 0;
 	rep_bytes = 0;
+	stacks_begin();
 }
 
 void calls_end(uint32_t id)
@@ -352,4 +363,6 @@ void calls_end(uint32_t id)
 		}
 	output_calls(id, out, n);
 	free(out);
+	if (functions_known())
+		stacks_end(id);
 }

@@ -10,7 +10,7 @@ static uint16_t valid_mark(uint16_t mark)
 {
 	unsigned int op = mark >> 12;
 
-	return op >= MARK_BEGIN && op <= MARK_QUIET ? mark : 0;
+	return op >= MARK_BEGIN && op <= MARK_ORDER ? mark : 0;
 }
 
 /* The relative operand that ends the instruction: 1, 2 or 4 bytes, sign extended. */
@@ -221,6 +221,8 @@ struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 	d.halts = op[0] == 0xf4 || (size == 3 && !memcmp(bytes, mwait, sizeof(mwait)));
 	d.saves = x86_saves(bytes, size);
 	d.enters = x86_enters(op, left);
+	d.calls = op[0] == 0xe8 || (op[0] == 0xff && left > 1 && (op[1] & 0x30) == 0x10);
+	d.returns = (op[0] & 0xf6) == 0xc2;
 	d.leaves = op[0] == 0xcf || (left == 2 && op[0] == 0x0f && op[1] == 0x07);
 	if (p.rep && x86_string(op[0])) {
 		x86_rep(&d, &p, op[0]);
@@ -292,6 +294,8 @@ struct decoded decode_arm64(const uint8_t *bytes, size_t size, uint64_t pc)
 	/* stp and ldp x29, x9, [x8], #16: only cpu_switch_to (arch/arm64/kernel/entry.S, v3.7 on). */
 	d.saves = w == 0xa881251d;
 	d.switches = w == 0xa8c1251d;
+	d.calls = (w & 0xfc000000) == 0x94000000 || (w & 0xfefff000) == 0xd63f0000; /* bl, blr */
+	d.returns = (w & 0xfffff000) == 0xd65f0000;
 	if ((w & 0xffe0001f) == 0xd280001f) { /* movz xzr, #imm16 */
 		d.mark = valid_mark((uint16_t)(w >> 5));
 		d.kind = d.mark ? KIND_MARK : KIND_PLAIN;

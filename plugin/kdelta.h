@@ -18,6 +18,7 @@
  *   hold.c      instructions while locks are held
  *   entries.c   where the kernel is entered, as the host lists it
  *   calls.c     kernel instructions by system call
+ *   stacks.c    and by call stack (stacks.h); functions.c where functions start, as the host lists it
  *   output.c    header, intervals, trailer
  *   marks.c     what the guest says; begin and end of an interval
  *   instrument.c what QEMU is asked to do for each instruction
@@ -42,7 +43,8 @@ enum mark_op {
 	MARK_EPOCH,
 	MARK_FORGET,
 	MARK_ARM,
-	MARK_QUIET
+	MARK_QUIET,
+	MARK_ORDER
 };
 
 enum insn_kind {
@@ -55,18 +57,20 @@ enum insn_kind {
 
 struct decoded {
 	enum insn_kind kind;
-	bool no_loads;	 /* what QEMU loads for it the guest does not (store-exclusive) */
-	bool locked;	 /* atomic read-modify-write */
-	bool tame;	 /* certain to reach the next instruction, without accesses */
-	bool bare;	 /* a jump that makes no access */
-	bool pair;	 /* 16 bytes that QEMU 7.2 accesses in two halves (cmpxchg16b) */
-	bool switches;	 /* takes the stack pointer of the next task: the kernel's task switch */
-	bool halts;	 /* waits for an interrupt: only an idle CPU's task does */
-	bool saves;	 /* keeps that of the previous one */
-	bool leaves;	 /* returns from the kernel: iret, sysret */
-	bool enters;	 /* asks the kernel for a system call */
-	bool helper;	 /* QEMU executes its accesses in a helper, not in generated code */
-	bool rep_stores; /* KIND_REP: its iterations show as stores, else as loads */
+	bool no_loads; /* what QEMU loads for it the guest does not (store-exclusive) */
+	bool locked;   /* atomic read-modify-write */
+	bool tame;     /* certain to reach the next instruction, without accesses */
+	bool bare;     /* a jump that makes no access */
+	bool pair;     /* 16 bytes that QEMU 7.2 accesses in two halves (cmpxchg16b) */
+	bool switches; /* takes the stack pointer of the next task: the kernel's task switch */
+	bool halts;    /* waits for an interrupt: only an idle CPU's task does */
+	bool saves;    /* keeps that of the previous one */
+	bool leaves;   /* returns from the kernel: iret, sysret */
+	bool enters;   /* asks the kernel for a system call */
+	bool calls;    /* the next instruction is where what it leads to returns */
+	bool returns;
+	bool helper;	      /* QEMU executes its accesses in a helper, not in generated code */
+	bool rep_stores;      /* KIND_REP: its iterations show as stores, else as loads */
 	uint8_t rep_accesses; /* KIND_REP: such accesses in one iteration */
 	uint8_t rep_width;    /* KIND_REP: bytes that one iteration moves or compares */
 	uint16_t mark;	      /* KIND_MARK: op << 12 | arg */
@@ -138,6 +142,13 @@ struct call_record {
 struct touched_record {
 	uint64_t pc, lines, zero;
 };
+/* A function under those that called it; the first record is the root, which nobody called. */
+struct stack_record {
+	uint64_t parent; /* its place among the records, before this one */
+	uint64_t function;
+	int64_t instructions; /* of the function itself */
+	uint64_t calls;	      /* root: what did not fit, see stacks.c */
+};
 size_t interval_records(struct record **records); /* sorted by pc; valid until the next call */
 /* A file written in sections; the first failure is told, and nothing is written after it. */
 struct sink {
@@ -154,6 +165,7 @@ bool output_open(const char *path, const char *target, int qemu_api);
 void output_interval(uint32_t id, const struct record *records, size_t n);
 void output_calls(uint32_t id, const struct call_record *records, size_t n);
 void output_touched(uint32_t id, const struct touched_record *records, size_t n);
+void output_stacks(uint32_t id, const struct stack_record *records, size_t n);
 void output_close(uint32_t flags);
 
 /* marks.c: callbacks; insn is a struct insn, mark its 16 bits. */
@@ -196,5 +208,16 @@ void hold_instrument(struct qemu_plugin_insn *insn, uint64_t pc);
 void hold_begin(void);
 void hold_end(uint32_t id);
 void hold_close(void);
+
+/* serve.c */
+bool order_open(const char *path);
+bool serve_open(int fd, const char *out);
+void order_mark(void);
+/* In a child: all is written, and the process ends. */
+void serve_ended(void);
+
+/* seccomp.c: what the process may do from then on */
+bool forks_only(void);
+bool threads_only(void);
 
 #endif

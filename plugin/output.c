@@ -125,6 +125,11 @@ void output_touched(uint32_t id, const struct touched_record *records, size_t n)
 	beside((struct section){"KDFT", id, (uint32_t)n, 0}, records, n * sizeof(*records));
 }
 
+void output_stacks(uint32_t id, const struct stack_record *records, size_t n)
+{
+	beside((struct section){"KDST", id, (uint32_t)n, 0}, records, n * sizeof(*records));
+}
+
 void output_close(uint32_t flags)
 {
 	struct section s = {"KDEN", n_intervals, flags, 0};

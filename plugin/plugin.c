@@ -18,6 +18,7 @@
 #include "instrument.h"
 #include "kdelta.h"
 #include "qemu_api.h"
+#include "stacks.h"
 
 #define TB_MAX_INSNS 1024
 #define INSN_MAX_BYTES 16
@@ -117,6 +118,8 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.switches = d.switches && at >> 63,
 			.halts = d.halts && at >> 63 && lines_wanted(),
 			.leaves = d.leaves,
+			.calls = d.calls,
+			.returns = d.returns,
 			.enters = d.enters && !(at >> 63) && calls_wanted(),
 			.saves = d.saves && at >> 63,
 			.pair = !qemu_plugin_scoreboard_new && d.pair,
@@ -131,6 +134,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	b = block_get(pc, insns, (uint32_t)n, finish_hash(hash), target);
 	b->entry = calls_entry(pc);
 	b->listed = callers_listed(pc);
+	functions_place(b);
 	instrument(tb, b);
 }
 
@@ -159,6 +163,7 @@ static void finished(qemu_plugin_id_t id, void *udata)
 	output_close(marks_flags());
 	hold_close();
 	lines_close();
+	serve_ended();
 }
 
 /* All that was translated so far is dropped, and translated again with its counters. */
@@ -207,7 +212,7 @@ static bool choose_guest(const qemu_info_t *info, bool several)
 }
 
 struct options {
-	const char *out, *sites, *holds, *lines, *entries, *kernel;
+	const char *out, *sites, *holds, *lines, *entries, *functions, *kernel, *serve, *order;
 	bool lazy;
 };
 
@@ -224,14 +229,21 @@ static bool parse_options(struct options *o, int argc, char **argv)
 			o->lines = argv[i] + 6;
 		} else if (!strncmp(argv[i], "entries=", 8)) {
 			o->entries = argv[i] + 8;
+		} else if (!strncmp(argv[i], "functions=", 10)) {
+			o->functions = argv[i] + 10;
 		} else if (!strncmp(argv[i], "kernel=", 7)) {
 			o->kernel = argv[i] + 7;
+		} else if (!strncmp(argv[i], "serve=", 6)) {
+			o->serve = argv[i] + 6;
+		} else if (!strncmp(argv[i], "order=", 6)) {
+			o->order = argv[i] + 6;
 		} else if (!strcmp(argv[i], "lazy=on")) {
 			o->lazy = true;
 		} else {
 			fprintf(stderr,
 				"kdelta plugin: unknown argument %s; there are out=PATH, "
-				"lazy=on, entries=PATH, lines=PATH with kernel=PATH, and "
+				"lazy=on, entries=PATH with functions=PATH, lines=PATH with "
+				"kernel=PATH, order=PATH or serve=FD, and "
 				"sites=PATH with holds=PATH\n",
 				argv[i]);
 			return false;
@@ -243,6 +255,8 @@ static bool parse_options(struct options *o, int argc, char **argv)
 		fprintf(stderr, "kdelta plugin: sites=PATH and holds=PATH go together\n");
 	else if (o->kernel && !o->lines)
 		fprintf(stderr, "kdelta plugin: kernel=PATH takes lines=PATH\n");
+	else if (o->functions && !o->entries)
+		fprintf(stderr, "kdelta plugin: functions=PATH takes entries=PATH\n");
 	else if (o->lines && (o->sites || o->entries))
 		fprintf(stderr, "kdelta plugin: lines=PATH excludes sites=PATH and entries=PATH\n");
 	else
@@ -257,7 +271,8 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	if (!parse_options(&o, argc, argv) || !choose_guest(info, o.lines) ||
 	    !output_open(o.out, info->target_name, info->version.cur))
 		return -1;
-	if ((o.sites && !hold_open(o.sites, o.holds)) || (o.entries && !calls_open(o.entries)))
+	if ((o.sites && !hold_open(o.sites, o.holds)) || (o.entries && !calls_open(o.entries)) ||
+	    (o.functions && !functions_read(o.functions)))
 		return -1;
 	if (o.lines) {
 		if (!cpus_open(id, (unsigned int)info->system.smp_vcpus) || !lines_open(o.lines) ||
@@ -268,6 +283,8 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	instrument_open();
 	self = id;
 	marks_translate_with(arm, quiet);
+	if ((o.order && !order_open(o.order)) || (o.serve && !serve_open(atoi(o.serve), o.out)))
+		return -1;
 	if (o.lazy) {
 		qemu_plugin_register_vcpu_tb_trans_cb(id, translated_unarmed);
 		qemu_plugin_register_atexit_cb(id, finished, NULL);

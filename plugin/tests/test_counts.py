@@ -77,8 +77,8 @@ def _qemu(which: str, name: str) -> str:
     return path
 
 
-def _assemble(name: str, folder: Path, *defines: str) -> Path:
-    prefix, source, start, text = (
+def _assemble(name: str, folder: Path, *defines: str, source: str = "") -> Path:
+    prefix, usual, start, text = (
         ("", "guest_x86_64.S", "start32", "0x100000")
         if name == X86
         else ("aarch64-linux-gnu-", "guest_aarch64.S", "_start", "0x40080000")
@@ -96,7 +96,9 @@ def _assemble(name: str, folder: Path, *defines: str) -> Path:
         f"-Wl,-e,{start}",
         *defines,
     ]
-    subprocess.run([f"{prefix}gcc", *flags, "-o", str(made), str(HERE / source)], check=True, capture_output=True)
+    subprocess.run(
+        [f"{prefix}gcc", *flags, "-o", str(made), str(HERE / (source or usual))], check=True, capture_output=True
+    )
     return made
 
 

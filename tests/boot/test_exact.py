@@ -78,6 +78,26 @@ def test_kernels_of_two_architectures_are_refused(kdelta) -> None:  # type: igno
 
 
 @pytest.mark.full
+def test_call_stacks_hold_what_was_counted(answer, kdelta) -> None:  # type: ignore[no-untyped-def]
+    cases = ("thread_spawn", "syscalls/context_switch-8", "fork_vmas")
+    answer("compare", "debian:6.1/cloud", "debian:7.0/cloud", *(word for case in cases for word in ("--case", case)))
+    for case in cases:
+        for side in ("baseline", "patched"):
+            said = kdelta("why", "last", case, "--stacks", "--export", "collapsed", "--side", side)
+            assert "counted otherwise" not in said.stderr
+            stacks = dict(line.rsplit(" ", 1) for line in said.stdout.splitlines())
+            flat: dict[str, int] = {}
+            for stack, count in stacks.items():
+                flat[stack.rsplit(";", 1)[1]] = flat.get(stack.rsplit(";", 1)[1], 0) + int(count)
+            vectors = json.loads(kdelta("why", "last", case, "--export", "json").stdout)["cases"]
+            counted = list(vectors.values())[side == "patched"]
+            assert sum(flat.values()) == counted["total"][0]
+            entry = {name for name, count in flat.items() if counted["functions"].get(name, [0])[0] != count}
+            assert all("entry_SYS" in name or "syscall_return" in name or "return" in name for name in entry), entry
+            assert any(stack.count(";") > 6 for stack in stacks)
+
+
+@pytest.mark.full
 def test_every_series_keeps_its_lock_prefixes(answer) -> None:  # type: ignore[no-untyped-def]
     got = answer("compare", "debian:6.1..7.3", "--case", "fork_vmas", "--seeds", "5", timeout=1200)
     locked = [row for row in got["results"] if row["metric"] == "locked"]

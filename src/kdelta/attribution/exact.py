@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.attribution import entries, line_names, line_table, lines, profiles
+from kdelta.attribution import entries, line_names, line_table, lines, profiles, stacks
 from kdelta.attribution.entries import Entries
 from kdelta.errors import GuestError
 from kdelta.guest.metrics import repetitions
@@ -182,6 +182,8 @@ def _run(
     if names.entries is not None and system_calls is not None:
         total = profiles.kernel_vector(profile)[0]
         profile = replace(profile, system_calls=entries.counted(names.entries, system_calls, total))
+    if (calls := chosen.interval.stacks) is not None:
+        profile = replace(profile, stacks=stacks.text(stacks.tree(calls, names.functions)))
     return RunResult(case=case, state="ok", series=_series(found, metrics, names), facts=facts, profile=profile)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterable, Mapping
 
+from kdelta.attribution import stacks
+from kdelta.attribution.profiles import USER
 from kdelta.model import EXACT_COUNTERS, Profile
 
 _SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _STRING, _DEFAULT_SAMPLE_TYPE = 1, 2, 4, 5, 6, 14
@@ -55,8 +57,20 @@ def _location(ident: int, name: int) -> bytes:
     return _bytes(_LOCATION, _number(1, ident) + line) + _bytes(_FUNCTION, function)
 
 
+def _samples(profile: Profile) -> list[tuple[tuple[str, ...], tuple[int, ...]]]:
+    """Call stacks with the instructions of their last function, and no other counter; flat where there are none."""
+    flat: list[tuple[tuple[str, ...], tuple[int, ...]]] = [
+        ((function,), counts) for function, counts in sorted(profile.functions.items())
+    ]
+    if not profile.stacks:
+        return flat
+    rest = (0,) * (len(EXACT_COUNTERS) - 1)
+    deep = [(path, (count, *rest)) for path, count in stacks.stacks_of(stacks.parse(profile.stacks))]
+    return [*((path, counts) for path, counts in flat if path == (USER,)), *deep]
+
+
 def pprof(profiles: Mapping[str, Profile]) -> bytes:
-    """Gzipped profile.proto: one sample per case and function, one value per counter, the case as root frame and label.
+    """Gzipped profile.proto: one sample per case and function or call stack, the case as root frame and label.
 
     Counts are of all operations of each profile. Equal profiles give equal bytes.
     """
@@ -79,8 +93,8 @@ def pprof(profiles: Mapping[str, Profile]) -> bytes:
 
     for case, profile in sorted(profiles.items()):
         label = _bytes(3, _number(1, key) + _number(2, strings(case)))
-        for function, counts in sorted(profile.functions.items()):
-            stack = _packed(1, (location(function), location(case)))
+        for path, counts in _samples(profile):
+            stack = _packed(1, (*map(location, reversed(path)), location(case)))
             samples.append(_bytes(_SAMPLE, stack + _packed(2, counts) + label))
     default = _number(_DEFAULT_SAMPLE_TYPE, strings(EXACT_COUNTERS[0]))
     message = b"".join([*types, *samples, *locations, strings.encoded(), default])

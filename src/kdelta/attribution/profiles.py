@@ -30,6 +30,7 @@ _SECTION = struct.Struct("<4s3I")
 _COLUMNS = len(EXACT_COUNTERS)
 _CALL_COLUMNS = 4
 _TOUCH_COLUMNS = 3
+_STACK_COLUMNS = 4
 _LINE_SHIFT = np.uint64(6)
 _OPEN_BEGIN = 1
 _BLIND = 4  # tasks could not be told apart
@@ -54,6 +55,7 @@ class Interval(Struct, frozen=True, eq=False):
     ``pcs`` (n,) uint64, ascending and unique; ``counts`` (n, 7) uint64 in EXACT_COUNTERS order; ``system_calls`` (n, 4)
     int64, see ``entries.counted``, None where none were asked for. ``touched`` (n, 3) uint64: address of an
     instruction, cache lines of data that it was the first to touch, 0; None where several CPUs were counted.
+    ``stacks`` (n, 4) int64, see ``stacks.tree``; None where calls were not followed.
     """
 
     id: int
@@ -61,6 +63,7 @@ class Interval(Struct, frozen=True, eq=False):
     counts: NDArray[np.uint64]
     system_calls: NDArray[np.int64] | None = None
     touched: NDArray[np.uint64] | None = None
+    stacks: NDArray[np.int64] | None = None
 
 
 def _header(data: bytes | mmap.mmap) -> int:
@@ -139,6 +142,10 @@ def read(data: bytes | mmap.mmap) -> tuple[Interval, ...]:
             touched, offset = _body(whole, offset, len(found) - 1, section, _TOUCH_COLUMNS)
             found[-1] = replace(found[-1], touched=touched)
             continue
+        if tag == b"KDST" and found and found[-1].id == section[0] and found[-1].stacks is None:
+            nodes, offset = _body(whole, offset, len(found) - 1, section, _STACK_COLUMNS)
+            found[-1] = replace(found[-1], stacks=nodes.astype(np.int64))
+            continue
         if tag != b"KDIV":
             raise GuestError(f"counts: {tag!r} at byte {offset - _SECTION.size} does not start an interval")
         interval, offset = _interval(whole, offset, len(found), section)
@@ -149,15 +156,21 @@ def read(data: bytes | mmap.mmap) -> tuple[Interval, ...]:
     return tuple(found)
 
 
-def _function_names(pcs: NDArray[np.uint64], symbols: Symbols | None) -> list[str]:
-    """One name for each address of ``pcs`` (n,); unknown kernel addresses by page."""
+def raw_names(pcs: NDArray[np.uint64], symbols: Symbols | None) -> list[str]:
+    """One name for each address of ``pcs`` (n,), as the kernel spells it; unknown kernel addresses by page."""
     names = [USER] * len(pcs)
     kernel = np.flatnonzero(pcs >= _KERNEL_HALF)
     found = symbols.names(pcs[kernel]) if symbols is not None else [None] * len(kernel)
-    folded = {name: source_name(name) for name in set(found) if name}
     for index, name in zip(kernel.tolist(), found, strict=True):
-        names[index] = folded[name] if name else f"[unknown {int(pcs[index] & ~_PAGE):#x}]"
+        names[index] = name or f"[unknown {int(pcs[index] & ~_PAGE):#x}]"
     return names
+
+
+def _function_names(pcs: NDArray[np.uint64], symbols: Symbols | None) -> list[str]:
+    """As ``raw_names``, functions named as in the source."""
+    names = raw_names(pcs, symbols)
+    folded = {name: source_name(name) for name in set(names)}
+    return [folded[name] for name in names]
 
 
 def fold(interval: Interval, symbols: Symbols | None, ops: int = 1) -> Profile:

@@ -14,6 +14,8 @@ from kdelta.model import plans
 
 if TYPE_CHECKING:
     from kdelta.model import CellResult, Experiment, Profile
+    from kdelta.store.rows import ProfileRow
+    from kdelta.store.store import Store
 
 EPILOG = """\b
 Examples:
@@ -21,12 +23,13 @@ Examples:
   kdelta why                             why each case of the last experiment differs
   kdelta why last pidfd_open --all
   kdelta why last path_lookup --export speedscope -o path_lookup.json
-  kdelta why last path_lookup --export collapsed --side baseline | flamegraph.pl
+  kdelta why last path_lookup --stacks --export collapsed --side baseline | flamegraph.pl
 
 The figures are kernel instructions per operation, of the median seed; of guests with several CPUs also the cache
 lines that move between them, hottest first.
 """
-EXPORTS = ("collapsed", "speedscope", "pprof", "json")
+EXPORTS = ("collapsed", "speedscope", "pprof", "perf-script", "json")
+_ONE_KERNEL = ("collapsed", "pprof", "perf-script")
 
 
 @click.command(epilog=EPILOG)
@@ -37,6 +40,11 @@ EXPORTS = ("collapsed", "speedscope", "pprof", "json")
     "--mitigations", type=click.Choice(["default", "off"]), default=None, help="Which cell, where there are both."
 )
 @click.option("--all", "everything", is_flag=True, help="Every function, with its whole cost vector.")
+@click.option(
+    "--stacks",
+    is_flag=True,
+    help="Follow calls: boots each kernel once more, where its call stacks are not stored yet.",
+)
 @click.option("--export", "export_format", type=click.Choice(EXPORTS), help="Write a profile for another tool.")
 @click.option(
     "--side",
@@ -53,14 +61,15 @@ def command(
     patched: str | None,
     mitigations: str | None,
     everything: bool,
+    stacks: bool,
     export_format: str | None,
     side: str,
     as_json: bool,
     output: Path | None,
 ) -> int:
     """Say which functions account for the difference in CASE of EXPERIMENT; without one, a line for each case."""
-    if export_format not in ("collapsed", "pprof"):
-        _given.refuse(["side"], "picks the kernel of --export collapsed or pprof; the others hold both")
+    if export_format not in _ONE_KERNEL:
+        _given.refuse(["side"], "picks the kernel of --export collapsed, pprof or perf-script; the others hold both")
     if export_format or as_json:
         _given.refuse(["everything"], "is for the table; an export has every function anyway")
     if as_json and export_format not in (None, "json"):
@@ -82,7 +91,8 @@ def command(
             _output.write(functions.causes(view.build(result, detail)), output)
             return 0
         row = _row(found, result.results, case, patched, mitigations)
-        before, after = explain.profiles_of(found, store, row)
+        stored = explain.rows_of(found, store, row)
+        before, after = _followed(store, found, row, stored) if stacks else (one.profile for one in stored)
     if export_format or as_json:
         both = {f"{row.case} {row.baseline_label}": before, f"{row.case} {row.patched_label}": after}
         text = _export(export_format or "json", both, side)
@@ -90,6 +100,20 @@ def command(
         text = functions.render(row, before, after, detail, everything)
     _output.write(text, output)
     return 0
+
+
+def _followed(
+    store: Store, experiment: Experiment, row: CellResult, stored: tuple[ProfileRow, ProfileRow]
+) -> tuple[Profile, Profile]:
+    """The profiles with their call stacks; what has none yet is booted once more."""
+    from kdelta.cli.progress import Reporter
+    from kdelta.experiment import followed
+
+    case = next(index for index, one in enumerate(experiment.cases) if one.name == row.case)
+    with Reporter(quiet=False) as progress:
+        found = followed.follow(store, experiment, case, stored, progress)
+    before, after = stored
+    return found[before.block, before.slot], found[after.block, after.slot]
 
 
 def _row(
@@ -117,4 +141,6 @@ def _export(name: str, both: dict[str, Profile], side: str) -> str | bytes:
     if name == "speedscope":
         return export.speedscope(both)
     title, profile = list(both.items())[0 if side == "baseline" else 1]
-    return export.collapsed({title: profile}) if name == "collapsed" else export.pprof({title: profile})
+    if name == "pprof":
+        return export.pprof({title: profile})
+    return export.collapsed({title: profile}) if name == "collapsed" else export.perf_script({title: profile})

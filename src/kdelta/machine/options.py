@@ -31,12 +31,16 @@ class GuestSpec(Struct, frozen=True, kw_only=True):
     plugin: Path | None = None
     hold_sites: Path | None = None  # where locks are taken and released: see plugin/hold.c
     entries: Path | None = None  # where the kernel is entered: see plugin/calls.c
+    functions: Path | None = None  # where they start: see plugin/functions.c
     kernel_facts: Path | None = None  # what lines that move are named by: see plugin/guest_facts.c
     snapshot_save: bool = False  # its memory lies in the file "ram", which the snapshot keeps
     restored: bool = (
         False  # its memory starts as the file "ram" is and leaves it so; its state comes through the monitor
     )
     jobs_in_fw_cfg: bool = False
+    # Told in flight whom to become (plugin/serve.c): by the text of this file, or once for each packet of this socket.
+    order: Path | None = None
+    orders: int | None = None
 
     @property
     def arch(self) -> Arch:

@@ -118,6 +118,7 @@ class Effort(Struct, frozen=True, kw_only=True):
     seeds: int = 20  # exact mode: at most; counts that repeat are decided by five
     limit_ms: int = 60_000  # per run
     limit_given: bool = False  # by the user: then counts keep to it by the clock on the wall, not the guest's
+    pmu_windows: int = 0  # under the CPU's own counters, after those that are timed
     batches: int = 0  # leak check: lives of the case, of batch_ops operations each, instead of windows
     batch_ops: int = 500
 
@@ -219,6 +220,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     the kernel's part of the instructions (attribution/entries.py); {} where a kernel's entries are not known.
     On one CPU: ``data_lines`` and ``code_lines``, distinct cache lines touched in the run, by the function that was
     first. On several: ``moved``, the lines that moved, most transfers first; ``waits``, locks found taken, likewise.
+    ``stacks``: the tree of calls (attribution/stacks.py), as one text too; empty where calls were not followed.
     """
 
     ops: int
@@ -230,6 +232,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     waits: tuple[Waited, ...] = ()
     data_lines: dict[str, int] = field(default_factory=dict)
     code_lines: dict[str, int] = field(default_factory=dict)
+    stacks: str = ""
 
 
 class RunResult(Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from kdelta.attribution import because, exact, moved, profiles
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
 from kdelta.results.warnings import Carried, NoNames
+from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
 
 BECAUSE_KEPT = 12  # functions in the JSON result; `kdelta why` has all
@@ -36,19 +37,29 @@ def chosen(seeds: Seeds) -> Chosen:
     }
 
 
-def profiles_of(experiment: Experiment, store: Store, row: CellResult) -> tuple[Profile, Profile]:
-    """The two profiles behind one row: baseline and patched, of their median seeds.
+def rows_of(experiment: Experiment, store: Store, row: CellResult) -> tuple[ProfileRow, ProfileRow]:
+    """What is stored of the two runs behind one row: baseline and patched, of their median seeds.
 
     Raises:
         UserError: one of them is not there.
     """
     labels = [kernel.label for kernel in experiment.kernels]
     case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
-    by_kernel = chosen(seeds_of(experiment, store)).get((case, row.mitigations), {})
-    found = by_kernel.get(0), by_kernel.get(labels.index(row.patched_label) if row.patched_label else 0)
-    if found[0] is None or found[1] is None:
-        raise UserError(f"{row.case}: no profile is stored for {row.baseline_label} or {row.patched_label}")
+    stored = [one for one in store.profiles(experiment.id, case) if one.mitigations == row.mitigations]
+    found = []
+    for kernel in (0, labels.index(row.patched_label) if row.patched_label else 0):
+        mine = [one for one in stored if one.kernel == kernel]
+        if not mine:
+            raise UserError(f"{row.case}: no profile is stored for {row.baseline_label} or {row.patched_label}")
+        median = profiles.median_profile([one.profile for one in mine])
+        found.append(next(one for one in mine if one.profile is median))
     return found[0], found[1]
+
+
+def profiles_of(experiment: Experiment, store: Store, row: CellResult) -> tuple[Profile, Profile]:
+    """The profiles of ``rows_of``; raises as it does."""
+    before, after = rows_of(experiment, store, row)
+    return before.profile, after.profile
 
 
 def between(before: Sequence[Profile], after: Sequence[Profile]) -> tuple[tuple[FunctionDelta, ...], Because | None]:

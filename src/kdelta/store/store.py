@@ -275,6 +275,15 @@ class Store(Diary):
         with self._reading_of(experiment_id) as (connection, no):
             return reads.profiles(connection, no, case)
 
+    def keep_stacks(self, experiment_id: str, place: tuple[int, int], case: int, stacks: str) -> None:
+        """Add the call stacks of one run (``Profile.stacks``), counted later; ``place``: block and slot of its boot.
+
+        Raises:
+            HostError: it has no profile.
+        """
+        with self._writing() as connection:
+            writes.keep_stacks(connection, writes.find(connection, experiment_id), place, case, stacks)
+
     def facts(self, experiment_id: str, case: int | None = None) -> list[FactRow]:
         """Facts of the runs of one case, or of all, a row per run."""
         with self._reading_of(experiment_id) as (connection, no):

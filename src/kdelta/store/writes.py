@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, not_, or_, select, update
 
 from kdelta.errors import HostError, UserError
-from kdelta.model import BESIDE_TAG, BootResult, Experiment, Mode
+from kdelta.model import BESIDE_TAG, BootResult, Experiment, Mode, Profile
 from kdelta.store import codec, planned, tables
 from kdelta.store.rows import Look
 
@@ -264,6 +264,21 @@ def _insert_runs(connection: Connection, no: int, owner: Found, boot: BootResult
         connection.execute(insert(tables.run), light)
     if heavy:
         connection.execute(insert(tables.run_detail), heavy)
+
+
+def keep_stacks(connection: Connection, owner: Found, place: tuple[int, int], case: int, stacks: str) -> None:
+    """See ``Store.keep_stacks``; ``place`` is block and slot."""
+    b, d = tables.boot.c, tables.run_detail
+    here = (b.experiment_no == owner.no) & (b.block == place[0]) & (b.slot == place[1])
+    mine = (d.c.case_idx == case) & d.c.profile.is_not(None)
+    query = select(d.c.boot_no, d.c.seq, d.c.profile).join_from(tables.boot, d, d.c.boot_no == b.no).where(here & mine)
+    row = connection.execute(query).first()
+    if row is None:
+        raise HostError(f"experiment {owner.id}: block {place[0]} slot {place[1]} has no counts of this case")
+    with codec.named(owner.id):
+        profile = replace(codec.expand(row.profile, Profile), stacks=stacks)
+    same = (d.c.boot_no == row.boot_no) & (d.c.seq == row.seq)
+    connection.execute(update(d).where(same).values(profile=codec.squeeze(profile)))
 
 
 def _look(document: bytes, owner: Found) -> Look:

@@ -52,3 +52,9 @@ def system_calls(ident: int, rows: Sequence[Sequence[int]]) -> bytes:
     """What belongs to the interval before it: row, calls, instructions, REP bytes."""
     body = b"".join(struct.pack("<QQqQ", *row) for row in rows)
     return struct.pack("<4s3I", b"KDSC", ident, len(rows), zlib.crc32(body)) + body
+
+
+def stacks(ident: int, rows: Sequence[Sequence[int]]) -> bytes:
+    """What belongs to the interval before it: parent, address of a function, instructions, calls."""
+    body = b"".join(struct.pack("<QQqQ", *row) for row in rows)
+    return struct.pack("<4s3I", b"KDST", ident, len(rows), zlib.crc32(body)) + body

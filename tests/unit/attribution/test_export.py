@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kdelta.attribution.export import collapsed, pprof, speedscope, vectors_json
+from kdelta.attribution.export import collapsed, perf_script, pprof, speedscope, vectors_json
 from kdelta.model import EXACT_COUNTERS, MovedLine, Profile, Waited
 from unit.attribution import counts
 
@@ -70,7 +70,7 @@ def _messages(fields: list[tuple[int, int | bytes]], number: int) -> list[bytes]
 
 
 def _decode(data: bytes) -> tuple[list[tuple[str, str]], dict[tuple[str, str], list[int]]]:
-    """(counter, unit) of each column; (case, function) -> counts."""
+    """(counter, unit) of each column; (case, call stack joined by semicolons) -> counts."""
     top = _fields(gzip.decompress(data))
     strings = [text.decode() for text in _messages(top, 6)]
     assert strings[0] == ""
@@ -80,7 +80,8 @@ def _decode(data: bytes) -> tuple[list[tuple[str, str]], dict[tuple[str, str], l
     samples = {}
     for sample in map(_fields, _messages(top, 2)):
         parts = dict(sample)
-        function, case = (names[lines[ident]] for ident in _packed(parts[1]))
+        *stack, case = (names[lines[ident]] for ident in _packed(parts[1]))
+        function = ";".join(reversed(stack))
         label = dict(_fields(parts[3]))  # type: ignore[arg-type]
         assert (strings[label[1]], strings[label[2]]) == ("case", case)  # type: ignore[index]
         samples[case, function] = _packed(parts[2])
@@ -175,3 +176,38 @@ def test_the_order_of_functions_does_not_change_the_bytes(export: object) -> Non
         for case, p in reversed(BOTH.items())
     }
     assert export(turned) == export(BOTH)  # type: ignore[operator]
+
+
+DEEP = replace(
+    counts.profile({"vfs_read": 30, "memcpy": 12}, user=5),
+    stacks="0 0 0 [kernel]\n1 20 1 vfs_read\n2 8 2 memcpy\n1 4 1 memcpy\n1 10 1 do;it\n2 0 1 leaf",
+)
+
+
+def test_followed_calls_are_stacks_callers_first() -> None:
+    assert collapsed({"read": DEEP}).splitlines() == [
+        "read;[user] 5",
+        "read;do:it 10",
+        "read;memcpy 4",
+        "read;vfs_read 20",
+        "read;vfs_read;memcpy 8",
+    ]
+    sampled = {stack: numbers[0] for (_, stack), numbers in _decode(pprof({"read": DEEP}))[1].items()}
+    assert sampled == {"[user]": 5, "do;it": 10, "memcpy": 4, "vfs_read": 20, "vfs_read;memcpy": 8}
+    frames = json.loads(speedscope({"read": DEEP}))
+    names = [frame["name"] for frame in frames["shared"]["frames"]]
+    (shown,) = frames["profiles"]
+    assert [names[i] for i in shown["samples"][-1]] == ["vfs_read", "memcpy"]
+    assert shown["endValue"] == 47
+
+
+def test_perf_script_has_a_sample_for_each_stack_its_last_function_first() -> None:
+    events = perf_script({"read of 1 byte": DEEP}).split("\n\n")
+    last = [line.split() for line in events[-2].splitlines()]
+    assert last[0] == ["read_of_1_byte", "1", "[000]", "0.000005:", "8", "instructions:"]
+    assert [line[1] for line in last[1:]] == ["memcpy", "vfs_read"]
+    assert perf_script({}) == ""
+
+
+def test_other_counters_of_followed_calls_stay_flat() -> None:
+    assert collapsed({"read": DEEP}, "loads") == ""
