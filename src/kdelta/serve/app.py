@@ -71,6 +71,7 @@ def create_app(store: Store, access: Access, complain: Callable[[str], None]) ->
             Route("/history", over.history),
             Route("/compare", over.compare),
             Route("/steps", diary.steps),
+            Route("/findings", diary.findings),
             Route("/watched", diary.watched),
         ],
         middleware=[Middleware(Guard, access=access, refuse=page.error)],
