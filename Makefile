@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 TOOLS := .venv/.tools-installed
 
-.PHONY: all setup system demo test test-full check bench trial placebos fidelity fleet-sim fuzz deb clean docs
+.PHONY: all setup system demo test test-full check bench trial placebos soak fidelity fleet-sim fuzz deb clean docs
 all: setup
 
 system:
@@ -46,6 +46,10 @@ trial: setup
 
 placebos: setup
 	$(PY) tools/placebos.py
+
+# a kernel against itself, hours of it; whatever ends it, the next one goes on: make soak SOAK='--rounds 20 --minutes 480'
+soak: setup
+	$(PY) tools/soak.py $(SOAK)
 
 fidelity: setup
 	$(PY) tools/fidelity.py

@@ -11,6 +11,7 @@
  *	harness_case.c		a case from setup to its outcome
  *	harness_timed.c		windows, latencies; harness_exact.c  marked intervals,
  *				harness_free.c  of loops that never return;
+ *				harness_pmu.c  windows under the CPU's counters;
  *				harness_batch.c  one life without measuring, for harness_leaks.c
  *	harness_api.c		what workloads call (workload.h)
  *	harness_tasks.c		tasks as threads or processes: gate, stop, exit
@@ -44,6 +45,7 @@ struct slot {
 	uint64_t nsamples;
 	uint64_t *samples; /* ns, of the latency phase; one mapping a task */
 	pid_t pid;
+	pid_t tid; /* timed */
 	pthread_t thread;
 	_Atomic bool sampled; /* has its share of latencies */
 	_Atomic bool left;    /* has ended its loop */
@@ -65,6 +67,7 @@ struct harness {
 	_Atomic uint32_t phase __attribute__((aligned(CACHE_LINES)));
 	_Atomic uint32_t rep; /* exact: counts gates opened */
 	uint32_t rests;	      /* exact: that the controller has taken */
+	uint64_t turns_ns;    /* exact, several CPUs: when their turns become short; 0: they are */
 	uint64_t round_ops;   /* exact: of each counted task, once the gate opens */
 	char *counters;	      /* exact, free_run: a page a task, shared */
 	uint64_t *rep_ops;    /* exact, free_run: by interval, shared */
@@ -153,6 +156,11 @@ void exact_tasks(struct harness *h);
 void exact_free(struct harness *h);
 void batch_life(struct harness *h);
 
+/* harness_pmu.c: does nothing where the job does not ask for it. Windows of n operations of the only task. */
+void pmu_inline(struct harness *h, uint64_t n);
+/* Of tasks that run; next waits for the end of a window and says its operations, 0 where a task has left. */
+void pmu_tasks(struct harness *h, uint64_t (*next)(struct harness *h));
+
 /* harness_case.c */
 bool case_known(const struct job *job);
 /*
@@ -164,6 +172,8 @@ void case_run(const struct jobs *js, const struct job *job, const char *data_dir
 
 /* harness_rest.c: the sleep before exact and traced operations. */
 void exact_rest(struct harness *h);
+/* The one before operations that are counted: on several CPUs, until their turns are short. */
+void exact_rest_counted(struct harness *h);
 /* harness_arm.c: from here on code is translated with its counters. */
 void exact_arm(void);
 /* It is translated without: said by PID 1 at the start, and after the last interval. */
@@ -213,6 +223,8 @@ struct supervisor {
 	char **argv; /* of PID 1, else NULL: the kernel hands it the words that it does not know */
 };
 void supervisor_run(const struct supervisor *sv, const struct jobs *js);
+/* Disturbs a restored guest by its seed; -1 where it cannot. */
+int supervisor_perturb(const struct supervisor *sv, uint64_t seed);
 /* Forks what the first job will need; -1 where it cannot. */
 int supervisor_prepare(const struct supervisor *sv);
 /* The first record, as JSON. */

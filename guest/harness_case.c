@@ -150,6 +150,7 @@ void case_run(const struct jobs *js, const struct job *job, const char *data_dir
 	h->owner = getpid();
 	h->tmp_dir = tmp_dir;
 	h->stays = stays;
+	h->turns_ns = js->turns_ns;
 	h->give_up_ns = now_ns() + job->limit_ms * 500000u;
 	h->wl = (struct wl){
 		.def = workload_named(job->workload),

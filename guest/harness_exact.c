@@ -202,7 +202,7 @@ void exact_inline(struct harness *h)
 		took(&a, start);
 	}
 	while (wanted(h, &a)) {
-		exact_rest(h);
+		exact_rest_counted(h);
 		exact_arm();
 		run_ops(def, t, first_few(def, n));
 		mark_id(h->job->nr << 8 | a.made);
@@ -302,7 +302,7 @@ static void counted_rounds(struct harness *h)
 		took(&a, start);
 	}
 	while (wanted(h, &a)) {
-		exact_rest(h);
+		exact_rest_counted(h);
 		exact_arm();
 		round_of_all(h, first_few(h->wl.def, n));
 		mark_id(h->job->nr << 8 | a.made);

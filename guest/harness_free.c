@@ -218,6 +218,8 @@ void exact_free(struct harness *h)
 	h->rep_ops = tasks_shared(h, (JOB_REPS_MAX + 1) * sizeof(*h->rep_ops));
 	if (!h->counters || !h->rep_ops)
 		return;
+	if (several_cpus(h))
+		exact_rest_counted(h); /* before there are loops that never rest */
 	atomic_store(&h->pending, 1);
 	if (tasks_start(h, free_loop))
 		return;

@@ -123,6 +123,7 @@ static bool pressure_held(const struct supervisor *sv, const struct job *job, st
 struct order {
 	unsigned int job;
 	char cgroup[256], tmp[64];
+	uint64_t turns_ns;
 };
 
 static void child_with_order(void *arg, const char *text, size_t n)
@@ -135,6 +136,7 @@ static void child_with_order(void *arg, const char *text, size_t n)
 	if (n <= sizeof(*order) ||
 	    jobs_parse(&js, text + sizeof(*order), n - sizeof(*order), why, sizeof(why)))
 		return; /* the supervisor says that the case ended without a result */
+	js.turns_ns = order->turns_ns;
 	child_main(sv, &js, &js.jobs[order->job], order->cgroup, order->tmp,
 		   sv->prepared->records[1]);
 }
@@ -143,7 +145,7 @@ static pid_t order_child(const struct supervisor *sv, const struct jobs *js, con
 			 const char *cgroup, const char *tmp, int *records)
 {
 	struct prepared *p = sv->prepared;
-	struct order order = {.job = (unsigned int)(job - js->jobs)};
+	struct order order = {.job = (unsigned int)(job - js->jobs), .turns_ns = js->turns_ns};
 	struct text t = {0};
 	pid_t pid;
 
@@ -156,6 +158,11 @@ static pid_t order_child(const struct supervisor *sv, const struct jobs *js, con
 	close(p->records[1]);
 	*records = p->records[0];
 	return pid;
+}
+
+int supervisor_perturb(const struct supervisor *sv, uint64_t seed)
+{
+	return perturb_start(seed, &sv->prepared->holder) < 0 ? -1 : 0;
 }
 
 int supervisor_prepare(const struct supervisor *sv)
@@ -278,9 +285,8 @@ static void run_job(const struct supervisor *sv, const struct jobs *js, const st
 	if (!make_tmp(sv, job->nr, tmp, sizeof(tmp))) {
 		done(sv, job, "failed", "no scratch directory");
 	} else {
-		if (js->exact)
-			holder = perturb_start(js->seed,
-					       sv->prepared ? &sv->prepared->holder : NULL);
+		if (js->exact && !sv->prepared)
+			holder = perturb_start(js->seed, NULL);
 		if (job->pressure)
 			run_pressed(sv, js, job, cgroup, tmp);
 		else if (job->batches)

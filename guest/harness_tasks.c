@@ -89,6 +89,8 @@ static void task_life(struct harness *h, struct slot *s)
 	int error;
 
 	tasks_pin(h, s->t.nr);
+	if (!h->wl.exact)
+		s->tid = gettid();
 	error = def->task_setup ? def->task_setup(&s->t) : 0;
 	if (error && !case_failed(h))
 		set_error(h, STATE_FAILED, "task_setup of task %u returned %d", s->t.nr, error);

@@ -172,6 +172,8 @@ void timed_inline(struct harness *h)
 		put_task(h, 0, ops, ns);
 	while (s->samples && !case_failed(h) && !s->t.done && sample(h, s))
 		;
+	if (!case_failed(h) && ops)
+		pmu_inline(h, n);
 	if (def->finish)
 		def->finish(&s->t);
 	if (def->task_teardown)
@@ -265,6 +267,13 @@ static bool all_sampled(struct harness *h)
 	return true;
 }
 
+static uint64_t window_ops(struct harness *h)
+{
+	struct reading last = read_all(h), next = next_reading(h, &last);
+
+	return atomic_load(&h->counted_left) ? 0 : next.ops - last.ops;
+}
+
 void timed_tasks(struct harness *h)
 {
 	uint64_t i, windows = h->job->warmup + h->job->windows, ns[2] = {0};
@@ -307,6 +316,8 @@ void timed_tasks(struct harness *h)
 		tasks_phase(h, PHASE_LATENCY);
 		tasks_wait(h, all_sampled);
 	}
+	if (!case_failed(h))
+		pmu_tasks(h, window_ops);
 	if (!case_failed(h))
 		tasks_stop(h);
 	if (!case_failed(h))

@@ -291,6 +291,27 @@ static int load_jobs(struct jobs *js, char *why, size_t size)
 	return error;
 }
 
+/* What the child of the first job is told is the list as it came. */
+static int ordered_jobs(struct prepared *p, struct jobs *js, const struct text *came, char *why,
+			size_t size)
+{
+	const char *order;
+	size_t n;
+
+	p->source = came->s;
+	p->source_bytes = came->len;
+	n = js->turns_ms
+		    ? 0
+		    : order_wait(
+			      &order); /* several CPUs are told nothing: it would move their turns */
+	if (!n)
+		return 0;
+	p->source = order;
+	p->source_bytes = n;
+	jobs_free(js);
+	return jobs_parse(js, order, n, why, size);
+}
+
 /*
  * The snapshot is taken in here. A restored guest runs the jobs that it finds
  * then, in place of those it booted with; all that does not need to know them
@@ -303,7 +324,7 @@ static int resumed_jobs(struct supervisor *sv, struct jobs *js, char *why, size_
 	int error;
 
 	sv->prepared = &prepared;
-	error = supervisor_prepare(sv);
+	error = order_prepare() || supervisor_prepare(sv);
 	if (error) {
 		snprintf(why, size, "no process could be forked ahead: %s", strerror(errno));
 		return error;
@@ -311,10 +332,17 @@ static int resumed_jobs(struct supervisor *sv, struct jobs *js, char *why, size_
 	error = snapshot_pause(&t, why, size);
 	if (error)
 		return error;
-	prepared.source = t.s;
-	prepared.source_bytes = t.len;
 	jobs_free(js);
-	return parse(js, &t, why, size);
+	error = parse(js, &t, why, size);
+	if (error)
+		return error;
+	if (js->turns_ms)
+		js->turns_ns = now_ns() + js->turns_ms * 1000000u;
+	if (js->exact && supervisor_perturb(sv, js->seed)) {
+		snprintf(why, size, "the guest cannot be perturbed: %s", strerror(errno));
+		return -1;
+	}
+	return ordered_jobs(&prepared, js, &t, why, size);
 }
 
 static void settle(uint64_t ms)

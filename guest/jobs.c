@@ -22,7 +22,7 @@ struct field {
 static const struct field job_fields[] = {
 	JOB(limit_ms, 1, 86400000), JOB(warmup, 0, 100000),	   JOB(windows, 0, 100000),
 	JOB(window_ms, 1, 600000),  JOB(latency_ops, 0, 10000000), JOB(reps, 0, JOB_REPS_MAX),
-	JOB(ops, 1, 1000000000),    JOB(batches, 0, 64),
+	JOB(ops, 1, 1000000000),    JOB(batches, 0, 64),	   JOB(pmu, 0, 1000),
 };
 
 static bool number(const char *s, uint64_t least, uint64_t most, uint64_t *out)
@@ -210,6 +210,9 @@ static int set_line(struct jobs *js, char *rest, char *why, size_t size)
 		return 0;
 	} else if (key && value && !strcmp(key, "settle_ms") && number(value, 0, 3600000, &v)) {
 		js->settle_ms = v;
+		return 0;
+	} else if (key && value && !strcmp(key, "turns_ms") && number(value, 0, 3600000, &v)) {
+		js->turns_ms = v;
 		return 0;
 	} else if (key && value && !strcmp(key, "port") && tty_name(value)) {
 		js->port = value;

@@ -32,6 +32,7 @@ struct job {
 	unsigned int nr;
 	const char *workload;
 	uint64_t limit_ms, warmup, windows, window_ms, latency_ops, reps, ops;
+	uint64_t pmu;	      /* windows under the CPU's counters, after the timed ones */
 	uint64_t batches;     /* leak check: lives of `ops` operations each; 0: a measurement */
 	const char *pressure; /* "2x60%", NULL without */
 	bool cgroup_child;
@@ -45,7 +46,9 @@ struct job {
 struct jobs {
 	bool exact, snapshot;
 	uint64_t seed, settle_ms;
-	const char *port; /* of a machine that is no guest: its serial console, by name */
+	uint64_t turns_ms; /* several CPUs: how long after the start their turns become short */
+	uint64_t turns_ns; /* that instant, by the clock; whoever starts the jobs sets it */
+	const char *port;  /* of a machine that is no guest: its serial console, by name */
 	struct job *jobs;
 	size_t njobs;
 	char *text; /* all strings point into it */

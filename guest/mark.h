@@ -18,6 +18,7 @@
 #define MARK_OP_FORGET 7
 #define MARK_OP_ARM 8
 #define MARK_OP_QUIET 9
+#define MARK_OP_ORDER 10
 #define MARK_ALONE \
 	1 /* of PAUSE: the caller's work alone is left out; of BEGIN: the caller's is not counted */
 

@@ -43,7 +43,8 @@ enum mark_op {
 	MARK_EPOCH,
 	MARK_FORGET,
 	MARK_ARM,
-	MARK_QUIET
+	MARK_QUIET,
+	MARK_ORDER
 };
 
 enum insn_kind {
@@ -207,5 +208,16 @@ void hold_instrument(struct qemu_plugin_insn *insn, uint64_t pc);
 void hold_begin(void);
 void hold_end(uint32_t id);
 void hold_close(void);
+
+/* serve.c */
+bool order_open(const char *path);
+bool serve_open(int fd, const char *out);
+void order_mark(void);
+/* In a child: all is written, and the process ends. */
+void serve_ended(void);
+
+/* seccomp.c: what the process may do from then on */
+bool forks_only(void);
+bool threads_only(void);
 
 #endif

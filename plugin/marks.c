@@ -103,6 +103,9 @@ static void follow(uint16_t mark)
 	case MARK_QUIET:
 		be_quiet(true);
 		break;
+	case MARK_ORDER:
+		order_mark();
+		break;
 	default:
 		break;
 	}

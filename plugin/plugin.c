@@ -163,6 +163,7 @@ static void finished(qemu_plugin_id_t id, void *udata)
 	output_close(marks_flags());
 	hold_close();
 	lines_close();
+	serve_ended();
 }
 
 /* All that was translated so far is dropped, and translated again with its counters. */
@@ -211,7 +212,7 @@ static bool choose_guest(const qemu_info_t *info, bool several)
 }
 
 struct options {
-	const char *out, *sites, *holds, *lines, *entries, *functions, *kernel;
+	const char *out, *sites, *holds, *lines, *entries, *functions, *kernel, *serve, *order;
 	bool lazy;
 };
 
@@ -232,13 +233,17 @@ static bool parse_options(struct options *o, int argc, char **argv)
 			o->functions = argv[i] + 10;
 		} else if (!strncmp(argv[i], "kernel=", 7)) {
 			o->kernel = argv[i] + 7;
+		} else if (!strncmp(argv[i], "serve=", 6)) {
+			o->serve = argv[i] + 6;
+		} else if (!strncmp(argv[i], "order=", 6)) {
+			o->order = argv[i] + 6;
 		} else if (!strcmp(argv[i], "lazy=on")) {
 			o->lazy = true;
 		} else {
 			fprintf(stderr,
 				"kdelta plugin: unknown argument %s; there are out=PATH, "
 				"lazy=on, entries=PATH with functions=PATH, lines=PATH with "
-				"kernel=PATH, and "
+				"kernel=PATH, order=PATH or serve=FD, and "
 				"sites=PATH with holds=PATH\n",
 				argv[i]);
 			return false;
@@ -278,6 +283,8 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	instrument_open();
 	self = id;
 	marks_translate_with(arm, quiet);
+	if ((o.order && !order_open(o.order)) || (o.serve && !serve_open(atoi(o.serve), o.out)))
+		return -1;
 	if (o.lazy) {
 		qemu_plugin_register_vcpu_tb_trans_cb(id, translated_unarmed);
 		qemu_plugin_register_atexit_cb(id, finished, NULL);

@@ -25,6 +25,7 @@ from kdelta.errors import KdeltaError
 from kdelta.kernel import debian
 from kdelta.model import Arch
 from kdelta.stats.fidelity import Fidelity, fidelity
+from marked import written
 
 # Each does its work itself: no second task that another CPU could run, no disk, no rights that a user lacks.
 OPERATIONS = tuple(
@@ -42,7 +43,6 @@ OPERATIONS = tuple(
     )
 )  # fmt: skip
 WORD_BYTES = 8.0
-BEGIN, END = "<!-- made by make fidelity: begin -->", "<!-- made by make fidelity: end -->"
 
 
 class Operation(Struct, frozen=True, kw_only=True):
@@ -157,19 +157,6 @@ def table(found: Sequence[Operation], where: str) -> str:
     return "\n".join(lines)
 
 
-def written(text: str, made: str) -> str:
-    """``text`` with ``made`` between its marks.
-
-    Raises:
-        ValueError: there are none.
-    """
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"no marks {BEGIN} ... {END}")
-    return f"{before}{begin}\n{made}\n{end}{after}"
-
-
 def kernel_here() -> str:
     """The nearest kernel of Debian to the running one, as kdelta names it."""
     arch: Arch = "arm64" if platform.machine() == "aarch64" else "x86_64"
@@ -198,7 +185,7 @@ def main() -> None:
     made = table(found, where)
     print(made)
     if asked.write is not None:
-        asked.write.write_text(written(asked.write.read_text(), made))
+        asked.write.write_text(written(asked.write.read_text(), made, "fidelity"))
 
 
 if __name__ == "__main__":

@@ -150,11 +150,11 @@ class Box:
         for script in self.scripts.values():
             script.chmod(0o755)
 
-    def described(self, path: Path, start: str) -> None:
+    def described(self, path: Path, start: str, start_limit_s: int = 300) -> None:
         """Write a lab.toml with this machine as ``box``."""
         path.write_text(
             f'[box]\naddress = "127.0.0.1"\nport = {self.ssh_port}\nkey = "{self.key}"\nstart = "{start}"\n'
-            "start_limit_s = 300\nreturn_limit_s = 900\n"
+            f"start_limit_s = {start_limit_s}\nreturn_limit_s = 900\n"
             f'[box.resources.NetworkSerialPort]\nhost = "127.0.0.1"\nport = {self.serial_port}\nprotocol = "raw"\n'
             f'[box.drivers.ExternalPowerDriver]\ncmd_on = "{self.scripts["on"]}"\ncmd_off = "{self.scripts["off"]}"\n'
         )

@@ -8,8 +8,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.full
 OLD, NEW = "debian:6.1/cloud", "debian:6.12/cloud"
 PANICS = f'panics={NEW},cmdline="rdinit=/gone"'
 SILENT = f'silent={NEW},cmdline="rdinit=/gone panic=0 8250.nr_uarts=0"'  # no console, no records, no reset
+ONE_CASE = ("--blocks", "1", "--case", "getppid", "--json")
 
 
 @pytest.fixture(scope="module")
@@ -42,41 +44,88 @@ def lab(box: Box, tmp_path: Path) -> str:
     return f"{tmp_path / 'lab.toml'}:box"
 
 
-def test_two_kernels_and_a_machine_whose_plug_is_pulled(
-    box: Box, lab: str, kdelta: Program, tmp_path: Path, cache: Path
-) -> None:
-    environment = {**os.environ, "KDELTA_STATE": str(tmp_path / "state"), "KDELTA_CACHE": str(cache)}
-    program = [sys.executable, "-c", "from kdelta.cli.main import main; main()"]
-    words = [*program, "compare", OLD, NEW, "--on", lab, "--blocks", "1", "--json"]
+@pytest.fixture
+def started(tmp_path: Path, cache: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Starts kdelta on the store that ``kdelta`` has, and does not wait."""
+
+    def start(*words: str) -> subprocess.Popen[str]:
+        environment = {**os.environ, "KDELTA_STATE": str(tmp_path / "state"), "KDELTA_CACHE": str(cache)}
+        program = [sys.executable, "-c", "from kdelta.cli.main import main; main()", *words]
+        return subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    return start
+
+
+def _primary(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    return [row for row in answer["results"] if row["primary"]]
+
+
+def _spoken(box: Box, running: subprocess.Popen[str]) -> None:
+    """Until a kernel under test has said its first record."""
     known = box.console.stat().st_size
-    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True) as running:
-        while b"\nkd1 0 " not in box.console.read_bytes()[known:]:
-            assert running.poll() is None
-            time.sleep(0.2)
-        box.off()
-        first = json.loads(running.communicate(timeout=3000)[0])
-    assert [line for line in first["experiment"]["boots_faulty"] if "lost" in line]
-    done = json.loads(kdelta("resume", "last", "--json", "-q", timeout=3000).stdout)
-    primary = [row for row in done["results"] if row["primary"]]
-    assert len(primary) == 5
-    assert {row["state"] for row in primary} == {"ok"}
-    assert all(row["baseline"] and row["patched"] for row in primary)
+    while b"\nkd1 0 " not in box.console.read_bytes()[known:]:
+        assert running.poll() is None, running.communicate()[1]
+        time.sleep(0.2)
+
+
+def test_five_cases_of_two_kernels(lab: str, kdelta: Program) -> None:
+    done = json.loads(kdelta("compare", OLD, NEW, "--on", lab, "--blocks", "1", "--json", "-q", timeout=1500).stdout)
+    assert len(_primary(done)) == 5
+    assert {row["state"] for row in _primary(done)} == {"ok"}
+    assert all(row["baseline"] and row["patched"] for row in _primary(done))
     assert done["host"]["machine"] == "box"
 
 
-def test_panics_and_silence_are_named_and_the_machine_comes_back(lab: str, kdelta: Program) -> None:
-    words = ("compare", OLD, PANICS, SILENT, "--on", lab, "--blocks", "1", "--case", "getppid", "--limit", "10s")
-    found = json.loads(kdelta(*words, "--json", "-q", timeout=3000, check=None).stdout)
-    states = {row["patched_kernel"]: (row["state"], row["why"]) for row in found["results"] if row["primary"]}
-    assert states["panics"][0] == "panicked"
-    assert "Kernel panic - not syncing" in states["panics"][1]
-    assert states["silent"][0] == "hung"
-    assert not any("set aside" in line or "did not come back" in line for line in found["experiment"]["boots_faulty"])
+def test_a_plug_that_is_pulled_and_resume(
+    box: Box, lab: str, kdelta: Program, started: Callable[..., subprocess.Popen[str]]
+) -> None:
+    with started("run", OLD, "--on", lab, "--boots", "1", "--case", "getppid", "--json") as running:
+        _spoken(box, running)
+        box.off()
+        halfway = json.loads(running.communicate(timeout=1500)[0])
+    assert [line for line in halfway["experiment"]["boots_faulty"] if "lost" in line]
+    done = json.loads(kdelta("resume", "last", "--json", "-q", timeout=1500).stdout)
+    assert {row["state"] for row in done["results"]} == {"ok"}
+    assert all(row["baseline"] for row in done["results"])
 
 
-def test_an_entry_of_grub_for_one_boot(box: Box, kdelta: Program, tmp_path: Path) -> None:
-    box.described(tmp_path / "lab.toml", "grub")
-    words = ("run", OLD, "--on", f"{tmp_path / 'lab.toml'}:box", "--boots", "1", "--case", "getppid", "--json", "-q")
-    found = json.loads(kdelta(*words, timeout=3000).stdout)
-    assert {row["state"] for row in found["results"]} == {"ok"}
+def test_a_run_that_is_killed_and_resume(
+    box: Box, lab: str, kdelta: Program, started: Callable[..., subprocess.Popen[str]]
+) -> None:
+    with started("run", OLD, "--on", lab, "--boots", "1", "--case", "getppid") as running:
+        _spoken(box, running)
+        running.kill()  # the machine ends its boot alone
+    done = json.loads(kdelta("resume", "last", "--json", "-q", timeout=1500).stdout)
+    assert {row["state"] for row in done["results"]} == {"ok"}
+    assert all(row["baseline"] for row in done["results"])
+
+
+def test_a_panic_is_named_and_the_machine_comes_back(lab: str, kdelta: Program) -> None:
+    found = json.loads(kdelta("compare", OLD, PANICS, "--on", lab, *ONE_CASE, "-q", timeout=1500, check=None).stdout)
+    (row,) = _primary(found)
+    assert row["state"] == "panicked"
+    assert "Kernel panic - not syncing" in row["why"]
+    assert _came_back(found)
+
+
+def test_a_kernel_that_never_answers_is_named_and_the_machine_comes_back(
+    box: Box, kdelta: Program, tmp_path: Path
+) -> None:
+    box.described(tmp_path / "lab.toml", "kexec", start_limit_s=120)
+    words = ("run", SILENT, "--on", f"{tmp_path / 'lab.toml'}:box", "--boots", "1", "--case", "getppid", "--json", "-q")
+    found = json.loads(kdelta(*words, timeout=1500, check=None).stdout)
+    assert {row["state"] for row in found["results"]} == {"hung"}
+    assert _came_back(found)
+
+
+def _came_back(answer: dict[str, Any]) -> bool:
+    return not any("set aside" in line or "did not come back" in line for line in answer["experiment"]["boots_faulty"])
+
+
+def test_two_kernels_by_an_entry_of_grub_for_one_boot(box: Box, kdelta: Program, tmp_path: Path) -> None:
+    box.described(tmp_path / "lab.toml", "grub", start_limit_s=900)  # GRUB reads slowly on an emulated CPU
+    words = ("compare", OLD, NEW, "--on", f"{tmp_path / 'lab.toml'}:box", *ONE_CASE, "-q")
+    found = json.loads(kdelta(*words, timeout=1500).stdout)
+    assert {row["state"] for row in _primary(found)} == {"ok"}
+    assert all(row["baseline"] and row["patched"] for row in _primary(found))
     assert "next_entry=kdelta" not in box.ssh("grub-editenv list", limit_s=300)

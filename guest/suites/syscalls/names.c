@@ -97,7 +97,7 @@ CASE_N(create_unlink, "creat(2) of a file of N bytes in tmpfs, unlink(2)", 0, 10
 	OK(unlink("new"));
 }
 
-OPS(create_unlink, 8)
+OPS(create_unlink, 24)
 
 SETUP(create_unlink)
 {
@@ -147,7 +147,7 @@ CASE(mkdir, "mkdir(2), rmdir(2)")
 	OK(rmdir("folder"));
 }
 
-OPS(mkdir, 32)
+OPS(mkdir, 24)
 
 CASE(chmod, "chmod(2)")
 {

@@ -171,7 +171,11 @@ OPS(tcp_send, 1048576 / N)
 
 SETUP(tcp_send)
 {
+	int size = 1 << 20;
+
 	tcp_pair(t, pair);
+	/* Else the kernel grows it by how long a round trip takes, and a seed says how often it acknowledges. */
+	OK(setsockopt(pair[1], SOL_SOCKET, SO_RCVBUF, &size, sizeof(size)));
 	buf = memory(t, N);
 }
 

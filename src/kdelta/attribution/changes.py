@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kdelta.attribution import data
 from kdelta.attribution.code import CodeDiff
@@ -19,22 +20,33 @@ from kdelta.attribution.disassembly import Image
 _WHOLE_SHARE = 0.05  # of all functions: so many differ through a header or an option, not where a patch was written
 _WHOLE_COUNT = 200  # and these are few enough to be told one by one
 
+_BOOT = (".init.", ".exit.")  # include/linux/init.h
+
 Kind = Literal["code", "new", "gone", "data"]
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """A function or variable that differs. ``hosts``: functions of the baseline that stand for it when executed."""
+    """A function or variable that differs. ``hosts``: functions of the baseline that stand for it when executed.
+
+    ``boot_only``: these are thrown away once the kernel has started (``__init``), or are in no kernel that runs.
+    """
 
     name: str
     kind: Kind
     hosts: tuple[str, ...]
+    boot_only: bool = False
+
+    @property
+    def in_no_case(self) -> bool:
+        """Whether that no case executes it is known without counting: nothing does, or the kernel's start alone."""
+        return self.boot_only or not self.hosts
 
     @property
     def title(self) -> str:
         """Its name, with what it is where that is no function of both kernels."""
-        if self.kind == "data":
-            return f"{self.name} (data)"
-        return self.name if self.kind == "code" else f"{self.name} ({self.kind})"
+        words: list[str] = [self.kind] if self.kind != "code" else []
+        words += ["boot only"] if self.boot_only else []
+        return f"{self.name} ({', '.join(words)})" if words else self.name
 
 
 class Changes(Struct, frozen=True, kw_only=True):
@@ -62,6 +74,9 @@ def find(
     found = [_function(one.name, before, after, callers) for one in diff.functions]
     if not sizes_only:
         found += _data(before, after)
+    found = [
+        replace(one, boot_only=bool(one.hosts) and all(_boots(before, host) for host in one.hosts)) for one in found
+    ]
     total = len(before.sources)
     return Changes(
         changes=tuple(found),
@@ -70,6 +85,11 @@ def find(
         boot_patched=diff.alternatives_differ,
         sizes_only=sizes_only,
     )
+
+
+def _boots(image: Image, function: str) -> bool:
+    """Whether all code of a function lies where the kernel's start alone can execute it."""
+    return all(part.section.startswith(_BOOT) for part in image.sources.get(function, ()))
 
 
 def _function(name: str, before: Image, after: Image, callers: Callable[[str], Iterable[str]]) -> Change:

@@ -16,14 +16,13 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from kdelta.attribution import shifted
 from kdelta.attribution.disassembly import Function, Image, Instruction
 from kdelta.errors import UserError
 from kdelta.kernel.spelling import fold
 
-_CODE = ("[.text", "[.init.text", "[.exit.text")  # padding between functions is no name
+_CODE = tuple(f"[{name}" for name in shifted.CODE)
 _MASK = 0xFFFFFFFFFFFFFFFF
-_KERNEL_MAP = 0xFFFFFFFF80000000  # where x86-64 maps physical address 0 for the kernel's image
-_PHYSICAL = 1 << 20  # no smaller constant is an address in the image
 _NUMBER = re.compile(r"\.\d+|#\d+")
 _LABEL = re.compile(r"\bL\d+\b")
 _REP = re.compile(r"^rep\w* (?:stos|movs)[bwlq]")
@@ -81,15 +80,16 @@ def _explained(before: Image, after: Image, old: Function, new: Function, at: in
         old_value, new_value = _signed32(old.code[start : start + 4]), _signed32(new.code[start : start + 4])
         if start + 4 > old.size:
             continue
-        for behind in (0, 1, 4, 2):
+        for behind in shifted.IMMEDIATES:
             end = start + 4 + behind
             if alike(before, after, old.address + end + old_value, new.address + end + new_value):
                 return start + 4 - at
         if old_value < 0 and new_value < 0 and alike(before, after, old_value, new_value):
             return start + 4 - at
         # physical addresses, such as that of _edata - 1
-        if min(old_value, new_value) > _PHYSICAL and any(
-            alike(before, after, _KERNEL_MAP + old_value + by, _KERNEL_MAP + new_value + by) for by in (0, 1)
+        if min(old_value, new_value) > shifted.PHYSICAL and any(
+            alike(before, after, shifted.KERNEL_MAP + old_value + by, shifted.KERNEL_MAP + new_value + by)
+            for by in (0, 1)
         ):
             return start + 4 - at
     return 0
@@ -115,10 +115,19 @@ def _only_moved(before: Image, after: Image, old: Function, new: Function) -> bo
     return True
 
 
-def _same(before: Image, after: Image, name: str) -> bool:
-    """Whether the function ``name`` has the same parts in both."""
-    old, new = before.sources.get(name, ()), after.sources.get(name, ())
-    return len(old) == len(new) and all(_same_part(before, after, *pair) for pair in zip(old, new, strict=True))
+def _differing(before: Image, after: Image) -> list[str]:
+    """Names of the functions that have other parts, or parts with other instructions; sorted."""
+    names = before.sources.keys() | after.sources.keys()
+    parts = {name: (before.sources.get(name, ()), after.sources.get(name, ())) for name in names}
+    found = {name for name, (old, new) in parts.items() if len(old) != len(new)}
+    of, pairs = [], []
+    for name, (old, new) in parts.items():
+        for pair in zip(old, new, strict=False) if name not in found else ():
+            of.append(name)
+            pairs.append(pair)
+    quick = shifted.only_shifted(pairs, shifted.things(before, after)) if before.arch == "x86_64" else set()
+    left = (index for index in range(len(pairs)) if index not in quick)
+    return sorted(found | {of[index] for index in left if not _same_part(before, after, *pairs[index])})
 
 
 def _same_part(before: Image, after: Image, old: Function, new: Function) -> bool:
@@ -190,8 +199,7 @@ def compare(before: Image, after: Image) -> CodeDiff:
     """
     if before.arch != after.arch:
         raise UserError(f"machine code of {before.arch} and {after.arch} cannot be compared")
-    names = before.sources.keys() | after.sources.keys()
-    differing = [_changed(before, after, name) for name in sorted(names) if not _same(before, after, name)]
+    differing = [_changed(before, after, name) for name in _differing(before, after)]
     noted = [
         FunctionCode(**{**{f: getattr(one, f) for f in one.__struct_fields__}, "note": _note(one, differing)})
         for one in differing

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
+from kdelta.attribution import shifted
 from kdelta.attribution.code import alike
 from kdelta.attribution.disassembly import DataObject, Image
 from kdelta.kernel.spelling import fold
@@ -20,19 +21,20 @@ from kdelta.kernel.spelling import fold
 _NOT_READ = ("kallsyms_", "linux_banner", "linux_proc_banner", "__func__", "__FUNCTION__", "__PRETTY_FUNCTION__")
 _TAILS = (0, 1, 2, 4)  # bytes of an immediate behind the address of an x86 operand
 _PIECE = 1 << 22
-_ADDRESSES, _LAST = np.uint64(0xFFFF800000000000), np.uint64(0xFFFFFFFFFFFF0000)  # of the kernel
 
 
 def changed(before: Image, after: Image) -> tuple[str, ...]:
     """Names of the variables whose initial value differs, or that only one kernel has; sorted."""
     names = before.objects.keys() | after.objects.keys()
-    found = (name for name in names if not name.startswith(_NOT_READ))
-    return tuple(sorted(name for name in found if not _same(before, after, name)))
-
-
-def _same(before: Image, after: Image, name: str) -> bool:
-    old, new = before.objects.get(name, ()), after.objects.get(name, ())
-    return len(old) == len(new) and all(_same_object(before, after, *pair) for pair in zip(old, new, strict=True))
+    found = {name for name in names if not name.startswith(_NOT_READ)}
+    other = {name for name in found if len(before.objects.get(name, ())) != len(after.objects.get(name, ()))}
+    of = [name for name in sorted(found - other) for _ in before.objects[name]]
+    pairs = [
+        pair for name in sorted(found - other) for pair in zip(before.objects[name], after.objects[name], strict=True)
+    ]
+    quick = shifted.same_data(pairs, shifted.things(before, after))
+    left = (index for index in range(len(pairs)) if index not in quick)
+    return tuple(sorted(other | {of[index] for index in left if not _same_object(before, after, *pairs[index])}))
 
 
 def _same_object(before: Image, after: Image, old: DataObject, new: DataObject) -> bool:
@@ -45,7 +47,7 @@ def _words(old: bytes, new: bytes) -> Iterator[int]:
     """Offsets of the words that differ, and of those that may be addresses: the same one may be another thing's."""
     whole = len(old) & ~7
     was, now = (np.frombuffer(content[:whole], "<u8") for content in (old, new))
-    yield from (8 * np.flatnonzero((was != now) | ((was >= _ADDRESSES) & (was <= _LAST)))).tolist()
+    yield from (8 * np.flatnonzero((was != now) | (shifted.like_addresses(was)))).tolist()
     if old[whole:] != new[whole:]:
         yield whole
 

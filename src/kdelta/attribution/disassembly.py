@@ -131,6 +131,14 @@ class Image:
                 made = DataObject(name=name, address=value, content=file.data[start : start + size])
                 self.objects[name] = (*self.objects.get(name, ()), made)
 
+    def symbols(self) -> Iterator[tuple[int, str, int]]:
+        """(address, name, size) of every symbol; names without the numbers that a compiler appends."""
+        return ((address, *symbol) for address, symbol in zip(self._addresses, self._symbols, strict=True))
+
+    def sections(self) -> Iterator[tuple[str, int, int]]:
+        """(name, address, size) of every section that is loaded, by address."""
+        return ((section.name, section.address, section.size) for section in self._loaded)
+
     def function_at(self, address: int) -> Function | None:
         """The function whose code covers ``address``."""
         starts, functions = self._by_address

@@ -51,11 +51,13 @@ def command(message_id: str, tree: str, options: dict[str, Any]) -> str:
 
 def _for_others(result: ExperimentResult, line: str) -> ExperimentResult:
     """``result`` without the directories of this machine in the names of kernels."""
+    import re
+
     from kdelta.paths import state_dir
 
-    kept, home = f"{state_dir() / 'reviews'}/", str(Path.home())
+    kept, home = re.compile(re.escape(f"{state_dir() / 'reviews'}/") + "[0-9a-f]{8}/"), str(Path.home())
     kernels = tuple(
-        replace(kernel, spec=kernel.spec.replace(kept, "").replace(f"{home}/", "~/"))
+        replace(kernel, spec=kept.sub("", kernel.spec).replace(f"{home}/", "~/"))
         for kernel in result.experiment.kernels
     )
     return replace(result, experiment=replace(result.experiment, kernels=kernels, command=line))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _RANGE = re.compile(r"^([^.\s][^\s]*?)\.\.([^.\s][^\s]*)$")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
+_LABEL_CHARS = 24  # tables of several kernels have 72 columns
 _RECENT = 300  # commits of a branch among which a patch that stands on it already is looked for
 
 
@@ -76,16 +77,30 @@ def _of_mails(series: str, tree: str, suffix: str) -> Series:
         return Series(kernels=(base, patched), cover=about, touched=touched)
     ref = _ref(tree, about.base)
     base = _source(tree) + ref + (_prerequisites(tree, about) if ref and about.prerequisites else "")
-    patched = f"{base}+{_kept(data, series)}{suffix}"
+    patched = f"{base}+{_kept(data, _title(about, series))}{suffix}"
     return Series(kernels=(f"{base}{suffix}", patched), cover=about, touched=touched)
 
 
-def _kept(data: bytes, name: str) -> Path:
+def _title(about: Cover, name: str) -> str:
+    """What a reader of the list knows a series by: its subject without tags; without one the file's name."""
+    from kdelta.kernel import mail
+
+    return mail.tag_of(about.subject).title or ("series" if name == "-" else Path(name).stem)
+
+
+def slug(title: str) -> str:
+    """A title in letters, digits and dashes that a kernel's name can hold: whole words, at most 24 characters."""
+    words = _UNSAFE.sub("-", title).strip("-")
+    whole = words[: _LABEL_CHARS + 1].rpartition("-")[0] if len(words) > _LABEL_CHARS else words
+    return whole or words[:_LABEL_CHARS] or "series"
+
+
+def _kept(data: bytes, title: str) -> Path:
+    """Mails in a file that is named by their title, as the kernel with them is; folders tell alike ones apart."""
     from kdelta.kernel import cache
     from kdelta.paths import state_dir
 
-    stem = "stdin" if name == "-" else _UNSAFE.sub("-", Path(name).stem)[:40].strip("-")
-    path = state_dir() / "reviews" / f"{stem}-{hashlib.sha256(data).hexdigest()[:8]}.mbox"
+    path = state_dir() / "reviews" / hashlib.sha256(data).hexdigest()[:8] / f"{slug(title)}.mbox"
     cache.write_atomically(path, data)
     return path
 

@@ -125,9 +125,14 @@ class CaseArgs:
             cases = tuple(msgspec.structs.replace(case, pressure=memory.parse(pressure)) for case in cases)
         return cases
 
-    def effort(self, **changes: Any) -> Effort:
-        """How much is sampled, with the run's time limit where one is given."""
+    def effort(self, *, pmu: bool = False, **changes: Any) -> Effort:
+        """How much is sampled, with the run's time limit where one is given; ``pmu``: by the CPU's counters too."""
         from kdelta.model import Effort
+
+        if pmu:
+            from kdelta.results.definitions import PMU_WINDOWS
+
+            changes["pmu_windows"] = PMU_WINDOWS
 
         limit_s = seconds(self.limit, "--limit")
         if limit_s is None:
@@ -230,6 +235,11 @@ pressure_option = click.option(
     "--pressure",
     metavar="NxP%",
     help="Memory pressure during every case: N stress-ng workers that hold P% of the guest's memory, as in 2x60%.",
+)
+pmu_option = click.option(
+    "--pmu",
+    is_flag=True,
+    help="Timed: also count instructions, cycles, cache misses and branch misses by the CPU's own counters, in windows of their own.",
 )
 machine_options = decorate(
     click.option(

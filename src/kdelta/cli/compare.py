@@ -64,6 +64,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
     precision: str | None
     time_budget: str | None
     pressure: str | None
+    pmu: bool
     seeds: int
     repetitions: int
     rep_features: bool
@@ -121,6 +122,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
 @click.option("--each", is_flag=True, help="Measure a series patch by patch: which one made the difference.")
 @click.option("--all", "all_cases", is_flag=True, help="Cases chosen by a patch: add some that execute nothing that changed, as a control.")  # fmt: skip
 @common.pressure_option
+@common.pmu_option
 @_program.tree_option
 @_program.options
 @click.option(
@@ -182,7 +184,7 @@ def _asked(args: Args, chosen: Sequence[Case] | None) -> tuple[Asked, Stopping]:
     args.format  # noqa: B018 - an unknown format is refused here
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
     cases = args.cases_or(lambda: args.chosen(args.pressure), args.named) if chosen is None else tuple(chosen)
-    effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
+    effort = args.effort(seeds=args.seeds, repetitions=args.repetitions, pmu=args.pmu or bool(args.lab))
     asked = args.placed(args.asked(cases, effort, mitigations=args.mitigations, rep_features=args.rep_features))
     if args.fleet:
         _fleet.refuse(asked)

@@ -12,6 +12,7 @@ from kdelta.cli import _fleet, _given, _kernels, _lab, _output, _program, _sessi
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
+    from kdelta.experiment.templates import Asked
     from kdelta.model import Case, Experiment, Kernel, Mode
 
 EPILOG = """\b
@@ -33,6 +34,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
     exact: bool
     boots: int
     pressure: str | None
+    pmu: bool
 
 
 @click.command(cls=_program.Command, epilog=EPILOG)
@@ -42,6 +44,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
 @click.option("--boots", type=click.IntRange(1, 1000), default=3, show_default=True, help="Boots, or starts of the harness on the running kernel.")  # fmt: skip
 @common.case_options
 @common.pressure_option
+@common.pmu_option
 @_program.tree_option
 @_program.options
 @_fleet.options
@@ -74,7 +77,7 @@ def command(named: str | None, **options: Any) -> int:
         lambda: args.chosen(args.pressure, native=native), args.named, native
     )  # refused before any kernel is fetched
     if args.fleet:
-        _fleet.refuse(args.placed(args.asked(cases, native=native)))
+        _fleet.refuse(_asked(args, cases, native))
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
             host = args.met(progress)
@@ -90,4 +93,8 @@ def _template(args: Args, cases: tuple[Case, ...], kernels: tuple[Kernel, ...], 
     from kdelta.experiment import templates
 
     mode: Mode = "exact" if args.exact else "timed"
-    return templates.run(args.placed(args.asked(cases, native=native)), kernels, mode, args.boots)
+    return templates.run(_asked(args, cases, native), kernels, mode, args.boots)
+
+
+def _asked(args: Args, cases: tuple[Case, ...], native: bool) -> Asked:
+    return args.placed(args.asked(cases, args.effort(pmu=args.pmu or bool(args.lab)), native=native))

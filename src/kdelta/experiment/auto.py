@@ -64,19 +64,20 @@ def choose(
     if not found.changes:
         return ((), bare) if found.nothing else (tuple(asked.usual), bare)
     progress.note(f"{len(found.changes)} functions and variables differ")
-    reach = mapping.build(
-        kernels[0],
-        mapping.can_be_counted(asked.cases, asked.workloads),
-        asked.workloads,
-        asked.folders,
-        asked.machine,
-        progress,
-    )
+    reach = _map(kernels[0], found, asked, progress)
     chosen = selection.choose(found.changes, reach, asked.cost_s, asked.budget_s, controls=asked.controls)
     names = [picked.case for picked in chosen.picked]
     by_name = {case.name: case for case in asked.cases}
     looked = _looked(bare, found, chosen, reach, _graph(kernels[-1]))
     return tuple(by_name[name] for name in dict.fromkeys([*names, *chosen.controls])), looked
+
+
+def _map(kernel: Kernel, found: Changes, asked: Asked, progress: Progress) -> Reach:
+    """The kernel's map; an empty one where it is known without that no case executes what differs."""
+    if not asked.controls and all(change.in_no_case for change in found.changes):
+        return Reach(kernel=kernel.label, rows=())
+    cases = mapping.can_be_counted(asked.cases, asked.workloads)
+    return mapping.build(kernel, cases, asked.workloads, asked.folders, asked.machine, progress)
 
 
 def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
@@ -94,7 +95,8 @@ def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
         for one in parts[-1].changes:
             known = merged.get((one.name, one.kind), one)
             hosts = tuple(sorted({*known.hosts, *one.hosts}))
-            merged[one.name, one.kind] = Change(name=one.name, kind=one.kind, hosts=hosts)
+            boot_only = known.boot_only and one.boot_only
+            merged[one.name, one.kind] = Change(name=one.name, kind=one.kind, hosts=hosts, boot_only=boot_only)
     return Changes(
         changes=tuple(merged.values()),
         functions=len(before.sources),

@@ -21,7 +21,7 @@ from kdelta.guest import image
 from kdelta.guest.jobs import JobList
 from kdelta.kernel import intact
 from kdelta.lab.boot import Machine, Order
-from kdelta.machine import boot, folders, native, snapshot
+from kdelta.machine import boot, folders, native, orders, served, snapshot, turns
 from kdelta.machine.boot import RawBoot
 from kdelta.machine.options import Accel, GuestSpec, Port
 from kdelta.machine.probe import Qemu
@@ -29,6 +29,7 @@ from kdelta.model import Arch, Kernel, MachineOptions, Mitigations
 
 # Boot-time work (crypto, deferred probes, RCU) settles in virtual time, which costs nothing with sleep=off.
 SETTLE_MS = 10_000
+_BELIEVED = ("ok", "hung")  # of a forked guest; one that stands still is "lost" (machine/served.py)
 _NOWHERE = Path("/folder-of-the-boot")  # stands for the private directory, which changes no count
 
 
@@ -122,12 +123,16 @@ def identity(site: Site, work: Work) -> str:
     arguments, the plugin. Labels, paths and the host are left out: they change no count.
     """
     guest = _guest(site, work, _NOWHERE)
-    payload = _payload(site, work, work.jobs.text(settle_ms=SETTLE_MS))
+    payload = _payload(site, work, work.jobs.text(settle_ms=SETTLE_MS, turns_ms=_turns_ms(site)))
     plugin = work.plugin.read_bytes() if work.plugin is not None else b""
     parts = [snapshot.key(guest, payload).encode(), hashlib.sha256(plugin).hexdigest().encode()]
     if site.options.smp > 1:
         parts.append(f"turns of {site.options.turn_ns} ns".encode())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def _turns_ms(site: Site) -> int:
+    return turns.AFTER_MS if site.options.smp > 1 else 0
 
 
 def _guest(site: Site, work: Work, folder: Path) -> GuestSpec:
@@ -172,14 +177,25 @@ def _counted(site: Site, work: Work) -> RawBoot:
     if saved is None and site.options.smp > 1:
         why = "its guest cannot be paused, so several CPUs are not counted"
         raise HostError(f"{work.kernel.label}: {why}; add --timed")
+    apart = work.jobs.apart()
     found: dict[int, RawBoot] = {}
-    for job, jobs in work.jobs.apart().items():
+    if saved is not None and sum(_takes_orders(site, work, jobs) for jobs in apart.values()) > 1:
+        found = _served(site, work, saved, apart)
+    for job, jobs in apart.items():
+        if job in found:
+            continue
         alone = work.alone(job, jobs, saved is not None)
         raw = _cold(site, alone) if saved is None else _restored(site, alone, saved)
         found[job] = raw
         if saved is None and len(found) == 1 and not raw.records:
             return raw
     return boot.merged(found)
+
+
+def _takes_orders(site: Site, work: Work, jobs: JobList) -> bool:
+    """Whether a restored guest is told its jobs once it is perturbed; what comes to several CPUs moves their turns."""
+    short = len(jobs.text()) <= orders.LIMIT
+    return site.options.smp == 1 and short and orders.are_taken(site.qemus[work.kernel.arch].path)
 
 
 def _cold(site: Site, work: Work) -> RawBoot:
@@ -205,10 +221,47 @@ def _with_plugin(work: Work, guest: GuestSpec) -> GuestSpec:
     return replace(guest, plugin=work.plugin, **paths)
 
 
+def _served(site: Site, work: Work, saved: snapshot.Saved, apart: Mapping[int, JobList]) -> dict[int, RawBoot]:
+    """The guests of a boot, forked from one; those that did not end well are left out, to be tried alone."""
+    found = {}
+    with folders.private(site.scratch) as folder:
+        guest = _ordered(site, work, folder)
+        with served.server(guest, saved, work.limit_s) as server:
+            for job, jobs in apart.items():
+                if not _takes_orders(site, work, jobs):
+                    continue
+                own = folder / str(job)
+                own.mkdir()
+                try:
+                    raw = server.run(jobs.text().encode("ascii"), own, work.alone(job, jobs, True).limit_s)
+                except served.NotForked:
+                    break
+                if raw.state in _BELIEVED:
+                    found[job] = _in_time(raw, work.alone(job, jobs, True).limit_s)
+    return found
+
+
+def _ordered(site: Site, work: Work, folder: Path) -> GuestSpec:
+    """A guest to restore that knows its seed and no job."""
+    guest = replace(_guest(site, work, folder), restored=True, jobs_in_fw_cfg=True)
+    boot.write_file(guest.path("jobs"), replace(work.jobs, lines=()).text().encode("ascii"))
+    boot.write_file(guest.path("initramfs"), b"")
+    return _with_plugin(work, guest)
+
+
 def _restored(site: Site, work: Work, saved: snapshot.Saved) -> RawBoot:
     with folders.private(site.scratch) as folder:
-        guest = replace(_guest(site, work, folder), restored=True, jobs_in_fw_cfg=True)
-        boot.write_file(guest.path("jobs"), work.jobs.text().encode("ascii"))
-        boot.write_file(guest.path("initramfs"), b"")
-        raw = snapshot.restore(_with_plugin(work, guest), saved, work.limit_s)
-    return replace(raw, why=f"not at its end after {work.limit_s:g} s (--limit)") if raw.state == "hung" else raw
+        guest = _ordered(site, work, folder)
+        text = work.jobs.text(turns_ms=_turns_ms(site)).encode("ascii")
+        if _takes_orders(site, work, work.jobs):
+            guest = replace(guest, order=guest.path("order"))
+            boot.write_file(guest.path("order"), text)
+        else:
+            boot.write_file(guest.path("jobs"), text)
+        raw = snapshot.restore(guest, saved, work.limit_s)
+    return _in_time(raw, work.limit_s)
+
+
+def _in_time(raw: RawBoot, limit_s: float) -> RawBoot:
+    """As it is, or hung: then its limit is named."""
+    return replace(raw, why=f"not at its end after {limit_s:g} s (--limit)") if raw.state == "hung" else raw

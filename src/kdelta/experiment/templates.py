@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kdelta import __version__
 from kdelta.errors import UserError
-from kdelta.machine import hostfacts
+from kdelta.machine import hardware, hostfacts
 from kdelta.model import (
     Annotations,
     Case,
@@ -151,8 +151,13 @@ def created(template: Experiment, rng_seed: int | None, now: Callable[[], dateti
         created_at=stamp.astimezone(UTC).isoformat(timespec="seconds"),
         seed=seed,
         tool_version=__version__,
-        host=template.host if template.machine.lab else hostfacts.identity(),
+        host=template.host if template.machine.lab else _host(template),
     )
+
+
+def _host(template: Experiment) -> dict[str, str]:
+    """This machine; where no guest stands between, with how its hardware is set."""
+    return hostfacts.identity() | (hardware.state() if template.machine.native else {})
 
 
 def compare(

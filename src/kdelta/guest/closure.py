@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
@@ -45,6 +45,16 @@ class _Elf(Struct, frozen=True):
 
 def _elf(path: Path) -> _Elf | None:
     """None where it is no ELF file."""
+    try:
+        facts = path.stat()
+    except OSError as error:
+        raise UserError(f"program: {path} cannot be read: {error.strerror}") from None
+    return _parsed(path, (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(path: Path, _stamp: tuple[int, ...]) -> _Elf | None:
+    """As ``_elf``: programs share most of their libraries, so one that stays what it is is read once."""
     try:
         with path.open("rb") as file:
             if file.read(4) != b"\x7fELF":

@@ -29,6 +29,7 @@ def _job(index: int, case: Case, effort: Effort, mode: Mode, exact_ops: int) -> 
             f"window_ms={effort.window_ms}",
             f"latency_ops={effort.latency_ops}",
         ]
+        words += [f"pmu={effort.pmu_windows}"] if effort.pmu_windows else []
     words.append(f"cgroup={case.cgroup}")
     if case.pressure:
         words.append(f"pressure={case.pressure}")
@@ -49,13 +50,14 @@ class JobList(Struct, frozen=True, kw_only=True):
     seed: int = 1
     lines: tuple[str, ...] = ()
 
-    def text(self, *, settle_ms: int = 0, snapshot: bool = False, port: str = "") -> str:
+    def text(self, *, settle_ms: int = 0, snapshot: bool = False, turns_ms: int = 0, port: str = "") -> str:
         """As the guest reads it; with ``snapshot`` it pauses and gets its jobs when it runs again, through fw_cfg.
 
+        ``turns_ms``: how long after that the turns of its CPUs become short (machine/turns.py), where they do.
         ``port``: the serial console of a machine that is no guest, by its device's name.
         """
         head = (f"mode {self.mode}", f"seed {self.seed}", f"settle_ms {settle_ms}", f"snapshot {int(snapshot)}")
-        more = (f"port {port}",) if port else ()
+        more = (*((f"turns_ms {turns_ms}",) if turns_ms else ()), *((f"port {port}",) if port else ()))
         return "\n".join(["kdelta-jobs 1", *(f"set {line}" for line in (*head, *more)), *self.lines, "end", ""])
 
     def apart(self) -> dict[int, JobList]:

@@ -78,7 +78,7 @@ def _series(
         if name in hists and hists[name].count:
             numbers = [_of_histogram(hists[name].payload(), what)]
     elif kind == "value" and rest in values and np.isfinite(values[rest]):
-        numbers = [values[rest]]
+        numbers = [values[rest] / int(parts or 1)]
     return Series(
         metric=metric.name, unit=metric.unit, better=metric.better, values=tuple(numbers), warm=tuple(warm) or ()
     )

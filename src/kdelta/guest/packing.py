@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from kdelta import paths
 from kdelta.errors import HostError, UserError
-from kdelta.guest import closure, follow, shell
+from kdelta.guest import closure, follow, packed_before, shell
 from kdelta.guest.image import Node, archive
 from kdelta.guest.rootfs import Tree
 from kdelta.model import Case
@@ -184,8 +184,10 @@ def _followed(tree: Tree, program: Program, argv: list[str], cwd: Path, stdin: P
             tree.add(path)
 
 
-def _for_guests(programs: Sequence[Program], cwd: Path, place: Path, stdin: Path | None) -> list[str]:
-    """All ``programs``, which differ in their words alone, with the files of the first."""
+def _for_guests(
+    programs: Sequence[Program], cwd: Path, place: Path, stdin: Path | None
+) -> tuple[list[str], list[Path]]:
+    """All ``programs``, which differ in their words alone, with the files of the first, and what these are here."""
     program, tree = programs[0], Tree()
     commands = _commands(tree, program, cwd)
     _given(tree, program, cwd)
@@ -207,9 +209,10 @@ def _for_guests(programs: Sequence[Program], cwd: Path, place: Path, stdin: Path
     argvs = [[commands["arg"][0], *one.argv[1:]] for one in programs]
     try:
         packed = archive(_rooted(tree.nodes))
-        return [_kept(_spec(program, commands | {"arg": argv}, env, more), packed) for argv in argvs]
+        made = [_kept(_spec(program, commands | {"arg": argv}, env, more), packed) for argv in argvs]
     except OSError as error:
         raise UserError(f"program: {error.filename} cannot be read: {error.strerror}") from None
+    return made, [Path("/") / name for name in tree.nodes if os.path.lexists(f"/{name}")]
 
 
 def _for_here(program: Program, cwd: Path, place: Path, stdin: Path | None) -> str:
@@ -238,7 +241,7 @@ def pack(program: Program, cwd: Path, native: bool = False) -> Case:
     if stdin is not None and not stdin.is_file():
         raise UserError(f"--stdin {program.stdin}: there is no such file")
     place = Path(os.path.abspath(cwd / program.cwd))
-    kept = _for_here(program, cwd, place, stdin) if native else _for_guests((program,), cwd, place, stdin)[0]
+    kept = _for_here(program, cwd, place, stdin) if native else _for_guests((program,), cwd, place, stdin)[0][0]
     return program.case(kept)
 
 
@@ -252,7 +255,12 @@ def pack_alike(programs: tuple[Program, ...], native: bool = False) -> tuple[str
     root, place = Path("/"), Path(programs[0].cwd)
     if native:
         return tuple(_for_here(program, root, place, None) for program in programs)
-    return tuple(_for_guests(programs, root, place, None))
+    known = packed_before.recall(programs)
+    if known is not None and all((_folder(digest) / "spec").is_file() for digest in known):
+        return known
+    made, files = _for_guests(programs, root, place, None)
+    packed_before.remember(programs, made, files)
+    return tuple(made)
 
 
 def _rooted(nodes: Mapping[str, Node]) -> Iterable[tuple[str, Node]]:

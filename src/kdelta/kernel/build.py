@@ -254,6 +254,8 @@ class Builder:
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("")
+        if sandbox.off():
+            progress.note(f"{title} is built WITHOUT a sandbox: what its patch runs has your rights, files and network")
         progress.step(f"configuring {title}")
         unmet = self.configure(request, log, basis)
         steps, elapsed_s = self.compile(title, log, progress, again)

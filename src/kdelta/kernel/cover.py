@@ -35,6 +35,7 @@ class Cover(Struct, frozen=True, kw_only=True):
     base: str = ""
     claims: tuple[str, ...] = ()
     prerequisites: tuple[str, ...] = ()  # patch ids of what lies between the base and the series, oldest first
+    subject: str = ""  # of the cover letter, else of the first patch
     answer_to: mail.Message | None = None  # the cover letter, else the first patch, where it can be answered
 
 
@@ -45,9 +46,13 @@ def read(data: bytes) -> Cover:
     bases = [match[1] for text in texts for match in _BASE.finditer(text)]
     needed = dict.fromkeys(match[1] for text in texts for match in _PREREQUISITE.finditer(text))
     claims = dict.fromkeys(line for text in texts for line in _claims(text))
-    first = min((m for m in found if m.id and m.sender), key=lambda m: not _FIRST.search(m.subject), default=None)
+    ordered = sorted(found, key=lambda m: not _FIRST.search(m.subject))
     return Cover(
-        base=bases[-1] if bases else "", claims=tuple(claims)[:_MOST], prerequisites=tuple(needed), answer_to=first
+        base=bases[-1] if bases else "",
+        claims=tuple(claims)[:_MOST],
+        prerequisites=tuple(needed),
+        subject=next((m.subject for m in ordered if m.subject), ""),
+        answer_to=next((m for m in ordered if m.id and m.sender), None),
     )
 
 

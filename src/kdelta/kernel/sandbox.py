@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Builds run what the source says: Makefiles, scripts, host programs. Here they see the system's programs, read-only,
-the tree that they build and where they write, and nothing else: no network, no home, no other process. What a build
-left is read and replaced here with care: a link in its place would lead out again.
+the tree that they build and where they write, and nothing else: no network, no home, no other process; and where root
+builds, they have none of its rights over the machine. What a build left is read and replaced here with care: a link in
+its place would lead out again.
 
 bubblewrap makes it of the kernel's namespaces, without root (bwrap(1)). systemd-run is not used: without a manager of
 the user's own it needs root.
@@ -23,7 +24,17 @@ from kdelta.kernel import cache
 SWITCH = "KDELTA_UNSANDBOXED"  # set to 1: builds run as any program of the user's
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store")
 _FILES = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
-_ALONE = ("--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent")
+_ALONE = (
+    "--unshare-net",
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--die-with-parent",
+)
+# Of root bubblewrap takes no rights by itself, and leaves it the kernel's settings (0.8.0: it covers no directory that
+# access(2) calls read-only, and /proc/sys says so, unlike the files below it).
+_POWERLESS = ("--cap-drop", "ALL", "--remount-ro", "/proc")
 _REMEDY = (
     f"a build runs code of the patch, so it needs a sandbox: {distributions.install('bubblewrap')}; "
     "or build without one, with your own rights and files: kdelta --unsandboxed COMMAND ..."
@@ -39,11 +50,16 @@ def inside(argv: Iterable[str], readable: Iterable[Path], writable: Iterable[Pat
         HostError: bubblewrap is missing, or may not make namespaces here.
     """
     words = list(argv)
-    if os.environ.get(SWITCH) == "1":
+    if off():
         return words
     if why := refused():
         raise HostError(f"{why}; {_REMEDY}")
     return [*_base(), *_binds("--ro-bind", readable), *_binds("--bind", writable), "--", *words]
+
+
+def off() -> bool:
+    """Whether the user wants none."""
+    return os.environ.get(SWITCH) == "1"
 
 
 def plain(path: Path) -> Path:
@@ -91,7 +107,7 @@ def _base() -> list[str]:
         "TMPDIR",
         "/tmp",
     ]
-    return ["bwrap", *_ALONE, *system, *own]
+    return ["bwrap", *_ALONE, *system, *own, *_POWERLESS]
 
 
 def _binds(option: str, paths: Iterable[Path]) -> list[str]:

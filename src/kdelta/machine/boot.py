@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import mmap
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -125,7 +124,7 @@ def merged(parts: Mapping[int, RawBoot]) -> RawBoot:
     )
 
 
-def wait(running: subprocess.Popen[bytes], guest: GuestSpec, limit_s: float) -> process.Ended:
+def wait(running: process.Running, guest: GuestSpec, limit_s: float) -> process.Ended:
     """Wait for the guest's end, its time limit or the limits of its files."""
     stream, console, counts = (guest.path(name) for name in ("stream", "console", "counts"))
     sampled = not guest.restored

@@ -38,6 +38,9 @@ class GuestSpec(Struct, frozen=True, kw_only=True):
         False  # its memory starts as the file "ram" is and leaves it so; its state comes through the monitor
     )
     jobs_in_fw_cfg: bool = False
+    # Told in flight whom to become (plugin/serve.c): by the text of this file, or once for each packet of this socket.
+    order: Path | None = None
+    orders: int | None = None
 
     @property
     def arch(self) -> Arch:

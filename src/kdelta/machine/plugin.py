@@ -24,8 +24,13 @@ def _compiler() -> tuple[str, str]:
     if gcc is None:
         remedy = distributions.install("gcc libc6-dev")
         raise HostError(f"plugin: no gcc on this machine to compile it; install it with: sudo {remedy}")
+    return gcc, _version(gcc)
+
+
+@memoise
+def _version(gcc: str) -> str:
     said = subprocess.run([gcc, "--version"], capture_output=True, text=True, check=False)
-    return gcc, said.stdout.partition("\n")[0]
+    return said.stdout.partition("\n")[0]
 
 
 def _digest(files: list[Path], compiler: str) -> str:

@@ -17,6 +17,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -29,6 +30,16 @@ _POLL_MS = 20  # while the first sample is waited for, whose time is told
 _WATCH_MS = 250  # else: an end is seen at once, a flood early enough
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PRCTL: Callable[..., int] = ctypes.CDLL(None).prctl
+
+
+class Running(Protocol):
+    """A process that can be waited for, as subprocess.Popen is one."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None:
+        """Its status once it has ended."""
 
 
 class Ended(Struct, frozen=True, kw_only=True):
@@ -104,7 +115,7 @@ def started(
 
 
 @contextlib.contextmanager
-def _ending(process: subprocess.Popen[bytes]) -> Iterator[select.poll]:
+def _ending(process: Running) -> Iterator[select.poll]:
     """What a poll of returns as soon as ``process`` ends (pidfd_open(2)), and at its limit where it has already."""
     poller = select.poll()
     if process.poll() is not None:
@@ -119,7 +130,7 @@ def _ending(process: subprocess.Popen[bytes]) -> Iterator[select.poll]:
 
 
 def wait(
-    process: subprocess.Popen[bytes],
+    process: Running,
     *,
     stream: Path,
     console: Path,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from kdelta.machine.options import GuestSpec
 
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+_SANDBOX_FORKS = _SANDBOX.replace("spawn=deny", "spawn=allow")  # plugin/serve.c denies what is no fork of its own
 # REP features change what a copy costs: with ERMS/FSRM the kernel patches its copies to "rep movsb", which the
 # emulator executes one byte at a time (FEASIBILITY.md). fsrs and fzrm are unknown to QEMU 7.2.
 # The "max" CPU grows with QEMU: between 7.2 and 10.0 it gained another family (which decides X86_FEATURE_REP_GOOD, so
@@ -87,6 +88,10 @@ def _exact(guest: GuestSpec) -> list[str]:
     words = ["-icount", "shift=0,sleep=off", "-seed", str(guest.seed), "-rtc", "base=2026-01-01T00:00:00,clock=vm"]
     if guest.plugin is not None:
         plugin = f"{_escape(guest.plugin)},lazy=on,out={_escape(guest.path('counts'))}"
+        if guest.orders is not None:
+            plugin += f",serve={guest.orders}"
+        if guest.order is not None:
+            plugin += f",order={_escape(guest.order)}"
         if guest.entries is not None:
             plugin += f",entries={_escape(guest.entries)}"
             if guest.functions is not None:
@@ -139,7 +144,7 @@ def booted(guest: GuestSpec) -> str:
 def argv(guest: GuestSpec) -> list[str]:
     """The whole command line for ``guest``."""
     words = [str(guest.qemu), "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-nic", "none"]
-    words += ["-sandbox", _SANDBOX, *_machine(guest)]
+    words += ["-sandbox", _SANDBOX if guest.orders is None else _SANDBOX_FORKS, *_machine(guest)]
     if guest.mode == "exact":
         words += _exact(guest)
     if not guest.restored:  # what is restored has been booted

@@ -17,7 +17,7 @@ import hashlib
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -223,16 +223,27 @@ def _load(monitor: Monitor, state: Path) -> None:
         time.sleep(0.001)
 
 
-def restore(guest: GuestSpec, saved: Saved, limit_s: float) -> boot.RawBoot:
-    """Run a guest from its snapshot; its jobs are in fw_cfg."""
-    argv = tuple(qemu.argv(guest))
-    deadline = time.monotonic() + limit_s
+@contextlib.contextmanager
+def restored(
+    guest: GuestSpec, saved: Saved, limit_s: float, pass_fds: Sequence[int] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A QEMU whose guest goes on where the snapshot was taken.
+
+    Raises:
+        HostError: QEMU refused to run.
+    """
     guest.path("ram").symlink_to(saved.ram)
-    with process.started(argv, guest.path("qemu.log")) as running:
-        with _monitor(guest, running, deadline) as monitor:
+    with process.started(qemu.argv(guest), guest.path("qemu.log"), pass_fds) as running:
+        with _monitor(guest, running, time.monotonic() + limit_s) as monitor:
             _load(monitor, saved.state)
             if guest.options.smp > 1:
                 turns.shorten(guest.path("qtest.sock"), guest.options.turn_ns, guest.options.smp)
             monitor.command("cont")
+        yield running
+
+
+def restore(guest: GuestSpec, saved: Saved, limit_s: float) -> boot.RawBoot:
+    """Run a guest from its snapshot; its jobs are in fw_cfg, or come as an order."""
+    with restored(guest, saved, limit_s) as running:
         ended = boot.wait(running, guest, limit_s)
-    return boot.collect(guest, argv, ended)
+    return boot.collect(guest, tuple(qemu.argv(guest)), ended)

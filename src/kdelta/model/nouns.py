@@ -118,6 +118,7 @@ class Effort(Struct, frozen=True, kw_only=True):
     seeds: int = 20  # exact mode: at most; counts that repeat are decided by five
     limit_ms: int = 60_000  # per run
     limit_given: bool = False  # by the user: then counts keep to it by the clock on the wall, not the guest's
+    pmu_windows: int = 0  # under the CPU's own counters, after those that are timed
     batches: int = 0  # leak check: lives of the case, of batch_ops operations each, instead of windows
     batch_ops: int = 500
 

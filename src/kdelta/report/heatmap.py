@@ -12,12 +12,14 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from rich.cells import cell_len
 
-from kdelta.report.text import WIDTH, fit, pad, wrap
+from kdelta.report.text import WIDTH, fit, head, pad, wrap
 from kdelta.report.view import SweepRow, SweepTable
 from kdelta.units import finite
 
 MANY = 7  # sweeps from which a map stands for them; fewer are shown version by version
 LARGEST = 10  # steps told with their functions beneath a map
+LONG = 24  # lines from which on a map begins with the largest steps, and those without any are folded
+_MOST = 40  # lines of a long map that plain text shows
 _SQUARE = 5  # cells wide, with the space before it
 _NAME_MOST = 22
 _LEVELS = (1.0, 5.0, 20.0)  # percent: from here on a step is drawn stronger
@@ -45,15 +47,25 @@ class Line(Struct, frozen=True, kw_only=True):
     number: int
     squares: tuple[Square, ...]
     change: str
+    largest: float = 0.0  # step, in percent
+
+    @property
+    def still(self) -> bool:
+        """Whether it is as before on every version."""
+        return all(square.text == "." for square in self.squares)
 
 
 class HeatMap(Struct, frozen=True, kw_only=True):
-    """The cases of one suite and metric. ``versions`` follow the ``first``; they are as short as can be told apart."""
+    """The cases of one suite and metric. ``versions`` follow the ``first``; they are as short as can be told apart.
+
+    ``lines`` are those with something to see, largest step first where there are many; ``still`` have none.
+    """
 
     title: str
     first: str
     versions: tuple[str, ...]
     lines: tuple[Line, ...]
+    still: tuple[Line, ...] = ()
 
 
 def short(percent: float) -> str:
@@ -92,6 +104,7 @@ def _line(name: str, number: int, sweep: SweepTable) -> Line:
         number=number,
         squares=tuple(_square(row, steps.get(row.kernel)) for row in sweep.rows[1:]),
         change="." if change in ("+.01", "-.01") and not steps else change,
+        largest=max(map(abs, steps.values()), default=0.0),
     )
 
 
@@ -117,11 +130,21 @@ def heat_maps(sweeps: Sequence[SweepTable]) -> tuple[HeatMap, ...]:
             title=f"{suite}: {metric}" if suite else metric,
             first=short_names[0],
             versions=short_names[1:],
-            lines=tuple(lines),
+            lines=shown,
+            still=still,
         )
         for (suite, metric, versions), lines in groups.items()
         if (short_names := _versions(versions))
+        for shown, still in (_folded(lines),)
     )
+
+
+def _folded(lines: Sequence[Line]) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
+    """What a reader sees first, and what of many lines has nothing to see."""
+    if len(lines) < LONG:
+        return tuple(lines), ()
+    moved = sorted((line for line in lines if not line.still), key=lambda line: -line.largest)
+    return tuple(moved), tuple(line for line in lines if line.still)
 
 
 def largest(sweeps: Sequence[SweepTable]) -> list[tuple[str, SweepRow]]:
@@ -142,32 +165,66 @@ def _panels(count: int, room: int) -> Iterable[slice]:
     return (slice(start, start + each) for start in range(0, count, each))
 
 
-def lines_of(one: HeatMap, width: int = WIDTH) -> list[str]:
-    """A map as text: a line for each case; many versions wrap into panels."""
-    name = min(_NAME_MOST, max(map(cell_len, [one.title, *(line.name for line in one.lines)])))
+def lines_of(one: HeatMap, width: int = WIDTH, whole: bool = False) -> list[str]:
+    """A map as text: a line for each case; many versions wrap into panels. Of many lines, unless ``whole``, the rest
+    are names."""
+    long = bool(one.still) or len(one.lines) >= LONG
+    shown = one.lines if whole or not long else one.lines[:_MOST]
+    name = min(_NAME_MOST, max(map(cell_len, [one.title, *(line.name for line in shown)])))
     lines: list[str] = []
     for panel in _panels(len(one.versions), width - name - _SQUARE):
         last = panel.stop >= len(one.versions)
         lines += [""] if lines else []
         heads = [*one.versions[panel], *(["all"] if last else [])]
-        lines.append(pad(fit(one.title, name), name) + "".join(_right(text) for text in heads))
+        lines.append(_name(one.title, name) + "".join(_right(text) for text in heads))
         lines.append("-" * width)
-        for line in one.lines:
+        for line in shown:
             squares = [square.text for square in line.squares[panel]]
             body = "".join(_right(text) for text in [*squares, *([line.change] if last else [])])
-            lines.append((pad(fit(line.name, name), name) + body).rstrip())
+            lines.append((_name(line.name, name) + body).rstrip())
+    rest = one.lines[len(shown) :]
+    if rest:
+        lines += [
+            "",
+            *_names(
+                f"{len(rest)} more, with steps of at most {rest[0].largest:.2g} % (--causes shows their lines)",
+                rest,
+                width,
+            ),
+        ]
+    if one.still:
+        lines += ["", *_names(f"As before on all versions ({len(one.still)})", one.still, width)]
     return lines
+
+
+def _names(what: str, lines: Sequence[Line], width: int) -> list[str]:
+    return wrap(f"{what}: {', '.join(line.name for line in lines)}", width, then="  ")
+
+
+def _name(text: str, width: int) -> str:
+    """``text`` in ``width`` cells; of a long one both ends, because long names often begin alike."""
+    if cell_len(text) <= width:
+        return pad(text, width)
+    start = head(text, width // 2)[0]
+    room = width - cell_len(start) - 1
+    end = next(text[at:] for at in range(len(text) + 1) if cell_len(text[at:]) <= room)
+    return pad(f"{start}…{end}", width)
 
 
 def _right(text: str) -> str:
     return pad(fit(text, _SQUARE - 1), _SQUARE, right=True)
 
 
-def sweeps_as_text(sweeps: Sequence[SweepTable], width: int = WIDTH) -> list[str]:
+def sweeps_as_text(sweeps: Sequence[SweepTable], width: int = WIDTH, whole: bool = False) -> list[str]:
     """All maps, what their squares mean, and the largest steps with their functions."""
     lines: list[str] = []
     for one in heat_maps(sweeps):
-        lines += [*lines_of(one, width), *wrap(f"From {one.first} on: {KEY}.", width), ""]
+        lines += [
+            *lines_of(one, width, whole),
+            *([""] if one.still else []),
+            *wrap(f"From {one.first} on: {KEY}.", width),
+            "",
+        ]
     lines += [*wrap("The largest steps (--format html, markdown and json have all)", width), "-" * width]
     for title, row in largest(sweeps):
         lines += wrap(f"{title}, {row.kernel}: {row.change} {row.mark}".rstrip(), width, then="    ")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kdelta.report import flow
 from kdelta.report.charts import Figure, boots, intervals
 from kdelta.report.curves import distribution, functions, scaling, sweep
-from kdelta.report.heatmap import KEY, heat_maps
+from kdelta.report.heatmap import KEY, MANY, heat_maps, largest
 from kdelta.report.registry import Format
 from kdelta.report.view import View
 from kdelta.results.types import CellPoints
@@ -28,7 +28,7 @@ MAX_FIGURES = 80
 
 def _figures(view: View) -> Iterator[Figure | None]:
     detail = view.detail
-    for number, table in enumerate(view.sweeps):
+    for number, table in enumerate(view.sweeps if len(view.sweeps) < MANY else ()):  # else a map shows them
         yield sweep(table, number)
     for number, difference in enumerate(detail.functions):
         yield functions(difference, number)
@@ -78,7 +78,13 @@ def render(view: View) -> str:
     left_out = max(0, len(figures) - MAX_FIGURES)
     template = _environment().get_template("report.html")
     return template.render(
-        view=view, drawn=drawn, maps=heat_maps(view.sweeps), key=KEY, figures=figures[:MAX_FIGURES], left_out=left_out
+        view=view,
+        drawn=drawn,
+        maps=heat_maps(view.sweeps),
+        largest=largest(view.sweeps),
+        key=KEY,
+        figures=figures[:MAX_FIGURES],
+        left_out=left_out,
     )
 
 

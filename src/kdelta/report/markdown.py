@@ -85,7 +85,9 @@ def _sweep(sweep: SweepTable) -> list[str]:
 def _map(one: HeatMap) -> list[str]:
     header = [escape(one.title), *map(escape, one.versions), "all"]
     rows = [[escape(t) for t in (line.name, *(s.text for s in line.squares), line.change)] for line in one.lines]
-    return [*_grid(header, rows, right=range(1, len(header))), "", escape(f"From {one.first} on: {KEY}."), ""]
+    still = f"As before on all versions ({len(one.still)}): {', '.join(line.name for line in one.still)}"
+    told = [*([escape(still), ""] if one.still else []), escape(f"From {one.first} on: {KEY}."), ""]
+    return [*_grid(header, rows, right=range(1, len(header))), "", *told]
 
 
 def _list(heading: str, texts: Sequence[str]) -> list[str]:

@@ -37,7 +37,7 @@ def tables(view: View, width: int = WIDTH) -> list[str]:
     for table in view.tables:
         lines += [*table_lines(table, width, causes=view.options.causes), ""]
     if heatmap.heat_maps(view.sweeps):
-        lines += heatmap.sweeps_as_text(view.sweeps, width)
+        lines += heatmap.sweeps_as_text(view.sweeps, width, whole=view.options.causes)
     else:
         for sweep in view.sweeps:
             lines += [*sweep_lines(sweep, width, causes=view.options.causes), ""]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from functools import singledispatch
 
@@ -342,6 +343,12 @@ def _(w: of_results.UnknownParameters) -> str:
 def _(w: of_results.KernelComplained) -> str:
     lines = "; ".join([*w.lines, *_more(w.more)])
     return f"{w.kernel} complained on its console in {w.boots} of {w.of} boots: {lines}"
+
+
+@sentence.register
+def _(w: of_results.NoCounters) -> str:
+    why = of_results.PMU_REASONS.get(w.error, os.strerror(w.error))
+    return f"{w.kernel}: no hardware counters of {', '.join(w.cases)}: {why}"
 
 
 @sentence.register

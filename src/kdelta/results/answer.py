@@ -97,7 +97,7 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
         decided=any(look.final for look in looks),
         boots_faulty=_faulty(experiment, boots, numbers),
         gate=experiment.annotations.gate,
-        warnings=remarks.on_experiment(experiment, boots),
+        warnings=(*remarks.on_experiment(experiment, boots), *remarks.on_counters(experiment, store)),
     )
     answer = _explained(store, answer)
     detail = details(experiment, store, numbers, rows, chosen, views)

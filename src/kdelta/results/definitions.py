@@ -18,6 +18,25 @@ MOVED_FLOOR_PERCENT = 5.0
 # What makes a run of the leak check whole; the counts themselves are facts of the run (results/leaks.py).
 LEAK_METRICS = (Metric(name="batches", unit="", better="higher", source="value:leak_batches", primary=True),)
 
+PMU_WINDOWS = 8  # of each of two rounds of counters
+PMU_ERRNO = "pmu_errno"  # of a run without counters: why perf_event_open(2) gave none (guest/harness_pmu.c)
+_PMU_KINDS = ("instructions", "cycles", "cache_misses", "branch_misses")
+
+
+def pmu_metrics(part: str = "", parts_per_op: int = 1) -> tuple[Metric, ...]:
+    """What the CPU's own counters say of an operation, or of a ``part`` of it, in kernel and in user mode."""
+    return tuple(
+        Metric(
+            name=f"pmu_{mode}_{kind}",
+            unit=f"{kind.replace('_', ' ')}/{part or 'op'}",
+            better="lower",
+            source=f"value:pmu_{mode}_{kind}/{parts_per_op}",
+            help=f"{kind.replace('_', ' ')} in {mode} mode, by the CPU's own counter",
+        )
+        for kind in _PMU_KINDS
+        for mode in ("kernel", "user")
+    )
+
 
 def define(experiment: Experiment, known: Mapping[str, Workload]) -> dict[str, Definition]:
     """The workloads of ``experiment`` that are ``known``, as its report will need them."""
@@ -25,7 +44,10 @@ def define(experiment: Experiment, known: Mapping[str, Workload]) -> dict[str, D
     def metrics(workload: Workload) -> tuple[Metric, ...]:
         if isinstance(experiment.plan, plans.Leaks):
             return LEAK_METRICS
-        return of_mode(workload, experiment.mode, experiment.machine.smp)
+        found = of_mode(workload, experiment.mode, experiment.machine.smp)
+        if experiment.mode == "timed" and experiment.effort.pmu_windows:
+            found += pmu_metrics(workload.part, workload.parts_per_op)
+        return found
 
     moved = MOVED_FLOOR_PERCENT if experiment.mode == "exact" and experiment.machine.smp > 1 else 0.0
     named = [known[case.workload] for case in experiment.cases if case.workload in known]

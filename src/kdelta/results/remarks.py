@@ -17,6 +17,7 @@ from kdelta.results.warnings import (
     ExactLabel,
     Follows,
     KernelComplained,
+    NoCounters,
     OneTask,
     Pressure,
     Reclaim,
@@ -119,6 +120,18 @@ def _reclaim(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -
 def on_rows(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -> list[CellResult]:
     """``rows`` with what belongs beside their figures."""
     return _alone(experiment, _labels(experiment, _carried(_side_figures(_reclaim(experiment, store, rows)))))
+
+
+def on_counters(experiment: Experiment, store: Store) -> tuple[Warn, ...]:
+    """Which cases the CPU's own counters were asked of in vain, by kernel and reason."""
+    if not experiment.effort.pmu_windows or experiment.mode != "timed":
+        return ()
+    found: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
+    for row in store.facts(experiment.id):
+        if definitions.PMU_ERRNO in row.facts:
+            found[row.kernel, int(row.facts[definitions.PMU_ERRNO])][experiment.cases[row.case].name] = None
+    labels = [kernel.label for kernel in experiment.kernels]
+    return tuple(NoCounters(labels[kernel], tuple(cases), error) for (kernel, error), cases in sorted(found.items()))
 
 
 def on_experiment(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:

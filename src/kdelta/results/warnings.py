@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import ClassVar
 
 from msgspec import Struct
@@ -147,6 +148,25 @@ class KernelComplained(Warn, frozen=True):
     of: int
     lines: tuple[str, ...]
     more: int
+
+
+PMU_REASONS = {  # by errno of perf_event_open(2), where its text would say little
+    errno.ENOENT: "its machine has none (an emulated x86, a guest without a virtual PMU)",
+    errno.ENOSYS: "it was built without CONFIG_PERF_EVENTS",
+    errno.EACCES: "kernel.perf_event_paranoid forbids them",
+    errno.EBUSY: "somebody else used them too",
+    errno.ENODATA: "they stood still",
+    errno.EOPNOTSUPP: "what undoes an operation cannot be left out where several tasks run",
+}
+
+
+class NoCounters(Warn, frozen=True):
+    """Cases without a figure of the CPU's own counters. ``error``: errno of perf_event_open(2), on this ``kernel``."""
+
+    code: ClassVar[str] = "no-pmu"
+    kernel: str
+    cases: tuple[str, ...]
+    error: int
 
 
 class LeftOut(Warn, frozen=True):

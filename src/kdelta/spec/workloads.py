@@ -24,7 +24,7 @@ WIS_PREFIX = "wis/"
 TASK_KNOBS = ("tasks", "writers")  # what counts the tasks whose operations count
 # Keys of a job line that belong to the harness (ARCHITECTURE.md, Contract: jobs).
 RESERVED = frozenset(
-    {"limit_ms", "warmup", "windows", "window_ms", "latency_ops", "reps", "ops", "cgroup", "batches", "pressure"}
+    {"limit_ms", "warmup", "windows", "window_ms", "latency_ops", "reps", "ops", "cgroup", "batches", "pmu", "pressure"}
 )
 
 _SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.cli import _again, _beside, _session, compare
+from kdelta.cli import _again, _beside, _series, _session, compare
 from kdelta.cli.main import run
 from kdelta.errors import HostError, RegressionFound
 from kdelta.kernel.sources import parse_kernel
@@ -52,6 +52,31 @@ def test_mails_become_the_tree_without_and_with_them(
     assert "fewer wakeups" in Path(patched.patches[0].path).read_text()  # kept under a name that the grammar can hold
     assert args.exact and args.cases == ("auto",) and args.each
     assert "12.5% faster" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("title", "label"),
+    [
+        ("pipe: fewer wakeups", "pipe-fewer-wakeups"),
+        ("mm/mlock: do not dirty mm->locked_vm where nothing changes", "mm-mlock-do-not-dirty-mm"),
+        ("x" * 99, "x" * 24),
+        ("Größe, 日本", "Gr-e"),
+        ("日本", "series"),
+    ],
+)
+def test_a_kernel_with_a_series_is_called_by_its_subject(title: str, label: str) -> None:
+    assert _series.slug(title) == label
+
+
+def test_the_label_is_the_subject_and_says_neither_file_nor_digest(asked: Asked, tmp_path: Path) -> None:
+    named, bare = tmp_path / "a series +1,x.mbox", tmp_path / "mine.patch"
+    bare.write_text(SERIES[SERIES.index("diff --git") :])
+    for series, stem in ((named, "pipe-fewer-wakeups"), (bare, "mine")):
+        assert run(["review", str(series), "--tree", "debian:6.12"]) == 0
+        assert Path(parse_kernel(asked[-1][0][1]).patches[0].path).stem == stem
+    named.write_text(SERIES.replace("fewer wakeups", "fewer wake-ups"))
+    assert run(["review", str(named), "--tree", "debian:6.12"]) == 0
+    assert asked[-1][0][1] != asked[0][0][1]  # another version of it is another kernel
 
 
 def test_the_base_commit_of_the_mails_is_taken_from_the_repository(

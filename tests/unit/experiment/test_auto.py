@@ -75,6 +75,13 @@ def test_the_case_that_executes_what_differs_is_chosen_and_the_rest_is_named(ben
     assert "NOT LOOKED AT, no case executes it (1 of 2): weigh." in told and "Looked at: host; by 1 of 3 cases" in told
 
 
+def test_what_runs_at_boot_alone_is_told_without_a_map(bench: Bench) -> None:
+    start = '__attribute__((section(".init.text"), noinline)) int starts(int a) { return a * 5; }'
+    cases, looked = bench.choose(f"{SOURCE}\n{start}", f"{SOURCE}\n{start.replace('* 5', '* 5 + (a >> 3)')}")
+    assert (cases, bench.maps) == ([], 0)
+    assert [one.name for one in looked.unreached] == ["starts (boot only)"]
+
+
 def test_equal_code_and_data_need_no_map_and_no_boot(bench: Bench) -> None:
     cases, looked = bench.choose(SOURCE, SOURCE.replace("a name", "another"))
     assert (cases, bench.maps) == ([], 0)

@@ -11,9 +11,20 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import HostError
-from kdelta.kernel import sandbox
+from kdelta.kernel import build, sandbox, source, toolchain
+from kdelta.kernel.sources import parse_kernel
+from kdelta.model import Quiet
+from unit.kernel.test_source import TREE
 
 needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
+
+
+class Told(Quiet):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.lines.append(text)
 
 
 def said(script: str, *readable: Path, writable: tuple[Path, ...] = ()) -> str:
@@ -50,6 +61,29 @@ def test_there_is_no_network_and_no_other_process(tmp_path: Path) -> None:
     assert said("ls -d /proc/[0-9]* | wc -l").strip() in {"2", "3", "4"}
 
 
+@needs_bwrap
+def test_root_builds_without_its_rights_and_cannot_turn_the_kernels_screws() -> None:
+    rights = said("grep Cap /proc/self/status").split()
+    assert {rights[rights.index(f"Cap{name}:") + 1] for name in ("Eff", "Prm")} == {"0" * 16}
+    proc = said("grep ' /proc proc ' /proc/mounts").split()[3].split(",")
+    assert "ro" in proc
+    assert "Read-only" in said("echo 1 > /proc/self/oom_score_adj")
+    assert "ermi" in said("mount -t tmpfs x /tmp; mknod /tmp/node c 1 3")  # not permitted, permission denied
+
+
+@needs_bwrap
+def test_what_a_build_starts_ends_with_it() -> None:
+    """A daemon that stayed would hold the pipe, and reading it would never end."""
+    argv = sandbox.inside(["sh", "-c", "setsid sleep 600 & (setsid sleep 600 &); echo built"], [], [])
+    assert subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout == "built\n"
+
+
+def test_a_build_sees_no_token_of_the_callers_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GITHUB_TOKEN", "SSH_AUTH_SOCK", "PATCHWORK_TOKEN", "DBUS_SESSION_BUS_ADDRESS"):
+        monkeypatch.setenv(name, "secret")
+    assert "secret" not in build.environment(tmp_path).values()
+
+
 def test_without_a_sandbox_nothing_is_built_unless_the_user_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,3 +105,15 @@ def test_a_link_that_a_build_left_is_neither_read_nor_written_through(tmp_path: 
         sandbox.read(tmp_path / ".config")
     sandbox.write(tmp_path / ".config", "theirs")
     assert (tmp_path / "user").read_text() == "mine" and sandbox.read(tmp_path / ".config") == "theirs"
+
+
+def test_a_build_without_a_sandbox_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv(sandbox.SWITCH, "1")
+    monkeypatch.setattr(toolchain, "missing", lambda arch: [])
+    for name, text in TREE.items():
+        (tmp_path / "linux" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "linux" / name).write_text(text)
+    told = Told()
+    source.resolve_source(parse_kernel(f"src:{tmp_path / 'linux'}"), told)
+    assert [line for line in told.lines if "WITHOUT a sandbox" in line and "your rights" in line]

@@ -51,6 +51,15 @@ def test_timer_2_is_periodic_without_an_interrupt_and_the_clock_runs(qtest: Path
     assert timer & 8 and not timer & 4
 
 
+def test_turns_are_long_until_the_guest_has_warmed_up(qtest: Path) -> None:
+    turns.shorten(qtest, 200, 8)
+    link = turns.Link(qtest)
+    now, first = link.ask(f"readl {HPET + 0xF0:#x}"), link.ask(f"readl {HPET + 0x148:#x}")
+    link.close()
+    assert now < 100, "the clock of a stopped machine"
+    assert first >= turns.AFTER_MS * 100_000, "in ticks of 10 ns"
+
+
 def test_what_qemu_refuses_is_said(qtest: Path) -> None:
     link = turns.Link(qtest)
     with pytest.raises(HostError, match="QEMU refused 'nonsense'"):

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from kdelta.model import Because, ExperimentResult, Remark, plans
 from kdelta.report import heatmap, html, mail, markdown, terminal
-from kdelta.report.view import View, build
+from kdelta.report.view import Options, View, build
 from kdelta.results.types import CellName, Detail, Sweep, SweepPoint, SweepStep
 from unit.report.report_samples import experiment
 
@@ -125,3 +125,51 @@ def test_many_versions_wrap_and_versions_of_one_release_stay_apart() -> None:
     lines = heatmap.lines_of(found)
     assert all(cell_len(line) <= 72 for line in lines)
     assert sum(line.count(".") for line in lines if line.startswith("pipe")) >= 29 * 7
+
+
+def many() -> View:
+    """Thirty cases: 26 as before, and four with something to see, the largest step last."""
+    return view(
+        swept("syscalls/a_case_whose_name_is_long-4096", (100.0, 101.0, 101.0, 101.0)),
+        swept("syscalls/a_case_whose_name_is_long-65536", (100.0, 100.0, 98.0, 98.0)),
+        swept("syscalls/late", (None, None, 50.0, 50.0)),
+        swept("syscalls/stat", (1000.0, 780.0, 780.0, 8580.0)),
+        others=26,
+    )
+
+
+def test_of_many_cases_the_largest_steps_come_first_and_what_has_none_is_folded() -> None:
+    (found,) = heatmap.heat_maps(many().sweeps)
+    assert [line.name.rpartition("-")[2] for line in found.lines] == ["stat", "65536", "4096", "late"]
+    assert len(found.still) == 26
+    text = terminal.render(many())
+    assert text.index("\nstat ") < text.index("\na_case_whos…long-65536 ") < text.index("\na_case_whos…_long-4096 ")
+    assert "As before on all versions (26): plain-0, plain-1," in text and "\nplain-0" not in text
+    page = html.render(many())
+    assert page.count('<tr><th scope="row" title=') == 4
+    assert "As before on all versions (26)" in page and '<li><a href="#sweep-1">plain-0</a></li>' in page
+    assert "As before on all versions (26)" in markdown.render(many())
+
+
+def test_plain_text_shows_the_first_lines_of_a_long_map_and_all_when_asked_for_causes() -> None:
+    moved = [swept(f"syscalls/moved-{n}", (1000.0, 1000.0 + n, 1000.0 + n, 1000.0 + n)) for n in range(1, 61)]
+    shown = view(*moved)
+    text = terminal.render(shown)
+    assert sum(line.startswith("moved-") for line in text.splitlines()) == 40
+    assert "20 more, with steps of at most 2 % (--causes shows their lines): moved-20, moved-19," in " ".join(
+        text.split()
+    )
+    whole = terminal.render(build(shown.result, shown.detail, Options(causes=True)))
+    assert sum(line.startswith("moved-") for line in whole.splitlines()) == 60
+
+
+def test_a_page_with_a_map_tells_the_largest_steps_and_folds_the_versions_of_each_case() -> None:
+    page = html.render(many())
+    assert (
+        page.index("The largest steps")
+        < page.index("+1000.00 % (R)</span> because vfs_read")
+        < page.index('<details class="each">')
+    )
+    assert page.index('<details class="each">') < page.index('id="sweep-1"')
+    assert "<svg" not in page, "the map shows what a chart for each case would"
+    assert '<details class="each">' not in html.render(view(others=3))

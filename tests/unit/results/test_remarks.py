@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kdelta.model import Annotations, Case, CellResult, Definition, Experiment, MachineOptions, Remark, plans
+from kdelta.model import Annotations, Case, CellResult, Definition, Effort, Experiment, MachineOptions, Remark, plans
 from kdelta.results import remarks
 from kdelta.results.warnings import (
     Carried,
     ExactLabel,
     Follows,
     KernelComplained,
+    NoCounters,
     OneTask,
     Pressure,
     Reclaim,
@@ -113,3 +114,18 @@ def test_what_was_found_out_around_it_comes_first() -> None:
     note = Remark("selftests", "pidfd: 3 skipped")
     one = made(plan=plans.Compare(follows="first"), annotations=Annotations(notes=(note,)))
     assert remarks.on_experiment(one, []) == (Follows("first"), note)
+
+
+def test_counters_that_were_asked_for_in_vain_are_told_by_kernel_and_reason(store: Store) -> None:
+    one = replace(made("timed", effort=Effort(pmu_windows=8)), cases=(Case(workload="pipe"), Case(workload="getppid")))
+    store.create(one)
+    for block in range(2):
+        refused = tuple(run(case, facts={"pmu_errno": 2.0}) for case in (0, 1))
+        store.save_boot(one.id, boot(block, 0, runs=refused))
+        counted = (run(0, facts={"pmu_kernel_instructions": 300.0}), run(1, facts={"pmu_errno": 95.0}))
+        store.save_boot(one.id, boot(block, 1, runs=counted))
+    assert remarks.on_counters(one, store) == (
+        NoCounters("6.12", ("pipe", "getppid"), 2),
+        NoCounters("7.0", ("getppid",), 95),
+    )
+    assert remarks.on_counters(replace(one, effort=Effort()), store) == ()

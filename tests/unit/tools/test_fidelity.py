@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 import fidelity
+import marked
 from kdelta.spec.workloads import catalogue
 
 SERIES = ["5.10", "6.1", "6.12", "6.18", "7.0"]
@@ -67,10 +68,11 @@ def test_the_table_replaces_the_one_before_and_nothing_else() -> None:
     made = fidelity.table(found, "Here.")
     assert "| instructions, REP once | 1.000 [1.000, 1.000] | 1.00 | 0.500 |" in made
     assert made.count("\n| op") == 8 + 1, "and the head"
-    old = f"before\n{fidelity.BEGIN}\nold\n{fidelity.END}\nafter"
-    assert fidelity.written(old, made) == f"before\n{fidelity.BEGIN}\n{made}\n{fidelity.END}\nafter"
+    begin, end = marked.marks("fidelity")
+    old = f"before\n{begin}\nold\n{end}\nafter"
+    assert marked.written(old, made, "fidelity") == f"before\n{begin}\n{made}\n{end}\nafter"
     with pytest.raises(ValueError, match="no marks"):
-        fidelity.written("nothing here", made)
+        marked.written("nothing here", made, "fidelity")
 
 
 def test_the_usual_operations_are_thirty_or_more_known_cases() -> None:

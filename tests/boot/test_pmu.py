@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The CPU's own counters: an emulated arm64 PMU counts what the plugin counts; where there is none, it is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdelta.machine.process import find_program
+
+pytestmark = pytest.mark.full
+# As exact guests boot: kernel addresses at random bring another path into the kernel (arm64: page-table isolation).
+ARM = 'debian:6.12/cloud,arch=arm64,cmdline="nokaslr norandmaps randomize_kstack_offset=off"'
+# None that frees by RCU: its callbacks run in the windows of times, and before an exact interval.
+CASES = ("--case", "getppid", "--case", "syscalls/poll-100", "--case", "syscalls/stat", "--boots", "1")
+
+
+@pytest.fixture
+def counting_qemu(tmp_path: Path) -> Path:
+    """QEMU's arm64 with a PMU that counts instructions: it does under ``-icount`` alone (target/arm/helper.c)."""
+    wrapper = tmp_path / "qemu"
+    real = find_program("qemu-system-aarch64", "qemu-system-arm")
+    wrapper.write_text(f'#!/bin/sh\nexec {real} "$@" -icount shift=0,sleep=off\n')
+    wrapper.chmod(0o755)
+    return wrapper
+
+
+def _instructions(found: dict[str, Any], metric: str) -> dict[str, float]:
+    return {row["case"]: row["baseline"] for row in found["results"] if row["metric"] == metric}
+
+
+def test_an_emulated_pmu_counts_what_the_plugin_counts(answer, counting_qemu: Path) -> None:  # type: ignore[no-untyped-def]
+    counted = answer("run", ARM, *CASES, "--exact")
+    timed = answer("run", ARM, *CASES, "--pmu", "--qemu", str(counting_qemu))
+    by_plugin = _instructions(counted, "instructions")
+    assert _instructions(timed, "pmu_kernel_instructions") == pytest.approx(by_plugin, rel=0.01)
+    user = _instructions(counted, "user_instructions")
+    for case, instructions in _instructions(timed, "pmu_user_instructions").items():
+        assert 0.8 < instructions / user[case] <= 1  # an exact interval is short, and holds the call of its loop
+    assert not [line for line in timed["warnings"] if line["code"] == "no-pmu"]
+    assert not _instructions(timed, "pmu_kernel_cache_misses")  # which this PMU does not count
+
+
+def test_where_there_is_none_it_is_said(answer) -> None:  # type: ignore[no-untyped-def]
+    found = answer("run", "debian:6.12/cloud", "--case", "getppid", "--case", "pipe", "--boots", "1", "--pmu")
+    assert {row["state"] for row in found["results"]} == {"ok"}
+    (warning,) = [line for line in found["warnings"] if line["code"] == "no-pmu"]
+    assert "getppid, pipe" in warning["text"]
+    assert "has none" in warning["text"]
+    assert not _instructions(found, "pmu_kernel_instructions")

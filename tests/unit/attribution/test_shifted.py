@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is found equal at once is what is found equal one by one, on images made here by the compiler."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kdelta.attribution import code, shifted
+from kdelta.attribution.disassembly import DataObject, Function, Image
+from unit.attribution.test_changes import SOURCE as PLAIN
+from unit.attribution.test_code import Maker
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+SOURCE = PLAIN.replace("int main_loop", "int (*way)(int) = host;\nint main_loop")
+BIGGER = SOURCE.replace("return a * 3;", "int i; for (i = 0; i < 9; i++) a += weights[a & 7] * i; return a;").replace(
+    "static __attribute__((noinline)) int first", "extern int weights[8];\nstatic __attribute__((noinline)) int first"
+)
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> tuple[Image, Image]:
+    make = Maker(tmp_path, "x86_64")
+    more = "int more[99] = { 1 };\nint grown(int a) { return more[a & 31] * a; }\n"
+    return Image(make(SOURCE)), Image(make(more + BIGGER))
+
+
+def pairs(before: Image, after: Image) -> list[tuple[Function, Function]]:
+    names = sorted(before.sources.keys() & after.sources.keys())
+    return [(before.sources[name][0], after.sources[name][0]) for name in names]
+
+
+def test_all_functions_that_only_moved_are_found_at_once_and_no_other(images: tuple[Image, Image]) -> None:
+    both = pairs(*images)
+    moved = [old.name for old, new in both if old.address != new.address and old.code != new.code]
+    assert "call" in moved  # else nothing is tried here
+    quick = shifted.only_shifted(both, shifted.things(*images))
+    assert [both[index][0].name for index in sorted(quick)] == [old.name for old, _ in both if old.name != "first"]
+
+
+def test_an_operand_that_leads_elsewhere_is_a_change(images: tuple[Image, Image]) -> None:
+    before, after = images
+    old, new = before.sources["call"][0], after.sources["call"][0]
+    at = next(at for at in range(new.size) if old.code[at] != new.code[at])
+    other = bytearray(new.code)
+    other[at] ^= 8  # eight bytes further: another member of the table
+    turned = Function(name="call", address=new.address, code=bytes(other), section=new.section)
+    found = shifted.only_shifted([(old, new), (old, turned)], shifted.things(before, after))
+    assert found == {0}
+    assert not code.compare(before, before).functions
+
+
+def test_variables_with_addresses_of_what_moved_are_equal_others_are_not(images: tuple[Image, Image]) -> None:
+    before, after = images
+    both = [(before.objects[name][0], after.objects[name][0]) for name in ("way", "weights")]
+    old, new = both[1]
+    both.append((old, DataObject(name="weights", address=new.address, content=b"\x09" + new.content[1:])))
+    assert both[0][0].content != both[0][1].content
+    assert shifted.same_data(both, shifted.things(before, after)) == {0, 1}
+
+
+def test_nothing_to_compare_is_nothing(images: tuple[Image, Image]) -> None:
+    both = shifted.things(*images)
+    assert shifted.only_shifted([], both) == set() == shifted.same_data([], both)
