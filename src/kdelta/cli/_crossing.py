@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kdelta.cli import _kernels, _session
+from kdelta.cli import _kernels, _output, _session
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -57,6 +57,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
         UserError: options that belong to times, or numbers that are none.
     """
     from kdelta.report import crossing as layout
+    from kdelta.report import crossing_page
     from kdelta.results import crossing
 
     if args.tasks is not None:
@@ -75,11 +76,15 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
                     session.run(experiment, progress)
         found = crossing.steps(session.store, made)
     grows, apart = crossing.growing(found), crossing.disagreeing(found)
+    text = layout.text(found, grows, apart)
     if args.as_json:
         say(_json(made, found))
     else:
         head = f"kdelta scale: {', '.join(kernel.label for kernel in fetched)} (experiments {', '.join(made)})"
-        say("\n".join([head, *layout.text(found, grows, apart)]))
+        say("\n".join([head, *text]))
+    if args.output is not None:
+        title = f"What crosses between CPUs: {', '.join(kernel.label for kernel in fetched)}"
+        _output.write(crossing_page.render(title, "\n".join(text).strip("\n"), found, grows), args.output)
     return 0
 
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from kdelta.cli import _crossing, _given, _kernels, _session, common
+from kdelta.cli import _crossing, _given, _kernels, _output, _session, common
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -24,6 +25,7 @@ Examples:
   kdelta scale debian:7.0 --case path_lookup:mode=threads --tasks 1,2,4,8 --smp 8
   kdelta report last --format html -o scaling.html     the curves of the same experiment
   kdelta scale --exact debian:6.12 debian:7.0 --case contention/dup_threads --cpus 1,2,4,8
+  kdelta scale --exact debian:7.0 --case contention/open_one --cpus 1,2,4,8 -o lines.html
   kdelta scale --exact debian:7.0 --case thread_spawn --cpus 4 --turn 200,400,800
 
 Guests have as many CPUs as this host unless --smp says otherwise. Efficiency is throughput per task relative to the
@@ -46,6 +48,7 @@ class Args(common.MeasureArgs):
     seeds: int
     blocks: int
     as_json: bool
+    output: Path | None
     quiet: bool
 
 
@@ -57,6 +60,7 @@ class Args(common.MeasureArgs):
 @click.option("--seeds", type=click.IntRange(1, 99), default=8, show_default=True, help="Exact: maximum number of seeds per kernel; a verdict on transfers needs eight.")  # fmt: skip
 @click.option("--blocks", type=click.IntRange(1, 1000), default=3, show_default=True, help="Boots per kernel.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON (schema kdelta-scale/1).")
+@_output.output_option("Exact: draw the curves and the lines that grow, as an HTML page in this file.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 @common.case_options
 @common.machine_options

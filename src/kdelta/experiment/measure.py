@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kdelta.attribution import exact
 from kdelta.experiment import programs
@@ -19,6 +20,7 @@ from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Effort, Experiment, Metric, PlannedBoot, RunResult
 from kdelta.results.definitions import define
 from kdelta.spec import counted
+from kdelta.spec.program import PACK
 from kdelta.spec.workloads import Workload
 
 
@@ -73,7 +75,13 @@ class Measuring(Struct, frozen=True, kw_only=True):
         else:
             names = self.names(self.experiment.kernels[plan.kernel])
             runs = exact.runs(raw.records, exact.Files(raw.counts, raw.lines), jobs, self.metrics, names, raw.end_of)
-        return startup.all_without(runs, most)
+        return tuple(self._told(run) for run in startup.all_without(runs, most))
+
+    def _told(self, run: RunResult) -> RunResult:
+        """Of a program that did not end, when it would have."""
+        if run.state != "hung" or PACK not in self.experiment.cases[run.case].params:
+            return run
+        return replace(run, why=f"{run.why}; a run ends with the last process that it started, daemons too")
 
     def _jobs(self, plan: PlannedBoot) -> dict[int, Case]:
         """The runs of the planned boot, by job."""

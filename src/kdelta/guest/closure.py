@@ -43,6 +43,7 @@ class _Elf(Struct, frozen=True):
     runpath: tuple[str, ...]
 
 
+@cache  # the C library is needed by all
 def _elf(path: Path) -> _Elf | None:
     """None where it is no ELF file."""
     try:

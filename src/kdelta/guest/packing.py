@@ -13,7 +13,7 @@ import re
 import stat
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -30,10 +30,12 @@ MOST_BYTES = 256 << 20
 ROOT = "program"  # in the guest
 SPEC = "program"  # the directory of the data files that say what to run
 _MOUNTS = ("proc", "sys", "dev")
-_ALWAYS = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/ld.so.cache")
+_ALWAYS = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/ld.so.cache")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PYTHON = re.compile(r"^python3\.\d+$")
 _PYTHON_OUT = {"test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3", "dist-packages", "site-packages"}
+
+_MODULES_OUT = {"_tkinter"}  # of no use without X, whose libraries are many
 
 
 class Pack(Struct, frozen=True):
@@ -51,10 +53,26 @@ def _python(tree: Tree, program: Path) -> None:
     library = real.parents[1] / "lib" / real.name
     if library.is_dir():
         tree.add_all(library, frozenset(_PYTHON_OUT))
+        for path in _extensions_need(library):
+            tree.add(path)
     home = program.parent.parent
     if (home / "pyvenv.cfg").is_file():
         tree.add(home / "pyvenv.cfg")
         tree.add_all(home / "lib" / real.name / "site-packages")
+
+
+@cache
+def _extensions_need(library: Path) -> tuple[Path, ...]:
+    """The shared libraries of a standard library's own modules (libz, libssl); a module that lacks one is no less."""
+    found: dict[Path, None] = {}
+    for module in sorted((library / "lib-dynload").glob("*.so")):
+        if module.name.split(".")[0] in _MODULES_OUT:
+            continue
+        try:
+            found |= dict.fromkeys(closure.needed(module))
+        except UserError:
+            continue
+    return tuple(found)
 
 
 def _program(tree: Tree, name: str, cwd: Path) -> Path:

@@ -18,7 +18,9 @@ from kdelta.errors import HostError
 _HPET = 0xFED00000  # registers: IA-PC HPET Specification 1.0a, 2.3
 _CAPABILITIES, _CONFIG, _COUNTER, _TIMER_2 = _HPET, _HPET + 0x10, _HPET + 0xF0, _HPET + 0x140
 _ENABLED = 1
-_PERIODIC_SET = 0x48  # periodic, the comparator is set next; interrupt disabled
+# Periodic, the comparator is set next; interrupt disabled. 32 bits wide: of a comparator that the guest has never set
+# all bits are ones, and with its upper half left so it would have been reached long ago.
+_PERIODIC_SET = 0x148
 _TICK_NS = 10  # hw/timer/hpet.c: HPET_CLK_PERIOD
 _LINK_LIMIT_S = 10.0
 # When turns become short, in virtual ms after a guest goes on from its snapshot. Until then it warms up: short turns

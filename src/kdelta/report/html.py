@@ -58,7 +58,8 @@ def _shown_points(view: View) -> list[CellPoints]:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Of the pages: every text is escaped."""
     # Here, because the other formats and --help must not pay for the import.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -76,7 +77,7 @@ def render(view: View) -> str:
     drawn = intervals(view)
     figures = [figure for figure in _figures(view) if figure is not None]
     left_out = max(0, len(figures) - MAX_FIGURES)
-    template = _environment().get_template("report.html")
+    template = environment().get_template("report.html")
     return template.render(
         view=view,
         drawn=drawn,

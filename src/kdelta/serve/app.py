@@ -18,6 +18,7 @@ from kdelta.serve import page
 from kdelta.serve.boot_pages import BootPages
 from kdelta.serve.diary_pages import DiaryPages
 from kdelta.serve.experiment_pages import ExperimentPages
+from kdelta.serve.flame_pages import FlamePages
 from kdelta.serve.function_pages import FunctionPages
 from kdelta.serve.guard import Access, Guard
 from kdelta.serve.history_pages import HistoryPages
@@ -65,12 +66,14 @@ def create_app(store: Store, access: Access, complain: Callable[[str], None]) ->
             Route("/experiments/{id}/report", one.report),
             Route("/experiments/{id}/report.{format}", one.report),
             Route("/experiments/{id}/functions", behind.functions),
+            Route("/experiments/{id}/flame", FlamePages(store).flame),
             Route("/experiments/{id}/boots", boots.boots),
             Route("/experiments/{id}/boots/{block:int}.{slot:int}", boots.console),
             Route("/experiments/{id}/boots/{block:int}.{slot:int}.txt", boots.console_text),
             Route("/history", over.history),
             Route("/compare", over.compare),
             Route("/steps", diary.steps),
+            Route("/findings", diary.findings),
             Route("/watched", diary.watched),
         ],
         middleware=[Middleware(Guard, access=access, refuse=page.error)],

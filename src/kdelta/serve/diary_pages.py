@@ -9,11 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kdelta.model.diary import Triage, WatchedState
+from kdelta.report import findings as findings_text
 from kdelta.report.figures import effect, interval
+from kdelta.results import findings
 from kdelta.serve import lists, page
 from kdelta.store.store import Store
 
 PER_PAGE = 100
+FINDINGS_SHOWN = 20
 
 
 class DiaryPages:
@@ -36,6 +39,19 @@ class DiaryPages:
             chosen={"state": chosen},
             empty=not known,
             figure=lambda step: f"{effect(step.effect_percent)} {interval(step.interval_percent, True)}".strip(),
+        )
+
+    def findings(self, request: Request) -> Response:
+        """The largest steps of all stored sweeps."""
+        read, wrong = findings.swept(self._store)
+        shown = findings.largest(read, FINDINGS_SHOWN)
+        return page.draw(
+            "findings.html",
+            request,
+            shown=shown,
+            wrong=wrong,
+            texts=findings_text,
+            sweeps=len(read),
         )
 
     def watched(self, request: Request) -> Response:

@@ -51,6 +51,7 @@ class FunctionPages:
             experiment=experiment,
             difference=difference,
             figure=_chart(difference) if before != after else None,
+            stacks=functions.have_stacks(*asked),
             lines=flow.figure(Scrubber().struct(lines), 1),
             shown=shown[:FUNCTIONS_SHOWN],
             left_out=max(0, len(shown) - FUNCTIONS_SHOWN),

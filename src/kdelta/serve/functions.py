@@ -34,14 +34,24 @@ def _unchanged(before: Profile, after: Profile, changed: set[str]) -> list[Funct
     ]
 
 
-def _both(
+def both(
     experiment: Experiment, store: Store, case: int, kernels: tuple[int, int], mitigations: str
 ) -> tuple[Profile, Profile]:
+    """The profiles of two kernels, each of its median seed.
+
+    Raises:
+        UserError: there is none of one of them.
+    """
     found = _profile(experiment, store, case, mitigations)
     missing = [experiment.kernels[kernel].label for kernel in kernels if kernel not in found]
     if missing:
         raise UserError(f"no counts by function are stored of {' and '.join(missing)}")
     return found[kernels[0]], found[kernels[1]]
+
+
+def have_stacks(experiment: Experiment, store: Store, case: int, kernels: tuple[int, int], mitigations: str) -> bool:
+    """Whether call stacks of both kernels are stored."""
+    return all(profile.stacks for profile in both(experiment, store, case, kernels, mitigations))
 
 
 def _cell(experiment: Experiment, case: int, metric: str, mitigations: str) -> CellName:
@@ -59,7 +69,7 @@ def lines(experiment: Experiment, store: Store, case: int, kernels: tuple[int, i
     Raises:
         UserError: there is no profile of one of the two kernels.
     """
-    before, after = _both(experiment, store, case, kernels, mitigations)
+    before, after = both(experiment, store, case, kernels, mitigations)
     return MovedDiff(
         cell=_cell(experiment, case, TRANSFERS, mitigations),
         baseline_label=experiment.kernels[kernels[0]].label,
@@ -76,7 +86,7 @@ def difference(
     Raises:
         UserError: there is no profile of one of the two kernels.
     """
-    before, after = _both(experiment, store, case, kernels, mitigations)
+    before, after = both(experiment, store, case, kernels, mitigations)
     changed = because.differences(before, after)
     return FunctionDiff(
         cell=_cell(experiment, case, "instructions", mitigations),

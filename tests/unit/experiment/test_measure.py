@@ -19,6 +19,7 @@ from kdelta.machine.boot import RawBoot
 from kdelta.model import BootResult, Case, Effort, Experiment, Kernel, Mode, PlannedBoot, plans
 from kdelta.results.definitions import LEAK_METRICS
 from kdelta.spec.cases import parse_case
+from kdelta.spec.program import PACK
 from kdelta.spec.workloads import Workload, catalogue
 from unit.attribution.counts import interval, output
 
@@ -140,6 +141,14 @@ def test_a_case_that_hangs_costs_its_own_limit_only(known: dict[str, Workload]) 
     usual = measuring(known, asked(known, "exact", "pipe")).work(plan())
     ((job, alone),) = usual.jobs.apart().items()
     assert usual.alone(job, alone, restored=True).limit_s == usual.limit_s
+
+
+def test_a_program_that_never_ends_is_told_when_it_would(known: dict[str, Workload]) -> None:
+    made = measuring(known, asked(known, "exact", "pipe", "pidfd_open"))
+    program = replace(made.experiment.cases[0], params={PACK: "0" * 32})
+    made = replace(made, experiment=replace(made.experiment, cases=(program, made.experiment.cases[1])))
+    runs = made.runs(plan(), ended("hung", "hung"))
+    assert [run.why for run in runs] == ["why; a run ends with the last process that it started, daemons too", "why"]
 
 
 def test_a_kernel_without_names_has_no_lock_holds(known: dict[str, Workload]) -> None:

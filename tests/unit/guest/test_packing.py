@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,25 @@ def test_a_command_is_packed_with_its_files_and_described(tmp_path: Path) -> Non
     assert (spec["cwd"], spec["root"], spec["cold"], spec["expect"]) == ([str(tmp_path)], ["/program"], ["1"], ["0"])
     assert "PYTHONHASHSEED=0" in spec["env"]
     assert not any(name.startswith(spec["scratch"][0].lstrip("/") + "/") for name in nodes)
+
+
+def test_a_python_brings_the_libraries_that_modules_of_its_own_need(tmp_path: Path) -> None:
+    modules, libraries = tmp_path / "lib" / "python3.99" / "lib-dynload", tmp_path / "libraries"
+    for folder in (modules, libraries, tmp_path / "bin"):
+        folder.mkdir(parents=True)
+    shutil.copy(shutil.which("cat") or "", tmp_path / "bin" / "python3.99")
+    gcc = ["gcc", "-shared", "-fPIC", "-x", "c", "/dev/null"]
+    for name in ("deep", "gone", "wide"):
+        subprocess.run([*gcc, "-o", libraries / f"lib{name}.so"], check=True)
+    for module, name in (("zlib", "deep"), ("lost", "gone"), ("_tkinter", "wide")):
+        needs = ("-Wl,--no-as-needed", f"-L{libraries}", f"-l{name}", f"-Wl,-rpath,{libraries}")
+        subprocess.run([*gcc, "-o", modules / f"{module}.so", *needs], check=True)
+    (libraries / "libgone.so").unlink()
+    nodes, _ = _packed(tmp_path, "./bin/python3.99")
+    here = str(tmp_path).lstrip("/")
+    assert f"{here}/libraries/libdeep.so" in nodes and f"{here}/lib/python3.99/lib-dynload/lost.so" in nodes
+    assert f"{here}/libraries/libwide.so" not in nodes, "a window cannot be opened anyway"
+    assert "etc/hosts" in nodes, "localhost is known by name"
 
 
 def test_what_a_shell_names_is_packed_with_it(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kdelta.attribution.exact import exact_metrics
 from kdelta.model import Case, Definition, MachineOptions, MovedLine, Profile, RunResult, Series, plans
 from kdelta.report import crossing as layout
+from kdelta.report import crossing_page
 from kdelta.results import crossing
 from kdelta.results.crossing import Step
 from kdelta.store.store import Store
@@ -76,6 +77,27 @@ def test_the_figures_of_each_number_of_cpus_are_those_of_its_experiment(tmp_path
     assert "transfers regressed (+275.0 %)" in text
     assert "dentry.d_lockref" in text and "turn ns" not in text
     assert "  CPUs     transfers         waits  instructions   waiting" in text
+
+
+def test_the_picture_has_a_curve_for_each_kernel_and_each_line_that_grows(tmp_path: Path) -> None:
+    with _store(tmp_path) as store:
+        found = crossing.steps(store, ("on2", "on4"))
+    grows = crossing.growing(found)
+    drawn = {figure.title: figure for figure in crossing_page.figures(found, grows)}
+    transfers = drawn["open:mode=threads: transfers per operation"]
+    assert transfers.series == ("old", "new")
+    assert transfers.rows == (("2", "3", "5"), ("4", "4", "15"))
+    assert transfers.markup.count("<circle") == 4
+    assert drawn["open:mode=threads: lines that grow, new"].rows == (("2", "4"), ("4", "14"))
+    page = crossing_page.render("old & <new>", "text <b>", found, grows)
+    assert "old &amp; &lt;new&gt;" in page and "text &lt;b&gt;" in page and "<script" not in page
+    assert "Nothing was measured" in crossing_page.render("t", "", (), ())
+
+
+def test_of_several_lengths_of_turns_the_first_is_drawn() -> None:
+    pair = (STEP, replace(STEP, turn_ns=800, figures={"transfers": 99.0}))
+    (figure,) = crossing_page.figures(pair, ())
+    assert figure.rows == (("4", "50"),)
 
 
 STEP = Step(kernel="k", case="c", cpus=4, turn_ns=200, figures={"transfers": 50.0})

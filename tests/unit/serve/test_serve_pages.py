@@ -5,12 +5,14 @@ import json
 
 import pytest
 from lxml import html
+from msgspec.structs import replace
 from starlette.testclient import TestClient
 
+from kdelta.model import CallCount, Case, plans
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
 from kdelta.store.store import Store
-from unit.serve.serve_store import experiment
+from unit.serve.serve_store import boot, experiment
 
 PAGES = [
     "/",
@@ -123,6 +125,19 @@ def test_a_long_list_has_pages(tmp_path_factory: pytest.TempPathFactory) -> None
         assert "41 to 45 of 45" in client.get("/?page=2").text
         assert "41 to 45 of 45" in client.get("/?page=99999999").text
         assert "1 to 40 of 45" in client.get("/?page=-1").text
+
+
+def test_a_program_has_its_system_calls_on_its_page(tmp_path_factory: pytest.TempPathFactory) -> None:
+    program = Case(workload="program", params={"pack": "0" * 32}, label="git status")
+    calls = {"openat": CallCount(calls=32, instructions=16_000, rep_bytes=320)}
+    made = boot(0, 0)
+    runs = tuple(replace(one, profile=replace(one.profile, system_calls=calls)) for one in made.runs if one.profile)
+    with Store(f"sqlite:///{tmp_path_factory.mktemp('program') / 'kdelta.sqlite'}") as store:
+        store.create(experiment("p", ("6.12",), cases=(program,), blocks=1, plan=plans.Run()))
+        store.save_boot("p", replace(made, runs=runs))
+        page = tree(TestClient(create_app(store, Access(), pytest.fail), base_url="http://localhost"), "/experiments/p")
+    (table,) = page.xpath("//table[contains(caption, 'system call')]")
+    assert [one.text_content() for one in table.xpath("./tbody/tr/*")] == ["openat", "2", "1000", "20"]
 
 
 def test_an_empty_store_says_how_to_begin(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two trees of calls as one: what each call stack cost on both kernels, per operation. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+
+from kdelta.attribution import stacks
+from kdelta.model import Profile
+
+
+class Frame(Struct, kw_only=True):
+    """A function under its callers: instructions per operation of its own and with all that it called; the baseline's
+    first. ``calls``: how often it was entered there, per operation.
+    """
+
+    name: str
+    was: str = ""  # its name on the baseline, where that is another
+    own: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    whole: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    calls: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    children: dict[str, Frame] = field(default_factory=dict)
+    width: float = 0.0  # that holds both kernels' stacks
+
+
+def compared(before: Profile, after: Profile) -> Frame:
+    """The tree of both profiles' stacks; both have some.
+
+    Where only one kernel has a function between two that both have, it was inlined, or no longer is: what it called
+    then stands beside it, so that it is compared. So is a function with its namesake in all but name: see ``_renamed``.
+    """
+    root = Frame(name=stacks.ROOT)
+    _merge(root, (stacks.parse(before.stacks), stacks.parse(after.stacks)), (before.ops, after.ops))
+    return root
+
+
+def _merge(frame: Frame, nodes: tuple[stacks.Node, stacks.Node], ops: tuple[int, int]) -> None:
+    for side, node in enumerate(nodes):
+        frame.own[side], frame.calls[side] = node.instructions / ops[side], node.calls / ops[side]
+    below = [dict(node.children) for node in nodes]
+    while _lift(*below) or _lift(*reversed(below)):
+        pass
+    was = _renamed(*below)
+    frame.whole, frame.width = list(frame.own), max(frame.own)
+    for name in sorted({*below[0], *below[1]}):
+        child = frame.children[name] = Frame(name=name, was=was.get(name, ""))
+        _merge(child, (below[0].get(name, stacks.Node()), below[1].get(name, stacks.Node())), ops)
+        frame.whole = [total + part for total, part in zip(frame.whole, child.whole, strict=True)]
+        frame.width += child.width
+
+
+def _lift(here: dict[str, stacks.Node], there: dict[str, stacks.Node]) -> bool:
+    """Put what a function that is only ``here`` calls beside it, where ``there`` has that; whether there was one."""
+    for name in sorted(here.keys() - there.keys()):
+        node = here[name]
+        if not any(called in there for called in node.children):
+            continue
+        here[name] = stacks.Node(instructions=node.instructions, calls=node.calls)
+        for called, child in node.children.items():
+            here[called] = _both(here[called], child) if called in here else child
+        return True
+    return False
+
+
+def _both(one: stacks.Node, other: stacks.Node) -> stacks.Node:
+    children = dict(one.children)
+    for name, child in other.children.items():
+        children[name] = _both(children[name], child) if name in children else child
+    return stacks.Node(
+        instructions=one.instructions + other.instructions, calls=one.calls + other.calls, children=children
+    )
+
+
+def _renamed(before: dict[str, stacks.Node], after: dict[str, stacks.Node]) -> dict[str, str]:
+    """New name -> old one, of functions that mostly call the same; ``before`` has them by their new names."""
+    found = {}
+    for old in sorted(before.keys() - after.keys()):
+        mine = before[old].children.keys()
+        for new in sorted(after.keys() - before.keys()):
+            theirs = after[new].children.keys()
+            if mine and 2 * len(mine & theirs) >= max(len(mine), len(theirs)):
+                before[new] = before.pop(old)
+                found[new] = old
+                break
+    return found
+
+
+def at(root: Frame, path: Sequence[str]) -> list[Frame]:
+    """The frames from the root along ``path``, as far as it leads."""
+    found = [root]
+    for name in path:
+        below = found[-1].children.get(name)
+        if below is None:
+            break
+        found.append(below)
+    return found
+
+
+def neighbours(root: Frame, function: str) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Who called ``function``, with what it cost for each, and whom it called, with what those cost.
+
+    Where it called itself, only the outermost of its frames counts for callers.
+    """
+    callers: dict[str, list[float]] = {}
+    callees: dict[str, list[float]] = {}
+    waiting = [(root, False)]
+    while waiting:
+        frame, inside = waiting.pop()
+        for child in frame.children.values():
+            if child.name == function and not inside:
+                _add(callers, frame.name, child.whole)
+            if frame.name == function and child.name != function:
+                _add(callees, child.name, child.whole)
+            waiting.append((child, inside or child.name == function))
+    return callers, callees
+
+
+def _add(found: dict[str, list[float]], name: str, cost: Sequence[float]) -> None:
+    found[name] = [total + part for total, part in zip(found.get(name, [0.0, 0.0]), cost, strict=True)]

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The largest steps of the stored sweeps as a page in Markdown: no figure in it is typed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kdelta.report import moved
+from kdelta.report.figures import absolute, effect, interval
+from kdelta.report.markdown import escape
+from kdelta.report.scrub import clean
+from kdelta.report.sentences import because
+from kdelta.report.view import cell_title, functions_text
+from kdelta.results.findings import Finding, Swept
+
+_ALIKE_SHOWN = 6
+_HEAD = """# Findings
+
+Made by `kdelta findings` from stored sweeps: the largest steps between neighbouring kernels, the largest change first.
+Counts are per operation and exact; the range behind a change is its interval. "Also" are cases whose step between the
+same kernels is led by the same function. Steps that come and go with the compiler are left out.
+"""
+
+
+def reason(finding: Finding) -> str:
+    """The functions or lines behind a step, "" where none are known."""
+    step = finding.step
+    return moved.told(finding.cell.metric, step.because) or because(step.because_line) or functions_text(step.because)
+
+
+def title(finding: Finding) -> str:
+    """The case, and the kernels that the step lies between."""
+    return f"{clean(cell_title(finding.cell))}: {clean(finding.step.last)} to {clean(finding.step.first)}"
+
+
+def figure(finding: Finding) -> str:
+    """The change with its interval and the two figures."""
+    step, metric = finding.step, finding.cell.metric
+    bounds = interval(step.interval_percent, finding.mode == "exact")
+    both = " to ".join(absolute(value, finding.unit, metric) for value in (step.baseline, step.patched))
+    return f"{effect(step.effect_percent)} {bounds}".strip() + f" {clean(metric)}, {both}"
+
+
+def alike(finding: Finding) -> str:
+    """The other cases of the same step with their changes."""
+    shown = [f"{clean(cell_title(cell))} {effect(change)}" for cell, change in finding.alike[:_ALIKE_SHOWN]]
+    more = len(finding.alike) - _ALIKE_SHOWN
+    return ", ".join([*shown, *([f"{more} more"] if more > 0 else [])])
+
+
+def markdown(findings: Sequence[Finding], read: Sequence[Swept]) -> str:
+    """The page; ``read`` are the sweeps that the findings are from."""
+    lines = [_HEAD]
+    for number, finding in enumerate(findings, 1):
+        lines += [f"## {number}. {escape(title(finding))}", "", f"{escape(figure(finding))}  "]
+        if text := reason(finding):
+            lines.append(f"Because {escape(clean(text))}  ")
+        if finding.compiler:
+            lines.append(f"The compiler changed too, and may explain it: {escape(clean(finding.compiler))}  ")
+        if finding.alike:
+            lines.append(f"Also: {escape(alike(finding))}  ")
+        cpus = f", {finding.cpus} CPUs" if finding.cpus > 1 else ""
+        lines += [f"Experiment {escape(finding.experiment)}{cpus}", ""]
+    if not findings:
+        lines += ["No sweep in the store has a step. `kdelta sweep debian:6.1..7.0` makes one.", ""]
+    lines += ["## Read for this page", ""]
+    for one in read:
+        e = one.experiment
+        kernels = ", ".join(escape(clean(kernel.label)) for kernel in e.kernels)
+        steps = sum(len(sweep.steps) for sweep in one.sweeps)
+        lines.append(f"- {escape(e.id)}: {len(e.cases)} cases, {steps} steps; {kernels}")
+    return "\n".join(lines).rstrip() + "\n"

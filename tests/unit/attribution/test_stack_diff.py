@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two trees of calls as one, and the picture of it."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+from msgspec.structs import replace
+
+from kdelta.attribution import stack_diff
+from kdelta.model import Profile
+from kdelta.report import flame
+from unit.attribution import counts
+
+
+def _profile(*lines: str, ops: int = 1) -> Profile:
+    return replace(counts.profile({"read": 1}, ops=ops), stacks="\n".join(["0 0 0 [kernel]", *lines]))
+
+
+OLD = _profile("1 10 1 access", "2 4 1 path_at", "3 30 1 lookup", "3 6 1 getname", "4 50 1 memset", "4 2 1 copy")
+NEW = _profile("1 12 2 access", "2 30 1 lookup", "2 5 1 do_get<name", "3 1 1 memset", "3 2 1 copy")
+
+
+def test_what_one_kernel_inlined_does_not_hide_what_both_have() -> None:
+    root = stack_diff.compared(OLD, NEW)
+    access = root.children["access"]
+    assert root.whole == [102.0, 50.0]
+    assert access.own == [10.0, 12.0]
+    found = {name: (child.was, child.whole) for name, child in access.children.items()}
+    assert found == {
+        "do_get<name": ("getname", [58.0, 8.0]),
+        "lookup": ("", [30.0, 30.0]),
+        "path_at": ("", [4.0, 0.0]),
+    }
+    assert root.width == 12 + 30 + 4 + 6 + 50 + 2
+
+
+def test_the_sums_of_both_kernels_are_kept_whatever_is_put_beside_what() -> None:
+    for before, after in ((OLD, NEW), (NEW, OLD), (OLD, OLD)):
+        root = stack_diff.compared(before, after)
+        for side, profile in enumerate((before, after)):
+            assert root.whole[side] == sum(int(line.split()[1]) for line in profile.stacks.splitlines())
+    assert stack_diff.compared(OLD, replace(OLD, ops=2)).whole == [102.0, 51.0]
+
+
+def test_callers_and_callees_hold_what_each_cost_recursion_once() -> None:
+    one = _profile("1 1 1 a", "2 5 1 f", "3 7 1 f", "4 2 1 g", "1 3 1 b", "2 11 1 f")
+    root = stack_diff.compared(one, one)
+    callers, callees = stack_diff.neighbours(root, "f")
+    assert callers == {"a": [14.0, 14.0], "b": [11.0, 11.0]}
+    assert callees == {"g": [2.0, 2.0]}
+
+
+def test_a_frame_is_coloured_by_its_change_and_found_by_its_name() -> None:
+    root = stack_diff.compared(OLD, NEW)
+    text, narrow = flame.markup([root], lambda path: f"?at={';'.join(path)}&q=<", "MEMS")
+    image = ET.fromstring(text)
+    boxes = {link.get("href"): link.find("rect") for link in image.iter("a")}
+    states = {href: box.get("class") for href, box in boxes.items() if href and box is not None}
+    assert states["?at=access;do_get<name;memset&q=<"] == "frame down found"
+    assert states["?at=access;lookup&q=<"] == "frame even"
+    titles = [title.text or "" for title in image.iter("title")]
+    assert any(title.startswith("do_get<name (before: getname): 58 to 8") for title in titles)
+    assert narrow == 0
+    enlarged = ET.fromstring(flame.markup(stack_diff.at(root, ["access", "lookup", "nowhere"]), None)[0])
+    assert [float(box.get("width", 0)) for box in enlarged.iter("rect")] == [flame.WIDTH] * 3
+    assert not list(enlarged.iter("a"))

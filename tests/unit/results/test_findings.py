@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Findings: the largest steps of stored sweeps, each told once."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kdelta.model import Annotations, FunctionDelta, Word
+from kdelta.report import findings as report
+from kdelta.results.findings import Swept, largest
+from kdelta.results.types import CellName, Sweep, SweepStep
+from unit.store.store_builders import experiment, kernel
+
+LABELS = ("6.1", "6.12", "7.0", "7.1")
+
+
+def _step(place: int, effect: float, function: str, verdict: Word = "regressed") -> SweepStep:
+    delta = FunctionDelta(function=function, baseline=0, patched=1, delta=1.0)
+    return SweepStep(
+        last=LABELS[place], first=LABELS[place + 1], baseline=100, patched=100 + effect, effect_percent=effect,
+        verdict=verdict, because=(delta,),
+    )  # fmt: skip
+
+
+def _swept(ident: str, compilers: tuple[str, ...] = (), /, **cases: tuple[SweepStep, ...]) -> Swept:
+    kernels = tuple(replace(kernel(label), image_sha256=label * 8) for label in LABELS)
+    sweeps = tuple(
+        Sweep(
+            cell=CellName(case=case, metric="instructions", cgroup="root", mitigations="default"),
+            unit="count", better="lower", points=(), steps=steps,
+        )
+        for case, steps in cases.items()
+    )  # fmt: skip
+    made = replace(experiment(ident), kernels=kernels, mode="exact", annotations=Annotations(compilers=compilers))
+    return Swept(experiment=made, sweeps=sweeps)
+
+
+def _told(*swept: Swept, most: int = 20) -> list[tuple[str, str, float]]:
+    return [(f.experiment, f.cell.case, f.step.effect_percent) for f in largest(swept, most)]
+
+
+def test_the_largest_change_comes_first_whichever_way_it_goes() -> None:
+    one = _swept("a", read=(_step(0, 50.0, "x"), _step(1, -45.0, "y", "improved")), pipe=(_step(2, 3.0, "z"),))
+    assert _told(one) == [("a", "read", -45.0), ("a", "read", 50.0), ("a", "pipe", 3.0)]
+    assert _told(one, most=1) == [("a", "read", -45.0)]
+
+
+def test_a_step_that_two_sweeps_show_is_told_once() -> None:
+    new, old = _swept("new", read=(_step(0, 50.0, "x"),)), _swept("old", read=(_step(0, 49.0, "x"),))
+    assert _told(new, old) == [("new", "read", 50.0)]
+
+
+def test_cases_led_by_the_same_function_are_one_finding_unless_far_smaller() -> None:
+    one = _swept("a", read=(_step(0, 50.0, "x"),), write=(_step(0, 40.0, "x"),), pipe=(_step(0, 2.0, "x"),))
+    found = largest([one], 20)
+    assert [(f.cell.case, [(cell.case, effect) for cell, effect in f.alike]) for f in found] == [
+        ("read", [("write", 40.0)]),
+        ("pipe", []),
+    ]
+
+
+def test_what_goes_with_the_compiler_or_was_not_called_is_no_finding() -> None:
+    there, back = _step(0, 50.0, "x"), _step(1, -33.3, "x", "improved")
+    back = replace(back, baseline=150.0, patched=100.0)
+    one = _swept("a", ("12", "14", "12", "12"), read=(there, back), pipe=(_step(2, 9.0, "z", "inconclusive"),))
+    assert _told(one) == []
+    assert _told(_swept("a", ("12", "12", "12", "12"), read=(there, back))) == [
+        ("a", "read", 50.0),
+        ("a", "read", -33.3),
+    ]
+
+
+def test_the_page_names_kernels_figures_and_functions_and_escapes_what_is_foreign() -> None:
+    one = _swept("a", (), **{"read_<b>": (_step(0, 50.0, "__x64_sys_read"),)})
+    text = report.markdown(largest([one], 20), [one])
+    assert "## 1. read\\_\\<b\\>: 6.1 to 6.12" in text
+    assert "\\+50" in text and "150" in text
+    assert "\\_\\_x64\\_sys\\_read" in text
+    assert "- a: " in text
+    assert "No sweep in the store has a step" in report.markdown([], [])
