@@ -212,8 +212,8 @@ def _payload(site: Site, work: Work, jobs: str | None) -> bytes:
 
 
 def _counted(site: Site, work: Work) -> RawBoot:
-    found = _guests(site, work)
-    return boot.merged(found) if len(found) > 1 else next(iter(found.values()))
+    """The guests of all its jobs as one boot; what each said as number 0 has the job's own number there."""
+    return boot.merged(_guests(site, work))
 
 
 def _guests(site: Site, work: Work) -> dict[int, RawBoot]:

@@ -145,6 +145,7 @@ def _outputs() -> list[list[str]]:
         "resume": ["resume", "last"],
         "report": ["report", "last"],
         "export": ["export", "last"],
+        "findings": ["findings"],
         "why": ["why", "last", "pipe"],
         "review": ["review", "series.mbox", "--tree", "debian:6.12"],
     }
