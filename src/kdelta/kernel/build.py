@@ -21,6 +21,7 @@ from msgspec import Struct
 from kdelta.errors import HostError
 from kdelta.kernel import config_fragment, sandbox
 from kdelta.kernel.config_fragment import Request
+from kdelta.kernel.overseen import Overseer
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.model import Arch
 from kdelta.model.progress import Progress
@@ -142,7 +143,7 @@ class Builder:
         """Run make to its end; a Ctrl-C takes all its children along.
 
         Raises:
-            BuildError: it failed.
+            BuildError: it failed, hung, or was about to fill the disk.
             HostError: there is no sandbox here.
         """
         recent: deque[str] = deque(maxlen=4000)
@@ -162,15 +163,19 @@ class Builder:
             )
             try:
                 assert make.stdout is not None
-                for line in make.stdout:
-                    out.write(line)
-                    recent.append(line)
-                    on_line(line)
-                code = make.wait()
+                with Overseer(make.pid, self.obj, self._clock) as overseer:
+                    for line in make.stdout:
+                        overseer.heard()
+                        out.write(line)
+                        recent.append(line)
+                        on_line(line)
+                    code = make.wait()
             except BaseException:
                 os.killpg(make.pid, signal.SIGKILL)
                 make.wait()
                 raise
+        if overseer.why:
+            raise BuildError(overseer.why, log)
         if code:
             raise BuildError(error_line(recent).replace(f"{self.src}/", ""), log)  # as in the user's own tree
 
