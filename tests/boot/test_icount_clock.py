@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from kdelta.attribution import profiles
 from kdelta.cli.progress import Reporter
@@ -26,6 +27,7 @@ from kdelta.spec.workloads import catalogue
 from kdelta.store.store import Store
 
 
+@pytest.mark.full
 def test_instructions_agree_with_the_icount_clock_within_half_a_percent(tmp_path: Path, cache: Path) -> None:
     """With shift=0 an instruction takes one virtual ns, so a window's ns per operation are its instructions."""
     kernel = resolve(parse_kernel("debian:6.12/cloud"))

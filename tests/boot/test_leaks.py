@@ -45,6 +45,7 @@ def test_a_planted_dentry_leak_is_caught_at_one_per_operation(kdelta: Callable[.
         assert dentries["per_op"] == pytest.approx(1.0, abs=0.02)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("stress-ng") is None, reason="no stress-ng: kdelta doctor names the package")
 def test_memory_pressure_reclaims_and_its_counters_are_told(kdelta: Callable[..., Any]) -> None:
     shown = kdelta("run", "--kernel", KERNEL, "--boots", "1", "-c", "pipe", "--pressure", "2x60%", "-q").stdout

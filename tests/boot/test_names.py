@@ -54,6 +54,7 @@ def _forget(kernel: Kernel) -> None:
         stored.unlink()
 
 
+@pytest.mark.full
 def test_names_that_only_the_kernel_can_read_come_from_its_guest(
     unreadable: Path,
     answer: Callable[..., dict],  # type: ignore[type-arg]

@@ -41,6 +41,7 @@ def _measured(folder: Path, cache: Path, *words: str) -> bytes:
     return result
 
 
+@pytest.mark.full
 def test_a_snapshot_made_anew_gives_the_same_bytes(tmp_path: Path, cache: Path, busy: None) -> None:
     words = ["debian:6.12/cloud", "debian:7.0/cloud", "--seeds", "2"]
     words += [word for case in CASES for word in ("--case", case)]
