@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ import click
 from kdelta.cli._say import put
 from kdelta.cli.common import F, decorate
 from kdelta.errors import GuestError, HostError, UserError
+from kdelta.spec import program
 from kdelta.stats import register
 
 if TYPE_CHECKING:
@@ -142,4 +143,13 @@ def refuse_lost(result: ExperimentResult) -> None:
     """Raises:
     GuestError: nothing at all could be measured, because guests were lost or their work failed.
     """
-    refuse_all_lost([(row.case, row.state, row.why) for row in result.results], "measured")
+    refuse_all_lost(
+        [(row.case, row.state, row.why + _unpacked(row.params, row.why)) for row in result.results], "measured"
+    )
+
+
+def _unpacked(params: Mapping[str, str], why: str) -> str:
+    """What a program that ended badly may lack: the guest has its libraries and what its words name, no more."""
+    if program.PACK not in params or " ended with exit status " not in why:
+        return ""
+    return " (a file that it looks for by itself is packed by --follow, --tree DIR or --file PATH)"
