@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
+from kdelta.attribution.callers import Table
 from kdelta.attribution.profiles import Symbols, raw_names
 from kdelta.errors import GuestError
 from kdelta.kernel.spelling import fold
@@ -29,22 +29,6 @@ _ENTRY = re.compile(
     r"|(?:apic_timer|reschedule|irq_work|call_function(?:_single)?|error|spurious|threshold|thermal|reboot)_interrupt)$"
 )
 _VECTORS = ("irq_entries_start", "spurious_entries_start")
-
-
-class Table(Protocol):
-    """What is needed of a symbol table (kernel.symbols.SymbolTable)."""
-
-    @property
-    def addresses(self) -> NDArray[np.uint64]:
-        """Start of each function, shape (n,), rising."""
-
-    @property
-    def all_names(self) -> tuple[str, ...]:
-        """Name of each function."""
-
-    @property
-    def ranges(self) -> tuple[tuple[int, int], ...]:
-        """Half-open ranges of addresses, outside of which no function lies."""
 
 
 class Node(Struct, kw_only=True):
