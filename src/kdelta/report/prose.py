@@ -201,6 +201,7 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
         where += f", which take turns of {machine.turn_ns} instructions"
     stepped = experiment.in_steps and experiment.mode == "timed"  # steps in times need no floor
     lines = [*_method(experiment), *(() if stepped else (_floors(result.results),)), f"Machine: {where}."]
+    lines += [f"{case.name} found where it was started: {case.found}." for case in experiment.cases if case.found]
     if experiment.host:
         lines.append("Host: " + "; ".join(f"{key} {value}" for key, value in sorted(experiment.host.items())) + ".")
     if experiment.imported:
