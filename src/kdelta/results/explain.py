@@ -114,10 +114,11 @@ def _name_carrier(experiment: Experiment, row: CellResult, seeds: Seeds) -> Cell
         return row
     case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
     labels = [kernel.label for kernel in experiment.kernels]
-    by_kernel = chosen(seeds).get((case, row.mitigations), {})
-    before, after = by_kernel.get(0), by_kernel.get(labels.index(row.patched_label))
-    if before is None or after is None:
+    by_kernel = seeds.get((case, row.mitigations), {})
+    sides = [by_kernel.get(kernel, []) for kernel in (0, labels.index(row.patched_label))]
+    if not all(sides):
         return row
+    before, after = map(profiles.median_profile, sides)
 
     def named(warning: Carried) -> Carried:
         old, new = (profiles.column(side, warning.columns[0][0]) for side in (before, after))
