@@ -20,10 +20,12 @@ Seeds: TypeAlias = dict[tuple[int, str], dict[int, list[Profile]]]  # [case, mit
 Chosen: TypeAlias = Mapping[tuple[int, str], Mapping[int, Profile]]  # [case, mitigations][kernel] -> the median seed's
 
 
-def seeds_of(experiment: Experiment, store: Store) -> Seeds:
-    """For every cell and kernel the profiles of all its seeds, in order."""
+def seeds_of(experiment: Experiment, store: Store, only: str | None = None) -> Seeds:
+    """For every cell and kernel the profiles of all its seeds, in order; with ``only``, those of one case."""
     found: Seeds = {}
-    for case in range(len(experiment.cases)):
+    for case, asked in enumerate(experiment.cases):
+        if only is not None and asked.name != only:
+            continue
         for row in store.profiles(experiment.id, case):
             found.setdefault((case, row.mitigations), {}).setdefault(row.kernel, []).append(row.profile)
     return found
