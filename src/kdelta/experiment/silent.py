@@ -65,7 +65,7 @@ def _touched(specs: Sequence[KernelSpec]) -> set[str]:
 def _silent(known: Atlas, found: Changes, folder: Path, paths: set[str], graph: CallGraph) -> bool:
     own = directories.functions_of(folder, paths)
     for change in found.changes:
-        if not change.in_no_case and not own.issuperset(change.hosts):
+        if change.by_pointer or not (change.in_no_case or own.issuperset(change.hosts)):
             return False
     outside = {caller for name in own for caller in graph.callers(name)} - own
     return known.silent(own, outside)

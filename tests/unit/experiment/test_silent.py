@@ -96,6 +96,7 @@ def _hosts(*hosts: str) -> Callable[[Bench], None]:
         pytest.param(_set(specs=[parse_kernel("src:debian:6.12,config=/c")] * 2), id="a config of the user's"),
         pytest.param(_set(specs=[parse_kernel("debian:6.12")] * 2), id="not built here"),
         pytest.param(_hosts("probe", "elsewhere"), id="code of another file"),
+        pytest.param(_hosts(), id="data that is used by pointer alone"),
         pytest.param(_found(whole=True), id="the whole image"),
         pytest.param(_found(boot_patched=True), id="patched at boot"),
         pytest.param(_found(sizes_only=True), id="sizes alone"),
