@@ -46,7 +46,10 @@ class Kernel(Struct, frozen=True, kw_only=True):
 
 
 class Metric(Struct, frozen=True, kw_only=True):
-    """What is measured: ``source`` says how it is derived (see guest/metrics.py)."""
+    """What is measured: ``source`` says how it is derived (see guest/metrics.py).
+
+    ``least``: of averages over many operations the smallest difference that is one; 0 of counts, which are whole.
+    """
 
     name: str
     unit: str
@@ -55,6 +58,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     primary: bool = False
     legacy: bool = False
     help: str = ""
+    least: float = 0.0
 
 
 class Definition(Struct, frozen=True, kw_only=True):

@@ -35,7 +35,7 @@ def title(result: ExperimentResult) -> str:
         subject = f"{labels[0]} (baseline) against {', '.join(labels[1:])}"
     else:
         subject = "".join(labels)
-    beside = ", with counts beside it" if result.counts else ""
+    beside = ", with counts beside it" if result.counts and experiment.mode == "timed" else ""
     return f"{experiment.kind}: {subject}, {experiment.mode}{beside}"
 
 
