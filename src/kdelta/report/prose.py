@@ -188,6 +188,18 @@ def _method(experiment: Experiment) -> list[str]:
     return lines
 
 
+def _layouts(experiment: Experiment) -> tuple[str, ...]:
+    """That boots are spread over several links of the same code."""
+    count = max((len(kernel.layouts) for kernel in experiment.kernels), default=0) + 1
+    if count == 1:
+        return ()
+    unit = "seed" if experiment.mode == "exact" else "block"
+    same = "; counts that repeat are the same in each" if experiment.mode == "exact" else ""
+    return (
+        f"Layouts: each kernel is linked {count} times, text and data shifted by paddings; {unit}s take turns{same}.",
+    )
+
+
 def measured(result: ExperimentResult) -> tuple[str, ...]:
     """How it was measured: method, noise floor, machine, host, versions."""
     experiment = result.experiment
@@ -201,6 +213,7 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
         where += f", which take turns of {machine.turn_ns} instructions"
     stepped = experiment.in_steps and experiment.mode == "timed"  # steps in times need no floor
     lines = [*_method(experiment), *(() if stepped else (_floors(result.results),)), f"Machine: {where}."]
+    lines += _layouts(experiment)
     if experiment.host:
         lines.append("Host: " + "; ".join(f"{key} {value}" for key, value in sorted(experiment.host.items())) + ".")
     if experiment.imported:
