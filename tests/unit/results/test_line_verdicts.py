@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kdelta.attribution.exact import exact_metrics
 from kdelta.model import Case, Definition, MachineOptions, MovedLine, Profile, RunResult, Series, plans
-from kdelta.report import json_, mail, view
+from kdelta.report import functions, json_, mail, view
 from kdelta.results import answer, line_verdicts
 from kdelta.store.store import Store
 from unit.store.store_builders import boot, experiment, kernel
@@ -24,12 +24,16 @@ SEEDS = 12
 Sides = Callable[[random.Random, int], dict[str, float]]  # of a side: transfers per operation by line
 
 
-def _run(lines: dict[str, float]) -> RunResult:
+def _profile(lines: dict[str, float]) -> Profile:
     moved = tuple(MovedLine(name=name, reads=0, writes=round(OPS * level)) for name, level in lines.items())
-    total = sum(line.transfers for line in moved) / OPS
+    return Profile(ops=OPS, functions={"do_exit": VECTOR}, total=VECTOR, moved=moved)
+
+
+def _run(lines: dict[str, float]) -> RunResult:
+    profile = _profile(lines)
+    total = sum(line.transfers for line in profile.moved) / OPS
     figures = {"instructions": 50.0, "transfers": total, "waits": 0.5}
     series = tuple(Series(metric=m, unit=f"{m}/op", better="lower", values=(v,)) for m, v in figures.items())
-    profile = Profile(ops=OPS, functions={"do_exit": VECTOR}, total=VECTOR, moved=moved)
     return RunResult(case=0, state="ok", series=series, profile=profile)
 
 
@@ -74,6 +78,9 @@ def test_a_lock_that_moves_less_is_told_where_all_transfers_are_the_same(tmp_pat
     assert rows["rare"].verdict == "", "it doubled, and is a thousandth of all: not judged"
     text = str(mail.FORMAT.render(view.build(result, detail)))
     assert "transfers of tasklist_lock" in text and "-80" in text
+    before, after = (_profile(line) for line in ({"tasklist_lock": 3.0}, {"tasklist_lock": 0.6}))
+    why = functions.render(result.results[0], before, after, detail, everything=False)
+    assert "over all seeds: tasklist_lock -79.98 % [" in why and "] improved; same: line" in " ".join(why.split())
     document = json.loads(json_.FORMAT.render(view.build(result, detail)))
     told = next(row for row in document["lines"][0]["rows"] if row["line"] == "tasklist_lock")
     assert told["verdict"] == "improved" and told["interval_percent"][1] < -70
