@@ -21,6 +21,7 @@ from kdelta import paths
 from kdelta.errors import HostError
 from kdelta.guest import protocol
 from kdelta.lab import hearing, start
+from kdelta.lab.begin import Load, begin, sends
 from kdelta.lab.control import Control, opened
 from kdelta.lab.describe import Described
 from kdelta.machine.boot import RawBoot, write_file
@@ -202,18 +203,21 @@ class _Boot:
         base, jobs = folder / "initramfs", folder / "jobs"
         write_file(base, self.order.initramfs)
         write_file(jobs, self.order.jobs)
-        names = self._sent(there, (Path(kernel.image_path), base, jobs))
+        files = (Path(kernel.image_path), base, jobs)
+        names = tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
+        if sends(options.start):
+            self._send(there, names, files)
         self.control.listening()
-        script = start.script(options.start, there, names[0], names[1:], self.cmdline)
-        self.control.run(script, root=True)
+        load = Load(
+            arch=kernel.arch, kernel=files[0], initramfs=files[1:], cmdline=self.cmdline, there=there, names=names
+        )
+        begin(self.control, load, self._clock)
         self.began = self._clock()
         self._deadline = self.began + options.start_limit_s
-        self.control.disconnected()
-        return (options.start, names[0], *names[1:], self.cmdline)
+        return (options.start, *names, self.cmdline)
 
-    def _sent(self, there: str, paths: tuple[Path, ...]) -> tuple[str, ...]:
-        """The files' names there, each its sha256; those that are there whole are not sent again."""
-        names = tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
+    def _send(self, there: str, names: tuple[str, ...], paths: tuple[Path, ...]) -> None:
+        """Copy the files there, each under its sha256; those that are there whole are not sent again."""
         self.control.run(f"umask 077; mkdir -p {there} && find {there} -type f -mtime +14 -delete")
         for name, path in zip(names, paths, strict=True):
             check = f"cd {there} && [ -f {name} ] && echo '{name}  {name}' | sha256sum --check --status && touch {name}"
@@ -221,7 +225,6 @@ class _Boot:
                 self.control.put(path, f"{there}/{name}")
                 if self.control.run(f"{check} && echo whole || true") != "whole":
                     raise HostError(f"{self.control}: {path.name} did not arrive whole in {there}")
-        return names
 
     def listen(self) -> None:
         """Until the last record, a panic, the limit, or the machine's own system answers again."""
