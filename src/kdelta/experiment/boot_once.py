@@ -155,7 +155,7 @@ def _boot(site: Site, work: Work) -> RawBoot:
     with folders.private(site.scratch) as folder:
         if site.native:
             program = site.programs[work.kernel.arch]
-            return native.run(program, work.data, work.jobs.text(), folder, work.limit_s)
+            return native.run(program, work.data, work.jobs.text(), folder, work.limit_s, site.options.hardware)
         if site.lab is not None:
             return site.lab.boot(_order(site, work, site.lab.described.options.tty), folder)
         guest = _guest(site, work, folder)
