@@ -204,6 +204,9 @@ def _order(site: Site, work: Work, port: str) -> Order:
         initramfs=_payload(site, work, None),
         jobs=image.jobs_archive(work.jobs.text(port=port)),
         limit_s=work.limit_s,
+        program=site.programs[work.kernel.arch] if site.options.in_system else None,
+        job_list=work.jobs.text(),
+        data=work.data,
     )
 
 

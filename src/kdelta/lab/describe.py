@@ -17,6 +17,8 @@ import msgspec
 from msgspec import Struct, field
 
 from kdelta.errors import UserError
+from kdelta.model import Hardware
+from kdelta.spec import hardware
 
 Start = Literal["kexec", "grub", "systemd-boot", "u-boot", "tftp", "fastboot"]
 T = TypeVar("T")
@@ -55,7 +57,8 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ren
 
     ``start``: how a kernel is started there. ``console``: the serial line that labgrid reads, as the kernel takes it.
     ``u_boot``: for ``u-boot`` and ``tftp``; ``fastboot``: words for fastboot(1) before ``boot``.
-    ``adb``: the serial number of a machine whose own system answers on adb, not on ssh.
+    ``adb``: the serial number of a machine whose own system answers on adb, not on ssh. ``hardware``: how it is set
+    for each boot.
     ``cmdline``: words that every kernel needs on this machine. ``start_limit_s``: how long it may take to shut down, go
     through its firmware and boot a kernel until that says a first word; ``return_limit_s``: from a reset until its own
     system answers on ssh.
@@ -69,6 +72,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ren
     u_boot: UBoot = UBoot()
     fastboot: tuple[str, ...] = ()
     adb: str = ""
+    hardware: Hardware = Hardware()
 
     @property
     def tty(self) -> str:
@@ -185,4 +189,5 @@ def _checked(machine: Described) -> Described:
         )
     if not machine.options.cmdline.isprintable():
         raise UserError(f"--on: {machine.path}: {machine.name}: cmdline has characters that cannot be printed")
+    hardware.checked(machine.options.hardware, f"--on: {machine.path}: {machine.name}: hardware")
     return machine

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from kdelta.errors import UserError
 from kdelta.lab.describe import Start
+from kdelta.model import Hardware
 
 _MARK = "# made by kdelta"
 _EFI_DEFAULT = "/sys/firmware/efi/efivars/LoaderEntryDefault-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
@@ -45,6 +46,18 @@ def command_line(console: str, mitigations_off: bool, machine: str, kernel: str,
     words = [f"console={console} panic=10 quiet loglevel=4 cryptomgr.notests=1 random.trust_cpu=on", machine]
     words += ["mitigations=off"] if mitigations_off else []
     return " ".join([*filter(None, [*words, kernel]), f"kdelta.boot={nonce}"])
+
+
+def hardware_words(wanted: Hardware) -> list[str]:
+    """Words of the command line that set hardware where no system does (Linux 5.9 or later for the governor)."""
+    governor = [f"cpufreq.default_governor={wanted.governor}"] if wanted.governor else []
+    return [*governor, *(["nosmt"] if wanted.smt is False else [])]
+
+
+def installed_line(own: str, added: str) -> str:
+    """The command line of an installed system under another kernel: its own, and the words ``added``."""
+    left_out = ("BOOT_IMAGE=", "initrd=", "kdelta.boot=")
+    return " ".join([*(word for word in own.split() if not word.startswith(left_out)), added])
 
 
 def script(start: Start, there: str, kernel: str, initramfs: tuple[str, ...], cmdline: str) -> str:

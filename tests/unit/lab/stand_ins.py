@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
 import threading
@@ -63,7 +64,8 @@ class UBootLine:
             line.sendall(f"{probe[1]}{probe[2]}\r\n=> ".encode())
         elif row:
             self.commands.append(row)
-            line.sendall(b"Starting kernel ...\r\n\r\n")
+            with contextlib.suppress(OSError):  # nobody may listen any more
+                line.sendall(b"Starting kernel ...\r\n\r\n")
             return False
         else:
             line.sendall(b"=> ")

@@ -12,6 +12,7 @@ import pytest
 from kdelta.errors import UserError
 from kdelta.lab import start
 from kdelta.lab.describe import Start
+from kdelta.model import Hardware
 
 _TOLD = '#!/bin/sh\n{ echo "$(basename "$0")"; for word; do echo "<$word>"; done; } >>"$TOLD"\n'
 
@@ -153,3 +154,10 @@ def test_the_users_words_come_after_the_machines() -> None:
     assert line.startswith("console=ttyS0,115200 panic=10 ")
     assert line.endswith(" nosmt panic=5 mitigations=off nosmt=force kdelta.boot=77")
     assert "  " not in start.command_line("ttyS0", False, "", "", "77")
+
+
+def test_hardware_is_set_by_the_command_line_where_no_system_does() -> None:
+    assert start.hardware_words(Hardware()) == []
+    assert start.hardware_words(Hardware(smt=True)) == []
+    wanted = Hardware(governor="performance", smt=False)
+    assert start.hardware_words(wanted) == ["cpufreq.default_governor=performance", "nosmt"]
