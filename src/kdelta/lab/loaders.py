@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +74,18 @@ class Loaders:
                 raise HostError(f"{self._name}: nobody answered fastboot")
             sleep(_ASK_AGAIN_S)
         remote = bool(driver.fastboot.command_prefix)  # by ssh, where a shell reads the words
+        quoted = [shlex.quote(word) if remote else word for word in words]
         try:
-            driver(*(shlex.quote(word) if remote else word for word in words), *(_at(driver, path) for path in files))
+            with redirect_stdout(io.StringIO()):  # where labgrid prints what fastboot says
+                driver(*quoted, *(_at(driver, path) for path in files))
         except subprocess.CalledProcessError as error:
             said = (error.output or b"").decode(errors="replace").strip().splitlines()
             raise HostError(f"{self._name}: fastboot: {' '.join(said[-1:]) or error.returncode}") from None
 
     def _answers(self, driver: Any) -> bool:
         try:
-            self._on(driver)("getvar", "product")
+            with redirect_stdout(io.StringIO()):
+                self._on(driver)("getvar", "product")
         except FileNotFoundError:
             raise HostError("fastboot is not installed: apt-get install fastboot") from None
         except Exception:  # noqa: BLE001 - no such device yet, in as many ways as labgrid has resources
