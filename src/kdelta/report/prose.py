@@ -215,7 +215,8 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
     if machine.native:
         where = "the running machine itself, no guest"
     elif machine.lab:
-        where = f"{machine.lab_name}, no guest; kdelta's program was all that ran, and its disks were not mounted"
+        alone = "kdelta's program was all that ran, and its disks were not mounted"
+        where = f"{machine.lab_name}, no guest; {'inside its installed system' if machine.in_system else alone}"
     if machine.smp > 1 and experiment.mode == "exact":
         where += f", which take turns of {machine.turn_ns} instructions"
     stepped = experiment.in_steps and experiment.mode == "timed"  # steps in times need no floor
