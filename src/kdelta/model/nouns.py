@@ -24,11 +24,22 @@ Word = Literal["improved", "regressed", "same", "inconclusive"]
 EXACT_COUNTERS = ("instructions", "loads", "stores", "locked", "taken_branches", "rep_executions", "rep_bytes")
 
 
+class Layout(Struct, frozen=True, kw_only=True):
+    """A kernel linked once more, its parts at other places (kernel/layouts.py): fields as ``Kernel``'s."""
+
+    image_path: str
+    image_sha256: str
+    vmlinux_path: str | None = None
+    vmlinux_sha256: str = ""
+    build_id: str | None = None
+
+
 class Kernel(Struct, frozen=True, kw_only=True):
     """A kernel resolved: an image with its command line. The same image with two command lines is two kernels.
 
     ``config`` holds the facts that cases need (``ANON_VMA_NAME`` -> ``y``/``m``/``n``; absent when unknown).
-    ``vmlinux_path`` is the uncompressed ELF image where one could be extracted, else None.
+    ``vmlinux_path`` is the uncompressed ELF image where one could be extracted, else None. ``layouts``: further images
+    of the same code, over which boots are spread; its own is the first.
     """
 
     label: str
@@ -43,10 +54,14 @@ class Kernel(Struct, frozen=True, kw_only=True):
     cmdline: str = ""
     config: dict[str, str] = field(default_factory=dict)
     origin: str = ""
+    layouts: tuple[Layout, ...] = ()
 
 
 class Metric(Struct, frozen=True, kw_only=True):
-    """What is measured: ``source`` says how it is derived (see guest/metrics.py)."""
+    """What is measured: ``source`` says how it is derived (see guest/metrics.py).
+
+    ``least``: of averages over many operations the smallest difference that is one; 0 of counts, which are whole.
+    """
 
     name: str
     unit: str
@@ -55,6 +70,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     primary: bool = False
     legacy: bool = False
     help: str = ""
+    least: float = 0.0
 
 
 class Definition(Struct, frozen=True, kw_only=True):
@@ -74,6 +90,7 @@ class Case(Struct, frozen=True, kw_only=True):
     params: dict[str, str] = field(default_factory=dict)
     cgroup: Cgroup = "root"
     label: str = ""  # the workload and the parameters that differ from their default
+    found: str = ""  # a program's: what was packed of the directory that it was started in
     pressure: str = ""  # memory pressure beside the case: WORKERSxPERCENT%, as in 2x60%
 
     @property

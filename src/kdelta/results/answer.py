@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.model import Experiment, ExperimentResult, plans
-from kdelta.results import beside, cells, definitions, explain, remarks, sweep, varying
+from kdelta.results import beside, cells, definitions, explain, line_verdicts, remarks, sweep, varying
 from kdelta.results.detail import details
 from kdelta.results.explain import Seeds
 from kdelta.results.types import Detail
@@ -94,6 +94,7 @@ def result(
     explained = (explain.explained(experiment, row, seeds) for row in remarks.on_rows(experiment, store, rows))
     told = (varying.told(experiment, row, seeds) for row in explained)
     looks = store.looks(experiment.id)
+    lines = line_verdicts.of(experiment, store)
     answer = ExperimentResult(
         experiment=replace(experiment, host=experiment.host | _machine(boots)),
         results=tuple(told),
@@ -103,8 +104,10 @@ def result(
         decided=any(look.final for look in looks),
         boots_faulty=_faulty(experiment, boots, numbers),
         gate=experiment.annotations.gate,
+        counts=line_verdicts.changed(lines),
         warnings=(*remarks.on_experiment(experiment, boots), *remarks.on_counters(experiment, store)),
     )
     answer = _explained(store, answer)
     detail = details(experiment, store, numbers, rows, chosen, views)
+    detail = replace(detail, moved=line_verdicts.told(detail.moved, lines))
     return answer, _swept(detail, experiment, store, numbers, seeds)
