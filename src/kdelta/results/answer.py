@@ -35,12 +35,14 @@ def _swept(detail: Detail, experiment: Experiment, store: Store, numbers: Sequen
 
 
 def _machine(boots: Sequence[BootRow]) -> dict[str, str]:
-    """What the boots ran on; several QEMUs in one experiment are all named."""
-    return {
+    """What the boots ran on; several QEMUs in one experiment are all named, and the temperatures at their ends."""
+    found = {
         key: ", ".join(sorted({b.machine[key] for b in boots if key in b.machine}))
         for key in ("accel", "qemu")
         if any(key in b.machine for b in boots)
     }
+    warmth = [float(b.facts["temperature_c"]) for b in boots if "temperature_c" in b.facts]
+    return found | ({"temperature": f"{min(warmth):.0f} to {max(warmth):.0f} degrees C"} if warmth else {})
 
 
 def _faulty(experiment: Experiment, boots: Sequence[BootRow], numbers: Sequence[Number]) -> tuple[str, ...]:
