@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kdelta.cli import common
+from kdelta.cli._say import say
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class ProgramArgs:
     cold: bool
     expect_status: int
     trees: tuple[str, ...] = ()
+    writable: bool = False
 
     def cases_or(self, chosen: Callable[[], tuple[Case, ...]], named: bool, native: bool = False) -> tuple[Case, ...]:
         """The program packed as a case, before the ``chosen`` ones where some are ``named``; these alone without one.
@@ -72,11 +74,11 @@ class ProgramArgs:
         if not self.program:
             given = {"--file": self.files, "--tree": self.trees, "--follow": self.follow, "--setup": self.setup}
             given |= {"--between": self.between, "--stdin": self.stdin, "--env": self.env, "--cwd": self.cwd}
-            given |= {"--cold": self.cold, "--expect-status": self.expect_status}
+            given |= {"--cold": self.cold, "--expect-status": self.expect_status, "--writable": self.writable}
             if extra := [name for name, value in given.items() if value]:
                 raise UserError(f"{extra[0]} goes with a program: put it at the end behind --, as in -- ls -l")
             return chosen()
-        from kdelta.guest import packing
+        from kdelta.guest import here, packing
         from kdelta.spec.program import Program
 
         program = Program(
@@ -89,10 +91,16 @@ class ProgramArgs:
             stdin=self.stdin or "",
             env=self.env,
             cwd=self.cwd or "",
+            writable=self.writable,
             cold=self.cold,
             expect_status=self.expect_status,
         )
-        return (packing.pack(program, Path.cwd(), native), *(chosen() if named else ()))
+        bare = not (native or self.trees or self.follow or self.cwd)
+        found = here.find(Path.cwd()) if bare else None
+        case = packing.pack(program, Path.cwd(), native, found)
+        if found is not None and found.note:
+            say(f"note: {found.note}", err=True)
+        return (case, *(chosen() if named else ()))
 
 
 tree_option = click.option("--tree", "trees", multiple=True, metavar="DIR", help="Program: pack this directory with all that is in it.")  # fmt: skip
@@ -104,6 +112,7 @@ options = common.decorate(
     click.option("--stdin", metavar="FILE", help="Program: its standard input.  [default: /dev/null]"),
     click.option("--env", multiple=True, metavar="NAME=VALUE", help="Program: add to its environment, which is fixed."),
     click.option("--cwd", metavar="DIR", help="Program: where it runs.  [default: here]"),
+    click.option("--writable", is_flag=True, help="Program: it may write where it runs; each run finds a fresh copy."),
     click.option("--cold", is_flag=True, help="Program: drop the kernel's caches before each run."),
     click.option("--expect-status", type=click.IntRange(0, 255), default=0, show_default=True, help="Program: its exit status."),
 )  # fmt: skip

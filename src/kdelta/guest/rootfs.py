@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from kdelta.errors import UserError
@@ -46,7 +47,7 @@ class Tree:
                 here = here.parent if part == ".." else here / part
                 if here.is_symlink():
                     target = os.readlink(here)
-                    self._put(here, Node(stat.S_IFLNK | 0o777, target.encode()))
+                    self._put(here, Node(stat.S_IFLNK | 0o777, os.fsencode(target)))
                     left = [one for one in target.split("/") if one not in ("", ".")] + left
                     here = Path("/") if target.startswith("/") else here.parent
                     links += 1
@@ -66,9 +67,14 @@ class Tree:
                 one = Path(at) / name
                 if one.is_symlink() and not one.exists():
                     self.folder(one.parent)
-                    self._put(one, Node(stat.S_IFLNK | 0o777, os.readlink(one).encode()))
+                    self._put(one, Node(stat.S_IFLNK | 0o777, os.fsencode(os.readlink(one))))
                 elif one.is_dir() or one.is_file():
                     self.add(one)
+
+    def take(self, nodes: Iterable[tuple[str, Node]]) -> None:
+        """What was found by whole path; the directories that it is in are there already."""
+        for path, node in nodes:
+            self.nodes.setdefault(path.lstrip("/"), node)
 
     def put_at(self, source: Path, place: str) -> None:
         """The file ``source`` at another place."""
@@ -79,11 +85,10 @@ class Tree:
         """Bytes of all files."""
         return sum(node.source.stat().st_size for node in self.nodes.values() if isinstance(node.source, Path))
 
-    def scratch(self) -> str:
-        """A directory that nothing is packed in, for what the program writes."""
-        return next(
-            one for one in _SCRATCH if one == _SCRATCH[-1] or not any(n.startswith(one + "/") for n in self.nodes)
-        )
+    def scratch(self, but: Path | None = None) -> str:
+        """A directory that nothing is packed in, for what the program writes; neither in ``but`` nor above it."""
+        free = (one for one in _SCRATCH if not any(n.startswith(one + "/") for n in self.nodes))
+        return next((one for one in free if but is None or not _related(Path("/") / one, but)), _SCRATCH[-1])
 
     def largest(self) -> str:
         """The directory that holds most, three levels deep."""
@@ -94,6 +99,10 @@ class Tree:
                 sizes[top] = sizes.get(top, 0) + node.source.stat().st_size
         top = max(sizes, key=lambda key: sizes[key])
         return f"{top} has {sizes[top] >> 20} MiB"
+
+
+def _related(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 def _plain(path: Path) -> Node:

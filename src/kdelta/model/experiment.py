@@ -80,6 +80,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     through: tuple[str, ...] = ()
     boot_patched: bool = False  # instructions that the kernel patches in at boot differ
     sizes_only: bool = False  # functions that kept their size were not compared
+    atlas: str = ""  # by which no case executes it, the kernel itself was not mapped (attribution/atlas.py)
 
 
 class Location(Struct, frozen=True, kw_only=True):
@@ -180,5 +181,6 @@ class ExperimentResult(Struct, frozen=True, kw_only=True):
     boots_faulty: tuple[str, ...] = ()  # one line per lost, panicked or hung boot, with its console's name
     warnings: tuple[Warn, ...] = ()
     gate: str = ""  # "failed the gate: ..." when functional tests regressed, above any speed
-    counts: tuple[CellResult, ...] = ()  # of the pass that counted, beside times: they explain, and decide nothing
+    counts: tuple[CellResult, ...] = ()  # they explain, and decide nothing: of the pass that counted, beside times;
+    # of several CPUs the lines that move more or less than before
     schema: str = "kdelta/1"

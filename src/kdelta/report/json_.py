@@ -163,6 +163,9 @@ def _lines(found: Iterable[MovedDiff]) -> list[dict[str, Any]]:
                     "line": row.line,
                     "baseline": _number(row.baseline),
                     "patched": _number(row.patched) if one.patched_label else None,
+                    "verdict": row.verdict or None,
+                    "effect_percent": _number(row.effect_percent),
+                    "interval_percent": _interval(row.interval_percent),
                     "false_sharing": _number(row.false_sharing),
                     "by": {name: [_number(side) for side in pair] for name, pair in row.by.items()},
                 }
@@ -215,6 +218,8 @@ def as_dict(view: View) -> dict[str, Any]:
     }
     if result.counts:
         document["counts"] = [cell_document(cell) for cell in result.counts]
+    if found := {case.name: case.found for case in result.experiment.cases if case.found}:
+        document["found"] = found
     if result.experiment.annotations.looked is not None:
         document["looked"] = looked.document(result.experiment.annotations.looked)
     if result.experiment.annotations.beside:

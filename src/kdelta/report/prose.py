@@ -35,7 +35,7 @@ def title(result: ExperimentResult) -> str:
         subject = f"{labels[0]} (baseline) against {', '.join(labels[1:])}"
     else:
         subject = "".join(labels)
-    beside = ", with counts beside it" if result.counts else ""
+    beside = ", with counts beside it" if result.counts and experiment.mode == "timed" else ""
     return f"{experiment.kind}: {subject}, {experiment.mode}{beside}"
 
 
@@ -47,11 +47,18 @@ def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Seque
         steps = sum(len(sweep.steps) for sweep in sweeps)
         counts = f"{steps} {'step' if steps == 1 else 'steps'} found" + (counts and f"; {counts}")
     boots = f"{result.boots_done} of {result.boots_planned} boots done"
+    if _nothing(result):
+        return "nothing was booted"
     if result.decided and result.boots_done < result.boots_planned:
         boots = f"stopped early: decided after {result.boots_done} boots"
     elif result.boots_spared and not missing(result):
         boots = f"{result.boots_done} boots done; stopped early where decided: {result.boots_spared} were not needed"
     return f"{counts}; {boots}" if counts else boots
+
+
+def _nothing(result: ExperimentResult) -> bool:
+    """Whether there was no case to measure: what differs is executed by none."""
+    return result.experiment.annotations.looked is not None and not result.experiment.cases
 
 
 def missing(result: ExperimentResult) -> int:
@@ -188,6 +195,18 @@ def _method(experiment: Experiment) -> list[str]:
     return lines
 
 
+def _layouts(experiment: Experiment) -> tuple[str, ...]:
+    """That boots are spread over several links of the same code."""
+    count = max((len(kernel.layouts) for kernel in experiment.kernels), default=0) + 1
+    if count == 1:
+        return ()
+    unit = "seed" if experiment.mode == "exact" else "block"
+    same = "; counts that repeat are the same in each" if experiment.mode == "exact" else ""
+    return (
+        f"Layouts: each kernel is linked {count} times, text and data shifted by paddings; {unit}s take turns{same}.",
+    )
+
+
 def measured(result: ExperimentResult) -> tuple[str, ...]:
     """How it was measured: method, noise floor, machine, host, versions."""
     experiment = result.experiment
@@ -196,11 +215,16 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
     if machine.native:
         where = "the running machine itself, no guest"
     elif machine.lab:
-        where = f"{machine.lab_name}, no guest; kdelta's program was all that ran, and its disks were not mounted"
+        alone = "kdelta's program was all that ran, and its disks were not mounted"
+        where = f"{machine.lab_name}, no guest; {'inside its installed system' if machine.in_system else alone}"
     if machine.smp > 1 and experiment.mode == "exact":
         where += f", which take turns of {machine.turn_ns} instructions"
     stepped = experiment.in_steps and experiment.mode == "timed"  # steps in times need no floor
     lines = [*_method(experiment), *(() if stepped else (_floors(result.results),)), f"Machine: {where}."]
+    if _nothing(result):
+        lines = ["Machine code and data of the kernels were compared, and what the cases execute looked up."]
+    lines += [f"{case.name} found where it was started: {case.found}." for case in experiment.cases if case.found]
+    lines += _layouts(experiment)
     if experiment.host:
         lines.append("Host: " + "; ".join(f"{key} {value}" for key, value in sorted(experiment.host.items())) + ".")
     if experiment.imported:
@@ -214,7 +238,7 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
 def reproduce(result: ExperimentResult) -> tuple[str, ...]:
     """What stands beside the command that repeats the experiment."""
     experiment = result.experiment
-    lines = [f"Seed {experiment.seed}; it determines the order of all boots."]
+    lines = [] if _nothing(result) else [f"Seed {experiment.seed}; it determines the order of all boots."]
     if not experiment.command:
         lines.append("The command was not recorded; the experiment is stored as " + experiment.id + ".")
     return tuple(lines)
@@ -237,7 +261,10 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
     if hidden and not swept:
         changed = sum(cell.verdict in ("improved", "regressed") for cell in hidden)
         lines.append(f"Measured but not shown here: other metrics ({len(hidden)} figures, {changed} of them changed).")
-    if result.experiment.mode == "exact":
+    looked = result.experiment.annotations.looked
+    if looked is not None and _nothing(result):
+        lines += ["What the changed code costs where it is executed: no case here does."] if looked.differ else []
+    elif result.experiment.mode == "exact":
         alone = result.experiment.machine.smp == 1
         what = "cache misses and contention between CPUs" if alone else "cache misses and how long a CPU waits"
         lines.append(f"Time, {what}: exact counts do not include them.")

@@ -27,6 +27,7 @@ class Program(Struct, frozen=True, kw_only=True):
     stdin: str = ""
     env: tuple[str, ...] = ()
     cwd: str = ""
+    writable: bool = False  # the directory that it runs in, as a copy for each run
     cold: bool = False
     expect_status: int = 0
     batch: bool = False  # SCHED_BATCH: a woken process never preempts
@@ -38,9 +39,9 @@ class Program(Struct, frozen=True, kw_only=True):
         text = "".join(c if c.isprintable() else "?" for c in text)
         return text if len(text) <= _LABEL_MOST else text[: _LABEL_MOST - 3] + "..."
 
-    def case(self, pack: str) -> Case:
-        """The case of this program, whose files are in ``pack``."""
-        return Case(workload=WORKLOAD, params={PACK: pack}, label=self.label)
+    def case(self, pack: str, found: str = "") -> Case:
+        """The case of this program, whose files are in ``pack``, and what it ``found`` where it was started."""
+        return Case(workload=WORKLOAD, params={PACK: pack}, label=self.label, found=found)
 
 
 def words(command: str, option: str) -> list[str]:
