@@ -61,6 +61,7 @@ fidelity: setup
 # what reads foreign bytes, for MINUTES together; TARGETS names some of them
 MINUTES := 10
 fuzz: setup
+	@tools/system-packages.sh fuzz
 	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[fuzz]'
 	$(PY) tools/fuzz.py --minutes $(MINUTES) $(TARGETS)
 
