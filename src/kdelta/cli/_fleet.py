@@ -3,22 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _kernels, common
 from kdelta.cli._say import say
-from kdelta.errors import HostError, UserError
+from kdelta.errors import HostError, KdeltaError, UserError
 
 if TYPE_CHECKING:
     from kdelta.cli._session import Session
     from kdelta.experiment.templates import Asked
     from kdelta.fleet.ledger import Ledger
     from kdelta.model import Experiment, Progress
+    from kdelta.spec.kernels import KernelSpec
 
 options = common.decorate(
     click.option("--fleet", is_flag=True, help="Let the hosts of the fleet make the boots (kdelta fleet shows them)."),
@@ -75,6 +76,26 @@ def refuse(asked: Asked) -> None:
     from kdelta.fleet import needs
 
     needs.refuse_asked(asked.machine, asked.folders, asked.cases)
+
+
+def built(
+    args: FleetArgs, specs: Sequence[KernelSpec], progress: Progress, *, each: bool = False, first: bool = True
+) -> Mapping[KernelSpec, KdeltaError]:
+    """Have the hosts build what of ``specs`` is to be built; this machine has it then. Without --fleet nothing is done.
+
+    Returns:
+        what cannot be built; () with ``first``, where the first of these is raised.
+
+    Raises:
+        UserError: a tree, a ref or a patch that is none. HostError: a kernel that does not build, or no way there.
+    """
+    if not args.fleet:
+        return {}
+    from kdelta.fleet import building
+
+    _kernels.look(specs)
+    with opened() as ledger:
+        return building.built(ledger, specs, progress, each=each, first=first)
 
 
 def run(

@@ -49,6 +49,11 @@ class Blobs:
             self._files.mv(part, target)
         return name
 
+    def has(self, name: str) -> bool:
+        """Whether a blob is there."""
+        with self._translated():
+            return bool(self._files.exists(self._path(name)))
+
     def get(self, name: str, target: Path) -> None:
         """Fetch a blob to ``target``, which appears whole or not at all."""
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -37,6 +37,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from kdelta.errors import HostError, UserError
+from kdelta.fleet import builds
 from kdelta.fleet.needs import Host
 from kdelta.fleet.units import Ask
 from kdelta.store import connect, tables
@@ -120,11 +121,13 @@ class Ledger:
     def __init__(self, url: str) -> None:
         self.url, self._tending = url, Lock()
         self._engine = connect.open_engine(url)
+        self.builds = builds.Builds(self._using)
         try:
             connect.prepare(self._engine)
             with connect.translated(self._engine.url), self._engine.begin() as connection:
                 connection.execute(select(func.pg_advisory_xact_lock(_MAKING)))
                 metadata.create_all(connection)
+                builds.metadata.create_all(connection)
                 _make_queue(connection)
         except BaseException:
             self.close()

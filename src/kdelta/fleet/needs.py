@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -16,7 +17,7 @@ class Host(Struct, frozen=True, kw_only=True):
     """What a host says of itself when its worker starts.
 
     ``makes``: by kind of boots (``kind``) a digest of all that decides what a boot of that kind gives, but the kernel
-    and its cases: kdelta's own code, the guest's program, and for counts the plugin and QEMU.
+    and its cases: kdelta's own code, the guest's program, and for counts the plugin and QEMU; of builds the compiler.
     """
 
     name: str
@@ -46,7 +47,7 @@ class Needs(Struct, frozen=True, kw_only=True):
         return kind(self.mode, self.arch)
 
 
-def kind(mode: Mode, arch: Arch) -> str:
+def kind(mode: Mode | Literal["build"], arch: Arch) -> str:
     """``exact/x86_64``."""
     return f"{mode}/{arch}"
 

@@ -41,12 +41,21 @@ class Waiting(Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
+class Build(Struct, frozen=True, kw_only=True):
+    """A kernel that is built for somebody, or waits for a host; ``said`` is what it is at."""
+
+    kernel: str
+    host: str
+    said: str
+
+
 class Fleet(Struct, frozen=True, kw_only=True):
     """All of it."""
 
     hosts: tuple[HostState, ...]
     experiments: tuple[Waiting, ...]
     failures: tuple[Failure, ...]
+    builds: tuple[Build, ...] = ()
     schema: str = "kdelta-fleet/1"
 
 
@@ -94,7 +103,11 @@ async def _look(store: Store, ledger: Ledger) -> Fleet:
                 )
             )
     hosts = tuple(_host(one, doing) for one in seen)
-    return Fleet(hosts=hosts, experiments=tuple(found), failures=tuple(ledger.failures()))
+    builds = tuple(
+        Build(kernel=row.name, host=row.host if row.state == "doing" else "", said=row.said)
+        for row in ledger.builds.unfinished()
+    )
+    return Fleet(hosts=hosts, experiments=tuple(found), failures=tuple(ledger.failures()), builds=builds)
 
 
 def look(store: Store, ledger: Ledger) -> Fleet:

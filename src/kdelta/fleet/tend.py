@@ -81,6 +81,7 @@ async def tend(queue: Queue, ledger: Ledger, plan: Planner, dead_after_s: float 
                 await asyncio.to_thread(ledger.failed, lost.unit.experiment, lost.unit.name, "", why)
                 await _close(queue, ledger, lost.unit.experiment, why)
         await asyncio.to_thread(ledger.forget_gone)
+        said += await asyncio.to_thread(ledger.builds.reclaim)
         for asked in await asyncio.to_thread(ledger.asked):
             if not await queue.unfinished(asked.experiment):
                 said += await _next(queue, ledger, plan, asked)

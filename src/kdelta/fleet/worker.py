@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -30,6 +30,7 @@ _HOSTS_TO_FAIL = 3  # on which a unit failed: then it is the experiment's fault
 _EXPERIMENTS_TO_FAIL = 3  # in a row: then it is the host's
 
 Measure = Callable[[Unit, Ask], Awaitable[Sequence[BootResult]]]
+Beside = Callable[["Worker"], Coroutine[Any, Any, None]]
 Save = Callable[[str, Sequence[BootResult]], Awaitable[bool]]
 
 
@@ -77,10 +78,12 @@ class Worker:
         note: Callable[[str], None],
         pace: Pace,
         dice: random.Random | None = None,
+        beside: Beside | None = None,
     ) -> None:
+        """``beside`` is what it does besides, as long as it runs."""
         self.queue, self.ledger, self.host, self.pace = queue, ledger, host, pace
         self.measure, self.save, self.plan, self.note = measure, save, plan, note
-        self.dice = dice or random.Random()
+        self.dice, self.beside = dice or random.Random(), beside
         self.number = 0
         self.open: tuple[Asked, ...] = ()
         self.hands: dict[int, Taken] = {}  # by slot
@@ -102,6 +105,8 @@ class Worker:
         await until_back(self._enlist, self.note)
         tasks = [asyncio.create_task(each) for each in (self._beats(), self._tends(), self.stopping.wait())]
         tasks += [asyncio.create_task(self._slot(number)) for number in range(self.host.slots)]
+        if self.beside is not None:
+            tasks.append(asyncio.create_task(self.beside(self)))
         try:
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in ended:
