@@ -16,9 +16,10 @@ from kdelta.errors import HostError, KdeltaError, UserError
 
 if TYPE_CHECKING:
     from kdelta.cli._session import Session
+    from kdelta.experiment.laboratory import Hands
     from kdelta.experiment.templates import Asked
     from kdelta.fleet.ledger import Ledger
-    from kdelta.model import Experiment, Progress
+    from kdelta.model import Experiment, Kernel, Progress
     from kdelta.spec.kernels import KernelSpec
 
 options = common.decorate(
@@ -78,6 +79,13 @@ def refuse(asked: Asked) -> None:
     needs.refuse_asked(asked.machine, asked.folders, asked.cases)
 
 
+def refuse_planned(template: Experiment) -> None:
+    """``refuse``, and what the plan makes impossible."""
+    from kdelta.fleet import needs
+
+    needs.refuse(template)
+
+
 def built(
     args: FleetArgs, specs: Sequence[KernelSpec], progress: Progress, *, each: bool = False, first: bool = True
 ) -> Mapping[KernelSpec, KdeltaError]:
@@ -128,6 +136,29 @@ def run(
             again = f"kdelta resume {experiment.id} --fleet"
             raise HostError(f"{error}; finished boots are kept, continue with: {again}") from None
     return True
+
+
+def hands(session: Session, args: FleetArgs, experiment: Experiment, progress: Progress) -> Hands | None:
+    """Those of the fleet for the bisection ``experiment``; None where this machine does it.
+
+    Raises:
+        UserError: the fleet cannot measure it.
+    """
+    if not args.fleet:
+        return None
+    from kdelta.experiment.laboratory import Hands
+    from kdelta.kernel.resolve import resolve
+
+    refuse_planned(experiment)
+
+    def take(spec: KernelSpec, said: Progress) -> Kernel:
+        built(args, [spec], said)
+        return resolve(spec, said)
+
+    def run_one(one: Experiment) -> None:
+        run(session, one, args, progress)
+
+    return Hands(take, run_one)
 
 
 def detached(experiment: Experiment) -> int:

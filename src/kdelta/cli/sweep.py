@@ -99,7 +99,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     _refuse_idle(args)
     _program.refuse_bare(kernels)
     budget_s = common.seconds(args.time_budget, "--time-budget")
-    args.refuse(budget=budget_s is not None, others={})
+    args.refuse(budget=budget_s is not None, others={"--follow": args.follow and not args.program})
     if args.follow and not args.program:
         return _followed(kernels, replace(args, follow=False), budget_s)
     with _session.opened(args.quiet) as session:
@@ -125,7 +125,6 @@ def _followed(kernels: tuple[str, ...], args: Args, budget_s: float | None) -> i
     """A night of a sweep that is followed: what is new is measured, and the steps that nobody was told of are told."""
     from kdelta.report import steps as layout
 
-    args.refuse(budget=False, others={"--follow": True})
     _follow.refuse(timed=args.timed, add=args.add, fresh=args.fresh)
     template = _template(args)
     names = [*kernels, *([args.refs, args.tree] if args.refs else ())]

@@ -77,8 +77,10 @@ def refuse(experiment: Experiment) -> None:
     """
     if experiment.imported:
         raise UserError(f"--fleet: experiment {experiment.id} was imported: vouch for it first (kdelta resume --trust)")
-    if isinstance(experiment.plan, plans.Bisect):
-        raise UserError("--fleet: each boot of a bisection decides the next: run it on one machine")
+    if isinstance(experiment.plan, plans.Bisect) and experiment.mode == "timed":
+        raise UserError(
+            "--fleet: a timed bisection compares single boots, which one machine has to make: bisect by counts"
+        )
     refuse_asked(experiment.machine, experiment.folders, experiment.cases)
     if experiment.mode == "exact" and experiment.machine.smp > 1:
         raise UserError("--fleet: counts of several CPUs are taken on one machine: leave --smp out, or add --timed")

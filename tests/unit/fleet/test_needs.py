@@ -47,7 +47,7 @@ def test_a_begun_block_stays_on_its_host_and_kvm_is_no_emulation() -> None:
         ({"machine": MachineOptions(smp=2)}, "leave --smp out"),
         ({"folders": ("/w",)}, "--workloads"),
         ({"cases": (Case(workload="program", params={"pack": "x"}),)}, "a program of this machine"),
-        ({"plan": plans.Bisect(tree="t", good="g", bad="b", metric="m")}, "bisection"),
+        ({"mode": "timed", "plan": plans.Bisect(tree="t", good="g", bad="b", metric="m")}, "timed bisection"),
     ],
 )
 def test_what_the_fleet_cannot_measure_is_refused(more: dict[str, Any], why: str) -> None:
