@@ -49,6 +49,15 @@ class Lab:
     def each_log(self, names: str) -> list[str]:
         return [(self.folder / f"{name}.log").read_text(errors="replace") for name in names]
 
+    def own_cache(self, name: str) -> Path:
+        """A cache for one worker; what is only compiled is shared."""
+        folder = self.folder / f"cache-{name}"
+        if not folder.exists():
+            folder.mkdir()
+            for part in ("guest", "plugin"):
+                (folder / part).symlink_to(Path(self.environment["KDELTA_CACHE"]) / part)
+        return folder
+
     def until_hosts(self, count: int) -> None:
         """Wait until so many workers have signed on."""
         deadline = time.monotonic() + 120
@@ -84,7 +93,7 @@ def lab(tmp_path: Path, cache: Path) -> Iterator[Lab]:
         server.remove()
 
 
-def test_kernels_are_built_by_workers_that_have_no_tree(lab: Lab, tmp_path: Path, cache: Path) -> None:
+def test_kernels_are_built_by_workers_that_have_no_tree(lab: Lab, tmp_path: Path) -> None:
     """Each has a cache of its own; what fails comes back with its log, and in a sweep it is a gap."""
     tree = planted(tmp_path / "linux")
     git(tree, "init", "-q", "-b", "main")
@@ -94,10 +103,7 @@ def test_kernels_are_built_by_workers_that_have_no_tree(lab: Lab, tmp_path: Path
         git(tree, "commit", "-q", "-m", other)
         git(tree, "tag", f"v6.{number}")
     for name in "ab":
-        (tmp_path / name).mkdir()
-        for part in ("guest", "plugin"):
-            (tmp_path / name / part).symlink_to(cache / part)
-        lab.worker(name, KDELTA_CACHE=str(tmp_path / name))
+        lab.worker(name, KDELTA_CACHE=str(lab.own_cache(name)))
     lab.environment["KDELTA_CACHE"] = str(tmp_path / "desk")
     lab.until_hosts(2)
     better = patch(tmp_path, "better.patch", PIPE.replace("return 0", "return 5"))
@@ -127,14 +133,19 @@ def found(text: str) -> str:
 
 
 def test_three_workers_give_the_bytes_of_one_machine(lab: Lab, kdelta: Any) -> None:
+    """Of the default cases' kind and a program; the third shares no cache: kernels and the program travel to it."""
     asked = ["compare", *KERNELS, "--case", "getppid", "--case", "pipe", "--seeds", "5", "--json", "-q"]
-    for name in "abc":
+    program = ["--", "cat", "/etc/passwd"]
+    for name in "ab":
         lab.worker(name)
-    fleet = lab.run(*asked, "--fleet")
-    assert found(fleet) == found(kdelta(*asked).stdout)
+    lab.worker("c", KDELTA_CACHE=str(lab.own_cache("c")))
+    lab.until_hosts(3)
+    fleet = lab.run(*asked, "--fleet", *program)
+    assert found(fleet) == found(kdelta(*asked, *program).stdout)
     with Store(lab.server.url) as store:
         hosts = {row.machine["host"] for row in store.boots("last")}
     assert hosts <= set("abc") and len(hosts) > 1
+    assert list((lab.own_cache("c") / "programs").glob("*/spec"))
     shown = json.loads(lab.run("fleet", "--json"))
     assert [host["name"] for host in shown["hosts"]] == ["a", "b", "c"] and shown["experiments"] == []
 

@@ -76,7 +76,7 @@ def refuse(asked: Asked) -> None:
     """
     from kdelta.fleet import needs
 
-    needs.refuse_asked(asked.machine, asked.folders, asked.cases)
+    needs.refuse_asked(asked.machine, asked.folders)
 
 
 def refuse_planned(template: Experiment) -> None:

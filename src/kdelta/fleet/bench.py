@@ -43,6 +43,7 @@ class Bench:
         with self._lock:  # one thread makes it ready, the others wait
             key = (name, *sorted(ask.kernels))  # a bisection grows by kernels
             if key not in self._ready:
+                ship.receive_programs(ask.programs, self._blobs, self._progress)
                 asked = _alike(self._store.experiment(name), ask)
                 experiment = ship.here(asked, ask.kernels, self._blobs, self._progress)
                 self._ready[key] = prepare.prepare(experiment, self._store, self._progress)

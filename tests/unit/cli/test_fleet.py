@@ -38,7 +38,6 @@ def lite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["bisect", "src:.@v1", "src:.@v2", "--fleet", "--detach"], "kdelta bisect waits for the result"),
         (["sweep", "--follow", "debian:6.12..", "--fleet", "--detach"], "--follow waits for the result"),
         (["sweep", "--add", "last", "debian:7.4", "--fleet"], "the fleet needs a store on PostgreSQL"),
-        ([*COMPARE, "--timed", "--exact", "--fleet"], "give one of --timed and --exact"),
         (["worker"], "the fleet needs a store on PostgreSQL"),
         (["worker", "--host", "a b"], "letters, digits, dots"),
         (["worker", "--dead-after", "soon"], "is not a duration"),
