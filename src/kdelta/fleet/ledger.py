@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from importlib.util import find_spec
 from threading import Lock
 from typing import Literal
@@ -35,6 +36,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.sql.dml import ReturningInsert
 
 from kdelta.errors import HostError, UserError
 from kdelta.fleet import builds
@@ -73,6 +75,13 @@ failure = Table(
     Column("host", Text, nullable=False),
     Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("why", Text, nullable=False),
+)
+
+tended = Table(
+    "fleet_tended",
+    metadata,
+    Column("no", Integer, primary_key=True, autoincrement=False),  # one row
+    Column("at", DateTime(timezone=True), nullable=False),
 )
 
 
@@ -143,14 +152,18 @@ class Ledger:
             yield connection
 
     @contextmanager
-    def tending(self) -> Iterator[bool]:
-        """Whether the caller may look after the queue now: one at a time does, of all processes."""
+    def tending(self, every_s: float = 0.0) -> Iterator[bool]:
+        """Whether the caller may look after the queue now: one at a time does, of all processes, every ``every_s``.
+
+        Else a thousand hosts would look after it a hundred times a second.
+        """
         if not self._tending.acquire(blocking=False):  # without a connection: those of a pool are few
             yield False
             return
         try:
             with self._using() as connection:
-                yield bool(connection.execute(select(func.pg_try_advisory_xact_lock(_TENDING))).scalar_one())
+                alone = connection.execute(select(func.pg_try_advisory_xact_lock(_TENDING))).scalar_one()
+                yield bool(alone) and connection.execute(_due(every_s)).first() is not None
         finally:
             self._tending.release()
 
@@ -244,6 +257,14 @@ class Ledger:
         with self._using() as connection:
             rows = connection.execute(query.order_by(f.no.desc()).limit(limit)).all()
         return [Failure(experiment=r.id, unit=r.unit, host=r.host, at=r.at.isoformat(), why=r.why) for r in rows]
+
+
+def _due(every_s: float) -> ReturningInsert[tuple[int]]:
+    """Notes that the queue is looked after now, unless it was within ``every_s``."""
+    at = func.clock_timestamp()
+    noted = upsert(tended).values(no=1, at=at)
+    late = tended.c.at <= at - timedelta(seconds=every_s)
+    return noted.on_conflict_do_update(index_elements=["no"], set_={"at": at}, where=late).returning(tended.c.no)
 
 
 def _number(experiment: str) -> Select[tuple[int]]:

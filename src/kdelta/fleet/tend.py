@@ -53,9 +53,9 @@ def _give_up(store: Store, name: str, boots: Sequence[BootResult]) -> set[units.
 
 
 @asynccontextmanager
-async def _turn(ledger: Ledger) -> AsyncIterator[bool]:
+async def _turn(ledger: Ledger, every_s: float) -> AsyncIterator[bool]:
     """``Ledger.tending`` without holding up the event loop."""
-    turn = ledger.tending()
+    turn = ledger.tending(every_s)
     mine = await asyncio.to_thread(turn.__enter__)
     try:
         yield mine
@@ -63,14 +63,16 @@ async def _turn(ledger: Ledger) -> AsyncIterator[bool]:
         await asyncio.to_thread(turn.__exit__, None, None, None)
 
 
-async def tend(queue: Queue, ledger: Ledger, plan: Planner, dead_after_s: float = DEAD_AFTER_S) -> list[str]:
-    """One round, unless somebody else is at it; returns what is worth telling.
+async def tend(
+    queue: Queue, ledger: Ledger, plan: Planner, dead_after_s: float = DEAD_AFTER_S, every_s: float = 0.0
+) -> list[str]:
+    """One round, unless somebody else is at it, or was within ``every_s``; returns what is worth telling.
 
     Raises:
         Away: the database cannot be reached. HostError: it refuses.
     """
     said: list[str] = []
-    async with _turn(ledger) as mine:
+    async with _turn(ledger, every_s) as mine:
         if not mine:
             return said
         up_s = await asyncio.to_thread(ledger.up_s)

@@ -165,11 +165,12 @@ class Worker:
     async def _tends(self) -> None:
         while True:
             await asyncio.sleep(self.pace.tend_s * self.dice.uniform(0.5, 1.5))
-            await self._tend()
+            await self._tend(self.pace.tend_s / 2)
 
-    async def _tend(self) -> None:
+    async def _tend(self, every_s: float = 0.0) -> None:
+        """Look after the queue; at once where an experiment wants its next units, else as one of many."""
         try:
-            for line in await tending.tend(self.queue, self.ledger, self.plan, self.pace.dead_after_s):
+            for line in await tending.tend(self.queue, self.ledger, self.plan, self.pace.dead_after_s, every_s):
                 self.note(line)
         except HostError as error:  # whoever is next does it; also where another changed the same row first
             if not is_away(error):
