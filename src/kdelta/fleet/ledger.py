@@ -204,12 +204,6 @@ class Ledger:
             row = {"worker": worker, "name": found.name, "document": msgspec.msgpack.encode(found)}
             connection.execute(insert(host).values(row))
 
-    def enlisted(self, worker: int) -> bool:
-        """Whether a worker is still registered; nobody is who was silent for too long."""
-        query = text("SELECT 1 FROM procrastinate_workers WHERE id = :worker")
-        with self._using() as connection:
-            return connection.execute(query, {"worker": worker}).first() is not None
-
     def hosts(self) -> list[Seen]:
         """All registered workers, by name."""
         query = text(

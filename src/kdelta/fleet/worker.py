@@ -144,23 +144,25 @@ class Worker:
             await until_back(self._beat, self.note)
 
     async def _beat(self) -> None:
-        await self.queue.beat(self.number)
-        if not await asyncio.to_thread(self.ledger.enlisted, self.number):
+        jobs = await self.queue.beat(self.number)
+        if jobs is None:
             self.note("this worker was taken for dead; it signs on again")
             await self._enlist()
-        await self._reconcile()
+        await self._reconcile(jobs or set())
 
-    async def _reconcile(self) -> None:
+    async def _reconcile(self, jobs: set[int]) -> None:
         """Give back what the queue counts as this worker's, and it never heard of: an answer was lost on the way.
 
         One that is being taken just now is not in hand yet, so it has to be found so twice.
         """
         held = {taken.job for taken in self.hands.values()}
-        lost = {t.job: t for t in await self.queue.held_by(self.number) if t.job not in held}
-        for job in lost.keys() & self.unheard:
-            self.note(f"{_name(lost[job])}: given back: it never arrived here")
-            await self._give_back(lost[job])
-        self.unheard = lost.keys() - self.unheard
+        lost = jobs - held
+        if lost & self.unheard:
+            for taken in await self.queue.held_by(self.number):
+                if taken.job in lost & self.unheard:
+                    self.note(f"{_name(taken)}: given back: it never arrived here")
+                    await self._give_back(taken)
+        self.unheard = lost - self.unheard
 
     async def _tends(self) -> None:
         while True:
