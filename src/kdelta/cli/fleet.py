@@ -63,9 +63,8 @@ def _show(now: Fleet) -> None:
     if not now.experiments and not now.builds:
         say("nothing is waiting")
     for failure in now.failures:
-        say(
-            f"failed: {failure.at[:19]} {failure.experiment} unit {failure.unit} on {failure.host or '?'}: {failure.why}"
-        )
+        on = f" on {failure.host}" if failure.host else ""
+        say(f"failed: {failure.at[:19]} {failure.experiment} unit {failure.unit}{on}: {failure.why}")
 
 
 def _duration(seconds: float) -> str:

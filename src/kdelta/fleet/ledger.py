@@ -233,7 +233,10 @@ class Ledger:
     # Failures
 
     def failed(self, experiment: str, unit: str, on: str, why: str) -> FailedOn:
-        """Note that ``unit`` failed on a host; returns where it, and its experiment, failed since it was asked."""
+        """Note that ``unit`` failed on a host; returns where it, and its experiment, failed since it was asked.
+
+        One whose worker died is on no host ("").
+        """
         f = failure.c
         with self._using() as connection:
             no = connection.execute(_number(experiment)).scalar_one()
@@ -242,7 +245,8 @@ class Ledger:
             connection.execute(insert(failure).values(experiment_no=no, unit=unit, host=on, why=why))
             since = select(ask.c.asked_at).where(ask.c.experiment_no == no).scalar_subquery()
             rows = connection.execute(select(f.unit, f.host).where(f.experiment_no == no, f.at >= since)).all()
-        return FailedOn(unit={r.host for r in rows if r.unit == unit}, experiment={r.host for r in rows})
+        hosts = [(r.unit, r.host) for r in rows if r.host]
+        return FailedOn(unit={h for u, h in hosts if u == unit}, experiment={h for _, h in hosts})
 
     def failures(self, limit: int = 20) -> list[Failure]:
         """The newest failures, the newest first."""

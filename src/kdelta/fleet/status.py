@@ -83,6 +83,14 @@ def _host(seen: Seen, doing: Sequence[Taken]) -> HostState:
     )
 
 
+def _why(asked: Asked, alive: Sequence[Host], able: Sequence[Host]) -> str:
+    """Which hosts cannot take its units, and why. Pure."""
+    if not able:
+        return asking.nobody(asked.ask.needs, alive)
+    whys = [f"{host.name}: {why}" for host in alive if (why := lacking(asked.ask.needs, host))]
+    return f"not on {'; '.join(whys[:4])}{f' and {len(whys) - 4} more' if len(whys) > 4 else ''}" if whys else ""
+
+
 async def _look(store: Store, ledger: Ledger) -> Fleet:
     async with Queue(ledger.url, connections=1) as queue:
         seen, doing = ledger.hosts(), await queue.doing()
@@ -99,7 +107,7 @@ async def _look(store: Store, ledger: Ledger) -> Fleet:
                     doing=counts["doing"],
                     hosts=tuple(host.name for host in able),
                     left_s=left_s(asked, sum(counts.values()), boots, able),
-                    why="" if able else asking.nobody(asked.ask.needs, asking.alive(seen)),
+                    why=_why(asked, asking.alive(seen), able),
                 )
             )
     hosts = tuple(_host(one, doing) for one in seen)

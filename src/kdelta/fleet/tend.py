@@ -76,8 +76,11 @@ async def tend(
         if not mine:
             return said
         up_s = await asyncio.to_thread(ledger.up_s)
+        names = {seen.worker: seen.host.name for seen in await asyncio.to_thread(ledger.hosts)}
         for lost in await queue.take_back(dead_after_s) if up_s > dead_after_s else ():
             said.append(f"{lost.unit.experiment}: unit {lost.unit.name} is queued again: its worker died")
+            died = f"the worker on {names.get(lost.worker or 0, 'a host')} died of it or with it; queued again"
+            await asyncio.to_thread(ledger.failed, lost.unit.experiment, lost.unit.name, "", died)
             if lost.deaths + 1 >= MOST_DEATHS:
                 why = f"unit {lost.unit.name}: {MOST_DEATHS} workers died of it"
                 await asyncio.to_thread(ledger.failed, lost.unit.experiment, lost.unit.name, "", why)
