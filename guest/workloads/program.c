@@ -5,7 +5,8 @@
  * (program/PACK, src/kdelta/guest/packing.py): strings KEY=VALUE, each with a NUL at its end.
  *
  * In a guest the program is in a root of its own, read-only but for a scratch
- * directory (/tmp), which is a new tmpfs for each run unless there is a setup. Natively it is where it is.
+ * directory (/tmp), which is a new tmpfs for each run unless there is a setup; so is, if it shall be writable,
+ * a copy of the directory that it runs in. Natively it is where it is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +24,7 @@
 
 #include "../mark.h" /* what the child does before execve is not the program's */
 #include "../workload.h"
+#include "program_copy.h"
 
 #define WORDS 4096
 #define UNTIMED_LIMIT 127 /* exit status of a child that could not become the program */
@@ -37,8 +39,9 @@ static struct {
 	char *env[WORDS + 1];
 	size_t nenv;
 	const char *root, *cwd, *stdin_path;
-	const char *scratch; /* in a guest: where a run may write */
-	char kept[4096];     /* what the last run printed first */
+	const char *scratch;  /* in a guest: where a run may write */
+	const char *writable; /* and what of its files it has a copy of, or NULL */
+	char kept[4096];      /* what the last run printed first */
 	int expected, out, err;
 	bool cold, batch, said;
 	char what[512]; /* why it failed */
@@ -66,6 +69,8 @@ static bool take(const char *key, char *value)
 		p.root = value;
 	else if (!strcmp(key, "scratch"))
 		p.scratch = value;
+	else if (!strcmp(key, "writable"))
+		p.writable = value;
 	else if (!strcmp(key, "cwd"))
 		p.cwd = value;
 	else if (!strcmp(key, "stdin"))
@@ -121,6 +126,14 @@ static int mount_at(struct wl *wl, const char *type, const char *name)
 	return 0;
 }
 
+/* A new copy of what it may write to, where there is any. */
+static int renew_writable(struct wl *wl)
+{
+	char path[512];
+
+	return p.writable ? fresh_copy(wl, below(p.writable, path, sizeof(path))) : 0;
+}
+
 /* The root as the program sees it; it goes with the mount namespace of the case. */
 static int make_root(struct wl *wl)
 {
@@ -136,7 +149,8 @@ static int make_root(struct wl *wl)
 	    mount(NULL, p.root, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL))
 		return wl_fail(wl, "the program's files cannot be made read-only");
 	if (mount_at(wl, "proc", "/proc") || mount_at(wl, "sysfs", "/sys") ||
-	    mount_at(wl, "devtmpfs", "/dev") || mount_at(wl, "tmpfs", p.scratch))
+	    mount_at(wl, "devtmpfs", "/dev") || mount_at(wl, "tmpfs", p.scratch) ||
+	    renew_writable(wl))
 		return -1;
 	return mkdir(below("/dev/shm", path, sizeof(path)), 01777) && errno != EEXIST
 		       ? wl_fail(wl, "mkdir %s", path)
@@ -243,11 +257,12 @@ static void last_words(char *buf, size_t size)
 static const char *remedy(const char *words)
 {
 	bool missing = strstr(words, "o such file") || strstr(words, "not found");
-	static char writable[80];
+	static char where[120];
 
 	if (p.root && strstr(words, "ead-only file system")) {
-		snprintf(writable, sizeof(writable), "; it may write in $TMPDIR, %s", p.scratch);
-		return writable;
+		snprintf(where, sizeof(where), "; it may write in $TMPDIR, %s%s", p.scratch,
+			 p.writable ? "" : ", and with --writable where it runs");
+		return where;
 	}
 	return p.root && missing ? "; --follow or --file packs what it needs" : "";
 }
@@ -353,8 +368,8 @@ static void after(struct wl_task *t)
 		wl_op_failed(t, "the output cannot be cut off");
 	if (p.root && !p.setup.n &&
 	    (umount2(below(p.scratch, path, sizeof(path)), MNT_DETACH) ||
-	     mount_at(t->wl, "tmpfs", p.scratch)))
-		wl_op_failed(t, "cannot empty the scratch directory");
+	     mount_at(t->wl, "tmpfs", p.scratch) || renew_writable(t->wl)))
+		wl_op_failed(t, "cannot empty what the run has written");
 	if (p.between.n && (why = wrong(&p.between, run(&p.between), 0)))
 		wl_op_failed(t, why);
 	if (p.cold && !drop_caches())

@@ -40,12 +40,26 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it(kdelta, folder: Path
     assert done.stderr.startswith("kdelta: no kernel could be measured: count.sh 1: failed: ")
 
 
+WRITES = """#!/bin/sh
+set -e
+echo two >> folder/file; echo > new
+cat link
+"""
+
+
 @pytest.mark.full
-def test_a_program_that_writes_beside_its_scratch_directory_is_told_where_it_may(kdelta, folder: Path) -> None:  # type: ignore[no-untyped-def]
-    (folder / "write.sh").write_text("#!/bin/sh\necho > here\n")
+def test_a_program_that_writes_where_it_runs_finds_a_fresh_copy_each_time(kdelta, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    (folder / "folder").mkdir()
+    (folder / "folder" / "file").write_text("one\n")
+    (folder / "link").symlink_to("folder/file")
+    (folder / "write.sh").write_text(WRITES)
     (folder / "write.sh").chmod(0o755)
-    done = kdelta("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "-q", "--", "./write.sh", check=3)
+    run = ("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "-q", "--tree", ".")
+    done = kdelta(*run, "--", "./write.sh", check=3)
     assert "Read-only file system; it may write in $TMPDIR, /" in done.stderr
+    assert "and with --writable where it runs" in done.stderr
+    kdelta(*run, "--writable", "--expect-status", "0", "--", "./write.sh")
+    assert kdelta("report", "last", "--printed", "0.0").stdout == "one\ntwo\n"
 
 
 KNOWN = """

@@ -61,3 +61,20 @@ def test_the_suite_names_what_threads_share_and_finds_nothing_between_processes(
     assert "files_struct.file_lock" in threads and "file.f_count" in threads
     assert "alloc_fd (native_queued_spin_lock_slowpath), of 1.00" in threads
     assert "dentry.d_lockref" in kdelta("why", "last", "contention/access_one", "--all").stdout
+
+
+@pytest.mark.full
+def test_no_seed_counts_before_turns_are_short_or_across_a_tick(
+    kdelta: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    cases = ("getppid", "dup_threads", "access_one")
+    argv = [word for case in cases for word in ("--case", f"contention/{case}")]
+    done = kdelta(*RUN[:-2], "--boots", "5", *argv, "--seed", "41", "--json", "-q", check=None)
+    if "its backport cannot be had" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["results"]
+    spread = {(row["case"].partition("/")[2], row["metric"]): row["extra"]["spread_percent"] for row in rows}
+    assert spread["getppid", "instructions"] < 0.05, "a tick comes to 0.4 %"
+    assert spread["access_one", "instructions"] < 0.5, "a tick came to 4.5 %"
+    assert spread["access_one", "transfers"] < 15 and spread["dup_threads", "transfers"] < 15

@@ -63,12 +63,14 @@ def extremes(profiles: Sequence[Profile], counter: int = 0) -> tuple[Profile, Pr
     Raises:
         ValueError: there is no profile.
     """
-    return min(profiles, key=lambda p: level(p, counter)), max(profiles, key=lambda p: level(p, counter))
+    levels = [level(profile, counter) for profile in profiles]
+    return profiles[levels.index(min(levels))], profiles[levels.index(max(levels))]
 
 
 def spread_percent(profiles: Sequence[Profile], counter: int = 0) -> float:
     """Highest over lowest count per operation, in percent, as stats.exact has it; infinite when only some are 0."""
-    low, high = (level(profile, counter) for profile in extremes(profiles, counter))
+    levels = [level(profile, counter) for profile in profiles]
+    low, high = min(levels), max(levels)
     return 0.0 if low == high else 100.0 * (high / low - 1.0) if low else math.inf
 
 

@@ -62,6 +62,7 @@ class ProgramArgs:
     cold: bool
     expect_status: int
     trees: tuple[str, ...] = ()
+    writable: bool = False
 
     def cases_or(self, chosen: Callable[[], tuple[Case, ...]], named: bool, native: bool = False) -> tuple[Case, ...]:
         """The program packed as a case, before the ``chosen`` ones where some are ``named``; these alone without one.
@@ -72,7 +73,7 @@ class ProgramArgs:
         if not self.program:
             given = {"--file": self.files, "--tree": self.trees, "--follow": self.follow, "--setup": self.setup}
             given |= {"--between": self.between, "--stdin": self.stdin, "--env": self.env, "--cwd": self.cwd}
-            given |= {"--cold": self.cold, "--expect-status": self.expect_status}
+            given |= {"--cold": self.cold, "--expect-status": self.expect_status, "--writable": self.writable}
             if extra := [name for name, value in given.items() if value]:
                 raise UserError(f"{extra[0]} goes with a program: put it at the end behind --, as in -- ls -l")
             return chosen()
@@ -89,6 +90,7 @@ class ProgramArgs:
             stdin=self.stdin or "",
             env=self.env,
             cwd=self.cwd or "",
+            writable=self.writable,
             cold=self.cold,
             expect_status=self.expect_status,
         )
@@ -104,6 +106,7 @@ options = common.decorate(
     click.option("--stdin", metavar="FILE", help="Program: its standard input.  [default: /dev/null]"),
     click.option("--env", multiple=True, metavar="NAME=VALUE", help="Program: add to its environment, which is fixed."),
     click.option("--cwd", metavar="DIR", help="Program: where it runs.  [default: here]"),
+    click.option("--writable", is_flag=True, help="Program: it may write where it runs; each run finds a fresh copy."),
     click.option("--cold", is_flag=True, help="Program: drop the kernel's caches before each run."),
     click.option("--expect-status", type=click.IntRange(0, 255), default=0, show_default=True, help="Program: its exit status."),
 )  # fmt: skip

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 
 from kdelta.cli import _offer
 from kdelta.cli._output import OutputArgs, write
+from kdelta.cli._say import say
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.model import ExperimentResult
     from kdelta.report.view import View
     from kdelta.store.store import Store
+
+
+_LARGE = 500  # figures, of which 80 a second are explained
 
 
 def _coloured() -> bool:
@@ -52,12 +56,22 @@ def view_of(
     return result, build(result, detail, Options(all_metrics=all_metrics, causes=causes, origin=origin()))
 
 
+def _say_large(store: Store, experiment_id: str) -> None:
+    """One line where what follows takes more than two seconds."""
+    experiment = store.experiment(experiment_id)
+    cases, kernels = len(experiment.cases), len(experiment.kernels)
+    if cases * kernels >= _LARGE:
+        say(f"working out what changed in {cases} cases on {kernels} kernels", err=True)
+
+
 def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult:
     """Print or write the report of one experiment."""
     from kdelta.report import registry, terminal
 
     chosen = registry.find(args.format)
     readings = (args.view,) if args.view else ()
+    if not args.quiet:
+        _say_large(store, experiment_id)
     result, view = view_of(store, experiment_id, all_metrics=args.all_metrics, causes=args.causes, readings=readings)
     if chosen.name == "terminal" and args.output is None and _coloured():
         text: str | bytes = terminal.render(view, colour=True)

@@ -84,7 +84,8 @@ def command(
             if not (counted := plans.counted_by(found.plan)):
                 raise UserError(f"experiment {found.id} measured time: functions come from exact mode")
             found = store.experiment(counted)  # the pass that explains it
-        result, detail = answer.result(store, found.id)
+        case = _named(found, case) if case else None
+        result, detail = answer.result(store, found.id, only=case)
         if case is None:
             rest = [name for name in _given.given() if name != "output"]
             _given.refuse(rest, "goes with a case, as in kdelta why last path_lookup")
@@ -116,14 +117,26 @@ def _followed(
     return found[before.block, before.slot], found[after.block, after.slot]
 
 
+def _named(experiment: Experiment, word: str) -> str:
+    """The name of the case of which ``word`` is the name, or its end as in ``nanosleep`` for ``syscalls/nanosleep``."""
+    from kdelta.spec.cases import close_to
+
+    names = {case.name for case in experiment.cases}
+    if word in names:
+        return word
+    ends = [name for name in names if name.endswith(f"/{word}")]
+    if len(ends) == 1:
+        return ends[0]
+    known = {name.removeprefix(f"{name.partition('/')[0]}/"): name for name in names} if "/" not in word else names
+    raise UserError(f"experiment {experiment.id} has no case {word!r}: {close_to(word, known)}")
+
+
 def _row(
     experiment: Experiment, rows: tuple[CellResult, ...], case: str, patched: str | None, mitigations: str | None
 ) -> CellResult:
     label = patched or (experiment.kernels[-1].label if len(experiment.kernels) > 1 else "")
-    of_case = [r for r in rows if r.case == case and r.metric == "instructions"]
-    if not of_case:
-        names = ", ".join(dict.fromkeys(r.case for r in rows))
-        raise UserError(f"experiment {experiment.id} has no case {case!r}; it has {names}")
+    if not (of_case := [r for r in rows if r.case == case and r.metric == "instructions"]):
+        raise UserError(f"experiment {experiment.id} has no instructions of {case}")
     mine = [r for r in of_case if r.patched_label == label and mitigations in (None, r.mitigations)]
     if not mine:
         raise UserError(f"experiment {experiment.id} has no kernel {label!r} beside its baseline")

@@ -173,7 +173,7 @@ def identity(site: Site, work: Work) -> str:
     plugin = work.plugin.read_bytes() if work.plugin is not None else b""
     parts = [snapshot.key(guest, payload).encode(), hashlib.sha256(plugin).hexdigest().encode()]
     if site.options.smp > 1:
-        parts.append(f"turns of {site.options.turn_ns} ns".encode())
+        parts.append(f"turns of {site.options.turn_ns} ns, {turns.EARLIER_MS} ms early".encode())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 

@@ -202,6 +202,17 @@ def _followed(tree: Tree, program: Program, argv: list[str], cwd: Path, stdin: P
             tree.add(path)
 
 
+def _writable(program: Program, place: Path) -> Path | None:
+    """The directory that each run has a copy of.
+
+    Raises:
+        UserError: it is the root.
+    """
+    if program.writable and place == Path("/"):
+        raise UserError("--writable: the program runs in /, which cannot be copied; start it in a directory of its own")
+    return place if program.writable else None
+
+
 def _for_guests(
     programs: Sequence[Program], cwd: Path, place: Path, stdin: Path | None
 ) -> tuple[list[str], list[Path]]:
@@ -215,7 +226,8 @@ def _for_guests(
         if one.is_file():
             tree.add(one)
     tree.folder(place)
-    scratch = tree.scratch()
+    writable = _writable(program, place)
+    scratch = tree.scratch(writable)
     for name in (*_MOUNTS, scratch):
         tree.folder(Path("/") / name)
     if (size := tree.size()) > MOST_BYTES:
@@ -223,6 +235,7 @@ def _for_guests(
             f"program: its files are {size >> 20} MiB, and a guest takes {MOST_BYTES >> 20}: {tree.largest()}"
         )
     more = {"root": f"/{ROOT}", "scratch": f"/{scratch}", "cwd": str(place), "stdin": str(stdin or "")}
+    more["writable"] = str(writable or "")
     env = _environment(program, f"/{scratch}", Path(commands["arg"][0]))
     argvs = [[commands["arg"][0], *one.argv[1:]] for one in programs]
     try:
@@ -234,6 +247,8 @@ def _for_guests(
 
 
 def _for_here(program: Program, cwd: Path, place: Path, stdin: Path | None) -> str:
+    if program.writable:
+        raise UserError("--writable is for guests: here the program may write where it runs, and does")
     if not place.is_dir():
         raise UserError(f"--cwd {program.cwd}: there is no such directory")
     more = {"cwd": str(place), "stdin": str(stdin or "")}

@@ -79,11 +79,10 @@ class Tree:
         """Bytes of all files."""
         return sum(node.source.stat().st_size for node in self.nodes.values() if isinstance(node.source, Path))
 
-    def scratch(self) -> str:
-        """A directory that nothing is packed in, for what the program writes."""
-        return next(
-            one for one in _SCRATCH if one == _SCRATCH[-1] or not any(n.startswith(one + "/") for n in self.nodes)
-        )
+    def scratch(self, but: Path | None = None) -> str:
+        """A directory that nothing is packed in, for what the program writes; neither in ``but`` nor above it."""
+        free = (one for one in _SCRATCH if not any(n.startswith(one + "/") for n in self.nodes))
+        return next((one for one in free if but is None or not _related(Path("/") / one, but)), _SCRATCH[-1])
 
     def largest(self) -> str:
         """The directory that holds most, three levels deep."""
@@ -94,6 +93,10 @@ class Tree:
                 sizes[top] = sizes.get(top, 0) + node.source.stat().st_size
         top = max(sizes, key=lambda key: sizes[key])
         return f"{top} has {sizes[top] >> 20} MiB"
+
+
+def _related(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 def _plain(path: Path) -> Node:

@@ -73,8 +73,12 @@ def _explained(store: Store, timed: ExperimentResult) -> ExperimentResult:
     return beside.explained(timed, counts)
 
 
-def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[ExperimentResult, Detail]:
+def result(
+    store: Store, name: str, views: Sequence[str] = (), only: str | None = None
+) -> tuple[ExperimentResult, Detail]:
     """Everything that a report shows of the experiment ``name``, rebuilt from the store.
+
+    ``only``: the one case whose differences are explained; all are judged.
 
     Raises:
         UserError: no such experiment.
@@ -83,7 +87,7 @@ def result(store: Store, name: str, views: Sequence[str] = ()) -> tuple[Experime
     numbers = store.numbers(experiment.id)
     boots = store.boots(experiment.id)
     rows = cells.judged(experiment, store, numbers)
-    seeds = explain.seeds_of(experiment, store) if experiment.mode == "exact" else {}
+    seeds = explain.seeds_of(experiment, store, only) if experiment.mode == "exact" else {}
     chosen = explain.chosen(seeds)
     explained = (explain.explained(experiment, row, seeds) for row in remarks.on_rows(experiment, store, rows))
     told = (varying.told(experiment, row, seeds) for row in explained)

@@ -214,7 +214,7 @@ def details(
     return Detail(
         points=points(experiment, numbers),
         distributions=distributions(experiment, store) if experiment.mode == "timed" else (),
-        functions=functions(experiment, chosen),
+        functions=() if experiment.in_steps else functions(experiment, chosen),  # a sweep's are those of its steps
         system_calls=system_calls.of_profiles(experiment, chosen),
         moved=moved(experiment, chosen),
         scaling=scaling(experiment, results),

@@ -20,10 +20,12 @@ Seeds: TypeAlias = dict[tuple[int, str], dict[int, list[Profile]]]  # [case, mit
 Chosen: TypeAlias = Mapping[tuple[int, str], Mapping[int, Profile]]  # [case, mitigations][kernel] -> the median seed's
 
 
-def seeds_of(experiment: Experiment, store: Store) -> Seeds:
-    """For every cell and kernel the profiles of all its seeds, in order."""
+def seeds_of(experiment: Experiment, store: Store, only: str | None = None) -> Seeds:
+    """For every cell and kernel the profiles of all its seeds, in order; with ``only``, those of one case."""
     found: Seeds = {}
-    for case in range(len(experiment.cases)):
+    for case, asked in enumerate(experiment.cases):
+        if only is not None and asked.name != only:
+            continue
         for row in store.profiles(experiment.id, case):
             found.setdefault((case, row.mitigations), {}).setdefault(row.kernel, []).append(row.profile)
     return found
@@ -114,10 +116,11 @@ def _name_carrier(experiment: Experiment, row: CellResult, seeds: Seeds) -> Cell
         return row
     case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
     labels = [kernel.label for kernel in experiment.kernels]
-    by_kernel = chosen(seeds).get((case, row.mitigations), {})
-    before, after = by_kernel.get(0), by_kernel.get(labels.index(row.patched_label))
-    if before is None or after is None:
+    by_kernel = seeds.get((case, row.mitigations), {})
+    sides = [by_kernel.get(kernel, []) for kernel in (0, labels.index(row.patched_label))]
+    if not all(sides):
         return row
+    before, after = map(profiles.median_profile, sides)
 
     def named(warning: Carried) -> Carried:
         old, new = (profiles.column(side, warning.columns[0][0]) for side in (before, after))

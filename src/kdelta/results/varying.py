@@ -67,16 +67,23 @@ def _program(row: CellResult, sides: dict[str, list[Profile]]) -> tuple[ProgramV
 def told(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
     """The finished ``row``; what its seeds differ in is named: functions, and where it is a program, its calls."""
     counter = moved.counter_of(row.metric)
-    if counter is None or row.state != "ok" or not (sides := _sides(experiment, row, seeds)):
+    alone = not row.patched_label and row.primary  # nothing is judged: how it varies is said here
+    program = (
+        row.primary and PACK in row.params and START not in row.params
+    )  # of a difference of two runs none can tell
+    noisy = any(isinstance(warning, Noisy) for warning in row.warnings)
+    if counter is None or row.state != "ok" or not (alone or program or noisy):
+        return row
+    if not (sides := _sides(experiment, row, seeds)):
         return row
     side = _widest(sides, counter)[1]
-    spread = moved.spread_percent(side, counter)
     warnings = list(row.warnings)
-    if not row.patched_label and row.primary and DELTA_PERCENT <= spread < math.inf:  # nothing is judged: say it here
+    spread = moved.spread_percent(side, counter) if alone else 0.0
+    if alone and DELTA_PERCENT <= spread < math.inf:
         warnings.append(Noisy(spread, None))
     if any(isinstance(warning, Noisy) for warning in warnings):
         functions, more = _functions(side, counter)
         warnings = [replace(w, functions=functions, more=more) if isinstance(w, Noisy) else w for w in warnings]
-    if row.primary and PACK in row.params and START not in row.params:  # of a difference of two runs none can tell
+    if program:
         warnings += _program(row, sides)
     return replace(row, warnings=tuple(warnings))

@@ -38,7 +38,7 @@ def own_sources(folders: Iterable[Path], texts: Iterable[str]) -> tuple[Path, ..
     return tuple(dict.fromkeys([*folders, *files]))
 
 
-def _close(word: str, known: Iterable[str]) -> str:
+def close_to(word: str, known: Iterable[str]) -> str:
     """A remedy: the close matches of ``word``, else all that is known where that is not long."""
     names = sorted(known)
     if close := get_close_matches(word, names, 3):
@@ -53,7 +53,7 @@ def _choices(text: str, workload: Workload, piece: str) -> tuple[str, list[str]]
     if not equals or not values:
         raise UserError(f"case {text!r}: {piece!r} is not knob=value")
     if knob not in workload.params:
-        raise UserError(f"case {text!r}: {workload.name} has no knob {knob!r}; {_close(knob, workload.params)}")
+        raise UserError(f"case {text!r}: {workload.name} has no knob {knob!r}; {close_to(knob, workload.params)}")
     canonical = []
     for value in values.split("|"):
         try:
@@ -84,7 +84,7 @@ def _named(text: str, name: str, catalogue: Mapping[str, Workload]) -> list[Work
     if not found and name.startswith(("./", "../", "/")):
         raise UserError(f"case {text!r}: a file of cases is C and ends in .c, as in --case {name}.c")
     if not found:
-        raise UserError(f"case {text!r}: unknown workload {name!r}; {_close(name, catalogue)}")
+        raise UserError(f"case {text!r}: unknown workload {name!r}; {close_to(name, catalogue)}")
     return found
 
 

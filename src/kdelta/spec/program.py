@@ -27,6 +27,7 @@ class Program(Struct, frozen=True, kw_only=True):
     stdin: str = ""
     env: tuple[str, ...] = ()
     cwd: str = ""
+    writable: bool = False  # the directory that it runs in, as a copy for each run
     cold: bool = False
     expect_status: int = 0
     batch: bool = False  # SCHED_BATCH: a woken process never preempts

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kdelta import digests
 from kdelta.errors import HostError, UserError
 from kdelta.experiment import boot_once as boot_once_module
-from kdelta.experiment.boot_once import Site, Work, boot_once, identity
+from kdelta.experiment.boot_once import Site, Work, boot_each, boot_once, identity
 from kdelta.guest import binary
 from kdelta.guest.jobs import JobList, case_jobs
 from kdelta.guest.protocol import Note, Window
@@ -127,6 +127,29 @@ def test_guests_that_cannot_be_paused_boot_cold_each_with_one_case(
     assert [limit_s for _, limit_s in made] == [10.0, 11.0, 14.0][:booted], "a kernel that says nothing is booted once"
     assert all(payload.count(b"\njob ") == 1 for payload, _ in made)
     assert [raw.end_of(job)[1] for job in (0, 1, 4)] == (["1", "2", "3"] if booted == 3 else ["1"] * 3)
+
+
+def test_works_of_one_case_each_keep_their_order_and_limits(
+    site: Site, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cold(guest: GuestSpec, payload: bytes, limit_s: float) -> boot.RawBoot:
+        case = next(name for name in (b"pipe", b"futex", b"getppid", b"mmap") if b"job 0 " + name in payload)
+        seed = b"seed 5" if b"set seed 5" in payload else b"seed 6"
+        why = b" ".join((case, seed, str(limit_s).encode())).decode()
+        return boot.RawBoot(
+            argv=(), state="panicked", why=why, records=(Note(text="up"),), console=b"", stream=b"", elapsed_s=1.0,
+            first_sample_s=None, qemu_log="",
+        )  # fmt: skip
+
+    def of(case: str, seed: int, limit_s: float, number: int = 0) -> Work:
+        jobs = replace(work.jobs, seed=seed, lines=(f"job {number} {case} reps=3",))
+        return replace(work, jobs=jobs, limit_s=limit_s, job_limits_s={number: limit_s})
+
+    monkeypatch.setattr(boot_once_module, "_snapshot", lambda *_: None)
+    monkeypatch.setattr(boot, "run", cold)
+    works = [of("pipe", 5, 10.0), of("futex", 6, 20.0), of("getppid", 5, 30.0, number=7), of("mmap", 6, 40.0)]
+    found = [raw.why for raw in boot_each(site, works)]
+    assert found == ["pipe seed 5 10.0", "futex seed 6 20.0", "getppid seed 5 30.0", "mmap seed 6 40.0"]
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(site: Site, work: Work, tmp_path: Path) -> None:

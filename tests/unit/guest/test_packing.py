@@ -146,6 +146,18 @@ def test_what_is_not_there_is_one_line(tmp_path: Path, options: dict[str, object
     assert "\n" not in str(error.value)
 
 
+def test_what_a_run_may_write_to_is_neither_the_root_nor_the_scratch_directory(tmp_path: Path) -> None:
+    _, spec = _packed(tmp_path, "ls", writable=True)
+    assert spec["writable"] == spec["cwd"] == [str(tmp_path)]
+    assert "writable" not in _packed(tmp_path, "ls")[1]
+    with pytest.raises(UserError, match="--writable: the program runs in /"):
+        _packed(Path("/"), "ls", writable=True)
+    with pytest.raises(UserError, match="--writable is for guests"):
+        packing.pack(Program(argv=("ls",), writable=True), tmp_path, True)
+    empty = Tree()
+    assert (empty.scratch(), empty.scratch(Path("/tmp")), empty.scratch(Path("/var"))) == ("tmp", "var/tmp", "tmp")
+
+
 def test_too_much_names_what_is_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "MOST_BYTES", 1 << 20)
     with pytest.raises(UserError, match=r"its files are \d+ MiB, and a guest takes 1: /\S+ has \d+ MiB"):

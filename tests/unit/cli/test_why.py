@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta why: one case is found by its name or its end, and explained without the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kdelta.cli.main import run
+from kdelta.model import Case
+from kdelta.results import answer
+from kdelta.store.store import Store
+from unit.serve import serve_store
+
+CASES = tuple(Case(workload="pidfd_open", label=f"syscalls/{name}") for name in ("nanosleep", "getpid", "read-1"))
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KDELTA_STATE", str(tmp_path))
+    monkeypatch.delenv("KDELTA_STORE", raising=False)
+    with Store() as store:
+        store.create(serve_store.experiment("one", ("6.12", "7.0"), cases=CASES))
+        for block in range(5):
+            for slot in range(2):
+                store.save_boot("one", serve_store.boot(block, slot, cases=len(CASES)))
+    return tmp_path
+
+
+def test_a_case_is_explained_without_the_others_as_with_them(state: Path) -> None:
+    with Store() as store:
+        whole, _ = answer.result(store, "one")
+        alone, detail = answer.result(store, "one", only="syscalls/getpid")
+    both = list(zip(whole.results, alone.results, strict=True))
+    assert len(both) >= len(CASES) and {cell.case for cell, _ in both} == {case.name for case in CASES}
+    assert all((one.verdict, one.effect_percent) == (other.verdict, other.effect_percent) for one, other in both)
+    assert [one for one, other in both if one.case == "syscalls/getpid" and one != other] == []
+    assert {cell.case for cell in alone.results if cell.because} == {"syscalls/getpid"}
+    assert {diff.cell.case for diff in detail.functions} == {"syscalls/getpid"}
+
+
+@pytest.mark.parametrize("word", ["syscalls/nanosleep", "nanosleep"])
+def test_the_end_of_a_name_is_enough(state: Path, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["why", "one", word]) == 0
+    assert capsys.readouterr().out.startswith("syscalls/nanosleep: 6.12 -> 7.0")
+
+
+def test_an_unknown_case_is_answered_with_close_ones_only(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["why", "one", "nanosleap"]) == 1
+    told = capsys.readouterr().err
+    assert "did you mean nanosleep?" in told and "getpid" not in told
