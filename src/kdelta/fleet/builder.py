@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import tempfile
 import time
@@ -40,7 +41,8 @@ class _Said(Quiet):
     def step(self, text: str, done: int | None = None, total: int | None = None) -> None:
         if time.monotonic() - self._last >= _SAY_S:
             self._last = time.monotonic()
-            self._say(f"{text} ({done} of {total})" if done and total else text)
+            with contextlib.suppress(HostError):  # a database that is away ends no build: it is asked again at its end
+                self._say(f"{text} ({done} of {total})" if done and total else text)
 
 
 def make(row: Row, blobs: Blobs, progress: Progress) -> Outcome:

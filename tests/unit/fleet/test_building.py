@@ -15,6 +15,7 @@ from sqlalchemy import text
 
 from kdelta.errors import HostError, UserError
 from kdelta.fleet import builder, building, makes, status
+from kdelta.fleet.away import Away
 from kdelta.fleet.blobs import Blobs
 from kdelta.fleet.builder import Builder
 from kdelta.fleet.ledger import Ledger
@@ -169,6 +170,19 @@ def test_baseline_and_patched_are_built_on_one_host(lab: Lab, tree: Path, tmp_pa
     for name in "aab":
         lab.work(name)
     assert [name for name, _ in lab.made] == ["b", "b"] and lab.wait(orders) == {}
+
+
+def test_a_database_that_is_away_meanwhile_ends_no_build(lab: Lab, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object) -> None:
+        told.append("asked")
+        raise Away("the database is away")
+
+    told: list[str] = []
+    lab.join("a")
+    orders = lab.order(f"src:{tree}")
+    monkeypatch.setattr(lab.ledger.builds, "say", away)
+    lab.work("a")
+    assert told and lab.wait(orders) == {} and len(lab.made) == 1
 
 
 def test_a_series_is_built_patch_by_patch(lab: Lab, tree: Path, tmp_path: Path) -> None:
