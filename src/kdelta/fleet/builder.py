@@ -23,6 +23,7 @@ from kdelta.fleet.outcome import Outcome
 from kdelta.fleet.worker import Worker, in_thread
 from kdelta.kernel import carried, products, source, toolchain
 from kdelta.kernel.build import fault_of_source
+from kdelta.kernel.worktree import Worktree
 from kdelta.model import Progress, Quiet
 from kdelta.spec.kernels import KernelSpec
 
@@ -59,6 +60,8 @@ def make(row: Row, blobs: Blobs, progress: Progress) -> Outcome:
             raise HostError(f"{row.name}: what was sent is another build than was asked for")
 
         def ready(home: Path) -> None:
+            if Worktree(home).base_id == asked.base:
+                return  # of the build before
             progress.step(f"fetching the source of {row.name}")
             blobs.get(row.base, Path(work) / "base")
             carried.unpack(asked, Path(work) / "base", home)

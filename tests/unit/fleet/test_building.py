@@ -20,9 +20,8 @@ from kdelta.fleet.blobs import Blobs
 from kdelta.fleet.builder import Builder
 from kdelta.fleet.ledger import Ledger
 from kdelta.fleet.queue import Queue
-from kdelta.kernel import carried, products, source, toolchain
+from kdelta.kernel import carried, debian, products, source, toolchain
 from kdelta.kernel.build import fault_of_source
-from kdelta.kernel.origin import tarball
 from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Kernel, Quiet
 from kdelta.store.store import Store
@@ -145,11 +144,22 @@ def test_a_host_that_has_no_tree_builds_what_the_desk_would_have(
     assert str(tmp_path / "desk") in facts.diff
 
 
-def test_a_source_package_travels_as_it_is(tree: Path, tmp_path: Path) -> None:
-    with tarfile.open(tmp_path / "linux.tar", "w") as packed:
-        packed.add(tree, "linux-6.12")
-    origin = tarball(tmp_path / "linux.tar", key="debian-6.12", title="Debian", version=(6, 12))
-    assert carried.pack(origin, tmp_path) == tmp_path / "linux.tar"
+def test_a_source_package_travels_as_it_is(
+    lab: Lab, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = tmp_path / "linux-source-6.12.tar.xz"
+    with tarfile.open(packed, "w:xz") as file:
+        file.add(tree, "linux-source-6.12")
+    monkeypatch.setattr(debian, "fetch_source", lambda *_: packed)
+    lab.join("a")
+    orders = lab.order("src:debian:6.12")
+    monkeypatch.setattr(debian, "fetch_source", unbuilt)
+    lab.work("a")
+    assert lab.wait(orders) == {} and len(lab.made) == 1
+    assert not (tmp_path / "desk" / "build" / "debian-6.12").exists()
+    assert (tmp_path / "a" / "build" / "debian-6.12" / "src" / "Makefile").exists()
+    monkeypatch.setattr(debian, "fetch_source", lambda *_: packed)
+    assert resolved(monkeypatch, "src:debian:6.12").release == "6.12.1"
 
 
 def test_two_that_ask_for_one_kernel_have_it_built_once(lab: Lab, tree: Path) -> None:
@@ -162,14 +172,25 @@ def test_two_that_ask_for_one_kernel_have_it_built_once(lab: Lab, tree: Path) ->
     assert lab.order(f"src:{tree}") == [], "it is here"
 
 
-def test_baseline_and_patched_are_built_on_one_host(lab: Lab, tree: Path, tmp_path: Path) -> None:
-    """Only one at a time, and the second where the objects of the first are."""
+def test_baseline_and_patched_are_built_on_one_host(
+    lab: Lab, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only one at a time, and the second where the source and the objects of the first are."""
+    unpacked: list[object] = []
+    unpack = carried.unpack
+
+    def counted(*words: Any) -> None:
+        unpacked.append(words)
+        unpack(*words)
+
+    monkeypatch.setattr(carried, "unpack", counted)
     lab.join("a", "b")
     orders = lab.order(f"src:{tree}", f"src:{tree}+{patch(tmp_path, 'p.patch', BETTER)}")
     lab.work("b")
     for name in "aab":
         lab.work(name)
     assert [name for name, _ in lab.made] == ["b", "b"] and lab.wait(orders) == {}
+    assert len(unpacked) == 1
 
 
 def test_a_database_that_is_away_meanwhile_ends_no_build(lab: Lab, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
