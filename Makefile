@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 TOOLS := .venv/.tools-installed
 
-.PHONY: all setup system demo test test-full check bench trial placebos soak fidelity fleet-sim fuzz deb clean docs
+.PHONY: all setup system demo test test-full check bench trial placebos atlas soak fidelity fleet-sim fuzz deb clean docs
 all: setup
 
 system:
@@ -47,6 +47,10 @@ trial: setup
 
 placebos: setup
 	$(PY) tools/placebos.py
+
+# of the maps in the cache, and of stores with sweeps over the suites: make atlas ATLAS='sqlite:////home/me/kdelta.sqlite'
+atlas: setup
+	$(PY) tools/atlas.py $(ATLAS)
 
 # a kernel against itself, hours of it; whatever ends it, the next one goes on: make soak SOAK='--rounds 20 --minutes 480'
 soak: setup

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,18 +22,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_a_program_starts_is_counted(kdelta, folder: Path) -> None:  # type: ignore[no-untyped-def]
-    more = ("--file", "words.txt")  # seq and cat are named by the script
-    run = ("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "--json", "-q", *more, "--")
+    run = ("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "--json", "-q", "--")
     got = json.loads(kdelta(*run, "./count.sh", "11").stdout)
-    (row,) = (row for row in got["results"] if row["metric"] == "instructions")
+    (row,) = (row for row in got["results"] if row["metric"] == "instructions")  # the script names seq and cat
     assert (row["case"], row["state"]) == ("count.sh 11", "ok"), row
+    assert got["found"] == {"count.sh 11": f"{folder}: 2 files and directories, 0.0 MiB"}
     assert 11 * 200_000 < row["baseline"] < 11 * 2_000_000  # fork, exec and exit of cat and of the shell
     assert kdelta("report", "last", "--printed", "0.0").stdout == "one\ntwo\n" * 11
 
 
 def test_a_program_that_lacks_a_file_is_told_how_to_pack_it(kdelta, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    (folder / "elsewhere").mkdir()
+    os.chdir(folder / "elsewhere")  # the fixture leads back
     run = ("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "--json", "-q")
-    done = kdelta(*run, "--", "./count.sh", "1", check=3)
+    done = kdelta(*run, "--", "../count.sh", "1", check=3)
     row = json.loads(done.stdout)["results"][0]
     assert row["state"] == "failed"
     assert "exit status 1, not 0: cat: words.txt: No such file" in row["why"].replace("/usr/bin/", "")

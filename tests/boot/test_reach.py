@@ -35,4 +35,4 @@ def test_a_patch_is_measured_by_the_cases_that_execute_it(kdelta) -> None:  # ty
     rows = [row for row in got["results"] if row["primary"]]
     assert rows and all("pipe_write" in {item["function"] for item in row["because"]} for row in rows)
     same = kdelta("compare", tree, f"{tree}+{DATA / 'mail' / 'pipe-comment.patch'}", timeout=5400.0)
-    assert "there is nothing to measure" in same.stdout and "0 of 0 boots done" in same.stdout
+    assert "there is nothing to measure" in same.stdout and "nothing was booted" in same.stdout

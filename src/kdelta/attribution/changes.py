@@ -7,7 +7,7 @@ through the functions that have its address, a new function through those that c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -20,6 +20,7 @@ from kdelta.attribution.disassembly import Image
 _WHOLE_SHARE = 0.05  # of all functions: so many differ through a header or an option, not where a patch was written
 _WHOLE_COUNT = 200  # and these are few enough to be told one by one
 
+_DEEPEST = 3  # tables in tables
 _BOOT = (".init.", ".exit.")  # include/linux/init.h
 
 Kind = Literal["code", "new", "gone", "data"]
@@ -39,13 +40,18 @@ class Change(Struct, frozen=True, kw_only=True):
     @property
     def in_no_case(self) -> bool:
         """Whether that no case executes it is known without counting: nothing does, or the kernel's start alone."""
-        return self.boot_only or not self.hosts
+        return self.kind != "data" and (self.boot_only or not self.hosts)
+
+    @property
+    def by_pointer(self) -> bool:
+        """Whether it is data that no code of the running kernel names: who has a pointer to it is not known."""
+        return self.kind == "data" and (self.boot_only or not self.hosts)
 
     @property
     def title(self) -> str:
         """Its name, with what it is where that is no function of both kernels."""
         words: list[str] = [self.kind] if self.kind != "code" else []
-        words += ["boot only"] if self.boot_only else []
+        words += ["used by pointer alone"] if self.by_pointer else ["boot only"] if self.boot_only else []
         return f"{self.name} ({', '.join(words)})" if words else self.name
 
 
@@ -112,10 +118,33 @@ def _hosts(name: str, before: Image, callers: Callable[[str], Iterable[str]]) ->
 
 
 def _data(before: Image, after: Image) -> list[Change]:
+    """Variables count through who reads them or a table that holds them, and through the functions they lead to."""
     names = data.changed(before, after)
-    was, now = data.readers(before, names), data.readers(after, names)
+    was, now = _users(before, names), _users(after, names)
     found = []
     for name in names:
-        hosts = {*was.get(name, ()), *(host for host in now.get(name, ()) if host in before.sources)}
+        hosts = {*was.get(name, ()), *now.get(name, ()), *data.led_to(before, after, name)} & before.sources.keys()
         found.append(Change(name=name, kind="data", hosts=tuple(sorted(hosts))))
     return found
+
+
+def _users(image: Image, names: Sequence[str]) -> dict[str, set[str]]:
+    """For each variable the functions that have its address, or that of a variable that holds it, and so on."""
+    held: dict[str, frozenset[str]] = {}
+    ring = set(names)
+    for _ in range(_DEEPEST):
+        found = data.holders(image, ring)
+        held |= found
+        ring = {one for holders in found.values() for one in holders} - held.keys()
+    readers = data.readers(image, {*names, *held, *ring})
+    return {name: {f for one in _above(name, held) for f in readers.get(one, ())} for name in names}
+
+
+def _above(name: str, held: Mapping[str, frozenset[str]]) -> set[str]:
+    """A variable, and all that hold it directly or through others."""
+    seen, ring = {name}, [name]
+    while ring:
+        more = held.get(ring.pop(), frozenset()) - seen
+        seen |= more
+        ring += more
+    return seen

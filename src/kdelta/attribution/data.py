@@ -9,6 +9,7 @@ with the code that names them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
 
 import numpy as np
 
@@ -89,6 +90,44 @@ def readers(image: Image, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]
         if any(name in one.text for one in image.instructions(function)):  # else the bytes only read like it
             found[name].add(source)
     return {name: tuple(sorted(functions)) for name, functions in found.items()}
+
+
+def holders(image: Image, names: Iterable[str]) -> Mapping[str, frozenset[str]]:
+    """For each variable those variables that hold its address: a table in a table, an array of them."""
+    spans = sorted(
+        (one.address, one.address + len(one.content), name) for name in names for one in image.objects.get(name, ())
+    )
+    found: dict[str, set[str]] = {name: set() for _, _, name in spans}
+    if not spans:
+        return {}
+    every = [one for many in image.objects.values() for one in many]
+    words = np.frombuffer(b"".join(map(shifted.padded, every)), "<u8")
+    ends = np.cumsum([len(one.content) + 7 >> 3 for one in every])
+    place = np.searchsorted(np.array([low for low, _, _ in spans], np.uint64), words, side="right") - 1
+    highs = np.array([high for _, high, _ in spans], np.uint64)
+    for at in np.flatnonzero((place >= 0) & (words < highs[np.maximum(place, 0)])).tolist():
+        holder, name = every[int(np.searchsorted(ends, at, side="right"))].name, spans[int(place[at])][2]
+        if holder != name:
+            found[name].add(holder)
+    return {name: frozenset(held) for name, held in found.items()}
+
+
+def led_to(before: Image, after: Image, name: str) -> frozenset[str]:
+    """The functions whose addresses stand in words of a variable that differ, on either side: a table's entries."""
+    found = set()
+    for old, new in zip_longest(before.objects.get(name, ()), after.objects.get(name, ())):
+        size = max(len(one.content) for one in (old, new) if one is not None)
+        for at in range(0, size, 8):
+            led = [_function(image, one, at) for image, one in ((before, old), (after, new))]
+            found |= {one for one in led if one} if led[0] != led[1] else set()
+    return frozenset(found)
+
+
+def _function(image: Image, one: DataObject | None, at: int) -> str:
+    """The function that begins where the word at ``at`` leads, "" where none does."""
+    address = int.from_bytes(one.content[at : at + 8], "little") if one is not None else 0
+    function = image.function_at(address)
+    return fold(function.name.partition("#")[0]) if function is not None and function.address == address else ""
 
 
 def _references(image: Image, spans: list[tuple[int, int, str]]) -> Iterator[tuple[int, str]]:

@@ -11,7 +11,9 @@ from kdelta.attribution.code import CodeDiff
 from kdelta.attribution.disassembly import Image
 from kdelta.errors import UserError
 from kdelta.kernel import naming, symbols
+from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Kernel
+from kdelta.spec.kernels import BUILT_KINDS
 
 
 @lru_cache(maxsize=3)
@@ -24,11 +26,18 @@ def _read(path: str, _sha256: str, table: symbols.SymbolTable | None, label: str
 def image_of(kernel: Kernel) -> Image:
     """The functions of a kernel: by its symbol table, else by what stands in for one.
 
+    The table that our own linker made is believed; that of a file from elsewhere must be proven by the code first.
+
     Raises:
         UserError: it has no names that its code proves, or no ELF image.
     """
     if kernel.vmlinux_path is None:
         raise UserError(f"{kernel.label}: machine code needs the uncompressed image, and none could be unpacked")
+    if parse_kernel(kernel.spec.partition("#")[0]).kind in BUILT_KINDS:
+        try:
+            return _read(kernel.vmlinux_path, kernel.vmlinux_sha256, None, kernel.label)
+        except UserError:  # stripped, by its config
+            pass
     table = naming.load(kernel)
     if isinstance(table, symbols.NoSymbols):
         raise UserError(f"{kernel.label}: machine code needs the names of its functions: {table.why}")

@@ -109,7 +109,7 @@ def same_data(pairs: Sequence[tuple[DataObject, DataObject]], both: tuple[Things
     if not even:
         return set()
     sides = [[pairs[index][side] for index in even] for side in (0, 1)]
-    was, now = (np.frombuffer(b"".join(map(_padded, side)), "<u8") for side in sides)
+    was, now = (np.frombuffer(b"".join(map(padded, side)), "<u8") for side in sides)
     ends = np.cumsum([len(one.content) + _WORD - 1 >> 3 for one in sides[0]])
     words = np.flatnonzero((was != now) | like_addresses(was))
     owners = np.searchsorted(ends, words, side="right")
@@ -131,7 +131,8 @@ def like_addresses(words: Addresses) -> NDArray[np.bool_]:
     return alike
 
 
-def _padded(one: DataObject) -> bytes:
+def padded(one: DataObject) -> bytes:
+    """The content of a variable in whole words."""
     return one.content + bytes(-len(one.content) % _WORD)
 
 

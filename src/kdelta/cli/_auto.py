@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kdelta.cli import common
+from kdelta.cli import _patching, common
 from kdelta.errors import UserError
 from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
 
@@ -46,6 +46,27 @@ def wanted(args: Args, specs: Sequence[KernelSpec]) -> bool:
             "--all adds controls to the cases that a patch chooses: give --case auto, or a patch and no case"
         )
     return asked or default
+
+
+def fetched(specs: Sequence[KernelSpec], each: bool, progress: Progress) -> tuple[Kernel, ...]:
+    """The kernels; what is read of the first one alone is read while the others are built."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    def had(kernel: Kernel) -> None:
+        if not begun:
+            begun.append(pool.submit(_ahead, kernel))
+
+    begun: list[object] = []
+    with ThreadPoolExecutor(1) as pool:
+        return _patching.fetched(specs, each, progress, had)
+
+
+def _ahead(kernel: Kernel) -> None:
+    """Read what ``choose`` keeps for who asks again; where that fails, ``choose`` tells it."""
+    from kdelta.experiment import auto
+
+    common.load_workloads(())
+    auto.read_ahead(kernel)
 
 
 def choose(

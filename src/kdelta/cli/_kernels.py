@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kdelta.cli._say import say
@@ -60,11 +60,13 @@ def look(specs: Sequence[KernelSpec]) -> None:
     check(specs)
 
 
-def fetched(specs: Sequence[KernelSpec], progress: Progress) -> tuple[Kernel, ...]:
+def fetched(
+    specs: Sequence[KernelSpec], progress: Progress, had: Callable[[Kernel], object] = lambda _: None
+) -> tuple[Kernel, ...]:
     """The kernels of ``specs``, ranges expanded, fetched or built; see ``kernel.resolve.resolve_all``."""
     from kdelta.kernel.resolve import resolve_all
 
-    return resolve_all(specs, progress)
+    return resolve_all(specs, progress, had)
 
 
 def refuse_without_image(kernels: tuple[Kernel, ...], refusal: str) -> tuple[Kernel, ...]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -56,15 +56,19 @@ def _same_tree(one: KernelSpec, other: KernelSpec) -> bool:
     return all(getattr(one, name) == getattr(other, name) for name in ("kind", "target", "ref", "config", "arch"))
 
 
-def fetched(specs: Sequence[KernelSpec], each: bool, progress: Progress) -> tuple[Kernel, ...]:
+def fetched(
+    specs: Sequence[KernelSpec], each: bool, progress: Progress, had: Callable[[Kernel], object] = lambda _: None
+) -> tuple[Kernel, ...]:
     """The kernels of ``specs``; with ``each`` those along the series of the last: without it, then one more patch each.
+
+    ``had`` gets each kernel as soon as it is there; with ``each`` none.
 
     Raises:
         UserError: the running kernel is among them, which has no image.
     """
     if not each:
         return _kernels.refuse_without_image(
-            _kernels.fetched(specs, progress),
+            _kernels.fetched(specs, progress, had),
             "the running kernel cannot be booted in a guest without its image: use kdelta run",
         )
     from kdelta.kernel import series

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kdelta.cli import common
+from kdelta.cli._say import say
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class ProgramArgs:
             if extra := [name for name, value in given.items() if value]:
                 raise UserError(f"{extra[0]} goes with a program: put it at the end behind --, as in -- ls -l")
             return chosen()
-        from kdelta.guest import packing
+        from kdelta.guest import here, packing
         from kdelta.spec.program import Program
 
         program = Program(
@@ -94,7 +95,12 @@ class ProgramArgs:
             cold=self.cold,
             expect_status=self.expect_status,
         )
-        return (packing.pack(program, Path.cwd(), native), *(chosen() if named else ()))
+        bare = not (native or self.trees or self.follow or self.cwd)
+        found = here.find(Path.cwd()) if bare else None
+        case = packing.pack(program, Path.cwd(), native, found)
+        if found is not None and found.note:
+            say(f"note: {found.note}", err=True)
+        return (case, *(chosen() if named else ()))
 
 
 tree_option = click.option("--tree", "trees", multiple=True, metavar="DIR", help="Program: pack this directory with all that is in it.")  # fmt: skip

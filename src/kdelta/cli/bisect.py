@@ -20,7 +20,7 @@ Examples:
   kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --case pidfd_open
   kdelta bisect src:./linux@good src:./linux@bad --case pipe --timed
   kdelta bisect src:.@v6.12 src:. --case path_lookup --metric locked
-  kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --tree . -- git status
+  kdelta bisect src:./linux@v6.8 src:./linux@v6.9 -- git status
   kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --case pipe --fleet
   kdelta bisect --resume 20261121-1530
 

@@ -153,7 +153,7 @@ def run(kernels: tuple[str, ...], args: Args, begun: Callable[[Experiment], None
         with session.progress() as progress:
             host = args.met(progress)
             _fleet.built(args, specs, progress, each=args.each)
-            resolved = _patching.fetched(specs, args.each, progress)
+            resolved = (_auto if auto else _patching).fetched(specs, args.each, progress)
             chosen = _auto.choose(args, specs, resolved, progress) if auto else (None, None)
             if not _wanted(args):
                 progress.step("looking at this machine: QEMU, and whether KVM runs a guest")

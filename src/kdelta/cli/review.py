@@ -27,8 +27,9 @@ Examples:
 
 The tree is built without the series and with it, in a sandbox; the cases that execute what the series changed are
 counted exactly; where it touches lifetimes of objects or locks, these cases are checked for leaks, and what runs under
-locks is counted. Of a whole thread the newest version counts, replies do not. Interrupted, the same command goes on: what was
-built, mapped and counted is kept.
+locks is counted. Where no case executes what changed (a driver, another architecture, documentation), nothing is booted,
+and the answer says what was not looked at. Of a whole thread the newest version counts, replies do not. Interrupted,
+the same command goes on: what was built, mapped and counted is kept.
 
 \b
 As a check of b4, which then tells it of each patch of your branch:

@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.attribution import changes, images, selection
+from kdelta.attribution.atlas import Atlas
 from kdelta.attribution.changes import Change, Changes
 from kdelta.attribution.disassembly import Image
 from kdelta.attribution.reach import Reach, Row
 from kdelta.experiment import reach as mapping
+from kdelta.experiment import silent
 from kdelta.kernel import calls, naming, source
 from kdelta.kernel.calls import CallGraph
 from kdelta.kernel.symbols import NoSymbols
@@ -42,6 +44,16 @@ class Asked(Struct, frozen=True, kw_only=True):
     controls: bool = False
 
 
+def read_ahead(kernel: Kernel) -> None:
+    """Read what ``choose`` asks of its first kernel and keeps: symbols, functions, calls.
+
+    Raises:
+        UserError: machine code that cannot be read.
+    """
+    _ = images.image_of(kernel).sources
+    _graph(kernel)
+
+
 def choose(
     kernels: Sequence[Kernel], specs: Sequence[KernelSpec], asked: Asked, progress: Progress
 ) -> tuple[tuple[Case, ...], Looked]:
@@ -64,20 +76,33 @@ def choose(
     if not found.changes:
         return ((), bare) if found.nothing else (tuple(asked.usual), bare)
     progress.note(f"{len(found.changes)} functions and variables differ")
-    reach = _map(kernels[0], found, asked, progress)
+    reach, known = _map(kernels, specs, found, asked, progress)
     chosen = selection.choose(found.changes, reach, asked.cost_s, asked.budget_s, controls=asked.controls)
     names = [picked.case for picked in chosen.picked]
     by_name = {case.name: case for case in asked.cases}
-    looked = _looked(bare, found, chosen, reach, _graph(kernels[-1]))
+    looked = _looked(bare, found, chosen, reach, _graph(kernels[-1]) if reach.rows else None)
+    if known is not None:
+        failed = sorted({case.name for case in asked.cases} & known.failed)
+        looked = replace(looked, atlas=known.title, not_mapped=(*looked.not_mapped, *failed))
     return tuple(by_name[name] for name in dict.fromkeys([*names, *chosen.controls])), looked
 
 
-def _map(kernel: Kernel, found: Changes, asked: Asked, progress: Progress) -> Reach:
-    """The kernel's map; an empty one where it is known without that no case executes what differs."""
-    if not asked.controls and all(change.in_no_case for change in found.changes):
-        return Reach(kernel=kernel.label, rows=())
-    cases = mapping.can_be_counted(asked.cases, asked.workloads)
-    return mapping.build(kernel, cases, asked.workloads, asked.folders, asked.machine, progress)
+def _map(
+    kernels: Sequence[Kernel], specs: Sequence[KernelSpec], found: Changes, asked: Asked, progress: Progress
+) -> tuple[Reach, Atlas | None]:
+    """The first kernel's map, and the atlas where that answers for the cases that it knows: these are not mapped."""
+    label, cases = kernels[0].label, mapping.can_be_counted(asked.cases, asked.workloads)
+    known = None
+    if not asked.controls:
+        if all(change.in_no_case for change in found.changes):
+            return Reach(kernel=label, rows=()), None
+        if not asked.folders:  # where a case of the user's own may have the name of another one
+            known = silent.told(found, kernels, specs, asked.machine, _graph(kernels[0]))
+        if known is not None:
+            cases = [case for case in cases if case.name not in known.cases | known.failed]
+            if not cases:
+                return Reach(kernel=label, rows=()), known
+    return mapping.build(kernels[0], cases, asked.workloads, asked.folders, asked.machine, progress), known
 
 
 def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
@@ -107,9 +132,12 @@ def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
 
 
 def _between(before: Image, after: Image, kernel: Kernel) -> Changes:
-    graph = _graph(kernel)
+    def callers(name: str) -> Iterable[str]:  # asked of new functions alone
+        graph = _graph(kernel)
+        return graph.callers(name) if graph else ()
+
     diff, whole = images.compare(before, after)
-    return changes.find(before, after, diff, graph.callers if graph else lambda _: (), sizes_only=not whole)
+    return changes.find(before, after, diff, callers, sizes_only=not whole)
 
 
 def _graph(kernel: Kernel) -> CallGraph | None:

@@ -70,11 +70,22 @@ def _read(kind: Measuring, raw: RawBoot) -> RunResult:
 
 def recall(path: Path, table: SymbolTable) -> Row | None:
     """The row kept at ``path``, None where there is none of these names."""
+    found = _kept(path)
+    return found.row if found is not None and found.names == table.source else None
+
+
+def kept(path: Path) -> Row | None:
+    """The row kept at ``path``, whatever its names are from; None where there is none."""
+    found = _kept(path)
+    return None if found is None else found.row
+
+
+def _kept(path: Path) -> _Kept | None:
     try:
-        kept = msgspec.msgpack.decode(cache.read_checked(path) or b"", type=_Kept)
+        found = msgspec.msgpack.decode(cache.read_checked(path) or b"", type=_Kept)
     except msgspec.MsgspecError:
         return None  # never made, or of another version: made anew
-    return kept.row if kept.format == FORMAT and kept.names == table.source else None
+    return found if found.format == FORMAT else None
 
 
 def count(

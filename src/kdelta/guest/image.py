@@ -7,6 +7,7 @@ emulated decompression costs more than reading a few MiB from RAM.
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ _MAGIC = b"070701"
 def _entry(
     inode: int, name: str, mode: int, data: bytes = b"", rdev: tuple[int, int] = (0, 0), mtime_s: int = 0
 ) -> bytes:
-    encoded = name.encode("utf-8") + b"\0"
+    encoded = os.fsencode(name) + b"\0"
     fields = (inode, mode, 0, 0, 1, mtime_s & 0xFFFFFFFF, len(data), 0, 0, rdev[0], rdev[1], len(encoded), 0)
     header = _MAGIC + b"".join(b"%08x" % value for value in fields)
     return _padded(header + encoded) + _padded(data)

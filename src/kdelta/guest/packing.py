@@ -21,6 +21,7 @@ from msgspec import Struct
 from kdelta import paths
 from kdelta.errors import HostError, UserError
 from kdelta.guest import closure, follow, packed_before, shell
+from kdelta.guest.here import Here
 from kdelta.guest.image import Node, archive
 from kdelta.guest.rootfs import Tree
 from kdelta.model import Case
@@ -202,7 +203,7 @@ def _followed(tree: Tree, program: Program, argv: list[str], cwd: Path, stdin: P
             tree.add(path)
 
 
-def _writable(program: Program, place: Path) -> Path | None:
+def _writable(program: Program, place: Path, here: Here | None) -> Path | None:
     """The directory that each run has a copy of.
 
     Raises:
@@ -210,11 +211,13 @@ def _writable(program: Program, place: Path) -> Path | None:
     """
     if program.writable and place == Path("/"):
         raise UserError("--writable: the program runs in /, which cannot be copied; start it in a directory of its own")
-    return place if program.writable else None
+    if not program.writable:
+        return None
+    return here.root if here and here.said else place
 
 
 def _for_guests(
-    programs: Sequence[Program], cwd: Path, place: Path, stdin: Path | None
+    programs: Sequence[Program], cwd: Path, place: Path, stdin: Path | None, here: Here | None = None
 ) -> tuple[list[str], list[Path]]:
     """All ``programs``, which differ in their words alone, with the files of the first, and what these are here."""
     program, tree = programs[0], Tree()
@@ -226,7 +229,11 @@ def _for_guests(
         if one.is_file():
             tree.add(one)
     tree.folder(place)
-    writable = _writable(program, place)
+    if here is not None:
+        for path in (here.root, *here.outside):
+            tree.add(path)
+        tree.take(here.nodes)
+    writable = _writable(program, place, here)
     scratch = tree.scratch(writable)
     for name in (*_MOUNTS, scratch):
         tree.folder(Path("/") / name)
@@ -258,10 +265,11 @@ def _for_here(program: Program, cwd: Path, place: Path, stdin: Path | None) -> s
 
 
 @lru_cache(maxsize=8)
-def pack(program: Program, cwd: Path, native: bool = False) -> Case:
+def pack(program: Program, cwd: Path, native: bool = False, here: Here | None = None) -> Case:
     """Find and pack the program and its files; natively only what to run is kept.
 
     Args:
+        here: what it finds where it is started, which is packed too.
         cwd: the absolute directory that relative paths begin at, and where the program runs.
 
     Raises:
@@ -274,8 +282,9 @@ def pack(program: Program, cwd: Path, native: bool = False) -> Case:
     if stdin is not None and not stdin.is_file():
         raise UserError(f"--stdin {program.stdin}: there is no such file")
     place = Path(os.path.abspath(cwd / program.cwd))
-    kept = _for_here(program, cwd, place, stdin) if native else _for_guests((program,), cwd, place, stdin)[0][0]
-    return program.case(kept)
+    if native:
+        return program.case(_for_here(program, cwd, place, stdin))
+    return program.case(_for_guests((program,), cwd, place, stdin, here)[0][0], here.said if here else "")
 
 
 @lru_cache(maxsize=8)

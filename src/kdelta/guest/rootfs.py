@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from kdelta.errors import UserError
@@ -46,7 +47,7 @@ class Tree:
                 here = here.parent if part == ".." else here / part
                 if here.is_symlink():
                     target = os.readlink(here)
-                    self._put(here, Node(stat.S_IFLNK | 0o777, target.encode()))
+                    self._put(here, Node(stat.S_IFLNK | 0o777, os.fsencode(target)))
                     left = [one for one in target.split("/") if one not in ("", ".")] + left
                     here = Path("/") if target.startswith("/") else here.parent
                     links += 1
@@ -66,9 +67,14 @@ class Tree:
                 one = Path(at) / name
                 if one.is_symlink() and not one.exists():
                     self.folder(one.parent)
-                    self._put(one, Node(stat.S_IFLNK | 0o777, os.readlink(one).encode()))
+                    self._put(one, Node(stat.S_IFLNK | 0o777, os.fsencode(os.readlink(one))))
                 elif one.is_dir() or one.is_file():
                     self.add(one)
+
+    def take(self, nodes: Iterable[tuple[str, Node]]) -> None:
+        """What was found by whole path; the directories that it is in are there already."""
+        for path, node in nodes:
+            self.nodes.setdefault(path.lstrip("/"), node)
 
     def put_at(self, source: Path, place: str) -> None:
         """The file ``source`` at another place."""

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kdelta.kernel import elf, source
+from kdelta.errors import HostError
+from kdelta.kernel import elf, sandbox, source
 from kdelta.kernel.spelling import fold
 from kdelta.model import Kernel
 from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
@@ -40,6 +41,25 @@ def of_objects(folder: Path, functions: Iterable[str]) -> dict[str, str]:
         for name in {fold(name) for name in names} & wanted:
             seen.setdefault(name, Counter())[directory] += 1
     return {name: min(found, key=lambda d: (-found[d], d)) for name, found in seen.items()}
+
+
+def functions_of(folder: Path, sources: Iterable[str]) -> frozenset[str]:
+    """All functions that the objects of these source files define; of a file that the config does not build none.
+
+    Raises:
+        HostError: an object that cannot be read, or that is a link.
+    """
+    found: set[str] = set()
+    for name in sources:
+        path = (folder / name).with_suffix(".o")
+        if not name.endswith((".c", ".S")) or not path.exists():
+            continue
+        try:
+            symbols = elf.functions(elf.parse(sandbox.plain(path).read_bytes()))[1]
+        except (OSError, elf.ElfError) as error:
+            raise HostError(f"{path}: {error}") from None
+        found |= {fold(symbol) for symbol in symbols if not symbol.startswith(("__pfx_", "__cfi_"))}
+    return frozenset(found)
 
 
 def of(spec: KernelSpec, kernel: Kernel, functions: Iterable[str]) -> tuple[dict[str, str], str]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -105,8 +105,12 @@ def unique(kernels: Sequence[Kernel], chosen: frozenset[int] = frozenset()) -> t
     return tuple(result)
 
 
-def resolve_all(specs: Sequence[KernelSpec], progress: Progress | None = None) -> tuple[Kernel, ...]:
+def resolve_all(
+    specs: Sequence[KernelSpec], progress: Progress | None = None, had: Callable[[Kernel], object] = lambda _: None
+) -> tuple[Kernel, ...]:
     """All kernels of ``specs`` in order, ranges expanded to the newest of each series, labels unique.
+
+    ``had`` gets each kernel as soon as it is there; its label may still become a longer one.
 
     Raises:
         UserError: see ``resolve``; also a label given twice.
@@ -120,6 +124,7 @@ def resolve_all(specs: Sequence[KernelSpec], progress: Progress | None = None) -
     for done, single in enumerate(singles):
         said.step(f"kernel {single.label or single.target}", done, len(singles))
         kernels.append(resolve(single, said))
+        had(kernels[-1])
     return unique(kernels, frozenset(i for i, single in enumerate(singles) if single.label and single in specs))
 
 

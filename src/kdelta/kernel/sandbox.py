@@ -35,6 +35,11 @@ _ALONE = (
 # Of root bubblewrap takes no rights by itself, and leaves it the kernel's settings (0.8.0: it covers no directory that
 # access(2) calls read-only, and /proc/sys says so, unlike the files below it).
 _POWERLESS = ("--cap-drop", "ALL", "--remount-ro", "/proc")
+# /tmp and /dev/shm are memory; /dev and the root are such file systems too, where nothing is to be written.
+_MEMORY = {"/tmp": 2 << 30, "/dev/shm": 64 << 20}  # bytes
+_CLOSED = ("--remount-ro", "/dev", "--remount-ro", "/")
+# Of a process, or of all in the sandbox. None of address space: sanitizers and hosts of many CPUs reserve much of it.
+_LIMITS = ("prlimit", "--core=0", f"--fsize={32 << 30}", "--nproc=16384", "--")
 _REMEDY = (
     f"a build runs code of the patch, so it needs a sandbox: {distributions.install('bubblewrap')}; "
     "or build without one, with your own rights and files: kdelta --unsandboxed COMMAND ..."
@@ -54,7 +59,7 @@ def inside(argv: Iterable[str], readable: Iterable[Path], writable: Iterable[Pat
         return words
     if why := refused():
         raise HostError(f"{why}; {_REMEDY}")
-    return [*_base(), *_binds("--ro-bind", readable), *_binds("--bind", writable), "--", *words]
+    return [*_base(), *_binds("--ro-bind", readable), *_binds("--bind", writable), *_CLOSED, "--", *_LIMITS, *words]
 
 
 def off() -> bool:
@@ -93,21 +98,20 @@ def write(path: Path, text: str) -> None:
 
 def _base() -> list[str]:
     system = [word for path in (*_SYSTEM, *_FILES) for word in ("--ro-bind-try", path, path)]
-    own = [
-        "--proc",
-        "/proc",
-        "--dev",
-        "/dev",
-        "--tmpfs",
-        "/tmp",
-        "--setenv",
-        "HOME",
-        "/tmp",
-        "--setenv",
-        "TMPDIR",
-        "/tmp",
-    ]
+    memory = [word for path, size in _MEMORY.items() for word in (*_sized(size), "--tmpfs", path)]
+    own = ["--proc", "/proc", "--dev", "/dev", *memory, "--setenv", "HOME", "/tmp", "--setenv", "TMPDIR", "/tmp"]
     return ["bwrap", *_ALONE, *system, *own, *_POWERLESS]
+
+
+@lru_cache(maxsize=1)
+def _knows_sizes() -> bool:
+    """Whether bubblewrap limits what it makes of memory (0.7.0); an older one leaves the kernel's limit, half of it."""
+    done = subprocess.run(["bwrap", "--help"], check=False, capture_output=True, stdin=subprocess.DEVNULL)
+    return b"--size" in done.stdout + done.stderr
+
+
+def _sized(size: int) -> tuple[str, ...]:
+    return ("--size", str(size)) if _knows_sizes() else ()
 
 
 def _binds(option: str, paths: Iterable[Path]) -> list[str]:
@@ -119,7 +123,8 @@ def refused() -> str:
     """Why there is no sandbox on this machine, "" where there is."""
     if shutil.which("bwrap") is None:
         return "bwrap is missing"
-    done = subprocess.run([*_base(), "--", "true"], check=False, capture_output=True, stdin=subprocess.DEVNULL)
+    argv = [*_base(), *_CLOSED, "--", *_LIMITS, "true"]
+    done = subprocess.run(argv, check=False, capture_output=True, stdin=subprocess.DEVNULL)
     if done.returncode == 0:
         return ""
     words = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {done.returncode}"]

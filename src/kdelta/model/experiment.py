@@ -80,6 +80,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     through: tuple[str, ...] = ()
     boot_patched: bool = False  # instructions that the kernel patches in at boot differ
     sizes_only: bool = False  # functions that kept their size were not compared
+    atlas: str = ""  # by which no case executes it, the kernel itself was not mapped (attribution/atlas.py)
 
 
 class Location(Struct, frozen=True, kw_only=True):

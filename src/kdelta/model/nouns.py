@@ -74,6 +74,7 @@ class Case(Struct, frozen=True, kw_only=True):
     params: dict[str, str] = field(default_factory=dict)
     cgroup: Cgroup = "root"
     label: str = ""  # the workload and the parameters that differ from their default
+    found: str = ""  # a program's: what was packed of the directory that it was started in
     pressure: str = ""  # memory pressure beside the case: WORKERSxPERCENT%, as in 2x60%
 
     @property

@@ -215,6 +215,8 @@ def as_dict(view: View) -> dict[str, Any]:
     }
     if result.counts:
         document["counts"] = [cell_document(cell) for cell in result.counts]
+    if found := {case.name: case.found for case in result.experiment.cases if case.found}:
+        document["found"] = found
     if result.experiment.annotations.looked is not None:
         document["looked"] = looked.document(result.experiment.annotations.looked)
     if result.experiment.annotations.beside:

@@ -54,7 +54,8 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         by = f"{len(looked.cases)} of {looked.candidates} cases, the most specific first"
         lines.append(f"Looked at: {_names(looked.measured)}; by {by}.")
     elif looked.differ:
-        lines.append(f"None of {looked.candidates} cases executes anything that differs: nothing was measured.")
+        by = f" (by the atlas of {looked.atlas}; kdelta reach KERNEL maps this very kernel)" if looked.atlas else ""
+        lines.append(f"None of {looked.candidates} cases executes anything that differs{by}: nothing was measured.")
     if looked.interrupting:
         lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
     if looked.controls:
@@ -97,4 +98,5 @@ def document(looked: Looked) -> dict[str, Any]:
         "through": list(looked.through),
         "boot_patched": looked.boot_patched,
         "sizes_only": looked.sizes_only,
+        "atlas": looked.atlas,
     }

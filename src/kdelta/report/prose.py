@@ -47,11 +47,18 @@ def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Seque
         steps = sum(len(sweep.steps) for sweep in sweeps)
         counts = f"{steps} {'step' if steps == 1 else 'steps'} found" + (counts and f"; {counts}")
     boots = f"{result.boots_done} of {result.boots_planned} boots done"
+    if _nothing(result):
+        return "nothing was booted"
     if result.decided and result.boots_done < result.boots_planned:
         boots = f"stopped early: decided after {result.boots_done} boots"
     elif result.boots_spared and not missing(result):
         boots = f"{result.boots_done} boots done; stopped early where decided: {result.boots_spared} were not needed"
     return f"{counts}; {boots}" if counts else boots
+
+
+def _nothing(result: ExperimentResult) -> bool:
+    """Whether there was no case to measure: what differs is executed by none."""
+    return result.experiment.annotations.looked is not None and not result.experiment.cases
 
 
 def missing(result: ExperimentResult) -> int:
@@ -201,6 +208,9 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
         where += f", which take turns of {machine.turn_ns} instructions"
     stepped = experiment.in_steps and experiment.mode == "timed"  # steps in times need no floor
     lines = [*_method(experiment), *(() if stepped else (_floors(result.results),)), f"Machine: {where}."]
+    if _nothing(result):
+        lines = ["Machine code and data of the kernels were compared, and what the cases execute looked up."]
+    lines += [f"{case.name} found where it was started: {case.found}." for case in experiment.cases if case.found]
     if experiment.host:
         lines.append("Host: " + "; ".join(f"{key} {value}" for key, value in sorted(experiment.host.items())) + ".")
     if experiment.imported:
@@ -214,7 +224,7 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
 def reproduce(result: ExperimentResult) -> tuple[str, ...]:
     """What stands beside the command that repeats the experiment."""
     experiment = result.experiment
-    lines = [f"Seed {experiment.seed}; it determines the order of all boots."]
+    lines = [] if _nothing(result) else [f"Seed {experiment.seed}; it determines the order of all boots."]
     if not experiment.command:
         lines.append("The command was not recorded; the experiment is stored as " + experiment.id + ".")
     return tuple(lines)
@@ -237,7 +247,10 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
     if hidden and not swept:
         changed = sum(cell.verdict in ("improved", "regressed") for cell in hidden)
         lines.append(f"Measured but not shown here: other metrics ({len(hidden)} figures, {changed} of them changed).")
-    if result.experiment.mode == "exact":
+    looked = result.experiment.annotations.looked
+    if looked is not None and _nothing(result):
+        lines += ["What the changed code costs where it is executed: no case here does."] if looked.differ else []
+    elif result.experiment.mode == "exact":
         alone = result.experiment.machine.smp == 1
         what = "cache misses and contention between CPUs" if alone else "cache misses and how long a CPU waits"
         lines.append(f"Time, {what}: exact counts do not include them.")

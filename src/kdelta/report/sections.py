@@ -106,10 +106,11 @@ def wrap_fixed(text: str, width: int) -> list[str]:
 def parts(view: View, width: int = WIDTH) -> list[tuple[str, list[str]]]:
     """(heading, lines) of everything after the tables; parts without lines are left out."""
     drawn = (_FIGURE,) if effects.figure(view, width) else ()
+    legend = view.legend if view.tables or view.sweeps else ()
     found = [
         ("Not decided", [] if view.options.causes else bullets(undecided(view), width)),
         ("Beside the counts", [] if view.options.causes else bullets(beside_counts(view), width)),
-        ("Legend", [line for text in (*view.legend, *drawn) for line in wrap(text, width)]),
+        ("Legend", [line for text in (*legend, *drawn) for line in wrap(text, width)]),
         ("Notes", notes(view, width)),
         ("Kernels", kernels(view, width)),
         ("How it was measured", bullets(view.measured, width)),

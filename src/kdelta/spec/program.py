@@ -39,9 +39,9 @@ class Program(Struct, frozen=True, kw_only=True):
         text = "".join(c if c.isprintable() else "?" for c in text)
         return text if len(text) <= _LABEL_MOST else text[: _LABEL_MOST - 3] + "..."
 
-    def case(self, pack: str) -> Case:
-        """The case of this program, whose files are in ``pack``."""
-        return Case(workload=WORKLOAD, params={PACK: pack}, label=self.label)
+    def case(self, pack: str, found: str = "") -> Case:
+        """The case of this program, whose files are in ``pack``, and what it ``found`` where it was started."""
+        return Case(workload=WORKLOAD, params={PACK: pack}, label=self.label, found=found)
 
 
 def words(command: str, option: str) -> list[str]:

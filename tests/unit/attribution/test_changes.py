@@ -47,13 +47,45 @@ def test_a_variable_with_another_value_counts_through_the_functions_that_read_it
 
 def test_a_table_that_leads_to_another_function_differs_one_that_moved_does_not(make: Maker) -> None:
     other = found(make, SOURCE.replace("table = { first", "table = { second"))
-    assert [(one.name, one.hosts) for one in other.changes if one.kind == "data"] == [("table", ("call",))]
+    assert [(one.name, one.hosts) for one in other.changes if one.kind == "data"] == [
+        ("table", ("call", "first", "second"))
+    ]
     moved = SOURCE.replace("struct ops table", "int before[3] = { 1, 2, 3 };\nstruct ops table")
     moved = moved.replace(
         "int main_loop", "__attribute__((noinline)) int more(int a) { return before[a & 1]; }\nint main_loop"
     )
     names = {one.name for one in found(make, moved).changes}
     assert "before" in names and not names & {"table", "weights"}
+
+
+TABLES = """
+static __attribute__((noinline)) int opens(int a) { return a * 11; }
+static const struct ops inner = { opens, "inner" };
+struct dev { const char *name; const struct ops *ops; };
+static const struct dev devices[2] = { { "none", 0 }, { "one", &inner } };
+__attribute__((noinline)) int open_dev(int a) { return devices[a & 1].ops->run(a); }
+struct ops *registered;
+static struct ops kept = { first, "kept" };
+__attribute__((section(".init.text"), noinline)) int starts(int a) { registered = &kept; return a; }
+"""
+
+
+def test_a_table_that_only_another_table_holds_counts_through_who_reads_that(make: Maker) -> None:
+    old, new = f"{SOURCE}{TABLES}", f"{SOURCE}{TABLES}".replace("inner = { opens", "inner = { second")
+    before, after = Image(make(old)), Image(make(new))
+    (one,) = changes.find(before, after, code.compare(before, after), lambda _: ()).changes[-1:]
+    assert (one.name, one.kind, one.hosts) == ("inner", "data", ("open_dev", "opens", "second"))
+
+
+def test_data_that_is_registered_at_boot_is_not_said_to_be_used_at_boot_alone(make: Maker) -> None:
+    old, new = (
+        f"{SOURCE}{TABLES}",
+        f"{SOURCE}{TABLES}".replace('kept = { first, "kept" }', "kept = { first, (char *)5 }"),
+    )
+    before, after = Image(make(old)), Image(make(new))
+    (one,) = changes.find(before, after, code.compare(before, after), lambda _: ()).changes
+    assert (one.name, one.hosts, one.by_pointer, one.in_no_case) == ("kept", ("starts",), True, False)
+    assert one.title == "kept (data, used by pointer alone)"
 
 
 def test_an_inlined_function_is_its_hosts_change(make: Maker) -> None:

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from kdelta.cli import _auto, compare
+from kdelta.cli import _auto, _patching, compare
 from kdelta.cli.main import run
+from kdelta.errors import UserError
+from kdelta.experiment import auto
 from kdelta.kernel.sources import parse_kernel
+from kdelta.model import Kernel, Quiet
 
 
 @pytest.mark.parametrize(
@@ -47,3 +52,21 @@ def test_reach_refuses_what_is_no_single_kernel_in_a_guest(capsys: pytest.Captur
     for kernel in ("running", "debian:6.1..7.0"):
         assert run(["reach", kernel]) == 1
         assert "reach maps one kernel in a guest" in capsys.readouterr().err
+
+
+def test_the_first_kernel_is_read_while_the_others_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels = [Kernel(label=name, spec="src:x", release="6.12", image_path="/i", image_sha256=name) for name in "ab"]
+    read: list[str] = []
+
+    def built(_: object, __: bool, ___: object, had: Callable[[Kernel], object]) -> tuple[Kernel, ...]:
+        for kernel in kernels:
+            had(kernel)
+        return tuple(kernels)
+
+    def ahead(kernel: Kernel) -> None:
+        read.append(kernel.label)
+        raise UserError("its machine code cannot be read")  # told by who needs it, not here
+
+    monkeypatch.setattr(_patching, "fetched", built)
+    monkeypatch.setattr(auto, "read_ahead", ahead)
+    assert _auto.fetched([], False, Quiet()) == tuple(kernels) and read == ["a"]

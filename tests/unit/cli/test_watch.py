@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -58,6 +59,18 @@ def killed_in_the_middle(place: Path, source: Path, reviewed: int) -> None:
     pytest.fail("it ended before it could be killed")
 
 
+def killed_after(place: Path, source: Path, delay_s: float) -> bool:
+    """Start to watch, and kill it (SIGKILL) so long after; whether it was still at work."""
+    argv = [sys.executable, "-c", "from kdelta.cli.main import main; main()", *words(place, source)]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            process.wait(delay_s)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            return True
+    return False
+
+
 def check(source: Path) -> None:
     with Store() as store:
         rows = {row.item: row for row in store.watched(str(source.resolve()))}
@@ -83,6 +96,22 @@ def test_twenty_mails_are_reviewed_once_each_though_it_is_killed_twice(kind: str
     assert run(words(place, source)) == 0  # nothing new: nothing is done
     check(source)
     assert sorted(path.stat().st_mtime_ns for path in (place / "answers").iterdir()) == before
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("kind", ["maildir", "public_inbox"])
+def test_twenty_mails_are_reviewed_once_each_whenever_it_is_killed(kind: str, seed: int, place: Path) -> None:
+    """Nothing is asserted on when: at whatever instant it dies, what comes of it is the same."""
+    source = getattr(stand_ins, kind)(place / "list", stand_ins.twenty())
+    instants = Random(seed)
+    killed = [killed_after(place, source, instants.uniform(0.2, 6.0)) for _ in range(10)]
+    assert any(killed)
+    assert run(words(place, source)) == 0
+    check(source)
+    for answer in (place / "answers").glob("*.eml"):
+        assert email.message_from_bytes(answer.read_bytes())["In-Reply-To"] in REVIEWED
+    assert len(list((place / "answers").glob("*.eml"))) == len(REVIEWED)
 
 
 def test_the_answer_says_that_nothing_was_found_and_the_list_what_is_known(

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kdelta.attribution.reach import Reach
-from kdelta.experiment import auto, templates
+from kdelta.experiment import auto, silent, templates
 from kdelta.experiment import reach as mapping
 from kdelta.kernel import calls, naming, symbols
 from kdelta.kernel.symbols import NoSymbols
 from kdelta.model import Case, Kernel, Looked, MachineOptions, Quiet
 from kdelta.report import looked as sentences
 from kdelta.spec.workloads import catalogue
+from unit.attribution.test_atlas import SMALL
 from unit.attribution.test_changes import SOURCE
 from unit.attribution.test_code import Maker
 from unit.attribution.test_reach import row
@@ -29,7 +31,7 @@ class Bench:
     """Two images made by the compiler, and a map that is made up."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.make, self.folder, self.maps = Maker(folder, "x86_64"), folder, 0
+        self.make, self.folder, self.maps, self.mapped = Maker(folder, "x86_64"), folder, 0, 0
         self.reach = Reach(kernel="k", rows=(row("a", host=(1, 5), rest=(1, 5)), row("b", call=(1, 5), rest=(1, 5))))
         monkeypatch.setattr(mapping, "build", self.build)
         # the images are too small to prove names by their calls; their symbol table is the compiler's own
@@ -37,8 +39,8 @@ class Bench:
         monkeypatch.setattr(naming, "load", lambda _: table)
         monkeypatch.setattr(calls, "load", lambda *_: NoSymbols("too small"))
 
-    def build(self, *_: Any) -> Reach:
-        self.maps += 1
+    def build(self, _: Kernel, cases: list[Case], *__: Any) -> Reach:
+        self.maps, self.mapped = self.maps + 1, len(cases)
         return self.reach
 
     def kernel(self, source: str) -> Kernel:
@@ -80,6 +82,20 @@ def test_what_runs_at_boot_alone_is_told_without_a_map(bench: Bench) -> None:
     cases, looked = bench.choose(f"{SOURCE}\n{start}", f"{SOURCE}\n{start.replace('* 5', '* 5 + (a >> 3)')}")
     assert (cases, bench.maps) == ([], 0)
     assert [one.name for one in looked.unreached] == ["starts (boot only)"]
+
+
+def test_cases_that_the_atlas_knows_are_not_mapped(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = (*(Case(workload="getppid", label=name).name for name in "abc"),)
+    changed = SOURCE.replace("weights[a & 7]", "weights[a & 3]")
+    for known, failed, maps in ((every[:1], every[1:2], 1), (every[:2], every[2:], 0)):
+        drawn = replace(SMALL, cases=frozenset(known), failed=frozenset(failed))
+        monkeypatch.setattr(silent, "told", lambda *_, drawn=drawn: drawn)
+        bench.maps = bench.mapped = 0
+        cases, looked = bench.choose(SOURCE, changed)
+        assert (cases, bench.maps, bench.mapped) == ([], maps, maps)
+        assert looked.atlas == SMALL.title and looked.not_mapped == tuple(failed)
+        last = sentences.sentences(looked)[-2]
+        assert "None of 3 cases" in last and "3 kernels, 6.1.192 to 7.3.4" in last and "kdelta reach KERNEL" in last
 
 
 def test_equal_code_and_data_need_no_map_and_no_boot(bench: Bench) -> None:

@@ -150,7 +150,10 @@ def test_a_range_expands_to_labelled_kernels(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(debian, "find_range", lambda *_: [one("6.1.192"), one("6.12.117")])
     monkeypatch.setattr(debian, "find", lambda version, *_: one(version.removesuffix("-1")))
     monkeypatch.setattr(debian, "fetch", fetch)
-    found = resolve.resolve_all([parse_kernel("debian:6.1..6.12"), parse_kernel("s=debian:6.1..6.12,cmdline=quiet")])
+    had: list[str] = []
+    specs = [parse_kernel("debian:6.1..6.12"), parse_kernel("s=debian:6.1..6.12,cmdline=quiet")]
+    found = resolve.resolve_all(specs, had=lambda kernel: had.append(kernel.release))
+    assert had == [kernel.release for kernel in found]
     assert [k.label for k in found] == ["6.1.192", "6.12.117", "s-6.1.192", "s-6.12.117"]
     assert [k.cmdline for k in found] == ["", "", "quiet", "quiet"]
 

@@ -78,6 +78,21 @@ def test_what_a_build_starts_ends_with_it() -> None:
     assert subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout == "built\n"
 
 
+@needs_bwrap
+def test_a_build_has_bounds_of_memory_files_and_processes(tmp_path: Path) -> None:
+    sizes = {line.split()[5]: int(line.split()[1]) for line in said("df -k /tmp /dev/shm").splitlines()[1:]}
+    assert sizes == {"/tmp": 2 << 20, "/dev/shm": 64 << 10}
+    assert "No space" in said("head -c 70M /dev/zero > /dev/shm/full")
+    for place in ("/", "/dev", "/usr"):
+        assert "Read-only" in said(f"echo x > {place}/planted")
+    limits = said("ulimit -c; ulimit -f; cat /proc/self/limits", writable=(tmp_path,))
+    assert limits.split()[0] == "0" and limits.split()[1].isdigit() and "16384" in limits
+    assert (
+        said(f"echo x > {tmp_path}/made; echo y > /tmp/own; cat {tmp_path}/made /tmp/own", writable=(tmp_path,))
+        == "x\ny\n"
+    )
+
+
 def test_a_build_sees_no_token_of_the_callers_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GITHUB_TOKEN", "SSH_AUTH_SOCK", "PATCHWORK_TOKEN", "DBUS_SESSION_BUS_ADDRESS"):
         monkeypatch.setenv(name, "secret")

@@ -108,6 +108,14 @@ def test_what_no_case_executes_is_a_warning_everywhere() -> None:
     assert text("github", view).startswith("::warning title=kdelta not looked at::NOT LOOKED AT")
 
 
+def test_where_nothing_was_booted_a_reply_says_nothing_of_boots() -> None:
+    looked = Looked(functions=9, differ=1, candidates=5, unreached=(Unreached(name="foo_probe"),), atlas="2 kernels")
+    asked = replace(experiment("6.12", "7.0"), annotations=Annotations(looked=looked), cases=())
+    mail = " ".join(text("mail", build(ExperimentResult(experiment=asked, results=()))).split())
+    assert "nothing was booted" in mail and "by the atlas of 2 kernels" in mail and "no case here does" in mail
+    assert not any(word in mail for word in ("Legend", "Seed 0", "Noise floor", "QEMU", "boots done"))
+
+
 def test_a_new_leak_is_an_error_of_every_format() -> None:
     found = Beside(what="leaks", experiment="x", cases=2, leaks=("pipe: leaks files on 7.0",))
     notes = Annotations(beside=(found, Beside(what="locks", why="no QEMU")))

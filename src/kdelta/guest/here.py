@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a program finds where it is started: the working directory, or all of the git work tree that it lies in.
+
+A rule that does not ask what the program is: all of it within a bound, else what git does not ignore, else nothing.
+Sources: gitrepository-layout(5) for ``.git`` files, ``commondir`` and alternates; git-ls-files(1).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from kdelta import paths
+from kdelta.guest.image import Node
+
+MOST_BYTES = 32 << 20  # unpacked under emulation in about 1 s, once for each content and kernel
+MOST_FILES = 10_000  # in about 3 s
+_GIT_LIMIT_S = 5
+_SUBMODULES_MOST = 5
+
+
+class Here(Struct, frozen=True, kw_only=True):
+    """What is packed of ``root``: ``said`` for the report, "" where nothing is; ``note`` for the user, mostly ""."""
+
+    root: Path
+    nodes: tuple[tuple[str, Node], ...] = ()  # by whole path, as Tree has them
+    outside: tuple[Path, ...] = ()  # what links lead to
+    said: str = ""
+    note: str = ""
+
+
+class _Walked(Struct):
+    nodes: list[tuple[str, Node]]
+    outside: list[Path]
+    size: int = 0
+    over: bool = False
+    barred: int = 0  # files that may not be read
+
+
+def work_tree(cwd: Path) -> Path:
+    """The directory at or above ``cwd`` that holds ``.git``, ``cwd`` where there is none; never / or the home."""
+    for one in (cwd, *cwd.parents):
+        if os.path.lexists(one / ".git") and not _too_high(one):
+            return one
+    return cwd
+
+
+def _too_high(one: Path) -> bool:
+    return one == Path("/") or one.resolve() == Path.home().resolve()
+
+
+def git_folders(top: Path) -> list[Path]:
+    """Directories outside of ``top`` that its repository needs: of a worktree or submodule, and alternates."""
+    found: list[Path] = []
+    at = top / ".git"
+    if at.is_file() and (place := _first_line(at)).startswith("gitdir:"):
+        at = Path(os.path.abspath(top / place.removeprefix("gitdir:").strip()))
+        found.append(at)
+    if common := _first_line(at / "commondir"):
+        at = Path(os.path.abspath(at / common))
+        found.append(at)
+    for _ in range(_SUBMODULES_MOST):
+        line = _first_line(at / "objects" / "info" / "alternates")
+        if not line:
+            break
+        objects = Path(os.path.abspath(at / "objects" / line))
+        found.append(objects)
+        at = objects.parent
+    return [one for one in found if one.is_dir() and not one.is_relative_to(top)]
+
+
+def _first_line(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="surrogateescape") as file:
+            return file.readline(4096).strip()
+    except OSError:
+        return ""
+
+
+def _own() -> set[tuple[int, int]]:
+    """Our own: the cache and the state directory, and the file that our output goes to. They change with each run."""
+    found = set()
+    for one in (paths.cache_dir(), paths.state_dir(), 1, 2):
+        try:
+            facts = os.stat(one)
+        except OSError:
+            continue
+        found.add((facts.st_dev, facts.st_ino))
+    return found
+
+
+def _walk(walked: _Walked, folder: Path, top: Path, but: set[str], own: set[tuple[int, int]]) -> None:
+    """Add all below ``folder`` but these directories, which stay empty; stops where it is too much."""
+    for one in _entries(folder):
+        if len(walked.nodes) > MOST_FILES or walked.size > MOST_BYTES:
+            walked.over = True
+        if walked.over:
+            return
+        facts = one.stat(follow_symlinks=False)
+        if (facts.st_dev, facts.st_ino) in own:
+            continue
+        if stat.S_ISDIR(facts.st_mode):
+            walked.nodes.append((one.path, Node(stat.S_IFDIR | 0o755)))
+            if one.path not in but:
+                _walk(walked, Path(one.path), top, but, own)
+        elif stat.S_ISLNK(facts.st_mode):
+            _link(walked, Path(one.path), top)
+        elif stat.S_ISREG(facts.st_mode) and not os.access(one.path, os.R_OK):
+            walked.barred += 1
+        elif stat.S_ISREG(facts.st_mode):
+            walked.nodes.append((one.path, Node(stat.S_IFREG | stat.S_IMODE(facts.st_mode) & 0o777, Path(one.path))))
+            walked.size += facts.st_size
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            yield from sorted(found, key=lambda one: one.name)
+    except PermissionError:
+        return
+
+
+def _link(walked: _Walked, link: Path, top: Path) -> None:
+    """As a link; with the file that it leads to where that lies outside. To a directory outside it leads nowhere."""
+    walked.nodes.append((str(link), Node(stat.S_IFLNK | 0o777, os.fsencode(os.readlink(link)))))
+    if not Path(os.path.realpath(link)).is_relative_to(top) and link.is_file() and os.access(link, os.R_OK):
+        walked.size += link.stat().st_size
+        walked.outside.append(link)
+
+
+def _walked(tops: Sequence[Path], but: set[str]) -> _Walked:
+    walked, own = _Walked([], []), _own()
+    for top in tops:
+        _walk(walked, top, top, but, own)
+    return walked
+
+
+def _ignored(top: Path) -> set[str]:
+    """The directories that git ignores below ``top``; none where there is no git, or it does not answer."""
+    git = shutil.which("git")
+    if git is None or not os.path.lexists(top / ".git"):
+        return set()
+    asked = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+    argv = [git, "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", *asked]
+    try:
+        said = subprocess.run(argv, cwd=top, capture_output=True, timeout=_GIT_LIMIT_S, check=False).stdout
+    except subprocess.TimeoutExpired:
+        return set()
+    return {str(top / os.fsdecode(name[:-1])) for name in said.split(b"\0") if name.endswith(b"/")}
+
+
+def _left_out(top: Path, why: str) -> Here:
+    remedy = "--tree . packs them all the same, --follow what the program opens"
+    return Here(root=top, note=f"the files of {top} are not packed: {why}; {remedy}")
+
+
+def find(cwd: Path) -> Here:
+    """What a program that is started in ``cwd`` (absolute) finds there, and what is not packed of it."""
+    top = work_tree(cwd)
+    if _too_high(top):
+        what = "it is the root of this machine" if top == Path("/") else "it is your home directory"
+        return _left_out(top, what) if any(_entries(top)) else Here(root=top)
+    folders = git_folders(top)
+    tops = [top, *(one.resolve() for one in folders)]
+    walked, note = _walked(tops, set()), ""
+    if walked.over and (ignored := _ignored(top)):
+        walked = _walked(tops, ignored)
+        names = sorted(f"{os.path.relpath(name, top)}/" for name in ignored)
+        note = f"of {top}, what git ignores is packed as empty directories ({_some(names)}): with it, it is more than "
+        note += f"{_bound()}; --file DIR packs one of them too"
+    if walked.over:
+        return _left_out(top, f"they are more than {_bound()}")
+    if not walked.nodes:
+        return Here(root=top)
+    size = f"{walked.size / (1 << 20):.1f} MiB"
+    said = f"{top}: {len(walked.nodes):,} files and directories, {size}{', without what git ignores' if note else ''}"
+    if walked.barred:
+        note = "; ".join(filter(None, (note, f"{walked.barred} files below {top} may not be read and are left out")))
+    return Here(
+        root=top, nodes=tuple(walked.nodes), outside=(*folders, *tops[1:], *walked.outside), said=said, note=note
+    )
+
+
+def _bound() -> str:
+    return f"{MOST_BYTES >> 20} MiB or {MOST_FILES:,} files"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

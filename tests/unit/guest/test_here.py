@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is packed of the directory that a program is started in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kdelta.guest import here, packing
+from kdelta.spec.program import Program
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("cache", "state"):
+        monkeypatch.setenv(f"KDELTA_{name.upper()}", str(tmp_path / name))
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "large").write_text("x")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    packing.pack.cache_clear()
+
+
+def git(folder: Path, *words: str) -> None:
+    more = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
+    subprocess.run(["git", *more, *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    if shutil.which("git") is None:
+        pytest.skip("no git")
+    (top := tmp_path / "top").mkdir()
+    git(top, "init", "-q")
+    (top / ".gitignore").write_text("ignored/\n")
+    (top / "sub").mkdir()
+    (top / "sub" / "file").write_text("x")
+    git(top, "add", ".")
+    git(top, "commit", "-qm", "one")
+    (top / "ignored").mkdir()
+    (top / "ignored" / "large").write_bytes(bytes(4096))
+    return top
+
+
+def names(found: here.Here) -> set[str]:
+    return {os.path.relpath(name, found.root) for name, _ in found.nodes}
+
+
+def test_a_directory_is_found_with_all_that_is_in_it_but_sockets_and_our_own(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("x")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "gone").symlink_to("nowhere")
+    (tmp_path / "bytes\udcff").write_text("x")
+    (listening := socket.socket(socket.AF_UNIX)).bind(str(tmp_path / "s"))
+    found = here.find(tmp_path)
+    listening.close()
+    assert names(found) == {"data.csv", "folder", "gone", "bytes\udcff"}
+    assert found.said == f"{tmp_path}: 4 files and directories, 0.0 MiB" and not found.note
+    nodes = packing.of_case(packing.pack(Program(argv=("cat", "data.csv")), tmp_path, False, found)).tree
+    assert nodes is not None and b"bytes\xff\0" in nodes.read_bytes()
+
+
+def test_in_a_repository_all_of_it_is_found(repository: Path) -> None:
+    found = here.find(repository / "sub")
+    assert found.root == repository and {".git/HEAD", "sub/file", "ignored/large"} <= names(found)
+
+
+def test_what_git_ignores_is_left_out_where_it_is_too_much(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = sum(one.stat().st_size for one in repository.rglob("*") if one.is_file()) - 4096
+    monkeypatch.setattr(here, "MOST_BYTES", kept + 100)
+    found = here.find(repository)
+    assert {"ignored", "sub/file"} <= names(found) and "ignored/large" not in names(found)
+    assert "packed as empty directories (ignored/)" in found.note and "without what git ignores" in found.said
+    monkeypatch.setattr(here, "MOST_BYTES", 50)
+    found = here.find(repository)
+    assert not found.nodes and f"the files of {repository} are not packed: they are more than" in found.note
+    assert "--tree . packs" in found.note and "\n" not in found.note
+
+
+def test_a_worktree_and_a_clone_that_shares_objects_bring_their_repository(repository: Path, tmp_path: Path) -> None:
+    git(repository, "worktree", "add", "-q", "../beside")
+    git(repository, "clone", "-q", "--shared", ".", "../clone")
+    beside = here.find(tmp_path / "beside")
+    assert any(name.endswith("top/.git/HEAD") for name, _ in beside.nodes)
+    assert any(name.endswith("top/.git/worktrees/beside/HEAD") for name, _ in beside.nodes)
+    clone = here.find(tmp_path / "clone")
+    assert any("top/.git/objects" in name for name, _ in clone.nodes)
+
+
+def test_a_link_to_a_file_elsewhere_brings_the_file(tmp_path: Path) -> None:
+    (place := tmp_path / "place").mkdir()
+    (tmp_path / "elsewhere").write_text("12345")
+    (place / "link").symlink_to("../elsewhere")
+    (place / "inside").symlink_to("link")
+    found = here.find(place)
+    packed = packing.of_case(packing.pack(Program(argv=("cat",)), place, False, found)).tree
+    assert packed is not None and f"{tmp_path}/elsewhere".encode() in packed.read_bytes()
+
+
+def test_neither_the_home_nor_the_root_is_packed_unasked(tmp_path: Path) -> None:
+    (home := tmp_path / "home").mkdir()
+    assert here.find(home) == here.Here(root=home), "an empty one has nothing to tell"
+    (home / ".git").mkdir()
+    (home / "sub").mkdir()
+    assert "it is your home directory; --tree . packs" in here.find(home).note
+    assert "it is the root of this machine" in here.find(Path("/")).note
+    assert here.find(home / "sub").root == home / "sub"
+
+
+def test_too_many_files_stop_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(here, "MOST_FILES", 3)
+    (place := tmp_path / "many").mkdir()
+    for number in range(6):
+        (place / str(number)).write_text("")
+    assert "more than 32 MiB or 3 files" in here.find(place).note

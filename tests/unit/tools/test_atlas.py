@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the atlas is made of: shipped cases alone, each by what it did on any kernel."""
+
+from __future__ import annotations
+
+import atlas as tool
+from atlas import Seen
+from kdelta.attribution import atlas
+
+
+def test_it_is_the_union_over_kernels_of_what_shipped_cases_executed() -> None:
+    seen = [
+        Seen("6.12.117+deb13-amd64", "pipe", frozenset({"pipe_write"})),
+        Seen("6.1.192", "pipe", frozenset({"pipe_write", "pipe_lock"})),
+        Seen("6.1.192", "udp", None),
+        Seen("7.0.13", "udp", frozenset({"udp_sendmsg"})),
+        Seen("7.0.13", "broken", None),
+        Seen("7.1.13", "mine", frozenset({"e1000_xmit"})),
+    ]
+    made = tool.drawn(seen, frozenset({"pipe", "udp", "broken", "new"}), "2026-11-22")
+    assert made.kernels == ("6.1.192", "6.12.117", "7.0.13")
+    assert (made.cases, made.failed) == (frozenset({"pipe", "udp"}), frozenset({"broken"}))
+    assert made.functions == {"pipe_write", "pipe_lock", "udp_sendmsg"}
+    assert atlas.parse(atlas.written(made)) == made

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""make atlas: write anew which functions the shipped cases execute on several kernels (attribution/atlas.py).
+
+Taken from all maps in the cache, and from the exact experiments of stores that are named: nothing is booted. Map first
+what should be in it: ``kdelta reach src:debian:7.2``, or a sweep over the whole suite. Cases of the user's own are left
+out, and so are kernels of another architecture.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec import Struct
+
+from kdelta.attribution import atlas
+from kdelta.attribution.atlas import Atlas
+from kdelta.cli import common, reach
+from kdelta.experiment import reach_rows
+from kdelta.kernel import cache, maps
+from kdelta.store.store import Store
+
+TARGET = Path(atlas.__file__).with_name("atlas.txt")
+
+
+class Seen(Struct, frozen=True):
+    """One case on one kernel: what it executed; None where it did not run."""
+
+    kernel: str
+    case: str
+    functions: frozenset[str] | None
+
+
+def of_maps() -> Iterator[Seen]:
+    """All rows of all maps whose images are in the cache."""
+    for one in maps.maps():
+        release = next((s.entry.release for s in cache.entries() if _is(s, one.name)), "")
+        for path in sorted(one.folder.iterdir()) if release else ():
+            row = reach_rows.kept(path)
+            if row is not None:
+                yield Seen(release, row.case, frozenset(row.functions) if row.state == "ok" else None)
+
+
+def _is(stored: cache.Stored, name: str) -> bool:
+    return stored.entry.arch == "x86_64" and stored.entry.sha256.startswith(name)
+
+
+def of_store(url: str) -> Iterator[Seen]:
+    """Every profile of every exact experiment of a store."""
+    with Store(url) as store:
+        for one in store.experiments():
+            experiment = store.experiment(one.id)
+            if experiment.machine.smp > 1 or any(kernel.arch != "x86_64" for kernel in experiment.kernels):
+                continue
+            for index, case in enumerate(experiment.cases):
+                for row in store.profiles(experiment.id, index):
+                    names = frozenset(name for name in row.profile.functions if not name.startswith("["))
+                    kernel = experiment.kernels[row.kernel]  # Debian's 6.1.192 says of itself that it is 6.1.0-50
+                    yield Seen(kernel.label if atlas.version(kernel.label) else kernel.release, case.name, names)
+
+
+def drawn(seen: Iterable[Seen], wanted: frozenset[str], made_on: str) -> Atlas:
+    """The atlas of what was seen of the ``wanted`` cases."""
+    kernels: dict[str, set[str]] = defaultdict(set)
+    ran, tried = set(), set()
+    for one in seen:
+        if one.case not in wanted:
+            continue
+        tried.add(one.case)
+        if one.functions is not None:
+            ran.add(one.case)
+            kernels[one.kernel.split("-")[0].split("+")[0]] |= one.functions
+    names = frozenset(name for functions in kernels.values() for name in functions)
+    return Atlas(
+        made_on=made_on,
+        kernels=atlas.rising(kernels),
+        cases=frozenset(ran),
+        failed=frozenset(tried - ran),
+        functions=names,
+    )
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("stores", nargs="*", metavar="STORE", help="SQLAlchemy URLs of stores with exact experiments")
+    stores = parser.parse_args(argv).stores
+    free = common.CaseArgs(cases=(), suites=(), workloads=(), memcg=False, limit=None)
+    wanted = frozenset(case.name for case in reach.candidates(free))
+    seen = [*of_maps(), *(one for url in stores for one in of_store(url))]
+    made = drawn(seen, wanted, datetime.now(UTC).strftime("%Y-%m-%d"))
+    if not made.kernels:
+        sys.stderr.write("atlas: no map in the cache and no store named: run kdelta reach KERNEL first\n")
+        return 1
+    TARGET.write_text(atlas.written(made), "utf-8")
+    missing = sorted(wanted - made.cases - made.failed)
+    sys.stdout.write(f"{made.title}: {len(made.functions)} functions, {len(made.cases)} cases; not tried: {missing}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
