@@ -204,6 +204,8 @@ def run(load: Load, table: Path | None = None) -> int:
             cost.transactions += transactions(server.url)
             cost.database_s += database_s(server)
             cost.process_s += time.process_time()
+            ended = [ledger.asked(name)[0] for name in names(load)]
+            sys.stdout.writelines(f"{one.experiment}: {one.state}: {one.why}\n" for one in ended if one.why)
             tell(load, cost, [len(store.done(name)) for name in names(load)])
             if table is not None:
                 table.write_text(with_row(table.read_text(encoding="utf-8"), row(load, cost)), encoding="utf-8")

@@ -32,6 +32,11 @@ WITH beat AS (UPDATE procrastinate_workers SET last_heartbeat = NOW() WHERE id =
 SELECT EXISTS (SELECT 1 FROM beat) AS alive,
        ARRAY(SELECT id FROM procrastinate_jobs WHERE status = 'doing' AND worker_id = %(worker)s) AS jobs
 """
+_BUSY = """
+SELECT count(*) AS busy FROM unnest(%(names)s::text[]) AS name WHERE EXISTS (
+    SELECT 1 FROM procrastinate_jobs
+    WHERE status IN ('todo', 'doing') AND (queue_name = name OR starts_with(queue_name, name || '@')))
+"""
 
 
 class Taken(Struct, frozen=True, kw_only=True):
@@ -155,6 +160,12 @@ class Queue:
     async def unfinished(self, experiment: str) -> int:
         """How many units of ``experiment`` wait or are being measured."""
         return sum((await self.counts(experiment)).values())
+
+    async def idle(self, experiments: Sequence[str]) -> bool:
+        """Whether one of ``experiments`` has no units at all. One query: hosts ask it whenever they find nothing."""
+        with translated():
+            row = await self._app.connector.execute_query_one_async(_BUSY, names=list(experiments))
+        return int(row["busy"]) < len(experiments)
 
     async def counts(self, experiment: str) -> dict[str, int]:
         """Units of ``experiment`` that are waiting (``todo``) and being measured (``doing``)."""

@@ -197,9 +197,9 @@ class Worker:
         if found is not None:
             return found
         self.open = tuple(await asyncio.to_thread(self.ledger.asked))
-        for asked in self.open:
-            if self._may(asked, slot) and not await self.queue.unfinished(asked.experiment):
-                await self._tend()
+        mine = [asked.experiment for asked in self.open if self._may(asked, slot)]
+        if mine and await self.queue.idle(mine):
+            await self._tend()
         return await self._first(slot)
 
     async def _first(self, slot: int) -> tuple[Taken, Asked] | None:
