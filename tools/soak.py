@@ -5,8 +5,9 @@ Each comparison is one case of one kernel: ten seeds that no other comparison ha
 users' comparisons, alone and so without a correction for others. Every verdict that is "improved" or "regressed" is
 a false call. Counts that five seeds do not settle get further ones in a user's comparison; here they are told apart.
 
-A piece is ten seeds of one suite. It is kept in the store; one that was cut short goes on where it was, and a whole one
-is made again only for another guest program, plugin or QEMU. Whatever is stored is counted at the end of each piece.
+A piece is ten seeds of one suite, or with several CPUs (--smp), which take long, of one case. It is kept in the store;
+one that was cut short goes on where it was, and a whole one is made again only for another guest program, plugin or
+QEMU. Whatever is stored is counted at the end of each piece.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -34,8 +35,11 @@ from kdelta.guest import binary
 from kdelta.machine import plugin, probe
 from kdelta.machine.qemu import binary_name
 from kdelta.model import Arch, CellResult, Experiment, plans
-from kdelta.results import cells, definitions
+from kdelta.results import cells, definitions, line_verdicts
+from kdelta.spec.cases import of_suite
 from kdelta.spec.suites import Suite, suites
+from kdelta.spec.workloads import catalogue
+from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
 from marked import written
 
@@ -44,19 +48,26 @@ CONFIDENCE = 0.95
 CALLED = ("improved", "regressed")
 
 
+SEVERAL = "contention"  # the suite of guests with several CPUs
+
+
 class Piece(Struct, frozen=True):
-    """Ten seeds of a suite on a kernel; those of each round are others."""
+    """Ten seeds of a suite on a kernel, or of one of its cases; those of each round are others."""
 
     kernel: str
     suite: str
     round: int  # from 1
     folder: str = ""  # of testcases, where the suite needs one
+    smp: int = 1
+    case: str = ""  # on several CPUs
 
     @property
     def command(self) -> list[str]:
         """What kdelta is called with. ``--seed N`` stands for the seeds from 1000 N + 1 on (experiment/measure.py)."""
         folder = ["--workloads", self.folder] if self.folder else []
-        words = ["run", self.kernel, "--exact", "--suite", self.suite, *folder]
+        cpus = ["--smp", str(self.smp)] if self.smp > 1 else []
+        what = ["--case", self.case] if self.case else ["--suite", self.suite]
+        words = ["run", self.kernel, "--exact", *cpus, *what, *folder]
         return [*words, "--boots", str(2 * SEEDS), "--seed", str(self.round)]
 
 
@@ -79,8 +90,10 @@ class Row(Struct, frozen=True, kw_only=True):
         return sum(self.words[word] for word in CALLED)
 
 
-def at_hand(known: dict[str, Suite], folder: str) -> list[str]:
-    """The suites that this machine can run on one CPU."""
+def at_hand(known: dict[str, Suite], folder: str, smp: int = 1) -> list[str]:
+    """The suites that this machine can run on one CPU; on several the one that is about them."""
+    if smp > 1:
+        return [SEVERAL]
     return [
         name
         for name, suite in known.items()
@@ -88,6 +101,15 @@ def at_hand(known: dict[str, Suite], folder: str) -> list[str]:
         and all(shutil.which(shlex.split(one.run)[0]) for one in suite.programs.values())
         and name != "contention"  # its cases on one CPU are those of other suites
     ]
+
+
+def pieces(kernel: str, name: str, number: int, folder: str, smp: int) -> list[Piece]:
+    """What round ``number`` of the suite ``name`` consists of."""
+    suite = suites()[name]
+    if smp == 1:
+        return [Piece(kernel, name, number, folder if suite.needs else "")]
+    labels = dict.fromkeys(case.label for case in of_suite(suite, catalogue()))
+    return [Piece(kernel, name, number, smp=smp, case=label) for label in labels]
 
 
 def made_by() -> str:
@@ -147,12 +169,26 @@ def _alone(
 
 
 def comparisons(store: Store, experiment: Experiment) -> Iterator[CellResult]:
-    """The verdict of each case of a piece."""
+    """The verdict of each case of a piece, and on several CPUs on each of its hottest lines."""
     data = cells.of_numbers(experiment, store, store.numbers(experiment.id))
     floors, metrics = cells.floors_of(experiment, store), definitions.metrics_of(experiment)
     for case in range(len(experiment.cases)):
         two, sides = _alone(experiment, data, case)
         yield from (row for row in verdict.judge(two, sides, floors, metrics) if row.primary)
+        if experiment.machine.smp > 1:
+            rows = [
+                ProfileRow(row.block % SEEDS, row.slot, row.block // SEEDS, row.mitigations, row.profile)
+                for row in store.profiles(experiment.id, case)
+            ]
+            yield from line_verdicts.judged(two, {0: rows})
+
+
+def suite_of(words: Sequence[str], row: CellResult) -> str:
+    """What a row of the table is about, of a piece made by the command ``words``."""
+    if "--smp" not in words:
+        return words[words.index("--suite") + 1]
+    cpus = f"{SEVERAL}, {words[words.index('--smp') + 1]} CPUs"
+    return cpus if row.primary else f"{cpus}, single lines"
 
 
 def word_of(row: CellResult) -> str:
@@ -164,23 +200,24 @@ def word_of(row: CellResult) -> str:
 
 def gathered(store: Store, made: str) -> tuple[list[Row], list[str]]:
     """What all whole pieces of this guest say, and a line for each false call."""
-    found: dict[tuple[str, str], Row] = {}
+    words_of: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    cases: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     called = []
     for listed in reversed(store.experiments()):  # oldest first
         if listed.note != made or listed.status != "complete":
             continue
         experiment = store.experiment(listed.id)
         words = shlex.split(listed.command)
-        suite = words[words.index("--suite") + 1]
-        rows = list(comparisons(store, experiment))
         release = experiment.kernels[0].label
-        for row in rows:
+        for row in comparisons(store, experiment):
             if row.verdict in CALLED:
-                called.append(f"{release} {row.case}: {row.verdict} {row.effect_percent or 0.0:+.3f} % ({listed.id})")
-        before = found.get((release, suite))
-        counts = Counter(map(word_of, rows)) + (before.words if before else Counter())
-        found[release, suite] = Row(kernel=release, suite=suite, cases=len(experiment.cases), words=counts)
-    return list(found.values()), called
+                effect = "from 0" if row.effect_percent is None else f"{row.effect_percent:+.3f} %"
+                called.append(f"{release} {row.case}, {row.metric}: {row.verdict} {effect} ({listed.id})")
+            key = release, suite_of(words, row)
+            words_of[key][word_of(row)] += 1
+            cases[key].add(row.case)
+    rows = [Row(kernel=key[0], suite=key[1], cases=len(cases[key]), words=counts) for key, counts in words_of.items()]
+    return rows, called
 
 
 def at_most_percent(false: int, compared: int) -> float:
@@ -219,6 +256,7 @@ def main() -> None:
     parser.add_argument("--kernel", action="append", help="kernels, one after the other (default: debian:6.12)")
     parser.add_argument("--suite", action="append", help="suites (default: all whose programs are here)")
     parser.add_argument("--workloads", default="", metavar="DIR", help="testcases of will-it-scale, for the suite wis")
+    parser.add_argument("--smp", type=int, default=1, help="CPUs of each guest (default: 1)")
     parser.add_argument("--rounds", type=int, default=5, help="comparisons of each case (default: %(default)s)")
     parser.add_argument("--minutes", type=float, help="begin no piece after this time")
     parser.add_argument("--markdown", action="store_true", help="measure nothing: print the table of what is stored")
@@ -228,15 +266,15 @@ def main() -> None:
     asked.folder.mkdir(parents=True, exist_ok=True)
     os.environ["KDELTA_STATE"] = str(asked.folder.resolve())
     folder = str(Path(asked.workloads).resolve()) if asked.workloads else ""
-    names = asked.suite or at_hand(suites(), folder)
+    names = asked.suite or at_hand(suites(), folder, asked.smp)
     made, start = made_by(), time.monotonic()
     with Store() as store:
         for number in range(1, 1 if asked.markdown else asked.rounds + 1):
             for kernel in asked.kernel or ["debian:6.12"]:
-                for name in names:
+                for piece in (one for name in names for one in pieces(kernel, name, number, folder, asked.smp)):
                     if asked.minutes is not None and time.monotonic() - start > 60 * asked.minutes:
                         break
-                    measured(store, Piece(kernel, name, number, folder if suites()[name].needs else ""), made)
+                    measured(store, piece, made)
                     print(table(*gathered(store, made)).partition("\n\n")[2], file=sys.stderr, flush=True)
         text = table(*gathered(store, made))
     print(text)

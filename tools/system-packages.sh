@@ -10,7 +10,7 @@ packages=(qemu-system-x86 qemu-system-arm gcc libc6-dev make python3 python3-ven
 full=()
 case "${1:-}" in test | full) full=(chromium chromium-driver fish groff-base) ;; esac
 if [ "${1:-}" = full ]; then
-	full+=(postgresql mmdebstrap e2fsprogs openssh-server shellcheck)
+	full+=(postgresql mmdebstrap e2fsprogs adb fastboot openssh-server shellcheck)
 	# the real benchstat is installed with Go; one in /usr/local is as good as Debian's
 	PATH="$PATH:/usr/local/go/bin" command -v go >/dev/null || full+=(golang-go)
 fi

@@ -118,6 +118,20 @@ def test_a_kernel_that_never_answers_is_named_and_the_machine_comes_back(
     assert _came_back(found)
 
 
+def test_a_kernel_under_the_installed_system(box: Box, kdelta: Program, tmp_path: Path) -> None:
+    path = tmp_path / "lab.toml"
+    box.described(path, "kexec", start_limit_s=600)
+    path.write_text(
+        path.read_text().replace("[box.res", "hardware = { smt = false }\n[box.res", 1)
+    )  # it has no threads
+    words = ("run", OLD, "--on", f"{path}:box", "--in-system", "--boots", "1", "--case", "getppid", "--json", "-q")
+    found = json.loads(kdelta(*words, timeout=1500).stdout)
+    assert {row["state"] for row in found["results"]} == {"ok"}, found["experiment"]["boots_faulty"]
+    assert all(row["baseline"] for row in found["results"] if not row["metric"].startswith("pmu"))
+    assert found["host"]["smt"] == "off (set)"
+    assert "kdelta.boot" not in box.ssh("cat /proc/cmdline", limit_s=900)
+
+
 def _came_back(answer: dict[str, Any]) -> bool:
     return not any("set aside" in line or "did not come back" in line for line in answer["experiment"]["boots_faulty"])
 

@@ -25,8 +25,12 @@ def _per_op(profile: Profile) -> dict[str, float]:
     return {name: counts[0] / profile.ops for name, counts in profile.functions.items() if name != USER and counts[0]}
 
 
-def _moved_per_op(profile: Profile) -> dict[str, float]:
-    return {line.name: line.transfers / profile.ops for line in profile.moved}
+def moved_per_op(profile: Profile) -> dict[str, float]:
+    """Transfers per operation by line; several rows of one name are added up."""
+    found: dict[str, float] = {}
+    for line in profile.moved:
+        found[line.name] = found.get(line.name, 0.0) + line.transfers / profile.ops
+    return found
 
 
 def movers_per_op(profile: Profile) -> dict[str, dict[str, float]]:
@@ -90,7 +94,7 @@ def line_differences(baseline: Profile, patched: Profile) -> tuple[FunctionDelta
 
     The deltas add up to the difference of the two profiles' transfers per operation.
     """
-    old, new = _moved_per_op(baseline), _moved_per_op(patched)
+    old, new = moved_per_op(baseline), moved_per_op(patched)
     before, after = movers_per_op(baseline), movers_per_op(patched)
     deltas = [
         FunctionDelta(
@@ -111,7 +115,7 @@ def significant_lines(
     deltas: Sequence[FunctionDelta], baseline: Sequence[Profile], patched: Sequence[Profile]
 ) -> tuple[FunctionDelta, ...]:
     """As ``significant``, of lines."""
-    return _significant(deltas, baseline, patched, _moved_per_op)
+    return _significant(deltas, baseline, patched, moved_per_op)
 
 
 def significant(

@@ -15,6 +15,7 @@ from kdelta.cli import (
     _gate,
     _given,
     _lab,
+    _layouts,
     _mode,
     _output,
     _passes,
@@ -73,6 +74,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
     selftests: str | None
     each: bool
     all_cases: bool
+    layouts: int | None
 
 
 @click.command(cls=_program.Command, epilog=EPILOG)
@@ -121,6 +123,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
 @click.option("--selftests", metavar="SUITE,...", help="Run these kernel selftests first; a new failure closes the gate.")  # fmt: skip
 @click.option("--each", is_flag=True, help="Measure a series patch by patch: which one made the difference.")
 @click.option("--all", "all_cases", is_flag=True, help="Cases chosen by a patch: add some that execute nothing that changed, as a control.")  # fmt: skip
+@click.option("--layouts", type=click.IntRange(2, 32), metavar="N", help=_layouts.HELP)
 @common.pressure_option
 @common.pmu_option
 @_program.tree_option
@@ -144,6 +147,7 @@ def run(kernels: tuple[str, ...], args: Args, begun: Callable[[Experiment], None
         _tracing.split(args.why)  # refused before anything is measured
     _program.refuse_bare(kernels)
     specs = _patching.named(kernels, args.selftests, args.each)
+    _layouts.refuse(args.layouts, specs, each=args.each, fleet=args.fleet, lab=bool(args.lab))
     budget_s = common.seconds(args.time_budget, "--time-budget")
     auto = _auto.wanted(args, specs)
     args.refuse_on({"--exact": args.exact, "--why": args.why, "--selftests": args.selftests})
@@ -154,6 +158,7 @@ def run(kernels: tuple[str, ...], args: Args, begun: Callable[[Experiment], None
             host = args.met(progress)
             _fleet.built(args, specs, progress, each=args.each)
             resolved = (_auto if auto else _patching).fetched(specs, args.each, progress)
+            resolved = _layouts.linked(resolved, specs, args.layouts, args.seed, progress)
             chosen = _auto.choose(args, specs, resolved, progress) if auto else (None, None)
             if not _wanted(args):
                 progress.step("looking at this machine: QEMU, and whether KVM runs a guest")

@@ -144,6 +144,29 @@ def _governor() -> Finding:
     return Finding("frequency", "limited", f"governor: {governor}", "cpupower frequency-set -g performance")
 
 
+def _hardware() -> Finding:
+    from kdelta.machine import kept
+
+    if left := kept.left():
+        text = f"{len(left)} settings are not as they were ({left[0].path}): a kdelta is at work, or was killed"
+        return Finding("hardware", "limited", text, "sudo kdelta run --case getppid puts them back")
+    return Finding("hardware", "ok", "no setting of a killed kdelta is left (kdelta run --hardware)")
+
+
+def _lab() -> Finding:
+    """--on: labgrid, and the programs that some machines need."""
+    import importlib.util
+
+    if importlib.util.find_spec("labgrid") is None:
+        return Finding("lab", "limited", "labgrid is not installed (optional): --on", "pip install 'kdelta[lab]'")
+    tools = {"ssh": "openssh-client", "fastboot": "fastboot", "adb": "adb"}
+    lacking = {tool: package for tool, package in tools.items() if shutil.which(tool) is None}
+    if lacking:
+        text = f"labgrid is installed; not here: {', '.join(lacking)} (machines that are reached by them)"
+        return Finding("lab", "limited", text, distributions.install(" ".join(lacking.values())))
+    return Finding("lab", "ok", "labgrid is installed, and ssh, adb and fastboot")
+
+
 def _perf() -> Finding:
     program = shutil.which("perf")
     if program is None:
@@ -189,6 +212,8 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     lambda: _program("memory pressure", "stress-ng", "stress-ng", "cases under memory pressure"),
     _perf,
     _governor,
+    _hardware,
+    _lab,
     _noise,
 )  # fmt: skip
 

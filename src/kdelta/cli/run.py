@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _fleet, _given, _kernels, _lab, _output, _program, _session, common
+from kdelta.cli import _fleet, _given, _hardware, _kernels, _lab, _output, _program, _session, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
     boots: int
     pressure: str | None
     pmu: bool
+    hardware: str
 
 
 @click.command(cls=_program.Command, epilog=EPILOG)
@@ -45,6 +46,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
 @common.case_options
 @common.pressure_option
 @common.pmu_option
+@_hardware.option
 @_program.tree_option
 @_program.options
 @_fleet.options
@@ -68,6 +70,7 @@ def command(named: str | None, **options: Any) -> int:
     if native and args.lab:
         raise UserError("--on starts a kernel there: name it, as in --kernel debian:6.12")
     args.refuse_on({"--exact": args.exact})
+    _hardware.refuse(args.hardware, native)
     if native:
         _given.refuse(("smp", "memory", "kvm", "qemu", "turn"), "is about guests, and the running kernel has none")
     _given.refuse_other_mode("exact" if args.exact else "timed", "add --exact, or leave it out")
@@ -98,4 +101,5 @@ def _template(args: Args, cases: tuple[Case, ...], kernels: tuple[Kernel, ...], 
 
 
 def _asked(args: Args, cases: tuple[Case, ...], native: bool) -> Asked:
-    return args.placed(args.asked(cases, args.effort(pmu=args.pmu or bool(args.lab)), native=native))
+    asked = args.asked(cases, args.effort(pmu=args.pmu or bool(args.lab)), native=native)
+    return _hardware.of(args.placed(asked), args.hardware)

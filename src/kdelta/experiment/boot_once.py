@@ -155,7 +155,7 @@ def _boot(site: Site, work: Work) -> RawBoot:
     with folders.private(site.scratch) as folder:
         if site.native:
             program = site.programs[work.kernel.arch]
-            return native.run(program, work.data, work.jobs.text(), folder, work.limit_s)
+            return native.run(program, work.data, work.jobs.text(), folder, work.limit_s, site.options.hardware)
         if site.lab is not None:
             return site.lab.boot(_order(site, work, site.lab.described.options.tty), folder)
         guest = _guest(site, work, folder)
@@ -204,6 +204,9 @@ def _order(site: Site, work: Work, port: str) -> Order:
         initramfs=_payload(site, work, None),
         jobs=image.jobs_archive(work.jobs.text(port=port)),
         limit_s=work.limit_s,
+        program=site.programs[work.kernel.arch] if site.options.in_system else None,
+        job_list=work.jobs.text(),
+        data=work.data,
     )
 
 

@@ -16,6 +16,7 @@ from kdelta.experiment.known import NamesOf
 from kdelta.guest import metrics as guest_metrics
 from kdelta.guest import pressure, startup
 from kdelta.guest.jobs import case_jobs
+from kdelta.kernel.layouts import laid_out
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Effort, Experiment, Metric, PlannedBoot, RunResult
 from kdelta.results.definitions import define
@@ -49,7 +50,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
             seed=plan.block + 1 + (1000 * e.seed if e.mode == "exact" else 0),
         )
         boot_limit_s, limits_s = e.machine.boot_limit_s, {i: self.efforts[i].limit_ms / 1000 for i in runs}
-        kernel = e.kernels[plan.kernel]
+        kernel = laid_out(e.kernels[plan.kernel], plan.block)
         names = self.names(kernel) if self.plugin is not None else exact.Names()
         return Work(
             kernel=kernel,
@@ -73,7 +74,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
         if self.experiment.mode == "timed":
             runs = guest_metrics.timed_runs(raw.records, jobs, self.metrics, (raw.state, raw.why))
         else:
-            names = self.names(self.experiment.kernels[plan.kernel])
+            names = self.names(laid_out(self.experiment.kernels[plan.kernel], plan.block))
             runs = exact.runs(raw.records, exact.Files(raw.counts, raw.lines), jobs, self.metrics, names, raw.end_of)
         return tuple(self._told(run) for run in startup.all_without(runs, most))
 

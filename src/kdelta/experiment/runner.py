@@ -78,7 +78,7 @@ def boot(job: Job, plan: PlannedBoot) -> BootResult:
         raw,
         job.runs(plan, raw),
         machine={**job.machine, **identity},
-        facts={} if job.site.lab else hostfacts.during(before, hostfacts.snapshot()),  # of this host, not of that one
+        facts=dict(raw.facts) if job.site.lab else hostfacts.during(before, hostfacts.snapshot()),
         started_at=started_at,
     )
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kdelta import __version__
 from kdelta.errors import UserError
-from kdelta.machine import hardware, hostfacts
+from kdelta.machine import hardware, hostfacts, settings
 from kdelta.model import (
     Annotations,
     Case,
@@ -156,8 +156,9 @@ def created(template: Experiment, rng_seed: int | None, now: Callable[[], dateti
 
 
 def _host(template: Experiment) -> dict[str, str]:
-    """This machine; where no guest stands between, with how its hardware is set."""
-    return hostfacts.identity() | (hardware.state() if template.machine.native else {})
+    """This machine; where no guest stands between, with how its hardware is, and how it is set for each boot."""
+    native = hardware.state() | settings.told(template.machine.hardware) if template.machine.native else {}
+    return hostfacts.identity() | native
 
 
 def compare(

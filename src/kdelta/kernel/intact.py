@@ -8,6 +8,7 @@ from pathlib import Path
 from kdelta import digests
 from kdelta.errors import KdeltaError, UserError
 from kdelta.kernel import cache
+from kdelta.kernel.layouts import laid_out
 from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel, source_of
 from kdelta.model import Kernel, Progress
@@ -15,6 +16,10 @@ from kdelta.model import Kernel, Progress
 
 def _sums(kernel: Kernel) -> list[tuple[Path, str]]:
     """Each file of ``kernel`` and the sum it has to have; "" where an older kdelta stored none and nobody knows."""
+    return [found for block in range(len(kernel.layouts) + 1) for found in _of_one(laid_out(kernel, block))]
+
+
+def _of_one(kernel: Kernel) -> list[tuple[Path, str]]:
     image, vmlinux = kernel.image_path, kernel.vmlinux_path
     found = [(Path(image), kernel.image_sha256)] if image else []
     if vmlinux and vmlinux != image:

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta.errors import HostError
-from kdelta.kernel import cache, locations, products, sandbox
+from kdelta.kernel import cache, layouts, locations, products, sandbox
 from kdelta.kernel.build import Builder, BuildError, default_jobs
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.origin import Origin
@@ -35,12 +35,14 @@ class Wanted(Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...]
     tools: Toolchain
     request: Request
+    layout: int = 0  # see layouts.py
 
     @property
     def key(self) -> str:
         """By what its products are remembered."""
         steps, config = [step.id for step in self.steps], config_digest(self.request)
         facts = [FORMAT, self.origin.id, steps, config, self.tools.id, self.tools.arch]
+        facts += [f"layout {self.layout}"] if self.layout else []
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
 
     def objects(self, home: Path) -> Path:
@@ -89,11 +91,13 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
     home = products.folder(wanted.key)
     home.mkdir(parents=True, exist_ok=True)
     cache.write_atomically(home / "applied.diff", encode(applied.diff))
-    title = " ".join([origin.title, *(step.title for step in steps)])
+    shifted = [f"layout {wanted.layout}"] if wanted.layout else []
+    title = " ".join([origin.title, *(step.title for step in steps), *shifted])
+    files = layouts.padded(applied.files, tree.read_base, wanted.layout)
     obj = wanted.objects(tree.home)
     jobs, held = default_jobs(), (tree.lock_fd,)
     builder = Builder(tree.src, obj, wanted.tools, cache=cache_dir(), jobs=jobs, held=held)
-    again = remade(obj, tree.src.name, tree.lay(applied.files))
+    again = remade(obj, tree.src.name, tree.lay(files))
     expected = again.objects if again.much else 0
     if expected:
         progress.note(f"{title}: {again.told}")
@@ -102,7 +106,7 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
         made = builder.build(wanted.request, title, home / "build.log", progress, basis, expected)
     except BuildError as error:
         raise _explained(error, applied, builder, origin, title) from None
-    if not applied.touched:
+    if not applied.touched and not wanted.layout:
         sandbox.write(builder.obj / "kdelta-built", origin.base)
     about = f"{title}; {wanted.request.title} config; {wanted.tools.title}"
     notes = _notes(origin, applied, made.unmet, builder.not_built(applied.touched))

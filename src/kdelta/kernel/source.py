@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from kdelta.errors import HostError
-from kdelta.kernel import cache, config_fragment, diff, products, toolchain
+from kdelta.kernel import cache, config_fragment, diff, layouts, products, toolchain
 from kdelta.kernel.one_build import Wanted, build_in
 from kdelta.kernel.origin import Origin
 from kdelta.kernel.products import Built
@@ -20,10 +20,10 @@ from kdelta.model import Kernel, Progress, Quiet
 from kdelta.spec.kernels import KernelSpec
 
 
-def _wanted(spec: KernelSpec, origin: Origin, steps: tuple[Step, ...]) -> Wanted:
+def _wanted(spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], layout: int = 0) -> Wanted:
     tools = toolchain.probe(spec.arch)
     request = config_fragment.request(spec.config, origin.version, spec.arch)
-    return Wanted(origin=origin, steps=steps, tools=tools, request=request)
+    return Wanted(origin=origin, steps=steps, tools=tools, request=request, layout=layout)
 
 
 def build(
@@ -56,8 +56,10 @@ def build(
     return known
 
 
-def _resolve(spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], progress: Progress) -> tuple[Kernel, Built]:
-    built, stored = build(_wanted(spec, origin, steps), spec.text, progress)
+def _resolve(
+    spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], progress: Progress, layout: int = 0
+) -> tuple[Kernel, Built]:
+    built, stored = build(_wanted(spec, origin, steps, layout), spec.text, progress)
     for note in built.notes:
         progress.step(note)
     return products.kernel(spec, built, stored), built
@@ -83,6 +85,17 @@ def resolve_source(spec: KernelSpec, progress: Progress | None = None) -> Kernel
     """
     said = progress or Quiet()
     return _resolve(spec, *source_of(spec, said), said)[0]
+
+
+def resolve_layouts(spec: KernelSpec, kernel: Kernel, numbers: Sequence[int], progress: Progress) -> Kernel:
+    """``kernel``, which ``spec`` names, with its layouts ``numbers``: linked now where they were not yet.
+
+    Raises:
+        UserError, HostError: as ``resolve_source``.
+    """
+    origin, steps = source_of(spec, progress)
+    found = tuple(layouts.layout_of(_resolve(spec, origin, steps, progress, number)[0]) for number in numbers)
+    return msgspec.structs.replace(kernel, layouts=found)
 
 
 def resolve_each(spec: KernelSpec, progress: Progress | None = None) -> list[Kernel]:

@@ -7,6 +7,7 @@ anything: what it says comes over the serial line, and it ends by resetting the 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import secrets
@@ -15,34 +16,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from msgspec import Struct
-
 from kdelta import paths
 from kdelta.errors import HostError
 from kdelta.guest import protocol
-from kdelta.lab import hearing, start
 from kdelta.lab.control import Control, opened
 from kdelta.lab.describe import Described
-from kdelta.machine.boot import RawBoot, write_file
-from kdelta.machine.process import OUTPUT_LIMIT
-from kdelta.model import Kernel
+from kdelta.lab.in_system import InSystem
+from kdelta.lab.one_boot import Boot, Order, boot_id
+from kdelta.machine import settings
+from kdelta.machine.boot import RawBoot
 
-_SILENT_S = 15.0  # of the line, before the machine is asked whether it runs its own system again
-_PANIC_S = 3.0  # in which a panic has said all
-_GONE_S = 20.0  # without a line to listen to, after which nothing more is expected of a boot
-_PEEK_S = 10.0  # for a machine to answer while it is listened to
-_RECORD_HEAD = 64  # bytes in which a record says what it is
-_MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
-
-
-class Order(Struct, frozen=True, kw_only=True):
-    """What one boot is to do. ``initramfs`` is the same for many boots, ``jobs`` an archive of its own behind it."""
-
-    kernel: Kernel
-    mitigations_off: bool
-    initramfs: bytes
-    jobs: bytes
-    limit_s: float  # from the first record to the last
+__all__ = ["Machine", "Order", "held", "identity"]
+_GOING_DOWN_S = 2.0
 
 
 class Machine:
@@ -70,15 +55,15 @@ class Machine:
         self._lock = self._lock or held(self.described)
         with opened(self.described, self._clock, self._sleep) as control:
             _ready(control)
-            return self._booted(_Boot(control, self._clock, order, self._nonce()), folder)
+            made = InSystem if order.program else Boot
+            return self._booted(made(control, self._clock, order, self._nonce()), folder)
 
-    def _booted(self, boot: _Boot, folder: Path) -> RawBoot:
+    def _booted(self, boot: Boot, folder: Path) -> RawBoot:
         argv = boot.started(folder)
         boot.listen()
-        said = hearing.apart(bytes(boot.line))
-        state, why = hearing.outcome(said, boot.order.kernel, boot.cmdline, boot.before, boot.timed_out, boot.cut_short)
+        said, (state, why) = boot.said(), boot.outcome()
         elapsed_s = self._clock() - boot.began
-        missing = _missing(boot.control, boot.before, at_once=boot.timed_out or boot.dark)
+        missing = _missing(boot.control, boot.latest, at_once=boot.timed_out or boot.dark, clock=self._clock)
         if missing:
             self._aside = f"{boot.control} {missing}: it is set aside"
             why = "; ".join(filter(None, [why, f"it {missing}"]))
@@ -92,6 +77,7 @@ class Machine:
             elapsed_s=elapsed_s,
             first_sample_s=boot.first_sample_s,
             qemu_log="",
+            facts=boot.facts,
         )
 
 
@@ -106,7 +92,8 @@ def identity(described: Described) -> dict[str, str]:
         model, cpus, release, arch = control.run(
             "sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1 | grep . || uname -m; nproc; uname -r; uname -m"
         ).splitlines()
-    return {"cpu": model, "cpus": cpus, "kernel": release, "arch": arch, "machine": described.name}
+    found = {"cpu": model, "cpus": cpus, "kernel": release, "arch": arch, "machine": described.name}
+    return found | settings.told(described.options.hardware)
 
 
 def held(described: Described) -> BinaryIO:
@@ -147,124 +134,31 @@ def _ready(control: Control) -> None:
         raise HostError(f"{control} does not answer on ssh, {also}: it is set aside")
 
 
-def _missing(control: Control, before: str, at_once: bool) -> str:
+def _missing(control: Control, before: str, at_once: bool, clock: Callable[[], float]) -> str:
     """Wait until the machine's own system answers again: "", else what became of it.
 
-    ``at_once``: it hangs, and its power is cycled without waiting.
+    ``before``: the boot id of what ran last. ``at_once``: it hangs, and its power is cycled without waiting.
     """
     control.disconnected()
     limit_s = control.machine.options.return_limit_s
     if not (at_once and control.cycled()):
-        if _is_back(control, before, limit_s):
+        if _is_back(control, before, limit_s, clock):
             return ""
         if at_once or not control.cycled():
             return f"did not come back within {limit_s:g} s, and its description has no power switch"
-    if _is_back(control, before, limit_s):
+    if _is_back(control, before, limit_s, clock):
         return ""
     return f"did not come back within {limit_s:g} s after its power was cycled"
 
 
-def _is_back(control: Control, before: str, limit_s: float) -> bool:
-    return control.connected(limit_s) and _boot_id(control) != before
-
-
-def _boot_id(control: Control) -> str:
-    return control.run("cat /proc/sys/kernel/random/boot_id").strip()
-
-
-class _Boot:
-    """One boot under way: what was started, and what came of it so far."""
-
-    def __init__(self, control: Control, clock: Callable[[], float], order: Order, nonce: str) -> None:
-        self.control, self.order, self._clock = control, order, clock
-        options, kernel = control.machine.options, order.kernel
-        self.cmdline = start.command_line(
-            options.console, order.mitigations_off, options.cmdline, kernel.cmdline, nonce
-        )
-        self.before = _boot_id(control)
-        self.line = bytearray()
-        self.timed_out, self.dark, self.cut_short = False, False, ""
-        self.first_sample_s: float | None = None
-        self.began = self._deadline = clock()
-        self._spoken = False
-
-    def started(self, folder: Path) -> tuple[str, ...]:
-        """Send what is missing there, open the console, start the kernel; returns what describes it.
-
-        Raises:
-            HostError: the machine is of another architecture, its disk is full, it refuses the kernel.
-        """
-        options, kernel = self.control.machine.options, self.order.kernel
-        machine, uid = self.control.run("uname -m; id -u").split()
-        if machine != _MACHINES[kernel.arch]:
-            raise HostError(f"{self.control} is {machine}, and kernel {kernel.label} is of {kernel.arch}")
-        there = start.folder(uid)
-        base, jobs = folder / "initramfs", folder / "jobs"
-        write_file(base, self.order.initramfs)
-        write_file(jobs, self.order.jobs)
-        names = self._sent(there, (Path(kernel.image_path), base, jobs))
-        self.control.listening()
-        script = start.script(options.start, there, names[0], names[1:], self.cmdline)
-        self.control.run(script, root=True)
-        self.began = self._clock()
-        self._deadline = self.began + options.start_limit_s
-        self.control.disconnected()
-        return (options.start, names[0], *names[1:], self.cmdline)
-
-    def _sent(self, there: str, paths: tuple[Path, ...]) -> tuple[str, ...]:
-        """The files' names there, each its sha256; those that are there whole are not sent again."""
-        names = tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
-        self.control.run(f"umask 077; mkdir -p {there} && find {there} -type f -mtime +14 -delete")
-        for name, path in zip(names, paths, strict=True):
-            check = f"cd {there} && [ -f {name} ] && echo '{name}  {name}' | sha256sum --check --status && touch {name}"
-            if self.control.run(f"{check} && echo whole || true") != "whole":
-                self.control.put(path, f"{there}/{name}")
-                if self.control.run(f"{check} && echo whole || true") != "whole":
-                    raise HostError(f"{self.control}: {path.name} did not arrive whole in {there}")
-        return names
-
-    def listen(self) -> None:
-        """Until the last record, a panic, the limit, or the machine's own system answers again."""
-        heard_at = self._clock()
-        while not hearing.ended(bytes(self.line[-4096:])):
-            now = self._clock()
-            if now > self._deadline:
-                self.timed_out = True
-                return
-            if len(self.line) > OUTPUT_LIMIT:
-                self.cut_short = f"it wrote more than {OUTPUT_LIMIT >> 20} MiB"
-                return
-            data = self.control.heard(1.0)
-            self.dark = self.control.deaf_s > _GONE_S
-            if self.dark:
-                self.cut_short = "its serial line went away"
-                return
-            if data:
-                heard_at = now
-                self._take(data, now)
-            elif protocol.panic_of(bytes(self.line)) and now - heard_at > _PANIC_S:
-                return
-            elif now - heard_at > _SILENT_S:
-                heard_at = now
-                if self._own_system():
-                    self.cut_short = "the machine started its own system again before the records were complete"
-                    return
-
-    def _take(self, data: bytes, now: float) -> None:
-        self.line += data
-        latest = bytes(self.line[-len(data) - _RECORD_HEAD :])
-        if not self._spoken and hearing.spoken(latest):
-            self._spoken, self._deadline = True, now + self.order.limit_s
-        if self.first_sample_s is None and hearing.sampled(latest):
-            self.first_sample_s = now - self.began
-
-    def _own_system(self) -> bool:
-        """Whether ssh answers, and it is not what was running before the start."""
-        if not self.control.connected(_PEEK_S):
+def _is_back(control: Control, before: str, limit_s: float, clock: Callable[[], float]) -> bool:
+    end = clock() + limit_s
+    while control.connected(max(0.0, end - clock())):
+        with contextlib.suppress(HostError):  # it is going down
+            if boot_id(control) != before:
+                return True
+        control.disconnected()
+        if clock() >= end:
             return False
-        try:
-            return _boot_id(self.control) != self.before
-        except HostError:  # it is going down
-            return False
-        finally:
-            self.control.disconnected()
+        control.sleep(_GOING_DOWN_S)
+    return False

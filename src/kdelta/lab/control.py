@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A machine under labgrid's drivers: commands and files over ssh, its serial console, its power.
+"""A machine under labgrid's drivers: commands and files over ssh, its serial console, its boot loader, its power.
 
 Nothing else imports labgrid. It is not made for threads: its steps are one stack (labgrid 26.0).
 """
@@ -19,7 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from kdelta.errors import HostError, UserError
+from kdelta.lab.adb import Adb
 from kdelta.lab.describe import Described
+from kdelta.lab.loaders import Loaders
+from kdelta.lab.start import reboot
 from kdelta.machine.process import find_program
 
 _CONNECT_S = 30.0
@@ -59,16 +62,34 @@ def targets_of(path: Path) -> dict[str, Any]:
     return targets
 
 
+_NEEDED = {
+    "SSHDriver": "an SSHDriver",
+    "ConsoleProtocol": "a serial console (a resource NetworkSerialPort)",
+    "UBootDriver": "a UBootDriver",
+    "TFTPProviderDriver": "a TFTP server (a resource TFTPProvider)",
+    "AndroidFastbootDriver": "a fastboot device (a resource AndroidUSBFastboot)",
+}
+_LOADERS = {
+    "u-boot": ("UBootDriver",),
+    "tftp": ("UBootDriver", "TFTPProviderDriver"),
+    "fastboot": ("AndroidFastbootDriver",),
+}
+
+
 class Control:
     """The drivers of one machine; made by ``opened``."""
 
     def __init__(self, machine: Described, target: Any, clock: Callable[[], float], sleep: Callable[[float], None]):
         self.machine, self._target, self._clock, self._sleep = machine, target, clock, sleep
-        for tool in ("ssh", "scp"):  # else nobody would seem to answer
-            find_program(tool, "openssh-client")
-        self._ssh = self._driver("SSHDriver")
+        self._adb = Adb(machine.options.adb) if machine.options.adb else None
+        if not self._adb:
+            for tool in ("ssh", "scp"):  # else nobody would seem to answer
+                find_program(tool, "openssh-client")
+        self._ssh: Any = self._adb or self._driver("SSHDriver")
         self._power = self._driver("PowerProtocol", optional=True)
         self._console = self._driver("ConsoleProtocol")
+        drivers = {kind: self._driver(kind) for kind in _LOADERS.get(machine.options.start, ())}
+        self.loaders = Loaders(str(self), drivers, self._on, target.deactivate)
         self._connected = False
         self._deaf_since: float | None = None
 
@@ -79,8 +100,7 @@ class Control:
         except exceptions.NoDriverFoundError:
             if optional:
                 return None
-            what = {"SSHDriver": "an SSHDriver", "ConsoleProtocol": "a serial console (a resource NetworkSerialPort)"}
-            raise UserError(f"--on: {self.machine.path}: {self.machine.name} has not {what[kind]}") from None
+            raise UserError(f"--on: {self.machine.path}: {self.machine.name} has not {_NEEDED[kind]}") from None
 
     def __str__(self) -> str:
         return f"machine {self.machine.name}"
@@ -91,7 +111,10 @@ class Control:
         while not self._connected:
             self._ssh.connection_timeout = max(1.0, min(_CONNECT_S, end - self._clock()))
             try:
-                self._target.activate(self._ssh)
+                if self._adb:
+                    self._adb.on()
+                else:
+                    self._target.activate(self._ssh)
                 self._connected = True
             except Exception:  # noqa: BLE001 - labgrid raises Exception itself where nobody answers
                 if self._clock() >= end:
@@ -103,7 +126,8 @@ class Control:
         """Give the connection up: the machine is about to restart, or has."""
         if self._connected:
             self._connected = False
-            self._target.deactivate(self._ssh)
+            if not self._adb:
+                self._target.deactivate(self._ssh)
 
     def run(self, script: str, *, root: bool = False, limit_s: float = _COMMAND_S) -> str:
         """What a script of the shell prints there; ``root``: by sudo where the user is another.
@@ -139,6 +163,26 @@ class Control:
             raise HostError(f"{self}: {path.name} could not be copied to {there}: is its disk full?") from None
         finally:
             self._ssh.ssh_prefix = before
+
+    def reboot(self, mode: str = "") -> None:
+        """Restart it; ``mode``: what its boot loader is to do (reboot(2)), as in "bootloader".
+
+        Raises:
+            HostError: it refuses.
+        """
+        if self._adb:
+            self._adb.reboot(mode)
+        else:
+            self.run("\n".join(reboot(mode)), root=True)
+        self.disconnected()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        self._sleep(seconds)
+
+    def _on(self, driver: Any) -> Any:
+        self._target.activate(driver)
+        return driver
 
     def listening(self) -> None:
         """Open the console, and forget what it said before.

@@ -17,8 +17,10 @@ import msgspec
 from msgspec import Struct, field
 
 from kdelta.errors import UserError
+from kdelta.model import Hardware
+from kdelta.spec import hardware
 
-Start = Literal["kexec", "grub"]
+Start = Literal["kexec", "grub", "systemd-boot", "u-boot", "tftp", "fastboot"]
 T = TypeVar("T")
 Limit = Annotated[float, msgspec.Meta(gt=0, le=86400)]
 
@@ -29,13 +31,34 @@ _USUAL_DRIVERS = {
     "USBSerialPort": "SerialDriver",
     "NetworkPowerPort": "NetworkPowerDriver",
     "PDUDaemonPort": "PDUDaemonDriver",
+    "TFTPProvider": "TFTPProviderDriver",
+    "RemoteTFTPProvider": "TFTPProviderDriver",
+    "AndroidUSBFastboot": "AndroidFastbootDriver",
+    "AndroidNetFastboot": "AndroidFastbootDriver",
 }
 
 
-class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class UBoot(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What U-Boot is told. ``load``: its command that loads a file, without address and name.
+
+    ``folder``: where the machine's own system puts files for it, ``path``: the same directory as U-Boot names it; for
+    ``tftp`` neither is used. ``first``: commands before all others. ``boot``: the command that starts what was loaded.
+    """
+
+    load: str = ""
+    folder: str = "/boot/kdelta"
+    path: str = "/boot/kdelta"
+    first: tuple[str, ...] = ()
+    boot: str = ""
+
+
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"u_boot": "u-boot"}):
     """What labgrid does not know of a machine.
 
     ``start``: how a kernel is started there. ``console``: the serial line that labgrid reads, as the kernel takes it.
+    ``u_boot``: for ``u-boot`` and ``tftp``; ``fastboot``: words for fastboot(1) before ``boot``.
+    ``adb``: the serial number of a machine whose own system answers on adb, not on ssh. ``hardware``: how it is set
+    for each boot.
     ``cmdline``: words that every kernel needs on this machine. ``start_limit_s``: how long it may take to shut down, go
     through its firmware and boot a kernel until that says a first word; ``return_limit_s``: from a reset until its own
     system answers on ssh.
@@ -46,6 +69,10 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cmdline: str = ""
     start_limit_s: Limit = 600.0
     return_limit_s: Limit = 600.0
+    u_boot: UBoot = UBoot()
+    fastboot: tuple[str, ...] = ()
+    adb: str = ""
+    hardware: Hardware = Hardware()
 
     @property
     def tty(self) -> str:
@@ -56,7 +83,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class _Table(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A machine in a TOML file."""
 
-    address: str
+    address: str = ""
     user: str = "root"
     port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 22
     key: str = ""
@@ -104,6 +131,8 @@ def described(text: str) -> Described:
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"--on: {path}: {error}") from None
     table = _convert(_named(tables, path, name), _Table, f"{path}: {name}")
+    if bool(table.address) == bool(table.adb):
+        raise UserError(f"--on: {path}: {name}: give an address (ssh), or a serial number for adb, and not both")
     options = Options(**{key: getattr(table, key) for key in Options.__struct_fields__})
     return _checked(Described(name=name, path=path, options=options, target=_target(table, path.parent)))
 
@@ -127,13 +156,16 @@ def _target(table: _Table, base: Path) -> dict[str, Any]:
     """labgrid's configuration of a machine, with what goes without saying."""
     resources = {name: dict(values) for name, values in table.resources.items()}
     drivers = {name: dict(values) for name, values in table.drivers.items()}
-    service = {"address": table.address, "username": table.user, "port": table.port}
-    resources.setdefault("NetworkService", service)
-    ssh = {"keyfile": str(base / os.path.expanduser(table.key))} if table.key else {}
-    drivers.setdefault("SSHDriver", ssh)
+    if table.address:
+        service = {"address": table.address, "username": table.user, "port": table.port}
+        resources.setdefault("NetworkService", service)
+        ssh = {"keyfile": str(base / os.path.expanduser(table.key))} if table.key else {}
+        drivers.setdefault("SSHDriver", ssh)
     for resource, driver in _USUAL_DRIVERS.items():
         if resource in resources:
             drivers.setdefault(driver, {})
+    if table.start in ("u-boot", "tftp"):
+        drivers.setdefault("UBootDriver", {"prompt": "=> "})
     return {"resources": resources, "drivers": drivers}
 
 
@@ -157,4 +189,5 @@ def _checked(machine: Described) -> Described:
         )
     if not machine.options.cmdline.isprintable():
         raise UserError(f"--on: {machine.path}: {machine.name}: cmdline has characters that cannot be printed")
+    hardware.checked(machine.options.hardware, f"--on: {machine.path}: {machine.name}: hardware")
     return machine

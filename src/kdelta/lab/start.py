@@ -2,18 +2,22 @@
 """How a kernel is started on a machine, as scripts that its own system runs. Pure.
 
 ``kexec``: kexec_file_load(2), or kexec_load(2) where the kernel has not the former, then an orderly shutdown into it.
-``grub``: an entry for one boot (grub-reboot(8)); the distribution's stays the default. Nothing is left in either but
-files: what ends the kernel, reset or power, starts the machine's own system.
+``grub``: an entry for one boot (grub-reboot(8)); the distribution's stays the default. ``systemd-boot``: the same by
+the EFI variable LoaderEntryOneShot (bootctl(1), set-oneshot; systemd.io/BOOT_LOADER_INTERFACE). Nothing is left of any
+but files: what ends the kernel, reset or power, starts the machine's own system.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 
 from kdelta.errors import UserError
 from kdelta.lab.describe import Start
+from kdelta.model import Hardware
 
 _MARK = "# made by kdelta"
+_EFI_DEFAULT = "/sys/firmware/efi/efivars/LoaderEntryDefault-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 _QUOTED = "\"'\\"
 # config_directory is gone by the time that an entry is booted (GRUB 2.06, normal/main.c: read_config_file).
 _ENTRY = """\
@@ -44,14 +48,40 @@ def command_line(console: str, mitigations_off: bool, machine: str, kernel: str,
     return " ".join([*filter(None, [*words, kernel]), f"kdelta.boot={nonce}"])
 
 
+def hardware_words(wanted: Hardware) -> list[str]:
+    """Words of the command line that set hardware where no system does (Linux 5.9 or later for the governor)."""
+    governor = [f"cpufreq.default_governor={wanted.governor}"] if wanted.governor else []
+    return [*governor, *(["nosmt"] if wanted.smt is False else [])]
+
+
+def installed_line(own: str, added: str) -> str:
+    """The command line of an installed system under another kernel: its own, and the words ``added``."""
+    left_out = ("BOOT_IMAGE=", "initrd=", "kdelta.boot=")
+    return " ".join([*(word for word in own.split() if not word.startswith(left_out)), added])
+
+
 def script(start: Start, there: str, kernel: str, initramfs: tuple[str, ...], cmdline: str) -> str:
     """What starts the file ``kernel`` with ``cmdline``; ``initramfs`` are archives. All lie in the directory ``there``.
 
     Raises:
-        UserError: GRUB cannot pass such a command line on.
+        UserError: its boot loader cannot pass such a command line on.
     """
     lines = ["set -eu", f"cd {shlex.quote(there)}", f"cat {' '.join(map(shlex.quote, initramfs))} >initramfs"]
-    return "\n".join([*lines, *(_kexec if start == "kexec" else _grub)(kernel, cmdline)])
+    return "\n".join([*lines, *_SCRIPTS[start](kernel, cmdline)])
+
+
+def by_script(start: Start) -> bool:
+    """Whether a script of the machine's own system starts it; else a boot loader is told from here."""
+    return start in _SCRIPTS
+
+
+def reboot(mode: str = "") -> list[str]:
+    """What restarts the machine; ``mode``: the argument of reboot(2), which some boot loaders take for an order."""
+    argument = f" --reboot-argument={mode}" if mode else ""
+    return [
+        "sync",
+        f"if [ -d /run/systemd/system ]; then systemctl --no-block{argument} reboot; else reboot {mode}; fi",
+    ]
 
 
 def _kexec(kernel: str, cmdline: str) -> list[str]:
@@ -87,6 +117,40 @@ def _grub(kernel: str, cmdline: str) -> list[str]:
         'mv initramfs "$grub/kdelta/initramfs"',
         f'printf %s {shlex.quote(entry)} >"$grub/custom.cfg"',
         "if command -v grub-reboot >/dev/null; then grub-reboot kdelta; else grub2-reboot kdelta; fi",
-        "sync",
-        "if [ -d /run/systemd/system ]; then systemctl --no-block reboot; else reboot; fi",
+        *reboot(),
     ]
+
+
+def _systemd_boot(kernel: str, cmdline: str) -> list[str]:
+    """A Type #1 entry (Boot Loader Specification), for one boot; systemd-boot forgets that it is wanted as it boots it.
+
+    Without a default of its own it takes the entry that sorts first, which may be ours (systemd 252, boot.c:
+    config_entry_compare).
+    """
+    entry = f"title kdelta\nlinux /kdelta/kernel\ninitrd /kdelta/initramfs\noptions {' '.join(cmdline.split())}\n"
+    return [
+        "command -v bootctl >/dev/null || { echo 'bootctl is not installed there (systemd-boot)' >&2; exit 1; }",
+        "bootctl is-installed >/dev/null 2>&1 || { echo 'systemd-boot is not installed there' >&2; exit 1; }",
+        "esp=$(bootctl --print-esp-path) boot=$(bootctl --print-boot-path)",
+        '[ -d "$boot" ] || { echo "its boot partition is not mounted at $boot" >&2; exit 1; }',
+        """default=$(sed -n 's/^default[[:space:]]*//p' "$esp/loader/loader.conf" 2>/dev/null || true)""",
+        f'if [ -z "$default" ] && [ ! -e {_EFI_DEFAULT} ]; then',
+        "    echo 'systemd-boot has no default entry there: bootctl set-default ID' >&2; exit 1",
+        "fi",
+        "case kdelta.conf in",
+        '$default) echo "the default entry there ($default) takes in kdelta\'s: name one" >&2; exit 1 ;;',
+        "esac",
+        'mkdir -p "$boot/kdelta" "$boot/loader/entries"',
+        f'cp {shlex.quote(kernel)} "$boot/kdelta/kernel"',
+        'mv initramfs "$boot/kdelta/initramfs"',
+        f'printf %s {shlex.quote(entry)} >"$boot/loader/entries/kdelta.conf"',
+        "bootctl set-oneshot kdelta.conf",
+        *reboot(),
+    ]
+
+
+_SCRIPTS: dict[Start, Callable[[str, str], list[str]]] = {
+    "kexec": _kexec,
+    "grub": _grub,
+    "systemd-boot": _systemd_boot,
+}

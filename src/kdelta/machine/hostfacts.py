@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from pathlib import Path
 
 
@@ -43,6 +44,13 @@ def _own_ticks() -> float:
     return (times.user + times.system + times.children_user + times.children_system) * os.sysconf("SC_CLK_TCK")
 
 
+def _thermal_zone(root: str = "/sys/class/thermal") -> str:
+    """The temperature of the CPUs where one is known to be theirs, else of the first zone (sysfs-class-thermal)."""
+    zones = sorted(Path(root).glob("thermal_zone*"))
+    of_cpus = [zone for zone in zones if re.search(r"x86_pkg_temp|cpu|soc", _read(f"{zone}/type"))]
+    return str(next(iter([*of_cpus, *zones]), Path(root) / "thermal_zone0") / "temp")
+
+
 def snapshot() -> dict[str, float]:
     """Counters and gauges at one instant: ticks, steal, load, temperature (C), frequency (MHz)."""
     total, busy, steal = _stat_ticks()
@@ -50,7 +58,7 @@ def snapshot() -> dict[str, float]:
     if load := _read("/proc/loadavg"):
         facts["load1"] = float(load.split()[0])
     for key, path, scale in (
-        ("temperature_c", "/sys/class/thermal/thermal_zone0/temp", 1e-3),
+        ("temperature_c", _thermal_zone(), 1e-3),
         ("cpu_mhz", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", 1e-3),
         ("throttled", "/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count", 1.0),
     ):

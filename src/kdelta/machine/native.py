@@ -7,11 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kdelta.guest import protocol
-from kdelta.machine import boot, process
+from kdelta.machine import boot, kept, process
+from kdelta.model import Hardware
+
+_AS_IT_IS = Hardware()
 
 
-def run(binary: Path, data: Mapping[str, Path], jobs: str, folder: Path, limit_s: float) -> boot.RawBoot:
-    """Run the job list on this machine; ``folder`` is private to this run."""
+def run(
+    binary: Path, data: Mapping[str, Path], jobs: str, folder: Path, limit_s: float, wanted: Hardware = _AS_IT_IS
+) -> boot.RawBoot:
+    """Run the job list on this machine, its hardware as ``wanted``; ``folder`` is private to this run.
+
+    Raises:
+        HostError: the hardware cannot be set so, or not be put back.
+    """
     jobs_path, stream, data_folder = folder / "jobs", folder / "stream", folder / "data"
     for name, path in data.items():
         (data_folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -20,7 +29,10 @@ def run(binary: Path, data: Mapping[str, Path], jobs: str, folder: Path, limit_s
     with stream.open("wb") as output:
         fd = output.fileno()
         argv = (str(binary), "--native", "--jobs", str(jobs_path), "--data", str(data_folder), "--fd", str(fd))
-        with process.started(argv, folder / "console", pass_fds=(fd,)) as running:
+        with (
+            kept.as_wanted(wanted),
+            process.started(argv, folder / "console", pass_fds=(fd,), cpu=wanted.cpus or None) as running,
+        ):
             ended = process.wait(
                 running, stream=stream, console=folder / "console", counts=folder / "counts", limit_s=limit_s
             )

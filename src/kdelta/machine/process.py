@@ -87,9 +87,9 @@ def dying_with(parent: int) -> Callable[[], None]:
 
 @contextlib.contextmanager
 def started(
-    argv: Sequence[str], log: Path, pass_fds: Sequence[int] = (), cpu: int | None = None
+    argv: Sequence[str], log: Path, pass_fds: Sequence[int] = (), cpu: int | str | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a guest; however the block is left, its process is gone afterwards."""
+    """Start a guest, on one ``cpu`` or a list of them; however the block is left, its process is gone afterwards."""
     words = [*argv]
     if cpu is not None:
         words = [str(find_program("taskset", "util-linux")), "-c", str(cpu), *argv]

@@ -181,5 +181,6 @@ class ExperimentResult(Struct, frozen=True, kw_only=True):
     boots_faulty: tuple[str, ...] = ()  # one line per lost, panicked or hung boot, with its console's name
     warnings: tuple[Warn, ...] = ()
     gate: str = ""  # "failed the gate: ..." when functional tests regressed, above any speed
-    counts: tuple[CellResult, ...] = ()  # of the pass that counted, beside times: they explain, and decide nothing
+    counts: tuple[CellResult, ...] = ()  # they explain, and decide nothing: of the pass that counted, beside times;
+    # of several CPUs the lines that move more or less than before
     schema: str = "kdelta/1"

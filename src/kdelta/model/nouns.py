@@ -24,11 +24,22 @@ Word = Literal["improved", "regressed", "same", "inconclusive"]
 EXACT_COUNTERS = ("instructions", "loads", "stores", "locked", "taken_branches", "rep_executions", "rep_bytes")
 
 
+class Layout(Struct, frozen=True, kw_only=True):
+    """A kernel linked once more, its parts at other places (kernel/layouts.py): fields as ``Kernel``'s."""
+
+    image_path: str
+    image_sha256: str
+    vmlinux_path: str | None = None
+    vmlinux_sha256: str = ""
+    build_id: str | None = None
+
+
 class Kernel(Struct, frozen=True, kw_only=True):
     """A kernel resolved: an image with its command line. The same image with two command lines is two kernels.
 
     ``config`` holds the facts that cases need (``ANON_VMA_NAME`` -> ``y``/``m``/``n``; absent when unknown).
-    ``vmlinux_path`` is the uncompressed ELF image where one could be extracted, else None.
+    ``vmlinux_path`` is the uncompressed ELF image where one could be extracted, else None. ``layouts``: further images
+    of the same code, over which boots are spread; its own is the first.
     """
 
     label: str
@@ -43,10 +54,14 @@ class Kernel(Struct, frozen=True, kw_only=True):
     cmdline: str = ""
     config: dict[str, str] = field(default_factory=dict)
     origin: str = ""
+    layouts: tuple[Layout, ...] = ()
 
 
 class Metric(Struct, frozen=True, kw_only=True):
-    """What is measured: ``source`` says how it is derived (see guest/metrics.py)."""
+    """What is measured: ``source`` says how it is derived (see guest/metrics.py).
+
+    ``least``: of averages over many operations the smallest difference that is one; 0 of counts, which are whole.
+    """
 
     name: str
     unit: str
@@ -55,6 +70,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     primary: bool = False
     legacy: bool = False
     help: str = ""
+    least: float = 0.0
 
 
 class Definition(Struct, frozen=True, kw_only=True):
@@ -84,6 +100,23 @@ class Case(Struct, frozen=True, kw_only=True):
         return base if self.cgroup == "root" else f"{base} (memcg)"
 
 
+class Hardware(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the hardware is to be while it is measured; what is not given stays as it is.
+
+    ``cpus``: those that the measured tasks keep to, as the kernel lists them (2,3); interrupts are moved to the others.
+    """
+
+    governor: str = ""
+    turbo: bool | None = None
+    smt: bool | None = None
+    cpus: str = ""
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is to be set."""
+        return self != Hardware()
+
+
 class MachineOptions(Struct, frozen=True, kw_only=True):
     """What the guests look like; recorded with every result."""
 
@@ -92,6 +125,8 @@ class MachineOptions(Struct, frozen=True, kw_only=True):
     kvm: Literal["auto", "on", "off"] = "auto"
     native: bool = False  # the running machine itself, no guest
     lab: str = ""  # a machine that is no guest: the whole path of its description, a colon, its name
+    in_system: bool = False  # there: in the installed system, not in an initramfs of ours
+    hardware: Hardware = Hardware()  # of the running machine; a machine of a lab has its own in its description
     rep_features: bool = False  # exact mode: leave ERMS/FSRM on in the guest CPU
     qemu: str = ""  # path of the user's QEMU, "" for the one on PATH
     boot_limit_s: float = 180.0

@@ -7,9 +7,10 @@ from kdelta.attribution.because import cumulative_shares, differences
 from kdelta.errors import UserError
 from kdelta.model import EXACT_COUNTERS, CellResult, Profile
 from kdelta.report import system_calls
+from kdelta.report.figures import effect, interval
 from kdelta.report.moved import moved_lines
 from kdelta.report.sentences import because
-from kdelta.report.text import wrap
+from kdelta.report.text import WIDTH, wrap
 from kdelta.report.touched import touched_lines
 from kdelta.report.view import View
 from kdelta.results.types import Detail
@@ -45,12 +46,34 @@ def render(row: CellResult, before: Profile, after: Profile, detail: Detail, eve
         lines.append(f"{delta.function[:33]:34}{counts}{part:>7}  {delta.note}".rstrip())
     lines += touched_lines(before, after, None if everything else _TOUCHED_SHOWN)
     lines += moved_lines(before, after, most)
+    lines += _judged(row, detail)
     if everything:
         lines += ["", f"cost vectors per operation: {', '.join(EXACT_COUNTERS)}"]
         for name in sorted(set(before.functions) | set(after.functions)):
             pair = [_vector(profile, name) for profile in (before, after)]
             lines.append(f"{name}: {pair[0]} -> {pair[1]}")
     return "\n".join(lines) + "\n" + system_calls.below(row, detail, everything)
+
+
+def _judged(row: CellResult, detail: Detail) -> list[str]:
+    """The verdicts over all seeds on the lines that move most, of which the table has the median seed; [] of none."""
+    key = (row.case, row.cgroup, row.mitigations, row.patched_label)
+    found = [
+        line
+        for one in detail.moved
+        if (one.cell.case, one.cell.cgroup, one.cell.mitigations, one.patched_label) == key
+        for line in one.rows
+        if line.verdict
+    ]
+    told = [
+        f"{line.line} {effect(line.effect_percent)} {interval(line.interval_percent, True)} {line.verdict}"
+        for line in found
+        if line.verdict in ("improved", "regressed")
+    ]
+    for word in ("same", "inconclusive"):
+        names = [line.line for line in found if line.verdict == word]
+        told += [f"{word}: {', '.join(names)}"] if names else []
+    return ["", *wrap(f"over all seeds: {'; '.join(told)}", WIDTH, then="  ")] if told else []
 
 
 def causes(view: View) -> str:

@@ -163,6 +163,9 @@ def _lines(found: Iterable[MovedDiff]) -> list[dict[str, Any]]:
                     "line": row.line,
                     "baseline": _number(row.baseline),
                     "patched": _number(row.patched) if one.patched_label else None,
+                    "verdict": row.verdict or None,
+                    "effect_percent": _number(row.effect_percent),
+                    "interval_percent": _interval(row.interval_percent),
                     "false_sharing": _number(row.false_sharing),
                     "by": {name: [_number(side) for side in pair] for name, pair in row.by.items()},
                 }

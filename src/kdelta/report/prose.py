@@ -35,7 +35,7 @@ def title(result: ExperimentResult) -> str:
         subject = f"{labels[0]} (baseline) against {', '.join(labels[1:])}"
     else:
         subject = "".join(labels)
-    beside = ", with counts beside it" if result.counts else ""
+    beside = ", with counts beside it" if result.counts and experiment.mode == "timed" else ""
     return f"{experiment.kind}: {subject}, {experiment.mode}{beside}"
 
 
@@ -195,6 +195,18 @@ def _method(experiment: Experiment) -> list[str]:
     return lines
 
 
+def _layouts(experiment: Experiment) -> tuple[str, ...]:
+    """That boots are spread over several links of the same code."""
+    count = max((len(kernel.layouts) for kernel in experiment.kernels), default=0) + 1
+    if count == 1:
+        return ()
+    unit = "seed" if experiment.mode == "exact" else "block"
+    same = "; counts that repeat are the same in each" if experiment.mode == "exact" else ""
+    return (
+        f"Layouts: each kernel is linked {count} times, text and data shifted by paddings; {unit}s take turns{same}.",
+    )
+
+
 def measured(result: ExperimentResult) -> tuple[str, ...]:
     """How it was measured: method, noise floor, machine, host, versions."""
     experiment = result.experiment
@@ -203,7 +215,8 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
     if machine.native:
         where = "the running machine itself, no guest"
     elif machine.lab:
-        where = f"{machine.lab_name}, no guest; kdelta's program was all that ran, and its disks were not mounted"
+        alone = "kdelta's program was all that ran, and its disks were not mounted"
+        where = f"{machine.lab_name}, no guest; {'inside its installed system' if machine.in_system else alone}"
     if machine.smp > 1 and experiment.mode == "exact":
         where += f", which take turns of {machine.turn_ns} instructions"
     stepped = experiment.in_steps and experiment.mode == "timed"  # steps in times need no floor
@@ -211,6 +224,7 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
     if _nothing(result):
         lines = ["Machine code and data of the kernels were compared, and what the cases execute looked up."]
     lines += [f"{case.name} found where it was started: {case.found}." for case in experiment.cases if case.found]
+    lines += _layouts(experiment)
     if experiment.host:
         lines.append("Host: " + "; ".join(f"{key} {value}" for key, value in sorted(experiment.host.items())) + ".")
     if experiment.imported:

@@ -158,6 +158,11 @@ def _(w: of_data.HostsDiffer) -> str:
 
 
 @sentence.register
+def _(w: of_data.LayoutMoves) -> str:
+    return f"layout alone moves this by {w.percent:.2f} % (sd of {w.layouts}; at most {w.at_most_percent:.2g} %)"
+
+
+@sentence.register
 def _(w: of_data.Steal) -> str:
     return f"{w.boots} of {w.of} boots lost more than {w.limit_percent:g} % of CPU time to steal"
 

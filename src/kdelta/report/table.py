@@ -39,7 +39,8 @@ def _labelled(label: str, rest: str, label_width: int, width: int) -> list[str]:
     """``label`` and the columns on one line, or on two where the label is too long."""
     if cell_len(label) <= label_width:
         return [pad(label, label_width) + rest.rstrip()]
-    return [*wrap(label, width, then="    "), (" " * label_width + rest).rstrip()]
+    indent = label[: len(label) - len(label.lstrip())]
+    return [*wrap(label.lstrip(), width, first=indent, then=indent + "    "), (" " * label_width + rest).rstrip()]
 
 
 def _line(label: str, base: str, columns: Sequence[str], widths: Sequence[int], width: int) -> list[str]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.model import Experiment, ExperimentResult, plans
-from kdelta.results import beside, cells, definitions, explain, remarks, sweep, varying
+from kdelta.results import beside, cells, definitions, explain, line_verdicts, remarks, sweep, varying
 from kdelta.results.detail import details
 from kdelta.results.explain import Seeds
 from kdelta.results.types import Detail
@@ -35,12 +35,14 @@ def _swept(detail: Detail, experiment: Experiment, store: Store, numbers: Sequen
 
 
 def _machine(boots: Sequence[BootRow]) -> dict[str, str]:
-    """What the boots ran on; several QEMUs in one experiment are all named."""
-    return {
+    """What the boots ran on; several QEMUs in one experiment are all named, and the temperatures at their ends."""
+    found = {
         key: ", ".join(sorted({b.machine[key] for b in boots if key in b.machine}))
         for key in ("accel", "qemu")
         if any(key in b.machine for b in boots)
     }
+    warmth = [float(b.facts["temperature_c"]) for b in boots if "temperature_c" in b.facts]
+    return found | ({"temperature": f"{min(warmth):.0f} to {max(warmth):.0f} degrees C"} if warmth else {})
 
 
 def _faulty(experiment: Experiment, boots: Sequence[BootRow], numbers: Sequence[Number]) -> tuple[str, ...]:
@@ -92,6 +94,7 @@ def result(
     explained = (explain.explained(experiment, row, seeds) for row in remarks.on_rows(experiment, store, rows))
     told = (varying.told(experiment, row, seeds) for row in explained)
     looks = store.looks(experiment.id)
+    lines = line_verdicts.of(experiment, store)
     answer = ExperimentResult(
         experiment=replace(experiment, host=experiment.host | _machine(boots)),
         results=tuple(told),
@@ -101,8 +104,10 @@ def result(
         decided=any(look.final for look in looks),
         boots_faulty=_faulty(experiment, boots, numbers),
         gate=experiment.annotations.gate,
+        counts=line_verdicts.changed(lines),
         warnings=(*remarks.on_experiment(experiment, boots), *remarks.on_counters(experiment, store)),
     )
     answer = _explained(store, answer)
     detail = details(experiment, store, numbers, rows, chosen, views)
+    detail = replace(detail, moved=line_verdicts.told(detail.moved, lines))
     return answer, _swept(detail, experiment, store, numbers, seeds)

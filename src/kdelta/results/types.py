@@ -64,13 +64,19 @@ class FunctionDiff(Struct, frozen=True, kw_only=True):
 
 
 class MovedRow(Struct, frozen=True, kw_only=True):
-    """A cache line's transfers per operation before and after, in all and ``by`` function (before, after)."""
+    """A cache line's transfers per operation before and after, in all and ``by`` function (before, after).
+
+    ``verdict``: of the hottest lines, over the seeds; "" of the others, and where they do not say.
+    """
 
     line: str
     baseline: float
     patched: float
     by: dict[str, tuple[float, float]]
     false_sharing: float = 0.0  # share of the transfers after that carried nothing
+    verdict: str = ""
+    effect_percent: float | None = None
+    interval_percent: tuple[float, float] | None = None
 
 
 class MovedDiff(Struct, frozen=True, kw_only=True):

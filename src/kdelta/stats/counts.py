@@ -92,8 +92,12 @@ def resolution(a: Floats, b: Floats) -> float:
     return float(np.log1p(1.0 / smallest)) if smallest > 0 else 0.0
 
 
-def look(baseline: Floats, patched: Floats, looks: tuple[int, ...], delta_percent: float) -> CountLook:
+def look(
+    baseline: Floats, patched: Floats, looks: tuple[int, ...], delta_percent: float, *, whole: bool = True
+) -> CountLook:
     """Judge counts >= 0 of the same seeds, shape (n,) each, n >= 1, at the last look that they reach.
+
+    ``whole``: what is less than one apart is the same; not of averages, which 0.2 an operation can be.
 
     Raises:
         ValueError: a count is negative or no number, or the sides differ in length.
@@ -107,10 +111,12 @@ def look(baseline: Floats, patched: Floats, looks: tuple[int, ...], delta_percen
         return _fact(float(a[0]), float(b[0]), a.size)
     plan_looks = sequential_looks(looks)
     index = sum(at <= a.size for at in plan_looks) - 1
+    used = plan_looks[index] if index >= 0 else early_look(looks, a.size) or a.size
+    a, b = a[:used], b[:used]
+    limit = _limit(a, b, delta_percent, whole)
     if index < 0:
-        early = early_look(looks, a.size)
-        return _early(a[: early or None], b[: early or None], bool(early), delta_percent)
-    return _sequential(a[: plan_looks[index]], b[: plan_looks[index]], plan_looks, index, delta_percent)
+        return _early(a, b, bool(early_look(looks, a.size)), limit)
+    return _sequential(a, b, plan_looks, index, limit)
 
 
 def _percent(patched: float, baseline: float) -> float | None:
@@ -142,12 +148,13 @@ def _scaled(x: float, logs: bool) -> float:
     return 100.0 * (float(np.expm1(x)) if logs else x)
 
 
-def _limit(a: Floats, b: Floats, logs: bool, delta_percent: float) -> float:
-    limit = float(np.log1p(delta_percent / 100.0)) if logs else delta_percent / 100.0
-    return max(limit - resolution(a, b), 1e-12)
+def _limit(a: Floats, b: Floats, delta_percent: float, whole: bool) -> float:
+    """What ``differences`` may come to and be none."""
+    limit = float(np.log1p(delta_percent / 100.0)) if min(a.min(), b.min()) > 0 else delta_percent / 100.0
+    return max(limit - (resolution(a, b) if whole else 0.0), 1e-12)
 
 
-def _early(a: Floats, b: Floats, may_end: bool, delta_percent: float) -> CountLook:
+def _early(a: Floats, b: Floats, may_end: bool, limit: float) -> CountLook:
     """Too few for the sequential plan: decided only where all pairings of the counts say so."""
     d, logs = differences(a, b)
     every = _pairings(a, b, logs)
@@ -156,7 +163,7 @@ def _early(a: Floats, b: Floats, may_end: bool, delta_percent: float) -> CountLo
     call = paired.UNDECIDED
     if plain:
         call = paired.HIGHER if low > 0 else paired.LOWER
-    elif max(abs(low), abs(high)) <= _limit(a, b, logs, delta_percent):
+    elif max(abs(low), abs(high)) <= limit:
         call = paired.SAME
     ended = may_end and call != paired.UNDECIDED
     return CountLook(
@@ -183,10 +190,10 @@ def _pairings(a: Floats, b: Floats, logs: bool) -> Floats:
     return np.asarray((b[:, None] - a[None, :]) / (level or 1.0))
 
 
-def _sequential(a: Floats, b: Floats, looks: tuple[int, ...], index: int, delta_percent: float) -> CountLook:
+def _sequential(a: Floats, b: Floats, looks: tuple[int, ...], index: int, limit: float) -> CountLook:
     d, logs = differences(a, b)
     plan = sequential.plan(looks, ALPHA)
-    found = paired.look(d, plan.two_sided[index], plan.one_sided[index], _limit(a, b, logs, delta_percent))
+    found = paired.look(d, plan.two_sided[index], plan.one_sided[index], limit)
     p = float(sequential.sequential_p(float(found.p), looks, index))
     return CountLook(
         call=int(found.call),

@@ -6,6 +6,8 @@ The tests work at 1 %, so a sound experiment shows a spurious warning rarely.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import scipy
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from kdelta.stats import warnings
 
 Floats = NDArray[np.float64]
 ALPHA = 0.01
+ALPHA_LIMIT = 0.05  # of an upper limit
 OTHER_CPUS = 0.3
 STEAL_PERCENT = 1.0
 FREQUENCY_PERCENT = 2.0
@@ -80,6 +83,25 @@ def hosts(differences: Floats, host: NDArray[np.int64], names: tuple[str, ...]) 
         return None
     ordered = sorted((100.0 * float(np.median(values)), name) for name, values in groups.items())
     return warnings.HostsDiffer(ordered[0][1], ordered[0][0], ordered[-1][1], ordered[-1][0])
+
+
+def layouts(differences: Floats, layout: NDArray[np.int64]) -> Warn | None:
+    """How far the effect differs between layouts of the same code (shapes (blocks,)); None below two blocks of each.
+
+    The component of variance between groups of a one-way random model, its upper limit at 95 % (one-sided, exact where
+    groups are alike in size): Searle, Casella & McCulloch, "Variance Components", 1992, 3.5 and 3.6.
+    """
+    groups = [differences[layout == one] for one in np.unique(layout)]
+    k, n = len(groups), differences.size
+    if k < 2 or min(group.size for group in groups) < 2:
+        return None
+    each = (n - sum(group.size**2 for group in groups) / n) / (k - 1)
+    mean = float(differences.mean())
+    between = sum(group.size * (float(group.mean()) - mean) ** 2 for group in groups) / (k - 1)
+    within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups) / (n - k)
+    least = float(scipy.stats.f.ppf(ALPHA_LIMIT, k - 1, n - k))
+    found, most = (max(0.0, (level - within) / each) for level in (between, between / least))
+    return warnings.LayoutMoves(k, 100.0 * math.sqrt(found), 100.0 * math.sqrt(most))
 
 
 def without_hosts(levels: Floats, host: NDArray[np.int64]) -> Floats:

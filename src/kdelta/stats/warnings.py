@@ -52,6 +52,15 @@ class HostsDiffer(Warn, frozen=True):
     high_percent: float
 
 
+class LayoutMoves(Warn, frozen=True):
+    """What the layout of the code alone does to an effect: standard deviation over ``layouts``, and its upper limit."""
+
+    code: ClassVar[str] = "layout"
+    layouts: int
+    percent: float
+    at_most_percent: float
+
+
 class Steal(Warn, frozen=True):
     """Boots that lost CPU time to other guests of the host."""
 

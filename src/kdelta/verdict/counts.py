@@ -35,12 +35,21 @@ def counted(
         return replace(shown, warnings=(LegacyMetric(metric.name),))
     if pairs.faulty or not pairs.a:
         return replace(shown, warnings=(*_lost(pairs), *dropped(pairs)))
-    delta = max(DELTA_PERCENT, blank.floor_percent or 0.0)
-    look = counts.look(values_of(pairs.a), values_of(pairs.b), looks or counts.LOOKS, delta)
+    shown = replace(shown, floor_percent=_floor(shown, metric))
+    delta = max(DELTA_PERCENT, shown.floor_percent or 0.0)
+    look = counts.look(values_of(pairs.a), values_of(pairs.b), looks or counts.LOOKS, delta, whole=not metric.least)
     used = replace(pairs, a=pairs.a[: look.n], b=pairs.b[: look.n])
     if not look.finished:
         return replace(shown, warnings=(_unfinished(look, looks or counts.LOOKS), *_noisy(look, used)))
     return _judged(_figures(shown, used), used, look, metric, delta)
+
+
+def _floor(shown: CellResult, metric: Metric) -> float | None:
+    """The floor in percent; of averages no lower than what the least difference is of them."""
+    level = max(shown.baseline or 0.0, shown.patched or 0.0)
+    if not metric.least or not level:
+        return shown.floor_percent
+    return max(shown.floor_percent or 0.0, 100.0 * metric.least / level)
 
 
 def _lost(pairs: Pairs) -> tuple[Warn, ...]:

@@ -222,6 +222,7 @@ def _timed(
         *cell_warnings(look, called, delta, limit, logs),
         *dropped(pairs),
         *_design(used, d, values_a, values_b),
+        *_layouts(experiment, blank.patched_label, used, d),
     )
     result = replace(
         shown,
@@ -240,6 +241,15 @@ def _timed(
         },
     )
     return with_need(result) if called == "inconclusive" else result
+
+
+def _layouts(experiment: Experiment, patched: str, used: Pairs, d: Floats) -> tuple[Warn, ...]:
+    """What the layouts of a kernel, over which the blocks are spread, do to the effect."""
+    kernel = next(one for one in experiment.kernels if one.label == patched)
+    if not kernel.layouts:
+        return ()
+    found = design.layouts(d, np.array([boot.block % (len(kernel.layouts) + 1) for boot in used.a]))
+    return () if found is None else (found,)
 
 
 def _unpaired(blank: CellResult, values_a: Floats, values_b: Floats) -> CellResult:

@@ -12,6 +12,16 @@ from kdelta.lab import control
 
 COMPARE = ["compare", "debian:6.1", "debian:6.12", "--case", "getppid"]
 RUN = ["run", "--kernel", "debian:6.12", "--case", "getppid"]
+_LAB = """
+[bench1]
+address = "192.0.2.7"
+[board]
+address = "192.0.2.8"
+start = "tftp"
+[set]
+address = "192.0.2.9"
+hardware = { turbo = false }
+"""
 CALIBRATE = ["calibrate", "debian:6.12", "--case", "getppid"]
 
 
@@ -25,7 +35,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_kernels, "fetched", too_far)
     monkeypatch.setattr(_patching, "fetched", too_far)
     monkeypatch.setattr(control, "_target", too_far)
-    (tmp_path / "lab.toml").write_text('[bench1]\naddress = "192.0.2.7"\n')
+    (tmp_path / "lab.toml").write_text(_LAB)
     monkeypatch.chdir(tmp_path)
 
 
@@ -33,11 +43,14 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        (["--on", "lab.toml:bench2"], "has no machine 'bench2': it has bench1"),
+        (["--on", "lab.toml:bench2"], "has no machine 'bench2': it has bench1, board, set"),
         (["--on", "gone.toml:bench1"], "gone.toml cannot be read: No such file"),
         (["--on", "lab.toml"], "lab.toml:bench1"),
         (["--on", "lab.toml:bench1", "--smp", "4"], "--smp is about guests, and --on names a machine"),
         (["--on", "lab.toml:bench1", "--kvm", "off"], "--kvm is about guests"),
+        (["--in-system"], "--in-system is about a machine of a lab: add --on"),
+        (["--on", "lab.toml:board", "--in-system"], "board starts by tftp; kexec, grub and systemd-boot can do it"),
+        (["--on", "lab.toml:set"], "hardware.turbo is set in the installed system alone: add --in-system"),
     ],
 )
 def test_what_cannot_be_is_one_line(

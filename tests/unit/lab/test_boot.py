@@ -88,23 +88,9 @@ class Box:
         return self.power
 
 
-@pytest.fixture
-def kernel(tmp_path: Path) -> Kernel:
-    image = tmp_path / "vmlinuz"
-    image.write_bytes(b"kernel")
-    return Kernel(
-        label="a", spec="a", release="6.12.1", image_path=str(image), image_sha256="0", build_id="ab" * 20
-    )  # fmt: skip
-
-
 def _whole(kernel: Kernel) -> bytes:
     cmdline = "console=ttyS0,115200 panic=10 quiet loglevel=4 cryptomgr.notests=1 random.trust_cpu=on kdelta.boot=77"
     return _line([_hello(cmdline=cmdline), _build(), {"t": "win", "j": 0, "i": 0, "ops": 1, "ns": 1}])
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
 
 
 def _machine(box: Box, monkeypatch: pytest.MonkeyPatch) -> boot.Machine:

@@ -12,6 +12,7 @@ import pytest
 from kdelta.errors import UserError
 from kdelta.lab import start
 from kdelta.lab.describe import Start
+from kdelta.model import Hardware
 
 _TOLD = '#!/bin/sh\n{ echo "$(basename "$0")"; for word; do echo "<$word>"; done; } >>"$TOLD"\n'
 
@@ -100,8 +101,63 @@ def test_grub_passes_no_quotes_on(there: Path) -> None:
         _script("grub", there, 'a="b c"')
 
 
+_BOOTCTL = """#!/bin/sh
+case "$1" in
+--print-*) echo "$ESP" ;;
+*) { echo bootctl; for word; do echo "<$word>"; done; } >>"$TOLD" ;;
+esac
+"""
+
+
+def _systemd_boot(there: Path, tmp_path: Path, default: str) -> tuple[Path, str, subprocess.CompletedProcess[str]]:
+    """Its boot partition, what bootctl and the shutdown were told, and how the script ended."""
+    esp = tmp_path / "efi"
+    (esp / "loader").mkdir(parents=True, exist_ok=True)
+    (esp / "loader/loader.conf").write_text(f"timeout 3\n{default}")
+    script = _script("systemd-boot", there, "console=ttyS0,115200 a='b $c'").replace("/sys/firmware", f"{tmp_path}/sys")
+    told, done = _run(tmp_path, script, bootctl=_BOOTCTL.replace("$ESP", str(esp)))
+    return esp, told, done
+
+
+def test_systemd_boot_has_an_entry_for_one_boot(there: Path, tmp_path: Path) -> None:
+    esp, told, done = _systemd_boot(there, tmp_path, "default debian-*\n")
+    assert done.returncode == 0, done.stderr
+    assert "bootctl\n<set-oneshot>\n<kdelta.conf>\n" in told
+    assert told.rindex("set-oneshot") < max(told.rfind("reboot"), told.rfind("systemctl"))
+    assert (esp / "kdelta/kernel").read_text() == "kernel1"
+    assert (esp / "kdelta/initramfs").read_text() == "basejobs"
+    entry = (esp / "loader/entries/kdelta.conf").read_text().splitlines()
+    assert entry[1:] == [
+        "linux /kdelta/kernel", "initrd /kdelta/initramfs", "options console=ttyS0,115200 a='b $c'",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("default", "why"), [("", "no default entry"), ("default *\n", "takes in kdelta's")])
+def test_systemd_boot_without_a_default_of_its_own_is_refused(
+    there: Path, tmp_path: Path, default: str, why: str
+) -> None:
+    esp, told, done = _systemd_boot(there, tmp_path, default)
+    assert (done.returncode, "set-oneshot" in told) == (1, False)
+    assert why in done.stderr and done.stderr.count("\n") == 1
+    assert not (esp / "loader/entries").exists()
+
+
+def test_systemd_boot_that_is_not_there_is_told(there: Path, tmp_path: Path) -> None:
+    script = _script("systemd-boot", there, "quiet")
+    told, done = _run(tmp_path, script, bootctl='#!/bin/sh\n[ "$1" != is-installed ]\n')
+    assert (done.returncode, told) == (1, "")
+    assert done.stderr == "systemd-boot is not installed there\n"
+
+
 def test_the_users_words_come_after_the_machines() -> None:
     line = start.command_line("ttyS0,115200", True, "nosmt panic=5", "nosmt=force", "77")
     assert line.startswith("console=ttyS0,115200 panic=10 ")
     assert line.endswith(" nosmt panic=5 mitigations=off nosmt=force kdelta.boot=77")
     assert "  " not in start.command_line("ttyS0", False, "", "", "77")
+
+
+def test_hardware_is_set_by_the_command_line_where_no_system_does() -> None:
+    assert start.hardware_words(Hardware()) == []
+    assert start.hardware_words(Hardware(smt=True)) == []
+    wanted = Hardware(governor="performance", smt=False)
+    assert start.hardware_words(wanted) == ["cpufreq.default_governor=performance", "nosmt"]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from kdelta.machine import hostfacts
 
@@ -20,3 +21,13 @@ def test_no_time_tells_nothing() -> None:
     now = hostfacts.snapshot()
     assert {"ticks", "steal_ticks", "other_ticks"} <= now.keys() and now["ticks"] > now["other_ticks"]
     assert "other_cpus" not in hostfacts.during(now, now)
+
+
+def test_the_temperature_is_that_of_the_cpus(tmp_path: Path) -> None:
+    for number, kind in enumerate(("acpitz", "x86_pkg_temp")):
+        zone = tmp_path / f"thermal_zone{number}"
+        zone.mkdir()
+        (zone / "type").write_text(f"{kind}\n")
+    assert hostfacts._thermal_zone(str(tmp_path)) == f"{tmp_path}/thermal_zone1/temp"
+    (tmp_path / "thermal_zone1/type").write_text("iwlwifi_1\n")
+    assert hostfacts._thermal_zone(str(tmp_path)) == f"{tmp_path}/thermal_zone0/temp"

@@ -92,6 +92,13 @@ def test_impossible_counts_are_refused(a: list[float], b: list[float]) -> None:
         counts.look(np.array(a), np.array(b), counts.LOOKS, 1.0)
 
 
+def test_averages_are_not_rounded_to_whole_counts() -> None:
+    a, b = np.array([20.8, 20.7, 20.9, 20.8, 20.75]), np.array([20.85, 20.8, 20.7, 20.9, 20.8])
+    assert counts.look(a, b, counts.LOOKS, 5.0, whole=False).call == paired.SAME
+    assert not counts.look(a, b, counts.LOOKS, 5.0).finished, "one of 20.8 would be 4.8 % of the 5 %"
+    assert counts.look(a, 1.2 * b, counts.LOOKS, 5.0, whole=False).call == paired.HIGHER
+
+
 def test_a_bound_within_one_count_of_delta_is_not_inside_it() -> None:
     a = np.array([1000.0, 1001.0] * 10)
     assert counts.look(a, a + 9, counts.LOOKS, 1.0).call == paired.HIGHER

@@ -124,3 +124,24 @@ def test_boots_needed_shrink_with_the_distance_to_resolve() -> None:
     assert paired.pairs_needed(0.001, 0.03, 0.01, 8) == paired.pairs_needed(0.0, 0.0, 0.01, 8) == 8
     assert paired.pairs_needed(5.0, 0.0, 0.001, 10**12) == paired.MOST_PAIRS
     assert paired.detectable(0.0141, 20) == pytest.approx(0.00914, abs=1e-4)
+
+
+def test_what_layouts_move_is_found_and_its_limit_covers_it() -> None:
+    layout = np.arange(32) % 8
+    found, covered = [], 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        d = rng.normal(0.05, 0.01, 32) + rng.normal(0, 0.02, 8)[layout]
+        told = design.layouts(d, layout)
+        assert isinstance(told, warnings.LayoutMoves) and told.layouts == 8
+        found.append(told.percent**2)
+        covered += told.at_most_percent >= 2.0
+    assert np.mean(found) == pytest.approx(4.0, rel=0.15), "the variance between layouts, unbiased"
+    assert covered / 300 == pytest.approx(0.95, abs=0.04)
+    nothing = [design.layouts(np.random.default_rng(seed).normal(0, 0.01, 32), layout) for seed in range(200)]
+    assert np.median([w.percent for w in nothing if isinstance(w, warnings.LayoutMoves)]) < 0.4
+
+
+def test_layouts_of_one_block_each_tell_nothing() -> None:
+    d = np.random.default_rng(1).normal(0, 0.01, 8)
+    assert design.layouts(d, np.arange(8)) is None and design.layouts(d, np.zeros(8, dtype=np.int64)) is None

@@ -15,6 +15,7 @@ from kdelta.experiment.measure import Measuring
 from kdelta.model import Effort, Experiment, PlannedBoot, RunResult, Series, plans
 from kdelta.spec.suites import suites
 from kdelta.store.store import Store
+from unit.report.report_samples import cell
 from unit.store.store_builders import boot, experiment, run
 
 MADE = "soak 0123456789abcdef"
@@ -68,7 +69,7 @@ def test_five_seeds_stand_against_five_others(tmp_path: Path) -> None:
     (row,) = rows
     assert (row.suite, row.cases, row.compared, row.false) == ("syscalls", 2, 4, 1)
     assert (row.words["same"], row.words["more seeds"], row.words["regressed"]) == (2, 1, 1)
-    assert len(called) == 1 and "regressed +1.000 %" in called[0] and called[0].endswith("(e2)")
+    assert len(called) == 1 and "instructions: regressed +1.000 %" in called[0] and called[0].endswith("(e2)")
     assert "4 comparisons, 1 false calls: at most 75 % (95 %)." in soak.table(rows, called)
 
 
@@ -107,3 +108,16 @@ def test_suites_that_lack_a_program_or_a_directory_are_left_out(monkeypatch: pyt
     names = soak.at_hand(suites(), "")
     assert {"patches", "syscalls", "stress-ng"} <= set(names) and not {"fio", "wis", "contention"} & set(names)
     assert "wis" in soak.at_hand(suites(), "will-it-scale/tests")
+
+
+def test_guests_of_several_cpus_run_their_suite_and_are_told_apart() -> None:
+    assert soak.at_hand(suites(), "", 8) == ["contention"]
+    found = soak.pieces("debian:6.12", "contention", 2, "", 8)
+    assert len(found) > 20 and len({piece.case for piece in found}) == len(found), "one is short enough to be cut off"
+    words = found[0].command
+    assert words[words.index("--smp") + 1] == "8" and words[words.index("--case") + 1] == found[0].case
+    (whole,) = soak.pieces("debian:6.12", "contention", 2, "", 1)
+    assert "--smp" not in whole.command and "--suite" in whole.command
+    row = replace(cell("contention/dup_threads", "transfers"), primary=True)
+    assert soak.suite_of(words, row) == "contention, 8 CPUs"
+    assert soak.suite_of(words, replace(row, primary=False)) == "contention, 8 CPUs, single lines"

@@ -48,6 +48,13 @@ def test_small_differences_that_vary_across_seeds_are_the_same_within_the_floor(
     assert exact_one(a, [value + 30 for value in a], floor=0.7).verdict == "regressed"
 
 
+def test_less_than_the_least_difference_of_an_average_is_the_same() -> None:
+    control, other = [0.0137, 0.0156, 0.0137, 0.0176, 0.0137], [0.0176, 0.0137, 0.0156, 0.0195, 0.0137]
+    least = replace(COUNT, least=0.05)
+    assert exact_one(control, other, floor=5.0, metric=least).verdict == "same"
+    assert exact_one(control, [value + 1 for value in other], floor=5.0, metric=least).verdict == "regressed"
+
+
 def test_fewer_than_five_seeds_never_give_a_verdict() -> None:
     for n in range(1, 5):
         result = exact_one([1000] * n, [714] * n)

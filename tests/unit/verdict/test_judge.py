@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kdelta.model import Metric
+from kdelta.model import Layout, Metric
 from kdelta.stats import signed_rank
+from kdelta.stats.warnings import LayoutMoves
 from kdelta.verdict import CellData, gate_holm, judge, open_cells
 from kdelta.verdict.warnings import Withdrawn
 from unit.verdict.verdict_cells import (
@@ -325,3 +326,15 @@ def test_an_effect_that_differs_between_hosts_is_told_and_a_host_of_its_own_spee
     assert "hosts" not in warned(np.where(slow, 3 * a, a), np.where(slow, 3 * b, b))
     assert "bistable" not in warned(np.where(slow, 3 * a, a), np.where(slow, 3 * b, b))
     assert "hosts" in warned(a, np.where(slow, b * 0.9, b))
+
+
+def test_blocks_that_are_spread_over_layouts_tell_what_layout_alone_moves() -> None:
+    plain = experiment()
+    shifted = replace(plain.kernels[1], layouts=(Layout(image_path="/l", image_sha256="1"),) * 3)
+    spread = replace(plain, kernels=(plain.kernels[0], shifted))
+    a, b = noisy(20, sd=0.002)
+    b = [value * (1.05 if block % 4 == 1 else 1.0) for block, value in enumerate(b)]
+    data = [cell(a, 0), cell(b, 1)]
+    told = judge(spread, data, {}, {"pipe": (TIME,)})[0].warnings[-1]
+    assert isinstance(told, LayoutMoves) and told.layouts == 4 and told.percent == pytest.approx(2.5, abs=0.4)
+    assert "layout" not in codes(judge(plain, data, {}, {"pipe": (TIME,)})[0])

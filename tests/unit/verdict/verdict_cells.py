@@ -66,4 +66,4 @@ def codes(result: CellResult) -> set[str]:
 
 
 def exact_one(a: Sequence[float], b: Sequence[float], **options: object) -> CellResult:
-    return one(a, b, metric=COUNT, mode="exact", looks=(5, 8, 12, 16, 20), **options)  # type: ignore[arg-type]
+    return one(a, b, **{"metric": COUNT, "mode": "exact", "looks": (5, 8, 12, 16, 20), **options})  # type: ignore[arg-type]

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A verdict on each of the hottest cache lines: does it move more often, or less, than before?
+
+All transfers can stay the same while the lock that a patch is about moves a fifth as often. So the lines that move most
+are judged one by one over the same seeds, by the engine that judges all transfers, and corrected together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from msgspec.structs import replace
+
+from kdelta import verdict
+from kdelta.attribution import because
+from kdelta.attribution.exact import MOVED_LEAST, TRANSFERS
+from kdelta.model import CellResult, Experiment, Metric
+from kdelta.results.definitions import MOVED_FLOOR_PERCENT
+from kdelta.results.types import CellName, MovedDiff
+from kdelta.store.rows import ProfileRow
+from kdelta.store.store import Store
+
+JUDGED = 12  # of each case and kernel: further ones move too seldom to tell
+PART = 0.01  # of all transfers: a line that changes by less is the same, however much of its own that is
+SHOWN = 5
+_PREFIX = f"{TRANSFERS} of "
+
+Figures = Mapping[int, Mapping[str, float]]  # by seed (block): transfers per operation by line
+
+
+def name_of(line: str) -> str:
+    """The metric that stands for ``line``."""
+    return _PREFIX + line
+
+
+def _levels(figures: Figures) -> dict[str, float]:
+    """The median over seeds by line."""
+    names = {name for seed in figures.values() for name in seed}
+    return {name: median(seed.get(name, 0.0) for seed in figures.values()) for name in names}
+
+
+def hottest(before: Figures, after: Figures) -> dict[str, float]:
+    """The lines that are judged, hottest first by the larger side, each with its floor in percent.
+
+    They are chosen by how often they move, never by what changed: that would find differences by chance.
+    """
+    sides = [_levels(side) for side in (before, after)]
+    least = PART * max(sum(side.values()) for side in sides)
+    level = {name: max(side.get(name, 0.0) for side in sides) for name in sides[0].keys() | sides[1].keys()}
+    named = [name for name in level if level[name] > least and not name.startswith("[")]
+    ranked = sorted(named, key=lambda name: (-level[name], name))[:JUDGED]
+    return {name: max(MOVED_FLOOR_PERCENT, 100.0 * least / level[name]) for name in ranked}
+
+
+def _observed(figures: Figures, line: str) -> tuple[verdict.Observation, ...]:
+    return tuple(
+        verdict.Observation(block=block, slot=0, value=seed.get(line, 0.0)) for block, seed in sorted(figures.items())
+    )
+
+
+def judged(experiment: Experiment, profiles: Mapping[int, Sequence[ProfileRow]]) -> tuple[CellResult, ...]:
+    """The verdicts on lines, hottest first; ``profiles`` has the stored ones of each case by its index."""
+    data: list[verdict.CellData] = []
+    floors: dict[str, float] = {}
+    metrics: defaultdict[str, list[Metric]] = defaultdict(list)
+    for index, case in enumerate(experiment.cases):
+        for off in experiment.mitigations:
+            sides: defaultdict[int, dict[int, dict[str, float]]] = defaultdict(dict)
+            for row in profiles.get(index, ()):
+                if row.mitigations == off:
+                    sides[row.kernel][row.block] = because.moved_per_op(row.profile)
+            for kernel in sorted(sides.keys() - {0}):
+                for line, floor in hottest(sides.get(0, {}), sides[kernel]).items():
+                    floors[f"{case.name}/{name_of(line)}"] = floor
+                    metric = Metric(name=name_of(line), unit=f"{TRANSFERS}/op", better="lower", least=MOVED_LEAST)
+                    metrics[case.workload] += [metric] if metric not in metrics[case.workload] else []
+                    for side in (0, kernel):
+                        seen = _observed(sides.get(side, {}), line)
+                        data.append(
+                            verdict.CellData(case=index, mitigations=off, metric=metric.name, kernel=side, boots=seen)
+                        )
+    return verdict.judge(experiment, data, floors, {name: tuple(found) for name, found in metrics.items()})
+
+
+def of(experiment: Experiment, store: Store) -> tuple[CellResult, ...]:
+    """The verdicts on the lines of a stored comparison of guests with several CPUs; () of any other experiment."""
+    if experiment.mode != "exact" or experiment.machine.smp < 2 or len(experiment.kernels) < 2 or experiment.in_steps:
+        return ()
+    return judged(experiment, {index: store.profiles(experiment.id, index) for index in range(len(experiment.cases))})
+
+
+def changed(rows: Sequence[CellResult]) -> tuple[CellResult, ...]:
+    """Of each case and kernel the lines that changed, those first that changed most; ``SHOWN`` at most."""
+    groups: defaultdict[tuple[str, str, str, str], list[CellResult]] = defaultdict(list)
+    for row in rows:
+        if row.verdict in ("improved", "regressed"):
+            groups[row.case, row.cgroup, row.mitigations, row.patched_label].append(row)
+
+    def by(row: CellResult) -> float:
+        return -abs((row.patched or 0.0) - (row.baseline or 0.0))
+
+    return tuple(row for found in groups.values() for row in sorted(found, key=by)[:SHOWN])
+
+
+def told(found: Sequence[MovedDiff], rows: Sequence[CellResult]) -> tuple[MovedDiff, ...]:
+    """The lines ``found`` with their verdicts."""
+    by = {(row.case, row.cgroup, row.mitigations, row.patched_label, row.metric): row for row in rows}
+
+    def of_line(cell: CellName, patched: str, line: str) -> CellResult | None:
+        return by.get((cell.case, cell.cgroup, cell.mitigations, patched, name_of(line)))
+
+    return tuple(
+        replace(
+            one,
+            rows=tuple(
+                row
+                if (known := of_line(one.cell, one.patched_label, row.line)) is None or known.verdict is None
+                else replace(
+                    row,
+                    verdict=known.verdict,
+                    effect_percent=known.effect_percent,
+                    interval_percent=known.interval_percent,
+                )
+                for row in one.rows
+            ),
+        )
+        for one in found
+    )

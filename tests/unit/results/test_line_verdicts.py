@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Verdicts on single cache lines: a lock that is left alone is told where all transfers stay the same."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from kdelta.attribution.exact import exact_metrics
+from kdelta.model import Case, Definition, MachineOptions, MovedLine, Profile, RunResult, Series, plans
+from kdelta.report import functions, json_, mail, view
+from kdelta.results import answer, line_verdicts
+from kdelta.store.store import Store
+from unit.store.store_builders import boot, experiment, kernel
+
+VECTOR = (100, 0, 0, 0, 0, 0, 0)
+OPS = 100
+SEEDS = 12
+
+Sides = Callable[[random.Random, int], dict[str, float]]  # of a side: transfers per operation by line
+
+
+def _profile(lines: dict[str, float]) -> Profile:
+    moved = tuple(MovedLine(name=name, reads=0, writes=round(OPS * level)) for name, level in lines.items())
+    return Profile(ops=OPS, functions={"do_exit": VECTOR}, total=VECTOR, moved=moved)
+
+
+def _run(lines: dict[str, float]) -> RunResult:
+    profile = _profile(lines)
+    total = sum(line.transfers for line in profile.moved) / OPS
+    figures = {"instructions": 50.0, "transfers": total, "waits": 0.5}
+    series = tuple(Series(metric=m, unit=f"{m}/op", better="lower", values=(v,)) for m, v in figures.items())
+    return RunResult(case=0, state="ok", series=series, profile=profile)
+
+
+def _store(folder: Path, side: Sides, seeds: int = SEEDS, seed: int = 1) -> Store:
+    store = Store(f"sqlite:///{folder / 'store.sqlite'}")
+    made = experiment(
+        "e1",
+        mode="exact",
+        plan=plans.Compare(),
+        kernels=(kernel("old"), kernel("new")),
+        cases=(Case(workload="spawn", label="spawn"),),
+        blocks=seeds,
+        looks=(5, 8, 12),
+        machine=MachineOptions(smp=8),
+        definitions={"spawn": Definition(metrics=exact_metrics(cpus=8), moved_floor_percent=5.0)},
+    )
+    store.create(made)
+    chance = random.Random(seed)
+    for block in range(seeds):
+        for kernel_index in (0, 1):
+            run = _run(side(chance, kernel_index))
+            store.save_boot(made.id, boot(block, kernel_index, kernel_index=kernel_index, runs=(run,)))
+    return store
+
+
+def _lock_falls(chance: random.Random, side: int) -> dict[str, float]:
+    """Ten lines that vary a little, one of which moves a fifth as often on the second kernel."""
+    rest = {f"line{n}": 10.0 * chance.uniform(0.98, 1.02) for n in range(10)}
+    return {"tasklist_lock": (3.0, 0.6)[side] * chance.uniform(0.9, 1.1), "rare": 0.1 + 0.1 * side, **rest}
+
+
+def test_a_lock_that_moves_less_is_told_where_all_transfers_are_the_same(tmp_path: Path) -> None:
+    with _store(tmp_path, _lock_falls) as store:
+        result, detail = answer.result(store, "e1")
+    total = next(row for row in result.results if row.metric == "transfers")
+    assert total.verdict == "same", "2.4 of 103 transfers are within the floor"
+    (line,) = result.counts
+    assert (line.metric, line.verdict) == ("transfers of tasklist_lock", "improved")
+    assert line.interval_percent is not None and line.interval_percent[1] < -70
+    rows = {row.line: row for row in detail.moved[0].rows}
+    assert rows["tasklist_lock"].verdict == "improved" and rows["line3"].verdict == "same"
+    assert rows["rare"].verdict == "", "it doubled, and is a thousandth of all: not judged"
+    text = str(mail.FORMAT.render(view.build(result, detail)))
+    assert "transfers of tasklist_lock" in text and "-80" in text
+    before, after = (_profile(line) for line in ({"tasklist_lock": 3.0}, {"tasklist_lock": 0.6}))
+    why = functions.render(result.results[0], before, after, detail, everything=False)
+    assert "over all seeds: tasklist_lock -79.98 % [" in why and "] improved; same: line" in " ".join(why.split())
+    document = json.loads(json_.FORMAT.render(view.build(result, detail)))
+    told = next(row for row in document["lines"][0]["rows"] if row["line"] == "tasklist_lock")
+    assert told["verdict"] == "improved" and told["interval_percent"][1] < -70
+
+
+def _noise(chance: random.Random, side: int) -> dict[str, float]:
+    """Lines that vary by a fifth, whichever the side."""
+    return {f"line{n}": (9 + 0 * side) * chance.lognormvariate(0, 0.2) for n in range(12)}
+
+
+def test_lines_of_a_kernel_against_itself_are_not_called(tmp_path: Path) -> None:
+    called = 0
+    for trial in range(10):
+        folder = tmp_path / str(trial)
+        folder.mkdir()
+        with _store(folder, _noise, seed=trial) as store:
+            called += len(line_verdicts.changed(line_verdicts.of(store.experiment("e1"), store)))
+    assert called <= 1, "120 comparisons of lines that vary by a fifth"
+
+
+def test_one_kernel_or_one_cpu_has_no_verdicts_on_lines(tmp_path: Path) -> None:
+    with _store(tmp_path, _lock_falls, seeds=5) as store:
+        made = store.experiment("e1")
+        assert len(line_verdicts.of(made, store)) == 11
+        assert line_verdicts.of(replace(made, machine=MachineOptions(smp=1)), store) == ()
+        assert line_verdicts.of(replace(made, kernels=made.kernels[:1]), store) == ()
+
+
+def test_the_lines_that_are_judged_are_the_hottest_whatever_changed() -> None:
+    before = {0: {f"l{n}": 100.0 - n for n in range(20)}}
+    after = {0: {f"l{n}": (100.0 - n) * (0.1 if n == 19 else 1) for n in range(20)}}
+    found = line_verdicts.hottest(before, after)
+    assert list(found) == [f"l{n}" for n in range(line_verdicts.JUDGED)], "not l19, which changed most"
+    assert line_verdicts.hottest({0: {"big": 1000.0, "small": 20.0}}, {})["small"] > 50, (
+        "a hundredth of all is its floor"
+    )
