@@ -35,6 +35,7 @@ test: setup
 
 test-full: setup
 	@tools/system-packages.sh full
+	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[full]'
 	$(PY) -m pytest --durations=20
 
 bench: setup
