@@ -17,11 +17,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta import paths
+from kdelta.guest import git_index
 from kdelta.guest.image import Node
 
 MOST_BYTES = 32 << 20  # unpacked under emulation in about 1 s, once for each content and kernel
 MOST_FILES = 10_000  # in about 3 s
-_GIT_LIMIT_S = 5
 _SUBMODULES_MOST = 5
 
 
@@ -147,9 +147,9 @@ def _ignored(top: Path) -> set[str]:
     if git is None or not os.path.lexists(top / ".git"):
         return set()
     asked = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
-    argv = [git, "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", *asked]
+    argv = [git, *git_index.PLAIN, *asked]
     try:
-        said = subprocess.run(argv, cwd=top, capture_output=True, timeout=_GIT_LIMIT_S, check=False).stdout
+        said = subprocess.run(argv, cwd=top, capture_output=True, timeout=git_index.LIMIT_S, check=False).stdout
     except subprocess.TimeoutExpired:
         return set()
     return {str(top / os.fsdecode(name[:-1])) for name in said.split(b"\0") if name.endswith(b"/")}
@@ -182,9 +182,9 @@ def find(cwd: Path) -> Here:
     said = f"{top}: {len(walked.nodes):,} files and directories, {size}{', without what git ignores' if note else ''}"
     if walked.barred:
         note = "; ".join(filter(None, (note, f"{walked.barred} files below {top} may not be read and are left out")))
-    return Here(
-        root=top, nodes=tuple(walked.nodes), outside=(*folders, *tops[1:], *walked.outside), said=said, note=note
-    )
+    folder = tops[1] if (top / ".git").is_file() and folders else top / ".git"
+    nodes = git_index.refreshed(top, folder, walked.nodes)
+    return Here(root=top, nodes=nodes, outside=(*folders, *tops[1:], *walked.outside), said=said, note=note)
 
 
 def _bound() -> str:

@@ -20,8 +20,8 @@ from msgspec import Struct
 
 from kdelta import paths
 from kdelta.errors import HostError, UserError
-from kdelta.guest import closure, follow, packed_before, shell
-from kdelta.guest.here import Here
+from kdelta.guest import closure, follow, git_index, packed_before, shell
+from kdelta.guest.here import Here, work_tree
 from kdelta.guest.image import Node, archive
 from kdelta.guest.rootfs import Tree
 from kdelta.model import Case
@@ -244,6 +244,8 @@ def _for_guests(
     more = {"root": f"/{ROOT}", "scratch": f"/{scratch}", "cwd": str(place), "stdin": str(stdin or "")}
     more["writable"] = str(writable or "")
     env = _environment(program, f"/{scratch}", Path(commands["arg"][0]))
+    if os.path.lexists(work_tree(place) / ".git"):
+        env = {**git_index.ENVIRONMENT, **env}
     argvs = [[commands["arg"][0], *one.argv[1:]] for one in programs]
     try:
         packed = archive(_rooted(tree.nodes))
