@@ -35,6 +35,7 @@ test: setup
 
 test-full: setup
 	@tools/system-packages.sh full
+	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[full]'
 	$(PY) -m pytest --durations=20
 
 bench: setup
@@ -61,6 +62,7 @@ fidelity: setup
 # what reads foreign bytes, for MINUTES together; TARGETS names some of them
 MINUTES := 10
 fuzz: setup
+	@tools/system-packages.sh fuzz
 	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[fuzz]'
 	$(PY) tools/fuzz.py --minutes $(MINUTES) $(TARGETS)
 

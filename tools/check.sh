@@ -17,7 +17,7 @@ gate() { # NAME COMMAND...
 	fi
 }
 
-c_files() { git ls-files -co --exclude-standard -- 'guest/*.c' 'guest/*.h' 'plugin/*.c' 'plugin/*.h'; }
+c_files() { git ls-files -co --exclude-standard -- 'guest/*.c' 'guest/*.h' 'plugin/*.c' 'plugin/*.h' 'tools/*.c' 'tools/*.h'; }
 
 gate "ruff: lint" $bin/ruff check src tests tools
 gate "ruff: format" $bin/ruff format --check src tests tools

@@ -7,6 +7,7 @@ shown for them is that of all hosts together. Times are shortened by --scale; wh
 efficiency shown is what a fleet has whose boots are so short.
 
 Efficiency is against the same blocks on the same good hosts handed out without any queue (greedy, in order).
+What the one process cannot do any more shows as "all hosts" near 1 CPU: then it is the limit, and no longer the queue.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import random
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +38,7 @@ from kdelta.store.store import Store
 from postgres import Postgres, postgres_binaries
 
 BOOT_S = (10.0, 120.0)
+_AT_ONCE = 12  # of the store's and the ledger's calls; a worker of its own has a few
 BAD = 0.02  # of the hosts: half of them fail, half fall silent, in their first block
 MAKES = {"timed/x86_64": "simulated"}
 
@@ -151,6 +154,7 @@ def transactions(url: str) -> int:
 
 async def simulate(load: Load, store: Store, ledger: Ledger, cost: Cost) -> None:
     dice = random.Random(load.seed)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_AT_ONCE))
     rarely = max(1.0, load.hosts / 200)  # one process beats for all: of 1000 hosts it would do nothing else
     pace = Pace(beat_s=min(10.0, 5.0 * rarely), tend_s=10.0 * rarely)
     chosen = dice.sample(range(load.hosts), round(BAD * load.hosts))
@@ -170,6 +174,7 @@ async def simulate(load: Load, store: Store, ledger: Ledger, cost: Cost) -> None
             machine.worker, machine.task = worker, asyncio.create_task(worker.run())
             running.append(machine)
         start = shown = time.monotonic()
+        sys.stderr.write(f"{load.hosts} hosts started, the blocks take {ideal_s(load, load.hosts - len(bad)):.0f} s\n")
         while await asyncio.to_thread(ledger.asked):
             await asyncio.sleep(0.5)
             if time.monotonic() - shown >= 10:
@@ -182,7 +187,7 @@ async def simulate(load: Load, store: Store, ledger: Ledger, cost: Cost) -> None
         await asyncio.gather(*(m.task for m in running if m.task), return_exceptions=True)
 
 
-def run(load: Load) -> int:
+def run(load: Load, table: Path | None = None) -> int:
     binaries = postgres_binaries()
     if binaries is None:
         sys.stderr.write("fleet_sim: the PostgreSQL server is not installed: apt-get install postgresql\n")
@@ -199,7 +204,11 @@ def run(load: Load) -> int:
             cost.transactions += transactions(server.url)
             cost.database_s += database_s(server)
             cost.process_s += time.process_time()
+            ended = [ledger.asked(name)[0] for name in names(load)]
+            sys.stdout.writelines(f"{one.experiment}: {one.state}: {one.why}\n" for one in ended if one.why)
             tell(load, cost, [len(store.done(name)) for name in names(load)])
+            if table is not None:
+                table.write_text(with_row(table.read_text(encoding="utf-8"), row(load, cost)), encoding="utf-8")
             ledger.close()
         server.stop()
     finally:
@@ -226,6 +235,32 @@ def tell(load: Load, cost: Cost, stored: Sequence[int]) -> None:
         raise SystemExit("blocks are missing")
 
 
+def row(load: Load, cost: Cost) -> str:
+    """The table's line of docs/how-to/fleet.md."""
+    total = load.experiments * load.blocks
+    efficiency = ideal_s(load, load.hosts - round(BAD * load.hosts)) / cost.elapsed_s
+    cells = [
+        str(load.hosts), str(total), f"{BOOT_S[0] * load.scale:g} to {BOOT_S[1] * load.scale:g} s", f"{efficiency:.3f}",
+        f"{cost.transactions / total:.0f} a block, {cost.transactions / cost.elapsed_s:.0f}/s",
+        f"{cost.database_s / cost.elapsed_s:.2f} CPUs", f"{cost.process_s / cost.elapsed_s:.2f} CPUs",
+    ]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def with_row(page: str, new: str) -> str:
+    """``page`` with the line of as many hosts replaced, or added below the table."""
+    lines = page.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("| hosts |"))
+    last = next(number for number in range(first, len(lines)) if not lines[number].startswith("|"))
+    hosts = new.split("|")[1]
+    same = [number for number in range(first, last) if lines[number].split("|")[1] == hosts]
+    if same:
+        lines[same[0]] = new
+    else:
+        lines.insert(last, new)
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, default=10)
@@ -233,8 +268,9 @@ def main() -> int:
     parser.add_argument("--blocks", type=int, default=20, help="of each experiment")
     parser.add_argument("--scale", type=float, default=0.05, help="boots take 10 to 120 s times this")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--table", type=Path, help="a page whose table gets the figures, as docs/how-to/fleet.md")
     asked = parser.parse_args()
-    return run(Load(asked.hosts, asked.experiments, asked.blocks, asked.scale, asked.seed))
+    return run(Load(asked.hosts, asked.experiments, asked.blocks, asked.scale, asked.seed), asked.table)
 
 
 if __name__ == "__main__":

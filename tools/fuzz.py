@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Coverage-guided fuzzing of what reads foreign bytes: ``fuzz.py --minutes N [TARGET...]``, each in its turn.
 
-atheris (libFuzzer) grows a corpus of each target in ``--corpus``; an input that breaks a target is left there as
-``crash-*``, ``timeout-*`` or ``oom-*``: it belongs into tests/data/fuzz/TARGET, where make test tries it. Exit 1 where
-there is one.
+libFuzzer, by atheris or around C (fuzz_native.py), grows a corpus of each target in ``--corpus``; an input that breaks
+a target is left there as ``crash-*``, ``timeout-*`` or ``oom-*``: it belongs into tests/data/fuzz/TARGET, where make
+test tries it. Exit 1 where there is one.
 """
 
 from __future__ import annotations
@@ -33,16 +33,22 @@ def one(name: str, words: list[str]) -> None:
 
 def round_of(name: str, corpus: Path, seconds: int) -> tuple[int, list[Path]]:
     """(inputs tried, those that broke it) of a while of one target."""
+    import fuzz_native
     import fuzz_targets
 
     folder, broken = corpus / name, corpus / f"{name}-broken"
     for made in (folder, broken):
         made.mkdir(parents=True, exist_ok=True)
-    for number, data in enumerate(fuzz_targets.seeds(name)):
+    native = name in fuzz_native.LINKED
+    for number, data in enumerate(fuzz_native.seeds(name) if native else fuzz_targets.seeds(name)):
         (folder / f"seed-{number}").write_bytes(data)
+    program = [sys.executable, __file__, ONE, name]
+    if native:
+        fuzz_native.build(name, corpus / f"{name}-program", alone=False)
+        program = [str(corpus / f"{name}-program")]
     limits = [f"-max_total_time={seconds}", f"-timeout={_TIMEOUT_S}", f"-rss_limit_mb={_MEMORY_MB}"]
-    argv = [sys.executable, __file__, ONE, name, str(folder), f"-artifact_prefix={broken}/", "-print_final_stats=1"]
-    done = subprocess.run([*argv, *limits], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    options = [str(folder), f"-artifact_prefix={broken}/", "-print_final_stats=1", *limits]
+    done = subprocess.run([*program, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     text = done.stdout.decode("utf-8", "replace")
     tried = re.findall(r"stat::number_of_executed_units:\s*(\d+)", text) or re.findall(r"^#(\d+)\t", text, re.MULTILINE)
     found = sorted(broken.iterdir())
@@ -57,21 +63,23 @@ def main() -> int:
     if sys.argv[1:2] == [ONE]:
         one(sys.argv[2], sys.argv[3:])
         return 0
+    import fuzz_native
     import fuzz_targets
 
+    known = [*fuzz_targets.TARGETS, *fuzz_native.LINKED]
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(fuzz_targets.TARGETS))
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(known))
     parser.add_argument("--minutes", type=float, default=10.0, help="for all targets together")
     parser.add_argument("--corpus", type=Path, default=Path(os.environ.get("TMPDIR", "/tmp")) / "kdelta-fuzz")
     asked = parser.parse_args()
-    names = asked.targets or list(fuzz_targets.TARGETS)
-    if unknown := set(names) - set(fuzz_targets.TARGETS):
-        parser.error(f"no target {min(unknown)!r}; there are {', '.join(fuzz_targets.TARGETS)}")
+    names = asked.targets or known
+    if unknown := set(names) - set(known):
+        parser.error(f"no target {min(unknown)!r}; there are {', '.join(known)}")
     failures = 0
     for name in names:
         tried, found = round_of(name, asked.corpus, max(1, round(60 * asked.minutes / len(names))))
         failures += len(found)
-        sys.stdout.write(f"{name:14} {tried:10} inputs, {len(found)} broke it {' '.join(map(str, found))}\n")
+        sys.stdout.write(f"{name:16} {tried:10} inputs, {len(found)} broke it {' '.join(map(str, found))}\n")
         sys.stdout.flush()
     return 1 if failures else 0
 

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import fuzz_files
 from kdelta.attribution import holds, lines, profiles, tracefs
 from kdelta.errors import KdeltaError
 from kdelta.guest import ktap, protocol
 from kdelta.inbox import mails
 from kdelta.kernel import apt, btf, config_fragment, cover, diff, elf, image, kallsyms, kconfig, mail, memory, thread
 from kdelta.kernel.sources import parse_kernel
+from kdelta.lab import hearing
 from kdelta.spec import cases, collectors, recipes, sources, workloads
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,6 +46,13 @@ def _kallsyms(data: bytes) -> None:
         break
 
 
+def _serial(data: bytes) -> None:
+    said = hearing.apart(data)
+    protocol.parse(said.stream)
+    assert len(said.stream) + len(said.console) <= len(data)
+    hearing.ended(data), hearing.spoken(data), hearing.sampled(data)
+
+
 _catalogue = cache(workloads.catalogue)
 TARGETS: dict[str, Target] = {
     "records": protocol.parse,
@@ -69,6 +78,8 @@ TARGETS: dict[str, Target] = {
     "collector": _text(lambda text: collectors.parse(text, "fuzz.toml")),
     "deb822": _text(apt.parse_deb822),
     "sources-list": _text(apt.parse_one_line),
+    "serial": _serial,
+    **fuzz_files.TARGETS,
 }
 _KTAP = b"TAP version 13\n1..2\nok 1 first # SKIP no device\n    ok 1 inner\nnot ok 2 second # TODO x\n"
 _HIST = b"# event histogram\n#\n{ len: 64 } hitcount: 2\n\nTotals:\n    Hits: 2\n    Entries: 1\n    Dropped: 0\n"
@@ -78,6 +89,7 @@ _WRITTEN: dict[str, tuple[bytes, ...]] = {
     "holds": (bytes(64),),
     "moves": (bytes(64),),
     "ktap": (_KTAP,),
+    "serial": (b'[    0.1] Linux\r\nkd1 0 c5ee9eb6 {"t":"hello","proto":1}\r\nx\r\nkd1 1 0 {"t":"end"}\n',),
     "hist": (_HIST,),
     "elf": (b"\x7fELF\2\1\1" + bytes(9) + b"\2\0\x3e\0\1\0\0\0" + bytes(40),),
     "kallsyms": (b"\x7fELF\2\1\1" + bytes(9) + b"\2\0\x3e\0\1\0\0\0" + bytes(40), bytes(4096)),
@@ -102,7 +114,7 @@ _MOST_BYTES = 1 << 16  # of a seed
 
 def seeds(name: str) -> list[bytes]:
     """Inputs from which a target's others are made, and those that once broke it."""
-    written = list(_WRITTEN.get(name, ()))
+    written = fuzz_files.seeds(name) if name in fuzz_files.TARGETS else list(_WRITTEN.get(name, ()))
     files = sorted(ROOT.glob(_FILES[name]))[:12] if name in _FILES else []
     found = sorted(path for path in (FOUND / name).glob("*")) if (FOUND / name).is_dir() else []
     return written + [path.read_bytes()[:_MOST_BYTES] for path in (*files, *found)]

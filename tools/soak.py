@@ -250,6 +250,11 @@ def table(rows: Sequence[Row], called: Sequence[str]) -> str:
     return "\n".join([*lines, "", f"{said}{left}.", *(f"- {line}" for line in called)])
 
 
+def marks_of(smp: int) -> str:
+    """Between which marks the table stands: those of several CPUs are kept apart."""
+    return "soak" if smp == 1 else "soak --smp"
+
+
 def main() -> None:
     """Run pieces, and count after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -279,7 +284,7 @@ def main() -> None:
         text = table(*gathered(store, made))
     print(text)
     if asked.write is not None:
-        asked.write.write_text(written(asked.write.read_text(), text, "soak"))
+        asked.write.write_text(written(asked.write.read_text(), text, marks_of(asked.smp)))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import pytest
 from kdelta.fleet.ledger import Ledger
 from kdelta.store.store import Store
 from postgres import Postgres, postgres_binaries
+from unit.kernel.tiny_tree import PIPE, git, patch, planted
 
 pytestmark = pytest.mark.full
 KERNELS = ("debian:6.1/cloud", "debian:6.12/cloud")
@@ -36,21 +37,42 @@ class Lab:
         }  # fmt: skip
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
 
-    def worker(self, name: str) -> None:
-        """Start a worker, again if it died."""
+    def worker(self, name: str, **more: str) -> None:
+        """Start a worker, again if it died; ``more`` is of its environment."""
         words = [*PROGRAM, "worker", "--host", name, "--slots", "1", "--dead-after", "3s"]
         with (self.folder / f"{name}.log").open("ab") as log:
-            self.workers[name] = subprocess.Popen(words, env=self.environment, stdout=log, stderr=log)
+            self.workers[name] = subprocess.Popen(words, env={**self.environment, **more}, stdout=log, stderr=log)
 
     def logs(self) -> str:
         return "".join(path.read_text(errors="replace") for path in sorted(self.folder.glob("*.log")))
 
-    def run(self, *words: str, limit_s: float = 900) -> str:
+    def each_log(self, names: str) -> list[str]:
+        return [(self.folder / f"{name}.log").read_text(errors="replace") for name in names]
+
+    def own_cache(self, name: str) -> Path:
+        """A cache for one worker; what is only compiled is shared."""
+        folder = self.folder / f"cache-{name}"
+        if not folder.exists():
+            folder.mkdir()
+            for part in ("guest", "plugin"):
+                (folder / part).symlink_to(Path(self.environment["KDELTA_CACHE"]) / part)
+        return folder
+
+    def until_hosts(self, count: int) -> None:
+        """Wait until so many workers have signed on."""
+        deadline = time.monotonic() + 120
+        with closing(Ledger(self.server.url)) as ledger:
+            while len(ledger.hosts()) < count:
+                assert time.monotonic() < deadline, self.logs()
+                time.sleep(0.2)
+
+    def run(self, *words: str, limit_s: float = 900, code: int = 0) -> str:
+        """What it printed; of one that fails, on both streams."""
         done = subprocess.run(
             [*PROGRAM, *words], env=self.environment, capture_output=True, text=True, timeout=limit_s, check=False
         )
-        assert done.returncode == 0, done.stdout + done.stderr + self.logs()
-        return done.stdout
+        assert done.returncode == code, done.stdout + done.stderr + self.logs()
+        return done.stdout if code == 0 else done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -71,6 +93,37 @@ def lab(tmp_path: Path, cache: Path) -> Iterator[Lab]:
         server.remove()
 
 
+def test_kernels_are_built_by_workers_that_have_no_tree(lab: Lab, tmp_path: Path) -> None:
+    """Each has a cache of its own; what fails comes back with its log, and in a sweep it is a gap."""
+    tree = planted(tmp_path / "linux")
+    git(tree, "init", "-q", "-b", "main")
+    for number, other in enumerate(("a * 3", "a * 4", "nosuch", "a * 5"), 1):
+        (tree / "fs/other.c").write_text(f"int other(int a)\n{{\n\treturn {other};\n}}\n")
+        git(tree, "add", "-A")
+        git(tree, "commit", "-q", "-m", other)
+        git(tree, "tag", f"v6.{number}")
+    for name in "ab":
+        lab.worker(name, KDELTA_CACHE=str(lab.own_cache(name)))
+    lab.environment["KDELTA_CACHE"] = str(tmp_path / "desk")
+    lab.until_hosts(2)
+    better = patch(tmp_path, "better.patch", PIPE.replace("return 0", "return 5"))
+    asked = ["--case", "getppid", "--fleet", "--detach"]
+    lab.run("compare", f"src:{tree}@v6.1", f"src:{tree}@v6.1+{better}", "--seeds", "5", *asked)
+    lab.run("fleet", "--cancel", "last")
+    assert not (tmp_path / "desk" / "ccache").exists() and not list((tmp_path / "desk").glob("build/git-*"))
+    assert sorted(log.count("is built here") for log in lab.each_log("ab")) == [0, 2], "one source, one host"
+    failed = lab.run("compare", f"src:{tree}@v6.1", f"src:{tree}@v6.3", *asked, code=2)
+    assert "nosuch" in failed and f"log: {tmp_path / 'desk'}" in failed
+    lab.run("sweep", "--refs", "v6.1..v6.4", "--tree", str(tree), *asked)
+    lab.run("fleet", "--cancel", "last")
+    with Store(lab.server.url) as store:
+        swept = store.experiment("last")
+    assert [kernel.label for kernel in swept.kernels] == ["v6.1", "v6.2", "v6.4"]
+    (gap,) = swept.annotations.gaps
+    assert gap.label == "v6.3" and "does not build" in gap.why and not gap.by_host
+    assert sum(log.count("is built here") for log in lab.each_log("ab")) == 6, "v6.1 once, v6.3 again when asked again"
+
+
 def found(text: str) -> str:
     """The whole answer to the byte, but its name, its time and the line that was typed."""
     answer: dict[str, Any] = json.loads(text)
@@ -80,14 +133,19 @@ def found(text: str) -> str:
 
 
 def test_three_workers_give_the_bytes_of_one_machine(lab: Lab, kdelta: Any) -> None:
+    """Of the default cases' kind and a program; the third shares no cache: kernels and the program travel to it."""
     asked = ["compare", *KERNELS, "--case", "getppid", "--case", "pipe", "--seeds", "5", "--json", "-q"]
-    for name in "abc":
+    program = ["--", "cat", "/etc/passwd"]
+    for name in "ab":
         lab.worker(name)
-    fleet = lab.run(*asked, "--fleet")
-    assert found(fleet) == found(kdelta(*asked).stdout)
+    lab.worker("c", KDELTA_CACHE=str(lab.own_cache("c")))
+    lab.until_hosts(3)
+    fleet = lab.run(*asked, "--fleet", *program)
+    assert found(fleet) == found(kdelta(*asked, *program).stdout)
     with Store(lab.server.url) as store:
         hosts = {row.machine["host"] for row in store.boots("last")}
     assert hosts <= set("abc") and len(hosts) > 1
+    assert list((lab.own_cache("c") / "programs").glob("*/spec"))
     shown = json.loads(lab.run("fleet", "--json"))
     assert [host["name"] for host in shown["hosts"]] == ["a", "b", "c"] and shown["experiments"] == []
 

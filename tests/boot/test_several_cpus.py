@@ -78,3 +78,15 @@ def test_no_seed_counts_before_turns_are_short_or_across_a_tick(
     assert spread["getppid", "instructions"] < 0.05, "a tick comes to 0.4 %"
     assert spread["access_one", "instructions"] < 0.5, "a tick came to 4.5 %"
     assert spread["access_one", "transfers"] < 15 and spread["dup_threads", "transfers"] < 15
+
+
+@pytest.mark.full
+def test_lengths_of_turns_agree(kdelta: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    words = ("scale", "--exact", "debian:6.12/cloud", "--case", "thread_spawn", "--cpus", "4", "--seeds", "2")
+    done = kdelta(*words, "--turn", "200,400,800,1600", "-q", check=None, timeout=900)
+    if "its backport cannot be had" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert all(f"{turn}" in told for turn in (200, 400, 800, 1600))
+    assert "depend on the length of turns" not in told, told

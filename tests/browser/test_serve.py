@@ -1,114 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A reader's way through the pages in a real Chromium: list, experiment, functions, console, comparison, sweep.
-
-KDELTA_SHOTS names a directory for screenshots; KDELTA_SHOTS_STORE the URL of a store to take them of.
-"""
+"""A reader's way through the pages in a real Chromium: list, experiment, functions, console, comparison, sweep."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install selenium")
-support = pytest.importorskip("selenium.webdriver.support.ui")
-exceptions = pytest.importorskip("selenium.common.exceptions")
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no Chromium here: apt-get install chromium chromium-driver"
-)
-axe_core = pytest.importorskip("axe_core_python", reason="needs axe-core: pip install axe-core-python")
-from unit.serve.serve_store import filled  # noqa: E402
-
-AXE = (Path(axe_core.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-RUN_AXE = (
-    "const done = arguments[0]; axe.run({resultTypes: ['violations']}).then(found => done(found.violations.map(one =>"
-)
-RUN_AXE += " [one.id, one.help, one.nodes.slice(0, 3).map(node => node.target + ': ' + node.failureSummary)])))"
-
-OPTIONS = (
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update", "--window-size=1000,800"),
-)
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """``kdelta serve`` on a free port."""
-    folder = tmp_path_factory.mktemp("browser")
-    filled(folder).close()
-    url = os.environ.get("KDELTA_SHOTS_STORE") or f"sqlite:///{folder / 'kdelta.sqlite'}"
-    command = [sys.executable, "-c", "from kdelta.cli.main import main; main()", "serve", "--port", "0"]
-    env = {**os.environ, "KDELTA_STORE": url}
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        try:
-            yield server.stdout.readline().strip().rstrip("/")
-            server.send_signal(signal.SIGINT)
-            _, said = server.communicate(timeout=60)
-            assert said == "Ctrl-C stops it.\nkdelta serve: stopped\n"  # no page complained
-        finally:
-            server.kill()
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for option in (*OPTIONS, f"--user-data-dir={tmp_path / 'profile'}"):
-        options.add_argument(option)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    try:
-        found.set_page_load_timeout(120)
-        yield found
-    finally:
-        found.quit()
-
-
-def press(browser: Any, element: Any) -> None:
-    """Follow a link or send a form as a reader without a mouse does, focus and Enter, until the next page is there.
-
-    The page that is left carries a mark. Asking for one of its elements instead ends in "Node with given id does not
-    belong to the document" where chromedriver (156) is asked while the pages change.
-    """
-    browser.execute_script("window.pressed = true")
-    element.send_keys("\n")
-    wait = support.WebDriverWait(browser, 120, ignored_exceptions=[exceptions.WebDriverException])
-    wait.until(lambda page: page.execute_script("return !window.pressed && document.readyState == 'complete'"))
-
-
-def click(browser: Any, selector: str) -> None:
-    """Press the first element that ``selector`` finds."""
-    press(browser, browser.find_element("css selector", selector))
-
-
-def accessible(browser: Any, name: str) -> None:
-    """Axe (Deque's engine of accessibility rules, WCAG 2.1 among them) finds nothing wrong with the page."""
-    browser.execute_script(AXE)
-    assert browser.execute_async_script(RUN_AXE) == [], name
-
-
-def seen(browser: Any, name: str, heading: str) -> str:
-    """The page's text, once it is the right one, fits its window and has complained of nothing, nor has axe."""
-    assert browser.find_element("tag name", "h1").text.startswith(heading)
-    width, window = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
-    assert width <= window, f"{name} is {width} pixels wide in a window of {window}"
-    assert browser.get_log("browser") == []
-    assert browser.execute_script("return document.styleSheets[0].cssRules.length") > 50
-    if folder := os.environ.get("KDELTA_SHOTS"):
-        browser.save_screenshot(str(Path(folder) / f"{name}.png"))
-    if not name.startswith("phone"):  # the rules read the page, not its width
-        accessible(browser, name)
-    text: str = browser.find_element("tag name", "body").text
-    return text
+from browser.reading import click, press, seen
 
 
 def walk(browser: Any, address: str, name: str) -> None:
@@ -191,3 +91,19 @@ def test_the_forms_work_and_the_keyboard_reaches_everything(browser: Any, addres
     assert browser.switch_to.active_element.text == "Skip to the content"
     browser.switch_to.active_element.send_keys("\n")
     assert browser.execute_script("return document.activeElement.id") == "main"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.skipif("KDELTA_SHOTS_STORE" in os.environ, reason="screenshots are taken of another store")
+def test_call_stacks_findings_and_triage_are_read_by_everybody(browser: Any, address: str, scheme: str) -> None:
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    browser.get(address + "/experiments/first/flame?case=0&from=0&to=1&q=mem")
+    assert "0.5 on 6.12" in seen(browser, f"{scheme}-flame", "Call stacks of")
+    assert browser.find_elements("css selector", ".flame .found")
+    click(browser, ".flame a[href*='memset']")
+    assert "Callers of memset" in seen(browser, f"{scheme}-flame-zoomed", "Call stacks of")
+    for place, heading in (("findings", "Findings"), ("steps", "Steps"), ("watched", "Watched")):
+        browser.get(f"{address}/{place}")
+        assert browser.find_elements("css selector", ".experiments li"), place
+        seen(browser, f"{scheme}-{place}", heading)

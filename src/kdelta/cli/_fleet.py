@@ -3,22 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _kernels, common
 from kdelta.cli._say import say
-from kdelta.errors import HostError, UserError
+from kdelta.errors import HostError, KdeltaError, UserError
 
 if TYPE_CHECKING:
     from kdelta.cli._session import Session
+    from kdelta.experiment.laboratory import Hands
     from kdelta.experiment.templates import Asked
     from kdelta.fleet.ledger import Ledger
-    from kdelta.model import Experiment, Progress
+    from kdelta.model import Experiment, Kernel, Progress
+    from kdelta.spec.kernels import KernelSpec
 
 options = common.decorate(
     click.option("--fleet", is_flag=True, help="Let the hosts of the fleet make the boots (kdelta fleet shows them)."),
@@ -74,7 +76,34 @@ def refuse(asked: Asked) -> None:
     """
     from kdelta.fleet import needs
 
-    needs.refuse_asked(asked.machine, asked.folders, asked.cases)
+    needs.refuse_asked(asked.machine, asked.folders)
+
+
+def refuse_planned(template: Experiment) -> None:
+    """``refuse``, and what the plan makes impossible."""
+    from kdelta.fleet import needs
+
+    needs.refuse(template)
+
+
+def built(
+    args: FleetArgs, specs: Sequence[KernelSpec], progress: Progress, *, each: bool = False, first: bool = True
+) -> Mapping[KernelSpec, KdeltaError]:
+    """Have the hosts build what of ``specs`` is to be built; this machine has it then. Without --fleet nothing is done.
+
+    Returns:
+        what cannot be built; () with ``first``, where the first of these is raised.
+
+    Raises:
+        UserError: a tree, a ref or a patch that is none. HostError: a kernel that does not build, or no way there.
+    """
+    if not args.fleet:
+        return {}
+    from kdelta.fleet import building
+
+    _kernels.look(specs)
+    with opened() as ledger:
+        return building.built(ledger, specs, progress, each=each, first=first)
 
 
 def run(
@@ -107,6 +136,29 @@ def run(
             again = f"kdelta resume {experiment.id} --fleet"
             raise HostError(f"{error}; finished boots are kept, continue with: {again}") from None
     return True
+
+
+def hands(session: Session, args: FleetArgs, experiment: Experiment, progress: Progress) -> Hands | None:
+    """Those of the fleet for the bisection ``experiment``; None where this machine does it.
+
+    Raises:
+        UserError: the fleet cannot measure it.
+    """
+    if not args.fleet:
+        return None
+    from kdelta.experiment.laboratory import Hands
+    from kdelta.kernel.resolve import resolve
+
+    refuse_planned(experiment)
+
+    def take(spec: KernelSpec, said: Progress) -> Kernel:
+        built(args, [spec], said)
+        return resolve(spec, said)
+
+    def run_one(one: Experiment) -> None:
+        run(session, one, args, progress)
+
+    return Hands(take, run_one)
 
 
 def detached(experiment: Experiment) -> int:

@@ -27,7 +27,13 @@ def tag_of(names: Sequence[str], cases: Sequence[Case]) -> str:
 
 
 def experiment(
-    session: Session, template: Experiment, texts: Sequence[str], tag: str, progress: Progress, seed: int | None
+    session: Session,
+    template: Experiment,
+    texts: Sequence[str],
+    tag: str,
+    progress: Progress,
+    seed: int | None,
+    build: _versions.Build = _versions.here,
 ) -> Experiment:
     """The sweep to run: the last one, where no version is new (it may be unfinished), else one with the new versions."""
     from kdelta.experiment import imported
@@ -36,7 +42,9 @@ def experiment(
     last = session.store.experiment(rows[0].id) if rows else None
     if last is not None:
         imported.refuse(last)
-    line = _versions.go_on(last, texts, progress) if last else _versions.line_up(template, texts, progress)
+    line = (
+        _versions.go_on(last, texts, progress, build) if last else _versions.line_up(template, texts, progress, build)
+    )
     if last is not None and _images(line) == _images(last.kernels):
         progress.note(f"nothing new since {last.id}")
         return last

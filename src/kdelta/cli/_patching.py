@@ -24,10 +24,16 @@ def named(texts: Sequence[str], selftests: str | None, each: bool) -> list[Kerne
     Raises:
         UserError: one is not a kernel; fewer than two; --each without a series, --selftests without source, or both at once.
     """
+    from kdelta.kernel import resolve
+
     specs = _kernels.named(texts)
     _check(specs, selftests, each)
     if len(specs) < 2 and not specs[0].is_range and not each:
-        raise UserError("compare needs two kernels or more, the baseline first (kdelta run measures the running one)")
+        resolve.check(specs)  # the one may be a patch
+        raise UserError(
+            "compare needs two kernels or more, the baseline first, as in: kdelta compare debian:6.12 debian:7.0 (kdelta "
+            "run measures the running one)"
+        )
     return specs
 
 

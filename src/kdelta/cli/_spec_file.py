@@ -28,7 +28,12 @@ def _known(command: click.Command) -> dict[str, click.Parameter]:
     return found
 
 
-def _values(path: Path, command: click.Command) -> dict[str, Any]:
+def values(path: Path, command: click.Command) -> dict[str, Any]:
+    """What a file says for ``command``, by its parameters' names.
+
+    Raises:
+        UserError: it cannot be read, is no TOML, or has a key or a kind of value that the command does not take.
+    """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -36,7 +41,7 @@ def _values(path: Path, command: click.Command) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"--spec {path}: not TOML: {error}") from None
     known = _known(command)
-    values = {}
+    found: dict[str, Any] = {}
     for key, value in document.items():
         name = key.replace("-", "_")
         if name not in known:
@@ -46,13 +51,13 @@ def _values(path: Path, command: click.Command) -> dict[str, Any]:
         several = known[name].nargs == -1 or getattr(known[name], "multiple", False)
         if isinstance(value, dict) or (isinstance(value, list) and not several):
             raise UserError(f"--spec {path}: {key} takes a single value")
-        values[known[name].name or name] = [value] if several and not isinstance(value, list) else value
-    return values
+        found[known[name].name or name] = [value] if several and not isinstance(value, list) else value
+    return found
 
 
 def _load(ctx: click.Context, _param: click.Parameter, value: Path | None) -> None:
     if value is not None:
-        ctx.default_map = {**(ctx.default_map or {}), **_values(value, ctx.command)}
+        ctx.default_map = {**(ctx.default_map or {}), **values(value, ctx.command)}
 
 
 option = click.option(

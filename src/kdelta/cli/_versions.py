@@ -3,21 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kdelta.cli import _kernels
-from kdelta.errors import HostError, UserError
+from kdelta.errors import HostError, KdeltaError, UserError
 
 if TYPE_CHECKING:
     from kdelta.model import Experiment, Progress
     from kdelta.results.versions import Version
+    from kdelta.spec.kernels import KernelSpec
+
+# Has kernels built before they are taken from here; what could not be.
+Build = Callable[["Sequence[KernelSpec]", "Progress"], "Mapping[KernelSpec, KdeltaError]"]
 
 
-def line_up(template: Experiment, texts: Sequence[str], progress: Progress) -> tuple[Version, ...]:
+def here(_specs: Sequence[KernelSpec], _progress: Progress) -> Mapping[KernelSpec, KdeltaError]:
+    """Leave them to this machine."""
+    return {}
+
+
+def line_up(template: Experiment, texts: Sequence[str], progress: Progress, build: Build = here) -> tuple[Version, ...]:
     """The versions in order: as given; added ones by their release where the earlier ones are in that order.
 
-    Versions that an earlier sweep could not have are tried again.
+    Versions that an earlier sweep could not have are tried again. ``build`` has them built first, where others do it.
     """
     from kdelta.kernel.partial import labelled, resolve_each
     from kdelta.model import Gap
@@ -29,25 +38,28 @@ def line_up(template: Experiment, texts: Sequence[str], progress: Progress) -> t
         raise UserError("--add needs a kernel to add, as in: kdelta sweep --add last debian:7.4")
     if not earlier and len(specs) < 2 and not any(spec.is_range for spec in specs):
         raise UserError("a sweep needs a range such as 'debian:6.1..7.3', or two kernels or more")
-    new = resolve_each(specs, progress)
+    again = _kernels.named([one.spec for one in earlier if isinstance(one, Gap)])
+    unbuilt = build([*specs, *again], progress)
+    new = resolve_each(specs, progress, unbuilt)
     images = {(kernel.image_sha256, kernel.cmdline) for kernel in known}
     line: list[Version] = []
     for one in earlier:
-        line += resolve_each(_kernels.named([one.spec]), progress) if isinstance(one, Gap) else (one,)
+        line += resolve_each(_kernels.named([one.spec]), progress, unbuilt) if isinstance(one, Gap) else (one,)
     line += (one for one in new if isinstance(one, Gap) or (one.image_sha256, one.cmdline) not in images)
     _refuse_too_few(line, texts)
     together = oldest_first(line) if known and oldest_first(known) == known else tuple(line)
     return labelled(together, frozenset(index for index, one in enumerate(together) if one in known))
 
 
-def go_on(last: Experiment, texts: Sequence[str], progress: Progress) -> tuple[Version, ...]:
+def go_on(last: Experiment, texts: Sequence[str], progress: Progress, build: Build = here) -> tuple[Version, ...]:
     """The versions of a sweep that is followed: those that ``texts`` name today, and older ones that it has already."""
     from kdelta.kernel.partial import labelled, resolve_each
     from kdelta.model import Kernel
     from kdelta.results.versions import oldest_first
 
     refusal = "the running kernel cannot be booted in a guest without its image: use kdelta run"
-    today = resolve_each(_kernels.bootable(texts, refusal), progress)
+    specs = _kernels.bootable(texts, refusal)
+    today = resolve_each(specs, progress, build(specs, progress))
     known = {(kernel.image_sha256, kernel.cmdline): kernel for kernel in last.kernels}
     named = {(one.image_sha256, one.cmdline) for one in today if isinstance(one, Kernel)}
     line = [known.get((one.image_sha256, one.cmdline), one) if isinstance(one, Kernel) else one for one in today]

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _bisection, _given, _kernels, _one_case, _program, _session, common
+from kdelta.cli import _bisection, _fleet, _given, _kernels, _one_case, _program, _session, common
 from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
     from kdelta.experiment.bisect import Answer
     from kdelta.model import Case, Experiment, Mode, Progress
-    from kdelta.store.store import Store
 
 EPILOG = """\b
 Examples:
@@ -22,6 +21,7 @@ Examples:
   kdelta bisect src:./linux@good src:./linux@bad --case pipe --timed
   kdelta bisect src:.@v6.12 src:. --case path_lookup --metric locked
   kdelta bisect src:./linux@v6.8 src:./linux@v6.9 -- git status
+  kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --case pipe --fleet
   kdelta bisect --resume 20261121-1530
 
 GOOD and BAD are commits of one tree; the search follows first parents, so a merge counts as one change. Both ends are
@@ -31,7 +31,7 @@ commit found is then compared with its parent, and the functions that changed ar
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(common.MeasureArgs, _program.ProgramArgs):
+class Args(common.MeasureArgs, _program.ProgramArgs, _fleet.FleetArgs):
     """The options of ``kdelta bisect``."""
 
     timed: bool
@@ -58,6 +58,7 @@ class Args(common.MeasureArgs, _program.ProgramArgs):
 @common.case_options
 @_program.tree_option
 @_program.options
+@_fleet.options
 @common.machine_options
 def command(good: str | None, bad: str | None, **options: Any) -> int:
     """Find the commit between GOOD and BAD (src:TREE@REF) that changed a case."""
@@ -72,8 +73,9 @@ def run(good: str | None, bad: str | None, args: Args) -> int:
         )
     if not args.resume and not (good and bad):
         raise UserError("bisect takes GOOD and BAD, as in: kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --case pipe")
+    args.refuse(budget=False, others={"kdelta bisect": True})
     if args.resume:
-        rest = [name for name in _given.given() if name not in ("resume", "as_json", "quiet")]
+        rest = [name for name in _given.given() if name not in ("resume", "as_json", "quiet", "fleet")]
         _given.refuse(rest, "does nothing beside --resume, which takes everything from the stored bisection")
     else:
         mode: Mode = "timed" if args.timed else "exact"
@@ -81,16 +83,16 @@ def run(good: str | None, bad: str | None, args: Args) -> int:
         _given.refuse_idle_machine(mode, args.smp)
     with _session.opened(args.quiet) as session, session.progress() as progress:
         stored = session.store.experiment(args.resume) if args.resume else _begun(session, good or "", bad or "", args)
-        answer = _search(session.store, stored, progress)
+        answer = _search(session, stored, args, progress)
         _bisection.show(session.store, answer, args.as_json)
     return 0
 
 
-def _search(store: Store, experiment: Experiment, progress: Progress) -> Answer:
+def _search(session: _session.Session, experiment: Experiment, args: Args, progress: Progress) -> Answer:
     from kdelta.experiment import bisect
 
-    lab = bisect.laboratory(store, experiment, progress)
-    again = f"kdelta bisect --resume {experiment.id}"
+    lab = bisect.laboratory(session.store, experiment, progress, _fleet.hands(session, args, experiment, progress))
+    again = f"kdelta bisect --resume {experiment.id}{' --fleet' if args.fleet else ''}"
     try:
         return bisect.bisect(lab, _session.now)
     except KeyboardInterrupt:
@@ -110,7 +112,10 @@ def _begun(session: _session.Session, good: str, bad: str, args: Args) -> Experi
     plan = commits.plan(first, last, metric.name, args.max_boots)
     _kernels.look([first, last])  # before any commit is built
     asked = args.asked([case], args.effort(seeds=args.seeds, repetitions=args.repetitions))
-    return session.begin(templates.bisect(asked, mode, plan), args.seed)
+    template = templates.bisect(asked, mode, plan)
+    if args.fleet:
+        _fleet.refuse_planned(template)
+    return session.begin(template, args.seed)
 
 
 def _one(args: Args) -> Case:

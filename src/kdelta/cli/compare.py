@@ -156,6 +156,7 @@ def run(kernels: tuple[str, ...], args: Args, begun: Callable[[Experiment], None
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
             host = args.met(progress)
+            _fleet.built(args, specs, progress, each=args.each)
             resolved = (_auto if auto else _patching).fetched(specs, args.each, progress)
             resolved = _layouts.linked(resolved, specs, args.layouts, args.seed, progress)
             chosen = _auto.choose(args, specs, resolved, progress) if auto else (None, None)

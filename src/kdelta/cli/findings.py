@@ -14,7 +14,10 @@ EPILOG = """\b
 Examples:
   kdelta findings                        of all stored sweeps, the twenty largest steps
   kdelta findings last -n 5              of one
-  kdelta findings -o docs/findings.md
+  kdelta findings --tree ./linux -o docs/findings.md
+
+With --tree, a git tree of the kernel with its tags, each finding also tells the commits between the two releases that
+change the functions behind it.
 
 kdelta publish has the same on its page "Findings".
 """
@@ -23,18 +26,25 @@ kdelta publish has the same on its page "Findings".
 @click.command(epilog=EPILOG)
 @click.argument("experiments", nargs=-1, metavar="[EXPERIMENT]...")
 @click.option("--most", "-n", type=click.IntRange(1), default=20, show_default=True, help="How many steps.")
+@click.option("--tree", metavar="DIRECTORY", help="A git tree of the kernel, in which the changes are looked up.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 @_output.output_option("Write to a file.")
-def command(experiments: tuple[str, ...], most: int, quiet: bool, output: Path | None) -> None:
+def command(experiments: tuple[str, ...], most: int, tree: str | None, quiet: bool, output: Path | None) -> None:
     """Write the largest steps of the sweeps EXPERIMENT (all stored ones) with what is behind them, as Markdown."""
     from kdelta.cli.progress import Reporter
+    from kdelta.kernel import history
     from kdelta.report import findings as page
     from kdelta.results import findings
     from kdelta.store.store import Store
 
+    if tree is not None:
+        history.commit(tree, "HEAD")
     with Store() as store, Reporter(quiet) as progress:
         progress.step("reading the stored sweeps")
         read, wrong = findings.swept(store, experiments)
-    _output.write(page.markdown(findings.largest(read, most), read), output)
+        found = findings.largest(read, most)
+        if tree is not None:
+            found = findings.with_changes(found, tree, lambda what: progress.step(f"commits that change {what}"))
+    _output.write(page.markdown(found, read), output)
     for line in wrong:
         say(f"left out: {line}")

@@ -58,12 +58,13 @@ def _show(now: Fleet) -> None:
         say(f"{one.experiment:22} {one.boots} boots stored, {one.doing} units running, {one.waiting} waiting{left}")
         if one.why:
             say(f"{'':22} {one.why}")
-    if not now.experiments:
+    for build in now.builds:
+        say(f"build of {build.kernel}: {f'on {build.host}, {build.said or build.kernel}' if build.host else 'waiting'}")
+    if not now.experiments and not now.builds:
         say("nothing is waiting")
     for failure in now.failures:
-        say(
-            f"failed: {failure.at[:19]} {failure.experiment} unit {failure.unit} on {failure.host or '?'}: {failure.why}"
-        )
+        on = f" on {failure.host}" if failure.host else ""
+        say(f"failed: {failure.at[:19]} {failure.experiment} unit {failure.unit}{on}: {failure.why}")
 
 
 def _duration(seconds: float) -> str:

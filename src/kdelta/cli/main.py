@@ -145,6 +145,11 @@ def _told(error: click.UsageError) -> str:
             f" ({error.param.help.rstrip('.')})" if isinstance(error.param, click.Option) and error.param.help else ""
         )
         return f"{error.ctx.info_name} needs {name}{about}, as in: {example}"
+    if isinstance(error, click.NoSuchOption) and any(param.name == "fmt" for param in error.ctx.command.params):
+        from kdelta.report import registry
+
+        if (name := error.option_name.lstrip("-")) in registry.formats():
+            return f"there is no option --{name}: write --format {name}"
     where = f" (see {error.ctx.command_path} --help)"
     if "unexpected extra argument" in error.format_message() and example:
         where = f"; as in: {example}"

@@ -30,6 +30,8 @@ _BESIDE_ADD = frozenset(
         "all_metrics",
         "view",
         "quiet",
+        "fleet",
+        "detach",
     )
 )
 EPILOG = """\b
@@ -97,7 +99,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     _refuse_idle(args)
     _program.refuse_bare(kernels)
     budget_s = common.seconds(args.time_budget, "--time-budget")
-    args.refuse(budget=budget_s is not None, others={})
+    args.refuse(budget=budget_s is not None, others={"--follow": args.follow and not args.program})
     if args.follow and not args.program:
         return _followed(kernels, replace(args, follow=False), budget_s)
     with _session.opened(args.quiet) as session:
@@ -108,7 +110,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
         )
         names = [*kernels, *_versions.tags(args.refs, args.tree)]
         with session.progress() as progress:
-            line = _versions.line_up(template, names, progress)
+            line = _versions.line_up(template, names, progress, _builder(args))
             reuse = template.mode == "exact" and not args.fresh
             whole = _versions.placed(template, line, common.command_line(), reuse=reuse)
             experiment = session.begin(whole, template.seed if args.add and args.seed is None else args.seed)
@@ -130,8 +132,8 @@ def _followed(kernels: tuple[str, ...], args: Args, budget_s: float | None) -> i
         with session.progress() as progress:
             texts = [*kernels, *_versions.tags(args.refs, args.tree)]
             tag = _follow.tag_of(names, template.cases)
-            experiment = _follow.experiment(session, template, texts, tag, progress, args.seed)
-            session.run(experiment, progress, budget_s)
+            experiment = _follow.experiment(session, template, texts, tag, progress, args.seed, _builder(args))
+            _fleet.run(session, experiment, args, progress, budget_s)
         if args.format != "terminal" or args.output is not None:
             session.conclude(experiment, args)
         new, explained = _follow.announce(session.store, experiment, lambda: _session.now().isoformat("T", "seconds"))
@@ -139,6 +141,11 @@ def _followed(kernels: tuple[str, ...], args: Args, budget_s: float | None) -> i
         say(said, nl=False, err=args.format != "terminal")
     _versions.refuse_missing(experiment)
     return 0
+
+
+def _builder(args: Args) -> _versions.Build:
+    """Who builds the versions: this machine, or the fleet."""
+    return lambda specs, progress: _fleet.built(args, specs, progress, first=False)
 
 
 def _refuse_idle(args: Args) -> None:

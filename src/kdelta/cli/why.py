@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   kdelta why last path_lookup
+  kdelta why path_lookup                 the same, of the last experiment
   kdelta why                             why each case of the last experiment differs
   kdelta why last pidfd_open --all
   kdelta why last path_lookup --export speedscope -o path_lookup.json
@@ -79,6 +80,7 @@ def command(
     from kdelta.store.store import Store
 
     with Store() as store:
+        experiment, case = _meant(store, experiment, case)
         found = store.experiment(experiment)
         if found.mode != "exact":
             if not (counted := plans.counted_by(found.plan)):
@@ -101,6 +103,15 @@ def command(
         text = functions.render(row, before, after, detail, everything)
     _output.write(text, output)
     return 0
+
+
+def _meant(store: Store, experiment: str, case: str | None) -> tuple[str, str | None]:
+    """Experiment and case; of one word that is no experiment but a case of the last one, both."""
+    newest = store.experiments(limit=1)
+    if case is not None or not newest or any(row.id.startswith(experiment) for row in store.experiments()):
+        return experiment, case
+    known = {one.name for one in store.experiment(newest[0].id).cases}
+    return (newest[0].id, experiment) if experiment in known else (experiment, case)
 
 
 def _followed(

@@ -75,6 +75,7 @@ async def _work(store: Store, ledger: Ledger, host: tuple[str, int], dead_after_
     from kdelta.fleet import makes
     from kdelta.fleet.bench import Bench
     from kdelta.fleet.blobs import Blobs
+    from kdelta.fleet.builder import Builder, make
     from kdelta.fleet.queue import Queue
     from kdelta.fleet.tend import planner
     from kdelta.fleet.turnstile import turn
@@ -83,7 +84,15 @@ async def _work(store: Store, ledger: Ledger, host: tuple[str, int], dead_after_
     from kdelta.model import BootResult
 
     found = makes.survey(*host, reporter.note)
-    bench = Bench(store, Blobs(), found.name, reporter)
+    blobs = Blobs()
+    bench = Bench(store, blobs, found.name, reporter)
+    builder = Builder(
+        ledger,
+        found,
+        lambda row, progress: make(row, blobs, progress),
+        reporter.note,
+        lambda: turn(paths.cache_dir(), True),
+    )
 
     async def measure(unit: Unit, ask: Ask) -> tuple[BootResult, ...]:
         async with turn(paths.cache_dir(), unit.alone):
@@ -94,7 +103,7 @@ async def _work(store: Store, ledger: Ledger, host: tuple[str, int], dead_after_
 
     async with Queue(ledger.url) as queue:
         pace = Pace(beat_s=min(5.0, dead_after_s / 4), tend_s=min(10.0, dead_after_s / 2), dead_after_s=dead_after_s)
-        worker = Worker(queue, ledger, found, measure, save, planner(store), reporter.note, pace)  # type: ignore[arg-type]
+        worker = Worker(queue, ledger, found, measure, save, planner(store), reporter.note, pace, beside=builder.run)  # type: ignore[arg-type]
         _stop_on_signals(worker, reporter)
         reporter.note(
             f"worker {found.name}: {found.slots} slots, kdelta {found.version}, {', '.join(sorted(found.makes))}"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.experiment import commits, imported, search, templates
-from kdelta.experiment.laboratory import Laboratory
+from kdelta.experiment.laboratory import Hands, Laboratory
 from kdelta.experiment.search import Found, Same
 from kdelta.kernel.history import Commit
 from kdelta.model import Experiment, Progress
@@ -59,14 +59,14 @@ def _confirm(lab: Laboratory, found: Found, now: Callable[[], datetime], blocks:
     return name
 
 
-def laboratory(store: Store, experiment: Experiment, progress: Progress) -> Laboratory:
-    """Where the stored bisection ``experiment`` goes on.
+def laboratory(store: Store, experiment: Experiment, progress: Progress, hands: Hands | None = None) -> Laboratory:
+    """Where the stored bisection ``experiment`` goes on, by the ``hands`` of others or this machine's.
 
     Raises:
         UserError: it is not a bisection, or it was imported.
     """
     imported.refuse(experiment)  # before its tree is asked for commits
-    return Laboratory(store, experiment.id, progress)
+    return Laboratory(store, experiment.id, progress, hands)
 
 
 def bisect(

@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.errors import HostError
+from kdelta.errors import HostError, UserError
 from kdelta.guest import image
 from kdelta.guest.jobs import JobList
 from kdelta.kernel import intact
@@ -198,10 +198,15 @@ def _guest(site: Site, work: Work, folder: Path) -> GuestSpec:
 
 
 def _order(site: Site, work: Work, port: str) -> Order:
+    """Raises:
+    UserError: files of a program, or of memory pressure, which are put where the installed system has its own.
+    """
+    if site.options.in_system and (work.programs or work.trees):
+        raise UserError("--in-system runs cases alone: programs and --pressure need kdelta's initramfs; leave it out")
     return Order(
         kernel=work.kernel,
         mitigations_off=work.mitigations == "off",
-        initramfs=_payload(site, work, None),
+        initramfs=b"" if site.options.in_system else _payload(site, work, None),
         jobs=image.jobs_archive(work.jobs.text(port=port)),
         limit_s=work.limit_s,
         program=site.programs[work.kernel.arch] if site.options.in_system else None,

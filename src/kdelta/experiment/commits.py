@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from kdelta.errors import HostError, UserError
@@ -12,6 +14,8 @@ from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import written
 from kdelta.model import Experiment, Kernel, Progress, plans
 from kdelta.spec.kernels import KernelSpec
+
+Take = Callable[[KernelSpec, Progress], Kernel]  # has a kernel built; raises as ``resolve``
 
 
 def plan(good: KernelSpec, bad: KernelSpec, metric: str, max_boots: int) -> plans.Bisect:
@@ -71,14 +75,14 @@ def spec(plan: plans.Bisect, name: str) -> KernelSpec:
     return replace(found, text=written(found))
 
 
-def build(spec: KernelSpec, progress: Progress) -> Kernel | str:
-    """The kernel of ``spec``, or why it does not build.
+def build(spec: KernelSpec, progress: Progress, take: Take | None = None) -> Kernel | str:
+    """The kernel of ``spec``, or why it does not build; ``take`` has it made elsewhere than here.
 
     Raises:
         UserError, HostError: anything else that is wrong, as a full disk or a missing compiler.
     """
     try:
-        return resolve(spec, progress)
+        return (take or resolve)(spec, progress)
     except HostError as error:
         line = fault_of_source(error)
         if not line:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
@@ -23,11 +24,20 @@ from kdelta.store.store import Store
 _READINGS = 2  # exact seeds that a commit between the ends needs to be told good or bad
 
 
+@dataclass(frozen=True)
+class Hands:
+    """Who builds commits and runs experiments, where not this machine does. ``take``: see ``commits.build``."""
+
+    take: commits.Take | None
+    run: Callable[[Experiment], None]
+
+
 class Laboratory:
     """Builds and boots commits for ``search.search``; readings come from the store alone."""
 
-    def __init__(self, store: Store, experiment_id: str, progress: Progress) -> None:
+    def __init__(self, store: Store, experiment_id: str, progress: Progress, hands: Hands | None = None) -> None:
         self.store, self.id, self.progress = store, experiment_id, progress
+        self._hands = hands or Hands(None, lambda experiment: prepare.run(experiment, store, progress))
         self.plan = commits.plan_of(self.experiment)
         self.line = commits.line(self.plan)
         self.metric = definitions.stored_metric(self.experiment, self.plan.metric)
@@ -95,7 +105,7 @@ class Laboratory:
         if commit in known:
             return known.index(commit)
         self.progress.step(f"commit {commit} of {len(self.line) - 1}: {self.line[commit][:12]}")
-        made = commits.build(commits.spec(self.plan, self.line[commit]), self.progress)
+        made = commits.build(commits.spec(self.plan, self.line[commit]), self.progress, self._hands.take)
         if isinstance(made, str):
             self._skip(commit, made)
             return None
@@ -112,7 +122,7 @@ class Laboratory:
 
     def run(self, experiment: Experiment) -> None:
         """Run what is left of ``experiment``: this one, or a confirmation."""
-        prepare.run(experiment, self.store, self.progress)
+        self._hands.run(experiment)
 
     def measure(self, commit: int) -> None:
         """See ``search.Lab``: all seeds of exact counts, one boot of times."""

@@ -61,6 +61,7 @@ def ask(store: Store, ledger: Ledger, experiment: Experiment, progress: Progress
     asked = Ask(
         needs=wanted,
         kernels=parcels,
+        programs=ship.send_programs(experiment.cases, blobs, progress),
         again=tuple(boot.started_at for boot in boots if (boot.block, boot.slot) not in kept),
     )
     stale = units.stale(experiment, boots, wanted.make)

@@ -23,7 +23,7 @@ class Bench:
 
     def __init__(self, store: Store, blobs: Blobs, host: str, progress: Progress) -> None:
         self._store, self._blobs, self._host, self._progress = store, blobs, host, progress
-        self._ready: OrderedDict[str, runner.Job] = OrderedDict()
+        self._ready: OrderedDict[tuple[str, ...], runner.Job] = OrderedDict()
         self._lock = Lock()
 
     def measure(self, unit: Unit, ask: Ask) -> tuple[BootResult, ...]:
@@ -41,14 +41,16 @@ class Bench:
 
     def _job(self, name: str, ask: Ask) -> runner.Job:
         with self._lock:  # one thread makes it ready, the others wait
-            if name not in self._ready:
+            key = (name, *sorted(ask.kernels))  # a bisection grows by kernels
+            if key not in self._ready:
+                ship.receive_programs(ask.programs, self._blobs, self._progress)
                 asked = _alike(self._store.experiment(name), ask)
                 experiment = ship.here(asked, ask.kernels, self._blobs, self._progress)
-                self._ready[name] = prepare.prepare(experiment, self._store, self._progress)
-            self._ready.move_to_end(name)
+                self._ready[key] = prepare.prepare(experiment, self._store, self._progress)
+            self._ready.move_to_end(key)
             while len(self._ready) > _READY:
                 self._ready.popitem(last=False)
-            return self._ready[name]
+            return self._ready[key]
 
     def _boot(self, job: runner.Job, plan: PlannedBoot) -> BootResult:
         if (known := runner.taken_over(job, plan)) is not None:

@@ -29,25 +29,28 @@ class Blobs:
     """The blobs at one address. Every method raises HostError where the place fails, with the remedy."""
 
     def __init__(self, url: str | None = None) -> None:
-        import fsspec
-
         self.url = url or address()
-        with self._translated():
-            self._files, root = fsspec.core.url_to_fs(self.url)
-        self._root = str(root).rstrip("/")
+        self._open: Any = None
+        with self._translated() as files:
+            files.exists(self._root)
 
     def put(self, path: Path) -> str:
         """Keep a file; returns its name. One that is there already, in full length, is not sent again."""
         name = digests.of_file(path)
         target = self._path(name)
-        with self._translated():
-            if self._files.exists(target) and self._files.size(target) == path.stat().st_size:
+        with self._translated() as files:
+            if files.exists(target) and files.size(target) == path.stat().st_size:
                 return name
-            self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
+            files.makedirs(target.rpartition("/")[0], exist_ok=True)
             part = f"{target}.{os.getpid()}.part"
-            self._files.put_file(str(path), part)
-            self._files.mv(part, target)
+            files.put_file(str(path), part)
+            files.mv(part, target)
         return name
+
+    def has(self, name: str) -> bool:
+        """Whether a blob is there."""
+        with self._translated() as files:
+            return bool(files.exists(self._path(name)))
 
     def get(self, name: str, target: Path) -> None:
         """Fetch a blob to ``target``, which appears whole or not at all."""
@@ -55,7 +58,7 @@ class Blobs:
         digest = hashlib.sha256()
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".", delete=False) as file:
             try:
-                with self._translated(), self._files.open(self._path(name), "rb") as source:
+                with self._translated() as files, files.open(self._path(name), "rb") as source:
                     while chunk := source.read(_CHUNK):
                         digest.update(chunk)
                         file.write(chunk)
@@ -69,13 +72,22 @@ class Blobs:
                 Path(file.name).unlink(missing_ok=True)
                 raise
 
+    def _connected(self) -> Any:
+        if (found := self._open) is None:
+            import fsspec
+
+            found, root = fsspec.core.url_to_fs(self.url, skip_instance_cache=True)
+            _refuse_unknown(found)
+            self._open, self._root = found, str(root).rstrip("/")
+        return found
+
     def _path(self, name: str) -> str:
         return f"{self._root}/{name[:2]}/{name}"
 
     @contextmanager
     def _translated(self) -> Iterator[Any]:
         try:
-            yield
+            yield self._connected()
         except HostError:
             raise
         except FileNotFoundError as error:
@@ -83,5 +95,35 @@ class Blobs:
                 f"a blob is not in {self.url} ({error}); set KDELTA_BLOBS on all hosts to one place that they share"
             ) from None
         except Exception as error:  # ssh's and S3's packages have errors of their own
+            self._open = None  # a connection that was lost is made again by whoever is next
             said = " ".join(str(error).split())[:300] or type(error).__name__
             raise HostError(f"blobs at {self.url}: {said}; check KDELTA_BLOBS and its access") from error
+
+
+def _refuse_unknown(files: Any) -> None:
+    """fsspec's ssh takes any server for the right one; this looks into the files that ssh(1) looks into.
+
+    Raises:
+        HostError: the server is not known, or has another key.
+    """
+    client = getattr(files, "client", None)
+    if "sftp" not in files.protocol or client is None:
+        return
+    import paramiko
+
+    port = files.ssh_kwargs.get("port") or 22
+    name = files.host if port == 22 else f"[{files.host}]:{port}"
+    known, own = paramiko.HostKeys(), Path.home() / ".ssh" / "known_hosts"
+    for place in (Path("/etc/ssh/ssh_known_hosts"), own):
+        if place.is_file():
+            known.load(str(place))
+    keys, key = known.lookup(name), client.get_transport().get_remote_server_key()
+    if keys is None or key.get_name() not in keys:
+        raise HostError(
+            f"blobs: {name} is not in {own} with its {key.get_name()} key: compare the key with its owner's, then "
+            f"ssh-keyscan -p {port} {files.host} >> {own}"
+        )
+    if keys[key.get_name()] != key:
+        raise HostError(
+            f"blobs: {name} has another key than {own} says: another machine answers, or it was set up anew"
+        )

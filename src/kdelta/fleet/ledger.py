@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from importlib.util import find_spec
 from threading import Lock
 from typing import Literal
@@ -35,8 +36,10 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.sql.dml import ReturningInsert
 
 from kdelta.errors import HostError, UserError
+from kdelta.fleet import builds
 from kdelta.fleet.needs import Host
 from kdelta.fleet.units import Ask
 from kdelta.store import connect, tables
@@ -72,6 +75,13 @@ failure = Table(
     Column("host", Text, nullable=False),
     Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("why", Text, nullable=False),
+)
+
+tended = Table(
+    "fleet_tended",
+    metadata,
+    Column("no", Integer, primary_key=True, autoincrement=False),  # one row
+    Column("at", DateTime(timezone=True), nullable=False),
 )
 
 
@@ -120,11 +130,13 @@ class Ledger:
     def __init__(self, url: str) -> None:
         self.url, self._tending = url, Lock()
         self._engine = connect.open_engine(url)
+        self.builds = builds.Builds(self._using)
         try:
             connect.prepare(self._engine)
             with connect.translated(self._engine.url), self._engine.begin() as connection:
                 connection.execute(select(func.pg_advisory_xact_lock(_MAKING)))
                 metadata.create_all(connection)
+                builds.metadata.create_all(connection)
                 _make_queue(connection)
         except BaseException:
             self.close()
@@ -140,14 +152,18 @@ class Ledger:
             yield connection
 
     @contextmanager
-    def tending(self) -> Iterator[bool]:
-        """Whether the caller may look after the queue now: one at a time does, of all processes."""
+    def tending(self, every_s: float = 0.0) -> Iterator[bool]:
+        """Whether the caller may look after the queue now: one at a time does, of all processes, every ``every_s``.
+
+        Else a thousand hosts would look after it a hundred times a second.
+        """
         if not self._tending.acquire(blocking=False):  # without a connection: those of a pool are few
             yield False
             return
         try:
             with self._using() as connection:
-                yield bool(connection.execute(select(func.pg_try_advisory_xact_lock(_TENDING))).scalar_one())
+                alone = connection.execute(select(func.pg_try_advisory_xact_lock(_TENDING))).scalar_one()
+                yield bool(alone) and connection.execute(_due(every_s)).first() is not None
         finally:
             self._tending.release()
 
@@ -188,12 +204,6 @@ class Ledger:
             row = {"worker": worker, "name": found.name, "document": msgspec.msgpack.encode(found)}
             connection.execute(insert(host).values(row))
 
-    def enlisted(self, worker: int) -> bool:
-        """Whether a worker is still registered; nobody is who was silent for too long."""
-        query = text("SELECT 1 FROM procrastinate_workers WHERE id = :worker")
-        with self._using() as connection:
-            return connection.execute(query, {"worker": worker}).first() is not None
-
     def hosts(self) -> list[Seen]:
         """All registered workers, by name."""
         query = text(
@@ -223,7 +233,10 @@ class Ledger:
     # Failures
 
     def failed(self, experiment: str, unit: str, on: str, why: str) -> FailedOn:
-        """Note that ``unit`` failed on a host; returns where it, and its experiment, failed since it was asked."""
+        """Note that ``unit`` failed on a host; returns where it, and its experiment, failed since it was asked.
+
+        One whose worker died is on no host ("").
+        """
         f = failure.c
         with self._using() as connection:
             no = connection.execute(_number(experiment)).scalar_one()
@@ -232,7 +245,8 @@ class Ledger:
             connection.execute(insert(failure).values(experiment_no=no, unit=unit, host=on, why=why))
             since = select(ask.c.asked_at).where(ask.c.experiment_no == no).scalar_subquery()
             rows = connection.execute(select(f.unit, f.host).where(f.experiment_no == no, f.at >= since)).all()
-        return FailedOn(unit={r.host for r in rows if r.unit == unit}, experiment={r.host for r in rows})
+        hosts = [(r.unit, r.host) for r in rows if r.host]
+        return FailedOn(unit={h for u, h in hosts if u == unit}, experiment={h for _, h in hosts})
 
     def failures(self, limit: int = 20) -> list[Failure]:
         """The newest failures, the newest first."""
@@ -241,6 +255,14 @@ class Ledger:
         with self._using() as connection:
             rows = connection.execute(query.order_by(f.no.desc()).limit(limit)).all()
         return [Failure(experiment=r.id, unit=r.unit, host=r.host, at=r.at.isoformat(), why=r.why) for r in rows]
+
+
+def _due(every_s: float) -> ReturningInsert[tuple[int]]:
+    """Notes that the queue is looked after now, unless it was within ``every_s``."""
+    at = func.clock_timestamp()
+    noted = upsert(tended).values(no=1, at=at)
+    late = tended.c.at <= at - timedelta(seconds=every_s)
+    return noted.on_conflict_do_update(index_elements=["no"], set_={"at": at}, where=late).returning(tended.c.no)
 
 
 def _number(experiment: str) -> Select[tuple[int]]:

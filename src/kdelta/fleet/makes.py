@@ -16,6 +16,7 @@ from kdelta import digests, paths
 from kdelta.errors import HostError
 from kdelta.fleet.needs import Host, kind
 from kdelta.guest import binary
+from kdelta.kernel import sandbox, toolchain
 from kdelta.machine import plugin, probe
 from kdelta.machine.qemu import binary_name
 from kdelta.model import Arch
@@ -50,6 +51,11 @@ def _kvm(memory: Path) -> bool:
     return known.get("works") == "yes"
 
 
+def building(tools: toolchain.Toolchain) -> str:
+    """What decides the kernels that are built with ``tools``, but their source."""
+    return _digest(_code(), tools.id)
+
+
 def survey(name: str, slots: int, note: Callable[[str], None] = lambda _: None) -> Host:
     """This machine as a host called ``name``; compiles the guest's program and the plugin where that was not done.
 
@@ -59,6 +65,8 @@ def survey(name: str, slots: int, note: Callable[[str], None] = lambda _: None) 
     qemus: dict[str, str] = {}
     code = _code()
     for arch in get_args(Arch):
+        if not toolchain.missing(arch) and (sandbox.off() or not sandbox.refused()):
+            makes[kind("build", arch)] = building(toolchain.probe(arch))
         try:
             qemu = probe.find_qemu(binary_name(arch), arch)
             program = digests.of_file(binary.build(arch, cache=paths.cache_dir()))

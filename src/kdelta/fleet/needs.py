@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from msgspec import Struct, field
 
 from kdelta.errors import UserError
-from kdelta.model import Arch, Case, Experiment, MachineOptions, Mode, plans
-from kdelta.spec import program
+from kdelta.model import Arch, Experiment, MachineOptions, Mode, plans
 
 
 class Host(Struct, frozen=True, kw_only=True):
     """What a host says of itself when its worker starts.
 
     ``makes``: by kind of boots (``kind``) a digest of all that decides what a boot of that kind gives, but the kernel
-    and its cases: kdelta's own code, the guest's program, and for counts the plugin and QEMU.
+    and its cases: kdelta's own code, the guest's program, and for counts the plugin and QEMU; of builds the compiler.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Needs(Struct, frozen=True, kw_only=True):
         return kind(self.mode, self.arch)
 
 
-def kind(mode: Mode, arch: Arch) -> str:
+def kind(mode: Mode | Literal["build"], arch: Arch) -> str:
     """``exact/x86_64``."""
     return f"{mode}/{arch}"
 
@@ -76,14 +76,18 @@ def refuse(experiment: Experiment) -> None:
     """
     if experiment.imported:
         raise UserError(f"--fleet: experiment {experiment.id} was imported: vouch for it first (kdelta resume --trust)")
-    if isinstance(experiment.plan, plans.Bisect):
-        raise UserError("--fleet: each boot of a bisection decides the next: run it on one machine")
-    refuse_asked(experiment.machine, experiment.folders, experiment.cases)
+    if isinstance(experiment.plan, plans.Bisect) and experiment.mode == "timed":
+        raise UserError(
+            "--fleet: a timed bisection compares single boots, which one machine has to make: bisect by counts"
+        )
+    refuse_asked(experiment.machine, experiment.folders)
     if experiment.mode == "exact" and experiment.machine.smp > 1:
-        raise UserError("--fleet: counts of several CPUs are taken on one machine: leave --smp out, or add --timed")
+        raise UserError(
+            "--fleet: counts of several CPUs need a QEMU that hosts do not have: leave --smp out, or add --timed"
+        )
 
 
-def refuse_asked(machine: MachineOptions, folders: Sequence[object], cases: Sequence[Case]) -> None:
+def refuse_asked(machine: MachineOptions, folders: Sequence[object]) -> None:
     """``refuse``, as far as it is known before a kernel is fetched."""
     what = ""
     if machine.native:
@@ -93,9 +97,9 @@ def refuse_asked(machine: MachineOptions, folders: Sequence[object], cases: Sequ
     elif machine.qemu:
         what = "every host has a QEMU of its own: leave --qemu out"
     elif folders:
-        what = "--workloads names files of this machine: run it without --fleet"
-    elif any(case.workload == program.WORKLOAD or program.PACK in case.params for case in cases):
-        what = "a program of this machine is not on the other hosts: run it without --fleet"
+        what = (
+            "C files of your own (--workloads, --case FILE.c) are compiled into the guest here: run it without --fleet"
+        )
     if what:
         raise UserError(f"--fleet: {what}")
 

@@ -26,6 +26,17 @@ from kdelta.fleet.units import Unit
 
 TASK = "kdelta.unit"
 _AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)  # whatever the clock of this host says
+# Of procrastinate's queries three: with a thousand hosts a heartbeat should be one.
+_BEAT = """
+WITH beat AS (UPDATE procrastinate_workers SET last_heartbeat = NOW() WHERE id = %(worker)s RETURNING id)
+SELECT EXISTS (SELECT 1 FROM beat) AS alive,
+       ARRAY(SELECT id FROM procrastinate_jobs WHERE status = 'doing' AND worker_id = %(worker)s) AS jobs
+"""
+_BUSY = """
+SELECT count(*) AS busy FROM unnest(%(names)s::text[]) AS name WHERE EXISTS (
+    SELECT 1 FROM procrastinate_jobs
+    WHERE status IN ('todo', 'doing') AND (queue_name = name OR starts_with(queue_name, name || '@')))
+"""
 
 
 class Taken(Struct, frozen=True, kw_only=True):
@@ -87,10 +98,11 @@ class Queue:
         with translated():
             return await self._app.job_manager.register_worker()
 
-    async def beat(self, worker: int) -> None:
-        """Say that ``worker`` is alive."""
+    async def beat(self, worker: int) -> set[int] | None:
+        """Say that ``worker`` is alive; the jobs that are its own, or None where it is registered no more."""
         with translated():
-            await self._app.job_manager.update_heartbeat(worker)
+            row = await self._app.connector.execute_query_one_async(_BEAT, worker=worker)
+        return {int(job) for job in row["jobs"]} if row["alive"] else None
 
     async def leave(self, worker: int) -> None:
         """Take ``worker`` off the list."""
@@ -148,6 +160,12 @@ class Queue:
     async def unfinished(self, experiment: str) -> int:
         """How many units of ``experiment`` wait or are being measured."""
         return sum((await self.counts(experiment)).values())
+
+    async def idle(self, experiments: Sequence[str]) -> bool:
+        """Whether one of ``experiments`` has no units at all. One query: hosts ask it whenever they find nothing."""
+        with translated():
+            row = await self._app.connector.execute_query_one_async(_BUSY, names=list(experiments))
+        return int(row["busy"]) < len(experiments)
 
     async def counts(self, experiment: str) -> dict[str, int]:
         """Units of ``experiment`` that are waiting (``todo``) and being measured (``doing``)."""

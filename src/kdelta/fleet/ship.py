@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernels from one host's cache to another's, by way of the blobs: nothing is believed but sums."""
+"""Kernels and packed programs from one host's cache to another's, by way of the blobs: nothing is believed but sums."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,8 +13,11 @@ from msgspec.structs import replace
 from kdelta import paths
 from kdelta.errors import HostError
 from kdelta.fleet.blobs import Blobs
+from kdelta.guest import packing
 from kdelta.kernel import cache
-from kdelta.model import Experiment, Kernel, Progress
+from kdelta.model import Case, Experiment, Kernel, Progress
+from kdelta.spec.counted import START
+from kdelta.spec.program import PACK
 
 _OPTIONAL = ("vmlinux", "config", cache.SYSTEM_MAP)
 Parcel = dict[str, str]  # file of a cache entry -> sha256
@@ -68,6 +71,43 @@ def _fetched(kernel: Kernel, parcel: Mapping[str, str], blobs: Blobs, progress: 
         raise HostError(f"kernel {kernel.label}: another image was sent (sha256 {entry.sha256[:12]})")
     config = files.get("config", b"").decode("utf-8", "replace")
     return cache.put(entry, files["image"], files.get("vmlinux"), config, files.get(cache.SYSTEM_MAP, b""))
+
+
+def send_programs(cases: Sequence[Case], blobs: Blobs, progress: Progress) -> dict[str, Parcel]:
+    """Put the packed programs of ``cases`` where all hosts reach them; by their digests.
+
+    Raises:
+        HostError: one is not in the cache any more, or the place cannot be written.
+    """
+    found = {}
+    for digest in sorted({case.params[name] for case in cases for name in (PACK, START) if name in case.params}):
+        pack = packing.known(digest)
+        if pack is None:
+            raise HostError(f"program {digest[:12]}: its files are not in the cache any more; run the command again")
+        progress.step(f"program {digest[:12]} to {blobs.url}")
+        found[digest] = {"spec": blobs.put(pack.spec)} | ({"tree": blobs.put(pack.tree)} if pack.tree else {})
+    return found
+
+
+def receive_programs(packs: Mapping[str, Parcel], blobs: Blobs, progress: Progress) -> None:
+    """Have the programs ``packs`` in this host's cache.
+
+    Raises:
+        HostError: a blob is missing, or it is another program.
+    """
+    paths.cache_dir().mkdir(parents=True, exist_ok=True)
+    for digest, parcel in packs.items():
+        if packing.known(digest) is not None:
+            continue
+        progress.step(f"program {digest[:12]} from {blobs.url}")
+        with tempfile.TemporaryDirectory(dir=paths.cache_dir(), prefix=".fleet-") as work:
+            for name in ("spec", "tree"):
+                if name in parcel:
+                    blobs.get(parcel[name], Path(work) / name)
+            spec, tree = Path(work) / "spec", Path(work) / "tree"
+            if not spec.is_file():
+                raise HostError(f"program {digest[:12]}: was sent without what to run")
+            packing.take(digest, spec.read_bytes(), tree.read_bytes() if tree.is_file() else None)
 
 
 def here(

@@ -41,12 +41,21 @@ class Waiting(Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
+class Build(Struct, frozen=True, kw_only=True):
+    """A kernel that is built for somebody, or waits for a host; ``said`` is what it is at."""
+
+    kernel: str
+    host: str
+    said: str
+
+
 class Fleet(Struct, frozen=True, kw_only=True):
     """All of it."""
 
     hosts: tuple[HostState, ...]
     experiments: tuple[Waiting, ...]
     failures: tuple[Failure, ...]
+    builds: tuple[Build, ...] = ()
     schema: str = "kdelta-fleet/1"
 
 
@@ -74,6 +83,14 @@ def _host(seen: Seen, doing: Sequence[Taken]) -> HostState:
     )
 
 
+def _why(asked: Asked, alive: Sequence[Host], able: Sequence[Host]) -> str:
+    """Which hosts cannot take its units, and why. Pure."""
+    if not able:
+        return asking.nobody(asked.ask.needs, alive)
+    whys = [f"{host.name}: {why}" for host in alive if (why := lacking(asked.ask.needs, host))]
+    return f"not on {'; '.join(whys[:4])}{f' and {len(whys) - 4} more' if len(whys) > 4 else ''}" if whys else ""
+
+
 async def _look(store: Store, ledger: Ledger) -> Fleet:
     async with Queue(ledger.url, connections=1) as queue:
         seen, doing = ledger.hosts(), await queue.doing()
@@ -90,11 +107,15 @@ async def _look(store: Store, ledger: Ledger) -> Fleet:
                     doing=counts["doing"],
                     hosts=tuple(host.name for host in able),
                     left_s=left_s(asked, sum(counts.values()), boots, able),
-                    why="" if able else asking.nobody(asked.ask.needs, asking.alive(seen)),
+                    why=_why(asked, asking.alive(seen), able),
                 )
             )
     hosts = tuple(_host(one, doing) for one in seen)
-    return Fleet(hosts=hosts, experiments=tuple(found), failures=tuple(ledger.failures()))
+    builds = tuple(
+        Build(kernel=row.name, host=row.host if row.state == "doing" else "", said=row.said)
+        for row in ledger.builds.unfinished()
+    )
+    return Fleet(hosts=hosts, experiments=tuple(found), failures=tuple(ledger.failures()), builds=builds)
 
 
 def look(store: Store, ledger: Ledger) -> Fleet:

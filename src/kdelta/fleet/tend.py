@@ -53,9 +53,9 @@ def _give_up(store: Store, name: str, boots: Sequence[BootResult]) -> set[units.
 
 
 @asynccontextmanager
-async def _turn(ledger: Ledger) -> AsyncIterator[bool]:
+async def _turn(ledger: Ledger, every_s: float) -> AsyncIterator[bool]:
     """``Ledger.tending`` without holding up the event loop."""
-    turn = ledger.tending()
+    turn = ledger.tending(every_s)
     mine = await asyncio.to_thread(turn.__enter__)
     try:
         yield mine
@@ -63,24 +63,30 @@ async def _turn(ledger: Ledger) -> AsyncIterator[bool]:
         await asyncio.to_thread(turn.__exit__, None, None, None)
 
 
-async def tend(queue: Queue, ledger: Ledger, plan: Planner, dead_after_s: float = DEAD_AFTER_S) -> list[str]:
-    """One round, unless somebody else is at it; returns what is worth telling.
+async def tend(
+    queue: Queue, ledger: Ledger, plan: Planner, dead_after_s: float = DEAD_AFTER_S, every_s: float = 0.0
+) -> list[str]:
+    """One round, unless somebody else is at it, or was within ``every_s``; returns what is worth telling.
 
     Raises:
         Away: the database cannot be reached. HostError: it refuses.
     """
     said: list[str] = []
-    async with _turn(ledger) as mine:
+    async with _turn(ledger, every_s) as mine:
         if not mine:
             return said
         up_s = await asyncio.to_thread(ledger.up_s)
+        names = {seen.worker: seen.host.name for seen in await asyncio.to_thread(ledger.hosts)}
         for lost in await queue.take_back(dead_after_s) if up_s > dead_after_s else ():
             said.append(f"{lost.unit.experiment}: unit {lost.unit.name} is queued again: its worker died")
+            died = f"the worker on {names.get(lost.worker or 0, 'a host')} died of it or with it; queued again"
+            await asyncio.to_thread(ledger.failed, lost.unit.experiment, lost.unit.name, "", died)
             if lost.deaths + 1 >= MOST_DEATHS:
                 why = f"unit {lost.unit.name}: {MOST_DEATHS} workers died of it"
                 await asyncio.to_thread(ledger.failed, lost.unit.experiment, lost.unit.name, "", why)
                 await _close(queue, ledger, lost.unit.experiment, why)
         await asyncio.to_thread(ledger.forget_gone)
+        said += await asyncio.to_thread(ledger.builds.reclaim)
         for asked in await asyncio.to_thread(ledger.asked):
             if not await queue.unfinished(asked.experiment):
                 said += await _next(queue, ledger, plan, asked)

@@ -35,12 +35,14 @@ class Unit(Struct, frozen=True, kw_only=True):
 class Ask(Struct, frozen=True, kw_only=True):
     """What was asked of the fleet, beside the experiment itself.
 
-    ``kernels``: label -> file -> sha256 in the blob store. ``again``: boots that were cut short before, by the time
+    ``kernels``: sha256 of the image -> file -> sha256 in the blob store;
+    ``programs``: the same by a pack's digest. ``again``: boots that were cut short before, by the time
     that they started: a boot that is cut short in the fleet was measured a second time at once.
     """
 
     needs: Needs
     kernels: dict[str, dict[str, str]] = {}
+    programs: dict[str, dict[str, str]] = {}
     again: tuple[str, ...] = ()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -30,6 +30,7 @@ _HOSTS_TO_FAIL = 3  # on which a unit failed: then it is the experiment's fault
 _EXPERIMENTS_TO_FAIL = 3  # in a row: then it is the host's
 
 Measure = Callable[[Unit, Ask], Awaitable[Sequence[BootResult]]]
+Beside = Callable[["Worker"], Coroutine[Any, Any, None]]
 Save = Callable[[str, Sequence[BootResult]], Awaitable[bool]]
 
 
@@ -77,10 +78,12 @@ class Worker:
         note: Callable[[str], None],
         pace: Pace,
         dice: random.Random | None = None,
+        beside: Beside | None = None,
     ) -> None:
+        """``beside`` is what it does besides, as long as it runs."""
         self.queue, self.ledger, self.host, self.pace = queue, ledger, host, pace
         self.measure, self.save, self.plan, self.note = measure, save, plan, note
-        self.dice = dice or random.Random()
+        self.dice, self.beside = dice or random.Random(), beside
         self.number = 0
         self.open: tuple[Asked, ...] = ()
         self.hands: dict[int, Taken] = {}  # by slot
@@ -102,6 +105,8 @@ class Worker:
         await until_back(self._enlist, self.note)
         tasks = [asyncio.create_task(each) for each in (self._beats(), self._tends(), self.stopping.wait())]
         tasks += [asyncio.create_task(self._slot(number)) for number in range(self.host.slots)]
+        if self.beside is not None:
+            tasks.append(asyncio.create_task(self.beside(self)))
         try:
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in ended:
@@ -139,32 +144,35 @@ class Worker:
             await until_back(self._beat, self.note)
 
     async def _beat(self) -> None:
-        await self.queue.beat(self.number)
-        if not await asyncio.to_thread(self.ledger.enlisted, self.number):
+        jobs = await self.queue.beat(self.number)
+        if jobs is None:
             self.note("this worker was taken for dead; it signs on again")
             await self._enlist()
-        await self._reconcile()
+        await self._reconcile(jobs or set())
 
-    async def _reconcile(self) -> None:
+    async def _reconcile(self, jobs: set[int]) -> None:
         """Give back what the queue counts as this worker's, and it never heard of: an answer was lost on the way.
 
         One that is being taken just now is not in hand yet, so it has to be found so twice.
         """
         held = {taken.job for taken in self.hands.values()}
-        lost = {t.job: t for t in await self.queue.held_by(self.number) if t.job not in held}
-        for job in lost.keys() & self.unheard:
-            self.note(f"{_name(lost[job])}: given back: it never arrived here")
-            await self._give_back(lost[job])
-        self.unheard = lost.keys() - self.unheard
+        lost = jobs - held
+        if lost & self.unheard:
+            for taken in await self.queue.held_by(self.number):
+                if taken.job in lost & self.unheard:
+                    self.note(f"{_name(taken)}: given back: it never arrived here")
+                    await self._give_back(taken)
+        self.unheard = lost - self.unheard
 
     async def _tends(self) -> None:
         while True:
             await asyncio.sleep(self.pace.tend_s * self.dice.uniform(0.5, 1.5))
-            await self._tend()
+            await self._tend(self.pace.tend_s / 2)
 
-    async def _tend(self) -> None:
+    async def _tend(self, every_s: float = 0.0) -> None:
+        """Look after the queue; at once where an experiment wants its next units, else as one of many."""
         try:
-            for line in await tending.tend(self.queue, self.ledger, self.plan, self.pace.dead_after_s):
+            for line in await tending.tend(self.queue, self.ledger, self.plan, self.pace.dead_after_s, every_s):
                 self.note(line)
         except HostError as error:  # whoever is next does it; also where another changed the same row first
             if not is_away(error):
@@ -189,9 +197,9 @@ class Worker:
         if found is not None:
             return found
         self.open = tuple(await asyncio.to_thread(self.ledger.asked))
-        for asked in self.open:
-            if self._may(asked, slot) and not await self.queue.unfinished(asked.experiment):
-                await self._tend()
+        mine = [asked.experiment for asked in self.open if self._may(asked, slot)]
+        if mine and await self.queue.idle(mine):
+            await self._tend()
         return await self._first(slot)
 
     async def _first(self, slot: int) -> tuple[Taken, Asked] | None:

@@ -43,6 +43,10 @@ class _Elf(Struct, frozen=True):
     runpath: tuple[str, ...]
 
 
+# What pyelftools 0.33 raises of damaged files: beside its own errors whatever its code runs into.
+_DAMAGE = (ELFError, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+
+
 @cache  # the C library is needed by all
 def _elf(path: Path) -> _Elf | None:
     """None where it is no ELF file."""
@@ -50,11 +54,11 @@ def _elf(path: Path) -> _Elf | None:
         facts = path.stat()
     except OSError as error:
         raise UserError(f"program: {path} cannot be read: {error.strerror}") from None
-    return _parsed(path, (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns))
+    return read_elf(path, (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns))
 
 
 @lru_cache(maxsize=1024)
-def _parsed(path: Path, _stamp: tuple[int, ...]) -> _Elf | None:
+def read_elf(path: Path, _stamp: tuple[int, ...]) -> _Elf | None:
     """As ``_elf``: programs share most of their libraries, so one that stays what it is is read once."""
     try:
         with path.open("rb") as file:
@@ -63,8 +67,8 @@ def _parsed(path: Path, _stamp: tuple[int, ...]) -> _Elf | None:
             return _read(ELFFile(file), path)
     except OSError as error:
         raise UserError(f"program: {path} cannot be read: {error.strerror}") from None
-    except (ELFError, ValueError, UnicodeDecodeError, KeyError) as error:
-        raise UserError(f"program: {path} is a damaged ELF file: {error}") from None
+    except _DAMAGE as error:
+        raise UserError(f"program: {path} is a damaged ELF file: {error or type(error).__name__}") from None
 
 
 def _read(elf: ELFFile, path: Path) -> _Elf:

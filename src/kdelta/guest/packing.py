@@ -305,6 +305,24 @@ def pack_alike(programs: tuple[Program, ...], native: bool = False) -> tuple[str
     return tuple(made)
 
 
+def known(digest: str) -> Pack | None:
+    """The pack of this digest, where the cache has it."""
+    folder = _folder(digest)
+    if not (folder / "spec").is_file():
+        return None
+    return Pack(folder / "spec", folder / "tree" if (folder / "tree").is_file() else None)
+
+
+def take(digest: str, spec: bytes, tree: bytes | None) -> None:
+    """Keep a pack that another machine made.
+
+    Raises:
+        HostError: it is not the one of this digest, or the cache cannot be written.
+    """
+    if (kept := _kept(spec, tree)) != digest:
+        raise HostError(f"program: the files that were sent are those of {kept[:12]}, not of {digest[:12]}")
+
+
 def _rooted(nodes: Mapping[str, Node]) -> Iterable[tuple[str, Node]]:
     yield ROOT, Node(stat.S_IFDIR | 0o755)
     for name, node in sorted(nodes.items()):
@@ -331,8 +349,7 @@ def of_case(case: Case) -> Pack:
     digest = case.params.get(PACK, "")
     if not digest:
         raise UserError("case program: it is run as kdelta compare A B -- PROGRAM ARGS...")
-    folder = _folder(digest)
-    if not (folder / "spec").is_file():
-        raise UserError(f"case {case.name}: its packed files are no longer in {folder}; run the command again")
-    tree = folder / "tree"
-    return Pack(folder / "spec", tree if tree.is_file() else None)
+    found = known(digest)
+    if found is None:
+        raise UserError(f"case {case.name}: its packed files are no longer in {_folder(digest)}; run the command again")
+    return found

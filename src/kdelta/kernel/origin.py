@@ -104,7 +104,7 @@ class Git(_Source, frozen=True, kw_only=True):
         progress.step(f"checking out {self.title}")
         with tree.changing_base(self.base):
             tree.src.mkdir(parents=True, exist_ok=True)
-            env = _git_env(GIT_INDEX_FILE=str(tree.home / "index"))
+            env = git_environment(GIT_INDEX_FILE=str(tree.home / "index"))
             base = [*_git(), f"--git-dir={self.git_dir}", f"--work-tree={tree.src}"]
             if not first:
                 # times of files that were patched and restored: not a change
@@ -116,7 +116,7 @@ def _git() -> list[str]:
     return ["git", *(word for option in _GIT_OPTIONS for word in ("-c", option))]
 
 
-def _git_env(**extra: str) -> dict[str, str]:
+def git_environment(**extra: str) -> dict[str, str]:
     env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     return {**env, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **extra}
 
@@ -127,7 +127,7 @@ def _uncommitted(root: Path, git_dir: Path) -> tuple[dict[str, File], list[str]]
         index = Path(folder) / "index"  # a copy: git-diff would refresh the user's own
         if (git_dir / "index").exists():
             shutil.copyfile(git_dir / "index", index)
-        return _changes(root, _git_env(GIT_INDEX_FILE=str(index)))
+        return _changes(root, git_environment(GIT_INDEX_FILE=str(index)))
 
 
 def _changes(root: Path, env: dict[str, str]) -> tuple[dict[str, File], list[str]]:
@@ -162,7 +162,9 @@ def _git_dir(path: Path) -> Path | None:
     if not ((path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())):
         return None
     return Path(
-        os.fsdecode(run([*_git(), "-C", str(path), "rev-parse", "--absolute-git-dir"], str(path), _git_env())).strip()
+        os.fsdecode(
+            run([*_git(), "-C", str(path), "rev-parse", "--absolute-git-dir"], str(path), git_environment())
+        ).strip()
     )
 
 
@@ -170,7 +172,8 @@ def _resolve_ref(path: Path, ref: str) -> tuple[str, str]:
     base = [*_git(), "-C", str(path), "rev-parse", "--verify", "--quiet", "--end-of-options"]
     try:
         found = [
-            decode(run([*base, f"{ref}^{{{kind}}}"], str(path), _git_env())).strip() for kind in ("commit", "tree")
+            decode(run([*base, f"{ref}^{{{kind}}}"], str(path), git_environment())).strip()
+            for kind in ("commit", "tree")
         ]
     except HostError:
         raise UserError(f"src:{path}: no commit {ref!r} in this repository") from None
@@ -179,7 +182,9 @@ def _resolve_ref(path: Path, ref: str) -> tuple[str, str]:
 
 def _git_version(path: Path, tree_id: str, title: str) -> tuple[int, int]:
     try:
-        makefile = run([*_git(), "-C", str(path), "cat-file", "blob", f"{tree_id}:Makefile"], str(path), _git_env())
+        makefile = run(
+            [*_git(), "-C", str(path), "cat-file", "blob", f"{tree_id}:Makefile"], str(path), git_environment()
+        )
     except HostError:
         makefile = b""
     return version_of(decode(makefile), title)
@@ -197,7 +202,7 @@ class Folder(_Source, frozen=True, kw_only=True):
         manifest = tree.home / "manifest.json"
         before: dict[str, list[int]] = json.loads(manifest.read_text()) if manifest.exists() else {}
         root = Path(self.path)
-        after = {name: list(facts) for name, facts in _listing(root)}
+        after = {name: list(facts) for name, facts in listing(root)}
         with tree.changing_base(self.base):
             manifest.unlink(missing_ok=True)
             for name in before.keys() - after.keys():
@@ -219,7 +224,7 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copymode(source, target)
 
 
-def _listing(root: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
+def listing(root: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
     """(path, (size, mtime_ns, mode)) of all source files and links, sorted."""
     for folder, folders, files in os.walk(root):
         below = os.path.relpath(folder, root)
@@ -298,7 +303,7 @@ def from_path(target: str, ref: str) -> Origin:
     path = seen.path
     if seen.git_dir is None:
         name = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
-        digest = hashlib.sha256(json.dumps(list(_listing(path))).encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps(list(listing(path))).encode()).hexdigest()
         content = f"folder:{digest}"
         return Folder(
             path=str(path), key=f"tree-{name}", base=content, id=content, title=str(path), version=seen.version
@@ -307,7 +312,7 @@ def from_path(target: str, ref: str) -> Origin:
     title = f"{path}@{ref or 'HEAD'} ({seen.commit[:12]})"
     title += f" with {len(files)} uncommitted files" if files else ""
     common = os.fsdecode(
-        run([*_git(), "-C", str(path), "rev-parse", "--git-common-dir"], str(path), _git_env())
+        run([*_git(), "-C", str(path), "rev-parse", "--git-common-dir"], str(path), git_environment())
     ).strip()
     name = hashlib.sha256(os.fsencode((path / common).resolve())).hexdigest()[:12]
     return Git(

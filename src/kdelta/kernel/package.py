@@ -49,22 +49,34 @@ def program(name: str, debian_package: str, purpose: str) -> str:
 
 
 @contextmanager
+def stream(data: IO[bytes], path: Path) -> Iterator[tarfile.TarFile]:
+    """A tar stream for ``members``; ``path`` is the package that it is of.
+
+    Raises:
+        UserError: it is damaged or cut short, also where that shows only while a member is read.
+    """
+    try:
+        with tarfile.open(fileobj=data, mode="r|") as tar:
+            yield tar
+    except (tarfile.TarError, EOFError) as error:
+        raise UserError(f"{path}: its data cannot be read ({error}); is the download complete?") from None
+
+
+@contextmanager
 def contents(argv: Sequence[str], path: Path) -> Iterator[tarfile.TarFile]:
     """What ``argv`` makes of the package at ``path``, also its standard input, as a tar stream for ``members``.
 
     A reader that stops early ends the program.
 
     Raises:
-        UserError: the data is damaged or cut short, also where that shows only while a member is read.
+        UserError: as ``stream``.
     """
     with path.open("rb") as package:
         process = subprocess.Popen(argv, stdin=package, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
     try:
-        with tarfile.open(fileobj=process.stdout, mode="r|") as tar:
+        with stream(process.stdout, path) as tar:
             yield tar
-    except (tarfile.TarError, EOFError) as error:
-        raise UserError(f"{path}: its data cannot be read ({error}); is the download complete?") from None
     finally:
         process.stdout.close()
         process.terminate()

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from kdelta.errors import HostError
+from kdelta.errors import HostError, KdeltaError
 from kdelta.kernel import debver
 from kdelta.kernel.build import fault_of_source
 from kdelta.kernel.resolve import check, expand, labels_differ, resolve, unique
@@ -44,10 +44,12 @@ def _singles(spec: KernelSpec, progress: Progress) -> list[KernelSpec | Gap]:
         return [absent(spec, error)]
 
 
-def resolve_each(specs: Sequence[KernelSpec], progress: Progress) -> tuple[Kernel | Gap, ...]:
+def resolve_each(
+    specs: Sequence[KernelSpec], progress: Progress, unbuilt: Mapping[KernelSpec, KdeltaError] | None = None
+) -> tuple[Kernel | Gap, ...]:
     """Every kernel of ``specs`` in order, ranges expanded, labels of kernels unique; one that cannot be had is a Gap.
 
-    What is misspelt is refused before anything is fetched or built.
+    What is misspelt is refused before anything is fetched or built. ``unbuilt``: what others could not build, and why.
 
     Raises:
         UserError: there is no such kernel, it is none, or an option does not apply to it; a label given twice.
@@ -60,6 +62,8 @@ def resolve_each(specs: Sequence[KernelSpec], progress: Progress) -> tuple[Kerne
         if isinstance(one, KernelSpec):
             progress.step(f"kernel {name_of(one)}", done, len(todo))
             try:
+                if unbuilt and one in unbuilt:
+                    raise unbuilt[one]
                 found.append(resolve(one, progress))
             except HostError as error:
                 progress.step(f"{name_of(one)} is left out: {error}")

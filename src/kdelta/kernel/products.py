@@ -91,6 +91,14 @@ def keep(
     return built
 
 
+def adopt(key: str, built: Built) -> None:
+    """Remember a build that another machine made; its files are in ``folder(key)`` and its image in the cache."""
+    home = folder(key)
+    vmlinux = str(home / "vmlinux") if built.vmlinux else ""
+    here = msgspec.structs.replace(built, diff=str(home / "applied.diff"), log=str(home / "build.log"), vmlinux=vmlinux)
+    cache.write_atomically(home / "built.json", msgspec.json.encode(here))
+
+
 def _label(spec: KernelSpec, release: str) -> str:
     """Short and telling: ``6.12.117+my``, ``mybranch``, ``linux-my``."""
     base = release if spec.kind == "src-debian" else spec.ref or Path(spec.target).expanduser().resolve().name

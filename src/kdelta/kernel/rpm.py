@@ -16,7 +16,7 @@ from kdelta.kernel import package
 from kdelta.kernel.package import KernelFiles, Part
 
 MAGIC = b"\xed\xab\xee\xdb"
-_PARTS: dict[Part, re.Pattern[str]] = {
+PARTS: dict[Part, re.Pattern[str]] = {
     "image": re.compile(r"^(boot/(vmlinuz|Image)-[^/]+|(usr/)?lib/modules/[^/]+/(vmlinuz|Image))$"),
     "config": re.compile(r"^(boot/config-[^/]+|(usr/)?lib/modules/[^/]+/config)$"),
     "system_map": re.compile(r"^(boot/System\.map-[^/]+|(usr/)?lib/modules/[^/]+/System\.map)$"),
@@ -75,7 +75,7 @@ def read_kernel(path: Path) -> KernelFiles:
     name, version, architecture = fields(path)
     _verify(path)
     with package.contents([_program("rpm2archive"), "--nocompression", "-"], path) as tar:
-        found = package.parts(tar, _PARTS)
+        found = package.parts(tar, PARTS)
     return KernelFiles(
         package=name,
         version=version,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,31 +20,60 @@ from kdelta.model import Kernel, Progress, Quiet
 from kdelta.spec.kernels import KernelSpec
 
 
-def _resolve(
-    spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], progress: Progress, layout: int = 0
-) -> tuple[Kernel, Built]:
+def _wanted(spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], layout: int = 0) -> Wanted:
     tools = toolchain.probe(spec.arch)
     request = config_fragment.request(spec.config, origin.version, spec.arch)
-    wanted = Wanted(origin=origin, steps=steps, tools=tools, request=request, layout=layout)
+    return Wanted(origin=origin, steps=steps, tools=tools, request=request, layout=layout)
+
+
+def build(
+    wanted: Wanted, name: str, progress: Progress, ready: Callable[[Path], None] | None = None
+) -> tuple[Built, cache.Stored]:
+    """The product of ``wanted``, the kernel called ``name``: found, or built now.
+
+    ``ready`` gets the directory of the work tree, locked, before it is filled; it is not called where nothing is built.
+
+    Raises:
+        UserError, HostError: as ``resolve_source``.
+    """
     known = products.recall(wanted.key)
     if known is None:
-        tree = Worktree(products.root() / origin.key)
+        tree = Worktree(products.root() / wanted.origin.key)
         with tree.locked(progress):
             known = products.recall(wanted.key)
             if known is None:
                 try:
-                    build_in(tree, wanted, spec.text, progress)
+                    if ready is not None:
+                        ready(tree.home)
+                    build_in(tree, wanted, name, progress)
                 except OSError as error:
                     raise cache.disk_error(error, tree.home) from None
                 known = products.recall(wanted.key)
     if known is None:
         raise HostError(
-            f"{spec.text}: the image disappeared after it was built; is another program cleaning {cache.root()}?"
+            f"{name}: the image disappeared after it was built; is another program cleaning {cache.root()}?"
         )
-    built, stored = known
+    return known
+
+
+def _resolve(
+    spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], progress: Progress, layout: int = 0
+) -> tuple[Kernel, Built]:
+    built, stored = build(_wanted(spec, origin, steps, layout), spec.text, progress)
     for note in built.notes:
         progress.step(note)
     return products.kernel(spec, built, stored), built
+
+
+def wants(spec: KernelSpec, each: bool, progress: Progress) -> list[Wanted]:
+    """What has to be built for ``spec``; with ``each`` for all kernels along its series. Nothing is built.
+
+    Raises:
+        UserError: no such tree, ref or patch. HostError: the source cannot be fetched, or no compiler is here.
+    """
+    origin, steps = source_of(spec, progress)
+    counts = range(len(steps) + 1) if each else [len(steps)]
+    return [_wanted(spec, origin, steps[:count]) for count in counts]
 
 
 def resolve_source(spec: KernelSpec, progress: Progress | None = None) -> Kernel:
@@ -98,10 +127,8 @@ def objects(spec: KernelSpec, progress: Progress | None = None) -> Path | None:
     Raises:
         UserError, HostError: as ``resolve_source``.
     """
-    origin, tools = origin_of(spec, progress or Quiet()), toolchain.probe(spec.arch)
-    request = config_fragment.request(spec.config, origin.version, spec.arch)
-    home = Worktree(products.root() / origin.key).home
-    found = Wanted(origin=origin, steps=(), tools=tools, request=request).objects(home)
+    origin = origin_of(spec, progress or Quiet())
+    found = _wanted(spec, origin, ()).objects(Worktree(products.root() / origin.key).home)
     return found if (found / "vmlinux").exists() else None
 
 

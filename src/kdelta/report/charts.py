@@ -31,6 +31,7 @@ class Figure(Struct, frozen=True, kw_only=True):
     rows: tuple[tuple[str, ...], ...]
     series: tuple[str, ...] = ()  # legend: kernels in the order of their colours
     blocks: tuple[int, int] | None = None  # legend: first and last block of the colour ramp
+    style: str = ""  # rules of its own, for the page's head
 
 
 def full_name(cell: CellName) -> str:

@@ -14,11 +14,14 @@ from kdelta.report.view import cell_title, functions_text
 from kdelta.results.findings import Finding, Swept
 
 _ALIKE_SHOWN = 6
+_COMMITS_SHOWN = 3
+_SLEEPLESS = "Tasks wait for a timer on one of the two alone: a matter of emulated time rather than of cost"
 _HEAD = """# Findings
 
 Made by `kdelta findings` from stored sweeps: the largest steps between neighbouring kernels, the largest change first.
 Counts are per operation and exact; the range behind a change is its interval. "Also" are cases whose step between the
-same kernels is led by the same function. Steps that come and go with the compiler are left out.
+same kernels is led by the same function. Steps that come and go with the compiler are left out; those of which one
+side alone waits for a timer, because on the other it runs out before, are last.
 """
 
 
@@ -48,6 +51,17 @@ def alike(finding: Finding) -> str:
     return ", ".join([*shown, *([f"{more} more"] if more > 0 else [])])
 
 
+def changes(finding: Finding) -> list[str]:
+    """A line for each function behind a step that commits between the two releases change."""
+    lines = []
+    for one in finding.changes:
+        shown = [f'{commit.short} ("{clean(commit.subject)}")' for commit in one.commits[:_COMMITS_SHOWN]]
+        more = len(one.commits) - _COMMITS_SHOWN
+        told = ", ".join([*shown, *([f"{more} more"] if more > 0 else [])])
+        lines.append(f"{clean(one.function)} was changed between {one.before} and {one.after} by {told}")
+    return lines
+
+
 def markdown(findings: Sequence[Finding], read: Sequence[Swept]) -> str:
     """The page; ``read`` are the sweeps that the findings are from."""
     lines = [_HEAD]
@@ -55,6 +69,11 @@ def markdown(findings: Sequence[Finding], read: Sequence[Swept]) -> str:
         lines += [f"## {number}. {escape(title(finding))}", "", f"{escape(figure(finding))}  "]
         if text := reason(finding):
             lines.append(f"Because {escape(clean(text))}  ")
+        lines += [f"{escape(line)}  " for line in changes(finding)]
+        if finding.sleepless:
+            lines.append(
+                "Tasks wait for a timer on one of the two alone: a matter of emulated time rather than of cost  "
+            )
         if finding.compiler:
             lines.append(f"The compiler changed too, and may explain it: {escape(clean(finding.compiler))}  ")
         if finding.alike:

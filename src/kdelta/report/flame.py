@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A differential flame graph as SVG, callers above: one colour for what costs more, one for what costs less.
+"""A differential flame graph, callers above: one colour for what costs more, one for what costs less.
 
 A frame is as wide as what its stacks cost on the dearer kernel, so that what vanished is seen as well. Its colour is
-that of its own change with all that it called, the stronger the larger the part that changed. Zooms by links.
+that of its own change with all that it called, the stronger the larger the part that changed. As SVG it zooms by links;
+flame_page.py has the form that needs no server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from xml.etree import ElementTree as ET
+
+from msgspec import Struct
 
 from kdelta.attribution.stack_diff import Frame
 from kdelta.report.scrub import clean
@@ -17,6 +20,42 @@ from kdelta.report.text import fit
 
 WIDTH, ROW, _LETTER, _LEAST = 1140, 19, 6.6, 0.7
 Link = Callable[[Sequence[str]], str]
+
+
+class Place(Struct, frozen=True):
+    """Where a frame stands: ``left`` and ``wide`` as parts of the whole graph's width, ``row`` from above."""
+
+    frame: Frame
+    left: float
+    wide: float
+    row: int
+    path: tuple[str, ...]  # the names of its callers and its own, the root left out
+
+
+def places(top: Frame, least: float, row: int = 0, path: Sequence[str] = ()) -> Iterator[Place]:
+    """``top`` with all below it, a caller before those it called; nothing below what is narrower than ``least``."""
+    scale = 1 / (top.width or 1)
+    waiting = [Place(top, 0.0, top.width * scale, row, tuple(path))]
+    while waiting:
+        place = waiting.pop()
+        yield place
+        left, below = place.left, place.frame.children.values()
+        for child in sorted(below, key=lambda one: one.name) if place.wide >= least else ():
+            wide = child.width * scale
+            waiting.append(Place(child, left, wide, place.row + 1, (*place.path, child.name)))
+            left += wide
+
+
+def way(frame: Frame) -> str:
+    """Whether it costs more (``up``), less (``down``) or the same (``even``)."""
+    before, after = frame.whole
+    return "up" if after > before else "down" if after < before else "even"
+
+
+def strength(frame: Frame) -> float:
+    """How strongly it is coloured, 0.25 to 1: the larger the part of it that changed, the stronger."""
+    before, after = frame.whole
+    return 0.25 + 0.75 * min(2 * abs(after - before) / max(before, after, 1e-9), 1)
 
 
 def tells(frame: Frame) -> str:
@@ -31,13 +70,23 @@ def tells(frame: Frame) -> str:
     )
 
 
+def lost(root: Frame, labels: Sequence[str]) -> str:
+    """How many calls the plugin could not follow, which is what the root's ``calls`` are, on each kernel."""
+    told = [f"{count:.3g} on {label}" for count, label in zip(root.calls, labels, strict=True) if count]
+    if not told:
+        return "Every call was followed."
+    return (
+        f"Calls per operation that could not be followed: {', '.join(told)}; what they cost is in the nearest caller "
+        "that was."
+    )
+
+
 def _draw(into: ET.Element, frame: Frame, x: float, y: int, wide: float, found: bool, link: str) -> None:
-    before, after = frame.whole
-    changed = abs(after - before) / max(before, after, 1e-9)
-    way = "up" if after > before else "down" if after < before else "even"
     parent = add(into, "a", href=link) if link else add(into, "g")
-    box = add(parent, "rect", x=x, y=y, width=wide, height=ROW - 1, class_=f"frame {way}{' found' if found else ''}")
-    box.set("fill-opacity", f"{0.25 + 0.75 * min(changed * 2, 1):.2f}" if way != "even" else "1")
+    box = add(
+        parent, "rect", x=x, y=y, width=wide, height=ROW - 1, class_=f"frame {way(frame)}{' found' if found else ''}"
+    )
+    box.set("fill-opacity", "1" if way(frame) == "even" else f"{strength(frame):.2f}")
     add(parent, "title", tells(frame))
     if (letters := int((wide - 6) / _LETTER)) >= 3:
         add(parent, "text", fit(clean(frame.name), letters), x=x + 3, y=y + ROW - 6)
@@ -45,24 +94,19 @@ def _draw(into: ET.Element, frame: Frame, x: float, y: int, wide: float, found: 
 
 def markup(above: Sequence[Frame], link: Link | None, search: str = "") -> tuple[str, int]:
     """(the SVG of the last frame of ``above`` with all below it under its callers, how many frames were too narrow)."""
-    top, narrow, depth = above[-1], 0, 0
-    image = ET.Element("svg", {"class": "flame", "role": "img", "aria-label": "differential flame graph"})
+    narrow, depth = 0, 0
+    role = "group" if link else "img"  # the links of an image would be out of reach
+    image = ET.Element("svg", {"class": "flame", "role": role, "aria-label": "differential flame graph"})
     names = [frame.name for frame in above[1:]]
     for row, frame in enumerate(above[:-1]):
         _draw(image, frame, 0, row * ROW, WIDTH, False, link(names[:row]) if link else "")
-    scale = WIDTH / (top.width or 1)
-    waiting = [(top, 0.0, len(above) - 1, names)]
-    while waiting:
-        frame, x, row, path = waiting.pop()
-        wide = frame.width * scale
-        if wide < _LEAST:
+    for place in places(above[-1], _LEAST / WIDTH, len(above) - 1, names):
+        if place.wide < _LEAST / WIDTH:
             narrow += 1
             continue
-        depth = max(depth, row + 1)
-        hit = bool(search) and search.lower() in frame.name.lower()
-        _draw(image, frame, x, row * ROW, wide, hit, link(path) if link else "")
-        for child in sorted(frame.children.values(), key=lambda one: one.name):
-            waiting.append((child, x, row + 1, [*path, child.name]))
-            x += child.width * scale
+        depth = max(depth, place.row + 1)
+        hit = bool(search) and search.lower() in place.frame.name.lower()
+        x, y = place.left * WIDTH, place.row * ROW
+        _draw(image, place.frame, x, y, place.wide * WIDTH, hit, link(place.path) if link else "")
     image.set("viewBox", f"0 0 {WIDTH} {depth * ROW}")
     return ET.tostring(image, encoding="unicode"), narrow

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from kdelta.report import flow
+from kdelta.report import flame_page, flow
 from kdelta.report.charts import Figure, boots, intervals
 from kdelta.report.curves import distribution, functions, scaling, sweep
 from kdelta.report.heatmap import KEY, MANY, heat_maps, largest
@@ -32,6 +32,8 @@ def _figures(view: View) -> Iterator[Figure | None]:
         yield sweep(table, number)
     for number, difference in enumerate(detail.functions):
         yield functions(difference, number)
+    for number, stacks in enumerate(detail.stacks):
+        yield flame_page.figure(stacks, number, flame_page.MOST_FRAMES // len(detail.stacks))
     for number, lines in enumerate(detail.moved):
         yield flow.figure(lines, number)
     shown = _shown_points(view)

@@ -15,6 +15,16 @@ from msgspec import Struct
 from kdelta.errors import UserError
 from kdelta.report.view import View
 
+# What formats are also called.
+_ALSO = {
+    **dict.fromkeys(("md", "gfm"), "markdown"),
+    **dict.fromkeys(("txt", "text"), "terminal"),
+    **dict.fromkeys(("email", "eml"), "mail"),
+    "htm": "html",
+    "xml": "junit",
+    "tap": "ktap",
+}
+
 
 class Format(Struct, frozen=True, kw_only=True):
     """A way to write a report. ``suffix`` starts with a dot; ``render`` returns text, bytes when ``binary``."""
@@ -38,11 +48,12 @@ def formats() -> dict[str, Format]:
 
 
 def find(name: str) -> Format:
-    """The format of this name.
+    """The format of this name, or of another that it is known by.
 
     Raises:
         UserError: there is none.
     """
+    name = _ALSO.get(name, name)
     for module in (name, f"{name}_") if name.isidentifier() else ():  # by its file: the others need not be read
         if importlib.util.find_spec(f"kdelta.report.{module}") is not None:
             found = getattr(importlib.import_module(f"kdelta.report.{module}"), "FORMAT", None)

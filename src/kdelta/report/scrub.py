@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from kdelta.model import Profile
 from kdelta.results.types import Point
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -85,6 +86,8 @@ class Scrubber:
             return self._label(value) if name in _LABELS else clean(value, _LIMITS.get(name, TEXT_LIMIT))
         if isinstance(value, Point):
             return value  # numbers only, and there may be many
+        if isinstance(value, Profile):
+            return value  # a tree of calls is a text of many lines: its names are cleaned where they are drawn
         if isinstance(value, msgspec.Struct):
             return self.struct(value)
         if isinstance(value, tuple):

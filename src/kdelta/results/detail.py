@@ -27,6 +27,7 @@ from kdelta.results.types import (
     Point,
     Scaling,
     ScalingLine,
+    StackDiff,
 )
 from kdelta.spec.workloads import TASK_KNOBS
 from kdelta.stats import estimators
@@ -102,6 +103,22 @@ def functions(
                 )
             )
     return tuple(found)
+
+
+def stacks(experiment: Experiment, chosen: Mapping[tuple[int, str], Mapping[int, Profile]]) -> tuple[StackDiff, ...]:
+    """The call stacks of each kernel against the first, where both have been followed."""
+    return tuple(
+        StackDiff(
+            cell=_cell(experiment.cases[case], "instructions", mitigations),
+            baseline_label=experiment.kernels[0].label,
+            patched_label=experiment.kernels[kernel].label,
+            before=by_kernel[0],
+            after=profile,
+        )
+        for (case, mitigations), by_kernel in sorted(chosen.items())
+        for kernel, profile in sorted(by_kernel.items())
+        if kernel and 0 in by_kernel and by_kernel[0].stacks and profile.stacks
+    )
 
 
 def moved_rows(before: Profile, after: Profile) -> tuple[MovedRow, ...]:
@@ -215,6 +232,7 @@ def details(
         points=points(experiment, numbers),
         distributions=distributions(experiment, store) if experiment.mode == "timed" else (),
         functions=() if experiment.in_steps else functions(experiment, chosen),  # a sweep's are those of its steps
+        stacks=stacks(experiment, chosen),
         system_calls=system_calls.of_profiles(experiment, chosen),
         moved=moved(experiment, chosen),
         scaling=scaling(experiment, results),

@@ -4,17 +4,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.errors import KdeltaError
+from kdelta.errors import KdeltaError, UserError
+from kdelta.kernel import revisions
+from kdelta.kernel.history import Commit
 from kdelta.model import Experiment
 from kdelta.results import answer, compilers
 from kdelta.results.types import CellName, Sweep, SweepStep
 from kdelta.store.store import Store
 
+_SLEEPS, _TIMERS = "__schedule", ("hrtimer", "nanosleep", "timerfd")
+_FUNCTIONS = 2  # of a finding are looked up in a tree
 _ALIKE_AT = 0.5  # of the larger change, as logarithms: what is smaller is told apart
 
 
@@ -23,6 +27,15 @@ class Swept(Struct, frozen=True, kw_only=True):
 
     experiment: Experiment
     sweeps: tuple[Sweep, ...]
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """Commits between the tags of two releases that change a function that differs; the newest first."""
+
+    function: str
+    before: str
+    after: str
+    commits: tuple[Commit, ...]
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -38,8 +51,19 @@ class Finding(Struct, frozen=True, kw_only=True):
     unit: str
     step: SweepStep
     images: tuple[str, str]
+    releases: tuple[str, str] = ("", "")
     compiler: str = ""
     alike: tuple[tuple[CellName, float], ...] = ()
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def sleepless(self) -> bool:
+        """Whether tasks wait for a timer on one of the two alone: in emulated time, where an instruction takes a
+        nanosecond, a few more can mean that it has run out before they wait. No machine would see that as a cost.
+        """
+        lone = {d.function for d in self.step.because if not d.baseline or not d.patched}
+        timers = any(word in d.function for d in self.step.because for word in _TIMERS)
+        return self.mode == "exact" and _SLEEPS in lone and timers
 
 
 def swept(store: Store, names: Iterable[str] = ()) -> tuple[list[Swept], list[str]]:
@@ -72,6 +96,7 @@ def _lead(step: SweepStep) -> str:
 
 def _steps(one: Swept) -> Iterable[Finding]:
     e = one.experiment
+    releases = {kernel.label: kernel.release for kernel in e.kernels}
     images = {kernel.label: f"{kernel.image_sha256} {kernel.cmdline}" for kernel in e.kernels}
     of = dict(zip((kernel.label for kernel in e.kernels), e.annotations.compilers, strict=False))
     for sweep in one.sweeps:
@@ -88,6 +113,7 @@ def _steps(one: Swept) -> Iterable[Finding]:
                 unit=sweep.unit,
                 step=step,
                 images=(images[step.last], images[step.first]),
+                releases=(releases[step.last], releases[step.first]),
                 compiler=compilers.changed(of, step),
             )
 
@@ -96,7 +122,7 @@ def largest(found: Iterable[Swept], most: int) -> list[Finding]:
     """The ``most`` largest steps. A step that several sweeps show is told once, of the newest; pure.
 
     Steps of other cases between the same versions that are led by the same function belong to the largest of them.
-    What goes with the compiler is no finding about a kernel.
+    What goes with the compiler is no finding about a kernel; steps of which one side alone waits for a timer come last.
     """
     known: dict[tuple[object, ...], Finding] = {}
     for one in found:
@@ -114,4 +140,27 @@ def largest(found: Iterable[Swept], most: int) -> list[Finding]:
             heads[key] = replace(head, alike=(*head.alike, (finding.cell, finding.step.effect_percent)))
         else:
             heads[*key, finding.cell] = finding
-    return list(heads.values())[:most]
+    return sorted(heads.values(), key=lambda finding: finding.sleepless)[:most]
+
+
+def with_changes(found: Sequence[Finding], tree: str, step: Callable[[str], None]) -> list[Finding]:
+    """``found`` with the commits of a git ``tree`` that change the functions behind them; ``step`` is told of each.
+
+    Raises:
+        UserError: it is no git tree.
+        HostError: git failed.
+    """
+    return [replace(finding, changes=tuple(_changes(finding, tree, step))) for finding in found]
+
+
+def _changes(finding: Finding, tree: str, step: Callable[[str], None]) -> Iterable[Change]:
+    if not any(finding.releases) or finding.cell.metric != "instructions":
+        return
+    try:
+        before, after = (revisions.tag(tree, release) for release in finding.releases)
+    except UserError:
+        return  # its releases are not in this tree
+    for delta in finding.step.because[:_FUNCTIONS]:
+        step(f"{delta.function}, {before}..{after}")
+        if before != after and (commits := revisions.between(tree, delta.function, before, after)):
+            yield Change(function=delta.function, before=before, after=after, commits=commits)

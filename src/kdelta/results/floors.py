@@ -23,7 +23,8 @@ def host_key(experiment: Experiment) -> str:
 def machine_kind(experiment: Experiment, machine: Mapping[str, str]) -> str:
     """The kind of machine that boots run on: native, a machine of a lab, or accelerator and shape of the guests."""
     if experiment.machine.lab:
-        return f"machine {experiment.machine.lab_name}"
+        inside = ", installed system" if experiment.machine.in_system else ""
+        return f"machine {experiment.machine.lab_name}{inside}"
     accel = machine.get("accel", "?")
     if accel == "native":
         return accel

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kdelta.model import Because, Cgroup, FunctionDelta, Mitigations, State, Warn, Word
+from kdelta.model import Because, Cgroup, FunctionDelta, Mitigations, Profile, State, Warn, Word
 from kdelta.units import Better
 
 
@@ -61,6 +61,16 @@ class FunctionDiff(Struct, frozen=True, kw_only=True):
     baseline_label: str
     patched_label: str
     functions: tuple[FunctionDelta, ...]
+
+
+class StackDiff(Struct, frozen=True, kw_only=True):
+    """One case's call stacks on two kernels: profiles that both have some. Their names are as the guest gave them."""
+
+    cell: CellName
+    baseline_label: str
+    patched_label: str
+    before: Profile
+    after: Profile
 
 
 class MovedRow(Struct, frozen=True, kw_only=True):
@@ -210,6 +220,7 @@ class Detail(Struct, frozen=True, kw_only=True):
     points: tuple[CellPoints, ...] = ()
     distributions: tuple[Distribution, ...] = ()
     functions: tuple[FunctionDiff, ...] = ()
+    stacks: tuple[StackDiff, ...] = ()
     system_calls: tuple[SystemCalls, ...] = ()
     moved: tuple[MovedDiff, ...] = ()
     sweeps: tuple[Sweep, ...] = ()

@@ -67,6 +67,7 @@ class FlamePages:
             tells=flame.tells(above[-1]),
             graph=graph,
             narrow=narrow,
+            lost=flame.lost(above[0], [experiment.kernels[kernel].label for kernel in (before, after)]),
             function=function,
             callers=_ranked(callers),
             callees=_ranked(callees) if len(above) > 1 else [],

@@ -102,5 +102,5 @@ def error(request: Request, status: int, text: str) -> Response:
 def style() -> bytes:
     """The style sheet of all pages: the report's, and what the pages add."""
     report = resources.files("kdelta.report").joinpath("templates")
-    shared = report.joinpath("report.css").read_bytes() + report.joinpath("heat.css").read_bytes()
+    shared = b"".join(report.joinpath(f"{name}.css").read_bytes() for name in ("report", "heat", "flame"))
     return shared + resources.files("kdelta.serve").joinpath("templates/serve.css").read_bytes()

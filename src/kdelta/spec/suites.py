@@ -8,6 +8,7 @@ programs has them as ``[programs.NAME]`` (spec/counted.py).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct, field
@@ -49,15 +50,23 @@ def suites() -> dict[str, Suite]:
     """
     found: dict[str, Suite] = {}
     for path in sorted((shipped("guest") / "suites").glob("*.toml"), key=lambda p: (p.stem != DEFAULT, p.stem)):
-        try:
-            suite = msgspec.toml.decode(path.read_bytes(), type=Suite)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise UserError(f"suite {path}: {error}") from None
-        if why := _refused(suite):
-            raise UserError(f"suite {path}: {why}")
-        cases = suite.cases or (f"{path.stem}/*",)
-        found[path.stem] = msgspec.structs.replace(suite, name=path.stem, cases=cases)
+        found[path.stem] = load(path)
     return found
+
+
+def load(path: Path) -> Suite:
+    """The suite of one file.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    try:
+        suite = msgspec.toml.decode(path.read_bytes(), type=Suite)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"suite {path}: {error}") from None
+    if why := _refused(suite):
+        raise UserError(f"suite {path}: {why}")
+    return msgspec.structs.replace(suite, name=path.stem, cases=suite.cases or (f"{path.stem}/*",))
 
 
 def _refused(suite: Suite) -> str:

@@ -24,7 +24,8 @@ PROGRAM = [sys.executable, "-c", "from kdelta.cli.main import main; main()"]
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_told_to_end_is_as_ctrl_c_and_says_how_to_go_on(number: signal.Signals, tmp_path: Path) -> None:
     env = {**os.environ, "KDELTA_STATE": str(tmp_path)}
-    argv = [*PROGRAM, "run", "--case", "pidfd_open", "--boots", "500"]
+    # nohup(1) has its children ignore SIGHUP, and they are right to go on
+    argv = ["env", "--default-signal", *PROGRAM, "run", "--case", "pidfd_open", "--boots", "500"]
     with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         try:
             assert run.stderr is not None

@@ -9,6 +9,9 @@ import pytest
 
 from kdelta.cli import _show
 from kdelta.cli.main import run
+from kdelta.report import registry
+from kdelta.store.store import Store
+from unit.serve.serve_store import boot, experiment
 
 # The first word of the answer's remedy, by what was typed; nothing here may need a network, a guest or the store.
 ANSWERED = {
@@ -56,6 +59,7 @@ ANSWERED = {
     "cases pip": "did you mean pipe",
     "kernels nope": "debian:6.12",
     "report": "kdelta compare",
+    "report last --html": "--format html",
     "why": "kdelta compare",
     "resume": "kdelta compare",
     "export": "kdelta export",
@@ -157,6 +161,28 @@ def test_a_version_alone_is_taken_and_said_so(capsys: pytest.CaptureFixture[str]
     assert run(["compare", "v6.12", "debian:7.0", "--case", "nope"]) == 1
     first, _ = capsys.readouterr().err.splitlines()
     assert first == "v6.12: taken as debian:6.12 (a tag of a git tree is src:TREE@v6.12)"
+
+
+@pytest.mark.parametrize("name", ["a.patch", "series.mbox", "mail"])
+def test_a_patch_in_the_place_of_a_kernel_is_answered(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(name).write_text("From 1234 Mon Sep 17 00:00:00 2001\n", encoding="utf-8")
+    for words in (f"compare ./{name}", f"compare debian:6.12 ./{name}", f"run --kernel ./{name}"):
+        refused(words, f"kdelta review {name} --tree", capsys)
+
+
+@pytest.mark.parametrize("name", ["md", "txt", "markdown"])
+def test_a_format_is_found_by_what_else_it_is_called(name: str) -> None:
+    assert registry.find(name).name == {"txt": "terminal"}.get(name, "markdown")
+
+
+def test_why_of_a_case_alone_is_of_the_last_experiment(capsys: pytest.CaptureFixture[str]) -> None:
+    with Store() as store:
+        store.create(experiment("20260101-000000-0000", ("6.12", "7.0")))
+        for slot in range(2):
+            store.save_boot("20260101-000000-0000", boot(0, slot))
+    assert run(["why", "pidfd_open"]) == 0
+    assert capsys.readouterr().out.startswith("pidfd_open: 6.12 -> 7.0")
+    refused("why nope", "'nope' is not in the store", capsys)
 
 
 @pytest.mark.parametrize(

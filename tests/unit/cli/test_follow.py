@@ -24,7 +24,7 @@ from kdelta.results.types import CellName, Detail, Sweep, SweepPoint, SweepStep
 from kdelta.store.store import Store
 from unit.cli import test_sweep_gaps
 from unit.cli.test_sweep_gaps import release
-from unit.kernel.test_source import PIPE, git
+from unit.kernel.tiny_tree import PIPE, git
 from unit.report.report_samples import experiment, kernel
 
 tree = test_sweep_gaps.tree  # v6.8 to v6.11; v6.10 does not compile

@@ -12,7 +12,7 @@ import pytest
 
 from kdelta.cli.main import run
 from kdelta.kernel import toolchain
-from unit.kernel.test_source import PIPE, TREE
+from unit.kernel.tiny_tree import PIPE, TREE
 
 needs_compiler = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"

@@ -17,7 +17,7 @@ from kdelta.experiment import prepare, runner
 from kdelta.kernel import debian, toolchain
 from kdelta.model import BootResult, Experiment, PlannedBoot, Profile, RunResult, Series
 from kdelta.store.store import Store
-from unit.kernel.test_source import PIPE, TREE
+from unit.kernel.tiny_tree import PIPE, TREE
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"

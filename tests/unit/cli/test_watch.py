@@ -20,7 +20,7 @@ from kdelta.cli.main import run
 from kdelta.kernel import toolchain
 from kdelta.store.store import Store
 from unit.inbox import stand_ins
-from unit.kernel.test_source import TREE, git
+from unit.kernel.tiny_tree import TREE, git
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or bool(toolchain.missing("x86_64")), reason="needs what kernels are built with"

@@ -180,3 +180,11 @@ def test_a_machine_of_a_lab_gets_kernel_program_and_jobs(
     assert b"the guest's program" in first.initramfs
     assert b"set port ttyAMA0\n" in first.jobs and b"job 0 pipe" in first.jobs
     assert first.initramfs == second.initramfs and first.jobs != second.jobs  # so it travels once
+    assert first.program is None
+    inside = replace(lab, options=MachineOptions(lab="lab.toml:bench1", in_system=True))
+    boot_once(inside, replace(work, plugin=None, jobs=replace(work.jobs, mode="timed"), data={"words": IMAGE}))
+    assert asked[2].program == site.programs["x86_64"]
+    assert "set port" not in asked[2].job_list and "job 0 pipe" in asked[2].job_list
+    assert (asked[2].data, asked[2].initramfs) == ({"words": IMAGE}, b"")
+    with pytest.raises(UserError, match="--in-system runs cases alone"):
+        boot_once(inside, replace(work, plugin=None, programs={"stress-ng": IMAGE}))

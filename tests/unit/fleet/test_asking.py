@@ -102,3 +102,17 @@ def test_a_bench_says_where_and_how_and_measures_a_lost_seed_again(
     (one,) = bench.measure(Unit(experiment="first", plans=(FIRST,), alone=False), ask())
     assert len(made) == 2 and one.state == "ok"
     assert one.machine == {"accel": "tcg", "host": "rack3", "make": "one"}
+
+
+def test_an_experiment_that_grew_by_a_kernel_is_made_ready_again(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bisection has one more kernel with each commit; its older ones stay ready."""
+    store.create(asked())
+    ready: list[object] = []
+    monkeypatch.setattr(prepare, "prepare", lambda experiment, *_: ready.append(experiment))
+    bench = Bench(store, Blobs(str(tmp_path)), "h", Quiet())
+    sent: list[dict[str, dict[str, str]]] = [{"one": {}}, {"one": {}}, {"one": {}, "two": {}}]
+    for kernels in sent:
+        bench.measure(Unit(experiment="first", plans=(), alone=False), ask(kernels=kernels))
+    assert len(ready) == 2

@@ -75,6 +75,8 @@ def test_one_looks_after_the_queue_at_a_time(ledger: Ledger, url: str) -> None:
     other = Ledger(url)
     with ledger.tending() as mine, ledger.tending() as again, other.tending() as theirs:
         assert (mine, again, theirs) == (True, False, False)
+    with other.tending(60.0) as theirs:
+        assert not theirs, "it was looked after just now"
     with other.tending() as theirs:
         assert theirs
     other.close()

@@ -12,8 +12,10 @@ import pytest
 from kdelta.errors import HostError
 from kdelta.fleet import ship
 from kdelta.fleet.blobs import Blobs
+from kdelta.guest import packing
 from kdelta.kernel import cache
-from kdelta.model import Kernel, Quiet
+from kdelta.model import Case, Kernel, Quiet
+from kdelta.spec.program import Program
 from unit.fleet.fleet_builders import asked
 
 IMAGE = b"a kernel" * 1000
@@ -69,6 +71,31 @@ def test_a_kernel_travels_with_its_config_and_symbols(
     assert moved == msgspec.structs.replace(kernel, image_path=str(folder / "image"))
     assert (folder / "System.map").read_bytes() == b"0 T start\n" and (folder / "config").exists()
     assert ship.receive(kernel, {}, blobs, Quiet()) == moved, "what is in the cache is not fetched again"
+
+
+def test_a_program_travels_with_its_files(blobs: Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a suite's program both runs do, and what was sent in its place is refused."""
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "here"))
+    (tmp_path / "say.txt").write_text("hello\n")
+    once, twice = (
+        packing.pack(Program(argv=("cat", *words)), tmp_path).params["pack"]
+        for words in (["say.txt"], ["-u", "say.txt"])
+    )
+    (case,) = [Case(workload="program", params={"pack": twice, "start": once})]
+    parcels = ship.send_programs([case, case], blobs, Quiet())
+    assert set(parcels) == {once, twice}
+    here = {digest: (known.spec.read_bytes(), known.tree.read_bytes()) for digest in parcels
+            if (known := packing.known(digest)) and known.tree}  # fmt: skip
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "there"))
+    assert packing.known(once) is None
+    with pytest.raises(HostError, match="the files that were sent are those of"):
+        ship.receive_programs({once: parcels[twice]}, blobs, Quiet())
+    with pytest.raises(HostError, match="without what to run"):
+        ship.receive_programs({once: {}}, blobs, Quiet())
+    ship.receive_programs(parcels, blobs, Quiet())
+    for digest in parcels:
+        known = packing.known(digest)
+        assert known and known.tree and (known.spec.read_bytes(), known.tree.read_bytes()) == here[digest]
 
 
 @pytest.mark.parametrize("file", ["image", "../../x"])

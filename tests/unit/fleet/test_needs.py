@@ -10,7 +10,7 @@ import pytest
 from kdelta.errors import UserError
 from kdelta.fleet import asking, makes, needs
 from kdelta.fleet.needs import Needs
-from kdelta.model import Case, MachineOptions, plans
+from kdelta.model import MachineOptions, plans
 from unit.fleet.fleet_builders import asked, host
 
 EXACT = Needs(arch="x86_64", mode="exact", make="one", memory_mib=1024)
@@ -46,8 +46,7 @@ def test_a_begun_block_stays_on_its_host_and_kvm_is_no_emulation() -> None:
         ({"machine": MachineOptions(qemu="/q")}, "leave --qemu out"),
         ({"machine": MachineOptions(smp=2)}, "leave --smp out"),
         ({"folders": ("/w",)}, "--workloads"),
-        ({"cases": (Case(workload="program", params={"pack": "x"}),)}, "a program of this machine"),
-        ({"plan": plans.Bisect(tree="t", good="g", bad="b", metric="m")}, "bisection"),
+        ({"mode": "timed", "plan": plans.Bisect(tree="t", good="g", bad="b", metric="m")}, "timed bisection"),
     ],
 )
 def test_what_the_fleet_cannot_measure_is_refused(more: dict[str, Any], why: str) -> None:

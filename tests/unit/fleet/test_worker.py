@@ -89,6 +89,9 @@ def test_what_a_dead_worker_had_is_measured_again_once(hosts: Hosts, store: Stor
     asyncio.run(run())
     assert sorted(unit for _, unit in hosts.measured) == ["0.0", "0.1"]
     assert any("its worker died" in note for note in hosts.notes)
+    (told,) = ledger.failures()
+    assert (told.unit, told.host) == ("0.0", "") and told.why.startswith("the worker on gone died")
+    assert ledger.failed("first", "0.0", "b", "x").experiment == {"b"}, "it is no failure of that host's"
     assert store.done("first") == {(0, 0), (0, 1)}
 
 
@@ -247,6 +250,9 @@ def test_another_version_takes_nothing_and_the_fleet_says_so(hosts: Hosts, store
     assert hosts.measured == []
     (waiting,) = shown.experiments
     assert waiting.waiting == 2 and waiting.hosts == () and "new: it would not measure identically" in waiting.why
+    able = replace(ledger.asked("first")[0], ask=ask(kernels={}))
+    some = status._why(able, [host("new", makes={"exact/x86_64": "two"}), host("old")], [host("old")])
+    assert some.startswith("not on new: it would not measure identically") and "old" not in some
     assert [one.name for one in shown.hosts] == ["new"] and not shown.hosts[0].dead
     status.cancel(ledger, "first")
     assert asyncio.run(status._look(store, ledger)).experiments == ()

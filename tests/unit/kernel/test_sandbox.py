@@ -14,7 +14,7 @@ from kdelta.errors import HostError
 from kdelta.kernel import build, sandbox, source, toolchain
 from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Quiet
-from unit.kernel.test_source import TREE
+from unit.kernel.tiny_tree import TREE
 
 needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
 

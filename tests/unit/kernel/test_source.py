@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shutil
-import subprocess
 import tarfile
 import threading
 from pathlib import Path
@@ -20,49 +18,11 @@ from kdelta.kernel.patch import File
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.worktree import Worktree
 from kdelta.model.progress import Quiet
+from unit.kernel.tiny_tree import PIPE, TREE, git, patch, planted
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"
 )
-
-MAKEFILE = """\
-VERSION = 6
-PATCHLEVEL = 12
-SUBLEVEL = 1
-KCONFIG_CONFIG ?= $(O)/.config
-tinyconfig:
-	@echo 'CONFIG_TINY=y' > $(KCONFIG_CONFIG)
-olddefconfig:
-	@grep -v -e NOSUCH -e '^#' $(KCONFIG_CONFIG) > $(KCONFIG_CONFIG).x; mv $(KCONFIG_CONFIG).x $(KCONFIG_CONFIG)
-	@echo 'configured' >> $(O)/configured
-$(O)/fs/%.o: fs/%.c include/a.h
-	@mkdir -p $(O)/fs
-	@echo '  CC      fs/$*.o'
-	@$(CC) -O1 -ffreestanding -fno-pie -Iinclude -c -o $@ $<
-vmlinux: $(O)/fs/pipe.o $(O)/fs/other.o $(O)/fs/start.o
-	@echo '  LD      vmlinux'
-	@echo '.section .config,"a"; .incbin "$(KCONFIG_CONFIG)"' | $(CC) -x assembler -c -o $(O)/config.o -
-	@$(CROSS_COMPILE)ld -Ttext=0xffffffff81000000 --build-id=sha1 -o $(O)/vmlinux $^ $(O)/config.o
-	@mkdir -p $(O)/include/config; echo 6.12.1 > $(O)/include/config/kernel.release
-"""
-START = """\
-#include <a.h>
-asm(".pushsection .note.Xen,\\"a\\",@note; .long 4,4,18; .asciz \\"Xen\\"; .long 0x1000000; .popsection");
-const char linux_banner[] = "Linux version 6.12.1 (kdelta@kdelta)";
-int pipe_write(int); int other(int);
-void _start(void) { pipe_write(1); other(LIMIT); }
-"""
-PIPE = "#include <a.h>\n\nint pipe_write(int count)\n{\n\tif (!count)\n\t\treturn 0;\n\n\treturn count + LIMIT;\n}\n"
-TREE = {
-    "Makefile": MAKEFILE,
-    "Kconfig": "# none\n",
-    "include/a.h": "#define LIMIT 7\n",
-    "fs/pipe.c": PIPE,
-    "fs/other.c": "int other(int a)\n{\n\treturn a * 3;\n}\n",
-    "fs/start.c": START,
-    "fs/unused.c": "int unused;\n",
-    ".gitignore": "*.o\n.config\n",
-}
 
 
 class Told(Quiet):
@@ -73,20 +33,11 @@ class Told(Quiet):
         self.lines.append(text)
 
 
-def git(tree: Path, *words: str) -> str:
-    argv = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@b", *words]
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
-
-
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(toolchain, "missing", lambda arch: [])
-    root = tmp_path / "linux"
-    for name, text in TREE.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return root
+    return planted(tmp_path / "linux")
 
 
 @pytest.fixture
@@ -96,12 +47,6 @@ def repository(tree: Path) -> Path:
     git(tree, "commit", "-q", "-m", "first")
     git(tree, "tag", "v1")
     return tree
-
-
-def patch(tmp_path: Path, name: str, new: str, old: str = PIPE, path: str = "fs/pipe.c") -> Path:
-    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), f"a/{path}", f"b/{path}")
-    (tmp_path / name).write_text("".join(lines))
-    return tmp_path / name
 
 
 def log_of(text: str) -> str:

@@ -204,7 +204,7 @@ def test_inputs_are_looked_at_before_anything_is_fetched_unpacked_or_built(
 
     for place, name in (
         (debian, "find"), (debian, "find_range"), (debian, "fetch"), (debian, "fetch_source"), (cache, "put"),
-        (build.Builder, "build"), (worktree.Worktree, "locked"), (origin, "_listing"), (origin, "_uncommitted"),
+        (build.Builder, "build"), (worktree.Worktree, "locked"), (origin, "listing"), (origin, "_uncommitted"),
     ):  # fmt: skip
         monkeypatch.setattr(place, name, refuse)
     specs = [parse_kernel("debian:6.12"), parse_kernel(text.format(tree=tree))]

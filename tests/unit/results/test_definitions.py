@@ -18,7 +18,18 @@ from kdelta.experiment import images, place, prepare, templates
 from kdelta.experiment.templates import Asked, Stopping
 from kdelta.machine import probe
 from kdelta.machine.probe import Qemu
-from kdelta.model import BootResult, Experiment, Metric, Mode, PlannedBoot, Quiet, RunResult, Series, plans
+from kdelta.model import (
+    BootResult,
+    Experiment,
+    MachineOptions,
+    Metric,
+    Mode,
+    PlannedBoot,
+    Quiet,
+    RunResult,
+    Series,
+    plans,
+)
 from kdelta.results import definitions, floors, traces
 from kdelta.spec import collectors, workloads
 from kdelta.spec.cases import parse_case
@@ -167,3 +178,10 @@ def test_a_trace_is_read_by_the_sets_that_it_was_made_with(store: Store, monkeyp
     known = collectors.catalogue()
     monkeypatch.setattr(collectors, "catalogue", lambda *_: {})
     assert traces.sets_of(store.experiment(made.id)) == (known["locks"], known["sizes"])
+
+
+def test_floors_of_a_machine_are_not_those_of_its_installed_system(store: Store) -> None:
+    made, bench = created(store, "timed", "pipe"), MachineOptions(lab="/lab.toml:bench1")
+    machines = (bench, replace(bench, in_system=True))
+    kinds = [floors.machine_kind(replace(made, machine=machine), {}) for machine in machines]
+    assert kinds == ["machine bench1", "machine bench1, installed system"]

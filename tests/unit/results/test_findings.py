@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from msgspec.structs import replace
 
 from kdelta.model import Annotations, FunctionDelta, Word
 from kdelta.report import findings as report
-from kdelta.results.findings import Swept, largest
+from kdelta.results.findings import Swept, largest, with_changes
 from kdelta.results.types import CellName, Sweep, SweepStep
+from unit.kernel.git_history import kernel_history
 from unit.store.store_builders import experiment, kernel
 
 LABELS = ("6.1", "6.12", "7.0", "7.1")
@@ -57,6 +60,29 @@ def test_cases_led_by_the_same_function_are_one_finding_unless_far_smaller() -> 
         ("read", [("write", 40.0)]),
         ("pipe", []),
     ]
+
+
+def test_a_timer_that_one_side_alone_waits_for_does_not_lead() -> None:
+    slept = [
+        FunctionDelta(function=name, baseline=200, patched=0, delta=-200.0) for name in ("__schedule", "do_nanosleep")
+    ]
+    step = replace(_step(0, -80.0, "x", "improved"), because=tuple(slept))
+    woken = replace(_step(1, -70.0, "x", "improved"), because=(slept[0],))  # fewer waits of another kind are a saving
+    one = _swept("a", nanosleep=(step,), pipe=(woken,), read=(_step(0, 3.0, "y"),))
+    assert [case for _, case, _ in _told(one)] == ["pipe", "read", "nanosleep"]
+    page = report.markdown(largest([one], 20), [one])
+    assert page.index("read: 6.1") < page.index("nanosleep: 6.1") < page.index("wait for a timer on one")
+
+
+def test_commits_behind_a_finding_are_told_where_a_tree_has_its_releases(tmp_path: Path) -> None:
+    tree = kernel_history(tmp_path / "linux")
+    found = largest([_swept("a", read=(_step(0, 50.0, "vfs_read"), _step(1, 40.0, "vfs_read")))], 20)
+    told: list[str] = []
+    changed = with_changes(found, str(tree), told.append)
+    assert [[commit.subject for commit in one.commits] for one in changed[0].changes] == [["fs: check twice"]]
+    assert told == ["vfs_read, v6.1..v6.12"] and changed[1].changes == ()  # v7.0 is not in the tree
+    page = report.markdown(changed, [])
+    assert "vfs\\_read was changed between v6.1 and v6.12 by " in page and '("fs: check twice")' in page
 
 
 def test_what_goes_with_the_compiler_or_was_not_called_is_no_finding() -> None:

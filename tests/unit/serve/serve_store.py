@@ -154,6 +154,13 @@ def fill(store: Store) -> None:
     store.create(experiment("empty", ("6.12", "7.0"), created_at="2026-04-01T10:00:00+00:00"))
 
 
+def fill_stacks(store: Store) -> None:
+    """Call stacks of the first experiment, one name of them no plain one; a call in two was lost on its baseline."""
+    for row in store.profiles("first", 0):
+        grown, lost = (40, 0) if row.kernel else (4, 8)
+        store.keep_stacks("first", (row.block, row.slot), 0, f"0 0 {lost} [kernel]\n1 9 1 <b>\n2 {grown} 1 memset")
+
+
 def fill_diary(store: Store) -> None:
     """Steps and watched items, plain and hostile ones."""
     for number, text in enumerate(("pipe", HOSTILE)):
@@ -172,6 +179,7 @@ def fill_diary(store: Store) -> None:
 def filled(folder: Path) -> Store:
     store = Store(f"sqlite:///{folder / 'kdelta.sqlite'}")
     fill(store)
+    fill_stacks(store)
     fill_diary(store)
     with closing(sqlite3.connect(folder / "kdelta.sqlite")) as database, database:  # kdelta tag would refuse it
         for name in (HOSTILE, HOSTILE + "x" * 10_240):

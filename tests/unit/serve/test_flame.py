@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,15 +22,13 @@ PAGE = "/experiments/first/flame?case=0&from=0&to=1"
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[TestClient]:
     with filled(tmp_path) as store:
-        for row in store.profiles("first", 0):
-            grown = 40 if row.kernel else 4
-            store.keep_stacks("first", (row.block, row.slot), 0, f"0 0 0 [kernel]\n1 9 1 <b>\n2 {grown} 1 memset")
         yield TestClient(create_app(store, Access(), lambda _: None), base_url="http://127.0.0.1:8642")
 
 
 def test_the_graph_zooms_by_links_finds_by_name_and_lists_callers(client: TestClient) -> None:
     whole = client.get(PAGE + "&q=mems").text
     assert "frame up found" in whole and "<script" not in whole
+    assert "could not be followed: 0.5 on 6.12;" in whole
     assert "&lt;b&gt;" in whole and "<b>" not in whole
     zoomed = client.get(PAGE + "&at=%3Cb%3E%3Bmemset")
     assert zoomed.status_code == 200
@@ -41,3 +40,15 @@ def test_where_no_stacks_are_stored_the_page_says_how_to_count_them(client: Test
     answer = client.get("/experiments/second/flame?case=0&from=0&to=1")
     assert answer.status_code == 404
     assert "--stacks" in answer.text
+
+
+def test_the_report_has_the_graph_too_and_zooms_by_style_alone(client: TestClient) -> None:
+    answer = client.get("/experiments/first/report")
+    text = answer.text
+    assert "Call stacks: pidfd_open, instructions, 6.12 to 7.0" in text and "<script" not in text
+    assert "could not be followed: 0.5 on 6.12;" in text
+    assert "&lt;b&gt; &gt; memset" in text and ">&lt;b&gt;</a>" in text and "<b>" not in text
+    marks = re.findall(r'<i id="(flame0-[0-9]+)" hidden', text)
+    assert len(marks) == 3 and all(f'href="#{mark}"' in text for mark in marks)
+    assert all(f"#flame0-graph:has(#{mark}:target){{--x:" in text for mark in marks[1:])
+    assert "Call stacks" not in client.get("/experiments/second/report").text

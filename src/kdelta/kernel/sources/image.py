@@ -17,6 +17,8 @@ from kdelta.spec.kernels import KernelSpec
 
 _HEADER = re.compile(r"^# Linux/\S+ (\S+) Kernel Configuration", re.MULTILINE)
 _STEMS = ("vmlinuz", "vmlinux", "bzImage")
+_PATCH = (b"From ", b"diff --git ", b"--- ", b"Index: ")  # what a patch or a mail with one begins with
+_PATCH_NAMES = (".patch", ".diff", ".mbox", ".eml")
 _CONFIG_LIMIT_BYTES = 4 << 20
 _MAP_LIMIT_BYTES = 64 << 20
 
@@ -62,9 +64,14 @@ def _meant(target: str) -> str:
     return f"; a release of Debian's is named as in {example}, a file by its path, a tree as in src:./linux"
 
 
+def _is_patch(path: Path) -> bool:
+    with path.open("rb") as file:
+        return path.suffix.lower() in _PATCH_NAMES or file.read(16).startswith(_PATCH)
+
+
 def check(spec: KernelSpec) -> None:
     """Raises:
-    UserError: no such file, a directory, or one that cannot be read or is too large to be a kernel.
+    UserError: no such file, a directory, a patch, or one that cannot be read or is too large to be a kernel.
     """
     path = Path(spec.target).expanduser()
     if path.is_dir():
@@ -73,7 +80,11 @@ def check(spec: KernelSpec) -> None:
         size = path.stat().st_size
         if not path.is_file():
             raise UserError(f"kernel {spec.text!r}: {path} is not a regular file")
-        path.open("rb").close()
+        if _is_patch(path):
+            raise UserError(
+                f"{path} is a patch: kdelta review {path} --tree ./linux (or --tree debian:6.12) builds without and "
+                f"with it, or kdelta compare src:debian:6.12 src:debian:6.12+{path}"
+            )
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise UserError(f"kernel {spec.text!r}: cannot read {path}: {why}{_meant(spec.target)}") from None

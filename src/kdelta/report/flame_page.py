@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The differential flame graph of a page that is alone: it zooms by style rules, and the browser's search finds names.
+
+A frame is a link to a hidden mark of its own. While that is the page's target, a rule gives the graph the frame's place
+as ``--x`` and ``--k``, from which all frames have their edges: what lies beside it has no width then, its callers have
+all of it. Browsers without ``:has()`` (before 2024) show the graph as it is at first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree import ElementTree as ET
+
+from kdelta.attribution import stack_diff
+from kdelta.report import flame
+from kdelta.report.charts import Figure, full_name
+from kdelta.report.figures import drawable
+from kdelta.report.scrub import clean
+from kdelta.results.types import StackDiff
+
+MOST_FRAMES = 4000  # of all graphs of a page: some 1.6 MB
+_LEAST = 0.0002  # of the width; twice as wide as that is seen where a fiftieth of the graph is enlarged
+_BY_KEYS = 0.02  # narrower frames are no stops of the tabulator key
+_ROWS = 30
+
+
+def _shown(root: stack_diff.Frame, most: int) -> tuple[list[flame.Place], int]:
+    """(the widest frames row by row, each with all its callers, how many were left out)."""
+    found = list(flame.places(root, _LEAST))
+    ranked = sorted((place for place in found if place.wide >= _LEAST), key=lambda place: (-place.wide, place.row))
+    shown = sorted(ranked[:most], key=lambda place: (place.row, place.left))
+    return shown, len(found) - len(shown)
+
+
+def _frame(into: ET.Element, place: flame.Place, mark: str) -> None:
+    frame = place.frame
+    percent = f"{100 * flame.strength(frame):.0f}%"
+    edges = f"--l:{100 * place.left:.5g};--w:{100 * place.wide:.4g};--d:{place.row};--p:{percent}"
+    link = ET.SubElement(into, "a", {"class": flame.way(frame), "href": f"#{mark}", "style": edges})
+    link.set("title", flame.tells(frame))
+    if place.wide < _BY_KEYS:
+        link.set("tabindex", "-1")
+    link.text = clean(frame.name)
+
+
+def _rows(shown: Sequence[flame.Place]) -> tuple[tuple[str, ...], ...]:
+    """The call stacks that changed most, by what their last function itself costs."""
+    changed = [place for place in shown if place.path and place.frame.own[0] != place.frame.own[1]]
+    changed.sort(key=lambda place: (-abs(place.frame.own[1] - place.frame.own[0]), place.path))
+    return tuple(
+        (" > ".join(map(clean, place.path)), f"{old:.5g}", f"{new:.5g}", f"{new - old:+.5g}")
+        for place in changed[:_ROWS]
+        for old, new in [place.frame.own]
+    )
+
+
+def figure(item: StackDiff, number: int, most: int = MOST_FRAMES) -> Figure | None:
+    """The graph of one case on two kernels; None where nothing was counted. At most ``most`` frames."""
+    root = stack_diff.compared(item.before, item.after)
+    if not root.width or drawable(root.width) is None:
+        return None
+    shown, narrow = _shown(root, most)
+    name = f"flame{number}"
+    graph = ET.Element("div", {"class": "stacks", "id": f"{name}-graph", "role": "group"})
+    title = f"Call stacks: {full_name(item.cell)}, {item.baseline_label} to {item.patched_label}"
+    graph.set("aria-label", title)
+    graph.set("style", f"--rows:{1 + max(place.row for place in shown)}")
+    rules = []
+    for place, mark in ((place, f"{name}-{index}") for index, place in enumerate(shown)):
+        ET.SubElement(graph, "i", {"id": mark, "hidden": "hidden"})
+        _frame(graph, place, mark)
+        zoom = f"--x:{100 * place.left:.5g};--k:{1 / place.wide:.4g}"
+        rules.append(f"#{name}-graph:has(#{mark}:target){{{zoom}}}")
+    caption = (
+        f"Kernel instructions per operation by call stack, callers above. Red: costs more on {item.patched_label}; "
+        "blue: costs less; the stronger, the larger the part that changed. Each frame is as wide as on the dearer "
+        "kernel, and a link that enlarges it; the uppermost shows all again. "
+        + (f"{narrow} frames are too narrow to be drawn. " if narrow else "")
+        + flame.lost(root, (item.baseline_label, item.patched_label))
+    )
+    return Figure(
+        name=name,
+        title=title,
+        caption=caption,
+        markup=ET.tostring(graph, encoding="unicode", method="html"),
+        header=("Call stack", item.baseline_label, item.patched_label, "Change of its last function itself"),
+        rows=_rows(shown),
+        style="\n".join(rules[1:]),
+    )

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report as a page of its own, opened as a file: its flame graph enlarges a frame without a script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser.reading import seen
+from kdelta.report import html, view
+from kdelta.results import answer
+from unit.serve.serve_store import filled
+
+
+def width(browser: Any, name: str) -> float:
+    """How wide the frame of a function is, of the whole graph 1."""
+    script = """const frames = [...document.querySelectorAll(".stacks a")];
+        const one = frames.find(frame => frame.textContent == arguments[0]);
+        return one.offsetWidth / document.querySelector(".stacks").offsetWidth;"""
+    found: float = browser.execute_script(script, name)
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_frame_is_enlarged_by_a_click_and_the_uppermost_shows_all(browser: Any, tmp_path: Path, scheme: str) -> None:
+    with filled(tmp_path) as store:
+        row = next(row for row in store.profiles("first", 0) if row.kernel)
+        store.keep_stacks("first", (row.block, row.slot), 0, "0 0 0 [kernel]\n1 9 1 vfs\n2 40 1 memset\n1 49 1 audit")
+        page = tmp_path / "report.html"
+        page.write_text(html.render(view.build(*answer.result(store, "first"))), encoding="utf-8")
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    browser.get(page.as_uri())
+    seen(browser, f"{scheme}-report", "compare:")
+    before = width(browser, "memset")
+    assert 0.3 < before < 0.5
+    browser.find_element("link text", "memset").send_keys("\n")
+    assert width(browser, "memset") > 0.99 and width(browser, "audit") < 0.01 and width(browser, "vfs") > 0.99
+    seen(browser, f"{scheme}-report-enlarged", "compare:")
+    browser.find_element("link text", "[kernel]").click()
+    assert width(browser, "memset") == before
