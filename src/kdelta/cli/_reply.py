@@ -44,9 +44,8 @@ def _opening(result: ExperimentResult, found: Series) -> str:
     base, *_, patched = result.experiment.kernels
     title, _, built = base.origin.partition("; ")
     how = f" ({built})" if built else ""
-    lines = wrap(
-        f"This series, applied to {title or base.release}{how}, and compared with the same without it.", WIDTH - 1
-    )
+    what = f"This {'patch' if found.patches == 1 else 'series'}, applied to {title or base.release}{how}"
+    lines = wrap(f"{what}, and compared with the same without it.", WIDTH - 1)
     if patched.spec == found.kernels[1]:
         for note in source.built_facts(parse_kernel(patched.spec)).notes:
             lines += wrap(_public(note), WIDTH - 1, first="- ", then="  ")
@@ -58,6 +57,8 @@ def command(message_id: str, tree: str, options: dict[str, Any]) -> str:
     import shlex
 
     words = ["kdelta", "review", "series.mbox", "--tree", tree if tree.startswith("debian:") else Path(tree).name]
+    if config := str(options.get("config", "")):
+        words += ["--config", Path(config).name]
     for name in _KEPT:
         value = options.get(name)
         if value and value != _DEFAULTS.get(name):

@@ -29,6 +29,7 @@ class Series:
     kernels: tuple[str, str]
     cover: Cover
     touched: Touched
+    patches: int = 0  # of mails; a range has none
 
 
 def read(series: str, tree: str, suffix: str) -> Series:
@@ -74,11 +75,11 @@ def _of_mails(series: str, tree: str, suffix: str) -> Series:
     there = None if about.base or len(patches) > 1 else _on_branch(tree, data)
     if there is not None:
         base, patched = (f"{_source(tree)}@{ref}{suffix}" for ref in there)
-        return Series(kernels=(base, patched), cover=about, touched=touched)
+        return Series(kernels=(base, patched), cover=about, touched=touched, patches=1)
     ref = _ref(tree, about.base)
     base = _source(tree) + ref + (_prerequisites(tree, about) if ref and about.prerequisites else "")
     patched = f"{base}+{_kept(data, _title(about, series))}{suffix}"
-    return Series(kernels=(f"{base}{suffix}", patched), cover=about, touched=touched)
+    return Series(kernels=(f"{base}{suffix}", patched), cover=about, touched=touched, patches=len(patches))
 
 
 def _title(about: Cover, name: str) -> str:

@@ -24,6 +24,7 @@ Examples:
   b4 am -o - MESSAGE-ID | kdelta review - --tree debian:6.12
   kdelta review v6.18..mybranch --tree ./linux --format mail
   kdelta review series.mbox --tree ./linux --reply answer.eml --send
+  kdelta review series.mbox --tree debian:6.12 --config 'NEW_OPTION=y OTHER=n'
 
 The tree is built without the series and with it, in a sandbox; the cases that execute what the series changed are
 counted exactly; where it touches lifetimes of objects or locks, these cases are checked for leaks, and what runs under
@@ -51,7 +52,9 @@ _send = click.option(
 @click.argument("series", metavar="MBOX|RANGE|-")
 @click.option("--tree", required=True, metavar="TREE", help="What the series applies to: a source tree or repository [@REF], or debian:VERSION.")  # fmt: skip
 @click.option("--time-budget", default="10m", show_default=True, metavar="TIME", help="What the chosen cases may take, as in 20m.")  # fmt: skip
-@click.option("--config", default="", metavar="FILE", help="Build with this fragment, or whole .config.")
+@click.option(
+    "--config", default="", metavar="FILE|OPTION=y", help="Build with this fragment, whole .config, or options."
+)
 @click.option("--each", is_flag=True, help="Measure the series patch by patch: which one made the difference.")
 @click.option("--selftests", metavar="SUITE,...", help="Run these kernel selftests first.")
 @click.option("--all", "all_cases", is_flag=True, help="Add cases that execute nothing that changed, as a control.")
@@ -87,7 +90,7 @@ def command(
     known = {leak for one in begun[0].annotations.beside for leak in one.leaks} if begun else set()
     _show_below(checks, below, options, known)
     if reply is not None and begun:
-        options |= {"no_beside": no_beside}
+        options |= {"no_beside": no_beside, "config": config}
         _output.write(_reply.made(begun[0].id, found, tree, options, below), reply)
         if send:
             _send_off(reply, really=send == "now")

@@ -47,7 +47,9 @@ _SHOWN = {"start": "watched from here", "done": "reviewed", "running": "being re
 @click.option("--since", metavar="AGE|REF", help="Mails: only those of the last 7d (h, d, w). A branch: commits after this one.  [default: all mails; commits from now on]")  # fmt: skip
 @click.option("--budget", metavar="TIME", help="What all reviews of a day (UTC) may take, as in 6h.")
 @click.option("--time-budget", default="10m", show_default=True, metavar="TIME", help="What the chosen cases of one review may take.")  # fmt: skip
-@click.option("--config", default="", metavar="FILE", help="Build with this fragment, or whole .config.")
+@click.option(
+    "--config", default="", metavar="FILE|OPTION=y", help="Build with this fragment, whole .config, or options."
+)
 @click.option("--every", default="5m", show_default=True, metavar="TIME", help="How often the source is looked at.")
 @click.option("--once", is_flag=True, help="Review what is there, then end.")
 @click.option("--answers", type=click.Path(path_type=Path, file_okay=False), help="Where answers are written.  [default: in the state directory]")  # fmt: skip

@@ -72,6 +72,7 @@ def choose(
         through=_through(kernels, specs) if found.whole else (),
         boot_patched=found.boot_patched,
         sizes_only=found.sizes_only,
+        off=_off(kernels[-1], specs),
     )
     if not found.changes:
         return ((), bare) if found.nothing else (tuple(asked.usual), bare)
@@ -151,6 +152,12 @@ def _through(kernels: Sequence[Kernel], specs: Sequence[KernelSpec]) -> tuple[st
     files = {path for spec in specs if spec.kind in BUILT_KINDS for path in source.touched(spec)}
     options = {line for kernel in kernels[1:] for line in source.config_differences(kernels[0], kernel)}
     return (*sorted(path for path in files if _EVERYWHERE.search(path)), *sorted(options))
+
+
+def _off(kernel: Kernel, specs: Sequence[KernelSpec]) -> tuple[str, ...]:
+    """Options that guard something of the patches, and that ``kernel`` has not set."""
+    built = (spec for spec in specs if spec.kind in BUILT_KINDS)
+    return tuple(dict.fromkeys(name for spec in built for name in source.options_off(spec, kernel)))
 
 
 def _looked(bare: Looked, found: Changes, chosen: selection.Selection, reach: Reach, graph: CallGraph | None) -> Looked:

@@ -21,6 +21,7 @@ from kdelta.paths import shipped
 
 _LINE = re.compile(r'^CONFIG_([A-Za-z0-9_]+)=("(?:[^"\\]|\\.)*"|[A-Za-z0-9_.+-]+|)\s*(?:#.*)?$')
 _UNSET = re.compile(r"^# CONFIG_([A-Za-z0-9_]+) is not set\s*$")
+_WORDS = re.compile(r"^(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+(?:\s+(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+)*$")
 _LIMIT_BYTES = 4 << 20
 _WHOLE_LINES = 600  # even tinyconfig writes more
 
@@ -97,11 +98,14 @@ def is_whole(text: str) -> bool:
 
 
 def _read(config: str) -> tuple[str, dict[str, str]]:
-    """The text and the options of a user's fragment or .config.
+    """The text and the options of a user's fragment or .config, or of options written out (``FOO=y BAR=n``).
 
     Raises:
         UserError: no such file, or not a config.
     """
+    if _WORDS.match(config):
+        text = "".join(f"CONFIG_{word.removeprefix('CONFIG_')}\n" for word in config.split())
+        return text, parse(text, config)
     path = Path(config).expanduser()
     try:
         if path.exists() and not path.is_file():
@@ -116,14 +120,14 @@ def _read(config: str) -> tuple[str, dict[str, str]]:
 
 def check(config: str) -> None:
     """Raises:
-    UserError: ``config`` is the path of no fragment or .config ("" is none, and good).
+    UserError: ``config`` is no path of a fragment or .config, and no options ("" is none, and good).
     """
     if config:
         _read(config)
 
 
 def request(config: str, version: tuple[int, int], arch: Arch) -> Request:
-    """What to ask for: ``config`` is a fragment's or .config's path, or "".
+    """What to ask for: ``config`` is a fragment's or .config's path, options written out, or "".
 
     Raises:
         UserError: no such file, or not a config.

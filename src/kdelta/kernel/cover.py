@@ -23,9 +23,11 @@ _CLAIM = re.compile(
     r"|\b\d[\d,.]*\s?(?:ns|us|usec|ms|cycles|instructions|ops/s|MB/s|GB/s|tps)\b",
     re.IGNORECASE,
 )
+_INDEX = re.compile(r"\w\)?:\s*(\d[\d,]*(?:\.\d+)?)(?![\w:])")  # of a benchmark without a unit: "name: 841.8"
 _DIFF = re.compile(r"^(?:---$|diff --git |--- \S|@@ -)", re.MULTILINE)
 _FIRST = re.compile(r"\[[^\]]*\b0+/\d+[^\]]*\]")
 _LINE_CHARS = 200
+_WRAPPED_CHARS = 50  # of a line that its writer broke off; shorter ones are rows of a table
 _MOST = 20
 
 
@@ -60,8 +62,8 @@ def reply(to: mail.Message, body: str) -> bytes:
     """A mail in the thread of ``to`` with ``body``, for ``git send-email`` or a mail program; it quotes nothing."""
     made = email.message.EmailMessage(policy=email.policy.SMTP.clone(linesep="\n", max_line_length=None))
     made["Subject"] = to.subject if to.subject.lower().startswith("re:") else f"Re: {to.subject}"
-    made["To"] = to.sender
-    if others := sorted({address for address in to.to if address != to.sender}):
+    made["To"] = main = to.reply_to or to.sender
+    if others := sorted({address for address in to.to if address != main}):
         made["Cc"] = ", ".join(others)
     made["In-Reply-To"] = made["References"] = to.id
     made.set_content(body, cte="8bit")
@@ -69,9 +71,21 @@ def reply(to: mail.Message, body: str) -> bytes:
 
 
 def _claims(text: str) -> Iterator[str]:
-    """Lines with a figure before the diff; quotes of other mails are theirs."""
+    """Lines with a figure before the diff, with the line that their sentence ends in; no quotes of other mails."""
     end = _DIFF.search(text)
+    held = ""
     for line in text[: end.start() if end else len(text)].split("\n"):
         said = " ".join(line.split())
-        if _CLAIM.search(said) and not said.startswith((">", "|")) and len(said) <= _LINE_CHARS:
-            yield said
+        claim = _has_figure(said) and not said.startswith((">", "|")) and len(said) <= _LINE_CHARS
+        if claim and len(held) >= _WRAPPED_CHARS and held[-1] not in ".:;" and said[0].islower():
+            said = f"{held} {said}"
+        elif held:
+            yield held
+        held = said if claim else ""
+    if held:
+        yield held
+
+
+def _has_figure(line: str) -> bool:
+    indexes = _INDEX.findall(line)
+    return bool(_CLAIM.search(line)) or (len(indexes) > 1 and any("." in index for index in indexes))

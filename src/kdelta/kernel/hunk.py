@@ -66,11 +66,12 @@ class Placed(Struct, frozen=True, kw_only=True):
 
 
 class Misfit(Exception):
-    """Why a hunk does not fit; the caller names the file."""
+    """Why a hunk does not fit; the caller names the file. ``places``: where it does, if these are several."""
 
-    def __init__(self, why: str, ambiguous: bool = False) -> None:
+    def __init__(self, why: str, ambiguous: bool = False, places: Sequence[Placed] = ()) -> None:
         super().__init__(why)
         self.ambiguous = ambiguous
+        self.places = tuple(places)
 
 
 def _nearby(expected: int, lowest: int, highest: int) -> Iterator[int]:
@@ -158,10 +159,11 @@ def place(hunk: Hunk, real: Sequence[str], squeezed: Sequence[str], shift: int, 
                     places = search.places(stated + shift + trim[0], trim, how)
                 except Ambiguous as error:
                     raise Misfit(str(error), ambiguous=True) from None
-                if len(places) > 1:
-                    shown = ", ".join(str(p.at + 1) for p in sorted(places, key=lambda p: p.at)[:4])
-                    raise Misfit(f"applies at more than one place (lines {shown}): ambiguous", ambiguous=True)
-                if places:
-                    return replace(places[0], offset=places[0].at - trim[0] - stated)
+                fits = sorted((replace(p, offset=p.at - trim[0] - stated) for p in places), key=lambda p: p.at)
+                if len(fits) > 1:
+                    shown = ", ".join(str(p.at + 1) for p in fits[:4])
+                    raise Misfit(f"applies at more than one place (lines {shown}): ambiguous", True, fits)
+                if fits:
+                    return fits[0]
     why = _why(hunk, search.lines, real, squeezed, stated + shift)
     raise Misfit(f"does not apply within an offset of {MAX_OFFSET} lines and fuzz 1: {why}")

@@ -201,6 +201,7 @@ class Message(Struct, frozen=True, kw_only=True):
     id: str = ""
     subject: str = ""
     sender: str = ""
+    reply_to: str = ""  # where answers go instead
     to: tuple[str, ...] = ()  # with those of Cc
 
 
@@ -220,13 +221,17 @@ def _message(parsed: email.message.Message) -> Message:
     def header(name: str) -> str:
         return " ".join(str(parsed.get(name, "")).split())[:_SUBJECT_CHARS]
 
+    def address(name: str) -> str:
+        return email.utils.parseaddr(header(name))[1]
+
     found = _ID.search(header("Message-ID"))
     named = email.utils.getaddresses([header("To"), header("Cc")])
     return Message(
         text="\n".join(_texts(parsed)),
         id=found[0] if found else "",
         subject=_subject(parsed),
-        sender=email.utils.parseaddr(header("From"))[1],
+        sender=address("From"),
+        reply_to=address("Reply-To"),
         to=tuple(address for _, address in named if "@" in address),
     )
 

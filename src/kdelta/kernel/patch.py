@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from kdelta.errors import UserError
-from kdelta.kernel.align import squeeze
+from kdelta.kernel import ordered
 from kdelta.kernel.diff import Change, cut, cut_off, parse, reverse
-from kdelta.kernel.hunk import Hunk, Misfit, Placed, place
+from kdelta.kernel.hunk import Hunk, Misfit, Placed
 from kdelta.kernel.mail import PatchMail
 from kdelta.kernel.retab import rebuilt
 
@@ -72,20 +72,13 @@ def _misfit(change: Change, hunk: Hunk, why: Misfit, earlier: tuple[Change, ...]
 
 
 def _place_all(change: Change, text: str, earlier: tuple[Change, ...], last: bool, name: str) -> list[Placed]:
-    real, _ = _lines(text)
-    squeezed = [squeeze(line) for line in real]
-    placed: list[Placed] = []
-    shift = lowest = 0
-    for hunk in change.hunks:
-        try:
-            found = place(hunk, real, squeezed, shift, lowest)
-        except Misfit as why:
-            if last:
-                raise _misfit(change, hunk, why, earlier, name) from None
-            raise UserError(f"patch {name}: {change.path} hunk {hunk.number} ({hunk.header}) {why}") from None
-        placed.append(found)
-        shift, lowest = found.offset, found.at + sum(sign != "+" for sign, _ in found.ops)
-    return placed
+    try:
+        return ordered.place_all(change.hunks, _lines(text)[0])
+    except ordered.Unplaced as error:
+        if last:
+            raise _misfit(change, error.hunk, error.why, earlier, name) from None
+        where = f"{change.path} hunk {error.hunk.number} ({error.hunk.header})"
+        raise UserError(f"patch {name}: {where} {error.why}") from None
 
 
 def _result(text: str, placed: list[Placed]) -> str:

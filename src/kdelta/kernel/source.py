@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.errors import HostError
-from kdelta.kernel import cache, config_fragment, diff, layouts, products, toolchain
+from kdelta.kernel import cache, config_fragment, diff, guards, kconfig, layouts, products, toolchain
 from kdelta.kernel.one_build import Wanted, build_in
 from kdelta.kernel.origin import Origin
 from kdelta.kernel.products import Built
@@ -142,12 +142,24 @@ def touched(spec: KernelSpec) -> tuple[str, ...]:
     return tuple(sorted({path for one in parsed for path in (one.old, one.new) if path}))
 
 
+def options_off(spec: KernelSpec, kernel: Kernel) -> tuple[str, ...]:
+    """Options that the patches of ``spec`` declare or ask for, and that ``kernel`` has not set; () without a config.
+
+    Raises:
+        UserError: a patch that cannot be read.
+    """
+    text = _config(kernel)
+    steps = [step for step in load_patches(spec.patches) if not step.take_out]
+    parsed = (one for step in steps for one in diff.parse(step.mail))
+    return guards.off(parsed, kconfig.parse(text)) if text else ()
+
+
 def config_differences(baseline: Kernel, patched: Kernel) -> tuple[str, ...]:
     """Options in which two stored kernels differ, as ``CONFIG_FOO: y -> n``; () where a config is unknown."""
-    texts = []
-    for kernel in (baseline, patched):
-        stored = cache.get(kernel.image_sha256)
-        if stored is None or stored.config_text is None:
-            return ()
-        texts.append(stored.config_text.read_text("utf-8", "replace"))
-    return config_fragment.differences(texts[0], texts[1])
+    before, after = _config(baseline), _config(patched)
+    return config_fragment.differences(before, after) if before and after else ()
+
+
+def _config(kernel: Kernel) -> str:
+    stored = cache.get(kernel.image_sha256)
+    return stored.config_text.read_text("utf-8", "replace") if stored and stored.config_text else ""

@@ -81,6 +81,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     boot_patched: bool = False  # instructions that the kernel patches in at boot differ
     sizes_only: bool = False  # functions that kept their size were not compared
     atlas: str = ""  # by which no case executes it, the kernel itself was not mapped (attribution/atlas.py)
+    off: tuple[str, ...] = ()  # options that the patches declare or ask for, and the kernel has not set
 
 
 class Location(Struct, frozen=True, kw_only=True):

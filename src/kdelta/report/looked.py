@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,6 +44,9 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.whole:
         through = f": {_names(looked.through)}" if looked.through else ""
         lines.append(f"Whole image: so many functions differ that a header or an option is the cause{through}.")
+    if looked.off:
+        on = shlex.join(["--config", " ".join(f"{name}=y" for name in looked.off[:_SHOWN_MISSING])])
+        lines.append(f"NOT LOOKED AT, off in this config: {_names(looked.off)}; measured with kdelta review {on}.")
     if looked.unreached:
         said = _names([_unreached(one) for one in looked.unreached])
         lines.append(f"NOT LOOKED AT, no case executes it ({len(looked.unreached)} of {looked.differ}): {said}.")
@@ -99,4 +103,5 @@ def document(looked: Looked) -> dict[str, Any]:
         "boot_patched": looked.boot_patched,
         "sizes_only": looked.sizes_only,
         "atlas": looked.atlas,
+        "off": list(looked.off),
     }

@@ -154,7 +154,7 @@ def test_a_reply_is_written_below_it_what_was_checked_beside_and_handed_to_git(
     series.write_text(SERIES.replace("Subject: [PATCH 0", "Message-ID: <0@b>\nSubject: [PATCH 0"))
     assert run([*words, "--fail-on", "regressed"]) == 4
     mail = out.read_text()
-    assert "This series, applied to " in mail.partition("\n\n")[2].splitlines()[0]
+    assert "This patch, applied to " in mail.partition("\n\n")[2].splitlines()[0]
     assert "In-Reply-To: <0@b>" in mail and "12.5% faster" in mail and "none held longer" in mail
     assert max(map(len, mail.partition("\n\n")[2].splitlines())) <= 72 and "\n------\n" not in mail
     fetched = "b4 mbox -o . -n series.mbox 0@b"

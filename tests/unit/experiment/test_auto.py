@@ -14,10 +14,12 @@ from msgspec.structs import replace
 from kdelta.attribution.reach import Reach
 from kdelta.experiment import auto, silent, templates
 from kdelta.experiment import reach as mapping
-from kdelta.kernel import calls, naming, symbols
+from kdelta.kernel import calls, naming, source, symbols
+from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.symbols import NoSymbols
 from kdelta.model import Case, Kernel, Looked, MachineOptions, Quiet
 from kdelta.report import looked as sentences
+from kdelta.spec.kernels import KernelSpec
 from kdelta.spec.workloads import catalogue
 from unit.attribution.test_atlas import SMALL
 from unit.attribution.test_changes import SOURCE
@@ -53,13 +55,13 @@ class Bench:
             vmlinux_path=str(path), vmlinux_sha256=digest,
         )  # fmt: skip
 
-    def choose(self, *sources: str) -> tuple[list[str], Looked]:
+    def choose(self, *sources: str, specs: tuple[KernelSpec, ...] = ()) -> tuple[list[str], Looked]:
         cases = [Case(workload="getppid", label=name) for name in "abc"]
         asked = auto.Asked(
             cases=cases, usual=cases[2:], workloads=catalogue(()), folders=(), machine=MachineOptions(),
             cost_s=lambda _: 1.0, budget_s=60.0,
         )  # fmt: skip
-        chosen, looked = auto.choose([self.kernel(source) for source in sources], (), asked, Quiet())
+        chosen, looked = auto.choose([self.kernel(source) for source in sources], specs, asked, Quiet())
         return [case.name for case in chosen], looked
 
 
@@ -104,6 +106,14 @@ def test_equal_code_and_data_need_no_map_and_no_boot(bench: Bench) -> None:
     assert "there is nothing to measure" in sentences.sentences(looked)[0]
     empty = templates.compare(templates.Asked(cases=()), (), "exact", templates.Stopping(), looked=looked)
     assert empty.blocks == 0 and empty.annotations.looked == looked
+
+
+def test_an_option_that_is_off_is_told_with_how_to_measure_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = parse_kernel("src:debian:6.12+/a.patch")
+    monkeypatch.setattr(source, "options_off", lambda one, _: ("PIPE_SKIP",) if one.patches else ())
+    told = " ".join(sentences.sentences(bench.choose(SOURCE, SOURCE, specs=(parse_kernel("src:debian:6.12"), spec))[1]))
+    assert "identical" in told and "NOT LOOKED AT, off in this config: PIPE_SKIP; measured with" in told
+    assert "kdelta review --config PIPE_SKIP=y." in told
 
 
 def test_several_patches_are_looked_at_together(bench: Bench) -> None:

@@ -78,6 +78,15 @@ def test_a_users_fragment_wins_over_ours_and_over_the_adjustments(tmp_path: Path
     assert request.title == "guest + my.config"
 
 
+def test_options_written_out_are_a_fragment() -> None:
+    request = config_fragment.request("PIPE_SKIP=y CONFIG_MEMCG=n", (6, 12), "x86_64")
+    assert (request.options["PIPE_SKIP"], request.options["MEMCG"]) == ("y", "n")
+    assert (request.title, request.base) == ("guest + PIPE_SKIP=y CONFIG_MEMCG=n", "")
+    for typo in ("pipe=y", "PIPE=", "PIPE=y/n", "PIPE=y,NUMA=y"):
+        with pytest.raises(UserError, match="cannot be read"):
+            config_fragment.check(typo)
+
+
 def test_a_whole_config_is_taken_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "config-6.12").write_text("# Automatically generated file; DO NOT EDIT.\nCONFIG_MODULES=y\n")
     request = config_fragment.request(str(tmp_path / "config-6.12"), (6, 12), "x86_64")

@@ -43,6 +43,29 @@ def test_the_base_and_the_figures_before_the_diffs_are_read() -> None:
     assert found.claims == ("hackbench gets 12.5% faster here:", "before 1234 ns", "after 1034 ns")
 
 
+def test_figures_without_a_unit_and_sentences_over_two_lines_are_claims() -> None:
+    said = (
+        "Unixbench on a KX-U6780A:\nWith it: Single-core: 877.8, Multi-core (8): 4854.7\n\n"
+        "Single-core performance improved by 4.1%, multi-core performance\nimproved by 4.8%.\n"
+        "CPU: 0 PID: 12 Comm: swapper\nRIP: 0010:x\n"
+    )
+    assert cover.read(f"Subject: [PATCH] x\n\n{said}---\n".encode()).claims == (
+        "With it: Single-core: 877.8, Multi-core (8): 4854.7",
+        "Single-core performance improved by 4.1%, multi-core performance improved by 4.8%.",
+    )
+
+
+def test_an_answer_goes_where_the_sender_wants_it() -> None:
+    text = (
+        "From: bot <bot@example.org>\nReply-To: list@example.org\nTo: list@example.org\nCc: a@example.org\n"
+        "Message-ID: <1@b>\nSubject: [tip: sched/core] x\n\nx\n"
+    )
+    answered = cover.read(text.encode()).answer_to
+    assert answered is not None and answered.sender == "bot@example.org"
+    got = email.message_from_bytes(cover.reply(answered, "x\n"), policy=email.policy.default)
+    assert (got["To"], got["Cc"]) == ("list@example.org", "a@example.org")
+
+
 def test_a_reply_is_in_the_thread_of_the_cover_letter_and_no_header_can_be_smuggled_in() -> None:
     mails = SERIES.replace("Subject: [PATCH 1", "Message-ID: <1@b>\nSubject: [PATCH 1").replace(
         "Subject: [PATCH 0",

@@ -148,6 +148,35 @@ def test_two_places_that_fit_are_ambiguous() -> None:
         applied(change, {"fs/a.c": "other\n" * 5 + block + "other\n" * 5 + block})
 
 
+def twice(body: str, drift: int = 0, more: str = "") -> str:
+    """Two functions alike with ``body``, as hrtimer_interrupt() and hrtimer_run_queues() have it."""
+    filler = "\n".join(f"\tstep{i}();" for i in range(90))
+    one = f"void {{}}(void)\n{{{{\n\ta();\n\tb();\n\tc();\n\t{body}\n\td();\n\te();\n\tf();\n{filler}\n}}}}\n"
+    return "/* line */\n" * drift + one.format("first") + one.format("second") + more
+
+
+def test_code_that_stands_twice_is_changed_twice_where_both_have_moved() -> None:
+    change = diff(twice("raise();"), twice("__raise();"))
+    assert change.count("@@ -") == 2
+    made = applied(change, {"fs/a.c": twice("raise();", drift=62)})
+    assert made.files["fs/a.c"].text == twice("__raise();", drift=62)
+    assert [note.rpartition("of ")[2] for note in made.notes] == ["+62 lines", "+62 lines"]
+
+
+def test_code_that_stands_three_times_and_is_changed_twice_is_ambiguous() -> None:
+    third = twice("raise();").partition("void second")[0].replace("first", "third")
+    change = diff(twice("raise();"), twice("__raise();"))
+    with pytest.raises(UserError, match=r"hunk 1 .*more than one place"):
+        applied(change, {"fs/a.c": twice("raise();", drift=62, more=third)})
+
+
+def test_many_places_for_many_hunks_end_soon() -> None:
+    block = "a\nb\nc\nraise\nd\ne\nf\n"
+    change = diff(block * 40, block.replace("raise", "__raise") * 40)
+    with pytest.raises(UserError, match="more than one place"):
+        applied(change, {"fs/a.c": "x\n" * 30 + block * 60})
+
+
 def test_one_line_of_fuzz_is_accepted_and_said() -> None:
     change = diff(OLD, OLD.replace("\treturn value + 1;\n", "\treturn value + 2;\n"))
     tree = OLD.replace("\tif (value < 0)\n", "\tif (value <= 0)\n")
