@@ -19,7 +19,8 @@ NOW_S = 1_790_000_000
 def git(folder: Path, *words: str, **env: str) -> str:
     own = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
     argv = ["git", "-c", "safe.directory=*", *words]
-    return subprocess.run(argv, cwd=folder, env={**os.environ, **own, **env}, check=True, capture_output=True, text=True).stdout  # fmt: skip
+    full = {**os.environ, **own, **env}
+    return subprocess.run(argv, cwd=folder, env=full, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture
