@@ -31,7 +31,7 @@ test: setup
 	@tools/system-packages.sh test
 	@tools/check.sh
 	KDELTA_QEMU_ALT=$$($(PY) tools/fetch_qemu.py) $(PY) -m pytest -m 'not full and not boot' -n 2 --dist worksteal
-	$(PY) -m pytest -m 'boot and not full' --durations=8
+	$(PY) -m pytest -m 'boot and not full' -n 2 --dist loadscope --durations=8
 
 test-full: setup
 	@tools/system-packages.sh full
