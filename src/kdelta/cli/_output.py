@@ -152,4 +152,7 @@ def _unpacked(params: Mapping[str, str], why: str) -> str:
     """What a program that ended badly may lack: the guest has its libraries and what its words name, no more."""
     if program.PACK not in params or " ended with exit status " not in why:
         return ""
+    if "ead-only file" in why:  # the guest says it itself where its words are short enough
+        told = " (what is packed is read-only; with --writable each run has a copy of the directory to write in)"
+        return "" if "may write in" in why else told
     return " (a file that it looks for by itself is packed by --follow, --tree DIR or --file PATH)"

@@ -26,3 +26,16 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it() -> None:
     assert "--follow, --tree DIR" in _output._unpacked({"pack": "0" * 64}, why)
     assert _output._unpacked({}, why) == ""
     assert _output._unpacked({"pack": "0" * 64}, "timed out after 60000 ms") == ""
+
+
+@pytest.mark.parametrize(
+    ("why", "told"),
+    [
+        ("x ended with exit status 2, not 0: cannot create folder/file: Read-only file s", "with --writable"),
+        ("x ended with exit status 2, not 0: Read-only file system; it may write in $TMPDIR, /t", ""),
+        ("x ended with exit status 2, not 0: oops", "--follow"),
+    ],
+)
+def test_a_program_that_failed_is_told_what_it_may_lack(why: str, told: str) -> None:
+    said = _output._unpacked({"pack": "x"}, why)
+    assert told in said and bool(said) == bool(told)
