@@ -233,11 +233,13 @@ def restored(
         HostError: QEMU refused to run.
     """
     guest.path("ram").symlink_to(saved.ram)
-    with process.started(qemu.argv(guest), guest.path("qemu.log"), pass_fds) as running:
+    argv = qemu.argv(guest)
+    with process.started(argv, guest.path("qemu.log"), pass_fds) as running, contextlib.ExitStack() as held:
         with _monitor(guest, running, time.monotonic() + limit_s) as monitor:
             _load(monitor, saved.state)
             if guest.options.smp > 1:
                 turns.shorten(guest.path("qtest.sock"), guest.options.turn_ns, guest.options.smp)
+                held.enter_context(turns.on_one_core(running.pid))
             monitor.command("cont")
         yield running
 
