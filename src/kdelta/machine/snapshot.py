@@ -22,9 +22,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kdelta import digests
+from kdelta import digests, vouched
 from kdelta.errors import HostError
-from kdelta.machine import boot, process, qemu, room, turns, vouched
+from kdelta.machine import boot, process, qemu, room, turns
 from kdelta.machine.options import GuestSpec
 from kdelta.machine.qmp import Monitor
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from kdelta.machine import snapshot, vouched
+from kdelta import vouched
+from kdelta.machine import snapshot
 
 PAGE = 4096
 
