@@ -8,10 +8,12 @@ from msgspec.structs import replace
 from kdelta.attribution import images, stripped
 from kdelta.errors import KdeltaError
 from kdelta.experiment import selftests
-from kdelta.kernel import changed
+from kdelta.kernel import changed, source
 from kdelta.kernel.sources import parse_kernel
-from kdelta.model import Experiment, Progress, Remark, plans
+from kdelta.model import Experiment, Kernel, Progress, Remark, plans
 from kdelta.store.store import Store
+
+_OPTIONS = 5  # of a config, in a line
 
 
 def run_gate(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
@@ -41,12 +43,22 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
                 lines.append(f"{kernel.label}: the machine code is identical")
                 continue
             progress.step(f"comparing the machine code of {kernel.label}")
-            before = found[index - 1 if experiment.in_steps else 0]
-            lines.append(f"{kernel.label}: {stripped.sentence(images.compare(before, found[index])[0])}")
+            before = index - 1 if experiment.in_steps else 0
+            lines.append(f"{kernel.label}: {stripped.sentence(images.compare(found[before], found[index])[0])}")
+            lines += _configs(experiment.kernels[before], kernel)
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
         lines.append(f"machine code was not compared: {error}")
     notes = tuple(Remark("machine-code", line) for line in lines)
     return store.annotate(experiment.id, lambda known: replace(known, notes=(*known.notes, *notes)))
+
+
+def _configs(before: Kernel, after: Kernel) -> tuple[str, ...]:
+    """A line where two kernels of one release were built with different configs, by the patch or otherwise."""
+    differing = source.config_differences(before, after) if before.release == after.release else ()
+    if not differing:
+        return ()
+    more = f" and {len(differing) - _OPTIONS} more" if len(differing) > _OPTIONS else ""
+    return (f"{after.label}: its config differs from that of {before.label}: {', '.join(differing[:_OPTIONS])}{more}",)
 
 
 def note_locations(store: Store, experiment: Experiment, progress: Progress) -> Experiment:

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 from msgspec import Struct
 
 from kdelta import distributions
 from kdelta.errors import HostError
+from kdelta.kernel import kconfig, sandbox
 from kdelta.kernel.origin import run
 from kdelta.kernel.worktree import decode
 from kdelta.model import Arch
@@ -32,6 +35,12 @@ class Toolchain(Struct, frozen=True, kw_only=True):
     ccache: bool
     title: str  # first line of the compiler's version
     id: str
+    asked: tuple[tuple[str, str], ...] = ()  # options of which Kconfig has the value from programs, by name
+
+    def suits(self, config: str) -> bool:
+        """Whether a .config was made where the programs that Kconfig asks were those of today."""
+        got = kconfig.parse(config) if self.asked else {}
+        return all(got.get(name, value) == value for name, value in self.asked)
 
 
 def missing(arch: Arch) -> list[str]:
@@ -71,4 +80,25 @@ def probe(arch: Arch) -> Toolchain:
         ccache=shutil.which("ccache") is not None,
         title=versions[0],
         id=hashlib.sha256("\n".join([arch, prefix, *versions]).encode()).hexdigest()[:12],
+        asked=(("PAHOLE_VERSION", _pahole()), ("RUSTC_VERSION", _rustc())),
     )
+
+
+def _pahole() -> str:
+    """As the kernel's scripts/pahole-version.sh prints it: 124 of v1.24; "0" without it."""
+    match = re.match(r"v(\d+)\.(\d+)", _version("pahole"))
+    return f"{match[1]}{match[2]}" if match else "0"
+
+
+def _rustc() -> str:
+    """As scripts/rustc-version.sh prints it: 108501 of 1.85.1; "0" without it."""
+    match = re.match(r"rustc (\d+)\.(\d+)\.(\d+)", _version("rustc"))
+    return str(100_000 * int(match[1]) + 100 * int(match[2]) + int(match[3])) if match else "0"
+
+
+def _version(program: str) -> str:
+    path = sandbox.which(program)
+    if path is None:
+        return ""
+    done = subprocess.run([path, "--version"], check=False, capture_output=True, stdin=subprocess.DEVNULL)
+    return done.stdout.decode("utf-8", "replace")
