@@ -72,3 +72,33 @@ def note_locations(store: Store, experiment: Experiment, progress: Progress) -> 
         progress.note(f"which lines changed is not known: {error}")
         return experiment
     return store.annotate(experiment.id, lambda known: replace(known, locations=found)) if found else experiment
+
+
+def note_executed(store: Store, experiment: Experiment) -> Experiment:
+    """Keep with ``experiment`` which functions were executed after all that no case was known to execute.
+
+    The map is of the baseline: a new function that is called through a pointer alone has no caller there, and the
+    counts of the patched kernel say whether it ran.
+    """
+    known = store.experiment(experiment.id)
+    looked = known.annotations.looked
+    asked = {one.name: _function(one.name) for one in looked.unreached} if looked is not None else {}
+    left = {name for name in asked.values() if name}
+    if looked is None or not left:
+        return experiment
+    executed: set[str] = set()
+    for case in range(len(known.cases)):
+        by_kernel = {row.kernel: row for row in store.profiles(experiment.id, case)}  # all seeds run the same
+        executed |= {name for row in by_kernel.values() for name in left & row.profile.functions.keys()}
+    ran = tuple(title for title, name in asked.items() if name in executed)
+    if not ran:
+        return experiment
+    unreached = tuple(one for one in looked.unreached if one.name not in ran)
+    found = replace(looked, unreached=unreached, measured=(*looked.measured, *ran))
+    return store.annotate(experiment.id, lambda notes: replace(notes, looked=found))
+
+
+def _function(title: str) -> str:
+    """The name in the title of a change, "" of a variable."""
+    name, _, kind = title.partition(" (")
+    return "" if kind.startswith("data") else name

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from kdelta.errors import UserError
 from kdelta.experiment import annotate, selftests
 from kdelta.experiment.selftests import Gate
 from kdelta.kernel import changed, source
-from kdelta.model import Annotations, Location, Quiet, Remark, plans
+from kdelta.model import Annotations, Location, Looked, Quiet, Remark, Unreached, plans
 from kdelta.spec.kernels import KernelSpec
 from kdelta.store.store import Store
 from unit.store.store_builders import experiment, kernel
@@ -131,3 +132,23 @@ def test_where_the_source_changed_is_kept_or_said_to_be_unknown(store: Store, mo
     monkeypatch.setattr(changed, "between", refuse)
     heard = Heard()
     assert annotate.note_locations(store, made, heard) is made and "no commit v1" in heard.notes[0]
+
+
+def test_a_new_function_that_the_patched_kernel_executed_was_looked_at(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("anon_read (new)", "fifo_read (new)", "fops (data)")
+    looked = Looked(
+        functions=9, differ=4, candidates=5, measured=("host",), unreached=tuple(Unreached(name=one) for one in names)
+    )
+    made = experiment(annotations=Annotations(looked=looked))
+    store.create(made)
+    rows = [
+        SimpleNamespace(kernel=k, profile=SimpleNamespace(functions={n: 1}))
+        for k, n in enumerate(("host", "anon_read"))
+    ]
+    monkeypatch.setattr(Store, "profiles", lambda *_: rows)
+    found = annotate.note_executed(store, made).annotations.looked
+    assert found is not None and found.measured == ("host", "anon_read (new)")
+    assert [one.name for one in found.unreached] == ["fifo_read (new)", "fops (data)"]
+    assert annotate.note_executed(store, made) is made, "and nothing is told twice"
