@@ -31,20 +31,20 @@ def digest(workload: Workload, case: Case) -> str:
     """
     asked = {name: value for name, value in sorted(case.params.items()) if name not in _PLACES}
     facts = [workload.exact_ops, workload.endless, workload.counted, asked]
-    files = [_code(path) for path in _sources(workload.source_path)]
+    files = _codes(workload.source_path)
     data = [hashlib.sha256(path.read_bytes()).hexdigest() for path in workload.data_files.values()]
     return hashlib.sha256(msgspec.json.encode([facts, files, data])).hexdigest()[:12]
 
 
-def _sources(path: Path) -> list[Path]:
-    """A C file, and those whose names begin with its own: ``path_lookup_tree.c``."""
+@lru_cache(maxsize=512)
+def _codes(path: Path) -> tuple[str, ...]:
+    """Of a C file, and of those whose names begin with its own: ``path_lookup_tree.c``."""
     beside = (
         one for one in path.parent.iterdir() if one.suffix in (".c", ".h") and one.stem.startswith(f"{path.stem}_")
     )
-    return [path, *sorted(beside)]
+    return tuple(_code(one) for one in (path, *sorted(beside)))
 
 
-@lru_cache(maxsize=512)
 def _code(path: Path) -> str:
     text = sources.without_comments(users.read(path))
     return hashlib.sha256(_BLANKS.sub(" ", text).encode("utf-8", "surrogateescape")).hexdigest()
