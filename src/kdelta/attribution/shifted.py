@@ -57,7 +57,11 @@ def things(before: Image, after: Image) -> tuple[Things, Things]:
 
 def _things(image: Image, numbers: dict[str, int]) -> Things:
     sections = [one for one in image.sections() if not one[0].startswith(CODE)]
-    places = ([at for _, at, _ in sections], [f"[{name}]" for name, _, _ in sections], [size for *_, size in sections])
+    places = (
+        [at for _, at, _ in sections],
+        [f"[{name}]" for name, _, _ in sections],
+        [size for _, _, size in sections],
+    )
     return Things(_table(image.symbols(), numbers), _table(places, numbers))
 
 
@@ -66,12 +70,10 @@ def _table(
 ) -> tuple[Addresses, Addresses, Numbers]:
     """By start, behind one that covers nothing; of several with one start the largest, of these the last number."""
     starts, names, sizes = columns
-    found = np.zeros((3, len(starts) + 1), np.uint64)  # without a size a symbol still covers its address
-    found[:, 1:] = (
-        starts,
-        np.maximum(np.array(sizes, np.uint64), 1),
-        [numbers.setdefault(n, len(numbers)) for n in names],
-    )
+    found = np.zeros((3, len(starts) + 1), np.uint64)
+    found[0, 1:] = starts
+    found[1, 1:] = np.maximum(np.array(sizes, np.uint64), np.uint64(1))  # without a size it still covers its address
+    found[2, 1:] = [numbers.setdefault(name, len(numbers)) for name in names]
     found = found[:, np.lexsort((found[2], found[1], found[0]))]
     found = found[:, np.append(found[0, 1:] != found[0, :-1], True)]
     return found[0], found[1], found[2].astype(np.int64)
