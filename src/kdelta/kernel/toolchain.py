@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import re
 import shutil
-import subprocess
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -70,10 +71,7 @@ def probe(arch: Arch) -> Toolchain:
             f"building a kernel for {arch} needs programs that are missing: {distributions.install(packages)}"
         )
     prefix = prefix_for(arch)
-    versions = [
-        decode(run([prefix + tool, "--version"], "reading the versions of gcc and ld")).splitlines()[0]
-        for tool in ("gcc", "ld")
-    ]
+    versions = [_said(shutil.which(prefix + tool) or prefix + tool).splitlines()[0] for tool in ("gcc", "ld")]
     return Toolchain(
         arch=arch,
         prefix=prefix,
@@ -100,5 +98,22 @@ def _version(program: str) -> str:
     path = sandbox.which(program)
     if path is None:
         return ""
-    done = subprocess.run([path, "--version"], check=False, capture_output=True, stdin=subprocess.DEVNULL)
-    return done.stdout.decode("utf-8", "replace")
+    try:
+        return _said(path)
+    except HostError:  # it is there and does not run: to Kconfig it is missing too
+        return ""
+
+
+def _said(path: str) -> str:
+    """What a program says of its version, asked once in a process as long as it is the same file.
+
+    Raises:
+        HostError: it is missing or fails.
+    """
+    facts = os.stat(path) if os.path.exists(path) else None
+    return _asked(path, (facts.st_ino, facts.st_size, facts.st_mtime_ns) if facts else ())
+
+
+@lru_cache(maxsize=16)
+def _asked(path: str, _stamp: tuple[int, ...]) -> str:
+    return decode(run([path, "--version"], f"reading the version of {Path(path).name}"))
