@@ -3,7 +3,8 @@
 
 Taken from all maps in the cache, and from the exact experiments of stores that are named: nothing is booted. Map first
 what should be in it: ``kdelta reach src:debian:7.2``, or a sweep over the whole suite. Cases of the user's own are left
-out, and so are kernels of another architecture.
+out, and so are kernels of another architecture, and maps of a case that was another one then. Stores do not know that:
+name none from before a case was changed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,17 +23,19 @@ from kdelta.attribution.atlas import Atlas
 from kdelta.cli import common, reach
 from kdelta.experiment import reach_rows
 from kdelta.kernel import cache, maps
+from kdelta.spec.sameness import digest
 from kdelta.store.store import Store
 
 TARGET = Path(atlas.__file__).with_name("atlas.txt")
 
 
 class Seen(Struct, frozen=True):
-    """One case on one kernel: what it executed; None where it did not run."""
+    """One case on one kernel: what it executed; None where it did not run. ``digest``: what it was, "" unknown."""
 
     kernel: str
     case: str
     functions: frozenset[str] | None
+    digest: str = ""
 
 
 def of_maps() -> Iterator[Seen]:
@@ -42,7 +45,7 @@ def of_maps() -> Iterator[Seen]:
         for path in sorted(one.folder.iterdir()) if release else ():
             row = reach_rows.kept(path)
             if row is not None:
-                yield Seen(release, row.case, frozenset(row.functions) if row.state == "ok" else None)
+                yield Seen(release, row.case, frozenset(row.functions) if row.state == "ok" else None, row.digest)
 
 
 def _is(stored: cache.Stored, name: str) -> bool:
@@ -63,12 +66,12 @@ def of_store(url: str) -> Iterator[Seen]:
                     yield Seen(kernel.label if atlas.version(kernel.label) else kernel.release, case.name, names)
 
 
-def drawn(seen: Iterable[Seen], wanted: frozenset[str], made_on: str) -> Atlas:
-    """The atlas of what was seen of the ``wanted`` cases."""
+def drawn(seen: Iterable[Seen], wanted: Mapping[str, str], made_on: str) -> Atlas:
+    """The atlas of what was seen of the ``wanted`` cases, each with its digest of today."""
     kernels: dict[str, set[str]] = defaultdict(set)
     ran, tried = set(), set()
     for one in seen:
-        if one.case not in wanted:
+        if one.case not in wanted or one.digest not in ("", wanted[one.case]):
             continue
         tried.add(one.case)
         if one.functions is not None:
@@ -78,8 +81,8 @@ def drawn(seen: Iterable[Seen], wanted: frozenset[str], made_on: str) -> Atlas:
     return Atlas(
         made_on=made_on,
         kernels=atlas.rising(kernels),
-        cases=frozenset(ran),
-        failed=frozenset(tried - ran),
+        cases={name: wanted[name] for name in ran},
+        failed={name: wanted[name] for name in tried - ran},
         functions=names,
     )
 
@@ -89,14 +92,15 @@ def main(argv: list[str]) -> int:
     parser.add_argument("stores", nargs="*", metavar="STORE", help="SQLAlchemy URLs of stores with exact experiments")
     stores = parser.parse_args(argv).stores
     free = common.CaseArgs(cases=(), suites=(), workloads=(), memcg=False, limit=None)
-    wanted = frozenset(case.name for case in reach.candidates(free))
+    workloads = common.load_workloads(())
+    wanted = {case.name: digest(workloads[case.workload], case) for case in reach.candidates(free)}
     seen = [*of_maps(), *(one for url in stores for one in of_store(url))]
     made = drawn(seen, wanted, datetime.now(UTC).strftime("%Y-%m-%d"))
     if not made.kernels:
         sys.stderr.write("atlas: no map in the cache and no store named: run kdelta reach KERNEL first\n")
         return 1
     TARGET.write_text(atlas.written(made), "utf-8")
-    missing = sorted(wanted - made.cases - made.failed)
+    missing = sorted(wanted.keys() - made.cases.keys() - made.failed.keys())
     sys.stdout.write(f"{made.title}: {len(made.functions)} functions, {len(made.cases)} cases; not tried: {missing}\n")
     return 0
 

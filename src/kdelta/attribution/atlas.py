@@ -10,7 +10,7 @@ which is why it is not asked about those.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -25,14 +25,18 @@ _NO_CODE = ("Documentation/", "MAINTAINERS", "tools/testing/")
 class Atlas(Struct, frozen=True, kw_only=True):
     """``cases`` ran on at least one of ``kernels`` (releases, rising), ``failed`` on none; ``made_on`` is a date.
 
-    ``functions`` are named as in the source.
+    Each case has the digest of what it was then (``spec/sameness.py``). ``functions`` are named as in the source.
     """
 
     made_on: str
     kernels: tuple[str, ...]
-    cases: frozenset[str]
-    failed: frozenset[str]
+    cases: Mapping[str, str]
+    failed: Mapping[str, str]
     functions: frozenset[str]
+
+    def knows(self, case: str, digest: str) -> bool:
+        """Whether it answers for a case: seen, and still what it was."""
+        return digest in (self.cases.get(case), self.failed.get(case))
 
     @property
     def title(self) -> str:
@@ -81,10 +85,18 @@ def parse(text: str) -> Atlas:
     return Atlas(
         made_on=found["made"][0],
         kernels=rising(found["kernel"]),
-        cases=frozenset(found["case"]),
-        failed=frozenset(found["failed"]),
+        cases=_digests(found["case"]),
+        failed=_digests(found["failed"]),
         functions=frozenset(found["function"]),
     )
+
+
+def _digests(lines: Iterable[str]) -> dict[str, str]:
+    """``name digest`` a line; a name may have blanks."""
+    pairs = [line.rpartition(" ") for line in lines]
+    if not all(name for name, _, _ in pairs):
+        raise ValueError("atlas: a case without its digest")
+    return {name: digest for name, _, digest in pairs}
 
 
 def rising(releases: Iterable[str]) -> tuple[str, ...]:
@@ -95,11 +107,15 @@ def rising(releases: Iterable[str]) -> tuple[str, ...]:
 def written(atlas: Atlas) -> str:
     """As a text of one name a line, so that two of them can be compared."""
     groups = (
-        ("made", [atlas.made_on]), ("kernel", atlas.kernels), ("case", sorted(atlas.cases)),
-        ("failed", sorted(atlas.failed)), ("function", sorted(atlas.functions)),
+        ("made", [atlas.made_on]), ("kernel", atlas.kernels), ("case", _lines(atlas.cases)),
+        ("failed", _lines(atlas.failed)), ("function", sorted(atlas.functions)),
     )  # fmt: skip
     head = "# SPDX-License-Identifier: GPL-2.0-or-later\n# Made by make atlas; see attribution/atlas.py.\n"
     return head + "".join(f"{kind} {value}\n" for kind, values in groups for value in values)
+
+
+def _lines(cases: Mapping[str, str]) -> list[str]:
+    return [f"{name} {digest}" for name, digest in sorted(cases.items())]
 
 
 @lru_cache(maxsize=1)

@@ -23,6 +23,7 @@ from kdelta.kernel.spelling import fold
 
 _CODE = tuple(f"[{name}" for name in shifted.CODE)
 _MASK = 0xFFFFFFFFFFFFFFFF
+_REPLACEMENTS = ".altinstr_replacement"
 _NUMBER = re.compile(r"\.\d+|#\d+")
 _LABEL = re.compile(r"\bL\d+\b")
 _REP = re.compile(r"^rep\w* (?:stos|movs)[bwlq]")
@@ -118,13 +119,16 @@ def _only_moved(before: Image, after: Image, old: Function, new: Function) -> bo
 def _differing(before: Image, after: Image) -> list[str]:
     """Names of the functions that have other parts, or parts with other instructions; sorted."""
     names = before.sources.keys() | after.sources.keys()
-    parts = {name: (before.sources.get(name, ()), after.sources.get(name, ())) for name in names}
-    found = {name for name, (old, new) in parts.items() if len(old) != len(new)}
-    of, pairs = [], []
-    for name, (old, new) in parts.items():
-        for pair in zip(old, new, strict=False) if name not in found else ():
-            of.append(name)
-            pairs.append(pair)
+    found, of, pairs = set(), [], []
+    for name in names:
+        old, new = before.sources.get(name, ()), after.sources.get(name, ())
+        if len(old) != len(new):
+            found.add(name)
+            continue
+        for was, now in zip(old, new, strict=True):
+            if was.code != now.code:
+                of.append(name)
+                pairs.append((was, now))
     quick = shifted.only_shifted(pairs, shifted.things(before, after)) if before.arch == "x86_64" else set()
     left = (index for index in range(len(pairs)) if index not in quick)
     return sorted(found | {of[index] for index in left if not _same_part(before, after, *pairs[index])})
@@ -184,11 +188,13 @@ def _note(one: FunctionCode, others: list[FunctionCode]) -> str:
     return ""
 
 
-def _alternatives(image: Image) -> list[str]:
-    """What is patched in at boot, without its targets: those count from the place that is patched."""
-    code = image.section_bytes(".altinstr_replacement")
-    whole = Function(name=".altinstr_replacement", address=0, code=code, section=".altinstr_replacement")
-    return [one.text.split(" ")[0] for one in image.instructions(whole)]
+def _alternatives_differ(before: Image, after: Image) -> bool:
+    """Whether other instructions are patched in at boot. Their targets count from the place that is patched."""
+    codes = [image.section_bytes(_REPLACEMENTS) for image in (before, after)]
+    if codes[0] == codes[1]:
+        return False
+    wholes = [Function(name=_REPLACEMENTS, address=0, code=code, section=_REPLACEMENTS) for code in codes]
+    return before.mnemonics(wholes[0]) != after.mnemonics(wholes[1])
 
 
 def compare(before: Image, after: Image) -> CodeDiff:
@@ -208,7 +214,7 @@ def compare(before: Image, after: Image) -> CodeDiff:
         functions=tuple(sorted(noted, key=lambda one: (-abs(one.delta), one.name))),
         total_before=sum(function.size for function in before.functions.values()),
         total_after=sum(function.size for function in after.functions.values()),
-        alternatives_differ=_alternatives(before) != _alternatives(after),
+        alternatives_differ=_alternatives_differ(before, after),
     )
 
 

@@ -83,12 +83,15 @@ def readers(image: Image, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]
         for one in many
     )
     found: dict[str, set[str]] = {name: set() for name in wanted}
+    texts: dict[str, str] = {}  # of a large variable much reads like its address: no function is disassembled twice
     for place, name in _references(image, spans):
         function = image.function_at(place)
-        if function is None or (source := fold(function.name.partition("#")[0])) in found[name]:
+        if function is None:
             continue
-        if any(name in one.text for one in image.instructions(function)):  # else the bytes only read like it
-            found[name].add(source)
+        if function.name not in texts:
+            texts[function.name] = "\n".join(one.text for one in image.instructions(function))
+        if name in texts[function.name]:  # else the bytes only read like it
+            found[name].add(fold(function.name.partition("#")[0]))
     return {name: tuple(sorted(functions)) for name, functions in found.items()}
 
 

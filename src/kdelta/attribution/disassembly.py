@@ -71,6 +71,13 @@ class Instruction(Struct, frozen=True, kw_only=True):
     calls: bool = False
 
 
+def _kind(section: elf.Section) -> str:
+    """What the symbols of a section are of interest as: ``text``, ``data`` or ""."""
+    if "text" in section.name:
+        return "text"
+    return "data" if section.kind == 1 and not section.name.startswith(_DISCARDED) else ""
+
+
 def _part(function: Function) -> tuple[str, int]:
     """The order of a function's parts, for two builds alike: compilers number them anew each time."""
     return _DIGITS.sub("", function.name.partition("#")[0]), function.address
@@ -110,30 +117,33 @@ class Image:
         self.functions: dict[str, Function] = {}
         self.objects: dict[str, tuple[DataObject, ...]] = {}
         seen: dict[str, int] = {}
+        kinds = [_kind(section) for section in file.sections]
         for text, info, shndx, value, size in zip(
             *(kept[field].tolist() for field in ("name", "info", "shndx", "value", "size")), strict=True
         ):
-            end = pool.find(b"\0", text)
-            label = pool[text:end].decode("latin-1")
+            label = pool[text : pool.find(b"\0", text)].decode("latin-1")
             if not label or label.startswith((".L", "$", "__pfx_")):  # __pfx_: padding before functions
                 continue
+            name = _NUMBERED.sub("", label) if "." in label else label
             self._addresses.append(value)
-            self._symbols.append((_NUMBERED.sub("", label), size))
-            section = file.sections[shndx]
-            if info & 15 in (0, 2) and size and "text" in section.name:  # assembly's SYM_CODE has no type
-                seen[label] = seen.get(label, 0) + 1
+            self._symbols.append((name, size))
+            kind = kinds[shndx] if size else ""
+            if kind == "text" and info & 15 in (0, 2):  # assembly's SYM_CODE has no type
+                seen[label] = seen.get(label, 0) + 1  # several static ones have one name
                 key = label if seen[label] == 1 else f"{label}#{seen[label]}"
-                start = section.offset + value - section.address
-                code = file.data[start : start + size]
-                self.functions[key] = Function(name=key, address=value, code=code, section=section.name)
-            elif info & 15 == 1 and size and section.kind == 1 and not section.name.startswith(_DISCARDED):
-                name, start = _NUMBERED.sub("", label), section.offset + value - section.address
-                made = DataObject(name=name, address=value, content=file.data[start : start + size])
+                code, section = self._content(file.sections[shndx], value, size), file.sections[shndx].name
+                self.functions[key] = Function(name=key, address=value, code=code, section=section)
+            elif kind == "data" and info & 15 == 1:
+                made = DataObject(name=name, address=value, content=self._content(file.sections[shndx], value, size))
                 self.objects[name] = (*self.objects.get(name, ()), made)
 
-    def symbols(self) -> Iterator[tuple[int, str, int]]:
-        """(address, name, size) of every symbol; names without the numbers that a compiler appends."""
-        return ((address, *symbol) for address, symbol in zip(self._addresses, self._symbols, strict=True))
+    def _content(self, section: elf.Section, address: int, size: int) -> bytes:
+        start = section.offset + address - section.address
+        return self._file.data[start : start + size]
+
+    def symbols(self) -> tuple[list[int], list[str], list[int]]:
+        """Addresses, names and sizes of all symbols; names without the numbers that a compiler appends."""
+        return self._addresses, [name for name, _ in self._symbols], [size for _, size in self._symbols]
 
     def sections(self) -> Iterator[tuple[str, int, int]]:
         """(name, address, size) of every section that is loaded, by address."""
@@ -163,7 +173,7 @@ class Image:
         found: dict[str, list[Function]] = {}
         for key, function in self.functions.items():
             found.setdefault(fold(key.partition("#")[0]), []).append(function)
-        return {name: tuple(sorted(parts, key=_part)) for name, parts in found.items()}
+        return {name: tuple(sorted(parts, key=_part) if len(parts) > 1 else parts) for name, parts in found.items()}
 
     @cached_property
     def _loaded(self) -> list[elf.Section]:
@@ -232,6 +242,10 @@ class Image:
                 step = 1 if self.arch == "x86_64" else 4
                 yield at, step, ".byte", function.code[at : at + step].hex()
                 at += step
+
+    def mnemonics(self, function: Function) -> list[str]:
+        """The first word of each instruction."""
+        return [mnemonic.partition(" ")[0] for _, _, mnemonic, _ in self._raw(function)]
 
     def instructions(self, function: Function, strings: bool = False) -> list[Instruction]:
         """The instructions of ``function``; jumps inside it go to labels that are numbered in order.

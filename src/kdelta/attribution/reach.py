@@ -38,6 +38,7 @@ class Row(Struct, frozen=True, kw_only=True):
     """One case: the functions that it executes, of ``total`` kernel instructions in ``ops`` operations.
 
     Where ``state`` is not ok there are none, and ``why`` says why. ``elapsed_s`` is what the repetition took here.
+    ``digest`` is what the case was (``spec/sameness.py``), "" in what an older kdelta counted.
     """
 
     case: str
@@ -47,6 +48,7 @@ class Row(Struct, frozen=True, kw_only=True):
     total: int = 0
     functions: dict[str, Ran] = {}
     elapsed_s: float = 0.0
+    digest: str = ""
 
     def share(self, names: Iterable[str]) -> float:
         """The part of the case's kernel instructions that it executes in these functions, 0 to 1."""

@@ -7,7 +7,7 @@ take seconds; as arrays a tenth of one. What is found here is equal for certain;
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -56,19 +56,27 @@ def things(before: Image, after: Image) -> tuple[Things, Things]:
 
 
 def _things(image: Image, numbers: dict[str, int]) -> Things:
-    symbols = ((name, address, max(size, 1)) for address, name, size in image.symbols())
-    sections = ((f"[{name}]", address, size) for name, address, size in image.sections() if not name.startswith(CODE))
-    return Things(_table(symbols, numbers), _table(sections, numbers))
-
-
-def _table(rows: Iterable[tuple[str, int, int]], numbers: dict[str, int]) -> tuple[Addresses, Addresses, Numbers]:
-    """By start, behind one that covers nothing; of several with one start the largest, of these the last number."""
-    found = np.array(
-        [(0, 0, 0), *((at, size, numbers.setdefault(name, len(numbers))) for name, at, size in rows)], np.uint64
+    sections = [one for one in image.sections() if not one[0].startswith(CODE)]
+    places = (
+        [at for _, at, _ in sections],
+        [f"[{name}]" for name, _, _ in sections],
+        [size for _, _, size in sections],
     )
-    found = found[np.lexsort((found[:, 2], found[:, 1], found[:, 0]))]
-    found = found[np.append(found[1:, 0] != found[:-1, 0], True)]
-    return found[:, 0], found[:, 1], found[:, 2].astype(np.int64)
+    return Things(_table(image.symbols(), numbers), _table(places, numbers))
+
+
+def _table(
+    columns: tuple[list[int], list[str], list[int]], numbers: dict[str, int]
+) -> tuple[Addresses, Addresses, Numbers]:
+    """By start, behind one that covers nothing; of several with one start the largest, of these the last number."""
+    starts, names, sizes = columns
+    found = np.zeros((3, len(starts) + 1), np.uint64)
+    found[0, 1:] = starts
+    found[1, 1:] = np.maximum(np.array(sizes, np.uint64), np.uint64(1))  # without a size it still covers its address
+    found[2, 1:] = [numbers.setdefault(name, len(numbers)) for name in names]
+    found = found[:, np.lexsort((found[2], found[1], found[0]))]
+    found = found[:, np.append(found[0, 1:] != found[0, :-1], True)]
+    return found[0], found[1], found[2].astype(np.int64)
 
 
 def only_shifted(pairs: Sequence[tuple[Function, Function]], both: tuple[Things, Things]) -> set[int]:

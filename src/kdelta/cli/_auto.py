@@ -21,6 +21,7 @@ AUTO = "auto"
 _BUDGET_S = 600.0
 _SEEDS = 12  # that counts take where some move, with the repetitions of a seed
 _TIMED_CASE_S = 1.5  # of a case in a timed boot
+_LATER = ("kdelta.results.answer", "kdelta.report.view", "kdelta.report.registry")  # what shows the answer
 
 
 def wanted(args: Args, specs: Sequence[KernelSpec]) -> bool:
@@ -62,9 +63,13 @@ def fetched(specs: Sequence[KernelSpec], each: bool, progress: Progress) -> tupl
 
 
 def _ahead(kernel: Kernel) -> None:
-    """Read what ``choose`` keeps for who asks again; where that fails, ``choose`` tells it."""
+    """Read what ``choose`` keeps for who asks again, and load what shows its answer; where that fails, they tell it."""
+    from importlib import import_module
+
     from kdelta.experiment import auto
 
+    for name in _LATER:
+        import_module(name)
     common.load_workloads(())
     auto.read_ahead(kernel)
 

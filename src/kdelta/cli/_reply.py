@@ -75,10 +75,10 @@ def _for_others(result: ExperimentResult, line: str) -> ExperimentResult:
 
 
 def _public(text: str) -> str:
-    """``text`` without directories of this machine."""
+    """``text`` without directories of this machine; what was built before may name another state directory."""
     import re
 
     from kdelta.paths import state_dir
 
-    kept = re.compile(re.escape(f"{state_dir() / 'reviews'}/") + "[0-9a-f]{8}/")
+    kept = re.compile(f"(?:{re.escape(str(state_dir()))}|(?:/[^/\\s+]+)+)/reviews/[0-9a-f]{{8}}/")
     return kept.sub("", text).replace(f"{Path.home()}/", "~/")

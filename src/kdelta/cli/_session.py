@@ -59,7 +59,7 @@ class Session:
         ``resumed_as``: the experiment to go on with, where this one is only a pass of it.
         """
         from kdelta.cli.progress import Reporter
-        from kdelta.experiment import prepare, runner
+        from kdelta.experiment import annotate, prepare, runner
 
         if not experiment.cases and experiment.annotations.looked is not None:
             return  # nothing that differs can be executed here: the report says so
@@ -68,6 +68,7 @@ class Session:
         job = prepare.prepare(experiment, self.store, progress, time_budget_s=budget_s)
         try:
             runner.execute(job, self.store, progress)
+            annotate.note_executed(self.store, experiment)
         except KeyboardInterrupt:
             progress.note(f"interrupted: {self._kept(experiment, resumed_as)}")
             raise

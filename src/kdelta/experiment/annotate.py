@@ -8,10 +8,12 @@ from msgspec.structs import replace
 from kdelta.attribution import images, stripped
 from kdelta.errors import KdeltaError
 from kdelta.experiment import selftests
-from kdelta.kernel import changed
+from kdelta.kernel import changed, source
 from kdelta.kernel.sources import parse_kernel
-from kdelta.model import Experiment, Progress, Remark, plans
+from kdelta.model import Experiment, Kernel, Progress, Remark, plans
 from kdelta.store.store import Store
+
+_OPTIONS = 5  # of a config, in a line
 
 
 def run_gate(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
@@ -41,12 +43,22 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
                 lines.append(f"{kernel.label}: the machine code is identical")
                 continue
             progress.step(f"comparing the machine code of {kernel.label}")
-            before = found[index - 1 if experiment.in_steps else 0]
-            lines.append(f"{kernel.label}: {stripped.sentence(images.compare(before, found[index])[0])}")
+            before = index - 1 if experiment.in_steps else 0
+            lines.append(f"{kernel.label}: {stripped.sentence(images.compare(found[before], found[index])[0])}")
+            lines += _configs(experiment.kernels[before], kernel)
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
         lines.append(f"machine code was not compared: {error}")
     notes = tuple(Remark("machine-code", line) for line in lines)
     return store.annotate(experiment.id, lambda known: replace(known, notes=(*known.notes, *notes)))
+
+
+def _configs(before: Kernel, after: Kernel) -> tuple[str, ...]:
+    """A line where two kernels of one release were built with different configs, by the patch or otherwise."""
+    differing = source.config_differences(before, after) if before.release == after.release else ()
+    if not differing:
+        return ()
+    more = f" and {len(differing) - _OPTIONS} more" if len(differing) > _OPTIONS else ""
+    return (f"{after.label}: its config differs from that of {before.label}: {', '.join(differing[:_OPTIONS])}{more}",)
 
 
 def note_locations(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
@@ -60,3 +72,33 @@ def note_locations(store: Store, experiment: Experiment, progress: Progress) -> 
         progress.note(f"which lines changed is not known: {error}")
         return experiment
     return store.annotate(experiment.id, lambda known: replace(known, locations=found)) if found else experiment
+
+
+def note_executed(store: Store, experiment: Experiment) -> Experiment:
+    """Keep with ``experiment`` which functions were executed after all that no case was known to execute.
+
+    The map is of the baseline: a new function that is called through a pointer alone has no caller there, and the
+    counts of the patched kernel say whether it ran.
+    """
+    known = store.experiment(experiment.id)
+    looked = known.annotations.looked
+    asked = {one.name: _function(one.name) for one in looked.unreached} if looked is not None else {}
+    left = {name for name in asked.values() if name}
+    if looked is None or not left:
+        return experiment
+    executed: set[str] = set()
+    for case in range(len(known.cases)):
+        by_kernel = {row.kernel: row for row in store.profiles(experiment.id, case)}  # all seeds run the same
+        executed |= {name for row in by_kernel.values() for name in left & row.profile.functions.keys()}
+    ran = tuple(title for title, name in asked.items() if name in executed)
+    if not ran:
+        return experiment
+    unreached = tuple(one for one in looked.unreached if one.name not in ran)
+    found = replace(looked, unreached=unreached, measured=(*looked.measured, *ran))
+    return store.annotate(experiment.id, lambda notes: replace(notes, looked=found))
+
+
+def _function(title: str) -> str:
+    """The name in the title of a change, "" of a variable."""
+    name, _, kind = title.partition(" (")
+    return "" if kind.startswith("data") else name

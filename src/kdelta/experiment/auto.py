@@ -22,6 +22,7 @@ from kdelta.kernel.calls import CallGraph
 from kdelta.kernel.symbols import NoSymbols
 from kdelta.model import Case, Kernel, Looked, MachineOptions, Progress, Unreached
 from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
+from kdelta.spec.sameness import digest
 from kdelta.spec.workloads import Workload
 
 _EVERYWHERE = re.compile(r"(^|/)(include/|Kconfig|Makefile|Kbuild|scripts/)|\.h$")  # files that others are built with
@@ -83,7 +84,7 @@ def choose(
     by_name = {case.name: case for case in asked.cases}
     looked = _looked(bare, found, chosen, reach, _graph(kernels[-1]) if reach.rows else None)
     if known is not None:
-        failed = sorted({case.name for case in asked.cases} & known.failed)
+        failed = sorted({case.name for case in asked.cases} & known.failed.keys())
         looked = replace(looked, atlas=known.title, not_mapped=(*looked.not_mapped, *failed))
     return tuple(by_name[name] for name in dict.fromkeys([*names, *chosen.controls])), looked
 
@@ -97,10 +98,9 @@ def _map(
     if not asked.controls:
         if all(change.in_no_case for change in found.changes):
             return Reach(kernel=label, rows=()), None
-        if not asked.folders:  # where a case of the user's own may have the name of another one
-            known = silent.told(found, kernels, specs, asked.machine, _graph(kernels[0]))
+        known = silent.told(found, kernels, specs, asked.machine, _graph(kernels[0]))
         if known is not None:
-            cases = [case for case in cases if case.name not in known.cases | known.failed]
+            cases = [one for one in cases if not known.knows(one.name, digest(asked.workloads[one.workload], one))]
             if not cases:
                 return Reach(kernel=label, rows=()), known
     return mapping.build(kernels[0], cases, asked.workloads, asked.folders, asked.machine, progress), known

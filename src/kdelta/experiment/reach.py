@@ -24,6 +24,7 @@ from kdelta.experiment.templates import Asked, run
 from kdelta.kernel.symbols import SymbolTable
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Effort, Kernel, MachineOptions, Progress
+from kdelta.spec import sameness
 from kdelta.spec.workloads import Workload
 
 _TOGETHER = 8  # cases of a boot: what is lost where a map is broken off
@@ -56,7 +57,8 @@ def build(
     here = place.of(experiment, progress).site
     table = functions.table_of(kernel, here, progress)
     alone = (replace(experiment, cases=(case,)) for case in cases)
-    rows = ready([kinds.counting(one, workloads) for one in alone], here, table)
+    digests = [sameness.digest(workloads[case.workload], case) for case in cases]
+    rows = ready([kinds.counting(one, workloads) for one in alone], digests, here, table)
     return filled(
         kernel.label, rows, table, partial(boot_each, here), progress, workers=os.cpu_count() or 1, together=_TOGETHER
     )

@@ -36,19 +36,26 @@ class _Kept(Struct, frozen=True, kw_only=True):
 
 
 class Counted(Struct, frozen=True, kw_only=True):
-    """One case made ready: ``work`` is its boot, ``read`` what becomes of it, ``path`` where its row is kept."""
+    """One case made ready: ``work`` is its boot, ``read`` what becomes of it, ``path`` where its row is kept.
+
+    ``digest`` is what the case is (``spec/sameness.py``).
+    """
 
     case: Case
     work: Work
     read: Callable[[RawBoot], RunResult]
     parts: int
     path: Path
+    digest: str = ""
 
 
-def ready(kinds: Sequence[Measuring], site: Site, table: SymbolTable) -> list[Counted]:
-    """The boots of ``kinds``, of one case each, with the name of its row: a digest of all that its counts depend on."""
+def ready(kinds: Sequence[Measuring], digests: Sequence[str], site: Site, table: SymbolTable) -> list[Counted]:
+    """The boots of ``kinds``, of one case each, with the name of its row: a digest of all that its counts depend on.
+
+    ``digests`` are those of the cases.
+    """
     base, found = "", []
-    for kind in kinds:
+    for kind, case_digest in zip(kinds, digests, strict=True):
         work = kind.work(_PLAN)
         base = base or identity(site, replace(work, jobs=replace(work.jobs, lines=())))
         digest = hashlib.sha256(f"{base}\0{work.jobs.text()}".encode()).hexdigest()
@@ -59,6 +66,7 @@ def ready(kinds: Sequence[Measuring], site: Site, table: SymbolTable) -> list[Co
                 read=partial(_read, kind),
                 parts=exact.parts_of(kind.metrics[0]),
                 path=maps.folder_of(work.kernel.image_sha256) / f"{digest[:40]}.{table.source}.msgpack",
+                digest=case_digest,
             )
         )
     return found
@@ -97,7 +105,7 @@ def count(
 
 def _row(one: Counted, raw: RawBoot, table: SymbolTable) -> Row:
     run = one.read(raw)
-    row = Row(case=one.case.name, state=run.state, why=run.why, elapsed_s=raw.elapsed_s)
+    row = Row(case=one.case.name, state=run.state, why=run.why, elapsed_s=raw.elapsed_s, digest=one.digest)
     if run.state == "ok":
         intervals = [interval for file in raw.counts for interval in profiles.read(file)]
         executed, total = reach.ran(intervals, table)

@@ -20,10 +20,13 @@ def missing(suite: Suite) -> tuple[str, ...]:
     return tuple(name for name in names if shutil.which(name) is None)
 
 
+def _absent(known: Mapping[str, Suite]) -> dict[str, tuple[str, ...]]:
+    return {name: missing(suite) for name, suite in known.items() if suite.programs}
+
+
 def at_hand(cases: Sequence[Case], workloads: Mapping[str, Workload]) -> list[Case]:
     """``cases`` without those whose program is not on this machine."""
-    known = suites.suites()
-    absent = {name: missing(suite) for name, suite in known.items() if suite.programs}
+    absent = _absent(suites.suites())
 
     def there(case: Case) -> bool:
         one = workloads[case.workload].counted
@@ -39,13 +42,14 @@ def packed(cases: Sequence[Case], workloads: Mapping[str, Workload], native: boo
         UserError: a program is not on this machine, with the way to have it; or its files cannot be packed.
     """
     known = suites.suites()
+    absent = _absent(known)
     found = []
     for case in cases:
         one = workloads[case.workload].counted
         if one is not None:
-            suite = known[case.workload.partition("/")[0]]
-            if (program := one.programs[0].argv[0]) in missing(suite):
-                raise UserError(f"{case.name}: {program} is not on this machine: {suite.remedy}")
+            name = case.workload.partition("/")[0]
+            if (program := one.programs[0].argv[0]) in absent[name]:
+                raise UserError(f"{case.name}: {program} is not on this machine: {known[name].remedy}")
             case = counted.packed(case, *packing.pack_alike(one.programs, native))
         found.append(case)
     return found

@@ -3,7 +3,8 @@
 
 A series is told by its thread, as git send-email makes it: patches answer the cover letter or each other. Mails that
 were sent without threads belong together where sender, version and number of patches agree and they came within a day.
-A later version is one of the same sender with the same change-id or title, or in answer to the earlier one.
+A later version is one of the same sender with the same change-id or title, in answer to the earlier one, with a link
+to it, or of which most patches have the titles of the earlier one's. What was sent twice is the later one.
 """
 
 from __future__ import annotations
@@ -60,6 +61,15 @@ class _Group(Struct, kw_only=True):
     def date_s(self) -> float:
         return min(one.date_s for one in self.mails.values())
 
+    @property
+    def titles(self) -> frozenset[str]:
+        """Of its patches, without the cover letter."""
+        return frozenset(one.tag.title.casefold() for one in self.mails.values() if one.tag.number != 0)
+
+    @property
+    def ids(self) -> frozenset[str]:
+        return frozenset(one.id for one in self.mails.values())
+
     def data(self) -> bytes:
         return b"".join(_with_separator(one.data) for _, one in sorted(self.mails.items()))
 
@@ -95,7 +105,8 @@ def _groups(patches: Sequence[Mail]) -> list[_Group]:
     groups: dict[str, _Group] = {}
     for one in patches:
         group = groups.setdefault(_head(one, by_id), _Group(mails={}))
-        group.mails.setdefault(_number(one), one)
+        if _number(one) not in group.mails or _number(one) != min(group.mails):  # its first mail is its name
+            group.mails[_number(one)] = one
     return _joined(sorted(groups.values(), key=lambda group: group.date_s))
 
 
@@ -120,12 +131,19 @@ def _fits(home: _Group, group: _Group) -> bool:
 def _follows(newer: _Group, older: _Group) -> bool:
     """Whether ``newer`` is a later version of ``older``."""
     one, other = newer.first, older.first
-    if newer is older or one.sender != other.sender or newer.version <= older.version:
+    if newer is older or one.sender != other.sender or newer.version < older.version:
         return False
-    ids = {mail.id for mail in older.mails.values()}
-    answers = any(ids & set(mail.parents) for mail in newer.mails.values())
+    same_title = one.tag.title.casefold() == other.tag.title.casefold()
+    if newer.version == older.version:
+        later = (newer.date_s, one.id) > (older.date_s, other.id)
+        return later and same_title and not newer.missing and newer.titles == older.titles
     change = bool(one.change) and any(one.change == mail.change for mail in older.mails.values())
-    return answers or change or one.tag.title.casefold() == other.tag.title.casefold()
+    return same_title or change or _names(newer, older) or 2 * len(newer.titles & older.titles) > len(older.titles)
+
+
+def _names(newer: _Group, older: _Group) -> bool:
+    """Whether a mail of the one answers or links to the other as its earlier version."""
+    return any(older.ids.intersection((*mail.parents, *mail.earlier)) for mail in newer.mails.values())
 
 
 def _completed(group: _Group, groups: Sequence[_Group]) -> bytes | None:
@@ -158,8 +176,9 @@ def _item(group: _Group, groups: Sequence[_Group]) -> Item:
     item = Item(key=group.first.id, title=f"{group.first.tag.title}{version}", date_s=group.date_s)
     newer = [one for one in groups if _follows(one, group)]
     if newer:
-        latest = max(newer, key=lambda one: one.version)
-        return replace(item, state="superseded", why=f"by v{latest.version}, {latest.first.id}")
+        latest = max(newer, key=lambda one: (one.version, one.date_s))
+        by = f"v{latest.version}" if latest.version > group.version else "the same sent again"
+        return replace(item, state="superseded", why=f"by {by}, {latest.first.id}")
     data = _completed(group, groups)
     if data is None:
         some = ", ".join(f"[{number}/{group.total}]" for number in group.missing[:_SHOWN])

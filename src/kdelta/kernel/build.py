@@ -188,15 +188,17 @@ class Builder:
     def configure(self, request: Request, log: Path, basis: str = "") -> tuple[str, ...]:
         """Make ``.config`` what ``request`` asks for; untouched where it is that already, so that nothing rebuilds.
 
-        ``basis`` identifies all in the source that sways Kconfig; Kconfig is not even asked while it stays.
+        ``basis`` identifies all in the source that sways Kconfig; Kconfig is not even asked while it stays, and while
+        the programs stay whose versions it writes down (rustc, pahole).
 
         Returns:
             what could not be had, a sentence each.
         """
         config, mark = self.obj / ".config", self.obj / "kdelta-config"
         stamp = hashlib.sha256("\0".join([basis, request.base, request.text]).encode()).hexdigest()
-        if basis and config.exists() and mark.exists() and mark.read_text() == stamp:
-            return config_fragment.unmet(request, config.read_text())
+        there = sandbox.read(config) if config.exists() else ""
+        if basis and there and mark.exists() and sandbox.read(mark) == stamp and self.tools.suits(there):
+            return config_fragment.unmet(request, there)
         mark.unlink(missing_ok=True)
         self.obj.mkdir(parents=True, exist_ok=True)
         fresh = self.obj / ".config.kdelta"
@@ -209,7 +211,7 @@ class Builder:
         sandbox.write(fresh, f"{sandbox.read(fresh)}\n{request.text}")
         self.make([*words, "olddefconfig"], log, _ignore)
         text = sandbox.read(fresh)
-        if not config.exists() or sandbox.read(config) != text:
+        if there != text:
             sandbox.write(config, text)
         for leftover in (fresh, fresh.with_name(".config.kdelta.old")):
             leftover.unlink(missing_ok=True)

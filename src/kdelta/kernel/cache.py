@@ -245,10 +245,13 @@ def put(entry: Entry, image: bytes, vmlinux: bytes | None, config: str, system_m
 
 
 def _renew(known: Stored, entry: Entry, config: str, system_map: bytes) -> None:
-    """Keep the better knowledge: a config from a package beats one that was guessed, a package's name beats none."""
+    """Keep the better knowledge: a config from a package beats one that was guessed, a package's name beats none.
+
+    What was built here has the config of its last build: programs that it names may be others than the first time.
+    """
     if system_map and not (known.folder / SYSTEM_MAP).is_file():
         write_atomically(known.folder / SYSTEM_MAP, system_map)
-    if config and known.config_text is None:
+    if config and (known.config_text is None or not (known.entry.package or entry.package)):
         write_atomically(known.folder / "config", config.encode())
     keep = (
         known.entry

@@ -23,7 +23,10 @@ _CLAIM = re.compile(
     r"|\b\d[\d,.]*\s?(?:ns|us|usec|ms|cycles|instructions|ops/s|MB/s|GB/s|tps)\b",
     re.IGNORECASE,
 )
-_INDEX = re.compile(r"\w\)?:\s*(\d[\d,]*(?:\.\d+)?)(?![\w:])")  # of a benchmark without a unit: "name: 841.8"
+_INDEX = re.compile(r"\w\)?\s*[:=]\s*(\d[\d,]*(?:\.\d+)?)(?![\w:;])")  # of a benchmark without a unit: "name: 841.8"
+_SIDE = re.compile(
+    r"^(?:before|after|with|without|base|baseline|patched|unpatched|vanilla|old|new)\b[^:]{0,40}:$", re.I
+)
 _DIFF = re.compile(r"^(?:---$|diff --git |--- \S|@@ -)", re.MULTILINE)
 _FIRST = re.compile(r"\[[^\]]*\b0+/\d+[^\]]*\]")
 _LINE_CHARS = 200
@@ -71,17 +74,23 @@ def reply(to: mail.Message, body: str) -> bytes:
 
 
 def _claims(text: str) -> Iterator[str]:
-    """Lines with a figure before the diff, with the line that their sentence ends in; no quotes of other mails."""
+    """Lines with a figure before the diff, with the line that their sentence ends in; no quotes of other mails.
+
+    Figures below a line such as ``Before:`` are told with it.
+    """
     end = _DIFF.search(text)
-    held = ""
+    held = side = ""
     for line in text[: end.start() if end else len(text)].split("\n"):
         said = " ".join(line.split())
         claim = _has_figure(said) and not said.startswith((">", "|")) and len(said) <= _LINE_CHARS
         if claim and len(held) >= _WRAPPED_CHARS and held[-1] not in ".:;" and said[0].islower():
-            said = f"{held} {said}"
-        elif held:
+            held = f"{held} {said}"
+            continue
+        if held:
             yield held
-        held = said if claim else ""
+        heads = bool(_SIDE.match(said))
+        side = said if heads else side if said else ""
+        held = "" if not claim else said if heads else f"{side} {said}".strip()
     if held:
         yield held
 

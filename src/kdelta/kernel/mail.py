@@ -32,9 +32,17 @@ _HEADER = re.compile(rb"\A\s*(?:>?From [^\n]*\n)?[A-Za-z][A-Za-z0-9-]*:[ \t]")
 _ID = re.compile(r"<[^<>\s]+@[^<>\s]+>")
 _TAG = re.compile(r"\[([^\]]*)\]")
 _COUNTER = re.compile(r"(?<!\d)(\d{1,4})/(\d{1,4})(?!\d)")
-_VERSION = re.compile(r"\bv(\d{1,3})\b", re.IGNORECASE)
-_REPLY = re.compile(r"(?:re|aw|fwd?):", re.IGNORECASE)
-_PREFIXES = re.compile(r"^(?:(?:re|aw|fwd?):\s*|\[[^\]]*\]\s*)+", re.IGNORECASE)
+_VERSION = re.compile(r"(?:\b|PATCH|RFC)v(\d{1,3})\b", re.IGNORECASE)  # [PATCH v2], [PATCHv2]
+_STGIT_VERSION = re.compile(r"\s*\[ver #(\d{1,3})\]\s*$")  # StGit's, behind the title
+_PULL = re.compile(r"\bPULL\b", re.IGNORECASE)
+_RE = r"(?:re(?:\[\d+\])?|aw|fwd?)\s*[:\uff1a]"
+_RE_ELSEWHERE = (
+    r"(?:sv|vs|antw|odp|ynt|wg|tr|rif|r[e\u00e9]f|res|\u56de[\u590d\u8986]|\u7b54[\u590d\u8986]|\u8f6c\u53d1)"
+    r"\s*[:\uff1a]"
+)
+_OTHER_TAG = r"\[(?![^\]]*(?:PATCH|RFC|\bv\d|\d/\d))[^\]]*\]\s*"  # [External] Re: ...
+_REPLY = re.compile(rf"(?:{_OTHER_TAG})*{_RE}|{_RE_ELSEWHERE}", re.IGNORECASE)
+_PREFIXES = re.compile(rf"^(?:{_RE_ELSEWHERE}\s*)?(?:{_RE}\s*|\[[^\]]*\]\s*)*", re.IGNORECASE)
 _QUOTED_DIFF = re.compile(r"^((?:[>|] ?)+)(?:diff --git |--- \S|\+\+\+ \S|@@ -\d)")
 _PLAIN_DIFF = re.compile(r"^(?:diff --git |@@ -\d)", re.MULTILINE)
 _HUNK = re.compile(r"^(?:[>|] ?)*@@ -\d", re.MULTILINE)
@@ -65,6 +73,7 @@ class Tag(Struct, frozen=True, kw_only=True):
 
     title: str
     patch: bool = False  # it has a tag of patches
+    draft: bool = False  # one that patches have, and other mails too: [RFC], [net v2]
     number: int | None = None
     total: int = 1
     version: int = 1
@@ -72,12 +81,16 @@ class Tag(Struct, frozen=True, kw_only=True):
 
 
 def tag_of(subject: str) -> Tag:
-    """The tag of a subject on one line."""
-    tag = next((tag for tag in _TAG.findall(subject) if "PATCH" in tag.upper() or _COUNTER.search(tag)), "")
-    counter, version = _COUNTER.search(tag), _VERSION.search(tag)
+    """The tag of a subject on one line. A request to pull has none of patches, numbered or not."""
+    tags = [tag for tag in _TAG.findall(subject) if "PATCH" in tag.upper() or not _PULL.search(tag)]
+    tag = next((tag for tag in tags if "PATCH" in tag.upper() or _COUNTER.search(tag)), "")
+    likely = next((tag for tag in tags if "RFC" in tag.upper() or _VERSION.search(tag)), "")
+    counter, behind = _COUNTER.search(tag), _STGIT_VERSION.search(subject)
+    version = behind or _VERSION.search(tag or likely)
     return Tag(
-        title=_PREFIXES.sub("", subject),
+        title=_STGIT_VERSION.sub("", _PREFIXES.sub("", subject)),
         patch=bool(tag),
+        draft=bool(likely),
         number=int(counter[1]) if counter else None,
         total=int(counter[2]) if counter else 1,
         version=int(version[1]) if version else 1,
@@ -282,6 +295,11 @@ def _complete(mails: list[PatchMail], name: str) -> list[PatchMail]:
         lacking = ", ".join(f"[{number}/{total}]" for number in missing)
         raise UserError(f"patch {name}: {lacking} of the series is missing; save the whole thread as one mbox")
     return sorted(mails, key=lambda mail: mail.number)
+
+
+def has_diff(data: bytes) -> bool:
+    """Whether some text of a mail holds a hunk."""
+    return any(_HUNK.search(message.text) for message in messages(data))
 
 
 def too_large(name: str, size_bytes: int) -> str:

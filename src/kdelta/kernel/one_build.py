@@ -110,4 +110,4 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
         sandbox.write(builder.obj / "kdelta-built", origin.base)
     about = f"{title}; {wanted.request.title} config; {wanted.tools.title}"
     notes = _notes(origin, applied, made.unmet, builder.not_built(applied.touched))
-    products.keep(wanted.key, name, made, about, notes, _changed(applied))
+    products.keep(wanted.key, name, made, about, notes, _changed(applied), wanted.tools.asked)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kdelta import distributions
+from kdelta import digests, distributions
 from kdelta.errors import HostError, UserError
 from kdelta.kernel.patch import File
 from kdelta.kernel.worktree import Worktree, decode, require_space, version_of
@@ -69,8 +69,7 @@ class Tarball(_Source, frozen=True, kw_only=True):
 
 def tarball(path: Path, key: str, title: str, version: tuple[int, int]) -> Tarball:
     """The origin for a source tarball of a kernel ``version`` (major, minor)."""
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = digests.of_file(path)
     return Tarball(path=str(path), key=key, base=f"tar:{digest}", id=f"tar:{digest}", title=title, version=version)
 
 

@@ -8,7 +8,7 @@ A patch fits as a whole or is refused with the file and hunk named.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -99,20 +99,38 @@ def _result(text: str, placed: list[Placed]) -> str:
 
 
 def _notes(change: Change, placed: list[Placed], name: str) -> list[str]:
-    notes = []
+    """What was repaired, each once for all hunks of the file of which it is so."""
+    said: dict[str, list[int]] = {}
     for hunk, found in zip(change.hunks, placed, strict=True):
-        where = f"patch {name}: {change.path} hunk {hunk.number}"
-        if found.fuzz:
-            notes.append(f"{where} applied at line {found.at + 1} with fuzz 1")
-        elif found.offset:
-            notes.append(f"{where} applied with an offset of {found.offset:+d} lines")
-        if found.blanks:
-            notes.append(f"{where}: the mail lost blank lines; where they belong among the added lines is uncertain")
-        if found.guessed:
-            notes.append(f"{where}: the mail lost whitespace; that of {found.guessed} added lines is reconstructed")
-        elif found.repaired:
-            notes.append(f"{where}: the mail lost whitespace; restored from the tree")
-    return notes
+        for fact in _repairs(found):
+            said.setdefault(fact, []).append(hunk.number)
+    return [f"patch {name}: {change.path} {_hunks(numbers)}{fact}" for fact, numbers in said.items()]
+
+
+def _repairs(found: Placed) -> Iterator[str]:
+    if found.fuzz:
+        yield f" applied at line {found.at + 1} with fuzz 1"
+    elif found.offset:
+        yield f" applied with an offset of {found.offset:+d} line{'s' if abs(found.offset) > 1 else ''}"
+    if found.blanks:
+        yield ": the mail lost blank lines; where they belong among the added lines is uncertain"
+    if found.guessed:
+        lines = f"{found.guessed} added line{'s' if found.guessed > 1 else ''}"
+        yield f": the mail lost whitespace; that of {lines} is reconstructed"
+    elif found.repaired:
+        yield ": the mail lost whitespace; restored from the tree"
+
+
+def _hunks(numbers: list[int]) -> str:
+    """``hunk 3``, ``hunks 1-4, 6``."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    told = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    return f"hunk{'s' if len(numbers) > 1 else ''} {told}"
 
 
 def _before(change: Change, read: Read, name: str) -> str:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from kdelta import digests
 from kdelta.kernel import cache, ingest
 from kdelta.kernel.build import Products
+from kdelta.kernel.toolchain import Toolchain
 from kdelta.model import Kernel, Location
 from kdelta.paths import cache_dir
 from kdelta.spec.kernels import KernelSpec
@@ -31,6 +32,7 @@ class Built(Struct, frozen=True, kw_only=True):
     steps: int = 0
     elapsed_s: float = 0.0
     locations: tuple[Location, ...] = ()  # what the patch changes; () in what an older kdelta built
+    asked: tuple[tuple[str, str], ...] = ()  # see toolchain.Toolchain; () in what an older kdelta built
 
 
 def root() -> Path:
@@ -43,15 +45,24 @@ def folder(key: str) -> Path:
     return root() / "products" / key
 
 
-def recall(key: str) -> tuple[Built, cache.Stored] | None:
-    """The build of ``key`` if its image is still there, intact."""
+def recall(key: str, tools: Toolchain | None = None) -> tuple[Built, cache.Stored] | None:
+    """The build of ``key`` if its image is still there, intact, and configured as with ``tools`` today."""
     path = folder(key) / "built.json"
     try:
         built = msgspec.json.decode(path.read_bytes(), type=Built)
     except (OSError, msgspec.MsgspecError):
         return None
     stored = cache.get(built.image_sha256)
-    return None if stored is None or not _vmlinux_intact(built) else (built, stored)
+    if stored is None or not _vmlinux_intact(built):
+        return None
+    return (built, stored) if tools is None or _suits(built, stored, tools) else None
+
+
+def _suits(built: Built, stored: cache.Stored, tools: Toolchain) -> bool:
+    """Whether Kconfig would find the same programs today: else baseline and patched differ by more than the patch."""
+    if built.asked:
+        return built.asked == tools.asked
+    return stored.config_text is None or tools.suits(stored.config_text.read_text("utf-8", "replace"))
 
 
 def _vmlinux_intact(built: Built) -> bool:
@@ -65,7 +76,13 @@ def _vmlinux_intact(built: Built) -> bool:
 
 
 def keep(
-    key: str, name: str, made: Products, about: str, notes: tuple[str, ...], locations: tuple[Location, ...]
+    key: str,
+    name: str,
+    made: Products,
+    about: str,
+    notes: tuple[str, ...],
+    locations: tuple[Location, ...],
+    asked: tuple[tuple[str, str], ...] = (),
 ) -> Built:
     """Put the image of the kernel called ``name`` where all are; what belongs to the build stays in its directory."""
     home = folder(key)
@@ -86,6 +103,7 @@ def keep(
         steps=made.steps,
         elapsed_s=made.elapsed_s,
         locations=locations,
+        asked=asked,
     )
     cache.write_atomically(home / "built.json", msgspec.json.encode(built))
     return built

@@ -67,6 +67,13 @@ def off() -> bool:
     return os.environ.get(SWITCH) == "1"
 
 
+def which(program: str) -> str | None:
+    """Where a build finds ``program``: outside of the system's directories it sees none."""
+    places = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    seen = (place for place in places if off() or place.startswith(_SYSTEM))
+    return shutil.which(program, path=os.pathsep.join(seen))
+
+
 def plain(path: Path) -> Path:
     """``path`` where it is what it seems.
 

@@ -36,11 +36,11 @@ def build(
     Raises:
         UserError, HostError: as ``resolve_source``.
     """
-    known = products.recall(wanted.key)
+    known = products.recall(wanted.key, wanted.tools)
     if known is None:
         tree = Worktree(products.root() / wanted.origin.key)
         with tree.locked(progress):
-            known = products.recall(wanted.key)
+            known = products.recall(wanted.key, wanted.tools)
             if known is None:
                 try:
                     if ready is not None:

@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
+import re
 import shutil
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct
 
 from kdelta import distributions
 from kdelta.errors import HostError
+from kdelta.kernel import kconfig, sandbox
 from kdelta.kernel.origin import run
 from kdelta.kernel.worktree import decode
 from kdelta.model import Arch
@@ -32,6 +36,12 @@ class Toolchain(Struct, frozen=True, kw_only=True):
     ccache: bool
     title: str  # first line of the compiler's version
     id: str
+    asked: tuple[tuple[str, str], ...] = ()  # options of which Kconfig has the value from programs, by name
+
+    def suits(self, config: str) -> bool:
+        """Whether a .config was made where the programs that Kconfig asks were those of today."""
+        got = kconfig.parse(config) if self.asked else {}
+        return all(got.get(name, value) == value for name, value in self.asked)
 
 
 def missing(arch: Arch) -> list[str]:
@@ -61,14 +71,49 @@ def probe(arch: Arch) -> Toolchain:
             f"building a kernel for {arch} needs programs that are missing: {distributions.install(packages)}"
         )
     prefix = prefix_for(arch)
-    versions = [
-        decode(run([prefix + tool, "--version"], "reading the versions of gcc and ld")).splitlines()[0]
-        for tool in ("gcc", "ld")
-    ]
+    versions = [_said(shutil.which(prefix + tool) or prefix + tool).splitlines()[0] for tool in ("gcc", "ld")]
     return Toolchain(
         arch=arch,
         prefix=prefix,
         ccache=shutil.which("ccache") is not None,
         title=versions[0],
         id=hashlib.sha256("\n".join([arch, prefix, *versions]).encode()).hexdigest()[:12],
+        asked=(("PAHOLE_VERSION", _pahole()), ("RUSTC_VERSION", _rustc())),
     )
+
+
+def _pahole() -> str:
+    """As the kernel's scripts/pahole-version.sh prints it: 124 of v1.24; "0" without it."""
+    match = re.match(r"v(\d+)\.(\d+)", _version("pahole"))
+    return f"{match[1]}{match[2]}" if match else "0"
+
+
+def _rustc() -> str:
+    """As scripts/rustc-version.sh prints it: 108501 of 1.85.1; "0" without it."""
+    match = re.match(r"rustc (\d+)\.(\d+)\.(\d+)", _version("rustc"))
+    return str(100_000 * int(match[1]) + 100 * int(match[2]) + int(match[3])) if match else "0"
+
+
+def _version(program: str) -> str:
+    path = sandbox.which(program)
+    if path is None:
+        return ""
+    try:
+        return _said(path)
+    except HostError:  # it is there and does not run: to Kconfig it is missing too
+        return ""
+
+
+def _said(path: str) -> str:
+    """What a program says of its version, asked once in a process as long as it is the same file.
+
+    Raises:
+        HostError: it is missing or fails.
+    """
+    facts = os.stat(path) if os.path.exists(path) else None
+    return _asked(path, (facts.st_ino, facts.st_size, facts.st_mtime_ns) if facts else ())
+
+
+@lru_cache(maxsize=16)
+def _asked(path: str, _stamp: tuple[int, ...]) -> str:
+    return decode(run([path, "--version"], f"reading the version of {Path(path).name}"))

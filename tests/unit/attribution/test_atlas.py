@@ -7,19 +7,28 @@ import pytest
 
 from kdelta.attribution import atlas
 from kdelta.attribution.atlas import Atlas
+from kdelta.spec import cases, suites
+from kdelta.spec.sameness import digest
+from kdelta.spec.workloads import catalogue
 
 SMALL = Atlas(
     made_on="2026-11-22",
     kernels=("6.1.192", "6.12.117", "7.3.4"),
-    cases=frozenset({"pipe", "syscalls/getppid"}),
-    failed=frozenset({"contention/open_one"}),
+    cases={"pipe": "d1", "syscalls/getppid": "d2"},
+    failed={"contention/open_one": "d3"},
     functions=frozenset({"pipe_write", "null_lseek"}),
 )
 
 
 def test_what_is_written_is_read_again_and_anything_else_is_refused() -> None:
     assert atlas.parse(atlas.written(SMALL)) == SMALL
-    for wrong in ("", "made 2026\n", atlas.written(SMALL) + "more\n", atlas.written(SMALL) + "thing x\n"):
+    for wrong in (
+        "",
+        "made 2026\n",
+        atlas.written(SMALL).replace("pipe d1", "pipe"),
+        atlas.written(SMALL) + "more\n",
+        atlas.written(SMALL) + "thing x\n",
+    ):
         with pytest.raises(ValueError, match="atlas:"):
             atlas.parse(wrong)
 
@@ -49,4 +58,13 @@ def test_the_shipped_one_knows_the_functions_that_every_kernel_of_a_range_execut
     shipped = atlas.shipped()
     assert len(shipped.kernels) >= 10 and shipped.covers("6.12.117") and shipped.covers("7.2.13")
     assert {"pipe_write", "link_path_walk", "null_lseek"} <= shipped.functions
-    assert {"pipe", "path_lookup", "syscalls/unix_pingpong"} <= shipped.cases and not shipped.cases & shipped.failed
+    names = shipped.cases.keys()
+    assert {"pipe", "path_lookup", "syscalls/unix_pingpong"} <= names and not names & shipped.failed.keys()
+
+
+def test_the_shipped_one_is_of_the_shipped_cases_as_they_are() -> None:
+    workloads, shipped = catalogue(()), atlas.shipped()
+    every = (case for suite in suites.suites().values() for case in cases.of_suite(suite, workloads, missing_ok=True))
+    known = [case for case in every if case.name in shipped.cases]
+    changed = [case.name for case in known if not shipped.knows(case.name, digest(workloads[case.workload], case))]
+    assert len(known) > 150 and not changed, "changed since: map them on each kernel of the atlas, then make atlas"

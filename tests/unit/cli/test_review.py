@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.cli import _again, _beside, _series, _session, compare
+from kdelta.cli import _again, _beside, _reply, _series, _session, compare
 from kdelta.cli.main import run
 from kdelta.errors import HostError, RegressionFound
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.touches import Touched
 from kdelta.model import Beside, Experiment, PlannedBoot
+from kdelta.paths import state_dir
 from kdelta.store.store import Store
 from unit.kernel.test_cover import BASE, SERIES
 from unit.kernel.test_thread import commit, patch_of, repository
@@ -242,3 +243,10 @@ def test_what_cannot_be_checked_beside_is_told_and_costs_no_report(
         ]
         assert _beside.checks(session, measured, Touched()) == ()
         assert _beside.checks(session, experiment("none", ("6.12", "7.0"), cases=()), touched) == ()
+
+
+def test_a_reply_names_no_directory_of_this_machine_nor_of_who_built_before() -> None:
+    kept = _reply._public("patch /tmp/state-of-another/reviews/edb8278b/fs.mbox: fs/Kconfig hunk 1 applied")
+    assert kept == "patch fs.mbox: fs/Kconfig hunk 1 applied"
+    both = _reply._public(f"src:/srv/linux+{state_dir()}/reviews/0123abcd/my.mbox")
+    assert both == "src:/srv/linux+my.mbox"

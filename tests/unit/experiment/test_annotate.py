@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +15,8 @@ from kdelta.attribution import images, stripped
 from kdelta.errors import UserError
 from kdelta.experiment import annotate, selftests
 from kdelta.experiment.selftests import Gate
-from kdelta.kernel import changed
-from kdelta.model import Annotations, Location, Quiet, Remark, plans
+from kdelta.kernel import changed, source
+from kdelta.model import Annotations, Location, Looked, Quiet, Remark, Unreached, plans
 from kdelta.spec.kernels import KernelSpec
 from kdelta.store.store import Store
 from unit.store.store_builders import experiment, kernel
@@ -65,7 +66,7 @@ def test_nothing_is_run_that_was_not_asked_for(store: Store, monkeypatch: pytest
 
 
 def built(store: Store, monkeypatch: pytest.MonkeyPatch, in_steps: bool) -> Any:
-    kernels = tuple(kernel(name, spec=f"src:.@{name}", image_sha256=name * 64) for name in ("a", "b", "c"))
+    kernels = tuple(kernel(name, spec=f"src:.@{name}", release="7.0", image_sha256=name * 64) for name in "abc")
     made = experiment(kernels=kernels, plan=plans.Sweep() if in_steps else plans.Compare())
     store.create(made)
     monkeypatch.setattr(images, "image_of", lambda one: one.label)
@@ -80,6 +81,15 @@ def test_built_kernels_are_held_against_the_baseline_or_the_step_before(
 ) -> None:
     found = annotate.note_code(store, built(store, monkeypatch, in_steps), Quiet()).annotations
     assert [note.text for note in found.notes] == ["b: against a", f"c: against {neighbour}"]
+
+
+def test_configs_that_differ_are_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = tuple(f"CONFIG_{name}: n -> y" for name in "ABCDEFG")
+    monkeypatch.setattr(source, "config_differences", lambda before, after: options if after.label == "c" else ())
+    found = annotate.note_code(store, built(store, monkeypatch, in_steps=False), Quiet()).annotations
+    assert len(found.notes) == 3
+    assert found.notes[2].text.startswith("c: its config differs from that of a: CONFIG_A: n -> y, CONFIG_B")
+    assert found.notes[2].text.endswith("CONFIG_E: n -> y and 2 more")
 
 
 def test_one_image_needs_no_reading(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,3 +132,23 @@ def test_where_the_source_changed_is_kept_or_said_to_be_unknown(store: Store, mo
     monkeypatch.setattr(changed, "between", refuse)
     heard = Heard()
     assert annotate.note_locations(store, made, heard) is made and "no commit v1" in heard.notes[0]
+
+
+def test_a_new_function_that_the_patched_kernel_executed_was_looked_at(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("anon_read (new)", "fifo_read (new)", "fops (data)")
+    looked = Looked(
+        functions=9, differ=4, candidates=5, measured=("host",), unreached=tuple(Unreached(name=one) for one in names)
+    )
+    made = experiment(annotations=Annotations(looked=looked))
+    store.create(made)
+    rows = [
+        SimpleNamespace(kernel=k, profile=SimpleNamespace(functions={n: 1}))
+        for k, n in enumerate(("host", "anon_read"))
+    ]
+    monkeypatch.setattr(Store, "profiles", lambda *_: rows)
+    found = annotate.note_executed(store, made).annotations.looked
+    assert found is not None and found.measured == ("host", "anon_read (new)")
+    assert [one.name for one in found.unreached] == ["fifo_read (new)", "fops (data)"]
+    assert annotate.note_executed(store, made) is made, "and nothing is told twice"

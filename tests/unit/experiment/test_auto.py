@@ -20,6 +20,7 @@ from kdelta.kernel.symbols import NoSymbols
 from kdelta.model import Case, Kernel, Looked, MachineOptions, Quiet
 from kdelta.report import looked as sentences
 from kdelta.spec.kernels import KernelSpec
+from kdelta.spec.sameness import digest
 from kdelta.spec.workloads import catalogue
 from unit.attribution.test_atlas import SMALL
 from unit.attribution.test_changes import SOURCE
@@ -87,10 +88,13 @@ def test_what_runs_at_boot_alone_is_told_without_a_map(bench: Bench) -> None:
 
 
 def test_cases_that_the_atlas_knows_are_not_mapped(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    every = (*(Case(workload="getppid", label=name).name for name in "abc"),)
+    every = [Case(workload="getppid", label=name) for name in "abc"]
+    digests = {case.name: digest(catalogue(())["getppid"], case) for case in every}
     changed = SOURCE.replace("weights[a & 7]", "weights[a & 3]")
-    for known, failed, maps in ((every[:1], every[1:2], 1), (every[:2], every[2:], 0)):
-        drawn = replace(SMALL, cases=frozenset(known), failed=frozenset(failed))
+    names = tuple(digests)
+    for known, failed, maps in ((names[:1], names[1:2], 1), (names[:2], names[2:], 0)):
+        cases_now, failed_now = ({name: digests[name] for name in some} for some in (known, failed))
+        drawn = replace(SMALL, cases=cases_now, failed=failed_now)
         monkeypatch.setattr(silent, "told", lambda *_, drawn=drawn: drawn)
         bench.maps = bench.mapped = 0
         cases, looked = bench.choose(SOURCE, changed)
@@ -98,6 +102,15 @@ def test_cases_that_the_atlas_knows_are_not_mapped(bench: Bench, monkeypatch: py
         assert looked.atlas == SMALL.title and looked.not_mapped == tuple(failed)
         last = sentences.sentences(looked)[-2]
         assert "None of 3 cases" in last and "3 kernels, 6.1.192 to 7.3.4" in last and "kdelta reach KERNEL" in last
+
+
+def test_a_case_that_changed_since_the_atlas_is_mapped(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(workload="getppid", label="a")
+    known = {name: digest(catalogue(())["getppid"], case) for name in "abc"}
+    drawn = replace(SMALL, cases=known | {"b": "0" * 12}, failed={})
+    monkeypatch.setattr(silent, "told", lambda *_: drawn)
+    bench.choose(SOURCE, SOURCE.replace("weights[a & 7]", "weights[a & 3]"))
+    assert (bench.maps, bench.mapped) == (1, 1)
 
 
 def test_equal_code_and_data_need_no_map_and_no_boot(bench: Bench) -> None:

@@ -55,6 +55,17 @@ def test_figures_without_a_unit_and_sentences_over_two_lines_are_claims() -> Non
     )
 
 
+def test_rows_below_before_and_after_are_claims_with_it() -> None:
+    said = (
+        "Before:\n\t# for i in 1 2; do test 100; done\n\tTW = 8.047 TR = 5.845\n"
+        "After:\n\tTW = 4.752 TR = 4.664\n\nx = 1.5, y = 2;\n"
+    )
+    assert cover.read(f"Subject: [PATCH] x\n\n{said}---\n".encode()).claims[:2] == (
+        "Before: TW = 8.047 TR = 5.845",
+        "After: TW = 4.752 TR = 4.664",
+    )
+
+
 def test_an_answer_goes_where_the_sender_wants_it() -> None:
     text = (
         "From: bot <bot@example.org>\nReply-To: list@example.org\nTo: list@example.org\nCc: a@example.org\n"

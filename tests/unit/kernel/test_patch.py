@@ -134,6 +134,13 @@ def test_a_moved_place_is_found_and_said() -> None:
     assert "applied with an offset of +30 lines" in made.notes[0]
 
 
+def test_what_is_so_of_several_hunks_is_said_once() -> None:
+    old = "".join(f"line {n}\n" for n in range(100))
+    new = old.replace("line 20\n", "twenty\n").replace("line 50\n", "fifty\n").replace("line 80\n", "eighty\n")
+    made = applied(diff(old, new), {"fs/a.c": "/* moved */\n" + old})
+    assert made.notes == ("patch my.patch: fs/a.c hunks 1-3 applied with an offset of +1 line",)
+
+
 def test_a_place_that_is_too_far_is_refused_with_file_and_hunk() -> None:
     with pytest.raises(
         UserError, match=r"my.patch: fs/a.c hunk 1 \(@@ -\d+,\d+ \+\d+,\d+ @@\) does not apply within an offset of 200"
@@ -160,7 +167,7 @@ def test_code_that_stands_twice_is_changed_twice_where_both_have_moved() -> None
     assert change.count("@@ -") == 2
     made = applied(change, {"fs/a.c": twice("raise();", drift=62)})
     assert made.files["fs/a.c"].text == twice("__raise();", drift=62)
-    assert [note.rpartition("of ")[2] for note in made.notes] == ["+62 lines", "+62 lines"]
+    assert made.notes == ("patch my.patch: fs/a.c hunks 1-2 applied with an offset of +62 lines",)
 
 
 def test_code_that_stands_three_times_and_is_changed_twice_is_ambiguous() -> None:

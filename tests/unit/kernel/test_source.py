@@ -186,6 +186,27 @@ def test_an_option_that_could_not_be_had_is_named(tree: Path, tmp_path: Path) ->
     assert source.config_differences(base, kernel) == ("CONFIG_EXTRA: n -> y", "CONFIG_KSM: y -> n")
 
 
+def test_a_kernel_that_was_built_with_other_programs_is_built_again(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def built(pahole: str) -> tuple[str, int]:
+        monkeypatch.setattr(toolchain, "_version", lambda name: pahole if name == "pahole" else "")
+        kernel = source.resolve_source(parse_kernel(f'src:{tree},config="PAHOLE_VERSION=0"'))
+        (configured,) = (tmp_path / "cache").glob("build/*/obj-*/configured")
+        assert source.config_differences(kernel, kernel) == ()
+        return dict(source.built_facts(parse_kernel(kernel.spec)).asked)["PAHOLE_VERSION"], len(
+            configured.read_text().split()
+        )
+
+    assert built("") == ("0", 1)
+    assert built("") == ("0", 1), "nothing has changed"
+    assert built("v1.25\n") == ("125", 2), "Kconfig is asked again"
+    assert toolchain.probe("x86_64").suits("CONFIG_PAHOLE_VERSION=125\nCONFIG_RUSTC_VERSION=0\n")
+    assert not toolchain.probe("x86_64").suits("CONFIG_RUSTC_VERSION=108501\n")
+    monkeypatch.setattr(toolchain, "_version", lambda name: "rustc 1.85.1 (4eb161250 2025-03-15)\n")
+    assert dict(toolchain.probe("x86_64").asked) == {"PAHOLE_VERSION": "0", "RUSTC_VERSION": "108501"}
+
+
 def test_a_series_is_built_step_by_step(tree: Path, tmp_path: Path) -> None:
     two = PIPE.replace("LIMIT", "LIMIT * 2")
     three = two.replace("return 0", "return 1")

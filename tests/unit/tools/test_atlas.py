@@ -16,9 +16,11 @@ def test_it_is_the_union_over_kernels_of_what_shipped_cases_executed() -> None:
         Seen("7.0.13", "udp", frozenset({"udp_sendmsg"})),
         Seen("7.0.13", "broken", None),
         Seen("7.1.13", "mine", frozenset({"e1000_xmit"})),
+        Seen("7.1.13", "udp", frozenset({"old_way"}), "d9"),  # of the case as it was before
+        Seen("7.0.13", "udp", frozenset({"udp_recvmsg"}), "d2"),
     ]
-    made = tool.drawn(seen, frozenset({"pipe", "udp", "broken", "new"}), "2026-11-22")
+    made = tool.drawn(seen, {"pipe": "d1", "udp": "d2", "broken": "d3", "new": "d4"}, "2026-11-22")
     assert made.kernels == ("6.1.192", "6.12.117", "7.0.13")
-    assert (made.cases, made.failed) == (frozenset({"pipe", "udp"}), frozenset({"broken"}))
-    assert made.functions == {"pipe_write", "pipe_lock", "udp_sendmsg"}
+    assert (made.cases, made.failed) == ({"pipe": "d1", "udp": "d2"}, {"broken": "d3"})
+    assert made.functions == {"pipe_write", "pipe_lock", "udp_sendmsg", "udp_recvmsg"}
     assert atlas.parse(atlas.written(made)) == made

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What people really send to lists: other tags, other subjects, other threads, replies of other mailers."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from kdelta.inbox import mails, series, sources
+from kdelta.kernel import mail as patches
+from unit.inbox import stand_ins
+from unit.inbox.stand_ins import BOB, comment, mail
+
+PATCH = comment("fs/pipe.c", "x")
+FIRST = mail(1, "[PATCH] pipe: an old name", PATCH)
+
+
+def states(*data: bytes) -> list[tuple[str, str]]:
+    return [(one.key.partition("@")[0][1:], one.state) for one in series.items(mails.read(one) for one in data)]
+
+
+@pytest.mark.parametrize(
+    "subject",
+    ["[PATCHv2] pipe: an old name", "[RFC PATCHv2] pipe: an old name", "[PATCH] pipe: an old name [ver #2]",
+     "[PATCH V2] Pipe: an old name", "=?UTF-8?q?=5BPATCH_v2=5D_pipe=3A_an_old_name?="],
+)  # fmt: skip
+def test_a_version_is_read_in_every_spelling(subject: str) -> None:
+    second = mail(2, "x", PATCH).replace(b"Subject: x", b"Subject: " + subject.encode())
+    assert states(FIRST, second) == [("1", "superseded"), ("2", "ready")]
+    assert states(second, FIRST) == states(FIRST, second)  # v1 may come after v2
+
+
+@pytest.mark.parametrize(
+    ("said", "older"),
+    [
+        ("Changes in v2:\n- Link to v1: https://lore.kernel.org/r/1@example.org\n", "superseded"),
+        ("v1:\nhttps://lore.kernel.org/linux-fsdevel/1@example.org/T/#u\n", "superseded"),
+        ("Link: https://patch.msgid.link/1%40example.org\nreplaces the RFC above\n", "ready"),
+        ("Depends on v1 of https://lore.kernel.org/r/1@example.org\n", "ready"),
+        ("Reported in https://lore.kernel.org/r/1@example.org\n", "ready"),
+    ],
+)
+def test_a_later_version_with_another_subject_in_another_thread_names_the_earlier_one(said: str, older: str) -> None:
+    second = mail(2, "[PATCH v2] pipe: a new name", said + PATCH)
+    assert states(FIRST, second) == [("1", older), ("2", "ready")]
+    lines = base64.encodebytes((said + PATCH).encode()).decode()
+    encoded = mail(2, "[PATCH v2] pipe: a new name", lines).replace(b"7bit", b"base64")
+    assert b"Transfer-Encoding: base64" in encoded and states(FIRST, encoded) == [("1", older), ("2", "ready")]
+
+
+def test_a_series_with_another_title_is_told_by_the_titles_of_its_patches() -> None:
+    def sent(first: int, version: str, cover: str, names: str) -> list[bytes]:
+        total = len(names)
+        whole = [mail(first, f"[PATCH{version} 0/{total}] {cover}", "Cover.")]
+        for at, name in enumerate(names, 1):
+            whole.append(mail(first + at, f"[PATCH{version} {at}/{total}] fs: {name}", PATCH, answers=str(first)))
+        return whole
+
+    assert states(*sent(1, "", "one", "abc"), *sent(11, " v2", "two", "xabc")) == [("1", "superseded"), ("11", "ready")]
+    assert states(*sent(1, "", "one", "abc"), *sent(11, " v2", "two", "axy")) == [("1", "ready"), ("11", "ready")]
+    twice = [*sent(1, "", "one", "abc"), *sent(11, "", "one", "abc")]
+    assert states(*twice) == [("1", "superseded"), ("11", "ready")]  # the same was sent again
+    assert states(*sent(1, "", "Fixes", "abc"), *sent(11, "", "Fixes", "xyz")) == [("1", "ready"), ("11", "ready")]
+
+
+@pytest.mark.parametrize(
+    "subject",
+    ["Re: [PATCH] x", "RE: [External] [PATCH] x", "[External] Re: [PATCH] x", "AW: [PATCH] x", "Re[2]: [PATCH] x",
+     "\u56de\u590d: [PATCH v2 1/3] x", "\u7b54\u590d\uff1a[PATCH] x", "SV: [PATCH] x", "Fwd: [PATCH] x",
+     "[GIT PULL] x", "[GIT PULL 01/12 for v6.13] vfs x", "[PULL 3/40] x", "[tip: sched/core] x", "[BUG] x"],
+)  # fmt: skip
+def test_answers_and_requests_to_pull_are_no_patches_though_they_hold_one(subject: str) -> None:
+    assert states(mail(1, subject, "> hm\n\n" + PATCH)) == []
+
+
+def test_a_request_for_comments_is_a_patch_where_it_holds_one() -> None:
+    assert states(mail(1, "[RFC] x: what about", PATCH), mail(2, "[RFC] a talk", "Well?")) == [("1", "ready")]
+    assert states(mail(1, "[net v3] x: y", PATCH)) == [("1", "ready")]
+
+
+def test_a_patch_that_was_sent_anew_within_its_series_counts() -> None:
+    whole = [
+        mail(1, "[PATCH 0/2] x", "Cover."),
+        *(mail(1 + n, f"[PATCH {n}/2] {n}", PATCH, answers="1") for n in (1, 2)),
+    ]
+    anew = mail(9, "[PATCH v1.1 2/2] 2", comment("fs/pipe.c", "anew"), answers="1")
+    (one,) = series.items(mails.read(data) for data in [*whole, anew])
+    assert one.key == "<1@example.org>" and "anew" in "\n".join(patches.steps(one.data, "x")[1].lines)
+
+
+def test_a_hundred_mails_and_one_of_five_megabytes_in_a_file(tmp_path: Path) -> None:
+    def of(number: int) -> list[bytes]:
+        sender = f"Dev {number} <dev{number}@example.org>"
+        first = 10 * number
+        cover = mail(first, f"[PATCH 0/3] x{number}", "Cover.", sender)
+        parts = (mail(first + n, f"[PATCH {n}/3] {n}", PATCH, sender, answers=str(first)) for n in (1, 2, 3))
+        return [cover, *parts, mail(first + 4, f"Re: [PATCH 0/3] x{number}", PATCH, BOB, answers=str(first))]
+
+    large = mail(900, "[PATCH] lib: a table", PATCH + "".join(f"+\t{n:#010x},\n" for n in range(400_000)))
+    assert len(large) > 5_000_000
+    box = stand_ins.mbox(tmp_path / "box", [*(one for number in range(1, 21) for one in of(number)), large])
+    found = sources.items(sources.find(str(box)), 0.0, "")
+    assert [one.state for one in found] == ["ready"] * 21 and len(found[-1].data) > 5_000_000
