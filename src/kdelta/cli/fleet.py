@@ -33,7 +33,7 @@ def command(as_json: bool, cancel: str | None) -> int:
     with _fleet.opened() as ledger, _session.opened() as session:
         if cancel is not None:
             found = session.store.id_of(cancel)
-            status.cancel(ledger, found)
+            status.cancel(session.store, ledger, found)
             say(f"{found}: cancelled; kdelta resume {found} --fleet goes on with it")
             return 0
         now = status.look(session.store, ledger)
