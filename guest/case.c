@@ -107,7 +107,7 @@ static bool threads(void)
 	return current->every_cpu && *current->every_cpu == CASE_TASKS_threads;
 }
 
-/* Each of several processes has a directory of its own. */
+/* Each of several processes has a directory of its own, beside what SHARED made; one alone too. */
 static void go_home(struct wl_task *t, bool own)
 {
 	char name[16];
@@ -144,7 +144,7 @@ static int prepare(struct wl_task *t, void (*part)(struct wl_task *, uint64_t), 
 static int setup(struct wl_task *t)
 {
 	if (!threads())
-		return prepare(t, current->setup, t->wl->tasks > 1);
+		return prepare(t, current->setup, t->wl->tasks > 1 || current->shared);
 	me = gettid();
 	take_turns();
 	return 0;

@@ -13,6 +13,7 @@
  *				harness_free.c  of loops that never return;
  *				harness_pmu.c  windows under the CPU's counters;
  *				harness_batch.c  one life without measuring, for harness_leaks.c
+ *	harness_rehearsal.c	one case before guests part, for what QEMU translates
  *	harness_api.c		what workloads call (workload.h)
  *	harness_tasks.c		tasks as threads or processes: gate, stop, exit
  *	harness_outcome.c	how the case went
@@ -227,6 +228,8 @@ void supervisor_run(const struct supervisor *sv, const struct jobs *js);
 int supervisor_perturb(const struct supervisor *sv, uint64_t seed);
 /* Forks what the first job will need; -1 where it cannot. */
 int supervisor_prepare(const struct supervisor *sv);
+/* harness_rehearsal.c: once through what any case needs, uncounted; where that fails, each guest pays for it itself. */
+void rehearse(uint64_t seed);
 /* The first record, as JSON. */
 void supervisor_hello(const struct supervisor *sv, const char *port, struct text *t);
 /* The second one on a machine that is no guest. */

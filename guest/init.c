@@ -338,6 +338,8 @@ static int resumed_jobs(struct supervisor *sv, struct jobs *js, char *why, size_
 		return error;
 	if (js->turns_ms)
 		js->turns_ns = now_ns() + js->turns_ms * 1000000u;
+	if (js->exact && !js->turns_ms) /* several CPUs never part: nobody would gain */
+		rehearse(js->seed);
 	if (js->exact && supervisor_perturb(sv, js->seed)) {
 		snprintf(why, size, "the guest cannot be perturbed: %s", strerror(errno));
 		return -1;

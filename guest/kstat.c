@@ -41,6 +41,14 @@ static bool slab_line(const char *line, struct slab *slab)
 		      &slab->size) == 3;
 }
 
+/* NULL after the last: NULL + 0 is undefined in C11 (6.5.6). */
+static const char *after_line(const char *line)
+{
+	const char *end = strchr(line, '\n');
+
+	return end ? end + 1 : NULL;
+}
+
 int slabs_read(struct slabs *slabs)
 {
 	struct text t = {0};
@@ -48,7 +56,7 @@ int slabs_read(struct slabs *slabs)
 	int error = read_whole("/proc/slabinfo", &t);
 
 	slabs->n = 0;
-	for (line = t.s; !error && line && *line; line = strchr(line, '\n'), line += line ? 1 : 0) {
+	for (line = t.s; !error && line && *line; line = after_line(line)) {
 		struct slab *grown;
 
 		if (slabs->n == slabs->room) {

@@ -19,6 +19,7 @@
 #define MARK_OP_ARM 8
 #define MARK_OP_QUIET 9
 #define MARK_OP_ORDER 10
+#define MARK_OP_REHEARSE 11
 #define MARK_ALONE \
 	1 /* of PAUSE: the caller's work alone is left out; of BEGIN: the caller's is not counted */
 

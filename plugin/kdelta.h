@@ -44,7 +44,8 @@ enum mark_op {
 	MARK_FORGET,
 	MARK_ARM,
 	MARK_QUIET,
-	MARK_ORDER
+	MARK_ORDER,
+	MARK_REHEARSE
 };
 
 enum insn_kind {

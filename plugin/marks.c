@@ -19,6 +19,8 @@ static struct {
 	bool is_quiet;
 } translation;
 
+static bool rehearsal; /* from REHEARSE to ORDER nothing that is said counts */
+
 void marks_translate_with(void (*arm)(void), void (*quiet)(void))
 {
 	translation.arm = arm;
@@ -78,6 +80,8 @@ static void follow(uint16_t mark)
 {
 	bool arg = mark & 1;
 
+	if (rehearsal && mark >> 12 != MARK_ORDER)
+		return;
 	switch (mark >> 12) {
 	case MARK_BEGIN:
 		begin(arg);
@@ -103,7 +107,11 @@ static void follow(uint16_t mark)
 	case MARK_QUIET:
 		be_quiet(true);
 		break;
+	case MARK_REHEARSE:
+		rehearsal = true;
+		break;
 	case MARK_ORDER:
+		rehearsal = false;
 		order_mark();
 		break;
 	default:
@@ -132,7 +140,7 @@ void mark_counted(unsigned int vcpu, void *insn)
 void mark_uncounted(unsigned int vcpu, void *mark)
 {
 	(void)vcpu;
-	interval.bare |= (uintptr_t)mark >> 12 == MARK_BEGIN;
+	interval.bare |= !rehearsal && (uintptr_t)mark >> 12 == MARK_BEGIN;
 	follow((uint16_t)(uintptr_t)mark);
 }
 

@@ -166,6 +166,12 @@ static void finished(qemu_plugin_id_t id, void *udata)
 	serve_ended();
 }
 
+/*
+ * Without lazy=on: a guest that becomes many has most of what they need translated
+ * before they part, with its counters, and nothing of it is dropped.
+ */
+static bool all_along;
+
 /* All that was translated so far is dropped, and translated again with its counters. */
 static void count_from_now(qemu_plugin_id_t id)
 {
@@ -175,7 +181,8 @@ static void count_from_now(qemu_plugin_id_t id)
 
 static void arm(void)
 {
-	qemu_plugin_reset(self, count_from_now);
+	if (!all_along)
+		qemu_plugin_reset(self, count_from_now);
 }
 
 /*
@@ -186,7 +193,7 @@ static void arm(void)
  */
 static void quiet(void)
 {
-	if (!lines_wanted() && decode == decode_x86)
+	if (!all_along && !lines_wanted() && decode == decode_x86)
 		qemu_plugin_register_vcpu_tb_trans_cb(self, NULL);
 }
 
@@ -289,6 +296,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 		qemu_plugin_register_vcpu_tb_trans_cb(id, translated_unarmed);
 		qemu_plugin_register_atexit_cb(id, finished, NULL);
 	} else {
+		all_along = true;
 		count_from_now(id);
 	}
 	return 0;

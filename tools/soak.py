@@ -5,9 +5,9 @@ Each comparison is one case of one kernel: ten seeds that no other comparison ha
 users' comparisons, alone and so without a correction for others. Every verdict that is "improved" or "regressed" is
 a false call. Counts that five seeds do not settle get further ones in a user's comparison; here they are told apart.
 
-A piece is ten seeds of one suite, or with several CPUs (--smp), which take long, of one case. It is kept in the store;
-one that was cut short goes on where it was, and a whole one is made again only for another guest program, plugin or
-QEMU. Whatever is stored is counted at the end of each piece.
+A piece is ten seeds of one suite, or with several CPUs (--smp), which take long, of some of its cases. It is kept in
+the store; one that was cut short goes on where it was, and a whole one is made again only for another guest program,
+plugin or QEMU. Whatever is stored is counted at the end of each piece.
 """
 
 from __future__ import annotations
@@ -49,24 +49,25 @@ CALLED = ("improved", "regressed")
 
 
 SEVERAL = "contention"  # the suite of guests with several CPUs
+TOGETHER = 6  # of its cases in a piece: what is read of a kernel once for each piece takes as long as one of them
 
 
 class Piece(Struct, frozen=True):
-    """Ten seeds of a suite on a kernel, or of one of its cases; those of each round are others."""
+    """Ten seeds of a suite on a kernel, or of some of its cases; those of each round are others."""
 
     kernel: str
     suite: str
     round: int  # from 1
     folder: str = ""  # of testcases, where the suite needs one
     smp: int = 1
-    case: str = ""  # on several CPUs
+    cases: tuple[str, ...] = ()  # on several CPUs
 
     @property
     def command(self) -> list[str]:
         """What kdelta is called with. ``--seed N`` stands for the seeds from 1000 N + 1 on (experiment/measure.py)."""
         folder = ["--workloads", self.folder] if self.folder else []
         cpus = ["--smp", str(self.smp)] if self.smp > 1 else []
-        what = ["--case", self.case] if self.case else ["--suite", self.suite]
+        what = [word for case in self.cases for word in ("--case", case)] or ["--suite", self.suite]
         words = ["run", self.kernel, "--exact", *cpus, *what, *folder]
         return [*words, "--boots", str(2 * SEEDS), "--seed", str(self.round)]
 
@@ -108,8 +109,9 @@ def pieces(kernel: str, name: str, number: int, folder: str, smp: int) -> list[P
     suite = suites()[name]
     if smp == 1:
         return [Piece(kernel, name, number, folder if suite.needs else "")]
-    labels = dict.fromkeys(case.label for case in of_suite(suite, catalogue()))
-    return [Piece(kernel, name, number, smp=smp, case=label) for label in labels]
+    labels = tuple(dict.fromkeys(case.label for case in of_suite(suite, catalogue())))
+    groups = (labels[first : first + TOGETHER] for first in range(0, len(labels), TOGETHER))
+    return [Piece(kernel, name, number, smp=smp, cases=some) for some in groups]
 
 
 def made_by() -> str:
@@ -198,18 +200,22 @@ def word_of(row: CellResult) -> str:
     return "more seeds" if row.state == "ok" and row.baseline is not None else "no figure"
 
 
-def gathered(store: Store, made: str) -> tuple[list[Row], list[str]]:
-    """What all whole pieces of this guest say, and a line for each false call."""
+Judged = dict[str, tuple[CellResult, ...]]  # by experiment
+
+
+def gathered(store: Store, made: str, judged: Judged) -> tuple[list[Row], list[str]]:
+    """What all whole pieces of this guest say, and a line for each false call; each is judged once."""
     words_of: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     cases: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     called = []
     for listed in reversed(store.experiments()):  # oldest first
         if listed.note != made or listed.status != "complete":
             continue
-        experiment = store.experiment(listed.id)
+        if listed.id not in judged:
+            judged[listed.id] = tuple(comparisons(store, store.experiment(listed.id)))
         words = shlex.split(listed.command)
-        release = experiment.kernels[0].label
-        for row in comparisons(store, experiment):
+        for row in judged[listed.id]:
+            release = row.baseline_label
             if row.verdict in CALLED:
                 effect = "from 0" if row.effect_percent is None else f"{row.effect_percent:+.3f} %"
                 called.append(f"{release} {row.case}, {row.metric}: {row.verdict} {effect} ({listed.id})")
@@ -273,6 +279,7 @@ def main() -> None:
     folder = str(Path(asked.workloads).resolve()) if asked.workloads else ""
     names = asked.suite or at_hand(suites(), folder, asked.smp)
     made, start = made_by(), time.monotonic()
+    judged: Judged = {}
     with Store() as store:
         for number in range(1, 1 if asked.markdown else asked.rounds + 1):
             for kernel in asked.kernel or ["debian:6.12"]:
@@ -280,8 +287,8 @@ def main() -> None:
                     if asked.minutes is not None and time.monotonic() - start > 60 * asked.minutes:
                         break
                     measured(store, piece, made)
-                    print(table(*gathered(store, made)).partition("\n\n")[2], file=sys.stderr, flush=True)
-        text = table(*gathered(store, made))
+                    print(table(*gathered(store, made, judged)).partition("\n\n")[2], file=sys.stderr, flush=True)
+        text = table(*gathered(store, made, judged))
     print(text)
     if asked.write is not None:
         asked.write.write_text(written(asked.write.read_text(), text, marks_of(asked.smp)))

@@ -146,3 +146,13 @@ def test_counts_that_repeat_stop_at_five_seeds_and_those_that_vary_go_on(kdelta)
     for case in (*REPEAT, "getppid"):
         assert (case, got[case]["verdict"], got[case]["boots"]) == (case, "same", [5, 5])
     assert got["uneven"]["boots"] == [8, 8]
+
+
+def test_a_case_counts_the_same_alone_and_among_many(answer) -> None:  # type: ignore[no-untyped-def]
+    """Sixteen guests and more have their counters from the start (experiment/boot_once.py), one of its own later."""
+    command = ("run", "debian:7.0/cloud", "--exact", "--boots", "1")
+    many = rows(answer(*command, "--case", "syscalls/futex*", "--case", "syscalls/*pingpong", "--case", "syscalls/s*"))
+    assert len(many) >= 16
+    for name in ("syscalls/futex_wake", "syscalls/unix_pingpong"):
+        alone = rows(answer(*command, "--case", name))
+        assert alone[name]["baseline"] == many[name]["baseline"] > 0

@@ -57,11 +57,15 @@ def refuse_other_mode(mode: Mode, hint: str, but: Collection[str] = ()) -> None:
 
 
 def refuse_idle_machine(mode: Mode, smp: int) -> None:
-    """Refuse options of the machine without effect: turns of one CPU, KVM where instructions are counted.
+    """Refuse options of the machine without effect (turns of one CPU, KVM where instructions are counted), or too large.
 
     Raises:
         UserError: such an option was given.
     """
+    from kdelta.experiment.templates import refuse_many
+
+    if mode == "exact":
+        refuse_many(smp)
     if smp == 1:
         refuse(["turn"], "says how long each of several CPUs runs: give --smp too, or leave it out")
     context = click.get_current_context(silent=True)

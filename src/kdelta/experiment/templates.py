@@ -76,6 +76,14 @@ class Asked(Struct, frozen=True, kw_only=True):
         )
 
 
+def refuse_many(cpus: int) -> None:
+    """Raises:
+    UserError: more CPUs than are counted.
+    """
+    if cpus > MOST_CPUS:
+        raise UserError(f"--smp {cpus}: exact mode counts up to {MOST_CPUS} CPUs")
+
+
 def _refuse_several(cpus: int, kernels: Sequence[Kernel], plan: plans.Plan) -> None:
     """Raises:
     UserError: several CPUs are not counted so.
@@ -83,8 +91,7 @@ def _refuse_several(cpus: int, kernels: Sequence[Kernel], plan: plans.Plan) -> N
     asked = f"--smp {cpus}: exact mode "
     if not isinstance(plan, plans.Run | plans.Compare | plans.Sweep | plans.Check):
         raise UserError(f"{asked}counts several CPUs in run, compare, sweep and check alone; leave it out")
-    if cpus > MOST_CPUS:
-        raise UserError(f"{asked}counts up to {MOST_CPUS} CPUs")
+    refuse_many(cpus)
     if foreign := [kernel for kernel in kernels if kernel.arch != "x86_64"]:
         raise UserError(
             f"{asked}counts several CPUs of x86_64 guests alone, and {foreign[0].label} is {foreign[0].arch}"

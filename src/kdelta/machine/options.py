@@ -40,6 +40,8 @@ class GuestSpec(Struct, frozen=True, kw_only=True):
     jobs_in_fw_cfg: bool = False
     # Told in flight whom to become (plugin/serve.c): by the text of this file, or once for each packet of this socket.
     order: Path | None = None
+    # What is translated before the first interval has its counters too: dearer, and done once for all who are told.
+    counters_from_start: bool = False
     orders: int | None = None
 
     @property

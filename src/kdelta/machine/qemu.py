@@ -87,7 +87,8 @@ def _machine(guest: GuestSpec) -> list[str]:
 def _exact(guest: GuestSpec) -> list[str]:
     words = ["-icount", "shift=0,sleep=off", "-seed", str(guest.seed), "-rtc", "base=2026-01-01T00:00:00,clock=vm"]
     if guest.plugin is not None:
-        plugin = f"{_escape(guest.plugin)},lazy=on,out={_escape(guest.path('counts'))}"
+        lazy = "" if guest.counters_from_start else "lazy=on,"
+        plugin = f"{_escape(guest.plugin)},{lazy}out={_escape(guest.path('counts'))}"
         if guest.orders is not None:
             plugin += f",serve={guest.orders}"
         if guest.order is not None:

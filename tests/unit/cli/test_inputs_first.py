@@ -176,6 +176,15 @@ def test_an_unknown_format_is_refused_first(words: list[str], folder: Path, caps
         refused([*words, "--format", "pdf", "--console", "0.0"], folder, capsys, "pdf")
 
 
+@pytest.mark.parametrize("command", ["compare", "run", "sweep"])
+def test_more_cpus_than_are_counted_are_refused_first(
+    command: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [word.format("debian:7.0") for word in KERNELS[command]]
+    exact = () if command == "sweep" else ("--exact",)
+    refused([*words, *exact, "--smp", "65", *CASE], folder, capsys, "counts up to 64 CPUs")
+
+
 def test_looking_at_an_output_leaves_it_as_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (old := folder / "old").write_text("an older report")
     (link := folder / "link").symlink_to("later")

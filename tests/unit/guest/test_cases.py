@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -137,6 +138,19 @@ def test_every_case_of_the_suite_runs_on_this_machine_or_names_what_it_needs(
     assert {name: (state, why) for name, (state, why) in done.items() if state not in ("ok", "unsupported")} == {}
     assert all("needs " in why for state, why in done.values() if state == "unsupported")
     assert [state for state, _ in done.values()].count("ok") > most
+
+
+def test_cases_that_share_a_file_run_on_one_cpu(program: Path, tmp_path: Path) -> None:
+    """access(2) of one file by a process alone failed: it sat beside the file, not below it."""
+    known = catalogue()
+    cases = [grammar.parse_case(f"contention/{name}", known)[0] for name in ("open_one", "access_one", "pread_one")]
+    mine = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(mine)})
+    try:
+        done = run(program, tmp_path, cases)
+    finally:
+        os.sched_setaffinity(0, mine)
+    assert done == dict.fromkeys((case.name for case in cases), ("ok", ""))
 
 
 def test_a_failure_is_told_at_once_and_by_its_call(cache: Path, tmp_path: Path) -> None:
