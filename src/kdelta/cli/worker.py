@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kdelta.cli import common
-from kdelta.errors import UserError
+from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
     from kdelta.cli.progress import Reporter
@@ -108,7 +108,12 @@ async def _work(
 
     async def measure(unit: Unit, ask: Ask) -> tuple[BootResult, ...]:
         async with turn(paths.cache_dir(), unit.alone and not ask.needs.lab):
-            return await in_thread(lambda: bench.measure(unit, ask))
+            try:
+                return await in_thread(lambda: bench.measure(unit, ask))
+            except HostError:
+                if worker.host.kvm and not makes.kvm():  # tried for the first time: no guest runs under it
+                    await worker.describe(replace(worker.host, kvm=False))
+                raise
 
     async def save(experiment: str, boots: tuple[BootResult, ...]) -> bool:
         return await asyncio.to_thread(store.save_together, experiment, boots)

@@ -208,6 +208,13 @@ class Ledger:
             row = {"worker": worker, "name": found.name, "document": msgspec.msgpack.encode(found)}
             connection.execute(insert(host).values(row))
 
+    def describe(self, worker: int, found: Host) -> None:
+        """What is true of the host of a registered worker by now."""
+        with self._using() as connection:
+            connection.execute(
+                update(host).where(host.c.worker == worker).values(document=msgspec.msgpack.encode(found))
+            )
+
     def hosts(self, name: str = "") -> list[Seen]:
         """All registered workers, by name; or those of one ``name``."""
         query = text(

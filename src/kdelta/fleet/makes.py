@@ -48,8 +48,9 @@ def _memory_mib() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
 
 
-def _kvm(memory: Path) -> bool:
+def kvm() -> bool:
     """Whether KVM may be had: /dev/kvm opens, and no trial (``probe.decide_accel``) has shown that no guest runs."""
+    memory = paths.cache_dir() / "kvm.json"
     if not probe.kvm_opens() or not memory.exists():
         return probe.kvm_opens()
     known: dict[str, str] = msgspec.json.decode(memory.read_bytes())
@@ -93,7 +94,7 @@ def survey(name: str, slots: int, note: Callable[[str], None] = lambda _: None) 
         version=kdelta.__version__,
         makes=makes,
         qemus=qemus,
-        kvm=_kvm(paths.cache_dir() / "kvm.json"),
+        kvm=kvm(),
         cpus=os.cpu_count() or 1,
         memory_mib=_memory_mib(),
     )

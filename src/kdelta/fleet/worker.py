@@ -139,6 +139,11 @@ class Worker:
         await asyncio.to_thread(self.ledger.enlist, number, self.host)
         self.number = number
 
+    async def describe(self, found: Host) -> None:
+        """Say what was found out of this host since it signed on."""
+        self.host = found
+        await asyncio.to_thread(self.ledger.describe, self.number, found)
+
     async def _leave(self) -> None:
         """Give back what is in hand. Without the database this is found out by silence."""
         try:

@@ -76,10 +76,11 @@ def test_all_hosts_measure_times_under_kvm_or_none(
 
 def test_kvm_that_ran_no_guest_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "kvm_opens", lambda: True)
-    assert makes._kvm(tmp_path / "kvm.json")
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path))
+    assert makes.kvm()
     for works in ("no", "yes"):
         (tmp_path / "kvm.json").write_text(f'{{"key": "k", "works": "{works}", "why": ""}}')
-        assert makes._kvm(tmp_path / "kvm.json") == (works == "yes")
+        assert makes.kvm() == (works == "yes")
 
 
 def test_a_bench_says_where_and_how_and_measures_a_lost_seed_again(

@@ -165,6 +165,27 @@ def test_a_machine_of_a_lab_is_had_for_a_block_and_by_nobody_else(hosts: Hosts, 
     assert at_once == [1] * 4 and has == [] and "c" not in {name for name, _ in hosts.measured}
 
 
+def test_kvm_that_does_not_work_is_told_once_it_was_tried(hosts: Hosts, store: Store, ledger: Ledger) -> None:
+    """Else each later experiment would be asked for under KVM again."""
+    store.create(asked(mode="timed"))
+    wanted = ask("timed")
+    ledger.open("first", replace(wanted, needs=replace(wanted.needs, kvm=True)))
+
+    async def run() -> None:
+        async with Queue(hosts.url) as queue:
+
+            async def tried(_unit: Unit) -> None:
+                await worker.describe(replace(worker.host, kvm=False))
+                assert [seen.host.kvm for seen in ledger.hosts()] == [False]
+                raise HostError("it cannot run a stock guest here")
+
+            worker = hosts.worker(queue, host("a", kvm=True), tried)
+            await hosts.run(worker, until=lambda: state(ledger) == "failed")
+
+    asyncio.run(run())
+    assert "it cannot run a stock guest here" in ledger.asked("first")[0].why
+
+
 def test_what_is_stored_has_not_failed_whoever_finished_it(
     hosts: Hosts, store: Store, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
