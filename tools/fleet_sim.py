@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import heapq
+import logging
 import os
 import random
 import sys
@@ -283,7 +284,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--table", type=Path, help="a page whose table gets the figures, as docs/how-to/fleet.md")
     asked = parser.parse_args()
-    return run(Load(asked.hosts, asked.experiments, asked.blocks, asked.scale, asked.seed), asked.table)
+    try:
+        return run(Load(asked.hosts, asked.experiments, asked.blocks, asked.scale, asked.seed), asked.table)
+    except KeyboardInterrupt:
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # what its thousand tasks ended with
+        sys.stderr.write("interrupted: nothing is told, as nothing was whole\n")
+        return 130
 
 
 if __name__ == "__main__":
