@@ -29,6 +29,7 @@ class HostState(Struct, frozen=True, kw_only=True):
     silent_s: float
     dead: bool
     doing: tuple[str, ...]
+    machines: tuple[str, ...] = ()  # of a lab, that it drives
 
 
 class Waiting(Struct, frozen=True, kw_only=True):
@@ -82,6 +83,7 @@ def _host(seen: Seen, doing: Sequence[Taken]) -> HostState:
         silent_s=seen.silent_s,
         dead=seen.silent_s > tend.DEAD_AFTER_S,
         doing=mine,
+        machines=tuple(sorted(seen.host.machines)),
     )
 
 

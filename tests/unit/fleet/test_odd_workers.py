@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from kdelta.errors import HostError, UserError
-from kdelta.fleet import asking
+from kdelta.fleet import asking, status
 from kdelta.fleet import tend as tending
 from kdelta.fleet.ledger import Ledger
 from kdelta.fleet.queue import Queue
@@ -156,6 +156,8 @@ def test_a_machine_of_a_lab_is_had_for_a_block_and_by_nobody_else(hosts: Hosts, 
     async def run() -> None:
         async with Queue(hosts.url) as queue:
             mine = {"makes": {"lab/x86_64": "one"}, "slots": 2}
+            ledger.enlist(await queue.enlist(), host("x", machines={"bench2": {}}))
+            assert status._host(ledger.hosts()[0], ()).machines == ("bench2",)
             drivers = [hosts.worker(queue, host(n, machines={"bench1": {}}, **mine), measure) for n in "ab"]
             for worker in drivers:
                 worker.places = places(worker.host.name)
