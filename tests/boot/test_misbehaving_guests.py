@@ -31,7 +31,7 @@ def test_a_guest_that_goes_wrong_has_its_own_state_and_console(kdelta, answer, h
     assert console.strip()
 
 
-def test_a_panic_in_one_exact_case_costs_that_case_alone(answer) -> None:  # type: ignore[no-untyped-def]
+def test_a_panic_in_one_exact_case_costs_that_case_alone(kdelta, answer) -> None:  # type: ignore[no-untyped-def]
     got = answer(
         "run", "--kernel", KERNEL, "--boots", "1", "--workloads", str(WORKLOADS), "--exact",
         "--case", "misbehave:how=panic", "--case", "getppid",
@@ -41,6 +41,9 @@ def test_a_panic_in_one_exact_case_costs_that_case_alone(answer) -> None:  # typ
     assert rows["getppid"]["state"] == "ok" and rows["getppid"]["baseline"] > 0
     (faulty,) = got["experiment"]["boots_faulty"]
     assert "block 0, slot 0, misbehave:how=panic: panicked: Kernel panic" in faulty
+    console = kdelta("report", "last", "--console", "0.0").stdout
+    early = [line for line in console.splitlines() if line.startswith("[    0.")]
+    assert early and len(early) == len(set(early))  # of the boot that both guests came of, once
 
 
 def test_a_run_that_hangs_is_hung_and_the_boot_goes_on(answer) -> None:  # type: ignore[no-untyped-def]

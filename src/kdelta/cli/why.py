@@ -97,7 +97,9 @@ def command(
         stored = explain.rows_of(found, store, row)
         before, after = _followed(store, found, row, stored) if stacks else (one.profile for one in stored)
     if export_format or as_json:
-        both = {f"{row.case} {row.baseline_label}": before, f"{row.case} {row.patched_label}": after}
+        both = {f"{row.case} {row.baseline_label}": before}
+        if row.patched_label:  # a run of one kernel has none
+            both[f"{row.case} {row.patched_label}"] = after
         text = _export(export_format or "json", both, side)
     else:
         text = functions.render(row, before, after, detail, everything)
@@ -164,7 +166,7 @@ def _export(name: str, both: dict[str, Profile], side: str) -> str | bytes:
         return export.vectors_json(both)
     if name == "speedscope":
         return export.speedscope(both)
-    title, profile = list(both.items())[0 if side == "baseline" else 1]
+    title, profile = list(both.items())[0 if side == "baseline" else -1]
     if name == "pprof":
         return export.pprof({title: profile})
     return export.collapsed({title: profile}) if name == "collapsed" else export.perf_script({title: profile})

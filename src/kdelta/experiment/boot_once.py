@@ -250,6 +250,9 @@ def _guests(site: Site, work: Work) -> dict[int, RawBoot]:
         found[job] = raw
         if saved is None and len(found) == 1 and not raw.records:
             break
+    if saved is not None:  # what the kernel said as it booted is said once, not for each guest that came of it
+        first = next(iter(apart))
+        found[first] = replace(found[first], console=saved.console() + found[first].console)
     return found
 
 

@@ -30,7 +30,7 @@ from kdelta.machine.qmp import Monitor
 
 _PAUSED = frozenset({"STOP"})
 _ENDED = frozenset({"SHUTDOWN"})
-_TRAILER = b"KDSNAP02"
+_TRAILER = b"KDSNAP03"  # of the files that make one
 _PAGE = 4096
 _CHUNK = 256 * _PAGE
 _ZEROS = bytes(_CHUNK)
@@ -42,6 +42,12 @@ class Saved(Struct, frozen=True):
 
     state: Path
     ram: Path
+
+    def console(self) -> bytes:
+        """What the kernel had printed when it was taken; nothing where that was not kept."""
+        with contextlib.suppress(FileNotFoundError):
+            return self.state.with_suffix(".console").read_bytes()
+        return b""
 
 
 def key(guest: GuestSpec, payload: bytes) -> str:
@@ -56,7 +62,7 @@ def key(guest: GuestSpec, payload: bytes) -> str:
     except OSError as error:
         raise HostError(f"cannot read the image {image}: {error.strerror}") from None
     words = [content if word == image else word.replace(str(guest.folder), "FOLDER") for word in qemu.argv(guest)]
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(_TRAILER)
     status = guest.qemu.stat()
     for part in (*words, f"{guest.qemu_version} {status.st_size} {status.st_mtime_ns}"):
         digest.update(part.encode() + b"\0")
@@ -183,6 +189,7 @@ def _make(guest: GuestSpec, saved: Saved, limit_s: float, same: Callable[[], boo
         if not same():
             raise HostError(f"{qemu.booted(guest)} changed while it was booted: nothing of that boot is kept")
         checksum = _digest(state, guest.path("ram"), copy=ram)
+        saved.state.with_suffix(".console").write_bytes(boot.read_output(guest.path("console")))
         saved.state.with_suffix(".sum").write_bytes(_TRAILER + checksum)
         ram.rename(saved.ram)
         state.rename(saved.state)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,19 @@ def test_a_case_is_explained_without_the_others_as_with_them(state: Path) -> Non
 def test_the_end_of_a_name_is_enough(state: Path, word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["why", "one", word]) == 0
     assert capsys.readouterr().out.startswith("syscalls/nanosleep: 6.12 -> 7.0")
+
+
+def test_an_export_holds_each_kernel_once(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Store() as store:
+        store.create(serve_store.experiment("alone", ("7.0",), cases=CASES))
+        for block in range(5):
+            store.save_boot("alone", serve_store.boot(block, 0, cases=len(CASES)))
+    for name, titles in (("one", ["6.12", "7.0"]), ("alone", ["7.0"])):
+        assert run(["why", name, "getpid", "--export", "json"]) == 0
+        found = json.loads(capsys.readouterr().out)["cases"]
+        assert list(found) == [f"syscalls/getpid {title}" for title in titles]
+    assert run(["why", "alone", "getpid", "--export", "collapsed"]) == 0
+    assert capsys.readouterr().out.count(";") > 0
 
 
 def test_an_unknown_case_is_answered_with_close_ones_only(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
