@@ -132,8 +132,12 @@ def found(text: str) -> str:
     return json.dumps(answer)
 
 
-def test_three_workers_give_the_bytes_of_one_machine(lab: Lab, kdelta: Any) -> None:
+def test_three_workers_give_the_bytes_of_one_machine(
+    lab: Lab, kdelta: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of the default cases' kind and a program; the third shares no cache: kernels and the program travel to it."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")  # a program is packed with what lies here: nobody edits it meanwhile
     asked = ["compare", *KERNELS, "--case", "getppid", "--case", "pipe", "--seeds", "5", "--json", "-q"]
     program = ["--", "cat", "/etc/passwd"]
     for name in "ab":
