@@ -8,13 +8,14 @@ TOOLS := .venv/.tools-installed
 .PHONY: all setup system demo test test-full check bench trial placebos atlas soak fidelity fleet-sim fuzz deb clean docs
 all: setup
 
+# one call of the package manager for all that a target needs: PACKAGES is test, full or fuzz
 system:
-	@tools/system-packages.sh
+	@tools/system-packages.sh $(PACKAGES)
 
 $(TOOLS): pyproject.toml | system
 	@test -x $(PY) || python3 -m venv .venv
 	@echo "installing Python packages into .venv"
-	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[dev,fleet,lab,serve]'
+	@tools/python-packages.sh dev,fleet,lab,serve
 	@touch $@
 
 # Where PYTHONDONTWRITEBYTECODE is set, each start would compile all of kdelta again (0.15 s).
@@ -27,15 +28,13 @@ demo: setup
 check: setup
 	@tools/check.sh
 
+test: PACKAGES := test
 test: setup
-	@tools/system-packages.sh test
-	@tools/check.sh
-	KDELTA_QEMU_ALT=$$($(PY) tools/fetch_qemu.py) $(PY) -m pytest -m 'not full and not boot' -n 2 --dist worksteal
-	$(PY) -m pytest -m 'boot and not full' -n 2 --dist loadscope --durations=8
+	@tools/test.sh
 
+test-full: PACKAGES := full
 test-full: setup
-	@tools/system-packages.sh full
-	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[full]'
+	@tools/python-packages.sh full
 	$(PY) -m pytest --durations=20
 
 bench: setup
@@ -59,12 +58,13 @@ soak: setup
 fidelity: setup
 	$(PY) tools/fidelity.py
 
-# what reads foreign bytes, for MINUTES together; TARGETS names some of them
+# what reads foreign bytes, for MINUTES together; TARGETS names some of them. A target that had INPUTS clean ones is left out.
 MINUTES := 10
+INPUTS := 10000000
+fuzz: PACKAGES := fuzz
 fuzz: setup
-	@tools/system-packages.sh fuzz
-	@.venv/bin/pip install --quiet --disable-pip-version-check -e '.[fuzz]'
-	$(PY) tools/fuzz.py --minutes $(MINUTES) $(TARGETS)
+	@tools/python-packages.sh fuzz
+	$(PY) tools/fuzz.py --minutes $(MINUTES) --inputs $(INPUTS) --table docs/reference/fuzzing.md $(TARGETS)
 
 # Debian's package, beside the checkout; needs the build dependencies in debian/control
 deb:

@@ -8,6 +8,7 @@ import hypothesis
 import pytest
 
 from kdelta import paths
+from unit.guest.objects import with_objects
 from unit.report import real_benchstat
 
 # How long an example takes is the machine's load.
@@ -30,4 +31,5 @@ def guest_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "guest-cache"
     folder.mkdir(exist_ok=True)
+    with_objects(folder)
     return folder

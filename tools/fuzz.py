@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Coverage-guided fuzzing of what reads foreign bytes: ``fuzz.py --minutes N [TARGET...]``, each in its turn.
 
+With ``--inputs N``, targets that had so many inputs since one broke them are left out: later runs go on where others
+ended. ``--table FILE`` writes how many each had into a document.
+
 libFuzzer, by atheris or around C (fuzz_native.py), grows a corpus of each target in ``--corpus``; an input that breaks
 a target is left there as ``crash-*``, ``timeout-*`` or ``oom-*``: it belongs into tests/data/fuzz/TARGET, where make
 test tries it. Exit 1 where there is one.
@@ -14,6 +17,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+import fuzz_counts
+from marked import written
 
 ONE = "--one"
 _TIMEOUT_S = 20
@@ -70,17 +76,27 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(known))
     parser.add_argument("--minutes", type=float, default=10.0, help="for all targets together")
+    parser.add_argument("--inputs", type=int, help="leave out what had so many since one broke it")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="write what each target had into this document")
     parser.add_argument("--corpus", type=Path, default=Path(os.environ.get("TMPDIR", "/tmp")) / "kdelta-fuzz")
     asked = parser.parse_args()
     names = asked.targets or known
     if unknown := set(names) - set(known):
         parser.error(f"no target {min(unknown)!r}; there are {', '.join(known)}")
+    if asked.inputs is not None:
+        had = fuzz_counts.clean(asked.corpus)
+        names = [name for name in names if had.get(name, 0) < asked.inputs]
     failures = 0
     for name in names:
         tried, found = round_of(name, asked.corpus, max(1, round(60 * asked.minutes / len(names))))
         failures += len(found)
-        sys.stdout.write(f"{name:16} {tried:10} inputs, {len(found)} broke it {' '.join(map(str, found))}\n")
+        clean = fuzz_counts.add(asked.corpus, name, tried, bool(found))
+        broke = f"{len(found)} broke it {' '.join(map(str, found))}".strip()
+        sys.stdout.write(f"{name:16} {tried:10} inputs, {broke}; {clean} in a row\n")
         sys.stdout.flush()
+    if asked.table:
+        made = fuzz_counts.table(fuzz_counts.clean(asked.corpus), fuzz_native.LINKED, fuzz_targets.TARGETS)
+        asked.table.write_text(written(asked.table.read_text(encoding="utf-8"), made, "fuzz"), encoding="utf-8")
     return 1 if failures else 0
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 Json = dict[str, Any]
-KERNELS = ("debian:6.12", "debian:7.2")
+KERNELS = ("debian:6.12", "debian:7.0/cloud")
 
 
 def _results(document: Json, collector: str) -> list[Json]:

@@ -10,6 +10,7 @@ cold.
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from kdelta.machine import boot, folders, native, orders, served, snapshot, turn
 from kdelta.machine.boot import RawBoot
 from kdelta.machine.options import Accel, GuestSpec, Port
 from kdelta.machine.probe import Qemu
+from kdelta.machine.slots import Slots
 from kdelta.model import Arch, Kernel, MachineOptions, Mitigations
 
 # Boot-time work (crypto, deferred probes, RCU) settles in virtual time, which costs nothing with sleep=off.
@@ -50,6 +52,7 @@ class Site(Struct, frozen=True, kw_only=True):
     options: MachineOptions = MachineOptions()
     cpu: int | None = None  # timed guests keep to one core of the host
     lab: Machine | None = None
+    slots: Slots | None = None  # for guests of counts, over all boots under way; without, a boot has one at a time
 
     @property
     def native(self) -> bool:
@@ -287,22 +290,26 @@ def _with_plugin(work: Work, guest: GuestSpec) -> GuestSpec:
 
 def _served(site: Site, work: Work, saved: snapshot.Saved, apart: Mapping[int, JobList]) -> dict[int, RawBoot]:
     """The guests of a boot, forked from one; those that did not end well are left out, to be tried alone."""
-    found = {}
+    orders = {job: jobs for job, jobs in apart.items() if _takes_orders(site, work, jobs)}
     with folders.private(site.scratch) as folder:
         guest = replace(_ordered(site, work, folder), counters_from_start=len(apart) >= _MANY)
         with served.server(guest, saved, work.limit_s) as server:
-            for job, jobs in apart.items():
-                if not _takes_orders(site, work, jobs):
-                    continue
-                own = folder / str(job)
+            gone = threading.Event()
+
+            def one(job: int) -> RawBoot | None:
+                if gone.is_set():
+                    return None
+                own, limit_s = folder / str(job), work.alone(job, orders[job], True).limit_s
                 own.mkdir()
                 try:
-                    raw = server.run(jobs.text().encode("ascii"), own, work.alone(job, jobs, True).limit_s)
+                    raw = server.run(orders[job].text().encode("ascii"), own, limit_s)
                 except served.NotForked:
-                    break
-                if raw.state in _BELIEVED:
-                    found[job] = _in_time(raw, work.alone(job, jobs, True).limit_s)
-    return found
+                    gone.set()
+                    return None
+                return _in_time(raw, limit_s) if raw.state in _BELIEVED else None
+
+            guests = [one(job) for job in orders] if site.slots is None else site.slots.each(one, list(orders))
+    return {job: raw for job, raw in zip(orders, guests, strict=True) if raw is not None}
 
 
 def _ordered(site: Site, work: Work, folder: Path) -> GuestSpec:

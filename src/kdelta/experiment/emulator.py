@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kdelta import paths
 from kdelta.errors import HostError
-from kdelta.kernel.apt import Apt
+from kdelta.kernel.debian import Archive
 from kdelta.machine import probe
 from kdelta.machine.qemu import binary_name
 from kdelta.model import Arch, Progress
@@ -39,22 +39,24 @@ def backport(stanzas: str) -> str:
 
 
 def _unpack(root: Path, progress: Progress) -> None:
-    apt = Apt(paths.cache_dir() / "apt", "amd64")
-    stanzas = apt.show("^qemu-system-x86$")
+    archive = Archive("x86_64", progress)
+    archive.index()
+    stanzas = archive.apt.show("^qemu-system-x86$")
     if "~bpo12" not in stanzas:
-        apt.update(progress)
-        stanzas = apt.show("^qemu-system-x86$")
+        archive.update()
+        stanzas = archive.apt.show("^qemu-system-x86$")
     version = backport(stanzas)
-    for done, package in enumerate(_PACKAGES):
-        progress.step(f"fetching {package} {version} into {root}", done, len(_PACKAGES))
-        with apt.download(package, version) as deb:
+    progress.step(f"fetching QEMU {version} into {root}")
+    with archive.apt.downloads(_PACKAGES, version) as debs:
+        for done, deb in enumerate(debs):
+            progress.step(f"unpacking QEMU {version} into {root}", done, len(debs))
             argv = ["dpkg-deb", "-x", str(deb), str(root)]
             try:
                 unpacked = subprocess.run(argv, capture_output=True, text=True, timeout=_UNPACK_LIMIT_S, check=False)
             except (OSError, subprocess.TimeoutExpired) as error:
-                raise HostError(f"dpkg-deb cannot unpack {package}: {error}") from None
+                raise HostError(f"dpkg-deb cannot unpack {deb.name}: {error}") from None
             if unpacked.returncode:
-                raise HostError(f"dpkg-deb cannot unpack {package}: {unpacked.stderr.strip()}")
+                raise HostError(f"dpkg-deb cannot unpack {deb.name}: {unpacked.stderr.strip()}")
 
 
 def fetched(progress: Progress) -> Path:

@@ -25,6 +25,7 @@ from kdelta.experiment.boot_once import Site, Work, boot_once
 from kdelta.experiment.boot_result import boot_result
 from kdelta.machine import hostfacts
 from kdelta.machine.boot import RawBoot
+from kdelta.machine.slots import Slots
 from kdelta.model import BootResult, Experiment, OpenCell, PlannedBoot, Progress, RunResult
 from kdelta.store.rows import BootRow
 
@@ -57,6 +58,7 @@ class Job(Struct, frozen=True, kw_only=True):
     undecided: Callable[[int], tuple[OpenCell, ...]]
     time_budget_s: float | None = None
     workers: int = 1  # boots at once
+    slots: Slots | None = None  # guests at once, over all boots
     gaps: bool = False  # timed: a kernel that does not boot is left out of the further blocks, and not the end
     identity: Callable[[PlannedBoot], str] | None = None  # exact: see boot_once.identity
     # a stored boot of this identity and the experiment it is from, where boots may be taken over
@@ -72,7 +74,7 @@ def boot(job: Job, plan: PlannedBoot) -> BootResult:
         return BootResult(plan=plan, state="unsupported", why=work, machine=identity)
     started_at = job.now().isoformat(timespec="seconds")
     before = hostfacts.snapshot()
-    raw = boot_once(job.site, work)
+    raw = boot_once(replace(job.site, slots=job.slots), work)
     return boot_result(
         plan,
         raw,
@@ -128,7 +130,8 @@ class _Run:
     """One call of ``execute``: what is stored, who failed, and whether it has ended early."""
 
     def __init__(self, job: Job, store: BootStore, progress: Progress, clock: Callable[[], float]) -> None:
-        self.job, self.store, self.progress, self.clock = job, store, progress, clock
+        self.job = replace(job, slots=Slots(job.workers)) if job.workers > 1 else job
+        self.store, self.progress, self.clock = store, progress, clock
         self.experiment = job.experiment
         self.finished = store.kept(job.experiment.id)
         self.again: set[tuple[int, int]] = set()  # lost seeds that were measured a second time

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-_MAGIC = b"070701"
+_HEADER = b"070701" + 13 * b"%08x"
+_PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")  # to a multiple of four, by what is over
 
 
 def _entry(
@@ -22,12 +23,8 @@ def _entry(
 ) -> bytes:
     encoded = os.fsencode(name) + b"\0"
     fields = (inode, mode, 0, 0, 1, mtime_s & 0xFFFFFFFF, len(data), 0, 0, rdev[0], rdev[1], len(encoded), 0)
-    header = _MAGIC + b"".join(b"%08x" % value for value in fields)
-    return _padded(header + encoded) + _padded(data)
-
-
-def _padded(data: bytes) -> bytes:
-    return data + b"\0" * (-len(data) % 4)
+    head = _HEADER % fields + encoded
+    return b"".join((head, _PADDING[len(head) % 4], data, _PADDING[len(data) % 4]))
 
 
 def _folders(names: Iterable[str]) -> list[str]:
@@ -77,8 +74,9 @@ def archive(nodes: Iterable[tuple[str, Node]]) -> bytes:
     for inode, (name, node) in enumerate(nodes):
         data, mtime_s = node.source, 0
         if isinstance(data, Path):
-            mtime_s = int(data.stat().st_mtime)
-            data = data.read_bytes()
+            with open(data, "rb", buffering=0) as file:
+                mtime_s = int(os.fstat(file.fileno()).st_mtime)
+                data = file.readall()
         parts.append(_entry(inode, name, node.mode, data, mtime_s=mtime_s))
     return b"".join([*parts, _entry(0, "TRAILER!!!", 0)])
 

@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -300,19 +300,26 @@ class Apt:
         Raises:
             HostError: apt failed, with its own line, or the disk is full.
         """
-        cache.require_space(self.folder, size_bytes + _UNPACKED_BYTES, f"downloading {package}")
+        with self.downloads([package], version, size_bytes) as found:
+            yield found[0]
+
+    @contextmanager
+    def downloads(self, packages: Sequence[str], version: str, size_bytes: int = 0) -> Iterator[list[Path]]:
+        """As ``download``, of several packages that have the same version, by one apt: each reads the whole index."""
+        named = ", ".join(packages)
+        cache.require_space(self.folder, size_bytes + _UNPACKED_BYTES, f"downloading {named}")
         try:
             folder = Path(tempfile.mkdtemp(prefix="deb-", dir=self.folder))
         except OSError as error:
             raise cache.disk_error(error, self.folder) from None
         try:
-            argv = ["apt-get", "--quiet", "download", f"{package}={version}"]
+            argv = ["apt-get", "--quiet", "download", *(f"{package}={version}" for package in packages)]
             status, _, errors = _run(argv, limit_s=_DOWNLOAD_LIMIT_S, config=self.config, folder=folder)
-            found = sorted(folder.glob("*.deb"))
-            if status or not found:
+            found = [path for package in packages for path in folder.glob(f"{package}_*.deb")]
+            if status or len(found) != len(packages):
                 free_mib = shutil.disk_usage(folder).free >> 20
                 hint = f" ({free_mib} MiB free in {self.folder})" if free_mib < 1024 else ""
-                raise HostError(f"apt could not download {package}: {first_error(errors)}{hint}")
-            yield found[0]
+                raise HostError(f"apt could not download {named}: {first_error(errors)}{hint}")
+            yield found
         finally:
             shutil.rmtree(folder, ignore_errors=True)

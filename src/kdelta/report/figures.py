@@ -35,6 +35,13 @@ def effect(value: float | None) -> str:
     return percent(value)
 
 
+def change(percent_: float | None, baseline: float | None, patched: float | None) -> str:
+    """The effect; from 0, which has no percentage, what it is now."""
+    if percent_ is None and baseline == 0 and patched:
+        return f"now {patched:.4g}"
+    return effect(percent_)
+
+
 def interval(bounds: tuple[float, float] | None, exact: bool) -> str:
     """``[low, high]`` in percent; "exact" where a count that repeats leaves no width; "" where there is none."""
     if bounds is None or not all(map(math.isfinite, bounds)):

@@ -7,13 +7,13 @@ from kdelta.attribution.because import cumulative_shares, differences
 from kdelta.errors import UserError
 from kdelta.model import EXACT_COUNTERS, CellResult, Profile
 from kdelta.report import system_calls
-from kdelta.report.figures import effect, interval
+from kdelta.report.figures import change, interval
 from kdelta.report.moved import moved_lines
 from kdelta.report.sentences import because
 from kdelta.report.text import WIDTH, wrap
 from kdelta.report.touched import touched_lines
 from kdelta.report.view import View
-from kdelta.results.types import Detail
+from kdelta.results.types import Detail, MovedRow
 
 _LINES_SHOWN = 12
 _TOUCHED_SHOWN = 4  # of each column
@@ -55,6 +55,10 @@ def render(row: CellResult, before: Profile, after: Profile, detail: Detail, eve
     return "\n".join(lines) + "\n" + system_calls.below(row, detail, everything)
 
 
+def _change(line: MovedRow) -> str:
+    return change(line.effect_percent, line.baseline, line.patched)
+
+
 def _judged(row: CellResult, detail: Detail) -> list[str]:
     """The verdicts over all seeds on the lines that move most, of which the table has the median seed; [] of none."""
     key = (row.case, row.cgroup, row.mitigations, row.patched_label)
@@ -66,7 +70,7 @@ def _judged(row: CellResult, detail: Detail) -> list[str]:
         if line.verdict
     ]
     told = [
-        f"{line.line} {effect(line.effect_percent)} {interval(line.interval_percent, True)} {line.verdict}"
+        " ".join(filter(None, (line.line, _change(line), interval(line.interval_percent, True), line.verdict)))
         for line in found
         if line.verdict in ("improved", "regressed")
     ]

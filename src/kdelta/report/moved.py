@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from kdelta.attribution import serial
 from kdelta.attribution.exact import TRANSFERS
+from kdelta.attribution.line_table import OTHERS
 from kdelta.model import FunctionDelta, MovedLine, Profile
 
 Key = TypeVar("Key", str, tuple[str, str, str])
@@ -31,11 +32,12 @@ def told(metric: str, deltas: Sequence[FunctionDelta], limit: int = 4) -> str:
     for d in [d for d in deltas if abs(d.delta) >= _WORTH_A_WORD_PART * movement][:limit]:
         where = f", mostly for {d.where}" if d.where else ""
         figures = f"{d.baseline:.2f} -> {d.patched:.2f} per operation"
+        name, move = ("other lines together", "move") if d.function == OTHERS else (d.function, "moves")
         if d.note:
-            changed = f"{'now moves' if d.baseline == 0 else 'no longer moves'} ({figures})"
+            changed = f"{'now' if d.baseline == 0 else 'no longer'} {move} ({figures})"
         else:
-            changed = f"moves {_by(d)} {'more' if d.delta > 0 else 'less'} ({figures})"
-        parts.append(f"{d.function} {changed}{where}")
+            changed = f"{move} {_by(d)} {'more' if d.delta > 0 else 'less'} ({figures})"
+        parts.append(f"{name} {changed}{where}")
     return "; ".join(parts)
 
 
@@ -93,14 +95,15 @@ def _ranked(figures: Mapping[Key, Sequence[float]], limit: int | None) -> list[K
 def moved_lines(before: Profile, after: Profile | None, limit: int | None) -> list[str]:
     """The rows of a table, hottest first by the larger side, ``limit`` at most; [] where none moved.
 
-    Without ``after`` it is about one kernel.
+    Below them stands what was added up of the lines that moved less. Without ``after`` it is about one kernel.
     """
     sides = Sides(before, after)
     known = {line.name: line for side in sides.profiles for line in side.moved}
     if not known:
         return []
     figures = {name: [_per_op(side, name) for side in sides.profiles] for name in known}
-    shown = _ranked(figures, limit)
+    single = {name: both for name, both in figures.items() if name != OTHERS}
+    shown = [*_ranked(single, limit), *(figures.keys() - single.keys())]
     lines = ["", "cache lines that move between CPUs, transfers per operation", ""]
     lines.append(f"{'line':{_NAME_WIDTH}}{sides.heads}  who, where it moves most")
     for name in shown:

@@ -217,7 +217,7 @@ def _(_: of_verdicts.CrossCheck) -> str:
 
 @sentence.register
 def _(_: of_verdicts.Zeros) -> str:
-    return "values of 0 or less: percentages are relative to the mean"
+    return "values of 0 or less: judged by differences, not by ratios"
 
 
 @sentence.register

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, State, Warn, Word
 from kdelta.report import headline, looked, moved, prose, system_calls
-from kdelta.report.figures import absolute, effect, interval
+from kdelta.report.figures import absolute, change, effect, interval
 from kdelta.report.headline import Headline
 from kdelta.report.scrub import Scrubber
 from kdelta.report.sentences import because, sentence
@@ -211,10 +211,10 @@ def _checked(cell: CellResult) -> CellResult:
 
 def _cell(cell: CellResult, exact: bool, notes: _Notes) -> Cell:
     measured = cell.state == "ok"
-    alone = "" if measured and not cell.patched_label else None  # nothing to compare with
+    told = change(cell.effect_percent, cell.baseline, cell.patched) if cell.patched_label else ""  # nothing to compare
     return Cell(
         kernel=cell.patched_label,
-        effect=alone if alone is not None else effect(cell.effect_percent) if measured else cell.state,
+        effect=told if measured else cell.state,
         interval=interval(cell.interval_percent, exact) if measured else "",
         mark=MARKS[cell.verdict] if cell.verdict and measured else "",
         sentence=_sentence(cell),

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from msgspec import Struct, field
 
-from kdelta.attribution import callers, exact, profiles, serial
+from kdelta.attribution import callers, exact, line_table, profiles, serial
 from kdelta.attribution.serial import Serial
 from kdelta.model import CellResult, Experiment, Profile, Word
 from kdelta.results import answer, explain, scaling
@@ -136,7 +136,7 @@ def growing(found: Sequence[Step], limit: int = 5) -> tuple[Growing, ...]:
     for (case, kernel), curve in curves(found).items():
         if len(curve) < 2:
             continue
-        names = {name for step in curve for name in step.lines}
+        names = {name for step in curve for name in step.lines} - {line_table.OTHERS}
         series = {name: tuple(step.lines.get(name, 0.0) for step in curve) for name in names}
         ranked = sorted(series, key=lambda name: (series[name][0] - series[name][-1], name))
         kept += (

@@ -10,6 +10,7 @@ import numpy as np
 
 from kdelta.attribution import because
 from kdelta.attribution.exact import TRANSFERS
+from kdelta.attribution.line_table import OTHERS
 from kdelta.guest.metrics import histogram
 from kdelta.model import Case, CellResult, Experiment, Profile
 from kdelta.results import system_calls
@@ -122,7 +123,7 @@ def stacks(experiment: Experiment, chosen: Mapping[tuple[int, str], Mapping[int,
 
 
 def moved_rows(before: Profile, after: Profile) -> tuple[MovedRow, ...]:
-    """Hottest first by the larger side; names that stand twice are added up."""
+    """Hottest first by the larger side, the sum of further lines last; names that stand twice are added up."""
     sides = [because.movers_per_op(side) for side in (before, after)]
     useless = {line.name: line.unshared / line.transfers for line in after.moved if line.transfers}
     rows = []
@@ -137,7 +138,7 @@ def moved_rows(before: Profile, after: Profile) -> tuple[MovedRow, ...]:
                 false_sharing=useless.get(name, 0.0),
             )
         )
-    return tuple(sorted(rows, key=lambda row: (-max(row.baseline, row.patched), row.line)))
+    return tuple(sorted(rows, key=lambda row: (row.line == OTHERS, -max(row.baseline, row.patched), row.line)))
 
 
 def moved(experiment: Experiment, chosen: Mapping[tuple[int, str], Mapping[int, Profile]]) -> tuple[MovedDiff, ...]:

@@ -90,6 +90,24 @@ def _in_floor(look: counts.CountLook, floor: float | None, delta: float) -> bool
     return abs(look.effect) <= floor and below(look.low, delta) and below(look.high, delta)
 
 
+def _of_baseline(look: counts.CountLook, used: Pairs) -> tuple[float | None, tuple[float, float] | None]:
+    """Effect and interval in percent of the baseline; None where that is 0.
+
+    Logarithms have no 0, so counts with one among them are judged relative to the mean of both sides, where all of a
+    count is 200 %.
+    """
+    a, b = values_of(used.a), values_of(used.b)
+    baseline = float(np.median(a))
+    if look.effect is None or (not look.logs and not baseline):
+        return None, None
+    scale = 1.0 if look.logs else float(np.mean([*a, *b])) / baseline
+    effect, *bounds = (
+        None if value is None else max(-100.0, scale * value) for value in (look.effect, look.low, look.high)
+    )
+    low, high = bounds
+    return effect, None if low is None or high is None else (low, high)
+
+
 def _judged(shown: CellResult, used: Pairs, look: counts.CountLook, metric: Metric, delta: float) -> CellResult:
     called = word(look.call, metric.better)
     spread = _spread(used)
@@ -99,12 +117,13 @@ def _judged(shown: CellResult, used: Pairs, look: counts.CountLook, metric: Metr
         warnings.append(WithinFloor(shown.floor_percent or 0.0))
     if called in ("improved", "regressed") and below(look.effect, delta):
         warnings.append(below_delta(delta))
-    if look.effect is None:
+    effect, interval = _of_baseline(look, used)
+    if effect is None:
         warnings.append(FromZero(shown.patched or 0.0))
     result = replace(
         shown,
-        effect_percent=look.effect,
-        interval_percent=None if look.low is None or look.high is None else (look.low, look.high),
+        effect_percent=effect,
+        interval_percent=interval,
         verdict=called,
         p_value=look.p,
         floor_percent=None if look.fact else delta,

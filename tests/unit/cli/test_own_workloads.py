@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.cli.main import run
+from unit.guest.objects import with_objects
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
 BROKEN = '#include "case.h"\n\nCASE(mine, "one call")\n{\n\tno_such_function();\n}\n'
@@ -29,6 +30,7 @@ def test_what_does_not_compile_is_told_first(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (source := tmp_path / "mine.c").write_text(BROKEN)
+    with_objects(tmp_path / "cache")
     monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("KDELTA_STATE", str(tmp_path / "state"))
     assert run([*words, "--case", str(source)]) == 1

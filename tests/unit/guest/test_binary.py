@@ -14,6 +14,7 @@ from kdelta.errors import HostError, UserError
 from kdelta.guest import binary, protocol
 from kdelta.model import Arch
 from kdelta.paths import shipped
+from unit.guest.objects import with_objects
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
 
@@ -138,6 +139,7 @@ def test_equal_sources_give_equal_bytes_and_are_compiled_once(cache: Path, tmp_p
 
 
 def test_a_damaged_program_is_compiled_again(tmp_path: Path) -> None:
+    with_objects(tmp_path)
     made = binary.build("x86_64", cache=tmp_path)
     whole = made.read_bytes()
     made.write_bytes(whole[: len(whole) // 2])

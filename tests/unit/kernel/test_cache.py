@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kdelta import digests, vouched
 from kdelta.errors import HostError
 from kdelta.kernel import cache
 
@@ -51,6 +52,20 @@ def test_a_damaged_file_makes_the_entry_vanish_so_that_it_is_fetched_again(name:
     assert cache.get(stored.entry.sha256) is None
     assert not stored.folder.exists()
     assert _put().image.read_bytes() == b"image"
+
+
+def test_files_are_read_once_and_again_where_they_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = _put()
+    for module in (digests, vouched):  # as if the files were old: their times cannot be set back (ctime)
+        monkeypatch.setattr(module, "_FRESH_NS", -(1 << 62))
+    assert cache.get(stored.entry.sha256) is not None
+    with monkeypatch.context() as unread:
+        unread.setattr(digests, "_read", lambda path: pytest.fail(f"{path} was read"))
+        digests._remembered.cache_clear()
+        assert cache.get(stored.entry.sha256) is not None
+        assert digests.of_file(stored.image) == stored.entry.sha256
+    (stored.folder / "vmlinux").write_bytes(b"vmlinuX")
+    assert cache.get(stored.entry.sha256) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"sha256": "other"}'])

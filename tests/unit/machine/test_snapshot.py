@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from kdelta.machine import snapshot, vouched
+from kdelta import vouched
+from kdelta.machine import snapshot
 
 PAGE = 4096
 
@@ -111,3 +114,23 @@ def test_a_book_cut_short_vouches_for_nothing(saved: snapshot.Saved, monkeypatch
     assert vouched.is_vouched(book, said)
     book.write_text(said[:-9])
     assert not vouched.is_vouched(book, said)
+
+
+def test_what_this_process_made_is_read_again_only_when_it_changed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def save(_guest: object, target: Path, _limit_s: float) -> bool:
+        target.write_bytes(b"devices")
+        _ram(tmp_path / "guest-ram", {3: b"a"}, 64 << 20)
+        return True
+
+    monkeypatch.setattr(snapshot, "_save", save)
+    guest: Any = SimpleNamespace(path=lambda name: tmp_path / f"guest-{name}")
+    made = snapshot.Saved(tmp_path / "x.state", tmp_path / "x.ram")
+    assert snapshot._make(guest, made, 1.0, lambda: True)
+    with monkeypatch.context() as unread:
+        unread.setattr(snapshot, "_digest", lambda *_: pytest.fail("it was read"))
+        assert snapshot.valid(made)
+    with made.ram.open("r+b") as file:
+        file.write(b"damage")
+    assert not snapshot.valid(made)

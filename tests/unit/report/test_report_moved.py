@@ -9,6 +9,7 @@ from kdelta.attribution.because import line, line_differences, significant_lines
 from kdelta.model import MovedLine, Profile, Waited
 from kdelta.report import flow
 from kdelta.report.moved import moved_lines, told
+from kdelta.results import detail
 from kdelta.results.types import CellName, MovedDiff, MovedRow
 
 BY = {"queued_write_lock_slowpath": (0, 30), "[others]": (90, 0), "_raw_read_lock": (10, 5)}
@@ -41,6 +42,18 @@ def test_lines_that_move_stand_hottest_first_with_who_moves_them() -> None:
         ["pidmap_lock", "0.70"],
     ]
     assert "and 3 more (--all)" in moved_lines(BEFORE, AFTER, 1)
+
+
+def test_what_was_added_up_of_further_lines_is_no_line_and_stands_last() -> None:
+    many, few = _profile(tasklist_lock=58, **{"[others]": 170}), _profile(tasklist_lock=58, **{"[others]": 10})
+    for limit in (None, 1):
+        rows = moved_lines(few, many, limit)
+        assert [row.split()[0] for row in rows[4:6]] == ["tasklist_lock", "[others]"]
+        assert not any("more (--all)" in row for row in rows)
+    assert [row.line for row in detail.moved_rows(few, many)] == ["tasklist_lock", "[others]"]
+    assert told("transfers", line_differences(few, many)).startswith(
+        "other lines together move 17.0 times more (1.00 -> 17.00 per operation)"
+    )
 
 
 def test_locks_found_taken_stand_below_with_who_waits_and_of_how_many_times() -> None:

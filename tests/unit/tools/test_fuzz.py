@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import fuzz_counts
 import fuzz_native
 import fuzz_targets
 
@@ -46,3 +47,19 @@ def test_a_target_that_breaks_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(fuzz_targets.TARGETS, "records", broken)
     with pytest.raises(IndexError):
         fuzz_targets.run("records", b"x")
+
+
+def test_clean_inputs_add_up_over_runs_and_begin_anew_with_one_that_breaks(tmp_path: Path) -> None:
+    assert fuzz_counts.clean(tmp_path) == {}
+    assert [fuzz_counts.add(tmp_path, "mail", 700, broke) for broke in (False, False, True, False)] == [
+        700,
+        1400,
+        0,
+        700,
+    ]
+    fuzz_counts.add(tmp_path, "elf", 1_200_000, broke=False)
+    assert fuzz_counts.clean(tmp_path) == {"mail": 700, "elf": 1_200_000}
+    assert fuzz_counts.table(fuzz_counts.clean(tmp_path), ["plugin-sites"], ["elf"]).splitlines()[2:] == [
+        "| plugin-sites | C | 0 |",
+        "| elf | Python | 1,200,000 |",
+    ]

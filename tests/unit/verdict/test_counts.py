@@ -142,3 +142,16 @@ def test_exact_zeros_have_a_direction_but_no_percentage() -> None:
     assert appeared.interval_percent is None
     gone = exact_one([5] * 5, [0] * 5)
     assert gone.verdict == "improved" and gone.effect_percent == -100.0
+
+
+def test_what_comes_from_zero_or_goes_to_it_is_told_relative_to_the_baseline() -> None:
+    """``transfers of pid.pidfs_node``: 0 on 6.12, 19 on 6.16 was told as +200 %, relative to the mean of both."""
+    moved = [19.1, 19.4, 19.6, 19.3, 19.5, 19.2, 19.7, 19.0]
+    for seeds in (5, 8):
+        new, gone = exact_one([0.0] * seeds, moved[:seeds]), exact_one(moved[:seeds], [0.0] * seeds)
+        assert (new.verdict, new.effect_percent, new.interval_percent) == ("regressed", None, None)
+        assert "from-zero" in codes(new)
+        assert gone.verdict == "improved" and gone.effect_percent == pytest.approx(-100.0, abs=1.5)
+        assert gone.interval_percent is not None and gone.interval_percent[0] == -100 and gone.interval_percent[1] < -96
+    some = exact_one([0.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0], [4.0] * 8)
+    assert some.effect_percent == pytest.approx(100.0)
