@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import heapq
+import logging
 import os
 import random
 import sys
@@ -56,13 +57,26 @@ class Load:
 
 @dataclass
 class Cost:
-    """What the database and this process did meanwhile."""
+    """What the database and this process did, from when the hosts are up and somebody asks until the last answer."""
 
-    elapsed_s: float
-    transactions: int
-    database_s: float
-    process_s: float
+    server: Postgres
+    elapsed_s: float = 0.0
+    transactions: int = 0
+    database_s: float = 0.0
+    process_s: float = 0.0
     measured: int = 0
+
+    def begin(self, url: str) -> None:
+        self._add(url, -1)
+
+    def end(self, url: str) -> None:
+        self._add(url, 1)
+
+    def _add(self, url: str, sign: int) -> None:
+        self.transactions += sign * transactions(url)
+        self.database_s += sign * database_s(self.server)
+        self.process_s += sign * time.process_time()
+        self.elapsed_s += sign * time.monotonic()
 
 
 def experiment(name: str, blocks: int) -> Experiment:
@@ -161,7 +175,6 @@ async def simulate(load: Load, store: Store, ledger: Ledger, cost: Cost) -> None
     bad = {index: ("fails", "silent")[at % 2] for at, index in enumerate(chosen)}
     for name in names(load):
         store.create(experiment(name, load.blocks))
-        ledger.open(name, Ask(needs=Needs(arch="x86_64", mode="timed", make="simulated")))
     async with Queue(ledger.url, connections=20) as queue:
         running = []
         for index in range(load.hosts):
@@ -173,14 +186,20 @@ async def simulate(load: Load, store: Store, ledger: Ledger, cost: Cost) -> None
             )  # fmt: skip
             machine.worker, machine.task = worker, asyncio.create_task(worker.run())
             running.append(machine)
+        while any(machine.worker is None or not machine.worker.number for machine in running):
+            await asyncio.sleep(0.2)
+        cost.begin(ledger.url)
         start = shown = time.monotonic()
-        sys.stderr.write(f"{load.hosts} hosts started, the blocks take {ideal_s(load, load.hosts - len(bad)):.0f} s\n")
+        sys.stderr.write(f"{load.hosts} hosts are up, the blocks take {ideal_s(load, load.hosts - len(bad)):.0f} s\n")
+        for name in names(load):
+            ledger.open(name, Ask(needs=Needs(arch="x86_64", mode="timed", make="simulated")))
         while await asyncio.to_thread(ledger.asked):
             await asyncio.sleep(0.5)
             if time.monotonic() - shown >= 10:
                 shown = time.monotonic()
                 total = load.experiments * load.blocks
                 sys.stderr.write(f"{shown - start:.0f} s: {cost.measured} of {total} blocks measured\n")
+        cost.end(ledger.url)
         for machine in running:
             assert machine.worker is not None
             machine.worker.stop()
@@ -197,13 +216,8 @@ def run(load: Load, table: Path | None = None) -> int:
         server.start()
         with Store(server.url) as store:
             ledger = Ledger(server.url)
-            cost = Cost(0.0, -transactions(server.url), -database_s(server), -time.process_time())
-            start = time.monotonic()
+            cost = Cost(server)
             asyncio.run(simulate(load, store, ledger, cost))
-            cost.elapsed_s = time.monotonic() - start
-            cost.transactions += transactions(server.url)
-            cost.database_s += database_s(server)
-            cost.process_s += time.process_time()
             ended = [ledger.asked(name)[0] for name in names(load)]
             sys.stdout.writelines(f"{one.experiment}: {one.state}: {one.why}\n" for one in ended if one.why)
             tell(load, cost, [len(store.done(name)) for name in names(load)])
@@ -270,7 +284,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--table", type=Path, help="a page whose table gets the figures, as docs/how-to/fleet.md")
     asked = parser.parse_args()
-    return run(Load(asked.hosts, asked.experiments, asked.blocks, asked.scale, asked.seed), asked.table)
+    try:
+        return run(Load(asked.hosts, asked.experiments, asked.blocks, asked.scale, asked.seed), asked.table)
+    except KeyboardInterrupt:
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # what its thousand tasks ended with
+        sys.stderr.write("interrupted: nothing is told, as nothing was whole\n")
+        return 130
 
 
 if __name__ == "__main__":

@@ -132,8 +132,12 @@ def found(text: str) -> str:
     return json.dumps(answer)
 
 
-def test_three_workers_give_the_bytes_of_one_machine(lab: Lab, kdelta: Any) -> None:
+def test_three_workers_give_the_bytes_of_one_machine(
+    lab: Lab, kdelta: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of the default cases' kind and a program; the third shares no cache: kernels and the program travel to it."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")  # a program is packed with what lies here: nobody edits it meanwhile
     asked = ["compare", *KERNELS, "--case", "getppid", "--case", "pipe", "--seeds", "5", "--json", "-q"]
     program = ["--", "cat", "/etc/passwd"]
     for name in "ab":
@@ -148,6 +152,32 @@ def test_three_workers_give_the_bytes_of_one_machine(lab: Lab, kdelta: Any) -> N
     assert list((lab.own_cache("c") / "programs").glob("*/spec"))
     shown = json.loads(lab.run("fleet", "--json"))
     assert [host["name"] for host in shown["hosts"]] == ["a", "b", "c"] and shown["experiments"] == []
+
+
+OWN = '#include "case.h"\n#include "../call.h"\n\nCASE(mine, "one call of my own")\n{\n\tCALL;\n}\n'
+
+
+def test_own_cases_several_cpus_and_both_passes_travel(lab: Lab, kdelta: Any, tmp_path: Path) -> None:
+    """C files come by content to a host that shares nothing; one host has a QEMU that counts several CPUs."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "mine.c").write_text(OWN)
+    (tmp_path / "call.h").write_text("#include <unistd.h>\n#define CALL getppid()\n")
+    own = ["--case", str(tmp_path / "mine" / "mine.c"), "--seeds", "5", "--json", "-q"]
+    smp = ["run", "--kernel", KERNELS[1], "--exact", "--smp", "2", "--boots", "4", "--case", "getppid", "--json", "-q"]
+    kdelta(*smp, timeout=900)  # fetches that QEMU, where there is none
+    for name in "ab":
+        lab.worker(name)
+    lab.worker("c", KDELTA_CACHE=str(lab.own_cache("c")))
+    lab.until_hosts(3)
+    assert found(lab.run(*smp, "--fleet")) == found(kdelta(*smp, timeout=900).stdout)
+    with Store(lab.server.url) as store:
+        assert {row.machine["host"] for row in store.boots("last")} <= set("ab"), "c has no such QEMU"
+    both = json.loads(lab.run("compare", *KERNELS, *own, "--timed", "--exact", "--blocks", "2", "--fleet"))
+    assert {row["state"] for row in both["results"]} == {"ok"}, both["experiment"]["boots_faulty"]
+    assert both["counts"], "the pass that explains"
+    alone = ["compare", *KERNELS, *own]
+    assert found(lab.run(*alone, "--fleet")) == found(kdelta(*alone).stdout)
+    assert list((lab.own_cache("c") / "workloads").glob("*/mine/mine.c")), "it took its share"
 
 
 def test_thirty_kills_of_workers_and_of_the_database_lose_nothing(lab: Lab, kdelta: Any) -> None:

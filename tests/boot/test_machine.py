@@ -16,6 +16,7 @@ import pytest
 
 from boot.conftest import Program
 from boot.lab_machine import Box, image, lacking
+from kdelta.lab import hearing
 
 pytestmark = pytest.mark.full
 OLD, NEW = "debian:6.1/cloud", "debian:6.12/cloud"
@@ -63,8 +64,8 @@ def _primary(answer: dict[str, Any]) -> list[dict[str, Any]]:
 def _spoken(box: Box, running: subprocess.Popen[str]) -> None:
     """Until a kernel under test has said its first record."""
     known = box.console.stat().st_size
-    while b"\nkd1 0 " not in box.console.read_bytes()[known:]:
-        assert running.poll() is None, running.communicate()[1]
+    while not hearing.spoken(box.console.read_bytes()[known:]):
+        assert running.poll() is None, running.communicate()[1] + repr(box.console.read_bytes()[known:][-2000:])
         time.sleep(0.2)
 
 

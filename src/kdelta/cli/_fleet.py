@@ -76,7 +76,22 @@ def refuse(asked: Asked) -> None:
     """
     from kdelta.fleet import needs
 
-    needs.refuse_asked(asked.machine, asked.folders)
+    needs.refuse_asked(asked.machine)
+
+
+def machine(name: str) -> dict[str, str]:
+    """What the machine ``name`` of a lab is, by the worker that drives it.
+
+    Raises:
+        UserError: none does.
+    """
+    from kdelta.fleet import asking
+
+    with opened() as ledger:
+        found = [host.machines[name] for host in asking.alive(ledger.hosts()) if name in host.machines]
+    if not found:
+        raise UserError(f"--on {name}: no worker drives it: start one with kdelta worker --on FILE:{name}")
+    return found[0]
 
 
 def refuse_planned(template: Experiment) -> None:
@@ -107,33 +122,41 @@ def built(
 
 
 def run(
-    session: Session, experiment: Experiment, args: FleetArgs, progress: Progress, budget_s: float | None = None
+    session: Session,
+    experiment: Experiment,
+    args: FleetArgs,
+    progress: Progress,
+    budget_s: float | None = None,
+    resumed_as: Experiment | None = None,
 ) -> bool:
     """Have what is left of ``experiment`` measured, here or by the fleet; false where nobody waits (--detach).
+
+    ``resumed_as``: the experiment to go on with, where this one is only a pass of it.
 
     Raises:
         UserError: the fleet cannot measure it. HostError: it gave up.
     """
     if not args.fleet or not experiment.cases:
-        session.run(experiment, progress, budget_s)
+        session.run(experiment, progress, budget_s, resumed_as)
         return True
     from kdelta.fleet import asking
 
+    name = (resumed_as or experiment).id
     with opened() as ledger:
         wanted = asking.ask(session.store, ledger, experiment, progress)
-        asking.begin(session.store, ledger)
+        asking.begin(session.store, ledger, experiment.id)
         if args.detach:
             return False
         try:
             asking.wait(session.store, ledger, experiment, wanted, progress)
         except KeyboardInterrupt:
             progress.note(
-                f"the fleet goes on; wait again with: kdelta resume {experiment.id} --fleet, "
-                f"or stop it with: kdelta fleet --cancel {experiment.id}"
+                f"the fleet goes on; wait again with: kdelta resume {name} --fleet, "
+                f"or stop it with: kdelta fleet --cancel {name}"
             )
             raise
         except HostError as error:
-            again = f"kdelta resume {experiment.id} --fleet"
+            again = f"kdelta resume {name} --fleet"
             raise HostError(f"{error}; finished boots are kept, continue with: {again}") from None
     return True
 

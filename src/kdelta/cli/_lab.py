@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from kdelta.cli import _given, common
+from kdelta.cli import _fleet, _given, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.experiment.templates import Asked
-    from kdelta.lab.describe import Described
     from kdelta.model import Experiment, Progress
 
 options = common.decorate(
@@ -24,7 +23,7 @@ options = common.decorate(
         "lab",
         default="",
         metavar="FILE:NAME",
-        help="Start the kernels on this machine instead of in guests: NAME in a TOML file, or in an environment of labgrid (YAML).",
+        help="Start the kernels on this machine instead of in guests: NAME in a TOML file, or in an environment of labgrid (YAML). With --fleet: NAME alone.",
     ),
     click.option(
         "--in-system",
@@ -41,18 +40,29 @@ class LabArgs:
     lab: str
     in_system: bool
 
+    @property
+    def _others(self) -> bool:
+        """Whether a host of the fleet drives it."""
+        return bool(getattr(self, "fleet", False))
+
     def refuse_on(self, others: Mapping[str, object]) -> None:
         """Refuse what cannot be on a machine of a lab, before anything is fetched; ``others``: options that need guests.
 
         Raises:
             UserError: the description is wrong, or an option is about guests.
         """
-        from kdelta.lab.describe import described
+        from kdelta.lab.describe import described, refuse
 
         if not self.lab:
             _given.refuse(["in_system"], "is about a machine of a lab: add --on FILE:NAME")
             return
-        _refuse_of(described(self.lab), self.in_system)
+        if not self._others:
+            refuse(described(self.lab), self.in_system)
+        elif ":" in self.lab:
+            name = self.lab.rpartition(":")[2]
+            raise UserError(
+                f"--fleet: a worker that reaches the machine has its description: name it alone, --on {name}"
+            )
         _given.refuse(("smp", "memory", "kvm", "qemu", "turn"), "is about guests, and --on names a machine")
         if wanted := [name for name, value in others.items() if value]:
             raise UserError(f"{wanted[0]} needs guests: leave out --on, or {wanted[0]}")
@@ -63,8 +73,8 @@ class LabArgs:
 
         if not self.lab:
             return asked
-        path, name = parse(self.lab)
-        machine = msgspec.structs.replace(asked.machine, lab=f"{path}:{name}", in_system=self.in_system)
+        text = self.lab if self._others else "{}:{}".format(*parse(self.lab))
+        machine = msgspec.structs.replace(asked.machine, lab=text, in_system=self.in_system)
         return msgspec.structs.replace(asked, machine=machine)
 
     def met(self, progress: Progress) -> dict[str, str]:
@@ -78,25 +88,11 @@ class LabArgs:
 
         if not self.lab:
             return {}
+        if self._others:
+            return _fleet.machine(self.lab)
         machine = described(self.lab)
         progress.step(f"connecting to machine {machine.name}")
         return boot.identity(machine)
-
-
-def _refuse_of(machine: Described, in_system: bool) -> None:
-    """Raises:
-    UserError: this machine cannot be measured so.
-    """
-    from kdelta.lab.start import by_script
-
-    options = machine.options
-    if in_system and not by_script(options.start):
-        raise UserError(
-            f"--in-system: {machine.name} starts by {options.start}; kexec, grub and systemd-boot can do it"
-        )
-    if not in_system and (options.hardware.turbo is not None or options.hardware.cpus):
-        what = "turbo" if options.hardware.turbo is not None else "cpus"
-        raise UserError(f"--on: {machine.name}: hardware.{what} is set in the installed system alone: add --in-system")
 
 
 def of(template: Experiment, host: Mapping[str, str]) -> Experiment:

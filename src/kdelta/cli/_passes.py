@@ -20,13 +20,12 @@ if TYPE_CHECKING:
     from kdelta.store.store import Store
 
 
-def refuse(*, each: bool, fleet: bool) -> None:
+def refuse(*, each: bool) -> None:
     """Raises:
-    UserError: a series patch by patch, or a fleet, which do one pass at a time.
+    UserError: a series patch by patch, which does one pass at a time.
     """
-    for option, given in (("--each", each), ("--fleet", fleet)):
-        if given:
-            raise UserError(f"--timed --exact with {option} is two experiments: give one of --timed and --exact")
+    if each:
+        raise UserError("--timed --exact with --each is two experiments: give one of --timed and --exact")
 
 
 def usual(cases: Iterable[Case], known: Mapping[str, Workload], cpus: int) -> bool:
@@ -73,7 +72,7 @@ def run(
     if counts is not None and not counts.imported:
         progress.step("counting instructions, which will explain the times")
         try:
-            session.run(counts, progress, resumed_as=experiment)
+            _fleet.run(session, counts, args, progress, resumed_as=experiment)
         except HostError as error:
             if counts_asked:
                 raise

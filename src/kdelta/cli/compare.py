@@ -205,7 +205,7 @@ def _wanted(args: Args) -> _mode.Passes | None:
 def _refuse_idle(args: Args, mode: _mode.Passes, *, auto: bool) -> None:
     """Refuse what would do nothing in ``mode``; with ``auto`` a time budget is what the chosen cases may take."""
     if mode == "both":
-        _passes.refuse(each=args.each, fleet=args.fleet)
+        _passes.refuse(each=args.each)
         _given.refuse_idle_machine("timed", args.smp)  # turns are of the counts
         return
     hint = "add --timed, or leave it out" if mode == "exact" else "add --exact instead of --timed, or leave it out"

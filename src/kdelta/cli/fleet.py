@@ -33,7 +33,7 @@ def command(as_json: bool, cancel: str | None) -> int:
     with _fleet.opened() as ledger, _session.opened() as session:
         if cancel is not None:
             found = session.store.id_of(cancel)
-            status.cancel(ledger, found)
+            status.cancel(session.store, ledger, found)
             say(f"{found}: cancelled; kdelta resume {found} --fleet goes on with it")
             return 0
         now = status.look(session.store, ledger)
@@ -51,8 +51,8 @@ def _show(now: Fleet) -> None:
         say("no hosts: start a worker on each with: kdelta worker")
     for host in now.hosts:
         state = f"silent for {host.silent_s:.0f} s" if host.dead else ", ".join(host.doing) or "idle"
-        kvm = ", KVM" if host.kvm else ""
-        say(f"{host.name:16} {host.slots} slots, kdelta {host.version}, QEMU {host.qemu or 'none'}{kvm}: {state}")
+        more = f"{', KVM' if host.kvm else ''}{''.join(f', drives {name}' for name in host.machines)}"
+        say(f"{host.name:16} {host.slots} slots, kdelta {host.version}, QEMU {host.qemu or 'none'}{more}: {state}")
     for one in now.experiments:
         left = "" if one.left_s is None else f", about {_duration(one.left_s)} to its next look"
         say(f"{one.experiment:22} {one.boots} boots stored, {one.doing} units running, {one.waiting} waiting{left}")

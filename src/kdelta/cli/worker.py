@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 import click
 
 from kdelta.cli import common
-from kdelta.errors import UserError
+from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
     from kdelta.cli.progress import Reporter
     from kdelta.fleet.ledger import Ledger
     from kdelta.fleet.worker import Worker
+    from kdelta.lab.places import Places
     from kdelta.store.store import Store
 
 EPILOG = """\b
@@ -39,23 +40,30 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 @click.option("--host", "name", metavar="NAME", default=lambda: os.uname().nodename, help="The name of this host in reports.  [default: its host name]")  # fmt: skip
 @click.option("--slots", type=click.IntRange(1, 1024), default=lambda: os.cpu_count() or 1, help="Boots of counts at once.  [default: its CPUs]")  # fmt: skip
 @click.option("--dead-after", metavar="TIME", default="30s", show_default=True, help="A worker that is silent for so long has lost its units.")  # fmt: skip
+@click.option("--on", "machines", multiple=True, metavar="FILE:NAME", help="Drive this machine of a lab: blocks that are asked for it are taken while it can be had.")  # fmt: skip
+@click.option("--several-cpus", is_flag=True, help="Fetch a QEMU that counts guests of several CPUs, where none is here.")  # fmt: skip
 @click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
-def command(name: str, slots: int, dead_after: str, quiet: bool) -> int:
+def command(name: str, slots: int, dead_after: str, machines: tuple[str, ...], several_cpus: bool, quiet: bool) -> int:
     """Take work from the fleet's queue until stopped."""
     if not _NAME.fullmatch(name):
         raise UserError(f"--host {name[:80]!r}: 1 to 64 letters, digits, dots, dashes or underscores")
     dead_after_s = common.seconds(dead_after, "--dead-after") or 30.0
     from kdelta import paths
     from kdelta.cli.progress import Reporter
+    from kdelta.experiment import emulator
     from kdelta.fleet.ledger import require
+    from kdelta.lab.places import Places
 
     require(paths.store_url())
+    if several_cpus:
+        emulator.for_several_cpus("x86_64", "", Reporter(quiet))
     logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)  # what it says is told in our words
-    asyncio.run(_run((name, slots), dead_after_s, Reporter(quiet)))
+    places = Places(machines)
+    asyncio.run(_run((name, slots), dead_after_s, places, Reporter(quiet)))
     return 0
 
 
-async def _run(host: tuple[str, int], dead_after_s: float, reporter: Reporter) -> None:
+async def _run(host: tuple[str, int], dead_after_s: float, places: Places, reporter: Reporter) -> None:
     """Open the store, which may be away just now, and work until stopped."""
     from kdelta import paths
     from kdelta.fleet.away import until_back
@@ -67,10 +75,14 @@ async def _run(host: tuple[str, int], dead_after_s: float, reporter: Reporter) -
         store,
         closing(await until_back(lambda: asyncio.to_thread(Ledger, paths.store_url()), reporter.note)) as ledger,
     ):
-        await _work(store, ledger, host, dead_after_s, reporter)
+        await _work(store, ledger, host, dead_after_s, places, reporter)
 
 
-async def _work(store: Store, ledger: Ledger, host: tuple[str, int], dead_after_s: float, reporter: Reporter) -> None:
+async def _work(
+    store: Store, ledger: Ledger, host: tuple[str, int], dead_after_s: float, places: Places, reporter: Reporter
+) -> None:
+    from msgspec.structs import replace
+
     from kdelta import paths
     from kdelta.fleet import makes
     from kdelta.fleet.bench import Bench
@@ -83,9 +95,9 @@ async def _work(store: Store, ledger: Ledger, host: tuple[str, int], dead_after_
     from kdelta.fleet.worker import Pace, Worker, in_thread
     from kdelta.model import BootResult
 
-    found = makes.survey(*host, reporter.note)
+    found = replace(makes.survey(*host, reporter.note), machines=places.survey())
     blobs = Blobs()
-    bench = Bench(store, blobs, found.name, reporter)
+    bench = Bench(store, blobs, found.name, reporter, places.texts)
     builder = Builder(
         ledger,
         found,
@@ -95,15 +107,22 @@ async def _work(store: Store, ledger: Ledger, host: tuple[str, int], dead_after_
     )
 
     async def measure(unit: Unit, ask: Ask) -> tuple[BootResult, ...]:
-        async with turn(paths.cache_dir(), unit.alone):
-            return await in_thread(lambda: bench.measure(unit, ask))
+        async with turn(paths.cache_dir(), unit.alone and not ask.needs.lab):
+            try:
+                return await in_thread(lambda: bench.measure(unit, ask))
+            except HostError:
+                if worker.host.kvm and not makes.kvm():  # tried for the first time: no guest runs under it
+                    await worker.describe(replace(worker.host, kvm=False))
+                raise
 
     async def save(experiment: str, boots: tuple[BootResult, ...]) -> bool:
         return await asyncio.to_thread(store.save_together, experiment, boots)
 
     async with Queue(ledger.url) as queue:
         pace = Pace(beat_s=min(5.0, dead_after_s / 4), tend_s=min(10.0, dead_after_s / 2), dead_after_s=dead_after_s)
-        worker = Worker(queue, ledger, found, measure, save, planner(store), reporter.note, pace, beside=builder.run)  # type: ignore[arg-type]
+        parts = (queue, ledger, found, measure, save, planner(store), reporter.note, pace)
+        have = (places.acquire, places.release)
+        worker = Worker(*parts, beside=builder.run, places=have if places.texts else None)  # type: ignore[arg-type]
         _stop_on_signals(worker, reporter)
         reporter.note(
             f"worker {found.name}: {found.slots} slots, kdelta {found.version}, {', '.join(sorted(found.makes))}"

@@ -23,6 +23,7 @@ SEVERAL_CPUS = (9, 0)
 _PACKAGES = ("qemu-system-x86", "qemu-system-arm", "qemu-system-common", "qemu-system-data")
 _LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _UNPACK_LIMIT_S = 600
+_FOLDER = "qemu-alt"
 
 
 def backport(stanzas: str) -> str:
@@ -66,7 +67,7 @@ def fetched(progress: Progress) -> Path:
     Raises:
         HostError: no Debian archive, no such package, or the disk is full.
     """
-    target = paths.cache_dir() / "qemu-alt"
+    target = paths.cache_dir() / _FOLDER
     programs = target / "bin"
     if (programs / binary_name("x86_64")).exists():
         return programs
@@ -85,6 +86,20 @@ def fetched(progress: Progress) -> Path:
     except OSError as error:
         raise HostError(f"cannot unpack QEMU below {target}: {error.strerror or error}") from None
     return programs
+
+
+def of_several_cpus(arch: Arch) -> probe.Qemu | None:
+    """The QEMU of ``for_several_cpus``, where nothing has to be fetched for it.
+
+    Raises:
+        HostError: no QEMU.
+    """
+    name = binary_name(arch)
+    found = probe.find_qemu(name, arch)
+    if found.version >= SEVERAL_CPUS:
+        return found
+    kept = paths.cache_dir() / _FOLDER / "bin" / name
+    return probe.find_qemu(name, arch, str(kept)) if kept.exists() else None
 
 
 def for_several_cpus(arch: Arch, chosen: str, progress: Progress) -> probe.Qemu:

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 
 from kdelta.errors import HostError
-from kdelta.fleet import makes, needs, ship, tend, units
+from kdelta.fleet import makes, needs, own_sources, ship, tend, units
 from kdelta.fleet.away import until_back
 from kdelta.fleet.blobs import Blobs
 from kdelta.fleet.ledger import Asked, Ledger, Seen
@@ -34,8 +34,14 @@ def needs_of(experiment: Experiment, own: Host, hosts: Sequence[Host]) -> Needs:
     """
     machine, arch = experiment.machine, experiment.kernels[0].arch
     timed = experiment.mode == "timed"
+    if machine.lab:
+        hosts = [host for host in hosts if machine.lab in host.machines]
+        make, _ = needs.chosen_make(needs.kind("lab", arch), own.makes, hosts, False)
+        return Needs(arch=arch, mode=experiment.mode, make=make, lab=machine.lab)
+    several = not timed and machine.smp > 1
     wants_kvm = timed and machine.kvm != "off"
-    make, kvm = needs.chosen_make(needs.kind(experiment.mode, arch), own.makes, hosts, wants_kvm)
+    wanted = needs.kind("several" if several else experiment.mode, arch)
+    make, kvm = needs.chosen_make(wanted, own.makes, hosts, wants_kvm)
     return Needs(
         arch=arch,
         mode=experiment.mode,
@@ -43,6 +49,7 @@ def needs_of(experiment: Experiment, own: Host, hosts: Sequence[Host]) -> Needs:
         kvm=kvm or (timed and machine.kvm == "on"),
         cpus=machine.smp if timed else 1,
         memory_mib=machine.memory_mib,
+        several_cpus=several,
     )
 
 
@@ -62,6 +69,7 @@ def ask(store: Store, ledger: Ledger, experiment: Experiment, progress: Progress
         needs=wanted,
         kernels=parcels,
         programs=ship.send_programs(experiment.cases, blobs, progress),
+        sources=own_sources.send(experiment.folders, wanted.arch, blobs, progress),
         again=tuple(boot.started_at for boot in boots if (boot.block, boot.slot) not in kept),
     )
     stale = units.stale(experiment, boots, wanted.make)
@@ -72,14 +80,14 @@ def ask(store: Store, ledger: Ledger, experiment: Experiment, progress: Progress
     return wanted
 
 
-async def _once(store: Store, ledger: Ledger) -> None:
+async def _once(store: Store, ledger: Ledger, name: str) -> None:
     async with Queue(ledger.url, connections=2) as queue:
-        await tend.tend(queue, ledger, tend.planner(store))
+        await tend.tend(queue, ledger, tend.planner(store), mine=lambda asked: asked.experiment == name)
 
 
-def begin(store: Store, ledger: Ledger) -> None:
-    """Queue the first units now, without waiting for a worker to do it."""
-    asyncio.run(_once(store, ledger))
+def begin(store: Store, ledger: Ledger, name: str) -> None:
+    """Queue the first units of an experiment now, without waiting for a worker to do it."""
+    asyncio.run(_once(store, ledger, name))
 
 
 def wait(store: Store, ledger: Ledger, experiment: Experiment, wanted: Needs, progress: Progress) -> None:
@@ -93,7 +101,7 @@ def wait(store: Store, ledger: Ledger, experiment: Experiment, wanted: Needs, pr
 
 async def _waited(store: Store, ledger: Ledger, experiment: Experiment, wanted: Needs, progress: Progress) -> None:
     planned = experiment.blocks * len(experiment.kernels) * len(experiment.mitigations)
-    told = ""
+    told, shown = "", (-1, "")
     while True:
         asked, hosts, done = await until_back(
             lambda: asyncio.to_thread(_look, store, ledger, experiment.id), progress.note, _AWAY_S
@@ -109,7 +117,10 @@ async def _waited(store: Store, ledger: Ledger, experiment: Experiment, wanted: 
         if not able and told != (why := nobody(wanted, hosts)):
             progress.note(why)
             told = why
-        progress.boots(done, planned, f"{len(able)} hosts: {', '.join(able[:4])}" if able else "waiting for a host")
+        now = (done, f"{len(able)} hosts: {', '.join(able[:4])}" if able else "waiting for a host")
+        if now != shown:  # where it is no terminal each is a line
+            progress.boots(now[0], planned, now[1])
+            shown = now
         await asyncio.sleep(_LOOK_S)
 
 

@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from threading import Lock
 
 from msgspec.structs import replace
 
+from kdelta import paths
+from kdelta.errors import HostError
 from kdelta.experiment import prepare, runner
-from kdelta.fleet import ship
+from kdelta.fleet import own_sources, ship
 from kdelta.fleet.blobs import Blobs
 from kdelta.fleet.units import Ask, Unit
+from kdelta.lab.describe import described, refuse
 from kdelta.model import BootResult, Experiment, PlannedBoot, Progress
 from kdelta.store.store import Store
 
@@ -21,8 +25,12 @@ _READY = 4  # experiments that stay prepared
 class Bench:
     """The measuring of one host; threads may share it."""
 
-    def __init__(self, store: Store, blobs: Blobs, host: str, progress: Progress) -> None:
+    def __init__(
+        self, store: Store, blobs: Blobs, host: str, progress: Progress, machines: Mapping[str, str] | None = None
+    ) -> None:
+        """``machines``: those of a lab that this host drives, by name -> ``FILE:NAME`` here."""
         self._store, self._blobs, self._host, self._progress = store, blobs, host, progress
+        self._machines = machines or {}
         self._ready: OrderedDict[tuple[str, ...], runner.Job] = OrderedDict()
         self._lock = Lock()
 
@@ -33,8 +41,11 @@ class Bench:
             UserError: its kernels or cases are not what was planned with.
             HostError: no QEMU, no compiler, the disk is full, or a kernel cannot be fetched.
         """
-        job = self._job(unit.experiment, ask)
-        boots = (self._boot(job, plan) for plan in unit.plans)
+        try:
+            job = self._job(unit.experiment, ask)
+            boots = self._boots(job, unit, ask)
+        except OSError as error:  # of this host alone: another one has room, or may write
+            raise HostError(f"{error.filename or paths.cache_dir()}: {error.strerror or error}") from error
         return tuple(
             replace(boot, machine={"host": self._host, **boot.machine, "make": ask.needs.make}) for boot in boots
         )
@@ -44,13 +55,31 @@ class Bench:
             key = (name, *sorted(ask.kernels))  # a bisection grows by kernels
             if key not in self._ready:
                 ship.receive_programs(ask.programs, self._blobs, self._progress)
-                asked = _alike(self._store.experiment(name), ask)
+                asked = self._alike(self._store.experiment(name), ask)
+                asked = own_sources.here(asked, ask.sources, self._blobs, self._progress)
                 experiment = ship.here(asked, ask.kernels, self._blobs, self._progress)
                 self._ready[key] = prepare.prepare(experiment, self._store, self._progress)
             self._ready.move_to_end(key)
             while len(self._ready) > _READY:
                 self._ready.popitem(last=False)
             return self._ready[key]
+
+    def _alike(self, experiment: Experiment, ask: Ask) -> Experiment:
+        """``experiment`` as all hosts measure it: times under KVM on each of them, or on none; on that machine."""
+        if experiment.mode == "exact":
+            return experiment
+        if not ask.needs.lab:
+            return replace(experiment, machine=replace(experiment.machine, kvm="on" if ask.needs.kvm else "off"))
+        text = self._machines[ask.needs.lab]
+        refuse(described(text), experiment.machine.in_system)
+        return replace(experiment, machine=replace(experiment.machine, lab=text))
+
+    def _boots(self, job: runner.Job, unit: Unit, ask: Ask) -> list[BootResult]:
+        try:
+            return [self._boot(job, plan) for plan in unit.plans]
+        finally:
+            if ask.needs.lab and job.site.lab is not None:
+                job.site.lab.free()
 
     def _boot(self, job: runner.Job, plan: PlannedBoot) -> BootResult:
         if (known := runner.taken_over(job, plan)) is not None:
@@ -60,10 +89,3 @@ class Bench:
             self._progress.note(f"block {plan.block + 1}, boot {plan.slot + 1}: lost; it is measured again")
             result = runner.boot(job, plan)
         return result
-
-
-def _alike(experiment: Experiment, ask: Ask) -> Experiment:
-    """``experiment`` as all hosts measure it: times under KVM on each of them, or on none."""
-    if experiment.mode == "exact":
-        return experiment
-    return replace(experiment, machine=replace(experiment.machine, kvm="on" if ask.needs.kvm else "off"))

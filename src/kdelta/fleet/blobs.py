@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from kdelta import digests, paths
 from kdelta.errors import HostError
@@ -53,24 +53,30 @@ class Blobs:
             return bool(files.exists(self._path(name)))
 
     def get(self, name: str, target: Path) -> None:
-        """Fetch a blob to ``target``, which appears whole or not at all."""
+        """Fetch a blob to ``target``, which appears whole or not at all; one that is damaged is fetched again, once."""
         target.parent.mkdir(parents=True, exist_ok=True)
-        digest = hashlib.sha256()
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".", delete=False) as file:
             try:
-                with self._translated() as files, files.open(self._path(name), "rb") as source:
-                    while chunk := source.read(_CHUNK):
-                        digest.update(chunk)
-                        file.write(chunk)
-                if digest.hexdigest() != name:
+                if self._copied(name, file) != name and self._copied(name, file) != name:
                     raise HostError(
                         f"blob {name[:12]} of {self.url} is damaged: remove {self._path(name)}, and ask again"
                     )
-                file.flush()
                 os.replace(file.name, target)
             except BaseException:
                 Path(file.name).unlink(missing_ok=True)
                 raise
+
+    def _copied(self, name: str, file: IO[bytes]) -> str:
+        """Write a blob to ``file``; returns the sha256 of what came."""
+        digest = hashlib.sha256()
+        file.seek(0)
+        file.truncate()
+        with self._translated() as files, files.open(self._path(name), "rb") as source:
+            while chunk := source.read(_CHUNK):
+                digest.update(chunk)
+                _write(file, chunk)
+        _write(file, b"")
+        return digest.hexdigest()
 
     def _connected(self) -> Any:
         if (found := self._open) is None:
@@ -98,6 +104,18 @@ class Blobs:
             self._open = None  # a connection that was lost is made again by whoever is next
             said = " ".join(str(error).split())[:300] or type(error).__name__
             raise HostError(f"blobs at {self.url}: {said}; check KDELTA_BLOBS and its access") from error
+
+
+def _write(file: IO[bytes], data: bytes) -> None:
+    """Raises:
+    HostError: the disk of this host is full, and not the place of the blobs.
+    """
+    try:
+        file.write(data)
+        if not data:
+            file.flush()
+    except OSError as error:
+        raise HostError(f"{Path(file.name).parent}: {error.strerror}; free space or set KDELTA_CACHE") from None
 
 
 def _refuse_unknown(files: Any) -> None:

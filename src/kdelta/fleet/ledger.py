@@ -113,10 +113,11 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 class FailedOn(Struct, frozen=True):
-    """The hosts on which a unit failed, and those on which any of its experiment's did."""
+    """The hosts on which a unit failed, those on which any of its experiment's did, how many workers died of it."""
 
     unit: set[str]
     experiment: set[str]
+    deaths: int
 
 
 class Ledger:
@@ -185,16 +186,19 @@ class Ledger:
             connection.execute(update(ask).where(where).values(state=state, why=why))
 
     def asked(self, experiment: str = "") -> list[Asked]:
-        """What is open, the oldest first; with ``experiment`` that one, open or not."""
+        """What is open, the oldest first; with ``experiment`` that one, open or not.
+
+        What a newer kdelta asked in words that this one does not know is not among what is open: it is for others.
+        """
         e = tables.experiment.c
         query = select(e.id, ask.c.state, ask.c.why, ask.c.document).join(ask, ask.c.experiment_no == e.no)
         query = query.where(e.id == experiment) if experiment else query.where(ask.c.state == "open")
         with self._using() as connection:
             rows = connection.execute(query.order_by(ask.c.asked_at)).all()
-        return [
-            Asked(experiment=r.id, state=r.state, why=r.why, ask=msgspec.msgpack.decode(r.document, type=Ask))
-            for r in rows
-        ]
+        found = [(r, _read(r.document)) for r in rows]
+        if experiment and any(asked is None for _, asked in found):
+            raise HostError(f"experiment {experiment} was asked of the fleet by a newer kdelta: upgrade this one")
+        return [Asked(experiment=r.id, state=r.state, why=r.why, ask=asked) for r, asked in found if asked is not None]
 
     # Hosts
 
@@ -204,14 +208,22 @@ class Ledger:
             row = {"worker": worker, "name": found.name, "document": msgspec.msgpack.encode(found)}
             connection.execute(insert(host).values(row))
 
-    def hosts(self) -> list[Seen]:
-        """All registered workers, by name."""
+    def describe(self, worker: int, found: Host) -> None:
+        """What is true of the host of a registered worker by now."""
+        with self._using() as connection:
+            connection.execute(
+                update(host).where(host.c.worker == worker).values(document=msgspec.msgpack.encode(found))
+            )
+
+    def hosts(self, name: str = "") -> list[Seen]:
+        """All registered workers, by name; or those of one ``name``."""
         query = text(
             "SELECT h.worker, h.document, extract(epoch FROM now() - w.last_heartbeat) AS silent "
-            "FROM fleet_host h JOIN procrastinate_workers w ON w.id = h.worker ORDER BY h.name, h.worker"
+            "FROM fleet_host h JOIN procrastinate_workers w ON w.id = h.worker "
+            "WHERE :name IN ('', h.name) ORDER BY h.name, h.worker"
         )
         with self._using() as connection:
-            rows = connection.execute(query).all()
+            rows = connection.execute(query, {"name": name}).all()
         return [
             Seen(worker=r.worker, host=msgspec.msgpack.decode(r.document, type=Host), silent_s=float(r.silent))
             for r in rows
@@ -246,7 +258,16 @@ class Ledger:
             since = select(ask.c.asked_at).where(ask.c.experiment_no == no).scalar_subquery()
             rows = connection.execute(select(f.unit, f.host).where(f.experiment_no == no, f.at >= since)).all()
         hosts = [(r.unit, r.host) for r in rows if r.host]
-        return FailedOn(unit={h for u, h in hosts if u == unit}, experiment={h for _, h in hosts})
+        deaths = sum(r.unit == unit and not r.host for r in rows)
+        return FailedOn({h for u, h in hosts if u == unit}, {h for _, h in hosts}, deaths)
+
+    def survived(self, experiment: str, unit: str) -> None:
+        """The worker that was taken for dead with ``unit`` in hand lives: one death less."""
+        f = failure.c
+        mine = (f.experiment_no == _number(experiment).scalar_subquery()) & (f.unit == unit) & (f.host == "")
+        newest = select(func.max(f.no)).where(mine).correlate(None).scalar_subquery()
+        with self._using() as connection:
+            connection.execute(delete(failure).where(f.no == newest))
 
     def failures(self, limit: int = 20) -> list[Failure]:
         """The newest failures, the newest first."""
@@ -255,6 +276,13 @@ class Ledger:
         with self._using() as connection:
             rows = connection.execute(query.order_by(f.no.desc()).limit(limit)).all()
         return [Failure(experiment=r.id, unit=r.unit, host=r.host, at=r.at.isoformat(), why=r.why) for r in rows]
+
+
+def _read(document: bytes) -> Ask | None:
+    try:
+        return msgspec.msgpack.decode(document, type=Ask)
+    except msgspec.ValidationError:
+        return None
 
 
 def _due(every_s: float) -> ReturningInsert[tuple[int]]:

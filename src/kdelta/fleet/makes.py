@@ -14,6 +14,7 @@ import msgspec
 import kdelta
 from kdelta import digests, paths
 from kdelta.errors import HostError
+from kdelta.experiment import emulator
 from kdelta.fleet.needs import Host, kind
 from kdelta.guest import binary
 from kdelta.kernel import sandbox, toolchain
@@ -22,7 +23,11 @@ from kdelta.machine.qemu import binary_name
 from kdelta.model import Arch
 
 # The parts of kdelta that decide what a boot gives; a new report or page makes no host another one.
-_DECIDE = ("attribution", "experiment", "guest", "kernel", "machine", "model", "spec", "stats", "units.py")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_DECIDE = (
+    *("attribution", "experiment", "guest", "kernel", "lab", "machine", "model", "spec", "stats", "units.py"),
+    *("fleet/needs.py", "fleet/units.py"),  # who may take what: an older host would not see a new need
+)
 
 
 def _code() -> str:
@@ -43,8 +48,9 @@ def _memory_mib() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
 
 
-def _kvm(memory: Path) -> bool:
+def kvm() -> bool:
     """Whether KVM may be had: /dev/kvm opens, and no trial (``probe.decide_accel``) has shown that no guest runs."""
+    memory = paths.cache_dir() / "kvm.json"
     if not probe.kvm_opens() or not memory.exists():
         return probe.kvm_opens()
     known: dict[str, str] = msgspec.json.decode(memory.read_bytes())
@@ -68,23 +74,27 @@ def survey(name: str, slots: int, note: Callable[[str], None] = lambda _: None) 
         if not toolchain.missing(arch) and (sandbox.off() or not sandbox.refused()):
             makes[kind("build", arch)] = building(toolchain.probe(arch))
         try:
-            qemu = probe.find_qemu(binary_name(arch), arch)
             program = digests.of_file(binary.build(arch, cache=paths.cache_dir()))
+            makes[kind("lab", arch)] = _digest(code, program)
+            qemu = probe.find_qemu(binary_name(arch), arch)
             qemus[arch] = qemu.text
             makes[kind("timed", arch)] = _digest(code, program)
             if plugin.supports_plugins(qemu.path):
                 counter = digests.of_file(plugin.build(paths.cache_dir()))
                 size = str(qemu.path.stat().st_size)
                 makes[kind("exact", arch)] = _digest(code, program, counter, qemu.text, size)
+                if arch == "x86_64" and (other := emulator.of_several_cpus(arch)):
+                    makes[kind("several", arch)] = _digest(code, program, counter, other.text)
         except HostError as error:
             note(f"no boots of {arch} here: {error}")
     return Host(
         name=name,
+        machine=_BOOT_ID.read_text().strip() if _BOOT_ID.exists() else "",
         slots=slots,
         version=kdelta.__version__,
         makes=makes,
         qemus=qemus,
-        kvm=_kvm(paths.cache_dir() / "kvm.json"),
+        kvm=kvm(),
         cpus=os.cpu_count() or 1,
         memory_mib=_memory_mib(),
     )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from msgspec import Struct, field
@@ -23,10 +23,12 @@ class Host(Struct, frozen=True, kw_only=True):
     slots: int
     version: str
     makes: dict[str, str]
+    machine: str = ""  # what tells it from others with the same name: the boot id of its kernel
     qemus: dict[str, str] = field(default_factory=dict)  # architecture -> what QEMU says of itself
     kvm: bool = False
     cpus: int = 1
     memory_mib: int = 0
+    machines: dict[str, dict[str, str]] = field(default_factory=dict)  # of a lab, that it drives -> what each is
 
 
 class Needs(Struct, frozen=True, kw_only=True):
@@ -39,16 +41,18 @@ class Needs(Struct, frozen=True, kw_only=True):
     cpus: int = 1
     memory_mib: int = 0
     host: str = ""  # a block that was begun there
+    several_cpus: bool = False  # counts of guests that have several
+    lab: str = ""  # the machine of a lab that they are made on
 
     @property
     def kind(self) -> str:
         """The key of ``Host.makes``."""
-        return kind(self.mode, self.arch)
+        return kind("lab" if self.lab else "several" if self.several_cpus else self.mode, self.arch)
 
 
-def kind(mode: Mode | Literal["build"], arch: Arch) -> str:
-    """``exact/x86_64``."""
-    return f"{mode}/{arch}"
+def kind(what: Mode | Literal["build", "several", "lab"], arch: Arch) -> str:
+    """``exact/x86_64``; ``several`` are counts of guests with several CPUs, ``lab`` times on machines of a lab."""
+    return f"{what}/{arch}"
 
 
 def lacking(needs: Needs, host: Host) -> str:
@@ -56,8 +60,11 @@ def lacking(needs: Needs, host: Host) -> str:
     made = host.makes.get(needs.kind)
     if needs.host not in ("", host.name):
         return f"the block was begun on {needs.host}"
+    if needs.lab and needs.lab not in host.machines:
+        return f"it does not drive {needs.lab} (kdelta worker --on FILE:{needs.lab})"
     if made is None:
-        return f"no QEMU for {needs.arch}"
+        what = " 9.0 or later, for counts of several CPUs (kdelta worker --several-cpus)" if needs.several_cpus else ""
+        return f"no QEMU{what or f' for {needs.arch}'}"
     if needs.kvm and not host.kvm:
         return "no KVM"
     if made != needs.make:
@@ -80,26 +87,18 @@ def refuse(experiment: Experiment) -> None:
         raise UserError(
             "--fleet: a timed bisection compares single boots, which one machine has to make: bisect by counts"
         )
-    refuse_asked(experiment.machine, experiment.folders)
-    if experiment.mode == "exact" and experiment.machine.smp > 1:
-        raise UserError(
-            "--fleet: counts of several CPUs need a QEMU that hosts do not have: leave --smp out, or add --timed"
-        )
+    refuse_asked(experiment.machine)
 
 
-def refuse_asked(machine: MachineOptions, folders: Sequence[object]) -> None:
+def refuse_asked(machine: MachineOptions) -> None:
     """``refuse``, as far as it is known before a kernel is fetched."""
     what = ""
     if machine.native:
         what = "the running kernel is on this machine alone: name another with --kernel"
-    elif machine.lab:
+    elif machine.lab != machine.lab_name:
         what = "--on names a machine that this one reaches: leave one of them out"
     elif machine.qemu:
         what = "every host has a QEMU of its own: leave --qemu out"
-    elif folders:
-        what = (
-            "C files of your own (--workloads, --case FILE.c) are compiled into the guest here: run it without --fleet"
-        )
     if what:
         raise UserError(f"--fleet: {what}")
 

@@ -32,6 +32,9 @@ WITH beat AS (UPDATE procrastinate_workers SET last_heartbeat = NOW() WHERE id =
 SELECT EXISTS (SELECT 1 FROM beat) AS alive,
        ARRAY(SELECT id FROM procrastinate_jobs WHERE status = 'doing' AND worker_id = %(worker)s) AS jobs
 """
+_WAITING = """
+SELECT EXISTS (SELECT 1 FROM procrastinate_jobs WHERE status = 'todo' AND queue_name = ANY(%(names)s::text[])) AS some
+"""
 _BUSY = """
 SELECT count(*) AS busy FROM unnest(%(names)s::text[]) AS name WHERE EXISTS (
     SELECT 1 FROM procrastinate_jobs
@@ -39,19 +42,23 @@ SELECT count(*) AS busy FROM unnest(%(names)s::text[]) AS name WHERE EXISTS (
 """
 
 
+class Unlisted(HostError):
+    """The worker is registered no more: others took it for dead."""
+
+
 class Taken(Struct, frozen=True, kw_only=True):
-    """A unit and the job it is; ``deaths`` of workers that had it before."""
+    """A unit and the job it is."""
 
     job: int
     unit: Unit
-    deaths: int
     worker: int | None = None
 
 
 @contextmanager
 def translated() -> Iterator[None]:
     """Raises:
-    Away: instead of what the driver raises while the database is down. HostError: instead of all else.
+    Away: instead of what the driver raises while the database is down. Unlisted: a worker that is registered no more
+    took a unit. HostError: instead of all else.
     """
     try:
         yield
@@ -60,7 +67,9 @@ def translated() -> Iterator[None]:
         said = " ".join(str(cause).split())[:300]
         if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
             raise Away(f"the fleet's database cannot be reached ({said})") from error
-        raise HostError(f"the fleet's queue: {said}") from error
+        raise (Unlisted if isinstance(cause, psycopg.errors.ForeignKeyViolation) else HostError)(
+            f"the fleet's queue: {said}"
+        ) from error
 
 
 def _queue(experiment: str, host: str) -> str:
@@ -167,6 +176,13 @@ class Queue:
             row = await self._app.connector.execute_query_one_async(_BUSY, names=list(experiments))
         return int(row["busy"]) < len(experiments)
 
+    async def waiting(self, experiments: Sequence[str], host: str) -> bool:
+        """Whether a unit of ``experiments`` waits that ``host`` may take."""
+        names = [*experiments, *(_queue(name, host) for name in experiments)]
+        with translated():
+            row = await self._app.connector.execute_query_one_async(_WAITING, names=names)
+        return bool(row["some"])
+
     async def counts(self, experiment: str) -> dict[str, int]:
         """Units of ``experiment`` that are waiting (``todo``) and being measured (``doing``)."""
         with translated():
@@ -208,6 +224,5 @@ def _taken(job: Job) -> Taken:
     return Taken(
         job=job.id or 0,
         unit=msgspec.convert(job.task_kwargs, Unit),
-        deaths=job.attempts,
         worker=job.worker_id,
     )

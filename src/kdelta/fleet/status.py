@@ -8,10 +8,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from kdelta.errors import UserError
 from kdelta.fleet import asking, tend
 from kdelta.fleet.ledger import Asked, Failure, Ledger, Seen
 from kdelta.fleet.needs import Host, lacking
 from kdelta.fleet.queue import Queue, Taken
+from kdelta.model import plans
 from kdelta.store.rows import BootRow
 from kdelta.store.store import Store
 
@@ -27,6 +29,7 @@ class HostState(Struct, frozen=True, kw_only=True):
     silent_s: float
     dead: bool
     doing: tuple[str, ...]
+    machines: tuple[str, ...] = ()  # of a lab, that it drives
 
 
 class Waiting(Struct, frozen=True, kw_only=True):
@@ -80,6 +83,7 @@ def _host(seen: Seen, doing: Sequence[Taken]) -> HostState:
         silent_s=seen.silent_s,
         dead=seen.silent_s > tend.DEAD_AFTER_S,
         doing=mine,
+        machines=tuple(sorted(seen.host.machines)),
     )
 
 
@@ -127,12 +131,23 @@ def look(store: Store, ledger: Ledger) -> Fleet:
     return asyncio.run(_look(store, ledger))
 
 
-async def _cancel(ledger: Ledger, experiment: str) -> None:
+async def _cancel(ledger: Ledger, names: Sequence[str]) -> None:
     async with Queue(ledger.url, connections=1) as queue:
-        ledger.close_ask(experiment, "failed", "cancelled")
-        await queue.drop(experiment)
+        for name in names:
+            ledger.close_ask(name, "failed", "cancelled")
+            await queue.drop(name)
 
 
-def cancel(ledger: Ledger, experiment: str) -> None:
-    """Measure no more of ``experiment``; what hosts have in hand is finished and stored."""
-    asyncio.run(_cancel(ledger, experiment))
+def cancel(store: Store, ledger: Ledger, experiment: str) -> None:
+    """Measure no more of ``experiment`` and the pass that counts for it; what hosts have in hand is stored.
+
+    Raises:
+        UserError: nothing of it is open.
+    """
+    names = [name for name in (experiment, plans.counted_by(store.experiment(experiment).plan)) if name]
+    found = [asked for name in names for asked in ledger.asked(name)]
+    wanted = [asked.experiment for asked in found if asked.state == "open"]
+    if not wanted:
+        ended = next((f"has ended there: {asked.state}" for asked in found), "was not asked of it")
+        raise UserError(f"the fleet has nothing to cancel: {experiment} {ended}")
+    asyncio.run(_cancel(ledger, wanted))

@@ -64,31 +64,42 @@ async def _turn(ledger: Ledger, every_s: float) -> AsyncIterator[bool]:
 
 
 async def tend(
-    queue: Queue, ledger: Ledger, plan: Planner, dead_after_s: float = DEAD_AFTER_S, every_s: float = 0.0
+    queue: Queue,
+    ledger: Ledger,
+    plan: Planner,
+    dead_after_s: float = DEAD_AFTER_S,
+    every_s: float = 0.0,
+    mine: Callable[[Asked], bool] = lambda _: True,
+    worker: int = 0,
 ) -> list[str]:
     """One round, unless somebody else is at it, or was within ``every_s``; returns what is worth telling.
+
+    Only experiments that are ``mine`` get their next units: another version may read a plan, or take a look, otherwise.
+    A ``worker`` that was silent itself does not tell who is dead: what held it up may hold up all.
 
     Raises:
         Away: the database cannot be reached. HostError: it refuses.
     """
     said: list[str] = []
-    async with _turn(ledger, every_s) as mine:
-        if not mine:
+    async with _turn(ledger, every_s) as turn:
+        if not turn:
             return said
         up_s = await asyncio.to_thread(ledger.up_s)
-        names = {seen.worker: seen.host.name for seen in await asyncio.to_thread(ledger.hosts)}
-        for lost in await queue.take_back(dead_after_s) if up_s > dead_after_s else ():
+        hosts = {seen.worker: seen for seen in await asyncio.to_thread(ledger.hosts)}
+        names = {number: seen.host.name for number, seen in hosts.items()}
+        heard = not worker or (worker in hosts and hosts[worker].silent_s <= dead_after_s / 2)
+        for lost in await queue.take_back(dead_after_s) if heard and up_s > dead_after_s else ():
             said.append(f"{lost.unit.experiment}: unit {lost.unit.name} is queued again: its worker died")
             died = f"the worker on {names.get(lost.worker or 0, 'a host')} died of it or with it; queued again"
-            await asyncio.to_thread(ledger.failed, lost.unit.experiment, lost.unit.name, "", died)
-            if lost.deaths + 1 >= MOST_DEATHS:
+            so_far = await asyncio.to_thread(ledger.failed, lost.unit.experiment, lost.unit.name, "", died)
+            if so_far.deaths >= MOST_DEATHS:
                 why = f"unit {lost.unit.name}: {MOST_DEATHS} workers died of it"
                 await asyncio.to_thread(ledger.failed, lost.unit.experiment, lost.unit.name, "", why)
                 await _close(queue, ledger, lost.unit.experiment, why)
         await asyncio.to_thread(ledger.forget_gone)
         said += await asyncio.to_thread(ledger.builds.reclaim)
         for asked in await asyncio.to_thread(ledger.asked):
-            if not await queue.unfinished(asked.experiment):
+            if mine(asked) and not await queue.unfinished(asked.experiment):
                 said += await _next(queue, ledger, plan, asked)
     return said
 

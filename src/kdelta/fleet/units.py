@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct
 
 from kdelta.errors import UserError
 from kdelta.experiment import outstanding
 from kdelta.fleet.needs import Needs
+from kdelta.fleet.own_sources import Sources
 from kdelta.model import BootResult, Experiment, OpenCell, PlannedBoot
 from kdelta.store.rows import BootRow
 
 Place = tuple[int, int]
 MOST_DEATHS = 10  # of the workers that had it, until a unit is given up
+_HOSTS_TO_FAIL = 3  # on which a unit failed: then it is the experiment's fault
+_SHARE_TO_FAIL = 0.1  # and so large a part of the hosts that may take it
 
 
 class Unit(Struct, frozen=True, kw_only=True):
@@ -35,15 +39,25 @@ class Unit(Struct, frozen=True, kw_only=True):
 class Ask(Struct, frozen=True, kw_only=True):
     """What was asked of the fleet, beside the experiment itself.
 
-    ``kernels``: sha256 of the image -> file -> sha256 in the blob store;
-    ``programs``: the same by a pack's digest. ``again``: boots that were cut short before, by the time
-    that they started: a boot that is cut short in the fleet was measured a second time at once.
+    ``kernels``: sha256 of the image -> file -> sha256 in the blob store; ``programs``: the same by a pack's digest;
+    ``sources``: C files of the user's own. ``again``: boots that were cut short before, by the time that they started:
+    a boot that is cut short in the fleet was measured a second time at once.
     """
 
     needs: Needs
     kernels: dict[str, dict[str, str]] = {}
     programs: dict[str, dict[str, str]] = {}
+    sources: Sources = Sources()
     again: tuple[str, ...] = ()
+
+
+def hopeless(unit: Collection[str], experiment: Collection[str], able: Collection[str]) -> bool:
+    """Whether an experiment cannot go on: one of its units failed on the hosts ``unit``, any of them on ``experiment``.
+
+    ``able`` are the hosts that may take its units. Hosts that fail are soon free again, so that they meet at the units
+    that have failed: of a thousand, twenty of which are bad, three are no evidence against an experiment.
+    """
+    return set(able) <= set(experiment) or len(unit) >= max(_HOSTS_TO_FAIL, math.ceil(_SHARE_TO_FAIL * len(able)))
 
 
 def stored(boots: Sequence[BootRow], kept: set[Place], again: Sequence[str]) -> set[Place]:
@@ -60,15 +74,24 @@ def stale(experiment: Experiment, boots: Sequence[BootRow], make: str) -> set[Pl
 
 
 def struck_out(experiment: Experiment, boots: Sequence[BootRow]) -> list[BootRow]:
-    """In times, the last boot of each kernel that does not boot, under each mitigations."""
+    """In times, the last boot of each kernel that does not boot, under each mitigations.
+
+    Where several hosts measure, on two of them at least: what does not boot on one may be that host's fault.
+    """
     if experiment.mode != "timed":
         return []
     found: dict[tuple[int, str], BootRow] = {}
+    several = len(_hosts(boots)) > 1
     for index in range(len(experiment.kernels)):
         mine = [boot for boot in boots if boot.kernel == index]
-        if len(mine) >= outstanding.STRIKES and all(boot.state != "ok" for boot in mine):
+        proven = len(mine) >= outstanding.STRIKES and (not several or len(_hosts(mine)) > 1)
+        if proven and all(boot.state != "ok" for boot in mine):
             found |= {(index, boot.mitigations): boot for boot in mine}
     return list(found.values())
+
+
+def _hosts(boots: Sequence[BootRow]) -> set[str]:
+    return {boot.machine.get("host", "") for boot in boots if boot.started_at}
 
 
 def given_up(experiment: Experiment, last: BootRow, finished: set[Place]) -> list[BootResult]:

@@ -15,22 +15,24 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from kdelta.errors import HostError, KdeltaError
+from kdelta.errors import HostError, KdeltaError, UserError
 from kdelta.fleet import tend as tending
+from kdelta.fleet import units
 from kdelta.fleet.away import is_away, until_back
 from kdelta.fleet.ledger import Asked, Ledger
 from kdelta.fleet.needs import Host, lacking
-from kdelta.fleet.queue import Queue, Taken
+from kdelta.fleet.queue import Queue, Taken, Unlisted
 from kdelta.fleet.units import Ask, Unit
 from kdelta.model import BootResult
 
 T = TypeVar("T")
 _LEAVE_S = 600.0  # for so long a host leaves alone what failed on it
-_HOSTS_TO_FAIL = 3  # on which a unit failed: then it is the experiment's fault
 _EXPERIMENTS_TO_FAIL = 3  # in a row: then it is the host's
 
 Measure = Callable[[Unit, Ask], Awaitable[Sequence[BootResult]]]
 Beside = Callable[["Worker"], Coroutine[Any, Any, None]]
+Acquire = Callable[[str], str]  # a machine of a lab: "", or why it cannot be had now
+Release = Callable[[str], None]
 Save = Callable[[str, Sequence[BootResult]], Awaitable[bool]]
 
 
@@ -79,15 +81,19 @@ class Worker:
         pace: Pace,
         dice: random.Random | None = None,
         beside: Beside | None = None,
+        places: tuple[Acquire, Release] | None = None,
     ) -> None:
-        """``beside`` is what it does besides, as long as it runs."""
+        """``beside`` is what it does besides, as long as it runs; ``places`` are of the machines that it drives."""
         self.queue, self.ledger, self.host, self.pace = queue, ledger, host, pace
         self.measure, self.save, self.plan, self.note = measure, save, plan, note
         self.dice, self.beside = dice or random.Random(), beside
+        self.places = places
+        self.lab = ""  # the machine of a lab that it has now
         self.number = 0
         self.open: tuple[Asked, ...] = ()
         self.hands: dict[int, Taken] = {}  # by slot
         self.unheard: set[int] = set()  # jobs of this worker's that are in no hand
+        self.outlived: set[int] = set()  # jobs in hand with which it was taken for dead
         self.left: dict[str, float] = {}  # experiments that failed here, and when
         self.strikes: set[str] = set()  # those since the last unit that did not
         self.stopping = asyncio.Event()
@@ -100,6 +106,7 @@ class Worker:
         """Work until stopped.
 
         Raises:
+            UserError: another machine has its name.
             HostError: units of several experiments in a row failed here: this host is set aside.
         """
         await until_back(self._enlist, self.note)
@@ -113,12 +120,29 @@ class Worker:
                 task.result()
         finally:
             await _ended(tasks)
+            await self._release()
             await self._leave()
 
     async def _enlist(self) -> None:
+        """Sign on.
+
+        Raises:
+            UserError: another machine has the same name: its boots, and blocks begun there, would be taken for ours.
+        """
+        for seen in await asyncio.to_thread(self.ledger.hosts, self.host.name):
+            if seen.silent_s <= self.pace.dead_after_s and seen.host.machine != self.host.machine:
+                raise UserError(
+                    f"another machine is called {self.host.name} and is at work (heard {seen.silent_s:.0f} s ago): "
+                    "give this one another name: kdelta worker --host NAME"
+                )
         number = await self.queue.enlist()
         await asyncio.to_thread(self.ledger.enlist, number, self.host)
         self.number = number
+
+    async def describe(self, found: Host) -> None:
+        """Say what was found out of this host since it signed on."""
+        self.host = found
+        await asyncio.to_thread(self.ledger.describe, self.number, found)
 
     async def _leave(self) -> None:
         """Give back what is in hand. Without the database this is found out by silence."""
@@ -146,9 +170,20 @@ class Worker:
     async def _beat(self) -> None:
         jobs = await self.queue.beat(self.number)
         if jobs is None:
-            self.note("this worker was taken for dead; it signs on again")
-            await self._enlist()
+            await self._sign_on_again()
         await self._reconcile(jobs or set())
+
+    async def _sign_on_again(self) -> None:
+        self.note("this worker was taken for dead; it signs on again")
+        for taken in self.hands.values():
+            await self._lives(taken)
+        await self._enlist()
+
+    async def _lives(self, taken: Taken) -> None:
+        """It died not of this unit: a unit of which workers die is given up."""
+        if taken.job not in self.outlived:
+            self.outlived.add(taken.job)
+            await asyncio.to_thread(self.ledger.survived, taken.unit.experiment, taken.unit.name)
 
     async def _reconcile(self, jobs: set[int]) -> None:
         """Give back what the queue counts as this worker's, and it never heard of: an answer was lost on the way.
@@ -172,7 +207,8 @@ class Worker:
     async def _tend(self, every_s: float = 0.0) -> None:
         """Look after the queue; at once where an experiment wants its next units, else as one of many."""
         try:
-            for line in await tending.tend(self.queue, self.ledger, self.plan, self.pace.dead_after_s, every_s):
+            work = (self.queue, self.ledger, self.plan, self.pace.dead_after_s, every_s)
+            for line in await tending.tend(*work, mine=self._alike, worker=self.number):
                 self.note(line)
         except HostError as error:  # whoever is next does it; also where another changed the same row first
             if not is_away(error):
@@ -188,7 +224,10 @@ class Worker:
                 continue
             wait_s = self.pace.poll_s
             self.hands[number] = found[0]
+            self.outlived.discard(found[0].job)
             await self._do(*found)
+            if number == 0:
+                await self._release()
             del self.hands[number]
 
     async def _take(self, slot: int) -> tuple[Taken, Asked] | None:
@@ -203,9 +242,36 @@ class Worker:
         return await self._first(slot)
 
     async def _first(self, slot: int) -> tuple[Taken, Asked] | None:
-        mine = {asked.experiment: asked for asked in self.open if self._may(asked, slot)}
-        taken = await self.queue.take(list(mine), self.host.name, self.number) if mine else None
+        mine = await self._to_be_had({a.experiment: a for a in self.open if self._may(a, slot)})
+        try:
+            taken = await self.queue.take(list(mine), self.host.name, self.number) if mine else None
+        except Unlisted:
+            taken = None
+            await self._sign_on_again()
+        if slot == 0 and (taken is None or not mine[taken.unit.experiment].ask.needs.lab):
+            await self._release()  # times are of the first slot
         return None if taken is None else (taken, mine[taken.unit.experiment])
+
+    async def _to_be_had(self, mine: dict[str, Asked]) -> dict[str, Asked]:
+        """Of ``mine`` those whose machine of a lab, if they want one, is had now; of several machines one."""
+        if self.places is not None:
+            for lab in sorted({asked.ask.needs.lab for asked in mine.values()} - {""}):
+                names = [name for name, asked in mine.items() if asked.ask.needs.lab == lab]
+                if not self.lab and await self.queue.waiting(names, self.host.name):
+                    why = await asyncio.to_thread(self.places[0], lab)
+                    self.lab = "" if why else lab
+                    if why:
+                        self.note(f"machine {lab} cannot be had now: {why}")
+        return {name: asked for name, asked in mine.items() if asked.ask.needs.lab in ("", self.lab)}
+
+    async def _release(self) -> None:
+        if self.lab and self.places is not None:
+            lab, self.lab = self.lab, ""
+            await asyncio.to_thread(self.places[1], lab)
+
+    def _alike(self, asked: Asked) -> bool:
+        """Whether this host's kdelta is the one that measures it."""
+        return self.host.makes.get(asked.ask.needs.kind) == asked.ask.needs.make
 
     def _may(self, asked: Asked, slot: int) -> bool:
         needs = asked.ask.needs
@@ -227,11 +293,17 @@ class Worker:
         """Store what was measured, if the unit is still this worker's."""
         if not await self.queue.holds(taken, self.number):
             self.note(f"{_name(taken)}: another host measures it by now; dropped here")
+            await self._lives(taken)
             return
         stored = await self.save(taken.unit.experiment, boots)
-        await self.queue.finish(taken)
         self.strikes.clear()
         self.note(f"{_name(taken)}: {'stored' if stored else 'was stored already'}")
+        try:
+            await self.queue.finish(taken)
+        except HostError as error:
+            if is_away(error):
+                raise
+            self.note(f"{_name(taken)}: another worker had it too and was faster ({error})")  # it is stored: no failure
 
     async def _failed(self, taken: Taken, asked: Asked, why: str) -> None:
         """Let another host try; where none is left, or several failed alike, the experiment cannot go on."""
@@ -241,8 +313,8 @@ class Worker:
         self.strikes.add(name)
         failed_on = await asyncio.to_thread(self.ledger.failed, name, unit, self.host.name, why)
         hosts = [seen.host for seen in await asyncio.to_thread(self.ledger.hosts)]
-        able = any(not lacking(asked.ask.needs, host) and host.name not in failed_on.experiment for host in hosts)
-        hopeless = len(failed_on.unit) >= _HOSTS_TO_FAIL or not able
+        able = {host.name for host in hosts if not lacking(asked.ask.needs, host)}
+        hopeless = units.hopeless(failed_on.unit, failed_on.experiment, able)
         if hopeless:
             await asyncio.to_thread(self.ledger.close_ask, name, "failed", f"unit {unit} on {self.host.name}: {why}")
             await self.queue.drop(name)

@@ -138,6 +138,23 @@ def _included(tools: Toolchain, guest: Path, units: Sequence[_Unit]) -> list[Pat
     return sorted(path for path in found if path.is_file())
 
 
+def own_files(arch: Arch, own: Sequence[Path]) -> list[Path]:
+    """The C files that ``own`` stand for, and what they include but for the system's headers and ours.
+
+    Raises:
+        HostError: no compiler. UserError: see ``build``.
+    """
+    guest = shipped("guest")
+    units = _users_units(guest, own)
+    included = _included(toolchain(arch), guest, units)
+    found = {unit.source for unit in units if unit.foreign} | {path for path in included if not _ours(path, guest)}
+    return sorted(found)
+
+
+def _ours(path: Path, guest: Path) -> bool:
+    return path.resolve().is_relative_to(guest.resolve())
+
+
 def _digest(parts: Iterable[bytes]) -> str:
     digest = hashlib.sha256()
     for part in parts:

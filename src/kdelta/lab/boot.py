@@ -44,6 +44,12 @@ class Machine:
         self._aside = ""
         self._lock: BinaryIO | None = None
 
+    def free(self) -> None:
+        """Let other experiments have it."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
     def boot(self, order: Order, folder: Path) -> RawBoot:
         """Start the kernel there and listen until its program ends, or the limit; ``folder`` is private to this boot.
 

@@ -62,6 +62,14 @@ def targets_of(path: Path) -> dict[str, Any]:
     return targets
 
 
+def places_of(machine: Described) -> tuple[str, ...]:
+    """The places of labgrid's coordinator that a machine is made of; () where it needs none."""
+    labgrid = _labgrid()
+    target = machine.target or targets_of(machine.path)[machine.name]
+    resources, _ = labgrid.factory.target_factory.normalize_config(copy.deepcopy(target))
+    return tuple(resources.get("RemotePlace", {}))
+
+
 _NEEDED = {
     "SSHDriver": "an SSHDriver",
     "ConsoleProtocol": "a serial console (a resource NetworkSerialPort)",

@@ -137,6 +137,22 @@ def described(text: str) -> Described:
     return _checked(Described(name=name, path=path, options=options, target=_target(table, path.parent)))
 
 
+def refuse(machine: Described, in_system: bool) -> None:
+    """Raises:
+    UserError: this machine cannot be measured so.
+    """
+    from kdelta.lab.start import by_script  # which takes Start from here
+
+    options = machine.options
+    if in_system and not by_script(options.start):
+        raise UserError(
+            f"--in-system: {machine.name} starts by {options.start}; kexec, grub and systemd-boot can do it"
+        )
+    if not in_system and (options.hardware.turbo is not None or options.hardware.cpus):
+        what = "turbo" if options.hardware.turbo is not None else "cpus"
+        raise UserError(f"--on: {machine.name}: hardware.{what} is set in the installed system alone: add --in-system")
+
+
 def _named(tables: object, path: Path, name: str) -> Any:
     """The table of a machine, or what there is instead."""
     known = [key for key, value in tables.items() if isinstance(value, dict)] if isinstance(tables, dict) else []

@@ -12,6 +12,7 @@ from kdelta.kernel import elf
 from kdelta.model import Kernel, State
 
 _END = re.compile(rb'^kd1 \d{1,18} [0-9a-f]{8} \{"t":"end"[^\n]*\n', re.MULTILINE)
+_RECORD = re.compile(rb"kd1 \d{1,18} [0-9a-f]{8} \{")
 _SAMPLE = re.compile(rb'^kd1 \d{1,18} [0-9a-f]{8} \{"t":"(?:win|rep)"', re.MULTILINE)
 
 
@@ -24,12 +25,18 @@ class Said(Struct, frozen=True):
 
 def apart(line: bytes) -> Said:
     """Records and console of what one serial ``line`` brought."""
-    rows = line.replace(b"\r\n", b"\n").splitlines(keepends=True)
+    rows = [part for row in line.replace(b"\r\n", b"\n").splitlines(keepends=True) for part in _split(row)]
     records = [row.startswith(b"kd1 ") for row in rows]
     return Said(
         b"".join(row for row, record in zip(rows, records, strict=True) if record),
         b"".join(row for row, record in zip(rows, records, strict=True) if not record),
     )
+
+
+def _split(row: bytes) -> list[bytes]:
+    """A record stands behind what a system or a boot loader left of its last line, as a prompt for a login."""
+    found = None if row.startswith(b"kd1 ") else _RECORD.search(row)
+    return [row] if found is None else [row[: found.start()] + b"\n", row[found.start() :]]
 
 
 def ended(line: bytes) -> bool:
@@ -39,7 +46,7 @@ def ended(line: bytes) -> bool:
 
 def spoken(line: bytes) -> bool:
     """Whether a first record has come."""
-    return line.startswith(b"kd1 ") or b"\nkd1 " in line
+    return _RECORD.search(line) is not None
 
 
 def sampled(line: bytes) -> bool:

@@ -48,10 +48,14 @@ def _machine(boots: Sequence[BootRow]) -> dict[str, str]:
 def _faulty(experiment: Experiment, boots: Sequence[BootRow], numbers: Sequence[Number]) -> tuple[str, ...]:
     """A line for each boot that did not end well, or each case of an exact one, whose guest is its own.
 
-    Boots that were left out because of one of those have no time at which they began.
+    Boots that were left out because of one of those have no time at which they began. Where several hosts measured
+    times, each line names its host: what ends badly on one alone may be that host's fault.
     """
     made = [b for b in boots if b.started_at]
-    found = [(b.block, b.slot, b.kernel, "", str(b.state), b.why) for b in made if b.state != "ok"]
+    hosts = {(b.block, b.slot): b.machine.get("host", "") for b in made if experiment.mode == "timed"}
+    on = {place: f" on {host}" for place, host in hosts.items()} if len(set(hosts.values())) > 1 else {}
+    bad = [b for b in made if b.state != "ok"]
+    found = [(b.block, b.slot, b.kernel, on.get((b.block, b.slot), ""), str(b.state), b.why) for b in bad]
     if experiment.mode == "exact":
         names = [f", {case.name}" for case in experiment.cases]
         own = [n for n in numbers if n.boot_state == "ok" and n.state in _FAULTS]

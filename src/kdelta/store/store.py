@@ -195,7 +195,7 @@ class Store(Diary):
         with self._writing() as connection:
             found = writes.find(connection, experiment_id)
             writes.hold(connection, found)
-            if not {(boot.plan.block, boot.plan.slot) for boot in boots}.isdisjoint(writes.kept(connection, found)):
+            if writes.kept(connection, found, [(boot.plan.block, boot.plan.slot) for boot in boots]):
                 return False
             for boot in boots:
                 writes.insert_boot(connection, found, boot)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
-from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, not_, or_, select, update
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, not_, or_, select, tuple_, update
 
 from kdelta.errors import HostError, UserError
 from kdelta.model import BESIDE_TAG, BootResult, Experiment, Mode, Profile
@@ -206,10 +206,15 @@ def insert_boot(connection: Connection, owner: Found, boot: BootResult, *, forei
     connection.execute(insert(tables.boot_log), logs)
 
 
-def kept(connection: Connection, owner: Found) -> set[tuple[int, int]]:
-    """(block, slot) of every stored boot that is not made again."""
+def kept(
+    connection: Connection, owner: Found, among: Collection[tuple[int, int]] | None = None
+) -> set[tuple[int, int]]:
+    """(block, slot) of every stored boot that is not made again; of those ``among`` which are asked about."""
     b = tables.boot.c
-    rows = connection.execute(select(b.block, b.slot).where(b.experiment_no == owner.no, not_(cut_short())))
+    query = select(b.block, b.slot).where(b.experiment_no == owner.no, not_(cut_short()))
+    if among is not None:
+        query = query.where(tuple_(b.block, b.slot).in_(list(among)))
+    rows = connection.execute(query)
     return {(row.block, row.slot) for row in rows}
 
 

@@ -29,6 +29,8 @@ def lite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ([*COMPARE, "--fleet"], "the fleet needs a store on PostgreSQL"),
         ([*RUN, "--fleet"], "the fleet needs a store on PostgreSQL"),
+        ([*RUN, "--fleet", "--on", "bench1"], "the fleet needs a store on PostgreSQL"),
+        (["worker", "--on", "gone.toml:bench1"], "the fleet needs a store on PostgreSQL"),
         (["sweep", "debian:6.1..7.0", "--fleet"], "the fleet needs a store on PostgreSQL"),
         ([*COMPARE, "--detach"], "--detach goes with --fleet"),
         ([*COMPARE, "--fleet", "--timed", "--time-budget", "1h"], "--time-budget is of one machine"),

@@ -68,7 +68,7 @@ def test_what_cannot_be_is_one_line(
         ([*COMPARE, "--why", "locks"], "--why needs guests"),
         (["compare", "src:debian:6.1", "src:debian:6.12", "--selftests", "pidfd"], "--selftests needs guests"),
         ([*COMPARE, "--seeds", "5"], "--seeds is for exact mode"),
-        ([*COMPARE, "--fleet"], "the fleet needs a store on PostgreSQL"),
+        ([*COMPARE, "--fleet"], "name it alone, --on bench1"),
         ([*RUN, "--exact"], "--exact needs guests"),
         (["run"], "--on starts a kernel there: name it"),
     ],

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from kdelta.cli import _mode, _passes, _session
+from kdelta.cli import _fleet, _mode, _passes, _session
 from kdelta.cli._fleet import FleetArgs
 from kdelta.errors import HostError, UserError
+from kdelta.fleet import asking
 from kdelta.model import Experiment, plans
 from kdelta.model.progress import Quiet
 from kdelta.spec.cases import parse_case
@@ -96,6 +98,16 @@ def test_a_machine_that_cannot_count_times_alone_unless_counts_were_asked_for(se
     assert session.ran == ["timed for timed"]
     with pytest.raises(HostError, match="no plugins"):
         _passes.run(session, made, ARGS, Quiet(), counts_asked=True)
+
+
+def test_the_fleet_is_asked_for_both(session: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(_fleet, "opened", lambda: contextlib.nullcontext())
+    monkeypatch.setattr(asking, "ask", lambda _store, _ledger, experiment, _progress: asked.append(experiment.mode))
+    monkeypatch.setattr(asking, "begin", lambda *_: None)
+    made = begun(session)
+    assert not _passes.run(session, made, FleetArgs(fleet=True, detach=True), Quiet(), counts_asked=True)
+    assert asked == ["exact", "timed"] and session.ran == []
 
 
 def test_an_experiment_without_counts_has_one_pass(session: Machine) -> None:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from kdelta.errors import HostError
+from kdelta.errors import HostError, KdeltaError
 from kdelta.experiment import prepare, runner
 from kdelta.fleet import asking, makes, ship
 from kdelta.fleet.bench import Bench
@@ -17,7 +18,7 @@ from kdelta.fleet.blobs import Blobs
 from kdelta.fleet.ledger import Ledger
 from kdelta.fleet.units import Unit
 from kdelta.machine import probe
-from kdelta.model import Experiment, PlannedBoot, Quiet
+from kdelta.model import Experiment, MachineOptions, PlannedBoot, Quiet
 from kdelta.store.store import Store
 from unit.fleet.fleet_builders import ask, asked, boot_of, host
 
@@ -50,7 +51,7 @@ def test_a_finished_experiment_keeps_what_it_has(store: Store, ledger: Ledger) -
         store.save_boot("first", boot_of(plan, machine={"make": "old"}))
     asking.ask(store, ledger, asked(blocks=1), Quiet())
     assert store.done("first") == {(0, 0), (0, 1)}
-    asking.begin(store, ledger)
+    asking.begin(store, ledger, "first")
     assert ledger.asked("first")[0].state == "done"
 
 
@@ -75,10 +76,11 @@ def test_all_hosts_measure_times_under_kvm_or_none(
 
 def test_kvm_that_ran_no_guest_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "kvm_opens", lambda: True)
-    assert makes._kvm(tmp_path / "kvm.json")
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path))
+    assert makes.kvm()
     for works in ("no", "yes"):
         (tmp_path / "kvm.json").write_text(f'{{"key": "k", "works": "{works}", "why": ""}}')
-        assert makes._kvm(tmp_path / "kvm.json") == (works == "yes")
+        assert makes.kvm() == (works == "yes")
 
 
 def test_a_bench_says_where_and_how_and_measures_a_lost_seed_again(
@@ -102,6 +104,59 @@ def test_a_bench_says_where_and_how_and_measures_a_lost_seed_again(
     (one,) = bench.measure(Unit(experiment="first", plans=(FIRST,), alone=False), ask())
     assert len(made) == 2 and one.state == "ok"
     assert one.machine == {"accel": "tcg", "host": "rack3", "make": "one"}
+
+
+def test_who_waits_is_told_what_changed_alone(store: Store, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.create(asked())
+    wanted = asking.ask(store, ledger, asked(), Quiet())
+    said: list[int] = []
+    looks = iter(["open", "open", "open", "done"])
+    progress = SimpleNamespace(boots=lambda done, *_: said.append(done), note=lambda _: None)
+    (now,) = ledger.asked()
+    monkeypatch.setattr(asking, "_look", lambda *_: (replace(now, state=next(looks)), [host()], 0))
+    monkeypatch.setattr(asking, "_LOOK_S", 0.0)
+    asking.wait(store, ledger, asked(), wanted, progress)
+    assert said == [0, 0], "when it began, and when it ended"
+
+
+def test_a_machine_of_a_lab_is_the_one_that_this_host_drives_and_free_after_each_block(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lab.toml").write_text('[bench1]\naddress = "192.0.2.7"\nstart = "tftp"\n')
+    freed: list[str] = []
+    prepared: list[Experiment] = []
+
+    def prepare_it(experiment: Experiment, *_: object) -> Any:
+        prepared.append(experiment)
+        return SimpleNamespace(site=SimpleNamespace(lab=SimpleNamespace(free=lambda: freed.append("free"))))
+
+    def lost(*_: object) -> None:
+        raise HostError("it does not answer")
+
+    monkeypatch.setattr(prepare, "prepare", prepare_it)
+    monkeypatch.setattr(runner, "taken_over", lost)
+    wanted = replace(ask("timed"), needs=replace(ask("timed").needs, lab="bench1"))
+    text = f"{tmp_path / 'lab.toml'}:bench1"
+    unit = Unit(experiment="first", plans=(FIRST,), alone=True)
+    for name, in_system, why in (("first", False, "it does not answer"), ("second", True, "bench1 starts by tftp")):
+        store.create(asked(name, mode="timed", machine=MachineOptions(lab="bench1", in_system=in_system)))
+        with pytest.raises(KdeltaError, match=why):
+            bench = Bench(store, Blobs(str(tmp_path)), "h", Quiet(), {"bench1": text})
+            bench.measure(replace(unit, experiment=name), wanted)
+    assert [one.machine.lab for one in prepared] == [text] and freed == ["free"]
+
+
+def test_a_disk_that_is_full_is_one_line_and_leaves_it_to_others(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create(asked())
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", "/cache/fleet-x")
+
+    monkeypatch.setattr(prepare, "prepare", full)
+    with pytest.raises(HostError, match=r"^/cache/fleet-x: No space left on device$"):
+        Bench(store, Blobs(str(tmp_path)), "h", Quiet()).measure(Unit(experiment="first", plans=(), alone=False), ask())
 
 
 def test_an_experiment_that_grew_by_a_kernel_is_made_ready_again(

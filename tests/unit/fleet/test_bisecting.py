@@ -81,7 +81,7 @@ def world(
 def test_hosts_share_the_seeds_of_each_commit(world: World, ledger: Ledger) -> None:
     def run(experiment: Experiment) -> None:
         wanted = asking.ask(world.store, ledger, experiment, Quiet())
-        asking.begin(world.store, ledger)
+        asking.begin(world.store, ledger, experiment.id)
         asking.wait(world.store, ledger, experiment, wanted, Quiet())
 
     name = world.start()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from pathlib import Path
 
 import msgspec
@@ -42,6 +43,30 @@ def test_a_damaged_blob_is_refused_and_leaves_nothing(blobs: Blobs, tmp_path: Pa
     with pytest.raises(HostError, match="is damaged: remove"):
         blobs.get(name, tmp_path / "there" / "g")
     assert list((tmp_path / "there").iterdir()) == []
+
+
+def test_what_is_damaged_on_the_way_is_fetched_again(
+    blobs: Blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_bytes(IMAGE)
+    name = blobs.put(tmp_path / "f")
+    files, came = blobs._connected(), [b"x" * 2 * len(IMAGE), IMAGE]
+    monkeypatch.setattr(files, "open", lambda *_: io.BytesIO(came.pop(0)))
+    blobs.get(name, tmp_path / "g")
+    assert (tmp_path / "g").read_bytes() == IMAGE
+
+
+def test_a_full_disk_is_this_hosts_and_not_the_blobs_fault(blobs: Blobs, tmp_path: Path) -> None:
+    class Full(io.BytesIO):
+        name = "/cache/x"
+
+        def write(self, _data: object) -> int:
+            raise OSError(28, "No space left on device")
+
+    (tmp_path / "f").write_bytes(IMAGE)
+    name = blobs.put(tmp_path / "f")
+    with pytest.raises(HostError, match=r"^/cache: No space left on device; free space or set KDELTA_CACHE$"):
+        blobs._copied(name, Full())
 
 
 def test_a_blob_that_is_missing_or_a_place_that_is_none_is_one_line(blobs: Blobs, tmp_path: Path) -> None:

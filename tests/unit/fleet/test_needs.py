@@ -44,8 +44,6 @@ def test_a_begun_block_stays_on_its_host_and_kvm_is_no_emulation() -> None:
         ({"machine": MachineOptions(native=True)}, "running kernel"),
         ({"machine": MachineOptions(lab="/lab.toml:bench1")}, "--on names a machine that this one reaches"),
         ({"machine": MachineOptions(qemu="/q")}, "leave --qemu out"),
-        ({"machine": MachineOptions(smp=2)}, "leave --smp out"),
-        ({"folders": ("/w",)}, "--workloads"),
         ({"mode": "timed", "plan": plans.Bisect(tree="t", good="g", bad="b", metric="m")}, "timed bisection"),
     ],
 )
@@ -63,6 +61,21 @@ def test_of_several_versions_that_with_most_slots_measures() -> None:
     assert needs.chosen_make("exact/x86_64", {"exact/x86_64": "own"}, [one, same], False) == ("own", False)
     with pytest.raises(UserError, match="no host can take"):
         needs.chosen_make("exact/arm64", {}, [one], False)
+
+
+def test_counts_of_several_cpus_and_machines_of_a_lab_go_to_who_has_them() -> None:
+    several = asking.needs_of(asked(machine=MachineOptions(smp=4)), host(makes={"several/x86_64": "n"}), [host()])
+    assert several.kind == "several/x86_64" and several.cpus == 1
+    assert "no QEMU 9.0 or later, for counts of several CPUs" in needs.lacking(several, host())
+    assert needs.lacking(several, host(makes={"several/x86_64": "n"})) == ""
+    on = asked(mode="timed", machine=MachineOptions(lab="bench1", memory_mib=1 << 20))
+    drives = host("a", makes={"lab/x86_64": "n"}, machines={"bench1": {"cpu": "x"}})
+    lab = asking.needs_of(
+        on, host(makes={"lab/x86_64": "own"}), [host("b", slots=9, makes={"lab/x86_64": "m"}), drives]
+    )
+    assert lab.make == "n" and needs.lacking(lab, drives) == ""
+    assert "it does not drive bench1 (kdelta worker --on" in needs.lacking(lab, host(makes={"lab/x86_64": "n"}))
+    needs.refuse(on)
 
 
 def test_times_go_to_kvm_where_hosts_have_it() -> None:

@@ -69,6 +69,25 @@ def test_a_kernel_that_does_not_boot_ends_an_experiment_of_times() -> None:
     assert (left.plan.block, left.plan.kernel, left.state) == (2, 1, "panicked") and "given up after 2" in left.why
 
 
+def test_what_does_not_boot_on_one_host_may_be_that_hosts_fault() -> None:
+    timed = asked(mode="timed")
+    bad, good = {"host": "bad"}, {"host": "good"}
+    once = [row(0, 0, machine=good), row(1, 0, machine=bad)]
+    once += [row(block, 1, "panicked", machine=bad) for block in (1, 2)]
+    assert units.struck_out(timed, once) == []
+    both = [*once, row(3, 1, "panicked", machine=good)]
+    assert units.struck_out(timed, both) == [both[-1]]
+
+
+def test_a_few_bad_hosts_of_many_do_not_end_an_experiment() -> None:
+    fleet = [f"h{index}" for index in range(1000)]
+    assert units.hopeless(fleet[:3], fleet[:3], fleet[:4]), "three of four"
+    assert units.hopeless(fleet[:2], fleet[:2], fleet[:2]), "nobody is left"
+    assert not units.hopeless(fleet[:20], fleet[:20], fleet)
+    assert units.hopeless(fleet[:100], fleet[:100], fleet)
+    assert units.hopeless([], [], []), "nobody can"
+
+
 def test_time_left_counts_lanes_and_not_hosts() -> None:
     exact = Asked(experiment="first", state="open", why="", ask=ask())
     rows = [row(0, 0), row(0, 1, elapsed_s=4.0)]

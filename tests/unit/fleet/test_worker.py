@@ -14,13 +14,12 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 from sqlalchemy import text
 
-from kdelta.errors import HostError
+from kdelta.errors import HostError, UserError
 from kdelta.fleet import asking, status
 from kdelta.fleet.ledger import Ledger
 from kdelta.fleet.queue import Queue
 from kdelta.fleet.turnstile import turn
 from kdelta.fleet.units import Unit
-from kdelta.fleet.worker import Worker
 from kdelta.model import OpenCell, plans
 from kdelta.store.store import Store
 from unit.fleet.fleet_builders import QUICK, Hosts, ask, asked, boot_of, host
@@ -76,7 +75,7 @@ def test_what_a_dead_worker_had_is_measured_again_once(hosts: Hosts, store: Stor
 
     async def run() -> None:
         async with Queue(hosts.url) as queue:
-            await asking._once(store, ledger)
+            await asking._once(store, ledger, "first")
             gone = await queue.enlist()
             ledger.enlist(gone, host("gone"))
             taken = await queue.take(["first"], "gone", gone)  # and no word any more
@@ -92,53 +91,6 @@ def test_what_a_dead_worker_had_is_measured_again_once(hosts: Hosts, store: Stor
     (told,) = ledger.failures()
     assert (told.unit, told.host) == ("0.0", "") and told.why.startswith("the worker on gone died")
     assert ledger.failed("first", "0.0", "b", "x").experiment == {"b"}, "it is no failure of that host's"
-    assert store.done("first") == {(0, 0), (0, 1)}
-
-
-def test_a_worker_that_was_taken_for_dead_drops_what_it_measured(hosts: Hosts, store: Store, ledger: Ledger) -> None:
-    """It was only silent: what it has in hand is another's by now."""
-    store.create(asked(blocks=1))
-    ledger.open("first", ask())
-    hosts.pace = replace(QUICK, dead_after_s=5.0)
-
-    async def run() -> None:
-        async with Queue(hosts.url) as queue:
-            silent: Worker
-
-            async def unplugged(unit: Unit) -> None:
-                await queue.leave(silent.number)  # as the others do with one that is silent
-                await hosts.until(lambda: (unit.plans[0].block, unit.plans[0].slot) in store.done("first"))
-
-            silent = hosts.worker(queue, host("silent"), unplugged)
-            first = asyncio.create_task(silent.run())
-            await hosts.until(lambda: bool(hosts.measured))
-            await hosts.run(hosts.worker(queue, host("b")), until=lambda: state(ledger) == "done")
-            await hosts.until(lambda: any("dropped here" in note for note in hosts.notes))
-            silent.stop()
-            await first
-
-    asyncio.run(run())
-    assert {row.machine["host"] for row in store.boots("first")} == {"b"}
-
-
-def test_a_unit_whose_answer_was_lost_is_not_lost(hosts: Hosts, store: Store, ledger: Ledger) -> None:
-    """The database gave it to the worker and died before it could say so."""
-    store.create(asked(blocks=1))
-    ledger.open("first", ask())
-
-    async def run() -> None:
-        async with Queue(hosts.url) as queue:
-            await asking._once(store, ledger)
-            worker = hosts.worker(queue, host("a", slots=0))
-            running = asyncio.create_task(worker.run())
-            await hosts.until(lambda: worker.number > 0)
-            assert await queue.take(["first"], "a", worker.number) is not None
-            await hosts.run(hosts.worker(queue, host("b")), until=lambda: state(ledger) == "done")
-            worker.stop()
-            await running
-
-    asyncio.run(run())
-    assert any("never arrived here" in note for note in hosts.notes)
     assert store.done("first") == {(0, 0), (0, 1)}
 
 
@@ -237,7 +189,7 @@ def test_another_version_takes_nothing_and_the_fleet_says_so(hosts: Hosts, store
 
     async def run() -> status.Fleet:
         async with Queue(hosts.url) as queue:
-            await asking._once(store, ledger)
+            await asking._once(store, ledger, "first")
             worker = hosts.worker(queue, host("new", makes={"exact/x86_64": "two"}))
             running = asyncio.create_task(worker.run())
             await asyncio.sleep(0.3)
@@ -254,7 +206,9 @@ def test_another_version_takes_nothing_and_the_fleet_says_so(hosts: Hosts, store
     some = status._why(able, [host("new", makes={"exact/x86_64": "two"}), host("old")], [host("old")])
     assert some.startswith("not on new: it would not measure identically") and "old" not in some
     assert [one.name for one in shown.hosts] == ["new"] and not shown.hosts[0].dead
-    status.cancel(ledger, "first")
+    status.cancel(store, ledger, "first")
+    with pytest.raises(UserError, match="nothing to cancel: first has ended there: failed"):
+        status.cancel(store, ledger, "first")
     assert asyncio.run(status._look(store, ledger)).experiments == ()
 
 

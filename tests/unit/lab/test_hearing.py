@@ -51,6 +51,13 @@ def _outcome(line: bytes, timed_out: bool = False, why: str = "") -> tuple[str, 
     return hearing.outcome(hearing.apart(line), _KERNEL, _CMDLINE, _BEFORE, timed_out, why)
 
 
+def test_a_first_record_may_stand_behind_a_prompt() -> None:
+    whole = _line([_hello(), _build(text="said kd1 0 0011aabb {}")])
+    said = hearing.apart(b"Debian\r\nlab login: " + whole)
+    assert said.console == b"Debian\nlab login: \n" and said.stream == whole.replace(b"\r", b"")
+    assert hearing.spoken(b"lab login: " + whole) and not hearing.spoken(b"lab login: kd1 ")
+
+
 def test_the_console_between_records_is_kept_apart() -> None:
     whole = _line([_hello(), _build()])
     rows = whole.splitlines(keepends=True)

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.model import Annotations, Case, CellResult, Definition, Effort, Experiment, MachineOptions, Remark, plans
-from kdelta.results import remarks
+from kdelta.results import answer, remarks
 from kdelta.results.warnings import (
     Carried,
     ExactLabel,
@@ -129,3 +129,12 @@ def test_counters_that_were_asked_for_in_vain_are_told_by_kernel_and_reason(stor
         NoCounters("7.0", ("getppid",), 95),
     )
     assert remarks.on_counters(replace(one, effort=Effort()), store) == ()
+
+
+def test_a_boot_that_ended_badly_says_where_if_there_were_several_hosts() -> None:
+    timed = experiment(mode="timed")
+    bad = replace(boots(host="a"), state="panicked", why="it panicked", started_at="t")
+    good = replace(boots(host="b"), block=1, started_at="t")
+    assert ", slot 1 on a: panicked: it panicked (" in answer._faulty(timed, (bad, good), ())[0]
+    assert ", slot 1: panicked:" in answer._faulty(timed, (bad,), ())[0]
+    assert ", slot 1: panicked:" in answer._faulty(made(), (bad, good), ())[0], "counts are the bytes of one machine's"
