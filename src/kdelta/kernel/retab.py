@@ -25,8 +25,16 @@ def _blanks(line: str) -> str:
 
 
 def _evidence(placed: Sequence[Placed]) -> list[tuple[str, str]]:
-    """(text in the mail, text in the file) of lines that tell what was done to text behind a sign."""
-    signed = [(sign, raw[1:], real) for one in placed for sign, raw, real in one.seen if raw[:1] in (" ", "-", "+")]
+    """(text in the mail, text in the file) of lines that tell what was done to text behind a sign.
+
+    A kept line that is the file's to its first blank lost its sign alone: it says nothing of added lines.
+    """
+    signed = [
+        (sign, raw[1:], real)
+        for one in placed
+        for sign, raw, real in one.seen
+        if raw[:1] in ("-", "+") or (raw[:1] == " " and raw.rstrip() != real.rstrip())
+    ]
     removed = [(had, real) for sign, had, real in signed if sign == "-" and _blanks(real)]
     return removed or [(had, real) for _, had, real in signed if _blanks(real)]
 

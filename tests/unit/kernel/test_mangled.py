@@ -117,6 +117,16 @@ def test_lost_blank_lines_beside_added_ones_are_told_of() -> None:
     assert any("lost blank lines; where they belong" in note for note in made.notes)
 
 
+def test_a_comment_s_own_blank_is_no_sign_and_added_lines_keep_theirs() -> None:
+    """A kept `` * text`` that lost its sign looks like one that lost the blank behind it."""
+    old = "/* a */\n/*\n * When the plugin counts,\n * and only then.\n */\nint x;\n\nint y;\n"
+    new = " * Whether a wake-up does,\n" + old
+    lines = mangling.diff(old, new, PATH)
+    for name in ("blank ends lost", "no leading blank"):
+        lines = ALL[name](lines)
+    assert result(mangling.mail(lines), old) == new
+
+
 def test_context_that_begins_with_a_sign_is_known_though_its_blank_is_lost() -> None:
     old = "a\n-b\n+c\nd\ne\nf\n"
     new = "a\n-b\n+c\nD\ne\nf\n"
