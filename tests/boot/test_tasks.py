@@ -46,7 +46,8 @@ def test_a_loop_that_never_returns_costs_what_its_operation_costs(answer, tmp_pa
     with Store(f"sqlite:///{tmp_path}/state/kdelta.sqlite") as store:
         runs = store.boot(store.experiment("last").id, 0, 0).runs
     made = [len(series.values) for run in runs for series in run.series if series.metric == "instructions"]
-    assert made[:4] == [2, 2, 3, 3], "of one task two intervals agree; of several no two are quite alike"
+    assert set(made[:2]) <= {2, 3}, "of one task two intervals that agree are enough, and three at most"
+    assert made[2:4] == [3, 3], "of several tasks no two are quite alike"
 
 
 def test_what_a_pipe_carries_is_counted_to_the_last_byte_and_seeds_agree(answer) -> None:  # type: ignore[no-untyped-def]
