@@ -174,9 +174,9 @@ def identity(site: Site, work: Work) -> str:
     arguments, the plugin. Labels, paths and the host are left out: they change no count.
     """
     guest = _guest(site, work, _NOWHERE)
-    payload = _payload(site, work, work.jobs.text(settle_ms=SETTLE_MS, turns_ms=_turns_ms(site)))
+    content = _content(site, work, work.jobs.text(settle_ms=SETTLE_MS, turns_ms=_turns_ms(site)))
     plugin = work.plugin.read_bytes() if work.plugin is not None else b""
-    parts = [snapshot.key(guest, payload).encode(), hashlib.sha256(plugin).hexdigest().encode()]
+    parts = [snapshot.key(guest, content).encode(), hashlib.sha256(plugin).hexdigest().encode()]
     if site.options.smp > 1:
         parts.append(f"turns of {site.options.turn_ns} ns, {turns.EARLIER_MS} ms early".encode())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
@@ -222,6 +222,10 @@ def _order(site: Site, work: Work, port: str) -> Order:
 
 def _payload(site: Site, work: Work, jobs: str | None) -> bytes:
     return image.payload(site.programs[work.kernel.arch], work.data, jobs, work.programs, work.trees)
+
+
+def _content(site: Site, work: Work, jobs: str) -> bytes:
+    return image.content(site.programs[work.kernel.arch], work.data, jobs, work.programs, work.trees)
 
 
 def _counted(site: Site, work: Work) -> RawBoot:
@@ -272,10 +276,11 @@ def _cold(site: Site, work: Work) -> RawBoot:
 
 
 def _snapshot(site: Site, work: Work) -> snapshot.Saved | None:
-    settled = _payload(site, work, JobList(mode="exact").text(settle_ms=SETTLE_MS, snapshot=True))
+    settled = JobList(mode="exact").text(settle_ms=SETTLE_MS, snapshot=True)
     with folders.private(site.scratch) as folder:
         paused = replace(_guest(site, work, folder), snapshot_save=True)
-        return snapshot.ensure(paused, settled, site.snapshots, work.limit_s)
+        content = _content(site, work, settled)
+        return snapshot.ensure(paused, content, lambda: _payload(site, work, settled), site.snapshots, work.limit_s)
 
 
 def _with_plugin(work: Work, guest: GuestSpec) -> GuestSpec:

@@ -7,12 +7,15 @@ emulated decompression costs more than reading a few MiB from RAM.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+
+from kdelta import digests
 
 _HEADER = b"070701" + 13 * b"%08x"
 _PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")  # to a multiple of four, by what is over
@@ -101,6 +104,24 @@ def payload(
     others = {name: path.read_bytes() for name, path in (programs or {}).items()}
     first = initramfs(files | others, executable=frozenset({"init", *others}))
     return b"".join([first, *(tree.read_bytes() for tree in trees)])
+
+
+def content(
+    binary: Path,
+    data: Mapping[str, Path],
+    jobs: str | None,
+    programs: Mapping[str, Path] | None = None,
+    trees: Sequence[Path] = (),
+) -> bytes:
+    """What ``payload`` is made of, as a digest of 32 bytes: files are read once a process, and nothing is put together.
+
+    A program with its libraries is 80 MB, of which each boot is known (experiment/boot_once.py, identity).
+    """
+    named = {"init": binary} | {f"data/{name}": path for name, path in data.items()}
+    parts = [f"{name} {digests.of_file(path)}" for name, path in sorted(named.items())]
+    parts += ["programs", *(f"{name} {digests.of_file(path)}" for name, path in sorted((programs or {}).items()))]
+    parts += ["trees", *(digests.of_file(tree) for tree in trees), "jobs", "none" if jobs is None else f"text {jobs}"]
+    return hashlib.sha256("\0".join(parts).encode()).digest()
 
 
 def jobs_archive(jobs: str) -> bytes:

@@ -50,8 +50,10 @@ class Saved(Struct, frozen=True):
         return b""
 
 
-def key(guest: GuestSpec, payload: bytes) -> str:
+def key(guest: GuestSpec, initramfs: bytes) -> str:
     """Digest of all that a snapshot depends on; paths are left out, contents are in, as they are on disk now.
+
+    ``initramfs`` says what is in it (guest/image.py, content).
 
     Raises:
         HostError: the image cannot be read.
@@ -66,7 +68,7 @@ def key(guest: GuestSpec, payload: bytes) -> str:
     status = guest.qemu.stat()
     for part in (*words, f"{guest.qemu_version} {status.st_size} {status.st_mtime_ns}"):
         digest.update(part.encode() + b"\0")
-    digest.update(payload)
+    digest.update(initramfs)
     return digest.hexdigest()
 
 
@@ -211,21 +213,25 @@ def _make(guest: GuestSpec, saved: Saved, limit_s: float, same: Callable[[], boo
     return True
 
 
-def ensure(guest: GuestSpec, payload: bytes, folder: Path, limit_s: float) -> Saved | None:
+def ensure(
+    guest: GuestSpec, content: bytes, payload: Callable[[], bytes], folder: Path, limit_s: float
+) -> Saved | None:
     """The snapshot of ``guest``, made now if there is none; None when this guest cannot pause itself.
+
+    ``content`` says what is in its initramfs, which ``payload`` puts together where it is booted.
 
     Raises:
         HostError: QEMU refused to run or to save, or the image changed meanwhile.
     """
-    made_of = key(guest, payload)
+    made_of = key(guest, content)
     path = folder / f"{made_of[:40]}.state"
     saved = Saved(path, path.with_suffix(".ram"))
     with _locked(path):
         if valid(saved):
             return saved
         room.make(folder)
-        boot.write_file(guest.path("initramfs"), payload)
-        return saved if _make(guest, saved, limit_s, lambda: key(guest, payload) == made_of) else None
+        boot.write_file(guest.path("initramfs"), payload())
+        return saved if _make(guest, saved, limit_s, lambda: key(guest, content) == made_of) else None
 
 
 def _load(monitor: Monitor, state: Path) -> None:

@@ -5,10 +5,11 @@ import os
 import shutil
 import stat
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from kdelta.guest.image import Node, archive, initramfs
+from kdelta.guest.image import Node, archive, content, initramfs, payload
 
 
 @pytest.mark.skipif(shutil.which("cpio") is None, reason="cpio(1) is not installed")
@@ -33,3 +34,26 @@ def test_a_programs_files_keep_their_time_of_modification(tmp_path) -> None:  # 
     (out := tmp_path / "out").mkdir()
     subprocess.run(["cpio", "-i", "-m", "--quiet"], input=packed, cwd=out, check=True)
     assert [int((out / name).stat().st_mtime) for name in ("module.py", "made")] == [1_600_000_000, 0]
+
+
+def test_the_content_is_another_wherever_the_payload_is(tmp_path: Path) -> None:
+    for name in ("init", "tool", "tree"):
+        (tmp_path / name).write_bytes(name.encode())
+    init, tool, tree = (tmp_path / name for name in ("init", "tool", "tree"))
+    ways = (
+        (init, {}, None, {}, ()),
+        (init, {}, "jobs", {}, ()),
+        (init, {}, "other jobs", {}, ()),
+        (init, {"a": tool}, "jobs", {}, ()),
+        (init, {"b": tool}, "jobs", {}, ()),
+        (init, {"a": tree}, "jobs", {}, ()),
+        (init, {}, "jobs", {"data/a": tool}, ()),
+        (init, {}, "jobs", {"usr/a": tool}, ()),
+        (init, {}, "jobs", {}, (tree,)),
+        (init, {}, "jobs", {}, (tree, tree)),
+        (tool, {}, "jobs", {}, ()),
+    )
+    assert len({payload(*way) for way in ways}) == len({content(*way) for way in ways}) == len(ways)
+    before = content(*ways[0])
+    init.write_bytes(b"INIT")
+    assert content(*ways[0]) != before

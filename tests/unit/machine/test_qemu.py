@@ -139,7 +139,7 @@ def test_an_image_replaced_while_its_guest_settles_leaves_no_snapshot(
 
     monkeypatch.setattr(snapshot, "_save", save)
     with pytest.raises(HostError, match="vmlinux changed while it was booted"):
-        snapshot.ensure(settling, b"payload", tmp_path / "snapshots", 1.0)
+        snapshot.ensure(settling, b"content", lambda: b"payload", tmp_path / "snapshots", 1.0)
     assert [path.suffix for path in (tmp_path / "snapshots").iterdir()] == [".lock"]
 
 
