@@ -40,7 +40,7 @@ def test_the_content_is_another_wherever_the_payload_is(tmp_path: Path) -> None:
     for name in ("init", "tool", "tree"):
         (tmp_path / name).write_bytes(name.encode())
     init, tool, tree = (tmp_path / name for name in ("init", "tool", "tree"))
-    ways = (
+    ways: tuple[tuple[Path, dict[str, Path], str | None, dict[str, Path], tuple[Path, ...]], ...] = (
         (init, {}, None, {}, ()),
         (init, {}, "jobs", {}, ()),
         (init, {}, "other jobs", {}, ()),
