@@ -9,6 +9,7 @@ import pytest
 from kdelta.fleet.ledger import Ledger
 from kdelta.store.store import Store
 from postgres import database, postgres_binaries, postgres_server
+from unit.fleet.fleet_builders import Hosts
 
 _count = itertools.count()
 
@@ -40,3 +41,8 @@ def ledger(url: str) -> Iterator[Ledger]:
     opened = Ledger(url)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def hosts(url: str, store: Store, ledger: Ledger) -> Hosts:
+    return Hosts(url, store, ledger)

@@ -21,6 +21,7 @@ from unit.store.store_builders import boot, kernel, run
 MAKES = {"exact/x86_64": "one", "timed/x86_64": "one"}
 # A worker is dead after the usual time: on a busy machine a live one may be silent for a second.
 QUICK = Pace(poll_s=0.02, beat_s=0.2, tend_s=0.2)
+ALL = {(block, slot) for block in range(3) for slot in range(2)}  # the boots of ``asked``
 
 
 def asked(name: str = "first", **more: Any) -> Experiment:
@@ -34,6 +35,10 @@ def asked(name: str = "first", **more: Any) -> Experiment:
 
 def ask(mode: str = "exact", **more: Any) -> Ask:
     return Ask(needs=Needs(arch="x86_64", mode=mode, make="one"), **more)  # type: ignore[arg-type]
+
+
+def state(ledger: Ledger, name: str = "first") -> str:
+    return ledger.asked(name)[0].state
 
 
 def host(name: str = "h", **more: Any) -> Host:

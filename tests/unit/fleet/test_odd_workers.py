@@ -18,18 +18,7 @@ from kdelta.fleet.queue import Queue
 from kdelta.fleet.units import Unit
 from kdelta.fleet.worker import Worker
 from kdelta.store.store import Store
-from unit.fleet.fleet_builders import QUICK, Hosts, ask, asked, host
-
-ALL = {(block, slot) for block in range(3) for slot in range(2)}
-
-
-@pytest.fixture
-def hosts(url: str, store: Store, ledger: Ledger) -> Hosts:
-    return Hosts(url, store, ledger)
-
-
-def state(ledger: Ledger, name: str = "first") -> str:
-    return ledger.asked(name)[0].state
+from unit.fleet.fleet_builders import ALL, QUICK, Hosts, ask, asked, host, state
 
 
 def test_a_worker_that_was_taken_for_dead_drops_what_it_measured(hosts: Hosts, store: Store, ledger: Ledger) -> None:

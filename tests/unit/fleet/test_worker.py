@@ -22,18 +22,7 @@ from kdelta.fleet.turnstile import turn
 from kdelta.fleet.units import Unit
 from kdelta.model import OpenCell, plans
 from kdelta.store.store import Store
-from unit.fleet.fleet_builders import QUICK, Hosts, ask, asked, boot_of, host
-
-ALL = {(block, slot) for block in range(3) for slot in range(2)}
-
-
-@pytest.fixture
-def hosts(url: str, store: Store, ledger: Ledger) -> Hosts:
-    return Hosts(url, store, ledger)
-
-
-def state(ledger: Ledger, name: str = "first") -> str:
-    return ledger.asked(name)[0].state
+from unit.fleet.fleet_builders import ALL, QUICK, Hosts, ask, asked, boot_of, host, state
 
 
 def test_three_hosts_share_an_experiment_and_each_boot_is_made_once(hosts: Hosts, store: Store, ledger: Ledger) -> None:
