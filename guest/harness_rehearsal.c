@@ -2,8 +2,8 @@
 /*
  * Before guests part (init_order.c) the shortest of cases is run once, from its fork
  * to its exit, uncounted: what the harness and the kernel need for any case QEMU has
- * translated then, once and not once for each of them. That was half of what a
- * small case cost. It is part of what every guest has behind it when it learns of its
+ * translated then, once and not once for each of them (a suite: a third
+ * less CPU time). It is part of what every guest has behind it when it learns of its
  * job, also of one that is restored for a single case.
  */
 #include <fcntl.h>
