@@ -175,6 +175,8 @@ void case_run(const struct jobs *js, const struct job *job, const char *data_dir
 void exact_rest(struct harness *h);
 /* The one before operations that are counted: on several CPUs, until their turns are short. */
 void exact_rest_counted(struct harness *h);
+/* harness_exact.c: waits until right after a tick of the kernel's timer; the time then. */
+uint64_t exact_after_tick(const struct harness *h);
 /* harness_arm.c: from here on code is translated with its counters. */
 void exact_arm(void);
 /* It is translated without: said by PID 1 at the start, and after the last interval. */

@@ -58,7 +58,7 @@ static void tick_of_one(void)
  * flush of cgroup statistics) waits for the CPU: it has it before the interval,
  * not when the interval first blocks.
  */
-static uint64_t after_tick(const struct harness *h)
+uint64_t exact_after_tick(const struct harness *h)
 {
 	if (several_cpus(h))
 		tick_of_all();
@@ -247,7 +247,7 @@ void exact_inline(struct harness *h)
 	for (r = 0; r < WARM_ROUNDS; r++) {
 		exact_rest(h);
 		run_ops(def, t, first_few(def, n));
-		start = after_tick(h);
+		start = exact_after_tick(h);
 		uncounted(def, t, n);
 		took(&a, start);
 	}
@@ -256,7 +256,7 @@ void exact_inline(struct harness *h)
 		exact_arm();
 		run_ops(def, t, first_few(def, n));
 		mark_id(h->job->nr << 8 | a.made);
-		start = after_tick(h);
+		start = exact_after_tick(h);
 		interval(def, t, n);
 		if (t->done)
 			set_error(h, STATE_FAILED, "the task ran out of work in interval %u",
@@ -347,7 +347,7 @@ static void counted_rounds(struct harness *h)
 	for (r = 0; r < WARM_ROUNDS && !case_failed(h); r++) {
 		exact_rest(h);
 		round_of_all(h, first_few(h->wl.def, n));
-		start = after_tick(h);
+		start = exact_after_tick(h);
 		round_of_all(h, n);
 		took(&a, start);
 	}
@@ -356,7 +356,7 @@ static void counted_rounds(struct harness *h)
 		exact_arm();
 		round_of_all(h, first_few(h->wl.def, n));
 		mark_id(h->job->nr << 8 | a.made);
-		start = after_tick(h);
+		start = exact_after_tick(h);
 		MARK(MARK_OP_BEGIN, MARK_ALONE);
 		round_of_all(h, n);
 		MARK(MARK_OP_END, 0);

@@ -65,7 +65,9 @@ def define(experiment: Experiment, known: Mapping[str, Workload]) -> dict[str, D
 
 def of_mode(workload: Workload, mode: Mode, cpus: int = 1) -> tuple[Metric, ...]:
     """The metrics that ``workload`` has in ``mode``, in a guest of ``cpus``."""
-    return exact_metrics(workload.part, workload.parts_per_op, cpus) if mode == "exact" else workload.metrics
+    if mode != "exact":
+        return workload.metrics
+    return exact_metrics(workload.part, workload.parts_per_op, cpus, endless=workload.endless)
 
 
 def metric_named(metrics: Sequence[Metric], name: str | None, mode: Mode) -> Metric:

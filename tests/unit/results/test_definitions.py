@@ -185,3 +185,10 @@ def test_floors_of_a_machine_are_not_those_of_its_installed_system(store: Store)
     machines = (bench, replace(bench, in_system=True))
     kinds = [floors.machine_kind(replace(made, machine=machine), {}) for machine in machines]
     assert kinds == ["machine bench1", "machine bench1, installed system"]
+
+
+def test_the_edges_of_a_loop_that_is_stopped_are_no_difference() -> None:
+    getppid = workloads.catalogue(())["getppid"]
+    stopped = definitions.of_mode(replace(getppid, endless=True), "exact")
+    assert {metric.least for metric in stopped} == {0.5}
+    assert {metric.least for metric in definitions.of_mode(getppid, "exact")} == {0.0}
