@@ -34,9 +34,15 @@ _MOUNTS = ("proc", "sys", "dev")
 _ALWAYS = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/ld.so.cache")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PYTHON = re.compile(r"^python3\.\d+$")
-_PYTHON_OUT = {"test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3", "dist-packages", "site-packages"}
+# Of a standard library: what is installed beside it, needs a display, tests it, or is there to build and embed Python.
+_PYTHON_OUT = (
+    r"test|tests|_test.*|_xxtest.*|idlelib|tkinter|turtledemo|ensurepip|lib2to3|dist-packages|site-packages"
+    r"|config-.+|.+\.a|.+\.exe"
+)
+_PYTHON_PLAIN_OUT = _PYTHON_OUT + r"|.+\.opt-[12]\.pyc"  # and what only python -O reads
+_PYTHON_O = re.compile(r"-[A-Za-z]*O.*|PYTHONOPTIMIZE=.+")
 
-_MODULES_OUT = {"_tkinter"}  # of no use without X, whose libraries are many
+_MODULES_OUT = re.compile(r"_tkinter|_test.*|_xxtest.*")  # the first is of no use without X, whose libraries are many
 
 
 class Pack(Struct, frozen=True):
@@ -46,14 +52,19 @@ class Pack(Struct, frozen=True):
     tree: Path | None
 
 
-def _python(tree: Tree, program: Path) -> None:
+def _python_out(program: Program) -> str:
+    """What a run of ``program`` does not need of a Python's standard library: an expression for names."""
+    return _PYTHON_OUT if any(map(_PYTHON_O.fullmatch, (*program.argv, *program.env))) else _PYTHON_PLAIN_OUT
+
+
+def _python(tree: Tree, program: Path, out: str) -> None:
     """The standard library of a Python, and the packages of its virtual environment."""
     real = program.resolve()
     if not _PYTHON.match(real.name):
         return
     library = real.parents[1] / "lib" / real.name
     if library.is_dir():
-        tree.add_all(library, frozenset(_PYTHON_OUT))
+        tree.add_all(library, out)
         for path in _extensions_need(library):
             tree.add(path)
     home = program.parent.parent
@@ -67,7 +78,7 @@ def _extensions_need(library: Path) -> tuple[Path, ...]:
     """The shared libraries of a standard library's own modules (libz, libssl); a module that lacks one is no less."""
     found: dict[Path, None] = {}
     for module in sorted((library / "lib-dynload").glob("*.so")):
-        if module.name.split(".")[0] in _MODULES_OUT:
+        if _MODULES_OUT.fullmatch(module.name.split(".")[0]):
             continue
         try:
             found |= dict.fromkeys(closure.needed(module))
@@ -76,19 +87,19 @@ def _extensions_need(library: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _program(tree: Tree, name: str, cwd: Path) -> Path:
+def _program(tree: Tree, name: str, cwd: Path, out: str) -> Path:
     program = closure.on_path(name, cwd)
     for path in closure.needed(program):
         tree.add(path)
-        _python(tree, path)
+        _python(tree, path, out)
     return program
 
 
-def _guessed(tree: Tree, path: str, cwd: Path) -> None:
+def _guessed(tree: Tree, path: str, cwd: Path, out: str) -> None:
     """As ``_program``, of one that perhaps nobody starts: where it could not run here, it is left out."""
     apart = Tree()
     try:
-        _program(apart, path, cwd)
+        _program(apart, path, cwd, out)
     except UserError:
         return
     tree.nodes = apart.nodes | tree.nodes
@@ -149,16 +160,16 @@ def _spec(
 
 def _commands(tree: Tree, program: Program, cwd: Path) -> dict[str, list[str]]:
     """The program and the untimed commands, by absolute path; their files go into the tree."""
-    found = {"arg": list(program.argv)}
+    found, out = {"arg": list(program.argv)}, _python_out(program)
     for key, text in (("setup", program.setup), ("between", program.between)):
         if text:
             found[key] = words(text, f"--{key}")
     for argv in found.values():
         if not argv:
             raise UserError("program: --setup and --between take a command")
-        argv[0] = str(_program(tree, argv[0], cwd))
+        argv[0] = str(_program(tree, argv[0], cwd, out))
         for path in shell.programs(argv, cwd, _PATH):
-            _guessed(tree, path, cwd)
+            _guessed(tree, path, cwd, out)
     return found
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable
 from pathlib import Path
@@ -58,12 +59,13 @@ class Tree:
         except OSError as error:
             raise UserError(f"program: {here} cannot be read: {error.strerror}") from None
 
-    def add_all(self, folder: Path, but: frozenset[str] = frozenset()) -> None:
-        """A directory with all that is below it, but sockets and devices, and but directories of these names."""
+    def add_all(self, folder: Path, but: str = "") -> None:
+        """A directory with all that is below it, but sockets and devices, and names that are the expression ``but``."""
+        out = re.compile(but)
         self.add(folder)
         for at, folders, files in os.walk(folder):
-            folders[:] = sorted(name for name in folders if name not in but)
-            for name in (*folders, *sorted(files)):
+            folders[:] = sorted(name for name in folders if not out.fullmatch(name))
+            for name in (*folders, *sorted(name for name in files if not out.fullmatch(name))):
                 one = Path(at) / name
                 if one.is_symlink() and not one.exists():
                     self.folder(one.parent)

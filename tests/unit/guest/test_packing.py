@@ -95,6 +95,26 @@ def test_a_python_brings_the_libraries_that_modules_of_its_own_need(tmp_path: Pa
     assert "etc/hosts" in nodes, "localhost is known by name"
 
 
+def test_of_a_standard_library_what_no_run_reads_stays_here(tmp_path: Path) -> None:
+    library = tmp_path / "lib" / "python3.99"
+    here = str(library).lstrip("/")
+    read = ("os.py", "__pycache__/os.cpython-399.pyc", "json/tool.py", "lib-dynload/math.so")
+    optimized = ("__pycache__/os.cpython-399.opt-1.pyc", "__pycache__/os.cpython-399.opt-2.pyc")
+    unread = ("config-3.99-x/libpython3.99.a", "config-3.99-x/Makefile", "test/x.py", "lib-dynload/_testcapi.so")
+    for name in (*read, *optimized, *unread):
+        (library / name).parent.mkdir(parents=True, exist_ok=True)
+        (library / name).write_text("x")
+    (tmp_path / "bin").mkdir()
+    shutil.copy(shutil.which("cat") or "", tmp_path / "bin" / "python3.99")
+
+    def packed(*argv: str, **options: object) -> set[str]:
+        names = _packed(tmp_path, "./bin/python3.99", *argv, **options)[0].keys()
+        return {name for name in (*read, *optimized, *unread) if f"{here}/{name}" in names}
+
+    assert packed() == set(read)
+    assert packed("-O", "a.py") == packed(env=("PYTHONOPTIMIZE=1",)) == {*read, *optimized}
+
+
 def test_what_a_shell_names_is_packed_with_it(tmp_path: Path) -> None:
     def tool(word: str) -> str:
         return str(Path(shutil.which(word, path="/usr/bin:/bin") or "")).lstrip("/")
