@@ -6,6 +6,7 @@ Guests get no network, no host files, no default devices, and QEMU's own seccomp
 
 from __future__ import annotations
 
+from kdelta.machine import icount
 from kdelta.machine.options import GuestSpec
 
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
@@ -85,7 +86,15 @@ def _machine(guest: GuestSpec) -> list[str]:
 
 
 def _exact(guest: GuestSpec) -> list[str]:
-    words = ["-icount", "shift=0,sleep=off", "-seed", str(guest.seed), "-rtc", "base=2026-01-01T00:00:00,clock=vm"]
+    shift = icount.SHIFT_BOOT if guest.snapshot_save else 0
+    words = [
+        "-icount",
+        f"shift={shift},sleep=off",
+        "-seed",
+        str(guest.seed),
+        "-rtc",
+        "base=2026-01-01T00:00:00,clock=vm",
+    ]
     if guest.plugin is not None:
         lazy = "" if guest.counters_from_start else "lazy=on,"
         plugin = f"{_escape(guest.plugin)},{lazy}out={_escape(guest.path('counts'))}"

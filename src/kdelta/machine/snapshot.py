@@ -24,13 +24,13 @@ from msgspec import Struct
 
 from kdelta import digests, vouched
 from kdelta.errors import HostError
-from kdelta.machine import boot, process, qemu, room, turns
+from kdelta.machine import boot, icount, process, qemu, room, turns
 from kdelta.machine.options import GuestSpec
 from kdelta.machine.qmp import Monitor
 
 _PAUSED = frozenset({"STOP"})
 _ENDED = frozenset({"SHUTDOWN"})
-_TRAILER = b"KDSNAP03"  # of the files that make one
+_TRAILER = b"KDSNAP04"  # of the files that make one
 _PAGE = 4096
 _CHUNK = 256 * _PAGE
 _ZEROS = bytes(_CHUNK)
@@ -155,7 +155,11 @@ def _monitor(guest: GuestSpec, running: subprocess.Popen[bytes], deadline: float
 
 
 def _save(guest: GuestSpec, target: Path, limit_s: float) -> bool:
-    """Boot until the guest pauses, then write its devices' state; False when it ended instead of pausing."""
+    """Boot until the guest pauses, then write its devices' state; False when it ended instead of pausing.
+
+    Raises:
+        HostError: QEMU refused to run or to save, or wrote a state that is not known.
+    """
     argv = tuple(qemu.argv(guest))
     deadline = time.monotonic() + limit_s
     with process.started(argv, guest.path("qemu.log")) as running:
@@ -170,6 +174,7 @@ def _save(guest: GuestSpec, target: Path, limit_s: float) -> bool:
                 return False  # the guest is gone, or hangs: a boot without a snapshot says how
             raise
         running.wait(timeout=max(1.0, deadline - time.monotonic()))
+    target.write_bytes(icount.at_one_ns(target.read_bytes(), icount.SHIFT_BOOT))
     return True
 
 

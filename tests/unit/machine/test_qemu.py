@@ -54,6 +54,10 @@ def test_commas_in_paths_are_doubled() -> None:
 def test_exact_guests_are_pinned_and_deterministic() -> None:
     words = argv(guest(mode="exact"))
     assert words[words.index("-icount") + 1] == "shift=0,sleep=off"
+    booting = argv(guest(mode="exact", snapshot_save=True))
+    assert booting[booting.index("-icount") + 1] == "shift=3,sleep=off"
+    restored = argv(guest(mode="exact", restored=True))
+    assert restored[restored.index("-icount") + 1] == "shift=0,sleep=off"
     assert words[words.index("-smp") + 1] == "1"
     model = words[words.index("-cpu") + 1]
     assert model.startswith("max,family=15,")

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How long an emulated instruction takes: longer while a guest boots, and the state of one that goes on at 1 ns. Pure.
+
+A boot waits for virtual time in loops that pause: the local APIC's timer alone is calibrated over 100 ms
+(calibrate_APIC_clock, arch/x86/kernel/apic/apic.c), and each turn of such a loop leaves QEMU's CPU loop. At 1 ns an
+instruction that was half of the CPU time of a boot. QEMU's virtual clock is bias + (instructions << shift)
+(qemu_icount_bias and qemu_icount, system/cpu-timers.c, "timer/icount" in the state), so the same instant at another
+shift is another bias.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from kdelta.errors import HostError
+
+SHIFT_BOOT = 3  # 8 ns; at more, the ticks of the boot cost what is saved
+_NAME = b"timer/icount"
+_HEAD = b"\x05" + bytes([len(_NAME)]) + _NAME + struct.pack(">I", 1)  # QEMU_VM_SUBSECTION, its name and version
+_FIELDS = struct.Struct(">qq")
+
+
+def at_one_ns(state: bytes, shift: int) -> bytes:
+    """The devices' ``state`` of a guest whose instructions took ``1 << shift`` ns, for a QEMU with shift=0.
+
+    Raises:
+        HostError: the clock is not in there once, as QEMU 7.2 to 10.0 write it.
+    """
+    at = state.find(_HEAD) + len(_HEAD)
+    if state.count(_HEAD) != 1 or len(state) < at + _FIELDS.size:
+        raise HostError("the snapshot's state has no clock of instructions that is known: is this QEMU newer than 10?")
+    bias, instructions = _FIELDS.unpack_from(state, at)
+    moved = _FIELDS.pack(bias + (instructions << shift) - instructions, instructions)
+    return state[:at] + moved + state[at + _FIELDS.size :]
