@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether a case is still the one that was seen before: a digest of what it is written in and asked to do.
 
-Comments and white space are nothing. The harness that all cases share is left out, and of a program that is installed
-here its version: both change what comes around a case, not which driver it uses.
+Comments and white space are nothing. The harness that all cases share is left out, what starts programs too, and of a
+program that is installed here its version: they change what comes around a case, not which driver it uses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def digest(workload: Workload, case: Case) -> str:
     """
     asked = {name: value for name, value in sorted(case.params.items()) if name not in _PLACES}
     facts = [workload.exact_ops, workload.endless, workload.counted, asked]
-    files = _codes(workload.source_path)
+    files = () if workload.counted else _codes(workload.source_path)
     data = [hashlib.sha256(path.read_bytes()).hexdigest() for path in workload.data_files.values()]
     return hashlib.sha256(msgspec.json.encode([facts, files, data])).hexdigest()[:12]
 
