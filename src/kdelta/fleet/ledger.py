@@ -7,6 +7,7 @@ procrastinate's too. Times are the database's, so that the clocks of hosts need 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -48,6 +49,7 @@ State = Literal["open", "done", "failed"]
 
 _TENDING = 0x6B64_666C  # "kdfl": advisory lock of whoever looks after the queue
 _MAKING = 0x6B64_6D6B
+_INSTANT = timedelta(microseconds=1)
 metadata = MetaData()
 _no = Column("experiment_no", Integer, ForeignKey(tables.experiment.c.no, ondelete="CASCADE"), primary_key=True)
 ask = Table(
@@ -176,7 +178,8 @@ class Ledger:
         with self._using() as connection:
             no = connection.execute(_number(experiment)).scalar_one()
             made = upsert(ask).values(experiment_no=no, **values)
-            again = {**values, "asked_at": func.now()}
+            newest = select(func.max(failure.c.at)).where(failure.c.experiment_no == no).scalar_subquery()
+            again = {**values, "asked_at": func.greatest(func.now(), newest + _INSTANT)}  # none of them counts
             connection.execute(made.on_conflict_do_update(index_elements=["experiment_no"], set_=again))
 
     def close_ask(self, experiment: str, state: State, why: str = "") -> None:
@@ -230,10 +233,14 @@ class Ledger:
         ]
 
     def up_s(self) -> float:
-        """How long the database is up: right after it was away everybody was silent."""
+        """How long the database is up: right after it was away everybody was silent.
+
+        Its clock may have been put back since: then that is not known, and it counts as long.
+        """
         query = text("SELECT extract(epoch FROM now() - pg_postmaster_start_time())")
         with self._using() as connection:
-            return float(connection.execute(query).scalar_one())
+            up_s = float(connection.execute(query).scalar_one())
+        return up_s if up_s >= 0 else math.inf
 
     def forget_gone(self) -> None:
         """Drop the rows of workers that are not registered any more."""
@@ -253,10 +260,11 @@ class Ledger:
         with self._using() as connection:
             no = connection.execute(_number(experiment)).scalar_one()
             # one after the other: of two hosts that fail at once, the second has to see both
-            connection.execute(select(ask.c.state).where(ask.c.experiment_no == no).with_for_update())
-            connection.execute(insert(failure).values(experiment_no=no, unit=unit, host=on, why=why))
-            since = select(ask.c.asked_at).where(ask.c.experiment_no == no).scalar_subquery()
-            rows = connection.execute(select(f.unit, f.host).where(f.experiment_no == no, f.at >= since)).all()
+            since = select(ask.c.asked_at).where(ask.c.experiment_no == no).with_for_update()
+            asked_at = connection.execute(since).scalar()
+            at = func.greatest(func.now(), asked_at)  # whose clock may have been put back since
+            connection.execute(insert(failure).values(experiment_no=no, unit=unit, host=on, why=why, at=at))
+            rows = connection.execute(select(f.unit, f.host).where(f.experiment_no == no, f.at >= asked_at)).all()
         hosts = [(r.unit, r.host) for r in rows if r.host]
         deaths = sum(r.unit == unit and not r.host for r in rows)
         return FailedOn({h for u, h in hosts if u == unit}, {h for _, h in hosts}, deaths)
@@ -289,7 +297,7 @@ def _due(every_s: float) -> ReturningInsert[tuple[int]]:
     """Notes that the queue is looked after now, unless it was within ``every_s``."""
     at = func.clock_timestamp()
     noted = upsert(tended).values(no=1, at=at)
-    late = tended.c.at <= at - timedelta(seconds=every_s)
+    late = (tended.c.at <= at - timedelta(seconds=every_s)) | (tended.c.at > at)  # its clock was put back
     return noted.on_conflict_do_update(index_elements=["no"], set_={"at": at}, where=late).returning(tended.c.no)
 
 

@@ -35,6 +35,8 @@ SELECT EXISTS (SELECT 1 FROM beat) AS alive,
 _WAITING = """
 SELECT EXISTS (SELECT 1 FROM procrastinate_jobs WHERE status = 'todo' AND queue_name = ANY(%(names)s::text[])) AS some
 """
+# Written before the database's clock was put back: whoever wrote it would be alive until then.
+_PUT_BACK = "UPDATE procrastinate_workers SET last_heartbeat = NOW() WHERE last_heartbeat > NOW()"
 _BUSY = """
 SELECT count(*) AS busy FROM unnest(%(names)s::text[]) AS name WHERE EXISTS (
     SELECT 1 FROM procrastinate_jobs
@@ -213,6 +215,7 @@ class Queue:
         """
         manager = self._app.job_manager
         with translated():
+            await self._app.connector.execute_query_async(_PUT_BACK)
             lost = [_taken(job) for job in await manager.get_stalled_jobs(seconds_since_heartbeat=silent_s)]
             for one in lost:
                 await manager.retry_job_by_id_async(job_id=one.job, retry_at=_AT_ONCE)
