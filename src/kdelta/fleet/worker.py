@@ -284,26 +284,31 @@ class Worker:
         self.note(f"{_name(taken)}: begun")
         try:
             boots = await until_back(lambda: self.measure(taken.unit, asked.ask), self.note)
-            await until_back(lambda: self._settle(taken, boots), self.note)
+            if await until_back(lambda: self._store(taken, boots), self.note):
+                await until_back(lambda: self._finish(taken), self.note)
         except KdeltaError as error:
             why = str(error)
             await until_back(lambda: self._failed(taken, asked, why), self.note)
 
-    async def _settle(self, taken: Taken, boots: Sequence[BootResult]) -> None:
-        """Store what was measured, if the unit is still this worker's."""
+    async def _store(self, taken: Taken, boots: Sequence[BootResult]) -> bool:
+        """Store what was measured; false where the unit is not this worker's any more."""
         if not await self.queue.holds(taken, self.number):
             self.note(f"{_name(taken)}: another host measures it by now; dropped here")
             await self._lives(taken)
-            return
+            return False
         stored = await self.save(taken.unit.experiment, boots)
         self.strikes.clear()
         self.note(f"{_name(taken)}: {'stored' if stored else 'was stored already'}")
+        return True
+
+    async def _finish(self, taken: Taken) -> None:
+        """What is stored has not failed, whoever finished it: another worker, or this one, whose answer was lost."""
         try:
             await self.queue.finish(taken)
         except HostError as error:
             if is_away(error):
                 raise
-            self.note(f"{_name(taken)}: another worker had it too and was faster ({error})")  # it is stored: no failure
+            self.note(f"{_name(taken)}: was finished already ({error})")
 
     async def _failed(self, taken: Taken, asked: Asked, why: str) -> None:
         """Let another host try; where none is left, or several failed alike, the experiment cannot go on."""
