@@ -26,11 +26,14 @@ from kdelta.fleet.units import Unit
 
 TASK = "kdelta.unit"
 _AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)  # whatever the clock of this host says
-# Of procrastinate's queries three: with a thousand hosts a heartbeat should be one.
+# Of procrastinate's queries three: with a thousand hosts a heartbeat should be one. It also says whether somebody has
+# to look after the queue (Ledger.tending): else a thousand hosts would ask that by itself.
 _BEAT = """
 WITH beat AS (UPDATE procrastinate_workers SET last_heartbeat = NOW() WHERE id = %(worker)s RETURNING id)
 SELECT EXISTS (SELECT 1 FROM beat) AS alive,
-       ARRAY(SELECT id FROM procrastinate_jobs WHERE status = 'doing' AND worker_id = %(worker)s) AS jobs
+       ARRAY(SELECT id FROM procrastinate_jobs WHERE status = 'doing' AND worker_id = %(worker)s) AS jobs,
+       NOT EXISTS (SELECT 1 FROM fleet_tended
+                   WHERE at BETWEEN NOW() - make_interval(secs => %(every_s)s) AND NOW()) AS due
 """
 _WAITING = """
 SELECT EXISTS (SELECT 1 FROM procrastinate_jobs WHERE status = 'todo' AND queue_name = ANY(%(names)s::text[])) AS some
@@ -46,6 +49,13 @@ SELECT count(*) AS busy FROM unnest(%(names)s::text[]) AS name WHERE EXISTS (
 
 class Unlisted(HostError):
     """The worker is registered no more: others took it for dead."""
+
+
+class Beat(Struct, frozen=True):
+    """What a heartbeat told: the jobs of a worker, None where it is registered no more; whether tending is due."""
+
+    jobs: set[int] | None
+    due: bool
 
 
 class Taken(Struct, frozen=True, kw_only=True):
@@ -88,7 +98,13 @@ class Queue:
 
     def __init__(self, url: str, connections: int = 4) -> None:
         self._app = App(
-            connector=PsycopgConnector(conninfo=_conninfo(url), min_size=1, max_size=connections, timeout=10.0)
+            connector=PsycopgConnector(
+                conninfo=_conninfo(url),
+                min_size=1,
+                max_size=connections,
+                timeout=10.0,
+                kwargs={"autocommit": True},  # each order is one statement: BEGIN and COMMIT would be two more
+            )
         )
 
     async def __aenter__(self) -> Queue:
@@ -109,11 +125,11 @@ class Queue:
         with translated():
             return await self._app.job_manager.register_worker()
 
-    async def beat(self, worker: int) -> set[int] | None:
-        """Say that ``worker`` is alive; the jobs that are its own, or None where it is registered no more."""
+    async def beat(self, worker: int, every_s: float = 0.0) -> Beat:
+        """Say that ``worker`` is alive; the queue is to be looked after ``every_s``."""
         with translated():
-            row = await self._app.connector.execute_query_one_async(_BEAT, worker=worker)
-        return {int(job) for job in row["jobs"]} if row["alive"] else None
+            row = await self._app.connector.execute_query_one_async(_BEAT, worker=worker, every_s=every_s)
+        return Beat({int(job) for job in row["jobs"]} if row["alive"] else None, bool(row["due"]))
 
     async def leave(self, worker: int) -> None:
         """Take ``worker`` off the list."""
