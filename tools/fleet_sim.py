@@ -45,7 +45,7 @@ from postgres import Postgres, postgres_binaries
 
 BOOT_S = (10.0, 120.0)
 _AT_ONCE = 12  # of a process's calls of the store and the ledger; a worker of its own has a few
-_CONNECTIONS = 16  # of a process to the queue
+_CONNECTIONS = 16  # of a process to the queue; store and ledger have 15 each
 _MOST_AT_ONCE = 250  # hosts of one process
 BAD = 0.02  # of the hosts: half of them fail, half fall silent, in their first block
 MAKES = {"timed/x86_64": "simulated"}
@@ -280,7 +280,7 @@ def run(load: Load, table: Path | None = None) -> int:
         return 2
     server = Postgres(binaries)
     try:
-        server.start()
+        server.start(f"max_connections={50 * load.processes + 50}")
         with Store(server.url) as store, closing(Ledger(server.url)) as ledger:
             cost = Cost(server)
             simulate(load, store, ledger, cost)
