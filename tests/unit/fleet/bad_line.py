@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import select
 import socket
 import socketserver
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -23,20 +24,27 @@ _SOCKET = ".s.PGSQL.5432"
 
 
 class BadLine(socketserver.ThreadingUnixStreamServer):
-    """Serves ``folder`` as the server in ``behind`` does; ``broken`` counts (fate, whether it was a COMMIT)."""
+    """Serves ``folder`` as the server in ``behind`` does; ``broken`` counts (fate, whether it was a COMMIT).
+
+    ``at_commit`` is called beside each COMMIT that is on its way.
+    """
 
     daemon_threads = True
 
     def __init__(self, behind: Path, folder: Path, share: float, dice: random.Random) -> None:
         self.behind, self.share, self.dice = behind / _SOCKET, share, dice
         self.broken: Counter[tuple[Fate, bool]] = Counter()
+        self.at_commit: Callable[[], None] | None = None
         super().__init__(str(folder / _SOCKET), _Connection)
 
     def fate(self, order: bytes) -> Fate:
+        commit = order.startswith(b"Q") and b"COMMIT" in order
+        if commit and self.at_commit is not None:
+            Thread(target=self.at_commit).start()
         if self.dice.random() >= self.share:
             return "heard"
         fate: Fate = self.dice.choice(("unsent", "unanswered"))
-        self.broken[fate, order.startswith(b"Q") and b"COMMIT" in order] += 1
+        self.broken[fate, commit] += 1
         return fate
 
 
@@ -44,7 +52,7 @@ class _Connection(socketserver.BaseRequestHandler):
     server: BadLine
 
     def handle(self) -> None:
-        with socket.socket(socket.AF_UNIX) as far:
+        with socket.socket(socket.AF_UNIX) as far, contextlib.suppress(OSError):  # an end that is gone is a broken line
             far.connect(str(self.server.behind))
             self._carry(self.request, far)
 
