@@ -133,6 +133,7 @@ class Ledger:
     def __init__(self, url: str) -> None:
         self.url, self._tending = url, Lock()
         self._engine = connect.open_engine(url)
+        self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self.builds = builds.Builds(self._using)
         try:
             connect.prepare(self._engine)
@@ -152,6 +153,12 @@ class Ledger:
     @contextmanager
     def _using(self) -> Iterator[Connection]:
         with connect.translated(self._engine.url), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """For one query: no transaction is begun or ended around it."""
+        with connect.translated(self._engine.url), self._reader.connect() as connection:
             yield connection
 
     @contextmanager
@@ -196,7 +203,7 @@ class Ledger:
         e = tables.experiment.c
         query = select(e.id, ask.c.state, ask.c.why, ask.c.document).join(ask, ask.c.experiment_no == e.no)
         query = query.where(e.id == experiment) if experiment else query.where(ask.c.state == "open")
-        with self._using() as connection:
+        with self._reading() as connection:
             rows = connection.execute(query.order_by(ask.c.asked_at)).all()
         found = [(r, _read(r.document)) for r in rows]
         if experiment and any(asked is None for _, asked in found):
@@ -225,7 +232,7 @@ class Ledger:
             "FROM fleet_host h JOIN procrastinate_workers w ON w.id = h.worker "
             "WHERE :name IN ('', h.name) ORDER BY h.name, h.worker"
         )
-        with self._using() as connection:
+        with self._reading() as connection:
             rows = connection.execute(query, {"name": name}).all()
         return [
             Seen(worker=r.worker, host=msgspec.msgpack.decode(r.document, type=Host), silent_s=float(r.silent))
@@ -238,7 +245,7 @@ class Ledger:
         Its clock may have been put back since: then that is not known, and it counts as long.
         """
         query = text("SELECT extract(epoch FROM now() - pg_postmaster_start_time())")
-        with self._using() as connection:
+        with self._reading() as connection:
             up_s = float(connection.execute(query).scalar_one())
         return up_s if up_s >= 0 else math.inf
 
@@ -281,7 +288,7 @@ class Ledger:
         """The newest failures, the newest first."""
         e, f = tables.experiment.c, failure.c
         query = select(e.id, f.unit, f.host, f.at, f.why).join_from(failure, tables.experiment)
-        with self._using() as connection:
+        with self._reading() as connection:
             rows = connection.execute(query.order_by(f.no.desc()).limit(limit)).all()
         return [Failure(experiment=r.id, unit=r.unit, host=r.host, at=r.at.isoformat(), why=r.why) for r in rows]
 
