@@ -2,12 +2,13 @@
 """A fleet of simulated hosts on the real queue: what does it cost, and what breaks first?
 
 Everything is the code that runs in a lab (queue, ledger, tending, workers, storing) on a PostgreSQL server of its own,
-but boots only sleep. All hosts are tasks of this process and share its connections, so the processor time that is
-shown for them is that of all hosts together. Times are shortened by --scale; what the queue adds is not, so the
-efficiency shown is what a fleet has whose boots are so short.
+but boots only sleep. The hosts are tasks of a few processes (--processes) and share their connections, so the
+processor time that is shown for them is that of all hosts together. Times are shortened by --scale; what the queue
+adds is not, so the efficiency shown is what a fleet has whose boots are so short.
 
 Efficiency is against the same blocks on the same good hosts handed out without any queue (greedy, in order).
-What the one process cannot do any more shows as "all hosts" near 1 CPU: then it is the limit, and no longer the queue.
+What this machine cannot do any more shows as "all hosts" and "database" together near its CPUs: then the simulation is
+the limit, and no longer the queue.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ import argparse
 import asyncio
 import heapq
 import logging
+import multiprocessing
 import os
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.sharedctypes import Synchronized
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import psycopg
@@ -39,7 +44,9 @@ from kdelta.store.store import Store
 from postgres import Postgres, postgres_binaries
 
 BOOT_S = (10.0, 120.0)
-_AT_ONCE = 12  # of the store's and the ledger's calls; a worker of its own has a few
+_AT_ONCE = 12  # of a process's calls of the store and the ledger; a worker of its own has a few
+_CONNECTIONS = 16  # of a process to the queue; store and ledger have 15 each
+_MOST_AT_ONCE = 250  # hosts of one process
 BAD = 0.02  # of the hosts: half of them fail, half fall silent, in their first block
 MAKES = {"timed/x86_64": "simulated"}
 
@@ -53,13 +60,34 @@ class Load:
     blocks: int  # of each
     scale: float
     seed: int
+    processes: int  # that play the hosts
+
+    @property
+    def bad(self) -> dict[int, str]:
+        """How which hosts are bad."""
+        chosen = random.Random(self.seed).sample(range(self.hosts), round(BAD * self.hosts))
+        return {index: ("fails", "silent")[at % 2] for at, index in enumerate(chosen)}
+
+    @property
+    def good(self) -> int:
+        return self.hosts - len(self.bad)
+
+
+@dataclass(frozen=True)
+class Signals:
+    """What the processes that play hosts share with the one that asks."""
+
+    up: Synchronized[int]  # hosts that have signed on
+    measured: Synchronized[int]  # blocks
+    over: Event
 
 
 @dataclass
 class Cost:
-    """What the database and this process did, from when the hosts are up and somebody asks until the last answer."""
+    """What the database and the hosts did, from when these are up and somebody asks until the last answer."""
 
     server: Postgres
+    players: Sequence[int] = field(default_factory=tuple)  # processes that play hosts
     elapsed_s: float = 0.0
     transactions: int = 0
     database_s: float = 0.0
@@ -75,7 +103,7 @@ class Cost:
     def _add(self, url: str, sign: int) -> None:
         self.transactions += sign * transactions(url)
         self.database_s += sign * database_s(self.server)
-        self.process_s += sign * time.process_time()
+        self.process_s += sign * sum(map(processor_s, self.players))
         self.elapsed_s += sign * time.monotonic()
 
 
@@ -116,8 +144,8 @@ class Mute(Worker):
 class Machine:
     """One simulated host."""
 
-    def __init__(self, load: Load, index: int, bad: str, store: Store, cost: Cost) -> None:
-        self.load, self.bad, self.store, self.cost = load, bad, store, cost
+    def __init__(self, load: Load, index: int, store: Store, signals: Signals) -> None:
+        self.load, self.bad, self.store, self.signals = load, load.bad.get(index, ""), store, signals
         self.host = Host(name=f"h{index}", slots=1, version="sim", makes=MAKES)
         self.worker: Worker | None = None
         self.task: asyncio.Task[None] | None = None
@@ -131,7 +159,8 @@ class Machine:
             self.task.cancel()
             await asyncio.Event().wait()  # until then
         await asyncio.sleep(sum(spans))
-        self.cost.measured += 1
+        with self.signals.measured.get_lock():
+            self.signals.measured.value += 1
         series = Series(metric="ns_per_op", unit="ns", better="lower", values=(500.0,) * 176, warm=(False,) * 176)
         runs = (RunResult(case=0, state="ok", series=(series,)),)
         log = b"x" * 20_000  # of a cloud kernel's console
@@ -144,20 +173,26 @@ class Machine:
         return await asyncio.to_thread(self.store.save_together, name, boots)
 
 
+def processor_s(pid: int | str) -> float:
+    """Processor time of a process and of those of its children that ended, in s; 0 where there is none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return sum(map(float, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 def database_s(server: Postgres) -> float:
     """Processor time of all processes of the server, with those that ended, in s."""
     master = (server.folder / "data" / "postmaster.pid").read_text().split("\n")[0]
-    total = 0.0
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            continue
-        if folder.name == master:
-            total += sum(map(float, fields[11:15]))
-        elif fields[1] == master:
-            total += sum(map(float, fields[11:13]))
-    return total / os.sysconf("SC_CLK_TCK")
+    return processor_s(master) + sum(map(processor_s, children(master)))
+
+
+def children(pid: str) -> list[str]:
+    found = []
+    for folder in Path(f"/proc/{pid}/task").glob("*/children"):
+        found += folder.read_text().split()
+    return found
 
 
 def transactions(url: str) -> int:
@@ -166,19 +201,14 @@ def transactions(url: str) -> int:
     return int(row[0]) if row else 0
 
 
-async def simulate(load: Load, store: Store, ledger: Ledger, cost: Cost) -> None:
-    dice = random.Random(load.seed)
+async def play(load: Load, part: int, store: Store, ledger: Ledger, signals: Signals) -> None:
+    """Every so many hosts, until all is over."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_AT_ONCE))
-    rarely = max(1.0, load.hosts / 200)  # one process beats for all: of 1000 hosts it would do nothing else
-    pace = Pace(beat_s=min(10.0, 5.0 * rarely), tend_s=10.0 * rarely)
-    chosen = dice.sample(range(load.hosts), round(BAD * load.hosts))
-    bad = {index: ("fails", "silent")[at % 2] for at, index in enumerate(chosen)}
-    for name in names(load):
-        store.create(experiment(name, load.blocks))
-    async with Queue(ledger.url, connections=20) as queue:
+    pace = Pace()
+    async with Queue(ledger.url, connections=_CONNECTIONS) as queue:
         running = []
-        for index in range(load.hosts):
-            machine = Machine(load, index, bad.get(index, ""), store, cost)
+        for index in range(part, load.hosts, load.processes):
+            machine = Machine(load, index, store, signals)
             kind = Mute if machine.bad == "silent" else Worker
             worker = kind(
                 queue, ledger, machine.host, machine.measure, machine.save, planner(store), lambda _: None, pace,
@@ -188,22 +218,59 @@ async def simulate(load: Load, store: Store, ledger: Ledger, cost: Cost) -> None
             running.append(machine)
         while any(machine.worker is None or not machine.worker.number for machine in running):
             await asyncio.sleep(0.2)
-        cost.begin(ledger.url)
-        start = shown = time.monotonic()
-        sys.stderr.write(f"{load.hosts} hosts are up, the blocks take {ideal_s(load, load.hosts - len(bad)):.0f} s\n")
-        for name in names(load):
-            ledger.open(name, Ask(needs=Needs(arch="x86_64", mode="timed", make="simulated")))
-        while await asyncio.to_thread(ledger.asked):
+        with signals.up.get_lock():
+            signals.up.value += len(running)
+        while not signals.over.is_set():
             await asyncio.sleep(0.5)
-            if time.monotonic() - shown >= 10:
-                shown = time.monotonic()
-                total = load.experiments * load.blocks
-                sys.stderr.write(f"{shown - start:.0f} s: {cost.measured} of {total} blocks measured\n")
-        cost.end(ledger.url)
         for machine in running:
             assert machine.worker is not None
             machine.worker.stop()
         await asyncio.gather(*(m.task for m in running if m.task), return_exceptions=True)
+
+
+def player(load: Load, part: int, url: str, signals: Signals) -> None:
+    with Store(url) as store, closing(Ledger(url)) as ledger:
+        asyncio.run(play(load, part, store, ledger, signals))
+
+
+@contextmanager
+def players(load: Load, url: str, signals: Signals) -> Iterator[list[int]]:
+    """The processes that play the hosts, all of which are up."""
+    context = multiprocessing.get_context("spawn")
+    parts = [context.Process(target=player, args=(load, part, url, signals)) for part in range(load.processes)]
+    for process in parts:
+        process.start()
+    try:
+        while signals.up.value < load.hosts:
+            if any(process.exitcode is not None for process in parts):
+                raise SystemExit("fleet_sim: a process that plays hosts has ended")
+            time.sleep(0.2)
+        yield [process.pid or 0 for process in parts]
+    finally:
+        signals.over.set()
+        for process in parts:
+            process.join()
+
+
+def simulate(load: Load, store: Store, ledger: Ledger, cost: Cost) -> None:
+    context = multiprocessing.get_context("spawn")
+    signals = Signals(context.Value("l", 0), context.Value("l", 0), context.Event())
+    for name in names(load):
+        store.create(experiment(name, load.blocks))
+    with players(load, ledger.url, signals) as cost.players:
+        sys.stderr.write(f"{load.hosts} hosts are up, the blocks take {ideal_s(load, load.good):.0f} s\n")
+        cost.begin(ledger.url)
+        start = shown = time.monotonic()
+        for name in names(load):
+            ledger.open(name, Ask(needs=Needs(arch="x86_64", mode="timed", make="simulated")))
+        while ledger.asked():
+            time.sleep(0.5)
+            if time.monotonic() - shown >= 10:
+                shown = time.monotonic()
+                total = load.experiments * load.blocks
+                sys.stderr.write(f"{shown - start:.0f} s: {signals.measured.value} of {total} blocks measured\n")
+        cost.end(ledger.url)
+        cost.measured = signals.measured.value
 
 
 def run(load: Load, table: Path | None = None) -> int:
@@ -213,17 +280,15 @@ def run(load: Load, table: Path | None = None) -> int:
         return 2
     server = Postgres(binaries)
     try:
-        server.start()
-        with Store(server.url) as store:
-            ledger = Ledger(server.url)
+        server.start(f"max_connections={50 * load.processes + 50}")
+        with Store(server.url) as store, closing(Ledger(server.url)) as ledger:
             cost = Cost(server)
-            asyncio.run(simulate(load, store, ledger, cost))
+            simulate(load, store, ledger, cost)
             ended = [ledger.asked(name)[0] for name in names(load)]
             sys.stdout.writelines(f"{one.experiment}: {one.state}: {one.why}\n" for one in ended if one.why)
             tell(load, cost, [len(store.done(name)) for name in names(load)])
             if table is not None:
                 table.write_text(with_row(table.read_text(encoding="utf-8"), row(load, cost)), encoding="utf-8")
-            ledger.close()
         server.stop()
     finally:
         server.remove()
@@ -231,10 +296,10 @@ def run(load: Load, table: Path | None = None) -> int:
 
 
 def tell(load: Load, cost: Cost, stored: Sequence[int]) -> None:
-    total, good = load.experiments * load.blocks, load.hosts - round(BAD * load.hosts)
-    ideal = ideal_s(load, good)
+    total = load.experiments * load.blocks
+    ideal = ideal_s(load, load.good)
     lines = {
-        "hosts (bad)": f"{load.hosts} ({load.hosts - good})",
+        "hosts (bad)": f"{load.hosts} ({len(load.bad)})",
         "blocks": f"{total}, {sum(stored) // 2} stored, {cost.measured} measured",
         "boots": f"{BOOT_S[0] * load.scale:g} to {BOOT_S[1] * load.scale:g} s",
         "elapsed": f"{cost.elapsed_s:.1f} s, ideal {ideal:.1f} s",
@@ -252,7 +317,7 @@ def tell(load: Load, cost: Cost, stored: Sequence[int]) -> None:
 def row(load: Load, cost: Cost) -> str:
     """The table's line of docs/how-to/fleet.md."""
     total = load.experiments * load.blocks
-    efficiency = ideal_s(load, load.hosts - round(BAD * load.hosts)) / cost.elapsed_s
+    efficiency = ideal_s(load, load.good) / cost.elapsed_s
     cells = [
         str(load.hosts), str(total), f"{BOOT_S[0] * load.scale:g} to {BOOT_S[1] * load.scale:g} s", f"{efficiency:.3f}",
         f"{cost.transactions / total:.0f} a block, {cost.transactions / cost.elapsed_s:.0f}/s",
@@ -282,10 +347,12 @@ def main() -> int:
     parser.add_argument("--blocks", type=int, default=20, help="of each experiment")
     parser.add_argument("--scale", type=float, default=0.05, help="boots take 10 to 120 s times this")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=0, help="that play the hosts; by default one for 250")
     parser.add_argument("--table", type=Path, help="a page whose table gets the figures, as docs/how-to/fleet.md")
     asked = parser.parse_args()
+    processes = asked.processes or -(-asked.hosts // _MOST_AT_ONCE)
     try:
-        return run(Load(asked.hosts, asked.experiments, asked.blocks, asked.scale, asked.seed), asked.table)
+        return run(Load(asked.hosts, asked.experiments, asked.blocks, asked.scale, asked.seed, processes), asked.table)
     except KeyboardInterrupt:
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # what its thousand tasks ended with
         sys.stderr.write("interrupted: nothing is told, as nothing was whole\n")

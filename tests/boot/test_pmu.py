@@ -3,12 +3,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from boot.marked_guest import kernel_instructions, marked
+from kdelta.machine import plugin
 from kdelta.machine.process import find_program
+from kdelta.store.store import Store
 
 pytestmark = pytest.mark.full
 # As exact guests boot: kernel addresses at random bring another path into the kernel (arm64: page-table isolation).
@@ -18,14 +26,26 @@ ARM = 'debian:6.12/cloud,arch=arm64,cmdline="nokaslr norandmaps randomize_kstack
 CASES = ("--case", "getppid", "--case", "syscalls/poll-100", "--case", "syscalls/stat", "--case", "path_lookup")
 
 
-@pytest.fixture
-def counting_qemu(tmp_path: Path) -> Path:
+PLAIN = 'debian:6.12/cloud,arch=arm64,cmdline="nokaslr norandmaps randomize_kstack_offset=off"'
+# Counters of tasks stand still while perf itself stops and starts them, at each task switch: pipe does little else.
+SEVEN = (
+    "getppid", "syscalls/poll-100", "syscalls/stat", "syscalls/read-1", "syscalls/getpid", "path_lookup", "pidfd_open",
+)  # fmt: skip
+PARTS = {"path_lookup": 205}  # of an operation: its figures are of one of them
+
+
+def counting(folder: Path, *more: str) -> Path:
     """QEMU's arm64 with a PMU that counts instructions: it does under ``-icount`` alone (target/arm/helper.c)."""
-    wrapper = tmp_path / "qemu"
+    wrapper = folder / "qemu"
     real = find_program("qemu-system-aarch64", "qemu-system-arm")
-    wrapper.write_text(f'#!/bin/sh\nexec {real} "$@" -icount shift=0,sleep=off\n')
+    wrapper.write_text(f'#!/bin/sh\nexec {real} "$@" {shlex.join(["-icount", "shift=0,sleep=off", *more])}\n')
     wrapper.chmod(0o755)
     return wrapper
+
+
+@pytest.fixture
+def counting_qemu(tmp_path: Path) -> Path:
+    return counting(tmp_path)
 
 
 def _instructions(found: dict[str, Any], metric: str) -> dict[str, float]:
@@ -42,6 +62,26 @@ def test_an_emulated_pmu_counts_what_the_plugin_counts(answer, counting_qemu: Pa
         assert 0.8 < instructions / user[case] <= 1  # an exact interval is short, and holds the call of its loop
     assert not [line for line in timed["warnings"] if line["code"] == "no-pmu"]
     assert not _instructions(timed, "pmu_kernel_cache_misses")  # which this PMU does not count
+
+
+def test_both_count_the_same_of_the_same_operations(tmp_path: Path, cache: Path) -> None:
+    """One guest whose windows the plugin sees: what the case's tasks run in them is counted by both."""
+    source, counts = marked(tmp_path / "marked"), tmp_path / "counts"
+    qemu = counting(tmp_path, "-plugin", f"{plugin.build(cache)},out={counts}")
+    environment = {**os.environ, "PYTHONPATH": str(source), "KDELTA_STATE": str(tmp_path / "state")}
+    words = [word for case in SEVEN for word in ("--case", case)]
+    asked = ["run", PLAIN, *words, "--boots", "1", "--pmu", "--qemu", str(qemu), "--json", "-q"]
+    done = subprocess.run(
+        [sys.executable, "-c", "from kdelta.cli.main import main; main()", *asked],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=900, check=True,
+    )  # fmt: skip
+    with Store(f"sqlite:///{tmp_path / 'state' / 'kdelta.sqlite'}") as store:
+        ops = [row.facts["pmu_ops"] for row in store.facts("last")]
+    by_pmu = _instructions(json.loads(done.stdout), "pmu_kernel_instructions")
+    by_plugin = {
+        case: kernel_instructions(counts)[job] / ops[job] / PARTS.get(case, 1) for job, case in enumerate(SEVEN)
+    }
+    assert by_pmu == pytest.approx(by_plugin, rel=0.01)
 
 
 def test_where_there_is_none_it_is_said(answer) -> None:  # type: ignore[no-untyped-def]

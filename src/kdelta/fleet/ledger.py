@@ -7,6 +7,7 @@ procrastinate's too. Times are the database's, so that the clocks of hosts need 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -48,6 +49,7 @@ State = Literal["open", "done", "failed"]
 
 _TENDING = 0x6B64_666C  # "kdfl": advisory lock of whoever looks after the queue
 _MAKING = 0x6B64_6D6B
+_INSTANT = timedelta(microseconds=1)
 metadata = MetaData()
 _no = Column("experiment_no", Integer, ForeignKey(tables.experiment.c.no, ondelete="CASCADE"), primary_key=True)
 ask = Table(
@@ -131,6 +133,7 @@ class Ledger:
     def __init__(self, url: str) -> None:
         self.url, self._tending = url, Lock()
         self._engine = connect.open_engine(url)
+        self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self.builds = builds.Builds(self._using)
         try:
             connect.prepare(self._engine)
@@ -150,6 +153,12 @@ class Ledger:
     @contextmanager
     def _using(self) -> Iterator[Connection]:
         with connect.translated(self._engine.url), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """For one query: no transaction is begun or ended around it."""
+        with connect.translated(self._engine.url), self._reader.connect() as connection:
             yield connection
 
     @contextmanager
@@ -176,7 +185,8 @@ class Ledger:
         with self._using() as connection:
             no = connection.execute(_number(experiment)).scalar_one()
             made = upsert(ask).values(experiment_no=no, **values)
-            again = {**values, "asked_at": func.now()}
+            newest = select(func.max(failure.c.at)).where(failure.c.experiment_no == no).scalar_subquery()
+            again = {**values, "asked_at": func.greatest(func.now(), newest + _INSTANT)}  # none of them counts
             connection.execute(made.on_conflict_do_update(index_elements=["experiment_no"], set_=again))
 
     def close_ask(self, experiment: str, state: State, why: str = "") -> None:
@@ -193,7 +203,7 @@ class Ledger:
         e = tables.experiment.c
         query = select(e.id, ask.c.state, ask.c.why, ask.c.document).join(ask, ask.c.experiment_no == e.no)
         query = query.where(e.id == experiment) if experiment else query.where(ask.c.state == "open")
-        with self._using() as connection:
+        with self._reading() as connection:
             rows = connection.execute(query.order_by(ask.c.asked_at)).all()
         found = [(r, _read(r.document)) for r in rows]
         if experiment and any(asked is None for _, asked in found):
@@ -222,7 +232,7 @@ class Ledger:
             "FROM fleet_host h JOIN procrastinate_workers w ON w.id = h.worker "
             "WHERE :name IN ('', h.name) ORDER BY h.name, h.worker"
         )
-        with self._using() as connection:
+        with self._reading() as connection:
             rows = connection.execute(query, {"name": name}).all()
         return [
             Seen(worker=r.worker, host=msgspec.msgpack.decode(r.document, type=Host), silent_s=float(r.silent))
@@ -230,10 +240,14 @@ class Ledger:
         ]
 
     def up_s(self) -> float:
-        """How long the database is up: right after it was away everybody was silent."""
+        """How long the database is up: right after it was away everybody was silent.
+
+        Its clock may have been put back since: then that is not known, and it counts as long.
+        """
         query = text("SELECT extract(epoch FROM now() - pg_postmaster_start_time())")
-        with self._using() as connection:
-            return float(connection.execute(query).scalar_one())
+        with self._reading() as connection:
+            up_s = float(connection.execute(query).scalar_one())
+        return up_s if up_s >= 0 else math.inf
 
     def forget_gone(self) -> None:
         """Drop the rows of workers that are not registered any more."""
@@ -253,10 +267,11 @@ class Ledger:
         with self._using() as connection:
             no = connection.execute(_number(experiment)).scalar_one()
             # one after the other: of two hosts that fail at once, the second has to see both
-            connection.execute(select(ask.c.state).where(ask.c.experiment_no == no).with_for_update())
-            connection.execute(insert(failure).values(experiment_no=no, unit=unit, host=on, why=why))
-            since = select(ask.c.asked_at).where(ask.c.experiment_no == no).scalar_subquery()
-            rows = connection.execute(select(f.unit, f.host).where(f.experiment_no == no, f.at >= since)).all()
+            since = select(ask.c.asked_at).where(ask.c.experiment_no == no).with_for_update()
+            asked_at = connection.execute(since).scalar()
+            at = func.greatest(func.now(), asked_at)  # whose clock may have been put back since
+            connection.execute(insert(failure).values(experiment_no=no, unit=unit, host=on, why=why, at=at))
+            rows = connection.execute(select(f.unit, f.host).where(f.experiment_no == no, f.at >= asked_at)).all()
         hosts = [(r.unit, r.host) for r in rows if r.host]
         deaths = sum(r.unit == unit and not r.host for r in rows)
         return FailedOn({h for u, h in hosts if u == unit}, {h for _, h in hosts}, deaths)
@@ -273,7 +288,7 @@ class Ledger:
         """The newest failures, the newest first."""
         e, f = tables.experiment.c, failure.c
         query = select(e.id, f.unit, f.host, f.at, f.why).join_from(failure, tables.experiment)
-        with self._using() as connection:
+        with self._reading() as connection:
             rows = connection.execute(query.order_by(f.no.desc()).limit(limit)).all()
         return [Failure(experiment=r.id, unit=r.unit, host=r.host, at=r.at.isoformat(), why=r.why) for r in rows]
 
@@ -289,7 +304,7 @@ def _due(every_s: float) -> ReturningInsert[tuple[int]]:
     """Notes that the queue is looked after now, unless it was within ``every_s``."""
     at = func.clock_timestamp()
     noted = upsert(tended).values(no=1, at=at)
-    late = tended.c.at <= at - timedelta(seconds=every_s)
+    late = (tended.c.at <= at - timedelta(seconds=every_s)) | (tended.c.at > at)  # its clock was put back
     return noted.on_conflict_do_update(index_elements=["no"], set_={"at": at}, where=late).returning(tended.c.no)
 
 

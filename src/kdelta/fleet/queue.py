@@ -26,15 +26,20 @@ from kdelta.fleet.units import Unit
 
 TASK = "kdelta.unit"
 _AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)  # whatever the clock of this host says
-# Of procrastinate's queries three: with a thousand hosts a heartbeat should be one.
+# Of procrastinate's queries three: with a thousand hosts a heartbeat should be one. It also says whether somebody has
+# to look after the queue (Ledger.tending): else a thousand hosts would ask that by itself.
 _BEAT = """
 WITH beat AS (UPDATE procrastinate_workers SET last_heartbeat = NOW() WHERE id = %(worker)s RETURNING id)
 SELECT EXISTS (SELECT 1 FROM beat) AS alive,
-       ARRAY(SELECT id FROM procrastinate_jobs WHERE status = 'doing' AND worker_id = %(worker)s) AS jobs
+       ARRAY(SELECT id FROM procrastinate_jobs WHERE status = 'doing' AND worker_id = %(worker)s) AS jobs,
+       NOT EXISTS (SELECT 1 FROM fleet_tended
+                   WHERE at BETWEEN NOW() - make_interval(secs => %(every_s)s) AND NOW()) AS due
 """
 _WAITING = """
 SELECT EXISTS (SELECT 1 FROM procrastinate_jobs WHERE status = 'todo' AND queue_name = ANY(%(names)s::text[])) AS some
 """
+# Written before the database's clock was put back: whoever wrote it would be alive until then.
+_PUT_BACK = "UPDATE procrastinate_workers SET last_heartbeat = NOW() WHERE last_heartbeat > NOW()"
 _BUSY = """
 SELECT count(*) AS busy FROM unnest(%(names)s::text[]) AS name WHERE EXISTS (
     SELECT 1 FROM procrastinate_jobs
@@ -44,6 +49,13 @@ SELECT count(*) AS busy FROM unnest(%(names)s::text[]) AS name WHERE EXISTS (
 
 class Unlisted(HostError):
     """The worker is registered no more: others took it for dead."""
+
+
+class Beat(Struct, frozen=True):
+    """What a heartbeat told: the jobs of a worker, None where it is registered no more; whether tending is due."""
+
+    jobs: set[int] | None
+    due: bool
 
 
 class Taken(Struct, frozen=True, kw_only=True):
@@ -86,7 +98,13 @@ class Queue:
 
     def __init__(self, url: str, connections: int = 4) -> None:
         self._app = App(
-            connector=PsycopgConnector(conninfo=_conninfo(url), min_size=1, max_size=connections, timeout=10.0)
+            connector=PsycopgConnector(
+                conninfo=_conninfo(url),
+                min_size=1,
+                max_size=connections,
+                timeout=10.0,
+                kwargs={"autocommit": True},  # each order is one statement: BEGIN and COMMIT would be two more
+            )
         )
 
     async def __aenter__(self) -> Queue:
@@ -107,11 +125,11 @@ class Queue:
         with translated():
             return await self._app.job_manager.register_worker()
 
-    async def beat(self, worker: int) -> set[int] | None:
-        """Say that ``worker`` is alive; the jobs that are its own, or None where it is registered no more."""
+    async def beat(self, worker: int, every_s: float = 0.0) -> Beat:
+        """Say that ``worker`` is alive; the queue is to be looked after ``every_s``."""
         with translated():
-            row = await self._app.connector.execute_query_one_async(_BEAT, worker=worker)
-        return {int(job) for job in row["jobs"]} if row["alive"] else None
+            row = await self._app.connector.execute_query_one_async(_BEAT, worker=worker, every_s=every_s)
+        return Beat({int(job) for job in row["jobs"]} if row["alive"] else None, bool(row["due"]))
 
     async def leave(self, worker: int) -> None:
         """Take ``worker`` off the list."""
@@ -213,6 +231,7 @@ class Queue:
         """
         manager = self._app.job_manager
         with translated():
+            await self._app.connector.execute_query_async(_PUT_BACK)
             lost = [_taken(job) for job in await manager.get_stalled_jobs(seconds_since_heartbeat=silent_s)]
             for one in lost:
                 await manager.retry_job_by_id_async(job_id=one.job, retry_at=_AT_ONCE)

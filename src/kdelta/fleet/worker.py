@@ -96,7 +96,7 @@ class Worker:
         self.outlived: set[int] = set()  # jobs in hand with which it was taken for dead
         self.left: dict[str, float] = {}  # experiments that failed here, and when
         self.strikes: set[str] = set()  # those since the last unit that did not
-        self.stopping = asyncio.Event()
+        self.stopping, self.due = asyncio.Event(), asyncio.Event()
 
     def stop(self) -> None:
         """Take nothing more; what is being measured is given back."""
@@ -168,10 +168,12 @@ class Worker:
             await until_back(self._beat, self.note)
 
     async def _beat(self) -> None:
-        jobs = await self.queue.beat(self.number)
-        if jobs is None:
+        beat = await self.queue.beat(self.number, self.pace.tend_s)
+        if beat.jobs is None:
             await self._sign_on_again()
-        await self._reconcile(jobs or set())
+        await self._reconcile(beat.jobs or set())
+        if beat.due:
+            self.due.set()
 
     async def _sign_on_again(self) -> None:
         self.note("this worker was taken for dead; it signs on again")
@@ -201,8 +203,9 @@ class Worker:
 
     async def _tends(self) -> None:
         while True:
-            await asyncio.sleep(self.pace.tend_s * self.dice.uniform(0.5, 1.5))
-            await self._tend(self.pace.tend_s / 2)
+            await self.due.wait()
+            self.due.clear()
+            await self._tend(self.pace.tend_s)  # of those that were told so, one does
 
     async def _tend(self, every_s: float = 0.0) -> None:
         """Look after the queue; at once where an experiment wants its next units, else as one of many."""
@@ -284,26 +287,31 @@ class Worker:
         self.note(f"{_name(taken)}: begun")
         try:
             boots = await until_back(lambda: self.measure(taken.unit, asked.ask), self.note)
-            await until_back(lambda: self._settle(taken, boots), self.note)
+            if await until_back(lambda: self._store(taken, boots), self.note):
+                await until_back(lambda: self._finish(taken), self.note)
         except KdeltaError as error:
             why = str(error)
             await until_back(lambda: self._failed(taken, asked, why), self.note)
 
-    async def _settle(self, taken: Taken, boots: Sequence[BootResult]) -> None:
-        """Store what was measured, if the unit is still this worker's."""
+    async def _store(self, taken: Taken, boots: Sequence[BootResult]) -> bool:
+        """Store what was measured; false where the unit is not this worker's any more."""
         if not await self.queue.holds(taken, self.number):
             self.note(f"{_name(taken)}: another host measures it by now; dropped here")
             await self._lives(taken)
-            return
+            return False
         stored = await self.save(taken.unit.experiment, boots)
         self.strikes.clear()
         self.note(f"{_name(taken)}: {'stored' if stored else 'was stored already'}")
+        return True
+
+    async def _finish(self, taken: Taken) -> None:
+        """What is stored has not failed, whoever finished it: another worker, or this one, whose answer was lost."""
         try:
             await self.queue.finish(taken)
         except HostError as error:
             if is_away(error):
                 raise
-            self.note(f"{_name(taken)}: another worker had it too and was faster ({error})")  # it is stored: no failure
+            self.note(f"{_name(taken)}: was finished already ({error})")
 
     async def _failed(self, taken: Taken, asked: Asked, why: str) -> None:
         """Let another host try; where none is left, or several failed alike, the experiment cannot go on."""

@@ -197,7 +197,7 @@ def test_what_is_stored_has_not_failed_whoever_finished_it(
 
     asyncio.run(run())
     assert state(ledger) == "done" and store.done("first") == ALL and ledger.failures() == []
-    assert sum("was faster" in note for note in hosts.notes) == len(ALL)
+    assert sum("was finished already" in note for note in hosts.notes) == len(ALL)
 
 
 def test_bad_hosts_that_meet_at_one_unit_do_not_end_an_experiment(hosts: Hosts, store: Store, ledger: Ledger) -> None:
