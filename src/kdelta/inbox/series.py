@@ -91,7 +91,7 @@ def _head(one: Mail, by_id: Mapping[str, Mail]) -> str:
     """The mail that a patch's set begins with: the last one up the thread that is of the same set."""
     seen = {one.id}
     current = one
-    while one.tag.number is not None and one.tag.total > 1:
+    while one.tag.number is not None:
         up = next((by_id[p] for p in current.parents if p in by_id and p not in seen), None)
         if up is None or not _same_set(one, up):
             break

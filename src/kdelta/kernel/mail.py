@@ -30,7 +30,7 @@ _NO_ESCAPE = re.compile(r"=(?![0-9A-F]{2}|$)", re.MULTILINE)
 _SEPARATOR = re.compile(rb"(?:\A|(?<=\n))From [^\n]*\n(?=[A-Za-z][A-Za-z0-9-]*:)")
 _HEADER = re.compile(rb"\A\s*(?:>?From [^\n]*\n)?[A-Za-z][A-Za-z0-9-]*:[ \t]")
 _ID = re.compile(r"<[^<>\s]+@[^<>\s]+>")
-_TAG = re.compile(r"\[([^\]]*)\]")
+_TAG = re.compile(r"(?<![\"'\u201c])\[([^\]]*)\]")  # not the subject of another mail: FAILED: patch "[PATCH] x"
 _COUNTER = re.compile(r"(?<!\d)(\d{1,4})/(\d{1,4})(?!\d)")
 _VERSION = re.compile(r"(?:\b|PATCH|RFC)v(\d{1,3})\b", re.IGNORECASE)  # [PATCH v2], [PATCHv2]
 _STGIT_VERSION = re.compile(r"\s*\[ver #(\d{1,3})\]\s*$")  # StGit's, behind the title
