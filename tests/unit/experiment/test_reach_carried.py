@@ -11,12 +11,13 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.attribution.changes import Change, Changes
-from kdelta.experiment import reach_carried, reach_rows
+from kdelta.experiment import differing, reach_carried, reach_rows
 from kdelta.experiment.boot_once import Site, Work
 from kdelta.experiment.reach_rows import Counted
 from kdelta.guest.jobs import JobList
 from kdelta.kernel import cache, naming
 from kdelta.kernel.cache import Entry
+from kdelta.kernel.symbols import NoSymbols
 from kdelta.machine.probe import Qemu
 from kdelta.model import Case, Kernel, Quiet, RunResult
 from unit.attribution.test_changes import SOURCE
@@ -121,6 +122,14 @@ def test_the_next_base_takes_over_what_does_not_execute_the_difference(bench: Be
     assert bench.taken(after) == ["b"]
     third = bench.kernel(OTHER.replace("table.run(a)", "table.run(a) + 4"))
     assert bench.taken(third) == []  # from the second one, which has b alone
+
+
+def test_what_differs_is_told_with_whose_execution_stands_for_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = bench.kernel(SOURCE), bench.kernel(OTHER)
+    monkeypatch.setattr(naming, "load", lambda _: NoSymbols("too small"))
+    assert differing.between(before, after).changes == (Change(name="host", kind="code", hosts=("host",)),)
+    assert not differing.between(before, before).changes
+    assert differing.graph_of(before) is None
 
 
 @pytest.mark.parametrize("doubt", ["config", "guest", "shipped"])
