@@ -14,6 +14,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from kdelta.attribution import alternatives, images
 from kdelta.attribution.changes import Changes
 from kdelta.attribution.reach import Row
 from kdelta.errors import UserError
@@ -48,7 +49,8 @@ def take_over(kernel: Kernel, rows: Sequence[Counted], here: Site, table: Symbol
         changes = differing.between(other, kernel)
     except UserError:  # its code cannot be read: told by who needs it
         return 0
-    held = {row.case for row in untouched(changes, [row for _, row in found])}
+    patched = _patched_in(changes, other, kernel)
+    held = {row.case for row in untouched(changes, [row for _, row in found], patched)}
     for one, row in found:
         if row.case in held:
             reach_rows.keep(one.path, row, table)
@@ -59,13 +61,20 @@ def take_over(kernel: Kernel, rows: Sequence[Counted], here: Site, table: Symbol
     return len(held)
 
 
-def untouched(changes: Changes, rows: Iterable[Row]) -> list[Row]:
-    """The rows that hold beyond ``changes``: of cases that execute none of them. Pure."""
-    if changes.whole or changes.boot_patched or changes.sizes_only:
+def _patched_in(changes: Changes, before: Kernel, after: Kernel) -> frozenset[str] | None:
+    """The functions into which another thing is patched at boot; None where nobody can tell which."""
+    if not changes.boot_patched:
+        return frozenset()
+    return alternatives.differing(images.image_of(before), images.image_of(after))
+
+
+def untouched(changes: Changes, rows: Iterable[Row], patched: frozenset[str] | None) -> list[Row]:
+    """The rows that hold beyond ``changes`` and what is ``patched`` at boot: of cases that execute none. Pure."""
+    if changes.whole or changes.sizes_only or patched is None:
         return []
     if any(one.boot_only or one.by_pointer for one in changes.changes):
         return []
-    names = {name for one in changes.changes for name in (one.name, *one.hosts)}
+    names = {name for one in changes.changes for name in (one.name, *one.hosts)} | patched
     return [row for row in rows if names.isdisjoint(row.functions)]
 
 

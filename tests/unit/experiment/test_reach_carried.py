@@ -34,20 +34,22 @@ def changed(**more: object) -> Changes:
 
 
 def test_rows_hold_beyond_a_change_that_they_do_not_execute() -> None:
-    assert [one.case for one in reach_carried.untouched(changed(), ROWS[:2])] == ["b"]
-    assert len(reach_carried.untouched(changed(changes=()), ROWS[:2])) == 2
+    assert [one.case for one in reach_carried.untouched(changed(), ROWS[:2], frozenset())] == ["b"]
+    assert len(reach_carried.untouched(changed(changes=()), ROWS[:2], frozenset())) == 2
+    assert [one.case for one in reach_carried.untouched(changed(changes=()), ROWS[:2], frozenset({"call"}))] == ["a"]
+    assert not reach_carried.untouched(changed(changes=()), ROWS[:2], None)  # what is patched at boot: nobody knows
 
 
 @pytest.mark.parametrize(
     "more",
     [
-        {"whole": True}, {"boot_patched": True}, {"sizes_only": True},
+        {"whole": True}, {"sizes_only": True},
         {"changes": (Change(name="starts", kind="code", hosts=("starts",), boot_only=True),)},
         {"changes": (Change(name="table", kind="data", hosts=()),)},
     ],
 )  # fmt: skip
 def test_no_row_holds_where_nobody_can_follow_what_a_change_does(more: dict[str, object]) -> None:
-    assert not reach_carried.untouched(changed(**more), ROWS[:2])
+    assert not reach_carried.untouched(changed(**more), ROWS[:2], frozenset())
 
 
 class Bench:
