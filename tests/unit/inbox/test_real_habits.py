@@ -109,6 +109,20 @@ def test_a_cover_letter_of_a_single_patch_is_no_series_of_its_own() -> None:
     assert states(cover, patch, *later) == [("1", "superseded"), ("3", "ready")]
 
 
+def test_what_was_picked_for_several_stable_releases_is_a_series_for_each() -> None:
+    def picked(first: int, release: str, version: str = "") -> list[bytes]:
+        one = mail(first, f"[PATCH AUTOSEL {release}{version} 1/2] pipe: x", PATCH)
+        return [one, mail(first + 1, f"[PATCH AUTOSEL {release}{version} 2/2] pipe: y", PATCH, answers=str(first))]
+
+    assert states(*picked(1, "6.12"), *picked(3, "6.6")) == [("1", "ready"), ("3", "ready")]
+    assert states(*picked(1, "6.12"), *picked(3, "6.12", " v2")) == [("1", "superseded"), ("3", "ready")]
+    assert states(mail(1, "[PATCH 5.10/5.15] pipe: x", PATCH)) == [("1", "ready")]  # the tenth of five it is not
+    branch = [mail(1, "[PATCH 6.12.y] pipe: x", PATCH), mail(2, "[PATCH 6.1.y] pipe: x", PATCH)]
+    assert states(*branch, mail(3, "[PATCH v2] pipe: x", PATCH)) == [
+        ("1", "superseded"), ("2", "superseded"), ("3", "ready"),
+    ]  # fmt: skip
+
+
 def test_a_request_for_comments_is_a_patch_where_it_holds_one() -> None:
     assert states(mail(1, "[RFC] x: what about", PATCH), mail(2, "[RFC] a talk", "Well?")) == [("1", "ready")]
     assert states(mail(1, "[net v3] x: y", PATCH)) == [("1", "ready")]
