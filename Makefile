@@ -48,6 +48,7 @@ placebos: setup
 	$(PY) tools/placebos.py
 
 # of the maps in the cache, and of stores with sweeps over the suites: make atlas ATLAS='sqlite:////home/me/kdelta.sqlite'
+# a few cases changed: kdelta reach KERNEL --case NAME, of some kernels, then make atlas ATLAS=--add
 atlas: setup
 	$(PY) tools/atlas.py $(ATLAS)
 

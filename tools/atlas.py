@@ -5,6 +5,10 @@ Taken from all maps in the cache, and from the exact experiments of stores that 
 what should be in it: ``kdelta reach src:debian:7.2``, or a sweep over the whole suite. Cases of the user's own are left
 out, and so are kernels of another architecture, and maps of a case that was another one then. Stores do not know that:
 name none from before a case was changed.
+
+With ``--add`` what the atlas has stays, but for cases that are no longer what they were: of these, and of new ones, a
+few kernels are enough, ``kdelta reach debian:7.2 --case contention/open_one``. Functions of cases that are gone stay:
+too many of them only make it say "no" less often.
 """
 
 from __future__ import annotations
@@ -23,7 +27,9 @@ from kdelta.attribution.atlas import Atlas
 from kdelta.cli import common, reach
 from kdelta.experiment import reach_rows
 from kdelta.kernel import cache, maps
+from kdelta.spec import cases, suites
 from kdelta.spec.sameness import digest
+from kdelta.spec.workloads import catalogue
 from kdelta.store.store import Store
 
 TARGET = Path(atlas.__file__).with_name("atlas.txt")
@@ -41,7 +47,7 @@ class Seen(Struct, frozen=True):
 def of_maps() -> Iterator[Seen]:
     """All rows of all maps whose images are in the cache."""
     for one in maps.maps():
-        release = next((s.entry.release for s in cache.entries() if _is(s, one.name)), "")
+        release = next((_release(s.entry) for s in cache.entries() if _is(s, one.name)), "")
         for path in sorted(one.folder.iterdir()) if release else ():
             row = reach_rows.kept(path)
             if row is not None:
@@ -50,6 +56,11 @@ def of_maps() -> Iterator[Seen]:
 
 def _is(stored: cache.Stored, name: str) -> bool:
     return stored.entry.arch == "x86_64" and stored.entry.sha256.startswith(name)
+
+
+def _release(entry: cache.Entry) -> str:
+    """Debian's 6.1.192 says of itself that it is 6.1.0-50."""
+    return entry.package_version or entry.release
 
 
 def of_store(url: str) -> Iterator[Seen]:
@@ -62,7 +73,7 @@ def of_store(url: str) -> Iterator[Seen]:
             for index, case in enumerate(experiment.cases):
                 for row in store.profiles(experiment.id, index):
                     names = frozenset(name for name in row.profile.functions if not name.startswith("["))
-                    kernel = experiment.kernels[row.kernel]  # Debian's 6.1.192 says of itself that it is 6.1.0-50
+                    kernel = experiment.kernels[row.kernel]  # its label is as in _release
                     yield Seen(kernel.label if atlas.version(kernel.label) else kernel.release, case.name, names)
 
 
@@ -87,15 +98,38 @@ def drawn(seen: Iterable[Seen], wanted: Mapping[str, str], made_on: str) -> Atla
     )
 
 
+def added(known: Atlas, more: Atlas, today: Mapping[str, str]) -> Atlas:
+    """``known`` with ``more``: what it has of cases that are ``today`` as they were then, and all of ``more``."""
+    still = [
+        {name: one for name, one in cases.items() if today.get(name) == one} for cases in (known.cases, known.failed)
+    ]
+    ran = still[0] | dict(more.cases)
+    failed = {name: one for name, one in (still[1] | dict(more.failed)).items() if name not in ran}
+    kernels = atlas.rising({*known.kernels, *more.kernels})
+    return Atlas(
+        made_on=more.made_on, kernels=kernels, cases=ran, failed=failed, functions=known.functions | more.functions
+    )
+
+
+def _all_today() -> dict[str, str]:
+    """The digests of the shipped cases, also of those whose programs are not installed here."""
+    workloads = catalogue(())
+    every = [case for suite in suites.suites().values() for case in cases.of_suite(suite, workloads, missing_ok=True)]
+    return {case.name: digest(workloads[case.workload], case) for case in every}
+
+
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("stores", nargs="*", metavar="STORE", help="SQLAlchemy URLs of stores with exact experiments")
-    stores = parser.parse_args(argv).stores
+    parser.add_argument("--add", action="store_true", help="keep what the atlas has of cases that are what they were")
+    args = parser.parse_args(argv)
     free = common.CaseArgs(cases=(), suites=(), workloads=(), memcg=False, limit=None)
     workloads = common.load_workloads(())
     wanted = {case.name: digest(workloads[case.workload], case) for case in reach.candidates(free)}
-    seen = [*of_maps(), *(one for url in stores for one in of_store(url))]
+    seen = [*of_maps(), *(one for url in args.stores for one in of_store(url))]
     made = drawn(seen, wanted, datetime.now(UTC).strftime("%Y-%m-%d"))
+    if made.kernels and args.add:
+        made = added(atlas.shipped(), made, {**_all_today(), **wanted})
     if not made.kernels:
         sys.stderr.write("atlas: no map in the cache and no store named: run kdelta reach KERNEL first\n")
         return 1

@@ -4,22 +4,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.attribution import changes, images, selection
+from kdelta.attribution import images, selection
 from kdelta.attribution.atlas import Atlas
 from kdelta.attribution.changes import Change, Changes
-from kdelta.attribution.disassembly import Image
 from kdelta.attribution.reach import Reach, Row
+from kdelta.experiment import differing, silent
 from kdelta.experiment import reach as mapping
-from kdelta.experiment import silent
-from kdelta.kernel import calls, naming, source
+from kdelta.kernel import source
 from kdelta.kernel.calls import CallGraph
-from kdelta.kernel.symbols import NoSymbols
 from kdelta.model import Case, Kernel, Looked, MachineOptions, Progress, Unreached
 from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
 from kdelta.spec.sameness import digest
@@ -52,7 +50,7 @@ def read_ahead(kernel: Kernel) -> None:
         UserError: machine code that cannot be read.
     """
     _ = images.image_of(kernel).sources
-    _graph(kernel)
+    differing.graph_of(kernel)
 
 
 def choose(
@@ -82,7 +80,7 @@ def choose(
     chosen = selection.choose(found.changes, reach, asked.cost_s, asked.budget_s, controls=asked.controls)
     names = [picked.case for picked in chosen.picked]
     by_name = {case.name: case for case in asked.cases}
-    looked = _looked(bare, found, chosen, reach, _graph(kernels[-1]) if reach.rows else None)
+    looked = _looked(bare, found, chosen, reach, differing.graph_of(kernels[-1]) if reach.rows else None)
     if known is not None:
         failed = sorted({case.name for case in asked.cases} & known.failed.keys())
         looked = replace(looked, atlas=known.title, not_mapped=(*looked.not_mapped, *failed))
@@ -98,7 +96,7 @@ def _map(
     if not asked.controls:
         if all(change.in_no_case for change in found.changes):
             return Reach(kernel=label, rows=()), None
-        known = silent.told(found, kernels, specs, asked.machine, _graph(kernels[0]))
+        known = silent.told(found, kernels, specs, asked.machine, differing.graph_of(kernels[0]))
         if known is not None:
             cases = [one for one in cases if not known.knows(one.name, digest(asked.workloads[one.workload], one))]
             if not cases:
@@ -110,14 +108,13 @@ def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
     """All that differs from the first kernel in any other one."""
     if len({kernel.image_sha256 for kernel in kernels}) == 1:
         return Changes(changes=(), functions=0)  # known without reading code or names
-    before = images.image_of(kernels[0])
     merged: dict[tuple[str, str], Change] = {}
     parts = []
     for kernel in kernels[1:]:
         if kernel.image_sha256 == kernels[0].image_sha256:
             continue
         progress.step(f"comparing the machine code of {kernel.label}")
-        parts.append(_between(before, images.image_of(kernel), kernel))
+        parts.append(differing.between(kernels[0], kernel))
         for one in parts[-1].changes:
             known = merged.get((one.name, one.kind), one)
             hosts = tuple(sorted({*known.hosts, *one.hosts}))
@@ -125,26 +122,11 @@ def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
             merged[one.name, one.kind] = Change(name=one.name, kind=one.kind, hosts=hosts, boot_only=boot_only)
     return Changes(
         changes=tuple(merged.values()),
-        functions=len(before.sources),
+        functions=len(images.image_of(kernels[0]).sources),
         whole=any(part.whole for part in parts),
         boot_patched=any(part.boot_patched for part in parts),
         sizes_only=any(part.sizes_only for part in parts),
     )
-
-
-def _between(before: Image, after: Image, kernel: Kernel) -> Changes:
-    def callers(name: str) -> Iterable[str]:  # asked of new functions alone
-        graph = _graph(kernel)
-        return graph.callers(name) if graph else ()
-
-    diff, whole = images.compare(before, after)
-    return changes.find(before, after, diff, callers, sizes_only=not whole)
-
-
-def _graph(kernel: Kernel) -> CallGraph | None:
-    table = naming.load(kernel)
-    graph = table if isinstance(table, NoSymbols) else calls.load(kernel, table)
-    return None if isinstance(graph, NoSymbols) else graph
 
 
 def _through(kernels: Sequence[Kernel], specs: Sequence[KernelSpec]) -> tuple[str, ...]:

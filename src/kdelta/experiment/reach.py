@@ -2,6 +2,7 @@
 """The map case x function of a kernel: each case counted once.
 
 A map that was begun goes on where it ended, and a case that is new, or that changed, is the only one that is counted.
+Of an image that differs little from a mapped one, those that execute what differs (``reach_carried.py``).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 
 from kdelta.attribution.reach import Reach, Row
 from kdelta.errors import UserError
-from kdelta.experiment import functions, kinds, place, runner
+from kdelta.experiment import functions, kinds, place, reach_carried, runner
 from kdelta.experiment.boot_once import Work, boot_each
 from kdelta.experiment.reach_rows import Counted, count, ready, recall
 from kdelta.experiment.templates import Asked, run
@@ -59,6 +60,7 @@ def build(
     alone = (replace(experiment, cases=(case,)) for case in cases)
     digests = [sameness.digest(workloads[case.workload], case) for case in cases]
     rows = ready([kinds.counting(one, workloads) for one in alone], digests, here, table)
+    reach_carried.take_over(kernel, rows, here, table, progress)
     return filled(
         kernel.label, rows, table, partial(boot_each, here), progress, workers=os.cpu_count() or 1, together=_TOGETHER
     )

@@ -20,7 +20,7 @@ from kdelta.guest.metrics import repetitions
 from kdelta.kernel import cache, maps
 from kdelta.kernel.symbols import SymbolTable
 from kdelta.machine.boot import RawBoot
-from kdelta.model import Case, PlannedBoot, RunResult
+from kdelta.model import Case, Kernel, PlannedBoot, RunResult
 
 FORMAT = 1  # of the cached rows: raised when their content changes
 _PLAN = PlannedBoot(block=0, slot=0, kernel=0)
@@ -57,19 +57,29 @@ def ready(kinds: Sequence[Measuring], digests: Sequence[str], site: Site, table:
     base, found = "", []
     for kind, case_digest in zip(kinds, digests, strict=True):
         work = kind.work(_PLAN)
-        base = base or identity(site, replace(work, jobs=replace(work.jobs, lines=())))
-        digest = hashlib.sha256(f"{base}\0{work.jobs.text()}".encode()).hexdigest()
+        base = base or base_of(site, work)
         found.append(
             Counted(
                 case=kind.experiment.cases[0],
                 work=work,
                 read=partial(_read, kind),
                 parts=exact.parts_of(kind.metrics[0]),
-                path=maps.folder_of(work.kernel.image_sha256) / f"{digest[:40]}.{table.source}.msgpack",
+                path=path_of(work.kernel, base, work, table),
                 digest=case_digest,
             )
         )
     return found
+
+
+def base_of(site: Site, work: Work) -> str:
+    """What the boots of all rows of a kernel have in common."""
+    return identity(site, replace(work, jobs=replace(work.jobs, lines=())))
+
+
+def path_of(kernel: Kernel, base: str, work: Work, table: SymbolTable) -> Path:
+    """Where the row of a case is kept; ``base`` is that of ``kernel``."""
+    digest = hashlib.sha256(f"{base}\0{work.jobs.text()}".encode()).hexdigest()
+    return maps.folder_of(kernel.image_sha256) / f"{digest[:40]}.{table.source}.msgpack"
 
 
 def _read(kind: Measuring, raw: RawBoot) -> RunResult:
@@ -112,5 +122,14 @@ def _row(one: Counted, raw: RawBoot, table: SymbolTable) -> Row:
         ops = sum(repetition.ops for repetition in repetitions(raw.records, 0)) * one.parts
         row = replace(row, functions=executed, total=total, ops=ops)
     if run.state not in _PASSING:
-        cache.write_checked(one.path, msgspec.msgpack.encode(_Kept(format=FORMAT, names=table.source, row=row)))
+        keep(one.path, row, table)
     return row
+
+
+def keep(path: Path, row: Row, table: SymbolTable) -> None:
+    """Keep a row for ``recall``.
+
+    Raises:
+        HostError: the cache cannot be written.
+    """
+    cache.write_checked(path, msgspec.msgpack.encode(_Kept(format=FORMAT, names=table.source, row=row)))

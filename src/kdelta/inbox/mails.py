@@ -59,7 +59,7 @@ def read(data: bytes) -> Mail:
         id=found[0] if found else f"<{hashlib.sha256(data).hexdigest()[:40]}@no-message-id>",
         parents=tuple(dict.fromkeys(nearest))[:_MOST_PARENTS],
         tag=tag,
-        sender=email.utils.parseaddr(_header(head, "From"))[1].lower(),
+        sender=_sender(head),
         date_s=_date_s(_header(head, "Date")),
         change=change[1] if change else "",
         earlier=tuple(_earlier(said)),
@@ -81,6 +81,16 @@ def _earlier(said: str) -> Iterator[str]:
         if (match := _ARCHIVED.search(line)) and not _OTHER_WORK.search(line) and _EARLIER.search(f"{before} {line}"):
             yield f"<{unquote(match[1])}>"
         before = line
+
+
+def _sender(head: email.message.Message) -> str:
+    """Who sent it, lower case: where a relay or a list did so for somebody, that one, by Reply-To or else by name."""
+    name, address = email.utils.parseaddr(_header(head, "From"))
+    who, via, _ = name.partition(" via ")
+    if not via:
+        return address.lower()
+    others = [one for _, one in email.utils.getaddresses([_header(head, "Reply-To")]) if one and one != address]
+    return (others[0] if others else f"{who} <{address}>").lower()
 
 
 def _header(head: email.message.Message, name: str) -> str:

@@ -83,7 +83,7 @@ def _number(one: Mail) -> int:
 
 
 def _same_set(one: Mail, other: Mail) -> bool:
-    alike = one.sender == other.sender and one.tag.version == other.tag.version
+    alike = (one.sender, one.tag.version, one.tag.release) == (other.sender, other.tag.version, other.tag.release)
     return alike and one.tag.total == other.tag.total and one.tag.number != other.tag.number
 
 
@@ -91,7 +91,7 @@ def _head(one: Mail, by_id: Mapping[str, Mail]) -> str:
     """The mail that a patch's set begins with: the last one up the thread that is of the same set."""
     seen = {one.id}
     current = one
-    while one.tag.number is not None and one.tag.total > 1:
+    while one.tag.number is not None:
         up = next((by_id[p] for p in current.parents if p in by_id and p not in seen), None)
         if up is None or not _same_set(one, up):
             break
@@ -132,6 +132,8 @@ def _follows(newer: _Group, older: _Group) -> bool:
     """Whether ``newer`` is a later version of ``older``."""
     one, other = newer.first, older.first
     if newer is older or one.sender != other.sender or newer.version < older.version:
+        return False
+    if one.tag.release and other.tag.release and one.tag.release != other.tag.release:  # the same, for another branch
         return False
     same_title = one.tag.title.casefold() == other.tag.title.casefold()
     if newer.version == older.version:

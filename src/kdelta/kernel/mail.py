@@ -30,9 +30,10 @@ _NO_ESCAPE = re.compile(r"=(?![0-9A-F]{2}|$)", re.MULTILINE)
 _SEPARATOR = re.compile(rb"(?:\A|(?<=\n))From [^\n]*\n(?=[A-Za-z][A-Za-z0-9-]*:)")
 _HEADER = re.compile(rb"\A\s*(?:>?From [^\n]*\n)?[A-Za-z][A-Za-z0-9-]*:[ \t]")
 _ID = re.compile(r"<[^<>\s]+@[^<>\s]+>")
-_TAG = re.compile(r"\[([^\]]*)\]")
-_COUNTER = re.compile(r"(?<!\d)(\d{1,4})/(\d{1,4})(?!\d)")
+_TAG = re.compile(r"(?<![\"'\u201c])\[([^\]]*)\]")  # not the subject of another mail: FAILED: patch "[PATCH] x"
+_COUNTER = re.compile(r"(?<![\d.])(\d{1,4})/(\d{1,4})(?!\.?\d)")  # not [PATCH 5.10/5.15]
 _VERSION = re.compile(r"(?:\b|PATCH|RFC)v(\d{1,3})\b", re.IGNORECASE)  # [PATCH v2], [PATCHv2]
+_RELEASE = re.compile(r"(?<![\d.v])(\d{1,2}\.\d{1,3})(?!\d)")
 _STGIT_VERSION = re.compile(r"\s*\[ver #(\d{1,3})\]\s*$")  # StGit's, behind the title
 _PULL = re.compile(r"\bPULL\b", re.IGNORECASE)
 _RE = r"(?:re(?:\[\d+\])?|aw|fwd?)\s*[:\uff1a]"
@@ -78,6 +79,7 @@ class Tag(Struct, frozen=True, kw_only=True):
     total: int = 1
     version: int = 1
     reply: bool = False
+    release: str = ""  # that it is for: [PATCH 6.12.y], [PATCH AUTOSEL 6.6 1/4]
 
 
 def tag_of(subject: str) -> Tag:
@@ -87,6 +89,7 @@ def tag_of(subject: str) -> Tag:
     likely = next((tag for tag in tags if "RFC" in tag.upper() or _VERSION.search(tag)), "")
     counter, behind = _COUNTER.search(tag), _STGIT_VERSION.search(subject)
     version = behind or _VERSION.search(tag or likely)
+    release = _RELEASE.search(tag or likely)
     return Tag(
         title=_STGIT_VERSION.sub("", _PREFIXES.sub("", subject)),
         patch=bool(tag),
@@ -95,6 +98,7 @@ def tag_of(subject: str) -> Tag:
         total=int(counter[2]) if counter else 1,
         version=int(version[1]) if version else 1,
         reply=bool(_REPLY.match(subject)),
+        release=release[1] if release else "",
     )
 
 

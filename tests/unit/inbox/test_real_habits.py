@@ -69,10 +69,58 @@ def test_a_series_with_another_title_is_told_by_the_titles_of_its_patches() -> N
     "subject",
     ["Re: [PATCH] x", "RE: [External] [PATCH] x", "[External] Re: [PATCH] x", "AW: [PATCH] x", "Re[2]: [PATCH] x",
      "\u56de\u590d: [PATCH v2 1/3] x", "\u7b54\u590d\uff1a[PATCH] x", "SV: [PATCH] x", "Fwd: [PATCH] x",
+     'FAILED: patch "[PATCH] x" failed to apply to 6.12-stable tree',
      "[GIT PULL] x", "[GIT PULL 01/12 for v6.13] vfs x", "[PULL 3/40] x", "[tip: sched/core] x", "[BUG] x"],
 )  # fmt: skip
 def test_answers_and_requests_to_pull_are_no_patches_though_they_hold_one(subject: str) -> None:
     assert states(mail(1, subject, "> hm\n\n" + PATCH)) == []
+
+
+def via(data: bytes, name: str, reply_to: str) -> bytes:
+    """As b4's web endpoint sends it, and lists that rewrite senders."""
+    head = b"From: " + name.encode() + b" via Relay <relay@example.net>"
+    return data.replace(
+        b"From: Alice <alice@example.org>", head + (f"\nReply-To: {reply_to}".encode() if reply_to else b"")
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "older"),
+    [
+        (("", ""), ("Alice", "Alice <Alice@example.org>"), "superseded"),
+        (("Alice", "relay@example.net, alice@example.org"), ("", ""), "superseded"),
+        (("Alice", ""), ("Alice", ""), "superseded"),
+        (("Alice", ""), ("Bob", ""), "ready"),
+    ],
+)
+def test_who_sent_by_a_relay_is_told_from_others_and_known_again(
+    first: tuple[str, str], second: tuple[str, str], older: str
+) -> None:
+    mails = [mail(1, "[PATCH] pipe: x", PATCH), mail(2, "[PATCH v2] pipe: x", PATCH)]
+    sent = [via(one, *how) if how[0] else one for one, how in zip(mails, (first, second), strict=True)]
+    assert states(*sent) == [("1", older), ("2", "ready")]
+
+
+def test_a_cover_letter_of_a_single_patch_is_no_series_of_its_own() -> None:
+    cover, patch = mail(1, "[PATCH 0/1] pipe: x", "Cover."), mail(2, "[PATCH 1/1] pipe: y", PATCH, answers="1")
+    assert states(cover, patch) == states(patch, cover) == [("1", "ready")]
+    assert states(cover) == [("1", "waiting")]
+    later = [mail(3, "[PATCH v2 0/1] pipe: x", "Cover.", answers="2"), mail(4, "[PATCH v2 1/1] y", PATCH, answers="3")]
+    assert states(cover, patch, *later) == [("1", "superseded"), ("3", "ready")]
+
+
+def test_what_was_picked_for_several_stable_releases_is_a_series_for_each() -> None:
+    def picked(first: int, release: str, version: str = "") -> list[bytes]:
+        one = mail(first, f"[PATCH AUTOSEL {release}{version} 1/2] pipe: x", PATCH)
+        return [one, mail(first + 1, f"[PATCH AUTOSEL {release}{version} 2/2] pipe: y", PATCH, answers=str(first))]
+
+    assert states(*picked(1, "6.12"), *picked(3, "6.6")) == [("1", "ready"), ("3", "ready")]
+    assert states(*picked(1, "6.12"), *picked(3, "6.12", " v2")) == [("1", "superseded"), ("3", "ready")]
+    assert states(mail(1, "[PATCH 5.10/5.15] pipe: x", PATCH)) == [("1", "ready")]  # the tenth of five it is not
+    branch = [mail(1, "[PATCH 6.12.y] pipe: x", PATCH), mail(2, "[PATCH 6.1.y] pipe: x", PATCH)]
+    assert states(*branch, mail(3, "[PATCH v2] pipe: x", PATCH)) == [
+        ("1", "superseded"), ("2", "superseded"), ("3", "ready"),
+    ]  # fmt: skip
 
 
 def test_a_request_for_comments_is_a_patch_where_it_holds_one() -> None:

@@ -24,3 +24,24 @@ def test_it_is_the_union_over_kernels_of_what_shipped_cases_executed() -> None:
     assert (made.cases, made.failed) == ({"pipe": "d1", "udp": "d2"}, {"broken": "d3"})
     assert made.functions == {"pipe_write", "pipe_lock", "udp_sendmsg", "udp_recvmsg"}
     assert atlas.parse(atlas.written(made)) == made
+
+
+def test_what_is_added_keeps_what_stays_true_of_the_rest() -> None:
+    known = atlas.Atlas(
+        made_on="2026-11-22",
+        kernels=("6.12.117", "7.0.13"),
+        cases={"pipe": "d1", "threads": "d2", "fio": "d5"},
+        failed={"open_one": "d3", "udp": "d4"},
+        functions=frozenset({"pipe_write"}),
+    )
+    more = tool.drawn(
+        [Seen("6.1.192", "open_one", frozenset({"do_open"}), "d3"), Seen("6.1.192", "pipe", None, "d1")],
+        {"pipe": "d1", "threads:small": "d6", "open_one": "d3", "udp": "d4"},
+        "2026-11-23",
+    )
+    today = {"pipe": "d1", "threads:small": "d6", "fio": "d5", "open_one": "d3", "udp": "d4"}
+    made = tool.added(known, more, today)
+    assert made.cases == {"pipe": "d1", "fio": "d5", "open_one": "d3"}  # ran on one kernel; threads is another one now
+    assert (made.failed, made.kernels, made.made_on) == ({"udp": "d4"}, ("6.1.192", "6.12.117", "7.0.13"), "2026-11-23")
+    assert made.functions == {"pipe_write", "do_open"}
+    assert tool.added(known, more, today | {"pipe": "d9"}).cases.keys() == {"fio", "open_one"}

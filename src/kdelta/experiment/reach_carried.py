@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rows of a map that hold for another image too: of cases that execute nothing in which the two differ.
+
+The next patch of a branch stands on the one before, and its base was never booted: all its cases would be counted
+again, for minutes, though a patch touches few of them. In doubt a case is counted: where initial code or data that is
+found by pointer alone differs, whose effect nobody can follow, where a header or an option moved everything, and for
+kernels that were not built here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from kdelta.attribution import alternatives, images
+from kdelta.attribution.changes import Changes
+from kdelta.attribution.reach import Row
+from kdelta.errors import UserError
+from kdelta.experiment import differing, reach_rows
+from kdelta.experiment.boot_once import Site
+from kdelta.experiment.reach_rows import Counted
+from kdelta.kernel import cache, maps
+from kdelta.kernel.cache import Stored
+from kdelta.kernel.sources import parse_kernel
+from kdelta.kernel.symbols import SymbolTable
+from kdelta.model import Kernel, Progress
+from kdelta.spec.kernels import BUILT_KINDS
+
+
+def take_over(kernel: Kernel, rows: Sequence[Counted], here: Site, table: SymbolTable, progress: Progress) -> int:
+    """Keep for ``kernel`` those of its missing ``rows`` that the newest map of a kernel like it has; how many.
+
+    Raises:
+        HostError: the cache cannot be read or written.
+    """
+    missing = [one for one in rows if reach_rows.recall(one.path, table) is None]
+    built = kernel.arch == "x86_64" and parse_kernel(kernel.spec.partition("#")[0]).kind in BUILT_KINDS
+    other = _like(kernel) if missing and built else None
+    if other is None:
+        return 0
+    base = reach_rows.base_of(here, replace(missing[0].work, kernel=other))
+    there = [reach_rows.recall(reach_rows.path_of(other, base, one.work, table), table) for one in missing]
+    found = [(one, row) for one, row in zip(missing, there, strict=True) if row is not None and row.state == "ok"]
+    if not found:
+        return 0
+    try:
+        changes = differing.between(other, kernel)
+    except UserError:  # its code cannot be read: told by who needs it
+        return 0
+    patched = _patched_in(changes, other, kernel)
+    held = {row.case for row in untouched(changes, [row for _, row in found], patched)}
+    for one, row in found:
+        if row.case in held:
+            reach_rows.keep(one.path, row, table)
+    if held:
+        progress.note(
+            f"{len(held)} of {len(rows)} cases execute nothing in which {kernel.label} differs from a mapped kernel"
+        )
+    return len(held)
+
+
+def _patched_in(changes: Changes, before: Kernel, after: Kernel) -> frozenset[str] | None:
+    """The functions into which another thing is patched at boot; None where nobody can tell which."""
+    if not changes.boot_patched:
+        return frozenset()
+    return alternatives.differing(images.image_of(before), images.image_of(after))
+
+
+def untouched(changes: Changes, rows: Iterable[Row], patched: frozenset[str] | None) -> list[Row]:
+    """The rows that hold beyond ``changes`` and what is ``patched`` at boot: of cases that execute none. Pure."""
+    if changes.whole or changes.sizes_only or patched is None:
+        return []
+    if any(one.boot_only or one.by_pointer for one in changes.changes):
+        return []
+    names = {name for one in changes.changes for name in (one.name, *one.hosts)} | patched
+    return [row for row in rows if names.isdisjoint(row.functions)]
+
+
+def _like(kernel: Kernel) -> Kernel | None:
+    """The kernel that was mapped last of those built as ``kernel`` was: of its release, with its config."""
+    own = cache.get(kernel.image_sha256)
+    if own is None:
+        return None
+    alike = {one.entry.sha256: one for one in cache.entries() if _alike(one, own)}
+    for one in sorted(maps.maps(), key=lambda one: -one.counted_s):
+        sha256 = next((sha256 for sha256 in alike if sha256.startswith(one.name)), "")
+        stored = cache.get(sha256) if sha256 else None
+        if stored is not None:
+            return _kernel(kernel, stored)
+    return None
+
+
+def _alike(one: Stored, own: Stored) -> bool:
+    same = (one.entry.release, one.entry.arch, one.entry.form) == (own.entry.release, own.entry.arch, "vmlinux")
+    return same and one.entry.sha256 != own.entry.sha256 and _text(one.config_text) == _text(own.config_text) != ""
+
+
+def _text(path: Path | None) -> str:
+    return path.read_text("utf-8", "replace") if path is not None else ""
+
+
+def _kernel(like: Kernel, stored: Stored) -> Kernel:
+    """The kernel of a cache entry, booted as ``like`` is."""
+    image, sha256 = str(stored.image), stored.entry.sha256
+    return replace(
+        like,
+        label=stored.entry.release,
+        image_path=image,
+        image_sha256=sha256,
+        vmlinux_path=image,
+        vmlinux_sha256=sha256,
+        build_id=stored.entry.build_id,
+    )
