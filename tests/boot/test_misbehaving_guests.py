@@ -42,7 +42,8 @@ def test_a_panic_in_one_exact_case_costs_that_case_alone(kdelta, answer) -> None
     (faulty,) = got["experiment"]["boots_faulty"]
     assert "block 0, slot 0, misbehave:how=panic: panicked: Kernel panic" in faulty
     console = kdelta("report", "last", "--console", "0.0").stdout
-    early = [line for line in console.splitlines() if line.startswith("[    0.")]
+    stamped = [line for line in console.splitlines() if line.startswith("[ ")]
+    early = stamped[: next(number for number, line in enumerate(stamped) if "Kernel panic" in line)]
     assert early and len(early) == len(set(early))  # of the boot that both guests came of, once
 
 
