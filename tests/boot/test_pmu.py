@@ -27,7 +27,7 @@ CASES = ("--case", "getppid", "--case", "syscalls/poll-100", "--case", "syscalls
 
 
 PLAIN = 'debian:6.12/cloud,arch=arm64,cmdline="nokaslr norandmaps randomize_kstack_offset=off"'
-# Counters of tasks stand still while perf itself stops and starts them, at each task switch: pipe does little else.
+# Not pipe, which does little but switch tasks: at each switch perf stops and starts its counters, likely uncounted.
 SEVEN = (
     "getppid", "syscalls/poll-100", "syscalls/stat", "syscalls/read-1", "syscalls/getpid", "path_lookup", "pidfd_open",
 )  # fmt: skip
