@@ -296,6 +296,7 @@ struct decoded decode_arm64(const uint8_t *bytes, size_t size, uint64_t pc)
 	d.switches = w == 0xa8c1251d;
 	d.calls = (w & 0xfc000000) == 0x94000000 || (w & 0xfefff000) == 0xd63f0000; /* bl, blr */
 	d.returns = (w & 0xfffff000) == 0xd65f0000;
+	d.halts = w == 0xd503207f;	      /* wfi */
 	if ((w & 0xffe0001f) == 0xd280001f) { /* movz xzr, #imm16 */
 		d.mark = valid_mark((uint16_t)(w >> 5));
 		d.kind = d.mark ? KIND_MARK : KIND_PLAIN;

@@ -173,6 +173,8 @@ void instrument(struct qemu_plugin_tb *tb, struct block *b)
 		if (what->enters)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, calls_said, CB_NO_REGS, NULL);
 		if (what->halts)
+			idle_instrument(insn);
+		if (what->halts && lines_wanted())
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, mark_halts, CB_NO_REGS, NULL);
 		if (hold_wanted()) {
 			if (what->kind !=

@@ -15,6 +15,7 @@
  *   guest_facts.c what the host knows of the guest's kernel
  *   touched.c   distinct cache lines of data, on one CPU
  *   table.c     a hash table
+ *   idle.c      what a CPU executed is on QEMU's clock before it halts
  *   hold.c      instructions while locks are held
  *   entries.c   where the kernel is entered, as the host lists it
  *   calls.c     kernel instructions by system call
@@ -209,6 +210,11 @@ void hold_instrument(struct qemu_plugin_insn *insn, uint64_t pc);
 void hold_begin(void);
 void hold_end(uint32_t id);
 void hold_close(void);
+
+/* idle.c */
+void idle_open(void);
+void idle_instrument(struct qemu_plugin_insn *insn); /* one that halts */
+bool idle_is_translated(void);			     /* such a one was */
 
 /* serve.c */
 bool order_open(const char *path);

@@ -116,7 +116,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.tame = d.tame,
 			.bare = d.bare,
 			.switches = d.switches && at >> 63,
-			.halts = d.halts && at >> 63 && lines_wanted(),
+			.halts = d.halts && at >> 63,
 			.leaves = d.leaves,
 			.calls = d.calls,
 			.returns = d.returns,
@@ -138,6 +138,30 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	instrument(tb, b);
 }
 
+/*
+ * Without lazy=on: a guest that becomes many has most of what they need translated
+ * before they part, with its counters, and nothing of it is dropped.
+ */
+static bool all_along;
+
+static bool wants_quiet;
+
+/*
+ * Even a callback that does nothing makes QEMU's translation of a block half as
+ * long again. On several CPUs it stays: the end of a turn cuts blocks anywhere, so
+ * ARM might be in one that is new. So it does on arm64, where the same code is
+ * translated once for tasks that hold the FPU and once for others. And until the
+ * kernel has once had nothing to do: idle.c.
+ */
+static void quiet(void)
+{
+	if (all_along || lines_wanted() || decode != decode_x86)
+		return;
+	wants_quiet = !idle_is_translated();
+	if (!wants_quiet)
+		qemu_plugin_register_vcpu_tb_trans_cb(self, NULL);
+}
+
 /* Before the guest says ARM: marks are followed, nothing is counted. */
 static void translated_unarmed(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
@@ -153,7 +177,11 @@ static void translated_unarmed(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		if (d.kind == KIND_MARK)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, mark_uncounted, CB_NO_REGS,
 							       (void *)(uintptr_t)d.mark);
+		if (d.halts && at >> 63)
+			idle_instrument(insn);
 	}
+	if (wants_quiet)
+		quiet();
 }
 
 static void finished(qemu_plugin_id_t id, void *udata)
@@ -166,12 +194,6 @@ static void finished(qemu_plugin_id_t id, void *udata)
 	serve_ended();
 }
 
-/*
- * Without lazy=on: a guest that becomes many has most of what they need translated
- * before they part, with its counters, and nothing of it is dropped.
- */
-static bool all_along;
-
 /* All that was translated so far is dropped, and translated again with its counters. */
 static void count_from_now(qemu_plugin_id_t id)
 {
@@ -181,20 +203,9 @@ static void count_from_now(qemu_plugin_id_t id)
 
 static void arm(void)
 {
+	wants_quiet = false;
 	if (!all_along)
 		qemu_plugin_reset(self, count_from_now);
-}
-
-/*
- * Even a callback that does nothing makes QEMU's translation of a block half as
- * long again. On several CPUs it stays: the end of a turn cuts blocks anywhere, so
- * ARM might be in one that is new. So it does on arm64, where the same code is
- * translated once for tasks that hold the FPU and once for others.
- */
-static void quiet(void)
-{
-	if (!all_along && !lines_wanted() && decode == decode_x86)
-		qemu_plugin_register_vcpu_tb_trans_cb(self, NULL);
 }
 
 static bool choose_guest(const qemu_info_t *info, bool several)
@@ -288,6 +299,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 		blocks_touch_no_singles();
 	}
 	instrument_open();
+	idle_open();
 	self = id;
 	marks_translate_with(arm, quiet);
 	if ((o.order && !order_open(o.order)) || (o.serve && !serve_open(atoi(o.serve), o.out)))

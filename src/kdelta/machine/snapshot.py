@@ -35,6 +35,10 @@ _PAGE = 4096
 _CHUNK = 256 * _PAGE
 _ZEROS = bytes(_CHUNK)
 _IGNORE_SHARED = {"capabilities": [{"capability": "x-ignore-shared", "state": True}]}
+# A guest that came by migration announces itself to its network 50, 200, ... ms later, of the host's time, network or
+# not (qemu_announce_self, migration/announce.c). Those timers shorten the turns of several CPUs, as icount_get_limit()
+# heeds timers of real time too, and wake the main loop: the same seed was never the same twice.
+_NOT_ANNOUNCED = {"announce-rounds": 0}
 
 
 class Saved(Struct, frozen=True):
@@ -139,16 +143,19 @@ def valid(saved: Saved) -> bool:
     return sound
 
 
+def _monitor(guest: GuestSpec, running: subprocess.Popen[bytes], deadline: float) -> Monitor:
+    return Monitor(guest.path("qmp.sock"), deadline, alive=lambda: running.poll() is None)
+
+
 @contextlib.contextmanager
-def _monitor(guest: GuestSpec, running: subprocess.Popen[bytes], deadline: float) -> Iterator[Monitor]:
-    """The monitor of a QEMU that was just started; where it fails, QEMU's own complaint is told too.
+def _explained(guest: GuestSpec) -> Iterator[None]:
+    """Where QEMU ended, or its monitor does not answer, QEMU's own complaint is told too.
 
     Raises:
-        HostError: QEMU ended, or its monitor does not answer.
+        HostError: that happened.
     """
     try:
-        with Monitor(guest.path("qmp.sock"), deadline, alive=lambda: running.poll() is None) as monitor:
-            yield monitor
+        yield
     except HostError as error:
         said = boot.read_output(guest.path("qemu.log")).decode("utf-8", "replace").strip().splitlines()
         raise HostError(f"{error}: {said[-1]}" if said else str(error)) from None
@@ -164,7 +171,7 @@ def _save(guest: GuestSpec, target: Path, limit_s: float) -> bool:
     deadline = time.monotonic() + limit_s
     with process.started(argv, guest.path("qemu.log")) as running:
         try:
-            with _monitor(guest, running, deadline) as monitor:
+            with _explained(guest), _monitor(guest, running, deadline) as monitor:
                 if monitor.wait_event(_PAUSED | _ENDED) in _ENDED:
                     return False
                 _migrate(monitor, target)
@@ -241,6 +248,7 @@ def ensure(
 
 def _load(monitor: Monitor, state: Path) -> None:
     monitor.command("migrate-set-capabilities", _IGNORE_SHARED)
+    monitor.command("migrate-set-parameters", _NOT_ANNOUNCED)
     fd = os.open(state, os.O_RDONLY)
     try:
         monitor.command("getfd", {"fdname": "state"}, fd=fd)
@@ -257,17 +265,19 @@ def restored(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A QEMU whose guest goes on where the snapshot was taken.
 
+    Its monitor stays connected: the end of a connection would wake QEMU's main loop while the guest runs.
+
     Raises:
         HostError: QEMU refused to run.
     """
     guest.path("ram").symlink_to(saved.ram)
     argv = qemu.argv(guest)
     with process.started(argv, guest.path("qemu.log"), pass_fds) as running, contextlib.ExitStack() as held:
-        with _monitor(guest, running, time.monotonic() + limit_s) as monitor:
+        with _explained(guest):
+            monitor = held.enter_context(_monitor(guest, running, time.monotonic() + limit_s))
             _load(monitor, saved.state)
             if guest.options.smp > 1:
                 turns.shorten(guest.path("qtest.sock"), guest.options.turn_ns, guest.options.smp)
-                held.enter_context(turns.on_one_core(running.pid))
             monitor.command("cont")
         yield running
 

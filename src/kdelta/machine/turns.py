@@ -9,13 +9,8 @@ its interrupt disabled, which Linux leaves alone. It is set from outside through
 
 from __future__ import annotations
 
-import contextlib
-import os
 import socket
-import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from kdelta.errors import HostError
@@ -37,8 +32,6 @@ _LINK_LIMIT_S = 10.0
 AFTER_MS = 1000
 EARLIER_MS = 15
 _ASLEEP_MS = 50
-_choice = threading.Lock()
-_guests: Counter[int] = Counter()  # of this process, by core
 
 
 class Link:
@@ -102,28 +95,3 @@ def shorten(path: Path, turn_ns: int, cpus: int) -> None:
         link.ask(f"writel {_TIMER_2 + 8:#x} {ticks:#x}")
     finally:
         link.close()
-
-
-@contextlib.contextmanager
-def on_one_core(pid: int) -> Iterator[None]:
-    """The QEMU ``pid`` keeps to one core of the host, its main loop behind the thread that runs the CPUs.
-
-    Each tick wakes the main loop. Where a busy host lets it run late, it may be first at the timer that cuts the turns:
-    then it kicks the CPUs, one round of turns is shorter, and what follows is as under another seed (three of four
-    seeds of threads created and joined were not the same twice). On one core, and as SCHED_BATCH, which preempts nobody
-    (sched(7)), it runs once the CPUs' thread sleeps or has had its slice (none of six was another, at a load of 10).
-    """
-    with _choice:
-        cores = sorted(os.sched_getaffinity(0))
-        first = os.getpid() % len(cores)  # other kdeltas begin elsewhere
-        core = min(cores[first:] + cores[:first], key=_guests.__getitem__)
-        _guests[core] += 1
-    try:
-        with contextlib.suppress(OSError):  # it has ended, or a container forbids it: then counts vary a little more
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                os.sched_setaffinity(int(thread), {core})
-            os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0))
-        yield
-    finally:
-        with _choice:
-            _guests[core] -= 1

@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,32 +68,3 @@ def test_what_qemu_refuses_is_said(qtest: Path) -> None:
     with pytest.raises(HostError, match="QEMU refused 'nonsense'"):
         link.ask("nonsense")
     link.close()
-
-
-def test_a_guest_keeps_to_one_core_its_main_loop_behind_its_cpus() -> None:
-    two_threads = "import threading, time; threading.Thread(target=time.sleep, args=(60,)).start(); print(flush=True)"
-    cores = os.sched_getaffinity(0)
-    guests = [
-        subprocess.Popen([sys.executable, "-c", two_threads], stdout=subprocess.PIPE) for _ in range(min(2, len(cores)))
-    ]
-    try:
-        for guest in guests:
-            assert guest.stdout is not None and guest.stdout.readline()
-        places = []
-        with contextlib.ExitStack() as held:
-            for guest in guests:
-                held.enter_context(turns.on_one_core(guest.pid))
-                threads = [int(name) for name in os.listdir(f"/proc/{guest.pid}/task")]
-                (place,) = {tuple(os.sched_getaffinity(thread)) for thread in threads}
-                assert len(threads) == 2 and len(place) == 1
-                assert [os.sched_getscheduler(thread) for thread in sorted(threads)] == [os.SCHED_BATCH, os.SCHED_OTHER]
-                places.append(place)
-        assert len(set(places)) == len(guests), "one core each while there are enough"
-        with turns.on_one_core(guests[0].pid):
-            assert tuple(os.sched_getaffinity(guests[0].pid)) == places[0], "the others are gone"
-    finally:
-        for guest in guests:
-            guest.kill()
-            guest.communicate()
-    with turns.on_one_core(guests[0].pid):  # one that has ended: nothing to do, and nothing to fail on
-        pass
