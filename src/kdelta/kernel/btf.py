@@ -94,9 +94,23 @@ class Types(Struct, frozen=True, dict=True):
             ident = size
         return ident
 
+    @cached_property
+    def _fields(self) -> dict[int, tuple[Field, ...]]:
+        """Of structs that were asked for: a table of lines asks for the same few some ten thousand times."""
+        return {}
+
+    @cached_property
+    def _paths(self) -> dict[tuple[int, int], str]:
+        return {}
+
     def fields(self, ident: int) -> tuple[Field, ...]:
         """The fields of a struct or union in order, () of anything else."""
-        ident = self._plain(ident)
+        known = self._fields.get(ident)
+        if known is None:
+            known = self._fields[ident] = self._read_fields(self._plain(ident))
+        return known
+
+    def _read_fields(self, ident: int) -> tuple[Field, ...]:
         _, kind, count, _ = self._at(ident)
         if kind not in (_STRUCT, _UNION):
             return ()
@@ -116,21 +130,27 @@ class Types(Struct, frozen=True, dict=True):
                 return field.offset + inner
         return None
 
-    def path(self, ident: int, offset: int, depth: int = 2, nested: int = _DEEPEST) -> str:
+    def path(self, ident: int, offset: int) -> str:
         """The field at ``offset`` of a struct, as ``d_lockref`` or ``sighand.siglock``; "" where there is none.
 
-        Unnamed structs and unions are looked into, named ones down to ``depth``; of a union the first member that is
+        Unnamed structs and unions are looked into, named ones down to the second; of a union the first member that is
         there stands for all.
         """
+        known = self._paths.get((ident, offset))
+        if known is None:
+            known = self._paths[ident, offset] = self._path(ident, offset, 2, _DEEPEST)
+        return known
+
+    def _path(self, ident: int, offset: int, depth: int, nested: int) -> str:
         for field in self.fields(ident):
             if not field.offset <= offset < field.offset + max(1, self.size(field.type)):
                 continue
             if not field.name:
-                if nested and (inner := self.path(field.type, offset - field.offset, depth, nested - 1)):
+                if nested and (inner := self._path(field.type, offset - field.offset, depth, nested - 1)):
                     return inner
                 continue
             deeper = depth > 1 and self.size(field.type) > _LOCK_BYTES
-            inner = self.path(field.type, offset - field.offset, depth - 1) if deeper else ""
+            inner = self._path(field.type, offset - field.offset, depth - 1, _DEEPEST) if deeper else ""
             return f"{field.name}.{inner}" if inner else field.name
         return ""
 
