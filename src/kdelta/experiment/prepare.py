@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
+from kdelta import paths
 from kdelta.experiment import allowed, boot_once, functions, kinds, known, looks, place, runner
 from kdelta.experiment.hopeless import Remembering
 from kdelta.experiment.measure import Measuring
 from kdelta.experiment.runner import Job
+from kdelta.machine import plugin
 from kdelta.model import Experiment, PlannedBoot, Progress
 from kdelta.store.store import Store
 
@@ -30,9 +33,12 @@ def prepare(experiment: Experiment, store: Store, progress: Progress, *, time_bu
     """
     workloads = allowed.workloads_of(experiment, progress)
     exact = experiment.mode == "exact"
-    here = place.of(experiment, progress)
-    if exact and here.guests:
-        experiment = functions.learn(store, experiment, here.site, progress)
+    with ThreadPoolExecutor(1) as beside:
+        if exact:  # what went wrong with it is told where it is asked for
+            beside.submit(plugin.build, paths.cache_dir())
+        here = place.of(experiment, progress)
+        if exact and here.guests:
+            experiment = functions.learn(store, experiment, here.site, progress)
     if not exact and experiment.annotations.floors_percent is None:
         experiment = place.with_floors(store, experiment, here)
     kind = kinds.kind_of(experiment, workloads, known.known(several_cpus=experiment.machine.smp > 1))
