@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from kdelta.machine import icount
 from kdelta.model import Arch, Kernel, MachineOptions, Mitigations, Mode
 
 Port = Literal["virtio", "uart"]
@@ -34,6 +35,7 @@ class GuestSpec(Struct, frozen=True, kw_only=True):
     functions: Path | None = None  # where they start: see plugin/functions.c
     kernel_facts: Path | None = None  # what lines that move are named by: see plugin/guest_facts.c
     snapshot_save: bool = False  # its memory lies in the file "ram", which the snapshot keeps
+    boot_shift: int = icount.SHIFT_BOOT  # of that boot: its instructions take 1 << this many ns
     restored: bool = (
         False  # its memory starts as the file "ram" is and leaves it so; its state comes through the monitor
     )

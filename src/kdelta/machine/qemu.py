@@ -6,7 +6,6 @@ Guests get no network, no host files, no default devices, and QEMU's own seccomp
 
 from __future__ import annotations
 
-from kdelta.machine import icount
 from kdelta.machine.options import GuestSpec
 
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
@@ -86,7 +85,7 @@ def _machine(guest: GuestSpec) -> list[str]:
 
 
 def _exact(guest: GuestSpec) -> list[str]:
-    shift = icount.SHIFT_BOOT if guest.snapshot_save else 0
+    shift = guest.boot_shift if guest.snapshot_save else 0
     words = [
         "-icount",
         f"shift={shift},sleep=off",

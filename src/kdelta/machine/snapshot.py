@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kdelta import digests, vouched
 from kdelta.errors import HostError
@@ -165,7 +166,7 @@ def _save(guest: GuestSpec, target: Path, limit_s: float) -> bool:
     """Boot until the guest pauses, then write its devices' state; False when it ended instead of pausing.
 
     Raises:
-        HostError: QEMU refused to run or to save, or wrote a state that is not known.
+        HostError: QEMU refused to run or to save.
     """
     argv = tuple(qemu.argv(guest))
     deadline = time.monotonic() + limit_s
@@ -181,7 +182,11 @@ def _save(guest: GuestSpec, target: Path, limit_s: float) -> bool:
                 return False  # the guest is gone, or hangs: a boot without a snapshot says how
             raise
         running.wait(timeout=max(1.0, deadline - time.monotonic()))
-    target.write_bytes(icount.at_one_ns(target.read_bytes(), icount.SHIFT_BOOT))
+    state = icount.at_one_ns(target.read_bytes(), guest.boot_shift)
+    if state is None:  # another QEMU than is known: it takes twice as long
+        guest.path("ram").unlink()
+        return _save(replace(guest, boot_shift=0), target, limit_s)
+    target.write_bytes(state)
     return True
 
 
