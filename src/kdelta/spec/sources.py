@@ -107,6 +107,45 @@ def _numbers(match: re.Match[str]) -> list[int | None]:
     return list(found)
 
 
+_LOOPS = re.compile(
+    r"\b(?P<loop>for|while|do)\b|(?P<open>\{)|(?P<close>\})"
+    r"|(?P<count>\*\s*iterations\s*\)?\s*(?:\+\+|\+=)|\+\+\s*\(?\s*\*\s*iterations\b)"
+)
+
+
+def _after_head(code: str, at: int) -> int:
+    """Where the body of a loop begins whose keyword ends at ``at``."""
+    while at < len(code) and code[at].isspace():
+        at += 1
+    depth = 0
+    while at < len(code) and (depth or code[at] == "("):
+        depth += {"(": 1, ")": -1}.get(code[at], 0)
+        at += 1
+    return at + len(code[at:]) - len(code[at:].lstrip())
+
+
+def counts_in_inner_loop(text: str) -> bool:
+    """Whether a testcase of will-it-scale counts iterations in a loop within its endless one, as page_fault1.c does."""
+    code = without_comments(text)
+    bodies: set[int] = set()  # braces that begin a loop's body
+    blocks: list[bool] = []
+    until = -1  # the end of a body without braces
+    for token in _LOOPS.finditer(code, max(0, code.find("testcase"))):
+        if token["loop"]:
+            body = _after_head(code, token.end())
+            if code[body : body + 1] == "{":
+                bodies.add(body)
+            else:
+                until = code.find(";", body)
+        elif token["open"]:
+            blocks.append(token.start() in bodies)
+        elif token["close"]:
+            del blocks[-1:]
+        elif sum(blocks) + (token.start() < until) > 1:
+            return True
+    return False
+
+
 class _Read:
     """What one file says, in order."""
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.errors import UserError
-from kdelta.spec.sources import cases_of, description_of, kind_of, without_comments
+from kdelta.spec.sources import cases_of, counts_in_inner_loop, description_of, kind_of, without_comments
 
 SOURCE = r"""
 /* CASE(commented, "out") */
@@ -113,3 +113,22 @@ def test_reading_is_linear_in_the_text(piece: str) -> None:
 
     cost(1000)
     assert cost(80_000) < 40 * (cost(8000) + 0.01)  # 10 where linear, 100 where quadratic
+
+
+@pytest.mark.parametrize(
+    ("body", "inner"),
+    [
+        ("while (1) { open(f); close(f); (*iterations)++; }", False),
+        ("while (1) { for (i = 0; i < n; i += page) { c[i] = 0; (*iterations)++; } munmap(c); }", True),
+        ("for (;;) { for (i = 0; i < n; i++) c[i] = 0; (*iterations)++; }", False),
+        ("for (;;) { for (i = 0; i < f(n); i++) *iterations += 1; }", True),
+        ("while (1) { do { ret = read(fd); } while (ret != 1 && errno == EINTR); ++*iterations; }", False),
+        ("while (1) { if (x) { (*iterations)++; } }", False),
+        ("while (1) { while (y) { if (x) { (*iterations)++; } } }", True),
+        ("for (i = 0; i < 3; i++) { /* { */ } while (1) { ++(*iterations); }", False),
+        ("} } (*iterations)++ for (", False),
+    ],
+)
+def test_a_testcase_that_counts_in_an_inner_loop_is_known(body: str, inner: bool) -> None:
+    text = f"#include <stdio.h>\nvoid testcase(unsigned long long *iterations, unsigned long nr)\n{{\n{body}\n}}\n"
+    assert counts_in_inner_loop(text) is inner
