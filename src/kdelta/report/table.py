@@ -61,10 +61,11 @@ def _panel(table: Table, kernels: Sequence[str], first: bool, width: int, causes
     base_width = _widest([fit(table.baseline, _HEAD_MAX), *(row.baseline for _, row in rows)], 8)
     base_width = min(base_width, _BASE_MAX)
     cells = [c for _, row in rows for c in row.cells if c.kernel in kernels]
-    split = any(c.interval for c in cells) and several  # the interval on a line of its own
+    longest = width - _LABEL_MIN - base_width - 2 * _GAP
+    whole = _widest([c.figure for c in cells]) + _GAP + _widest([_tail(c) for c in cells])
+    split = any(c.interval for c in cells) and (several or whole > longest)  # the interval on a line of its own
     figures = {k: _widest([c.effect if split else c.figure for c in cells if c.kernel == k]) for k in kernels}
     texts = {id(c): f"{pad(c.effect if split else c.figure, figures[c.kernel])}  {_tail(c)}".rstrip() for c in cells}
-    longest = width - _LABEL_MIN - base_width - 2 * _GAP
     column = {
         k: min(
             longest,

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The verdict table as text: whatever is wide, its marks stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from kdelta.report.table import table_lines
+from kdelta.report.view import Cell, Group, Row, Table
+from unit.report.report_samples import cell
+
+WIDE = ("+2640.70 %", "[+1276.92, +6589.47]")
+PLAIN = ("-26.11 %", "[-26.96, -25.27]")
+
+
+def table(*figures: tuple[str, str]) -> Table:
+    rows = tuple(
+        Row(
+            metric=f"metric {place}",
+            baseline="0.01196 transfers/op",
+            cells=(
+                Cell(
+                    kernel="7.0.13-cloud",
+                    effect=effect,
+                    interval=interval,
+                    mark="(R)",
+                    sentence="",
+                    notes=(1, place + 2),
+                    source=cell("contention/access_one"),
+                ),
+            ),
+        )
+        for place, (effect, interval) in enumerate(figures)
+    )
+    groups = (Group(title="contention/access_one", rows=rows),)
+    return Table(baseline="6.12.117-cloud", kernels=("7.0.13-cloud",), groups=groups)
+
+
+@pytest.mark.parametrize("figures", [(PLAIN, WIDE), (WIDE,), (PLAIN, PLAIN)])
+@pytest.mark.parametrize("width", [72, 80, 100])
+def test_no_mark_is_cut_and_no_line_is_too_long(figures: tuple[tuple[str, str], ...], width: int) -> None:
+    lines = table_lines(table(*figures), width)
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    assert "…" not in text
+    for place, (effect, interval) in enumerate(figures):
+        assert effect in text and interval in text
+        assert f"(R) [1,{place + 2}]" in text
+
+
+def test_an_interval_is_beside_its_effect_where_there_is_room() -> None:
+    assert any(f"{PLAIN[0]} {PLAIN[1]}  (R)" in line for line in table_lines(table(PLAIN), 100))
