@@ -184,6 +184,23 @@ static void translated_unarmed(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		quiet();
 }
 
+/* A boot for a snapshot: nothing is counted, only its clock is kept (idle.c). All that halts ends its block. */
+static void translated_uncounted(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t n = qemu_plugin_tb_n_insns(tb);
+	uint8_t bytes[INSN_MAX_BYTES];
+	struct qemu_plugin_insn *last;
+	uint64_t at;
+
+	(void)id;
+	if (!n)
+		return;
+	last = qemu_plugin_tb_get_insn(tb, n - 1);
+	at = qemu_plugin_insn_vaddr(last);
+	if (at >> 63 && decode(bytes, insn_bytes(last, bytes), at).halts)
+		idle_instrument(last);
+}
+
 static void finished(qemu_plugin_id_t id, void *udata)
 {
 	(void)id;
@@ -208,7 +225,7 @@ static void arm(void)
 		qemu_plugin_reset(self, count_from_now);
 }
 
-static bool choose_guest(const qemu_info_t *info, bool several)
+static bool choose_guest(const qemu_info_t *info, bool uncounted, bool several)
 {
 	if (!strcmp(info->target_name, "x86_64"))
 		decode = decode_x86;
@@ -217,6 +234,8 @@ static bool choose_guest(const qemu_info_t *info, bool several)
 	if (!decode)
 		fprintf(stderr, "kdelta plugin: no support for guests of type %s\n",
 			info->target_name);
+	else if (uncounted)
+		return true;
 	else if (several && (decode != decode_x86 || info->system.smp_vcpus > CPUS_MAX))
 		fprintf(stderr,
 			"kdelta plugin: follows lines of x86_64 guests of at most %d CPUs\n",
@@ -231,7 +250,7 @@ static bool choose_guest(const qemu_info_t *info, bool several)
 
 struct options {
 	const char *out, *sites, *holds, *lines, *entries, *functions, *kernel, *serve, *order;
-	bool lazy;
+	bool lazy, uncounted;
 };
 
 static bool parse_options(struct options *o, int argc, char **argv)
@@ -257,17 +276,21 @@ static bool parse_options(struct options *o, int argc, char **argv)
 			o->order = argv[i] + 6;
 		} else if (!strcmp(argv[i], "lazy=on")) {
 			o->lazy = true;
+		} else if (!strcmp(argv[i], "counted=off")) {
+			o->uncounted = true;
 		} else {
 			fprintf(stderr,
 				"kdelta plugin: unknown argument %s; there are out=PATH, "
 				"lazy=on, entries=PATH with functions=PATH, lines=PATH with "
-				"kernel=PATH, order=PATH or serve=FD, and "
-				"sites=PATH with holds=PATH\n",
+				"kernel=PATH, order=PATH or serve=FD, "
+				"sites=PATH with holds=PATH, and counted=off alone\n",
 				argv[i]);
 			return false;
 		}
 	}
-	if (!o->out || !*o->out)
+	if (o->uncounted && argc > 1)
+		fprintf(stderr, "kdelta plugin: counted=off goes with no other argument\n");
+	else if (!o->uncounted && (!o->out || !*o->out))
 		fprintf(stderr, "kdelta plugin: the argument out=PATH is missing\n");
 	else if (!o->sites != !o->holds)
 		fprintf(stderr, "kdelta plugin: sites=PATH and holds=PATH go together\n");
@@ -286,8 +309,14 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 {
 	struct options o = {0};
 
-	if (!parse_options(&o, argc, argv) || !choose_guest(info, o.lines) ||
-	    !output_open(o.out, info->target_name, info->version.cur))
+	if (!parse_options(&o, argc, argv) || !choose_guest(info, o.uncounted, o.lines))
+		return -1;
+	if (o.uncounted) {
+		idle_open();
+		qemu_plugin_register_vcpu_tb_trans_cb(id, translated_uncounted);
+		return 0;
+	}
+	if (!output_open(o.out, info->target_name, info->version.cur))
 		return -1;
 	if ((o.sites && !hold_open(o.sites, o.holds)) || (o.entries && !calls_open(o.entries)) ||
 	    (o.functions && !functions_read(o.functions)))

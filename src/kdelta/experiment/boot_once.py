@@ -278,7 +278,7 @@ def _cold(site: Site, work: Work) -> RawBoot:
 def _snapshot(site: Site, work: Work) -> snapshot.Saved | None:
     settled = JobList(mode="exact").text(settle_ms=SETTLE_MS, snapshot=True)
     with folders.private(site.scratch) as folder:
-        paused = replace(_guest(site, work, folder), snapshot_save=True)
+        paused = replace(_guest(site, work, folder), snapshot_save=True, plugin=work.plugin)
         content = _content(site, work, settled)
         return snapshot.ensure(paused, content, lambda: _payload(site, work, settled), site.snapshots, work.limit_s)
 

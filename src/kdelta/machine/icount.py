@@ -6,6 +6,9 @@ A boot waits for virtual time in loops that pause: the local APIC's timer alone 
 instruction that was half of the CPU time of a boot. QEMU's virtual clock is bias + (instructions << shift)
 (qemu_icount_bias and qemu_icount, system/cpu-timers.c, "timer/icount" in the state), so the same instant at another
 shift is another bias.
+
+Before it stand the host's clocks since QEMU's start ("timer": cpu_ticks_offset, a word without use, cpu_clock_offset),
+which no guest sees with -icount sleep=off. Without them a snapshot that is made anew is the same to the byte.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ SHIFT_BOOT = 3  # 8 ns; at more, the ticks of the boot cost what is saved
 _NAME = b"timer/icount"
 _HEAD = b"\x05" + bytes([len(_NAME)]) + _NAME + struct.pack(">I", 1)  # QEMU_VM_SUBSECTION, its name and version
 _FIELDS = struct.Struct(">qq")
+_HOST_BYTES = 24  # before the subsection
 
 
 def at_one_ns(state: bytes, shift: int) -> bytes | None:
@@ -23,11 +27,10 @@ def at_one_ns(state: bytes, shift: int) -> bytes | None:
 
     None where its clock is not in there once, as QEMU 7.2 to 10 write it: then only shift 0 leads to one.
     """
-    if not shift:
-        return state
-    at = state.find(_HEAD) + len(_HEAD)
-    if state.count(_HEAD) != 1 or len(state) < at + _FIELDS.size:
-        return None
+    head = state.find(_HEAD)
+    at = head + len(_HEAD)
+    if state.count(_HEAD) != 1 or head < _HOST_BYTES or len(state) < at + _FIELDS.size:
+        return None if shift else state
     bias, instructions = _FIELDS.unpack_from(state, at)
     moved = _FIELDS.pack(bias + (instructions << shift) - instructions, instructions)
-    return state[:at] + moved + state[at + _FIELDS.size :]
+    return state[: head - _HOST_BYTES] + bytes(_HOST_BYTES) + state[head:at] + moved + state[at + _FIELDS.size :]

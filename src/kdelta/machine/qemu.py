@@ -94,7 +94,9 @@ def _exact(guest: GuestSpec) -> list[str]:
         "-rtc",
         "base=2026-01-01T00:00:00,clock=vm",
     ]
-    if guest.plugin is not None:
+    if guest.plugin is not None and guest.snapshot_save:
+        words += ["-plugin", f"{_escape(guest.plugin)},counted=off"]
+    elif guest.plugin is not None:
         lazy = "" if guest.counters_from_start else "lazy=on,"
         plugin = f"{_escape(guest.plugin)},{lazy}out={_escape(guest.path('counts'))}"
         if guest.orders is not None:

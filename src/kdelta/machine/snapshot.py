@@ -31,7 +31,7 @@ from kdelta.machine.qmp import Monitor
 
 _PAUSED = frozenset({"STOP"})
 _ENDED = frozenset({"SHUTDOWN"})
-_TRAILER = b"KDSNAP04"  # of the files that make one
+_TRAILER = b"KDSNAP05"  # of the files that make one; another one where plugin/idle.c keeps another clock
 _PAGE = 4096
 _CHUNK = 256 * _PAGE
 _ZEROS = bytes(_CHUNK)
@@ -58,7 +58,7 @@ class Saved(Struct, frozen=True):
 def key(guest: GuestSpec, initramfs: bytes) -> str:
     """Digest of all that a snapshot depends on; paths are left out, contents are in, as they are on disk now.
 
-    ``initramfs`` says what is in it (guest/image.py, content).
+    ``initramfs`` says what is in it (guest/image.py, content). The plugin is left out: it only keeps the clock there.
 
     Raises:
         HostError: the image cannot be read.
@@ -68,7 +68,8 @@ def key(guest: GuestSpec, initramfs: bytes) -> str:
         content = digests.of_file(Path(image))
     except OSError as error:
         raise HostError(f"cannot read the image {image}: {error.strerror}") from None
-    words = [content if word == image else word.replace(str(guest.folder), "FOLDER") for word in qemu.argv(guest)]
+    argv = qemu.argv(replace(guest, plugin=None))
+    words = [content if word == image else word.replace(str(guest.folder), "FOLDER") for word in argv]
     digest = hashlib.sha256(_TRAILER)
     status = guest.qemu.stat()
     for part in (*words, f"{guest.qemu_version} {status.st_size} {status.st_mtime_ns}"):
