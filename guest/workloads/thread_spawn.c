@@ -24,6 +24,7 @@
 /* What libc keeps of free stacks; beyond it unmaps them, which is not what is measured here. */
 #define STACK_CACHE (40u << 20)
 #define DEFAULT_STACK (8u << 20)
+#define LEAST_STACK (16u << 10)
 
 struct shared {
 	_Atomic uint64_t maps_changed;
@@ -137,20 +138,35 @@ WORKLOAD_BATCH(batch_fork, op_fork)
 
 static const struct workload spawn_detached, spawn_fork;
 
+/* Stacks that are in use at a time. */
+static uint64_t stacks(const struct wl *wl)
+{
+	return (wl->processes ? 1 : wl->tasks) *
+	       (wl_param_u64(wl, "detached") ? DETACHED_STACKS : 1);
+}
+
+/* Of one thread, in bytes: what was asked for, else libc's own or the largest power of two that libc keeps of all. */
+static uint64_t stack_bytes(const struct wl *wl)
+{
+	uint64_t bytes = wl_param_u64(wl, "stack");
+
+	if (bytes)
+		return bytes;
+	for (bytes = DEFAULT_STACK; stacks(wl) * bytes > STACK_CACHE && bytes > LEAST_STACK;)
+		bytes /= 2;
+	return bytes;
+}
+
 /* Only stacks that libc keeps are reused. */
 static int check_stacks(struct wl *wl)
 {
-	uint64_t stack = wl_param_u64(wl, "stack");
-	uint64_t count = wl->processes ? 1 : wl->tasks;
-
-	if (wl_param_u64(wl, "detached"))
-		count *= DETACHED_STACKS;
 	errno = 0;
-	if (count * (stack ? stack : DEFAULT_STACK) > STACK_CACHE)
+	if (stacks(wl) * stack_bytes(wl) > STACK_CACHE)
 		return wl_fail(wl,
-			       "%llu stacks at a time do not fit into the 40 MiB that libc keeps: "
-			       "set stack=64K",
-			       (unsigned long long)count);
+			       "%llu stacks of %lluK at a time do not fit into the 40 MiB that "
+			       "libc keeps: set stack=16K, or fewer tasks",
+			       (unsigned long long)stacks(wl),
+			       (unsigned long long)stack_bytes(wl) >> 10);
 	return 0;
 }
 
@@ -171,7 +187,7 @@ static int setup(struct wl *wl)
 
 static int task_setup(struct wl_task *t)
 {
-	uint64_t stack = wl_param_u64(t->wl, "stack");
+	uint64_t stack = stack_bytes(t->wl);
 	bool detached = wl_param_u64(t->wl, "detached");
 	struct spawner *s = calloc(1, sizeof(*s));
 	int i;
@@ -182,7 +198,7 @@ static int task_setup(struct wl_task *t)
 	sem_init(&s->ran, 0, 0);
 	sem_init(&s->go, 0, 0);
 	pthread_attr_init(&s->attr);
-	if (stack && (errno = pthread_attr_setstacksize(&s->attr, stack)))
+	if (stack != DEFAULT_STACK && (errno = pthread_attr_setstacksize(&s->attr, stack)))
 		return wl_fail(t->wl, "stack=%llu", (unsigned long long)stack);
 	pthread_attr_setdetachstate(&s->attr,
 				    detached ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
@@ -213,6 +229,8 @@ static int figures(struct wl *wl)
 	struct shared *shared = wl->shared;
 
 	wl_value(wl, "maps_changed", (double)atomic_load(&shared->maps_changed));
+	if (wl->def != &spawn_fork)
+		wl_value(wl, "stack_bytes", (double)stack_bytes(wl));
 	return 0;
 }
 

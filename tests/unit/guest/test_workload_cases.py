@@ -280,11 +280,14 @@ def test_no_thread_costs_an_mmap_or_munmap_after_warm_up(program: Path, run: Run
     assert [line for line in loop if re.search(r"\b(mmap|munmap|mremap)\(", line)] == []
 
 
-def test_stacks_that_libc_would_unmap_are_refused(program: Path, run: Run) -> None:
-    runs, _, _ = run(program, "thread_spawn:tasks=8,mode=threads", "thread_spawn:tasks=8,mode=threads,stack=64K")
-    refused, accepted = runs.values()
-    assert (refused.state, accepted.state) == ("failed", "ok")
-    assert "set stack=64K" in refused.why
+def test_stacks_that_libc_would_unmap_are_refused_or_made_smaller(program: Path, run: Run) -> None:
+    case = "thread_spawn:tasks=8,mode=threads"
+    runs, _, _ = run(program, f"{case},stack=8M", case, f"{case},detached=1", f"{case},stack=64K")
+    refused, fitting, detached, asked = runs.values()
+    assert refused.state == "failed"
+    assert "set stack=16K" in refused.why
+    assert [r.state for r in (fitting, detached, asked)] == ["ok"] * 3
+    assert [r.facts["stack_bytes"] for r in (fitting, detached, asked)] == [4 << 20, 1 << 20, 64 << 10]
 
 
 # will-it-scale
