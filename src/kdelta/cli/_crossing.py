@@ -67,7 +67,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     with _session.opened(args.quiet) as session:
         made: list[str] = []
         with session.progress() as progress:
-            fetched = _kernels.fetched(specs, progress)
+            fetched = _kernels.to_measure(specs, progress)
             for cpus in numbers:
                 for turn_ns in args.turn if cpus > 1 else args.turn[:1]:
                     template = _template(args, cases, fetched, cpus, turn_ns)

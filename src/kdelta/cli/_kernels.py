@@ -69,6 +69,20 @@ def fetched(
     return resolve_all(specs, progress, had)
 
 
+def to_measure(
+    specs: Sequence[KernelSpec], progress: Progress, had: Callable[[Kernel], object] = lambda _: None
+) -> tuple[Kernel, ...]:
+    """As ``fetched``; what a first measurement of them needs is made meanwhile."""
+    from kdelta.experiment import ahead
+
+    def each(kernel: Kernel) -> None:
+        ahead.begin_reading(kernel)
+        had(kernel)
+
+    ahead.begin_compiling()
+    return fetched(specs, progress, each)
+
+
 def refuse_without_image(kernels: tuple[Kernel, ...], refusal: str) -> tuple[Kernel, ...]:
     """``kernels``, all of which can be booted.
 

@@ -74,7 +74,7 @@ def fetched(
     """
     if not each:
         return _kernels.refuse_without_image(
-            _kernels.fetched(specs, progress, had),
+            _kernels.to_measure(specs, progress, had),
             "the running kernel cannot be booted in a guest without its image: use kdelta run",
         )
     from kdelta.kernel import series

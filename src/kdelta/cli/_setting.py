@@ -92,7 +92,7 @@ def fetched(specs: Sides, progress: Progress) -> tuple[Kernel, ...]:
     Raises:
         UserError: a range, or the running kernel.
     """
-    kernels = _kernels.fetched(list(specs.values()), progress)
+    kernels = _kernels.to_measure(list(specs.values()), progress)
     if len(kernels) != len(specs) or any(not kernel.image_path for kernel in kernels):
         raise UserError("a recipe compares two kernels with images: no range, and not the running one")
     return kernels

@@ -81,7 +81,7 @@ def _begun(session: _session.Session, args: Args, kernel: str, progress: Progres
     spec = _kernels.single(kernel, "calibrate takes one kernel, not a range")
     asked = args.placed(args.asked(args.chosen()))
     host = args.met(progress)
-    fetched = _kernels.fetched([spec], progress)[0]
+    fetched = _kernels.to_measure([spec], progress)[0]
     return session.begin(_lab.of(templates.calibrate(asked, fetched, args.blocks), host), args.seed)
 
 

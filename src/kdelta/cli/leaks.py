@@ -61,7 +61,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     _template(args, ())  # refuses bad input before any kernel is fetched
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
-            experiment = session.begin(_template(args, _kernels.fetched(specs, progress)), args.seed)
+            experiment = session.begin(_template(args, _kernels.to_measure(specs, progress)), args.seed)
             session.run(experiment, progress)
         found = _leaks.show(session.store, experiment.id, as_json=args.as_json, output=args.output)
     return _leaks.conclude(found, args.fail_on)

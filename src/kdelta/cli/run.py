@@ -85,7 +85,7 @@ def command(named: str | None, **options: Any) -> int:
         with session.progress() as progress:
             host = args.met(progress)
             _fleet.built(args, [spec], progress)
-            template = _template(args, cases, _kernels.fetched([spec], progress), native)
+            template = _template(args, cases, _kernels.to_measure([spec], progress), native)
             experiment = session.begin(_lab.of(template, host), args.seed)
             if not _fleet.run(session, experiment, args, progress):
                 return _fleet.detached(experiment)

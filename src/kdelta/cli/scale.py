@@ -89,7 +89,7 @@ def command(context: click.Context, /, kernels: tuple[str, ...], **options: Any)
     cases = _cases(args)
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
-            template = _template(args, cases, _kernels.fetched(specs, progress))
+            template = _template(args, cases, _kernels.to_measure(specs, progress))
             experiment = session.begin(template, args.seed)
             session.run(experiment, progress)
         found = scaling.points(experiment, session.store)

@@ -71,7 +71,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     )
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
-            fetched, asked = _kernels.fetched(specs, progress), args.asked(cases)
+            fetched, asked = _kernels.to_measure(specs, progress), args.asked(cases)
             made = [_tracing.run(session, templates.trace(asked, fetched, sets, args.ops), progress) for sets in wanted]
         found = _traces.show(session.store, made, args.as_json, args.output)
     return _traces.conclude(found)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
+from kdelta.experiment import ahead
 from kdelta.experiment.boot_once import Site, Work, boot_once
 from kdelta.guest.jobs import JobList
 from kdelta.guest.protocol import Done, Record, Trace
@@ -57,6 +58,7 @@ def missing(site: Site, kernels: Iterable[Kernel], progress: Progress) -> dict[s
         HostError: QEMU cannot be run, or the cache cannot be written.
     """
     whys: dict[str, str] = {}
+    ahead.read()
     for kernel in kernels:
         found = naming.load(kernel)
         if not isinstance(found, NoSymbols):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kdelta import paths
 from kdelta.errors import UserError
+from kdelta.experiment import ahead
 from kdelta.guest import binary, packing, pressure
 from kdelta.model import Arch, Case, Experiment, Kernel
 from kdelta.spec import program
@@ -19,6 +20,7 @@ def programs_for(kernels: Sequence[Kernel], own: Sequence[Path]) -> dict[Arch, P
     """The guest's program for every architecture at hand, compiled now if it was not."""
     arches: set[Arch] = {kernel.arch for kernel in kernels}
     data = _data(own)
+    ahead.compiled()
     return {arch: binary.build(arch, own, cache=paths.cache_dir(), data=data) for arch in sorted(arches)}
 
 
