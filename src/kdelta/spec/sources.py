@@ -126,7 +126,7 @@ def _after_head(code: str, at: int) -> int:
 
 def counts_in_inner_loop(text: str) -> bool:
     """Whether a testcase of will-it-scale counts iterations in a loop within its endless one, as page_fault1.c does."""
-    code = without_comments(text)
+    code = _TOKEN.sub(lambda token: '""' if token[0][0] in "\"'" else token[0], without_comments(text))
     bodies: set[int] = set()  # braces that begin a loop's body
     blocks: list[bool] = []
     until = -1  # the end of a body without braces

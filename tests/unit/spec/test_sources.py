@@ -126,6 +126,8 @@ def test_reading_is_linear_in_the_text(piece: str) -> None:
         ("while (1) { if (x) { (*iterations)++; } }", False),
         ("while (1) { while (y) { if (x) { (*iterations)++; } } }", True),
         ("for (i = 0; i < 3; i++) { /* { */ } while (1) { ++(*iterations); }", False),
+        ('while (1) { for (i = 0; i < n; i++) { puts("}"); (*iterations)++; } }', True),
+        ("while (1) { putchar('{'); for (i = 0; i < n; i++) { x(); } (*iterations)++; }", False),
         ("} } (*iterations)++ for (", False),
     ],
 )
