@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,10 +98,18 @@ class ProgramArgs:
         )
         bare = not (native or self.trees or self.follow or self.cwd)
         found = here.find(Path.cwd()) if bare else None
-        case = packing.pack(program, Path.cwd(), native, found)
-        if found is not None and found.note:
-            say(f"note: {found.note}", err=True)
+        pointed = () if native or self.follow else here.named(program.argv[1:], Path.cwd() / program.cwd, found)
+        case = packing.pack(program, Path.cwd(), native, found, pointed)
+        for one in (*([found] if found else []), *pointed):
+            if one.note:
+                _told(one.note)
         return (case, *(chosen() if named else ()))
+
+
+@cache
+def _told(note: str) -> None:
+    """Once, also where the program is looked at before its kernels are fetched, and after."""
+    say(f"note: {note}", err=True)
 
 
 tree_option = click.option("--tree", "trees", multiple=True, metavar="DIR", help="Program: pack this directory with all that is in it.")  # fmt: skip

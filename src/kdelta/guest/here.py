@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a program finds where it is started: the working directory, or all of the git work tree that it lies in.
+"""What a program finds where it is started, the working directory or all of the git work tree that it lies in, and
+what its words name: ``ls -lR /usr/share/doc`` is about that directory.
 
 A rule that does not ask what the program is: all of it within a bound, else what git does not ignore, else nothing.
 Sources: gitrepository-layout(5) for ``.git`` files, ``commondir`` and alternates; git-ls-files(1).
@@ -23,6 +24,8 @@ from kdelta.guest.image import Node
 MOST_BYTES = 32 << 20  # unpacked under emulation in about 1 s, once for each content and kernel
 MOST_FILES = 10_000  # in about 3 s
 _SUBMODULES_MOST = 5
+_PATH_BYTES = 4096
+_MOUNTED = ("/proc", "/sys", "/dev")
 
 
 class Here(Struct, frozen=True, kw_only=True):
@@ -98,9 +101,7 @@ def _own() -> set[tuple[int, int]]:
 def _walk(walked: _Walked, folder: Path, top: Path, but: set[str], own: set[tuple[int, int]]) -> None:
     """Add all below ``folder`` but these directories, which stay empty; stops where it is too much."""
     for one in _entries(folder):
-        if len(walked.nodes) > MOST_FILES or walked.size > MOST_BYTES:
-            walked.over = True
-        if walked.over:
+        if _is_over(walked):
             return
         facts = one.stat(follow_symlinks=False)
         if (facts.st_dev, facts.st_ino) in own:
@@ -138,7 +139,12 @@ def _walked(tops: Sequence[Path], but: set[str]) -> _Walked:
     walked, own = _Walked([], []), _own()
     for top in tops:
         _walk(walked, top, top, but, own)
+    walked.over = _is_over(walked)
     return walked
+
+
+def _is_over(walked: _Walked) -> bool:
+    return len(walked.nodes) > MOST_FILES or walked.size > MOST_BYTES
 
 
 def _ignored(top: Path) -> set[str]:
@@ -185,6 +191,40 @@ def find(cwd: Path) -> Here:
     folder = tops[1] if (top / ".git").is_file() and folders else top / ".git"
     nodes = git_index.refreshed(top, folder, walked.nodes)
     return Here(root=top, nodes=nodes, outside=(*folders, *tops[1:], *walked.outside), said=said, note=note)
+
+
+def named(words: Sequence[str], cwd: Path, around: Here | None) -> tuple[Here, ...]:
+    """The directories that ``words`` of a program name, but what is packed ``around`` it, or a guest has of its own."""
+    names = (os.path.abspath(cwd / text) for word in words for text in parts(word))
+    folders = dict.fromkeys(Path(name) for name in names if os.path.isdir(name))
+    return tuple(_named(folder) for folder in folders if not _is_there(folder, around))
+
+
+def _is_there(folder: Path, around: Here | None) -> bool:
+    if any(folder.is_relative_to(mount) for mount in _MOUNTED):
+        return True
+    return around is not None and (folder.is_relative_to(around.root) if around.nodes else folder == around.root)
+
+
+def parts(word: str) -> tuple[str, ...]:
+    """What of a word may be a path: itself, and a path behind its first ``=``, as in ``if=/etc/passwd``."""
+    behind = word.partition("=")[2]
+    paths = (word, *([behind] if behind.startswith(("/", "./", "../")) else []))
+    return tuple(text for text in paths if text and "\0" not in text and len(text) < _PATH_BYTES)
+
+
+def _named(folder: Path) -> Here:
+    if os.path.lexists(work_tree(folder) / ".git"):
+        return find(folder)
+    walked = _walked([folder], set())
+    if walked.over:
+        said = f"of {folder} only what it runs with: it is more than {_bound()}"
+        note = f"{folder} is not packed, it is more than {_bound()}: the program finds there only what it runs with; "
+        return Here(root=folder, said=said, note=f"{note}--tree {folder} packs all of it, --follow what it opens")
+    size = f"{walked.size / (1 << 20):.1f} MiB"
+    said = f"{folder}: {len(walked.nodes):,} files and directories, {size}"
+    note = f"{walked.barred} files below {folder} may not be read and are left out" if walked.barred else ""
+    return Here(root=folder, nodes=tuple(walked.nodes), outside=tuple(walked.outside), said=said, note=note)
 
 
 def _bound() -> str:

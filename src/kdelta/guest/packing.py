@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from kdelta import paths
 from kdelta.errors import HostError, UserError
-from kdelta.guest import closure, follow, git_index, packed_before, shell
+from kdelta.guest import closure, follow, git_index, here, packed_before, shell
 from kdelta.guest.here import Here, work_tree
 from kdelta.guest.image import Node, archive
 from kdelta.guest.rootfs import Tree
@@ -122,10 +122,10 @@ def _given(tree: Tree, program: Program, cwd: Path) -> None:
         if not (cwd / text).is_dir():
             raise UserError(f"--tree {text}: there is no such directory")
         tree.add_all(Path(os.path.abspath(cwd / text)))
-    for word in program.argv[1:]:
-        if word and "\0" not in word and len(word) < 4096 and (cwd / word).is_file():
-            tree.add(cwd / word)
-            for path in closure.needed(cwd / word) if os.access(cwd / word, os.X_OK) else ():
+    for text in (text for word in program.argv[1:] for text in here.parts(word)):
+        if (cwd / text).is_file():
+            tree.add(cwd / text)
+            for path in closure.needed(cwd / text) if os.access(cwd / text, os.X_OK) else ():
                 tree.add(path)
 
 
@@ -214,7 +214,7 @@ def _followed(tree: Tree, program: Program, argv: list[str], cwd: Path, stdin: P
             tree.add(path)
 
 
-def _writable(program: Program, place: Path, here: Here | None) -> Path | None:
+def _writable(program: Program, place: Path, around: Here | None) -> Path | None:
     """The directory that each run has a copy of.
 
     Raises:
@@ -224,11 +224,16 @@ def _writable(program: Program, place: Path, here: Here | None) -> Path | None:
         raise UserError("--writable: the program runs in /, which cannot be copied; start it in a directory of its own")
     if not program.writable:
         return None
-    return here.root if here and here.said else place
+    return around.root if around and around.said else place
 
 
 def _for_guests(
-    programs: Sequence[Program], cwd: Path, place: Path, stdin: Path | None, here: Here | None = None
+    programs: Sequence[Program],
+    cwd: Path,
+    place: Path,
+    stdin: Path | None,
+    around: Here | None = None,
+    named: Sequence[Here] = (),
 ) -> tuple[list[str], list[Path]]:
     """All ``programs``, which differ in their words alone, with the files of the first, and what these are here."""
     program, tree = programs[0], Tree()
@@ -236,15 +241,15 @@ def _for_guests(
     _given(tree, program, cwd)
     if program.follow:
         _followed(tree, program, commands["arg"], place, stdin)
-    for one in (*map(Path, _ALWAYS), *([stdin] if stdin else [])):
-        if one.is_file():
-            tree.add(one)
-    tree.folder(place)
-    if here is not None:
-        for path in (here.root, *here.outside):
+    for path in (*map(Path, _ALWAYS), *([stdin] if stdin else [])):
+        if path.is_file():
             tree.add(path)
-        tree.take(here.nodes)
-    writable = _writable(program, place, here)
+    tree.folder(place)
+    for one in (*([around] if around else []), *named):
+        for path in (one.root, *one.outside):
+            tree.add(path)
+        tree.take(one.nodes)
+    writable = _writable(program, place, around)
     scratch = tree.scratch(writable)
     for name in (*_MOUNTS, scratch):
         tree.folder(Path("/") / name)
@@ -255,9 +260,9 @@ def _for_guests(
     more = {"root": f"/{ROOT}", "scratch": f"/{scratch}", "cwd": str(place), "stdin": str(stdin or "")}
     more["writable"] = str(writable or "")
     env = _environment(program, f"/{scratch}", Path(commands["arg"][0]))
-    if os.path.lexists(work_tree(place) / ".git"):
+    if any(os.path.lexists(work_tree(one) / ".git") for one in (place, *(one.root for one in named))):
         env = {**git_index.ENVIRONMENT, **env}
-    argvs = [[commands["arg"][0], *one.argv[1:]] for one in programs]
+    argvs = [[commands["arg"][0], *each.argv[1:]] for each in programs]
     try:
         packed = archive(_rooted(tree.nodes))
         made = [_kept(_spec(program, commands | {"arg": argv}, env, more), packed) for argv in argvs]
@@ -278,11 +283,14 @@ def _for_here(program: Program, cwd: Path, place: Path, stdin: Path | None) -> s
 
 
 @lru_cache(maxsize=8)
-def pack(program: Program, cwd: Path, native: bool = False, here: Here | None = None) -> Case:
+def pack(
+    program: Program, cwd: Path, native: bool = False, around: Here | None = None, named: tuple[Here, ...] = ()
+) -> Case:
     """Find and pack the program and its files; natively only what to run is kept.
 
     Args:
-        here: what it finds where it is started, which is packed too.
+        around: what it finds where it is started, which is packed too.
+        named: the directories that its words name.
         cwd: the absolute directory that relative paths begin at, and where the program runs.
 
     Raises:
@@ -297,7 +305,8 @@ def pack(program: Program, cwd: Path, native: bool = False, here: Here | None = 
     place = Path(os.path.abspath(cwd / program.cwd))
     if native:
         return program.case(_for_here(program, cwd, place, stdin))
-    return program.case(_for_guests((program,), cwd, place, stdin, here)[0][0], here.said if here else "")
+    found = [one.said for one in (*([around] if around else []), *named) if one.said]
+    return program.case(_for_guests((program,), cwd, place, stdin, around, named)[0][0], "; ".join(found))
 
 
 @lru_cache(maxsize=8)

@@ -223,7 +223,7 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
     lines = [*_method(experiment), *(() if stepped else (_floors(result.results),)), f"Machine: {where}."]
     if _nothing(result):
         lines = ["Machine code and data of the kernels were compared, and what the cases execute looked up."]
-    lines += [f"{case.name} found where it was started: {case.found}." for case in experiment.cases if case.found]
+    lines += [f"{case.name} found in the guest: {case.found}." for case in experiment.cases if case.found]
     lines += _layouts(experiment)
     if experiment.host:
         lines.append("Host: " + "; ".join(f"{key} {value}" for key, value in sorted(experiment.host.items())) + ".")

@@ -118,3 +118,32 @@ def test_too_many_files_stop_the_search(tmp_path: Path, monkeypatch: pytest.Monk
     for number in range(6):
         (place / str(number)).write_text("")
     assert "more than 32 MiB or 3 files" in here.find(place).note
+
+
+def test_a_directory_that_a_word_names_is_found(tmp_path: Path, repository: Path) -> None:
+    (place := tmp_path / "place").mkdir()
+    (place / "inside").mkdir()
+    (away := tmp_path / "away").mkdir()
+    (away / "file").write_text("x")
+    (place / "data").write_text("x")
+    around = here.find(place)
+    words = ("-l", "inside", "../away", f"--dir={away}", "/proc", "nowhere", "", "nul\0")
+    (found,) = here.named(words, place, around)
+    assert names(found) == {"file"} and found.said == f"{away}: 1 files and directories, 0.0 MiB" and not found.note
+    case = packing.pack(Program(argv=("ls", *words[:-1])), place, False, around, (found,))
+    packed = packing.of_case(case).tree
+    assert packed is not None and f"{away}/file".encode() in packed.read_bytes()
+    assert case.found == f"{place}: 2 files and directories, 0.0 MiB; {found.said}"
+    (of_git,) = here.named(("-C", str(repository / "sub"), "status"), place, around)
+    assert of_git.root == repository and ".git/HEAD" in names(of_git)
+
+
+def test_a_directory_that_is_too_large_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (away := tmp_path / "away").mkdir()
+    (away / "file").write_text("12345")
+    monkeypatch.setattr(here, "MOST_BYTES", 3)
+    (found,) = here.named((str(away),), tmp_path, None)
+    assert not found.nodes and found.said.startswith(f"of {away} only what it runs with: it is more than")
+    assert f"--tree {away} packs all of it" in found.note and "\n" not in found.note
+    around = here.find(away)
+    assert around.note and here.named((".",), away, around) == ()
