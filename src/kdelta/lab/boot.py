@@ -134,14 +134,18 @@ def _ready(control: Control) -> None:
     options = control.machine.options
     if control.connected(options.return_limit_s):
         return
-    cycled = not control.refused and control.cycled()
-    if cycled and control.connected(options.return_limit_s):
-        return
     said = f" ({control.unheard})" if control.unheard else ""
     if control.refused:
-        raise HostError(f"{control} does not let us in{said}: user and key of its description are wrong")
+        raise HostError(f"{control} does not let us in{said}: user, key or password of its description is wrong")
+    silent = f"{control} does not answer on {'adb' if options.adb else 'ssh'}{said}"
+    try:
+        cycled = control.cycled()
+    except HostError as error:
+        raise HostError(f"{silent}; {error}") from None
+    if cycled and control.connected(options.return_limit_s):
+        return
     also = "also not after its power was cycled" if cycled else "and its description has no power switch"
-    raise HostError(f"{control} does not answer on {'adb' if options.adb else 'ssh'}{said}, {also}: it is set aside")
+    raise HostError(f"{silent}, {also}: it is set aside")
 
 
 def _missing(control: Control, before: str, at_once: bool, clock: Callable[[], float]) -> str:

@@ -103,6 +103,7 @@ class Control:
         self.unheard = ""  # why the last attempt to connect failed, in ssh's words
         self.refused = False  # by the machine's own system: it answers, and lets us not in
         self._deaf_since: float | None = None
+        self._mute = ""  # why the console cannot be opened
 
     def _driver(self, kind: str, optional: bool = False) -> Any:
         exceptions = _labgrid().exceptions
@@ -204,14 +205,15 @@ class Control:
             HostError: it cannot be opened.
         """
         if not self._opened():
-            raise HostError(f"{self}: its serial console cannot be opened")
+            raise HostError(f"{self}: its serial console cannot be opened: {self._mute}")
         while self.heard(0.2):
             pass
 
     def _opened(self) -> bool:
         try:
             self._target.activate(self._console)
-        except OSError:  # serial.SerialException is one
+        except OSError as error:  # serial.SerialException is one
+            self._mute = str(error)
             return False
         self._deaf_since = None
         return True

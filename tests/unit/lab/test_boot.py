@@ -201,6 +201,20 @@ def test_a_machine_that_never_answers_is_said(kernel: Kernel, tmp_path: Path, mo
         _machine(box, monkeypatch).boot(_order(kernel), tmp_path)
 
 
+def test_a_power_switch_that_does_not_obey_is_told_with_what_it_was_for(
+    kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = Box({}, back_s=None)
+    box.started_at, box.unheard = 0.0, "No route to host"
+
+    def cycled() -> bool:
+        raise HostError("machine box: its power could not be cycled: it is unplugged")
+
+    monkeypatch.setattr(box, "cycled", cycled)
+    with pytest.raises(HostError, match=r"does not answer on ssh \(No route to host\); .* could not be cycled"):
+        _machine(box, monkeypatch).boot(_order(kernel), tmp_path)
+
+
 def test_a_machine_that_lets_us_not_in_is_not_switched_off(
     kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

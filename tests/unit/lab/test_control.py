@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.errors import UserError
+from kdelta.errors import HostError, UserError
 from kdelta.lab import control
 from kdelta.lab.describe import described
 
@@ -84,3 +84,12 @@ def test_what_ssh_says_is_kept_and_a_refusal_is_told_at_once(
         monkeypatch.setattr(control, "_CONNECT_S", 1.0)
         assert not machine.connected(90.0)
         assert (machine.unheard, machine.refused, bool(waits)) == (said, refused, not refused)
+
+
+def test_a_console_that_cannot_be_opened_says_why(lab: Path) -> None:
+    lab.write_text(f'[b]\naddress = "192.0.2.7"\n{_SERIAL.replace("192.0.2.8", "127.0.0.1")}')
+    with (
+        control.opened(described(f"{lab}:b")) as machine,
+        pytest.raises(HostError, match=r"console cannot be opened: .*Connection refused"),
+    ):
+        machine.listening()
