@@ -47,7 +47,7 @@ class BadLine(socketserver.ThreadingUnixStreamServer):
         certain = _CERTAIN.get(self.commits) if commit and self.share > 0 else None
         if certain is None and self.dice.random() >= self.share:
             return "heard"
-        fate: Fate = certain or self.dice.choice(("unsent", "unanswered"))
+        fate: Fate = self.dice.choice(("unsent", "unanswered")) if certain is None else certain
         self.broken[fate, commit] += 1
         return fate
 
