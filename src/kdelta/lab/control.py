@@ -63,11 +63,29 @@ def targets_of(path: Path) -> dict[str, Any]:
     return targets
 
 
+@contextmanager
+def _in_one_line(machine: Described) -> Iterator[None]:
+    """Raises:
+    UserError: instead of what labgrid raises where it does not take a description.
+    """
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - labgrid raises Exception itself, and what its parts raise
+        cause = error.__cause__
+        why = f"{error}: {cause.args[0]}" if cause is not None and cause.args else str(error)
+        raise UserError(f"--on: {machine.path}: {machine.name}: {' '.join(why.split())}") from None
+
+
 def places_of(machine: Described) -> tuple[str, ...]:
-    """The places of labgrid's coordinator that a machine is made of; () where it needs none."""
+    """The places of labgrid's coordinator that a machine is made of; () where it needs none.
+
+    Raises:
+        UserError: labgrid does not understand its description. HostError: no labgrid.
+    """
     labgrid = _labgrid()
     target = machine.target or targets_of(machine.path)[machine.name]
-    resources, _ = labgrid.factory.target_factory.normalize_config(copy.deepcopy(target))
+    with _in_one_line(machine):
+        resources, _ = labgrid.factory.target_factory.normalize_config(copy.deepcopy(target))
     return tuple(resources.get("RemotePlace", {}))
 
 
@@ -288,16 +306,11 @@ def opened(
 
 def _target(machine: Described) -> Any:
     labgrid = _labgrid()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", UserWarning)  # what labgrid does not know of a resource is misspelt
-            if machine.target is None:
-                return labgrid.Environment(str(machine.path)).get_target(machine.name)
-            return labgrid.target_factory.make_target(machine.name, copy.deepcopy(machine.target))
-    except Exception as error:  # noqa: BLE001 - labgrid raises Exception itself, and what its parts raise
-        cause = error.__cause__
-        why = f"{error}: {cause.args[0]}" if cause is not None and cause.args else str(error)
-        raise UserError(f"--on: {machine.path}: {machine.name}: {' '.join(why.split())}") from None
+    with _in_one_line(machine), warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # what labgrid does not know of a resource is misspelt
+        if machine.target is None:
+            return labgrid.Environment(str(machine.path)).get_target(machine.name)
+        return labgrid.target_factory.make_target(machine.name, copy.deepcopy(machine.target))
 
 
 @contextmanager

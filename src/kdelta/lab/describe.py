@@ -208,7 +208,7 @@ def _of_environment(path: Path, name: str) -> Described:
     from kdelta.lab.control import targets_of
 
     target = _named(targets_of(path), path, name)
-    ours = (target.get("options") or {}).get("kdelta", {})
+    ours = _convert(target.get("options") or {}, dict[str, Any], f"{path}: {name}: options").get("kdelta", {})
     return _checked(Described(name=name, path=path, options=_convert(ours, Options, f"{path}: {name}: kdelta")))
 
 

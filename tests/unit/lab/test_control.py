@@ -86,6 +86,17 @@ def test_what_ssh_says_is_kept_and_a_refusal_is_told_at_once(
         assert (machine.unheard, machine.refused, bool(waits)) == (said, refused, not refused)
 
 
+@pytest.mark.parametrize("more", ["drivers: 3", "resources: 3", "resources: [3]", "resources: {RemotePlace: 3}"])
+def test_what_is_no_environment_is_one_line_for_a_worker_too(tmp_path: Path, more: str) -> None:
+    path = tmp_path / "lab.yaml"
+    path.write_text(f"targets:\n  b:\n    {more}\n")
+    with pytest.raises(UserError, match=rf"--on: {path}: b: "):
+        control.places_of(described(f"{path}:b"))
+    path.write_text("targets:\n  b:\n    options: 4\n")
+    with pytest.raises(UserError, match=r"b: options: Expected `object`"):
+        described(f"{path}:b")
+
+
 def test_a_console_that_cannot_be_opened_says_why(lab: Path) -> None:
     lab.write_text(f'[b]\naddress = "192.0.2.7"\n{_SERIAL.replace("192.0.2.8", "127.0.0.1")}')
     with (
