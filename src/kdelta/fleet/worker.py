@@ -89,6 +89,7 @@ class Worker:
         self.dice, self.beside = dice or random.Random(), beside
         self.places = places
         self.lab = ""  # the machine of a lab that it has now
+        self.kept_from: dict[str, str] = {}  # machines of a lab -> why they could not be had last, "" where they could
         self.number = 0
         self.open: tuple[Asked, ...] = ()
         self.hands: dict[int, Taken] = {}  # by slot
@@ -273,8 +274,9 @@ class Worker:
                 if not self.lab and await self.queue.waiting(names, self.host.name):
                     why = await asyncio.to_thread(self.places[0], lab)
                     self.lab = "" if why else lab
-                    if why:
+                    if why and self.kept_from.get(lab) != why:
                         self.note(f"machine {lab} cannot be had now: {why}")
+                    self.kept_from[lab] = why
         return {name: asked for name, asked in mine.items() if asked.ask.needs.lab in ("", self.lab)}
 
     async def _release(self) -> None:

@@ -156,6 +156,24 @@ def test_a_machine_of_a_lab_is_had_for_a_block_and_by_nobody_else(hosts: Hosts, 
     assert at_once == [1] * 4 and has == [] and "c" not in {name for name, _ in hosts.measured}
 
 
+def test_a_machine_that_somebody_has_is_told_once(hosts: Hosts, store: Store, ledger: Ledger) -> None:
+    """It is asked for every few seconds, perhaps for days."""
+    store.create(asked(mode="timed", blocks=1))
+    wanted = ask("timed")
+    ledger.open("first", replace(wanted, needs=replace(wanted.needs, lab="bench1")))
+    whys = iter(["eve has it"] * 3 + ["mallory has it"] * 3)
+
+    async def run() -> None:
+        async with Queue(hosts.url) as queue:
+            worker = hosts.worker(queue, host("a", machines={"bench1": {}}, makes={"lab/x86_64": "one"}))
+            worker.places = (lambda _lab: next(whys, ""), lambda _lab: None)
+            await hosts.run(worker, until=lambda: state(ledger) == "done")
+
+    asyncio.run(run())
+    told = [note for note in hosts.notes if "cannot be had" in note]
+    assert told == [f"machine bench1 cannot be had now: {who} has it" for who in ("eve", "mallory")]
+
+
 def test_kvm_that_does_not_work_is_told_once_it_was_tried(hosts: Hosts, store: Store, ledger: Ledger) -> None:
     """Else each later experiment would be asked for under KVM again."""
     store.create(asked(mode="timed"))
