@@ -2,7 +2,8 @@
 """A kdelta whose guest marks the windows of its hardware counters, so that the plugin counts the same operations.
 
 The guest that ships does not: marks would move what it counts. Here the tasks of the case alone count, as they do for
-the counters: what kernel threads do meanwhile is left out.
+the counters: what kernel threads do meanwhile is left out. Or all that the CPU runs, under counters of the CPU, which
+perf does not stop and start at each task switch.
 """
 
 from __future__ import annotations
@@ -72,16 +73,25 @@ _PATCHES = {
          "\texact_arm();\n\tMARK(MARK_OP_RESUME, 0);\n\twhile (atomic_load(&h->phase) == PHASE_WAIT)\n"),
     ),
 }  # fmt: skip
+_WHOLE_CPU = (
+    ("\tpid = fork();\n\tif (pid)\n\t\treturn usleep(50000), pid; /* it has said so */\n"
+     "\tMARK(MARK_OP_PAUSE, 0);\n\tfor (;;)\n\t\tpause();\n", "\treturn pid = 0;\n"),
+    ("\tkill(pid, SIGKILL);\n\twaitpid(pid, NULL, 0);\n", "\t(void)pid;\n"),
+    ("#include <signal.h>\n", "#include <sched.h>\n"),
+    ("(SYS_perf_event_open, &attr, tid, -1, -1,", "(SYS_perf_event_open, &attr, tid * 0 - 1, sched_getcpu(), -1,"),
+    ("MARK(MARK_OP_BEGIN, MARK_ALONE);", "MARK(MARK_OP_BEGIN, 0);"),
+    ("pmu_open(&p, kinds[round], tids, h->wl.tasks)", "pmu_open(&p, kinds[round], tids, 1)"),
+)  # fmt: skip
 
 
-def marked(folder: Path) -> Path:
+def marked(folder: Path, whole_cpu: bool) -> Path:
     """A copy of this kdelta with such a guest; what to set PYTHONPATH to."""
     source = folder / "src"
     shutil.copytree(Path(kdelta.__file__).parent, source / "kdelta", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(shipped("guest"), folder / "guest")
     for name in ("plugin", "recipes"):
         (folder / name).symlink_to(shipped(name))
-    for name, patches in _PATCHES.items():
+    for name, patches in [*_PATCHES.items(), *([("harness_pmu.c", _WHOLE_CPU)] if whole_cpu else [])]:
         path = folder / "guest" / name
         text = path.read_text()
         for old, new in patches:

@@ -146,6 +146,7 @@ def run(
         wanted = asking.ask(session.store, ledger, experiment, progress)
         asking.begin(session.store, ledger, experiment.id)
         if args.detach:
+            asking.told(ledger, wanted, progress)
             return False
         try:
             asking.wait(session.store, ledger, experiment, wanted, progress)

@@ -96,5 +96,14 @@ class LabArgs:
 
 
 def of(template: Experiment, host: Mapping[str, str]) -> Experiment:
-    """``template`` with the machine that it is measured on, where that is not this one."""
+    """``template`` with the machine that it is measured on, where that is not this one.
+
+    Raises:
+        UserError: a kernel is of another architecture.
+    """
+    from kdelta.lab.one_boot import MACHINES
+
+    for kernel in template.kernels if host else ():
+        if host["arch"] != MACHINES[kernel.arch]:
+            raise UserError(f"--on: {host['machine']} is {host['arch']}, and kernel {kernel.label} is of {kernel.arch}")
     return msgspec.structs.replace(template, host=dict(host)) if host else template

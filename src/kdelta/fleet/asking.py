@@ -90,6 +90,13 @@ def begin(store: Store, ledger: Ledger, name: str) -> None:
     asyncio.run(_once(store, ledger, name))
 
 
+def told(ledger: Ledger, wanted: Needs, progress: Progress) -> None:
+    """Say that no host can take it now, where that is so, to somebody who does not wait."""
+    hosts = alive(ledger.hosts())
+    if all(needs.lacking(wanted, host) for host in hosts):
+        progress.note(nobody(wanted, hosts))
+
+
 def wait(store: Store, ledger: Ledger, experiment: Experiment, wanted: Needs, progress: Progress) -> None:
     """Wait until the fleet has measured ``experiment``.
 

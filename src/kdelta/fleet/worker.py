@@ -89,6 +89,7 @@ class Worker:
         self.dice, self.beside = dice or random.Random(), beside
         self.places = places
         self.lab = ""  # the machine of a lab that it has now
+        self.kept_from: dict[str, str] = {}  # machines of a lab -> why they could not be had last, "" where they could
         self.number = 0
         self.open: tuple[Asked, ...] = ()
         self.hands: dict[int, Taken] = {}  # by slot
@@ -96,6 +97,7 @@ class Worker:
         self.outlived: set[int] = set()  # jobs in hand with which it was taken for dead
         self.left: dict[str, float] = {}  # experiments that failed here, and when
         self.strikes: set[str] = set()  # those since the last unit that did not
+        self.lacks: dict[str, str] = {}  # experiments that are not for this host -> what it was heard to lack
         self.stopping, self.due = asyncio.Event(), asyncio.Event()
 
     def stop(self) -> None:
@@ -239,10 +241,19 @@ class Worker:
         if found is not None:
             return found
         self.open = tuple(await asyncio.to_thread(self.ledger.asked))
+        self._tell()
         mine = [asked.experiment for asked in self.open if self._may(asked, slot)]
         if mine and await self.queue.idle(mine):
             await self._tend()
         return await self._first(slot)
+
+    def _tell(self) -> None:
+        """Say once of each experiment what this host lacks to take it: else an idle worker looks as if it hung."""
+        lacks = {asked.experiment: lacking(asked.ask.needs, self.host) for asked in self.open}
+        for name, why in lacks.items():
+            if why and self.lacks.get(name) != why:
+                self.note(f"{name}: not for this host: {why}")
+        self.lacks = lacks
 
     async def _first(self, slot: int) -> tuple[Taken, Asked] | None:
         mine = await self._to_be_had({a.experiment: a for a in self.open if self._may(a, slot)})
@@ -263,8 +274,9 @@ class Worker:
                 if not self.lab and await self.queue.waiting(names, self.host.name):
                     why = await asyncio.to_thread(self.places[0], lab)
                     self.lab = "" if why else lab
-                    if why:
+                    if why and self.kept_from.get(lab) != why:
                         self.note(f"machine {lab} cannot be had now: {why}")
+                    self.kept_from[lab] = why
         return {name: asked for name, asked in mine.items() if asked.ask.needs.lab in ("", self.lab)}
 
     async def _release(self) -> None:

@@ -124,20 +124,28 @@ def held(described: Described) -> BinaryIO:
 
 
 def _ready(control: Control) -> None:
-    """Have the machine's own system answer; the power is cycled once where it does not.
+    """Have the machine's own system answer; the power is cycled once where it does not, and not where it refuses us.
 
     It may be on its way back from what an interrupted experiment started, so it has as long as after any reset.
 
     Raises:
-        HostError: it does not answer.
+        HostError: it does not answer, or does not let us in.
     """
     options = control.machine.options
     if control.connected(options.return_limit_s):
         return
-    cycled = control.cycled()
-    if not cycled or not control.connected(options.return_limit_s):
-        also = "also not after its power was cycled" if cycled else "and its description has no power switch"
-        raise HostError(f"{control} does not answer on ssh, {also}: it is set aside")
+    said = f" ({control.unheard})" if control.unheard else ""
+    if control.refused:
+        raise HostError(f"{control} does not let us in{said}: user, key or password of its description is wrong")
+    silent = f"{control} does not answer on {'adb' if options.adb else 'ssh'}{said}"
+    try:
+        cycled = control.cycled()
+    except HostError as error:
+        raise HostError(f"{silent}; {error}") from None
+    if cycled and control.connected(options.return_limit_s):
+        return
+    also = "also not after its power was cycled" if cycled else "and its description has no power switch"
+    raise HostError(f"{silent}, {also}: it is set aside")
 
 
 def _missing(control: Control, before: str, at_once: bool, clock: Callable[[], float]) -> str:
@@ -159,12 +167,12 @@ def _missing(control: Control, before: str, at_once: bool, clock: Callable[[], f
 
 def _is_back(control: Control, before: str, limit_s: float, clock: Callable[[], float]) -> bool:
     end = clock() + limit_s
-    while control.connected(max(0.0, end - clock())):
-        with contextlib.suppress(HostError):  # it is going down
-            if boot_id(control) != before:
-                return True
-        control.disconnected()
+    while True:
+        if control.connected(max(0.0, end - clock())):
+            with contextlib.suppress(HostError):  # it is going down
+                if boot_id(control) != before:
+                    return True
+            control.disconnected()
         if clock() >= end:
             return False
         control.sleep(_GOING_DOWN_S)
-    return False

@@ -28,6 +28,7 @@ from kdelta.machine.process import find_program
 _CONNECT_S = 30.0
 _RETRY_S = 2.0
 _COMMAND_S = 120.0
+_REFUSALS = ("Permission denied", "Too many authentication failures")
 _LABGRID = "--on drives machines with labgrid: pip install 'kdelta[lab]'"
 
 
@@ -62,11 +63,29 @@ def targets_of(path: Path) -> dict[str, Any]:
     return targets
 
 
+@contextmanager
+def _in_one_line(machine: Described) -> Iterator[None]:
+    """Raises:
+    UserError: instead of what labgrid raises where it does not take a description.
+    """
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - labgrid raises Exception itself, and what its parts raise
+        cause = error.__cause__
+        why = f"{error}: {cause.args[0]}" if cause is not None and cause.args else str(error)
+        raise UserError(f"--on: {machine.path}: {machine.name}: {' '.join(why.split())}") from None
+
+
 def places_of(machine: Described) -> tuple[str, ...]:
-    """The places of labgrid's coordinator that a machine is made of; () where it needs none."""
+    """The places of labgrid's coordinator that a machine is made of; () where it needs none.
+
+    Raises:
+        UserError: labgrid does not understand its description. HostError: no labgrid.
+    """
     labgrid = _labgrid()
     target = machine.target or targets_of(machine.path)[machine.name]
-    resources, _ = labgrid.factory.target_factory.normalize_config(copy.deepcopy(target))
+    with _in_one_line(machine):
+        resources, _ = labgrid.factory.target_factory.normalize_config(copy.deepcopy(target))
     return tuple(resources.get("RemotePlace", {}))
 
 
@@ -99,7 +118,10 @@ class Control:
         drivers = {kind: self._driver(kind) for kind in _LOADERS.get(machine.options.start, ())}
         self.loaders = Loaders(str(self), drivers, self._on, target.deactivate)
         self._connected = False
+        self.unheard = ""  # why the last attempt to connect failed, in ssh's words
+        self.refused = False  # by the machine's own system: it answers, and lets us not in
         self._deaf_since: float | None = None
+        self._mute = ""  # why the console cannot be opened
 
     def _driver(self, kind: str, optional: bool = False) -> Any:
         exceptions = _labgrid().exceptions
@@ -114,7 +136,7 @@ class Control:
         return f"machine {self.machine.name}"
 
     def connected(self, limit_s: float) -> bool:
-        """Connect by ssh; false where nobody answered within ``limit_s``."""
+        """Connect by ssh; false where nobody answered within ``limit_s``, and at once where we are ``refused``."""
         end = self._clock() + limit_s
         while not self._connected:
             self._ssh.connection_timeout = max(1.0, min(_CONNECT_S, end - self._clock()))
@@ -124,8 +146,10 @@ class Control:
                 else:
                     self._target.activate(self._ssh)
                 self._connected = True
-            except Exception:  # noqa: BLE001 - labgrid raises Exception itself where nobody answers
-                if self._clock() >= end:
+                self.unheard, self.refused = "", False
+            except Exception as error:  # noqa: BLE001 - labgrid raises Exception itself where nobody answers
+                self.unheard, self.refused = _unheard(error)
+                if self.refused or self._clock() >= end:
                     return False
                 self._sleep(_RETRY_S)
         return True
@@ -199,14 +223,15 @@ class Control:
             HostError: it cannot be opened.
         """
         if not self._opened():
-            raise HostError(f"{self}: its serial console cannot be opened")
+            raise HostError(f"{self}: its serial console cannot be opened: {self._mute}")
         while self.heard(0.2):
             pass
 
     def _opened(self) -> bool:
         try:
             self._target.activate(self._console)
-        except OSError:  # serial.SerialException is one
+        except OSError as error:  # serial.SerialException is one
+            self._mute = str(error)
             return False
         self._deaf_since = None
         return True
@@ -252,6 +277,16 @@ class Control:
         return True
 
 
+def _unheard(error: Exception) -> tuple[str, bool]:
+    """What ssh said of an attempt to connect, "" where nothing; whether that is the machine's refusal."""
+    if isinstance(error, HostError):
+        return str(error), False  # adb
+    said = b"\n".join(getattr(error.__cause__, "stdout", None) or ()).decode(errors="replace")
+    refusals = [line.strip() for line in said.splitlines() if any(sign in line for sign in _REFUSALS)]
+    lines = refusals or [line.strip() for line in said.splitlines() if line.strip()]
+    return (lines[-1] if lines else ""), bool(refusals)
+
+
 @contextmanager
 def opened(
     machine: Described, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
@@ -271,14 +306,11 @@ def opened(
 
 def _target(machine: Described) -> Any:
     labgrid = _labgrid()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", UserWarning)  # what labgrid does not know of a resource is misspelt
-            if machine.target is None:
-                return labgrid.Environment(str(machine.path)).get_target(machine.name)
-            return labgrid.target_factory.make_target(machine.name, copy.deepcopy(machine.target))
-    except Exception as error:  # noqa: BLE001 - labgrid raises Exception itself, and what its parts raise
-        raise UserError(f"--on: {machine.path}: {machine.name}: {' '.join(str(error).split())}") from None
+    with _in_one_line(machine), warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # what labgrid does not know of a resource is misspelt
+        if machine.target is None:
+            return labgrid.Environment(str(machine.path)).get_target(machine.name)
+        return labgrid.target_factory.make_target(machine.name, copy.deepcopy(machine.target))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import os
 import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Struct, field
@@ -134,7 +134,9 @@ def described(text: str) -> Described:
     if bool(table.address) == bool(table.adb):
         raise UserError(f"--on: {path}: {name}: give an address (ssh), or a serial number for adb, and not both")
     options = Options(**{key: getattr(table, key) for key in Options.__struct_fields__})
-    return _checked(Described(name=name, path=path, options=options, target=_target(table, path.parent)))
+    return _checked(
+        Described(name=name, path=path, options=options, target=_target(table, _key(table.key, path, name)))
+    )
 
 
 def refuse(machine: Described, in_system: bool) -> None:
@@ -165,18 +167,18 @@ def _convert(value: object, kind: type[T], where: str) -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise UserError(f"--on: {where}: {error}") from None
+        known = f": one of {', '.join(get_args(Start))}" if str(error).endswith("`$.start`") else ""
+        raise UserError(f"--on: {where}: {error}{known}") from None
 
 
-def _target(table: _Table, base: Path) -> dict[str, Any]:
+def _target(table: _Table, key: Path | None) -> dict[str, Any]:
     """labgrid's configuration of a machine, with what goes without saying."""
     resources = {name: dict(values) for name, values in table.resources.items()}
     drivers = {name: dict(values) for name, values in table.drivers.items()}
     if table.address:
         service = {"address": table.address, "username": table.user, "port": table.port}
         resources.setdefault("NetworkService", service)
-        ssh = {"keyfile": str(base / os.path.expanduser(table.key))} if table.key else {}
-        drivers.setdefault("SSHDriver", ssh)
+        drivers.setdefault("SSHDriver", {"keyfile": str(key)} if key else {})
     for resource, driver in _USUAL_DRIVERS.items():
         if resource in resources:
             drivers.setdefault(driver, {})
@@ -185,12 +187,28 @@ def _target(table: _Table, base: Path) -> dict[str, Any]:
     return {"resources": resources, "drivers": drivers}
 
 
+def _key(text: str, path: Path, name: str) -> Path | None:
+    """Where the key of a machine is; without it the machine would seem to refuse us.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    if not text:
+        return None
+    key = path.parent / os.path.expanduser(text)
+    try:
+        key.open("rb").close()
+    except OSError as error:
+        raise UserError(f"--on: {path}: {name}: key {key} cannot be read: {error.strerror}") from None
+    return key
+
+
 def _of_environment(path: Path, name: str) -> Described:
     """A target of an environment of labgrid; what labgrid does not know stands in its ``options`` as ``kdelta``."""
     from kdelta.lab.control import targets_of
 
     target = _named(targets_of(path), path, name)
-    ours = (target.get("options") or {}).get("kdelta", {})
+    ours = _convert(target.get("options") or {}, dict[str, Any], f"{path}: {name}: options").get("kdelta", {})
     return _checked(Described(name=name, path=path, options=_convert(ours, Options, f"{path}: {name}: kdelta")))
 
 

@@ -23,7 +23,7 @@ _PANIC_S = 3.0  # in which a panic has said all
 _GONE_S = 20.0  # without a line to listen to, after which nothing more is expected of a boot
 _PEEK_S = 10.0  # for a machine to answer while it is listened to
 _RECORD_HEAD = 64  # bytes in which a record says what it is
-_MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
+MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}  # as uname(1) calls them
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -95,7 +95,7 @@ class Boot:
         """Where files go there; its architecture is asked for first."""
         kernel = self.order.kernel
         machine, uid = self.control.run("uname -m; id -u").split()
-        if machine != _MACHINES[kernel.arch]:
+        if machine != MACHINES[kernel.arch]:
             raise HostError(f"{self.control} is {machine}, and kernel {kernel.label} is of {kernel.arch}")
         return start.folder(uid)
 

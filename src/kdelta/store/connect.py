@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,9 +33,10 @@ def open_engine(address: str) -> Engine:
     """
     try:
         url = make_url(address)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # ValueError: a port that is no number
+        shown = re.sub(r"(//[^:/@]*):[^@/]*@", r"\1:***@", address)
         raise UserError(
-            f"store {address!r}: not a URL such as sqlite:////home/me/kdelta.sqlite or postgresql://host/name"
+            f"store {shown!r}: not a URL such as sqlite:////home/me/kdelta.sqlite or postgresql://host/name"
         ) from None
     backend = url.get_backend_name()
     if backend == "sqlite":

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.cli import _kernels, _patching, main
+from kdelta.cli import _kernels, _lab, _patching, main
+from kdelta.errors import UserError
 from kdelta.lab import control
+from unit.fleet.fleet_builders import asked
 
 COMPARE = ["compare", "debian:6.1", "debian:6.12", "--case", "getppid"]
 RUN = ["run", "--kernel", "debian:6.12", "--case", "getppid"]
@@ -77,3 +79,11 @@ def test_what_needs_guests_is_refused(words: list[str], why: str, capsys: pytest
     assert main.run([*words, "--on", "lab.toml:bench1"]) == 1
     said = capsys.readouterr().err
     assert why in said and said.count("\n") == 1
+
+
+def test_a_kernel_of_another_architecture_is_refused_before_anything_is_stored() -> None:
+    """By what the machine said of itself; resuming would fail again."""
+    host = {"machine": "bench1", "arch": "aarch64"}
+    with pytest.raises(UserError, match="bench1 is aarch64, and kernel a is of x86_64"):
+        _lab.of(asked(), host)
+    assert _lab.of(asked(), {**host, "arch": "x86_64"}).host["machine"] == "bench1"

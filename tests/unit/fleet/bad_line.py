@@ -21,6 +21,7 @@ Fate = Literal["heard", "unsent", "unanswered"]
 _SYNC = b"S\0\0\0\4"  # ends an order of the extended protocol (PostgreSQL's documentation, "Message Formats")
 _READY = b"Z\0\0\0\5"  # ends the answer; one byte follows
 _SOCKET = ".s.PGSQL.5432"
+_CERTAIN: dict[int, Fate] = {3: "unsent", 6: "unanswered"}  # of COMMITs, which are too few to leave both to chance
 
 
 class BadLine(socketserver.ThreadingUnixStreamServer):
@@ -34,6 +35,7 @@ class BadLine(socketserver.ThreadingUnixStreamServer):
     def __init__(self, behind: Path, folder: Path, share: float, dice: random.Random) -> None:
         self.behind, self.share, self.dice = behind / _SOCKET, share, dice
         self.broken: Counter[tuple[Fate, bool]] = Counter()
+        self.commits = 0  # while the line is bad
         self.at_commit: Callable[[], None] | None = None
         super().__init__(str(folder / _SOCKET), _Connection)
 
@@ -41,9 +43,11 @@ class BadLine(socketserver.ThreadingUnixStreamServer):
         commit = order.startswith(b"Q") and b"COMMIT" in order
         if commit and self.at_commit is not None:
             Thread(target=self.at_commit).start()
-        if self.dice.random() >= self.share:
+        self.commits += commit and self.share > 0
+        certain = _CERTAIN.get(self.commits) if commit and self.share > 0 else None
+        if certain is None and self.dice.random() >= self.share:
             return "heard"
-        fate: Fate = self.dice.choice(("unsent", "unanswered"))
+        fate: Fate = self.dice.choice(("unsent", "unanswered")) if certain is None else certain
         self.broken[fate, commit] += 1
         return fate
 

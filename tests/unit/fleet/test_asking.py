@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,8 @@ from kdelta.fleet import asking, makes, ship
 from kdelta.fleet.bench import Bench
 from kdelta.fleet.blobs import Blobs
 from kdelta.fleet.ledger import Ledger
+from kdelta.fleet.needs import Host
+from kdelta.fleet.queue import Queue
 from kdelta.fleet.units import Unit
 from kdelta.machine import probe
 from kdelta.model import Experiment, MachineOptions, PlannedBoot, Quiet
@@ -117,6 +120,25 @@ def test_who_waits_is_told_what_changed_alone(store: Store, ledger: Ledger, monk
     monkeypatch.setattr(asking, "_LOOK_S", 0.0)
     asking.wait(store, ledger, asked(), wanted, progress)
     assert said == [0, 0], "when it began, and when it ended"
+
+
+def test_who_does_not_wait_is_told_where_nobody_can_take_it(ledger: Ledger) -> None:
+    said: list[str] = []
+
+    class Told(Quiet):
+        def note(self, text: str) -> None:
+            said.append(text)
+
+    async def enlisted(found: Host) -> None:
+        async with Queue(ledger.url) as queue:
+            ledger.enlist(await queue.enlist(), found)
+            asking.told(ledger, ask().needs, Told())
+
+    asking.told(ledger, ask().needs, Told())
+    asyncio.run(enlisted(host("old", makes={"exact/x86_64": "two"})))
+    assert [line.partition(":")[0] for line in said] == ["no worker is running", "no worker can take it"]
+    asyncio.run(enlisted(host("new")))
+    assert len(said) == 2
 
 
 def test_a_machine_of_a_lab_is_the_one_that_this_host_drives_and_free_after_each_block(

@@ -156,6 +156,24 @@ def test_a_machine_of_a_lab_is_had_for_a_block_and_by_nobody_else(hosts: Hosts, 
     assert at_once == [1] * 4 and has == [] and "c" not in {name for name, _ in hosts.measured}
 
 
+def test_a_machine_that_somebody_has_is_told_once(hosts: Hosts, store: Store, ledger: Ledger) -> None:
+    """It is asked for every few seconds, perhaps for days."""
+    store.create(asked(mode="timed", blocks=1))
+    wanted = ask("timed")
+    ledger.open("first", replace(wanted, needs=replace(wanted.needs, lab="bench1")))
+    whys = iter(["eve has it"] * 3 + ["mallory has it"] * 3)
+
+    async def run() -> None:
+        async with Queue(hosts.url) as queue:
+            worker = hosts.worker(queue, host("a", machines={"bench1": {}}, makes={"lab/x86_64": "one"}))
+            worker.places = (lambda _lab: next(whys, ""), lambda _lab: None)
+            await hosts.run(worker, until=lambda: state(ledger) == "done")
+
+    asyncio.run(run())
+    told = [note for note in hosts.notes if "cannot be had" in note]
+    assert told == [f"machine bench1 cannot be had now: {who} has it" for who in ("eve", "mallory")]
+
+
 def test_kvm_that_does_not_work_is_told_once_it_was_tried(hosts: Hosts, store: Store, ledger: Ledger) -> None:
     """Else each later experiment would be asked for under KVM again."""
     store.create(asked(mode="timed"))
@@ -246,6 +264,40 @@ def test_another_version_plans_nothing_and_ends_nothing(hosts: Hosts, store: Sto
 
     asyncio.run(run())
     assert state(ledger) == "done" and store.done("first") == {(0, 0), (0, 1)} and "planned" not in hosts.notes
+
+
+def test_a_worker_that_may_take_nothing_says_once_what_it_lacks(hosts: Hosts, store: Store, ledger: Ledger) -> None:
+    """And again when that changes; of what it takes it says nothing."""
+    names = ("first", "second", "third")
+    for name in names:
+        store.create(asked(name, blocks=1))
+        ledger.open(name, ask())
+    wanted = ask()
+    ledger.open("second", replace(wanted, needs=replace(wanted.needs, memory_mib=8192)))
+    ledger.open("third", replace(wanted, needs=replace(wanted.needs, kvm=True)))
+
+    def said() -> list[str]:
+        return [note for note in hosts.notes if "not for this host" in note]
+
+    async def run() -> None:
+        async with Queue(hosts.url) as queue:
+            worker = hosts.worker(queue, host("a", slots=2))
+            running = asyncio.create_task(worker.run())
+            await hosts.until(lambda: state(ledger) == "done" and len(said()) == 2)
+            for _ in range(3):
+                assert await worker._take(0) is None
+            assert len(said()) == 2
+            await worker.describe(replace(worker.host, memory_mib=2048))
+            await hosts.until(lambda: len(said()) == 3)
+            worker.stop()
+            await running
+
+    asyncio.run(run())
+    assert said() == [
+        "second: not for this host: 4096 MiB of memory, of 8192",
+        "third: not for this host: no KVM",
+        "second: not for this host: 2048 MiB of memory, of 8192",
+    ]
 
 
 def test_what_a_newer_kdelta_asked_is_for_others(store: Store, ledger: Ledger) -> None:

@@ -34,6 +34,7 @@ class Box:
         )
         self.deaf_s = 0.0
         self.arch = "x86_64"
+        self.unheard, self.refused = "", False
 
     def __str__(self) -> str:
         return "machine box"
@@ -198,6 +199,46 @@ def test_a_machine_that_never_answers_is_said(kernel: Kernel, tmp_path: Path, mo
     box.started_at = 0.0
     with pytest.raises(HostError, match="does not answer on ssh, and its description has no power switch"):
         _machine(box, monkeypatch).boot(_order(kernel), tmp_path)
+
+
+def test_a_power_switch_that_does_not_obey_is_told_with_what_it_was_for(
+    kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = Box({}, back_s=None)
+    box.started_at, box.unheard = 0.0, "No route to host"
+
+    def cycled() -> bool:
+        raise HostError("machine box: its power could not be cycled: it is unplugged")
+
+    monkeypatch.setattr(box, "cycled", cycled)
+    with pytest.raises(HostError, match=r"does not answer on ssh \(No route to host\); .* could not be cycled"):
+        _machine(box, monkeypatch).boot(_order(kernel), tmp_path)
+
+
+def test_a_machine_that_lets_us_not_in_is_not_switched_off(
+    kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody may be at work there, and no reset would mend a wrong key."""
+    box = Box({}, back_s=None)
+    box.started_at = 0.0
+    box.unheard, box.refused = "lab@192.0.2.7: Permission denied (publickey).", True
+    with pytest.raises(HostError, match=r"machine box does not let us in \(lab@192.0.2.7: Permission denied") as told:
+        _machine(box, monkeypatch).boot(_order(kernel), tmp_path)
+    assert box.cycles == 0 and "\n" not in str(told.value)
+
+
+def test_a_machine_that_comes_back_and_refuses_at_first_is_waited_for(
+    kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one whose users come from the network may: before it was started it let us in."""
+    box = Box({1: _whole(kernel)}, back_s=20)
+    answers, refusals = box.connected, iter(range(5))
+
+    def connected(limit_s: float) -> bool:
+        return answers(limit_s) if box.since_s < 0 or next(refusals, None) is None else False
+
+    monkeypatch.setattr(box, "connected", connected)
+    assert (_machine(box, monkeypatch).boot(_order(kernel), tmp_path).state, box.cycles) == ("ok", 0)
 
 
 def test_a_slow_start_is_no_hang(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,8 @@ def lab(tmp_path: Path) -> Path:
 
 
 def test_a_table_becomes_what_labgrid_takes(lab: Path) -> None:
+    (lab.parent / "keys").mkdir()
+    (lab.parent / "keys" / "id").touch()
     machine = described(f"{lab}:bench1")
     assert machine.options.start == "grub"
     assert (machine.options.tty, machine.options.cmdline) == ("ttyS0", "nosmt")
@@ -77,7 +79,8 @@ def test_an_environment_of_labgrid_is_read_by_labgrid(tmp_path: Path) -> None:
         ('[bench1]\naddress = "x"\nstrat = "grub"', "strat"),
         ('[bench1]\nuser = "x"', "address"),
         ('[bench1]\naddress = "x"\nport = 70000', "port"),
-        ('[bench1]\naddress = "x"\nstart = "pxe"', "pxe"),
+        ('[bench1]\naddress = "x"\nstart = "pxe"', "'pxe' - at `$.start`: one of kexec, grub, "),
+        ('[bench1]\naddress = "x"\nkey = "gone"', "key"),
         ('[bench1]\naddress = "x"\nconsole = "ttyS0; reboot"', "as the kernel takes it"),
         ('[bench1]\naddress = "x"\ncmdline = "a\\nb"', "cannot be printed"),
         ('[bench1]\naddress = "x"\nreturn_limit_s = 0', "return_limit_s"),

@@ -53,6 +53,7 @@ def test_the_store_is_where_the_environment_says(tmp_path: Path, monkeypatch: py
     [
         ("nonsense", "not a URL"),
         ("", "not a URL"),
+        ("postgresql://lab:secret@host:543x/name", r"'postgresql://lab:\*\*\*@host:543x/name': not a URL"),
         ("mysql://host/x", "sqlite or postgresql"),
         ("postgresql+nodriver://host/x", "unknown driver"),
     ],
