@@ -122,6 +122,24 @@ def test_kconfig_is_asked_again_only_where_a_patch_sways_it(tree: Path, tmp_path
     assert configured() == 2
 
 
+def test_kconfig_is_asked_again_only_for_commits_that_sway_it(repository: Path, tmp_path: Path) -> None:
+    asked = []
+    for path, text in (
+        ("fs/pipe.c", PIPE),
+        ("fs/pipe.c", PIPE.replace("LIMIT", "2")),
+        ("Kconfig", "# other\n"),
+        ("fs/a/Kconfig.x", ""),
+    ):
+        (repository / path).parent.mkdir(exist_ok=True)
+        (repository / path).write_text(text)
+        git(repository, "add", "-A")
+        git(repository, "commit", "-q", "--allow-empty", "-m", path)
+        source.resolve_source(parse_kernel(f"src:{repository}@HEAD"))
+        (counted,) = (tmp_path / "cache").glob("build/*/obj-*/configured")
+        asked.append(len(counted.read_text().splitlines()))
+    assert asked == [1, 1, 2, 3]
+
+
 def test_a_patch_and_its_reverse_give_the_first_image_bit_for_bit(tree: Path, tmp_path: Path) -> None:
     base = source.resolve_source(parse_kernel(f"src:{tree}"))
     mine = patch(tmp_path, "my.patch", PIPE.replace("LIMIT", "LIMIT * 2"))
