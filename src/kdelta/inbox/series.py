@@ -90,13 +90,13 @@ def _same_set(one: Mail, other: Mail, *, anyone: bool = False) -> bool:
 
 def _head(one: Mail, by_id: Mapping[str, Mail], *, anyone: bool = False) -> str:
     """The mail that a patch's set begins with: the last one up the thread that is of the same set (``anyone``'s)."""
-    seen = {one.id}
+    numbers = {one.tag.number}  # a number that was met already is another set's, which this one answers
     current = one
     while one.tag.number is not None:
-        up = next((by_id[p] for p in current.parents if p in by_id and p not in seen), None)
-        if up is None or not _same_set(one, up, anyone=anyone):
+        up = next((by_id[p] for p in current.parents if p in by_id and p != current.id), None)
+        if up is None or up.tag.number in numbers or not _same_set(one, up, anyone=anyone):
             break
-        seen.add(up.id)
+        numbers.add(up.tag.number)
         current = up
     return current.id
 

@@ -11,7 +11,7 @@ import pytest
 from kdelta.inbox import mails, series, sources
 from kdelta.kernel import mail as patches
 from unit.inbox import stand_ins
-from unit.inbox.stand_ins import BOB, EVE, comment, mail
+from unit.inbox.stand_ins import ALICE, BOB, EVE, comment, mail
 
 PATCH = comment("fs/pipe.c", "x")
 FIRST = mail(1, "[PATCH] pipe: an old name", PATCH)
@@ -165,6 +165,18 @@ def test_nobody_elses_patch_takes_the_place_of_one_that_was_sent() -> None:
     twice = [mail(3, "[PATCH 2/2] 2", comment("fs/pipe.c", "bobs"), BOB, "1"), other]
     found = series.items(mails.read(data) for data in [*whole[:2], *twice])
     assert found[0].state == "ready" and b"bobs" in found[0].data and b"other" not in found[0].data
+
+
+@pytest.mark.parametrize("first", [0, 1])  # with a cover letter, and without one
+def test_a_series_in_answer_to_another_of_as_many_patches_stays_one_of_its_own(first: int) -> None:
+    def sent(start: int, sender: str, answers: str) -> list[bytes]:
+        head = mail(start, f"[PATCH {first}/3] x", PATCH, sender, answers)
+        numbers = range(first + 1, 4)
+        return [head, *(mail(start + n, f"[PATCH {n}/3] {n}", PATCH, sender, str(start)) for n in numbers)]
+
+    alices, eves = sent(10, ALICE, ""), sent(20, EVE, "10")
+    assert states(*alices, *eves) == [("10", "ready"), ("20", "ready")]
+    assert states(*alices[:-1], *eves) == [("10", "waiting"), ("20", "ready")]
 
 
 def test_a_hundred_mails_and_one_of_five_megabytes_in_a_file(tmp_path: Path) -> None:
