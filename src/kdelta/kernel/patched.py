@@ -26,10 +26,10 @@ class Patched(Struct, frozen=True, kw_only=True):
     diff: str
     notes: tuple[str, ...]
 
-    def config_basis(self, origin: Origin) -> str:
-        """Identifies what of the source, patched on ``origin``, can sway its .config."""
+    def config_basis(self, origin: Origin, tree: Worktree) -> str:
+        """Identifies what of the source, patched on ``origin`` in ``tree``, can sway its .config."""
         swaying = [(path, file.text or "") for path, file in sorted(self.files.items()) if SWAYS_CONFIG.search(path)]
-        return hashlib.sha256(encode(json.dumps([origin.config_base(), swaying]))).hexdigest()
+        return hashlib.sha256(encode(json.dumps([origin.config_base(tree), swaying]))).hexdigest()
 
 
 def patched(tree: Worktree, origin: Origin, steps: Sequence[Step], progress: Progress) -> Patched:
