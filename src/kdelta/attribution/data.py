@@ -8,12 +8,13 @@ with the code that names them.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 
 import numpy as np
 
-from kdelta.attribution import shifted
+from kdelta.attribution import jump_labels, shifted
 from kdelta.attribution.code import alike
 from kdelta.attribution.disassembly import DataObject, Image
 from kdelta.kernel.spelling import fold
@@ -73,7 +74,7 @@ def _same_word(before: Image, after: Image, old: DataObject, new: DataObject, at
 
 
 def readers(image: Image, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    """For each variable the functions whose code has its address, sorted. x86-64; {} for other machines."""
+    """For each variable the functions whose code has its address, or branches by it, sorted. x86-64, {} for others."""
     wanted = {name: image.objects.get(name, ()) for name in names}
     if image.arch != "x86_64" or not wanted:
         return {}
@@ -92,7 +93,20 @@ def readers(image: Image, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]
             texts[function.name] = "\n".join(one.text for one in image.instructions(function))
         if name in texts[function.name]:  # else the bytes only read like it
             found[name].add(fold(function.name.partition("#")[0]))
+    for place, name in _branches(image, spans):
+        function = image.function_at(place)
+        if function is not None:
+            found[name].add(fold(function.name.partition("#")[0]))
     return {name: tuple(sorted(functions)) for name, functions in found.items()}
+
+
+def _branches(image: Image, spans: list[tuple[int, int, str]]) -> Iterator[tuple[int, str]]:
+    """(address of an instruction, variable) of the static branches whose keys lie in one of ``spans``."""
+    lows = [low for low, _, _ in spans]
+    for place, key in jump_labels.sites(image) if spans else ():
+        at = bisect_right(lows, _signed(key)) - 1
+        if at >= 0 and _signed(key) < spans[at][1]:
+            yield place, spans[at][2]
 
 
 def holders(image: Image, names: Iterable[str]) -> Mapping[str, frozenset[str]]:

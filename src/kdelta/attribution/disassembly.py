@@ -184,6 +184,11 @@ class Image:
         section = self._file.section(name)
         return self._file.data[section.offset : section.offset + section.size] if section else b""
 
+    def content(self, address: int, size: int) -> bytes:
+        """The bytes at ``address``, b"" where the file holds none."""
+        section = next((s for s in self._loaded if s.kind == 1 and s.address <= address < s.address + s.size), None)
+        return self._content(section, address, min(size, section.address + section.size - address)) if section else b""
+
     def _aliases(self, address: int) -> list[tuple[bool, bool, str]]:
         """Symbols at or over ``address``, things before labels of where a section happens to begin or end."""
         last = bisect_right(self._addresses, address)

@@ -35,7 +35,7 @@ class Ran(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One case: the functions that it executes, of ``total`` kernel instructions in ``ops`` operations.
+    """One case: the functions that its operations execute, of ``total`` kernel instructions in ``ops`` operations.
 
     Where ``state`` is not ok there are none, and ``why`` says why. ``elapsed_s`` is what the repetition took here.
     ``digest`` is what the case was (``spec/sameness.py``), "" in what an older kdelta counted.
@@ -166,3 +166,15 @@ def ran(intervals: Sequence[Interval], table: SymbolTable) -> tuple[dict[str, Ra
             if pc == int(starts[row]) and ".cold" not in names[row]:
                 calls[name] = calls.get(name, 0) + count
     return {name: Ran(calls.get(name, 0), spent) for name, spent in instructions.items()}, total
+
+
+def without(twice: Mapping[str, Ran], once: Mapping[str, Ran]) -> dict[str, Ran]:
+    """What the run of a program with twice the operations executed more of each function: start-up is in both."""
+    nothing = Ran(0, 0)
+    more = {
+        name: Ran(
+            max(0, ran.calls - once.get(name, nothing).calls), ran.instructions - once.get(name, nothing).instructions
+        )
+        for name, ran in twice.items()
+    }
+    return {name: ran for name, ran in more.items() if ran.instructions > 0}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 _BUDGET_S = 600.0
 _SEEDS = 12  # that counts take where some move, with the repetitions of a seed
+_SEEDS_OF_PROGRAMS = 40  # their counts move, so that they take 20, and each run is made again to see whether it repeats
 _TIMED_CASE_S = 1.5  # of a case in a timed boot
 _LATER = ("kdelta.results.answer", "kdelta.report.view", "kdelta.report.registry")  # what shows the answer
 
@@ -74,6 +75,12 @@ def _ahead(kernel: Kernel) -> None:
     auto.read_ahead(kernel)
 
 
+def counts_s(row: Row, kernels: int, program: bool) -> float:
+    """What counting a case takes here."""
+    seeds = _SEEDS_OF_PROGRAMS if program else _SEEDS
+    return seeds * kernels * row.elapsed_s / (os.cpu_count() or 1)
+
+
 def choose(
     args: Args, specs: Sequence[KernelSpec], kernels: Sequence[Kernel], progress: Progress
 ) -> tuple[tuple[Case, ...], Looked]:
@@ -84,19 +91,21 @@ def choose(
     free = replace(args, cases=())
     each = len(kernels) * (2 if args.memcg else 1)
 
+    plain = replace(free, memcg=False)
+    candidates, workloads = reach.candidates(plain), common.load_workloads(args.folders)
+    programs = {case.name for case in candidates if workloads[case.workload].counted}
+
     def cost_s(row: Row) -> float:
         times_s = 20 * each * _TIMED_CASE_S
-        counts_s = _SEEDS * each * row.elapsed_s / (os.cpu_count() or 1)
-        return times_s * args.timed + counts_s * (args.exact or not args.timed)
+        return times_s * args.timed + counts_s(row, each, row.case in programs) * (args.exact or not args.timed)
 
-    plain = replace(free, memcg=False)
     cases, looked = auto.choose(
         kernels,
         specs,
         auto.Asked(
-            cases=reach.candidates(plain),
+            cases=candidates,
             usual=replace(plain, suites=(), workloads=()).chosen(),
-            workloads=common.load_workloads(args.folders),
+            workloads=workloads,
             folders=args.folders,
             machine=args.options(),
             cost_s=cost_s,

@@ -9,7 +9,7 @@ kernels that were not built here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -30,19 +30,36 @@ from kdelta.spec.kernels import BUILT_KINDS
 
 
 def take_over(kernel: Kernel, rows: Sequence[Counted], here: Site, table: SymbolTable, progress: Progress) -> int:
-    """Keep for ``kernel`` those of its missing ``rows`` that the newest map of a kernel like it has; how many.
+    """Keep for ``kernel`` those of its missing ``rows`` that maps of kernels like it have, newest first; how many.
 
     Raises:
         HostError: the cache cannot be read or written.
     """
     missing = [one for one in rows if reach_rows.recall(one.path, table) is None]
-    built = kernel.arch == "x86_64" and parse_kernel(kernel.spec.partition("#")[0]).kind in BUILT_KINDS
-    other = _like(kernel) if missing and built else None
-    if other is None:
+    if kernel.arch != "x86_64" or parse_kernel(kernel.spec.partition("#")[0]).kind not in BUILT_KINDS:
         return 0
-    base = reach_rows.base_of(here, replace(missing[0].work, kernel=other))
-    there = [reach_rows.recall(reach_rows.path_of(other, base, one.work, table), table) for one in missing]
-    found = [(one, row) for one, row in zip(missing, there, strict=True) if row is not None and row.state == "ok"]
+    held = 0
+    for other in _alike_mapped(kernel) if missing else ():
+        there = _rows_of(other, missing, here, table)
+        held += _take_over(kernel, other, [(one, there[one.path]) for one in missing if one.path in there], table)
+        missing = [one for one in missing if one.path not in there]  # a row that does not hold is counted
+        if not missing:
+            break
+    if held:
+        progress.note(
+            f"{held} of {len(rows)} cases execute nothing in which {kernel.label} differs from a mapped kernel"
+        )
+    return held
+
+
+def _rows_of(other: Kernel, wanted: Sequence[Counted], here: Site, table: SymbolTable) -> dict[Path, Row]:
+    """What the map of ``other`` has of the ``wanted`` rows, by where these are kept."""
+    base = reach_rows.base_of(here, replace(wanted[0].work, kernel=other))
+    found = ((one, reach_rows.recall(reach_rows.path_of(other, base, one.work, table), table)) for one in wanted)
+    return {one.path: row for one, row in found if row is not None and row.state == "ok"}
+
+
+def _take_over(kernel: Kernel, other: Kernel, found: Sequence[tuple[Counted, Row]], table: SymbolTable) -> int:
     if not found:
         return 0
     try:
@@ -54,10 +71,6 @@ def take_over(kernel: Kernel, rows: Sequence[Counted], here: Site, table: Symbol
     for one, row in found:
         if row.case in held:
             reach_rows.keep(one.path, row, table)
-    if held:
-        progress.note(
-            f"{len(held)} of {len(rows)} cases execute nothing in which {kernel.label} differs from a mapped kernel"
-        )
     return len(held)
 
 
@@ -78,18 +91,17 @@ def untouched(changes: Changes, rows: Iterable[Row], patched: frozenset[str] | N
     return [row for row in rows if names.isdisjoint(row.functions)]
 
 
-def _like(kernel: Kernel) -> Kernel | None:
-    """The kernel that was mapped last of those built as ``kernel`` was: of its release, with its config."""
+def _alike_mapped(kernel: Kernel) -> Iterator[Kernel]:
+    """The mapped kernels built as ``kernel`` was, of its release and with its config; the newest map first."""
     own = cache.get(kernel.image_sha256)
     if own is None:
-        return None
+        return
     alike = {one.entry.sha256: one for one in cache.entries() if _alike(one, own)}
     for one in sorted(maps.maps(), key=lambda one: -one.counted_s):
         sha256 = next((sha256 for sha256 in alike if sha256.startswith(one.name)), "")
         stored = cache.get(sha256) if sha256 else None
         if stored is not None:
-            return _kernel(kernel, stored)
-    return None
+            yield _kernel(kernel, stored)
 
 
 def _alike(one: Stored, own: Stored) -> bool:

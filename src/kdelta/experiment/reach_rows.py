@@ -13,17 +13,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.attribution import exact, profiles, reach
-from kdelta.attribution.reach import Row
+from kdelta.attribution.reach import Ran, Row
 from kdelta.experiment.boot_once import Site, Work, identity
 from kdelta.experiment.measure import Measuring
 from kdelta.guest.metrics import repetitions
+from kdelta.guest.protocol import interval_of
 from kdelta.kernel import cache, maps
 from kdelta.kernel.symbols import SymbolTable
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Kernel, PlannedBoot, RunResult
 
-FORMAT = 1  # of the cached rows: raised when their content changes
+FORMAT = 2  # of the cached rows: raised when their content changes
 _PLAN = PlannedBoot(block=0, slot=0, kernel=0)
+_TWICE, _ONCE = 0, 1  # jobs of a case; the second one is that of a program's run with half of the operations
 _PASSING = ("hung", "lost")  # a matter of the host's load: tried again by the next map
 
 
@@ -117,13 +119,20 @@ def _row(one: Counted, raw: RawBoot, table: SymbolTable) -> Row:
     run = one.read(raw)
     row = Row(case=one.case.name, state=run.state, why=run.why, elapsed_s=raw.elapsed_s, digest=one.digest)
     if run.state == "ok":
-        intervals = [interval for file in raw.counts for interval in profiles.read(file)]
-        executed, total = reach.ran(intervals, table)
-        ops = sum(repetition.ops for repetition in repetitions(raw.records, 0)) * one.parts
+        executed, total = _ran(raw, table, _TWICE)
+        if repetitions(raw.records, _ONCE):
+            start_up, of_start_up = _ran(raw, table, _ONCE)
+            executed, total = reach.without(executed, start_up), total - of_start_up
+        ops = sum(repetition.ops for repetition in repetitions(raw.records, _TWICE)) * one.parts
         row = replace(row, functions=executed, total=total, ops=ops)
     if run.state not in _PASSING:
         keep(one.path, row, table)
     return row
+
+
+def _ran(raw: RawBoot, table: SymbolTable, job: int) -> tuple[dict[str, Ran], int]:
+    counted = {interval_of(guest, one.id): one for guest, file in enumerate(raw.counts) for one in profiles.read(file)}
+    return reach.ran([counted[marked.id] for marked in repetitions(raw.records, job)], table)
 
 
 def keep(path: Path, row: Row, table: SymbolTable) -> None:

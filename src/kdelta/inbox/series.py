@@ -3,13 +3,14 @@
 
 A series is told by its thread, as git send-email makes it: patches answer the cover letter or each other. Mails that
 were sent without threads belong together where sender, version and number of patches agree and they came within a day.
+A series is whose mail begins it; another developer's patches in its thread fill the numbers that this one did not send.
 A later version is one of the same sender with the same change-id or title, in answer to the earlier one, with a link
 to it, or of which most patches have the titles of the earlier one's. What was sent twice is the later one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -82,20 +83,20 @@ def _number(one: Mail) -> int:
     return 1 if one.tag.number is None else one.tag.number
 
 
-def _same_set(one: Mail, other: Mail) -> bool:
-    alike = (one.sender, one.tag.version, one.tag.release) == (other.sender, other.tag.version, other.tag.release)
-    return alike and one.tag.total == other.tag.total and one.tag.number != other.tag.number
+def _same_set(one: Mail, other: Mail, *, anyone: bool = False) -> bool:
+    alike = (one.tag.version, one.tag.release, one.tag.total) == (other.tag.version, other.tag.release, other.tag.total)
+    return alike and one.tag.number != other.tag.number and (anyone or one.sender == other.sender)
 
 
-def _head(one: Mail, by_id: Mapping[str, Mail]) -> str:
-    """The mail that a patch's set begins with: the last one up the thread that is of the same set."""
-    seen = {one.id}
+def _head(one: Mail, by_id: Mapping[str, Mail], *, anyone: bool = False) -> str:
+    """The mail that a patch's set begins with: the last one up the thread that is of the same set (``anyone``'s)."""
+    numbers = {one.tag.number}  # a number that was met already is another set's, which this one answers
     current = one
     while one.tag.number is not None:
-        up = next((by_id[p] for p in current.parents if p in by_id and p not in seen), None)
-        if up is None or not _same_set(one, up):
+        up = next((by_id[p] for p in current.parents if p in by_id and p != current.id), None)
+        if up is None or up.tag.number in numbers or not _same_set(one, up, anyone=anyone):
             break
-        seen.add(up.id)
+        numbers.add(up.tag.number)
         current = up
     return current.id
 
@@ -159,6 +160,23 @@ def _completed(group: _Group, groups: Sequence[_Group]) -> bytes | None:
     return thread.newest(before.data() + group.data())
 
 
+def _by_owner(patches: Iterable[Mail]) -> Iterator[Mail]:
+    """By date, each under the sender of what begins its set, where that one did not send this number."""
+    ordered = sorted(patches, key=lambda one: (one.date_s, one.id))
+    by_id = {one.id: one for one in ordered}
+    heads = {one.id: by_id[_head(one, by_id, anyone=True)] for one in ordered}
+    sent: dict[tuple[str, int], str] = {}
+    for one in sorted(ordered, key=lambda one: one.sender != heads[one.id].sender):
+        sent.setdefault((heads[one.id].id, _number(one)), one.sender)
+    owners: dict[str, str] = {}
+    for one in ordered:
+        head = heads[one.id]
+        filled = (owners[up] for up in head.parents if up in owners and by_id[up].sender == head.sender)
+        whose = next(filled, head.sender)  # a new version of what somebody filled in is of that series, too
+        owners[one.id] = whose if sent[head.id, _number(one)] == one.sender else one.sender
+        yield replace(one, sender=owners[one.id])
+
+
 def items(mails: Iterable[Mail]) -> tuple[Item, ...]:
     """What there is to review, oldest first; answers and other mails are none."""
     once: dict[str, Mail] = {}
@@ -166,7 +184,7 @@ def items(mails: Iterable[Mail]) -> tuple[Item, ...]:
         if one.is_patch:
             once.setdefault(one.id, one)
     by_sender: dict[str, list[Mail]] = {}  # a series has one sender, and a list has thousands
-    for one in sorted(once.values(), key=lambda one: one.date_s):
+    for one in _by_owner(once.values()):
         by_sender.setdefault(one.sender, []).append(one)
     found = [(group, groups) for groups in map(_groups, by_sender.values()) for group in groups]
     found.sort(key=lambda pair: (pair[0].date_s, pair[0].first.id))

@@ -101,7 +101,7 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
     expected = again.objects if again.much else 0
     if expected:
         progress.note(f"{title}: {again.told}")
-    basis = applied.config_basis(origin.base)
+    basis = applied.config_basis(origin, tree)
     try:
         made = builder.build(wanted.request, title, home / "build.log", progress, basis, expected)
     except BuildError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -20,11 +21,13 @@ from msgspec import Struct
 from kdelta import digests, distributions
 from kdelta.errors import HostError, UserError
 from kdelta.kernel.patch import File
-from kdelta.kernel.worktree import Worktree, decode, require_space, version_of
+from kdelta.kernel.worktree import Worktree, decode, encode, require_space, version_of
 from kdelta.model.progress import Progress
 from kdelta.spec.kernels import released
 
 TREE_BYTES = 3 << 30
+SWAYS_CONFIG = re.compile(r"(^|/)(Kconfig[^/]*|Makefile[^/]*)$|^scripts/|/configs/")  # paths of what Kconfig reads
+_SWAYING = "swaying"  # in a work tree's folder: its base, and the digest of what of it sways a .config
 _UNTRACKED_BYTES = 16 << 20
 _BUILT_FOLDERS = frozenset({"include/config", "include/generated", ".git", "debian/build"})
 _BUILT_SUFFIXES = (".o", ".a", ".ko", ".cmd", ".o.d", ".mod", ".order")
@@ -49,6 +52,10 @@ class _Source(Struct, frozen=True, kw_only=True):
     version: tuple[int, int]
     files: dict[str, File] = {}  # uncommitted changes
     notes: tuple[str, ...] = ()
+
+    def config_base(self, tree: Worktree) -> str:
+        """Identifies all in the base, as it fills ``tree``, that can sway a .config: of most sources the whole base."""
+        return self.base
 
 
 class Tarball(_Source, frozen=True, kw_only=True):
@@ -109,6 +116,19 @@ class Git(_Source, frozen=True, kw_only=True):
                 # times of files that were patched and restored: not a change
                 subprocess.run([*base, "update-index", "-q", "--refresh"], check=False, capture_output=True, env=env)
             run([*base, "read-tree", "--reset", "-u", self.tree_id], f"checking out {self.title}", env)
+            (tree.home / _SWAYING).write_text(f"{self.base} {self._swaying()}")
+
+    def _swaying(self) -> str:
+        argv = [*_git(), f"--git-dir={self.git_dir}", "ls-tree", "-r", "-z", "--full-tree", self.tree_id]
+        listed = decode(run(argv, f"listing {self.title}", git_environment())).split("\0")
+        swaying = [line for line in listed if SWAYS_CONFIG.search(line.partition("\t")[2])]
+        return hashlib.sha256(encode("\0".join(swaying))).hexdigest()
+
+    def config_base(self, tree: Worktree) -> str:
+        """Of those files alone: most commits of a branch change none of them. Told as the tree was filled."""
+        told = tree.home / _SWAYING
+        base, _, digest = told.read_text().partition(" ") if told.exists() else ("", "", "")
+        return digest if base == self.base else self.base
 
 
 def _git() -> list[str]:

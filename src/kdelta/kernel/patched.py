@@ -5,18 +5,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from kdelta.kernel import patch
-from kdelta.kernel.origin import Origin
+from kdelta.kernel.origin import SWAYS_CONFIG, Origin
 from kdelta.kernel.steps import Step
 from kdelta.kernel.worktree import Worktree, encode
 from kdelta.model import Progress
 
-_SWAYS_CONFIG = re.compile(r"(^|/)(Kconfig[^/]*|Makefile[^/]*)$|^scripts/|/configs/")
 Files = Mapping[str, patch.File]
 
 
@@ -28,10 +26,10 @@ class Patched(Struct, frozen=True, kw_only=True):
     diff: str
     notes: tuple[str, ...]
 
-    def config_basis(self, base: str) -> str:
-        """Identifies what of the source, patched on ``base``, can sway its .config."""
-        swaying = [(path, file.text or "") for path, file in sorted(self.files.items()) if _SWAYS_CONFIG.search(path)]
-        return hashlib.sha256(encode(json.dumps([base, swaying]))).hexdigest()
+    def config_basis(self, origin: Origin, tree: Worktree) -> str:
+        """Identifies what of the source, patched on ``origin`` in ``tree``, can sway its .config."""
+        swaying = [(path, file.text or "") for path, file in sorted(self.files.items()) if SWAYS_CONFIG.search(path)]
+        return hashlib.sha256(encode(json.dumps([origin.config_base(tree), swaying]))).hexdigest()
 
 
 def patched(tree: Worktree, origin: Origin, steps: Sequence[Step], progress: Progress) -> Patched:

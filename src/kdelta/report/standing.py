@@ -19,6 +19,7 @@ from kdelta.report.view import View
 Word = Literal["success", "warning", "fail"]
 Rule = Literal["regression", "gate", "leak", "undecided", "not-looked-at"]
 LINE_CHARS = 200
+_MISSED = "NOT LOOKED AT, "  # as report/looked.py begins such a line; here the title says it
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -70,7 +71,7 @@ def standing(view: View) -> Standing:
         for one in beside
         if not one.experiment
     ]
-    missed = [text for text in view.looked if text.startswith("NOT LOOKED AT")]
+    missed = [text.removeprefix(_MISSED) for text in view.looked if text.startswith(_MISSED)]
     found += [Finding(word="warning", rule="not-looked-at", title="not looked at", text=text) for text in missed]
     order: tuple[Word, ...] = ("fail", "warning", "success")
     found.sort(key=lambda one: order.index(one.word))

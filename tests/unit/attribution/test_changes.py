@@ -88,6 +88,29 @@ def test_data_that_is_registered_at_boot_is_not_said_to_be_used_at_boot_alone(ma
     assert one.title == "kept (data, used by pointer alone)"
 
 
+BRANCHES = """
+extern char __start___jump_table[], __stop___jump_table[];
+char *bounds[] = { __start___jump_table, __stop___jump_table };
+int other_key[4] = { 1, 2, 3, 4 };
+int key[4] = { 1, 1 };
+#define BRANCH(key) asm volatile("1: nopl 0(%%rax,%%rax,1)\\n.pushsection __jump_table, \\"aw\\"\\n.balign 8\\n" \
+    ".long 1b - ., 1b - .\\n.quad %c0 + 1 - .\\n.popsection" :: "i"(key))
+__attribute__((noinline)) int likely(int a) { BRANCH(other_key); return a + 2; }
+__attribute__((noinline)) int asks(int a) { BRANCH(key); return a + 3; }
+__attribute__((noinline)) void *sets(void) { return key; }
+"""
+
+
+@pytest.mark.parametrize("value", ["{ 0, 1 }", "{ 0, 0 }"])  # with zeros alone it stands in .bss
+def test_a_static_key_counts_through_the_functions_that_branch_by_it(make: Maker, value: str) -> None:
+    """Their code has no address of it: __jump_table says which key each branch asks."""
+    old = f"{SOURCE}{BRANCHES}"
+    before, after = Image(make(old)), Image(make(old.replace("{ 1, 1 }", value)))
+    for pair in ((before, after), (after, before)):
+        (one,) = changes.find(*pair, code.compare(*pair), lambda _: ()).changes
+        assert (one.name, one.kind, one.hosts) == ("key", "data", ("asks", "sets"))
+
+
 def test_an_inlined_function_is_its_hosts_change(make: Maker) -> None:
     assert found(make, SOURCE.replace("a + 7", "a * 9 + 1")).changes == (
         Change(name="host", kind="code", hosts=("host",)),

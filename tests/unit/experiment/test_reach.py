@@ -98,6 +98,28 @@ def test_a_case_that_the_host_killed_is_tried_again_one_that_cannot_run_is_not(f
     assert guests.made == ["a", "b", "a"]
 
 
+def test_of_a_programs_two_runs_only_what_the_longer_one_does_more_counts(tmp_path: Path) -> None:
+    """Its job 0 has twice the operations of job 1, each in a guest of its own; start-up is in both."""
+
+    def guest(read: int, write: int, start: int) -> bytes:
+        rows = zip((BASE, BASE + 16, BASE + 32), (read, write, start), strict=True)
+        return counts.output(counts.interval(0, [(pc, (n,) + 6 * (0,)) for pc, n in rows if n]))
+
+    def boot(_: Any) -> list[RawBoot]:
+        records = (Repetition(j=0, r=0, id=0, ops=1), Repetition(j=1, r=0, id=1 << 32, ops=1))
+        return [
+            RawBoot(
+                argv=(), state="ok", why="", records=records, console=b"", stream=b"",
+                counts=(guest(20, 3, 7), guest(10, 0, 7)), elapsed_s=1.0, first_sample_s=None, qemu_log="",
+            )
+        ]  # fmt: skip
+
+    guests = Guests().ready(tmp_path, "p")
+    found = mapping.filled("k", guests, table("read", "write", "start"), boot, Quiet(), workers=1, together=1)
+    assert found.rows[0].functions == {"read": Ran(10, 10), "write": Ran(3, 3)}
+    assert (found.rows[0].total, found.rows[0].ops) == (13, 2)
+
+
 def test_a_damaged_row_is_counted_anew(fill: Callable[..., Reach], tmp_path: Path) -> None:
     guests = Guests()
     fill(guests, "a")

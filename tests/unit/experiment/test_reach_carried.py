@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from pathlib import Path
 
@@ -123,7 +124,15 @@ def test_the_next_base_takes_over_what_does_not_execute_the_difference(bench: Be
     assert bench.taken(after) == ["b"]  # a executes it, and of c nothing is known
     assert bench.taken(after) == ["b"]
     third = bench.kernel(OTHER.replace("table.run(a)", "table.run(a) + 4"))
-    assert bench.taken(third) == []  # from the second one, which has b alone
+    assert bench.taken(third) == []  # b executes what differs from the second one, a what differs from the first
+
+
+def test_what_the_newest_map_lacks_is_taken_over_from_an_older_one(bench: Bench) -> None:
+    bench.mapped(bench.kernel(SOURCE))
+    (one, *_) = bench.rows(bench.kernel(SOURCE.replace("a + 7", "a + 8")))
+    reach_rows.keep(one.path, ROWS[0], NAMES)
+    os.utime(one.path.parent, (9e9, 9e9))
+    assert bench.taken(bench.kernel(OTHER)) == ["b"]
 
 
 def test_what_differs_is_told_with_whose_execution_stands_for_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

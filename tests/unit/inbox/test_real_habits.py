@@ -11,7 +11,7 @@ import pytest
 from kdelta.inbox import mails, series, sources
 from kdelta.kernel import mail as patches
 from unit.inbox import stand_ins
-from unit.inbox.stand_ins import BOB, comment, mail
+from unit.inbox.stand_ins import ALICE, BOB, EVE, comment, mail
 
 PATCH = comment("fs/pipe.c", "x")
 FIRST = mail(1, "[PATCH] pipe: an old name", PATCH)
@@ -136,6 +136,47 @@ def test_a_patch_that_was_sent_anew_within_its_series_counts() -> None:
     anew = mail(9, "[PATCH v1.1 2/2] 2", comment("fs/pipe.c", "anew"), answers="1")
     (one,) = series.items(mails.read(data) for data in [*whole, anew])
     assert one.key == "<1@example.org>" and "anew" in "\n".join(patches.steps(one.data, "x")[1].lines)
+
+
+def test_patches_of_a_second_developer_in_the_thread_make_a_series_whole() -> None:
+    cover, first = mail(1, "[PATCH 0/3] x", "Cover."), mail(2, "[PATCH 1/3] 1", PATCH, answers="1")
+    bobs, last = mail(3, "[PATCH 2/3] 2", PATCH, BOB, "1"), mail(4, "[PATCH 3/3] 3", PATCH, answers="1")
+    chained = [mail(3, "[PATCH 2/3] 2", PATCH, BOB, "2"), mail(4, "[PATCH 3/3] 3", PATCH, answers="3")]
+    assert states(cover, first, bobs, last) == states(last, bobs, first, cover) == [("1", "ready")]
+    assert states(cover, first, *chained) == [("1", "ready")]
+    (one,) = series.items(mails.read(data) for data in (cover, first, bobs, last))
+    assert [step.number for step in patches.steps(one.data, "x")] == [1, 2, 3]
+    assert states(cover, first, bobs) == [("1", "waiting")]
+    assert states(first, mail(3, "[PATCH 2/2] 2", PATCH, BOB, "2")) == [("2", "waiting"), ("3", "waiting")]  # no set
+    better = mail(9, "[PATCH v2 2/3] 2", comment("fs/pipe.c", "better"), BOB, "3")
+    assert states(cover, first, bobs, last, better) == [("1", "superseded"), ("9", "ready")]
+    anew = [mail(20, "[PATCH v2 0/3] x", "Cover.", BOB, "3")]
+    anew += [mail(20 + n, f"[PATCH v2 {n}/3] {n}", PATCH, BOB, "20") for n in (1, 2, 3)]
+    assert states(cover, first, bobs, last, *anew) == [("1", "superseded"), ("20", "ready")]
+
+
+def test_nobody_elses_patch_takes_the_place_of_one_that_was_sent() -> None:
+    whole = [mail(1, "[PATCH 0/2] x", "Cover.")]
+    whole += [mail(1 + n, f"[PATCH {n}/2] {n}", comment("fs/pipe.c", "mine"), answers="1") for n in (1, 2)]
+    other = mail(9, "[PATCH 2/2] 2", comment("fs/pipe.c", "other"), EVE, "1")
+    found = series.items(mails.read(data) for data in [*whole, other])
+    assert [(one.key, one.state) for one in found] == [("<1@example.org>", "ready"), ("<9@example.org>", "waiting")]
+    assert b"other" not in found[0].data
+    twice = [mail(3, "[PATCH 2/2] 2", comment("fs/pipe.c", "bobs"), BOB, "1"), other]
+    found = series.items(mails.read(data) for data in [*whole[:2], *twice])
+    assert found[0].state == "ready" and b"bobs" in found[0].data and b"other" not in found[0].data
+
+
+@pytest.mark.parametrize("first", [0, 1])  # with a cover letter, and without one
+def test_a_series_in_answer_to_another_of_as_many_patches_stays_one_of_its_own(first: int) -> None:
+    def sent(start: int, sender: str, answers: str) -> list[bytes]:
+        head = mail(start, f"[PATCH {first}/3] x", PATCH, sender, answers)
+        numbers = range(first + 1, 4)
+        return [head, *(mail(start + n, f"[PATCH {n}/3] {n}", PATCH, sender, str(start)) for n in numbers)]
+
+    alices, eves = sent(10, ALICE, ""), sent(20, EVE, "10")
+    assert states(*alices, *eves) == [("10", "ready"), ("20", "ready")]
+    assert states(*alices[:-1], *eves) == [("10", "waiting"), ("20", "ready")]
 
 
 def test_a_hundred_mails_and_one_of_five_megabytes_in_a_file(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kdelta.errors import HostError, UserError
 from kdelta.kernel import source, toolchain, trees
-from kdelta.kernel.origin import from_path, tarball
+from kdelta.kernel.origin import Git, from_path, tarball
 from kdelta.kernel.patch import File
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.worktree import Worktree
@@ -120,6 +121,34 @@ def test_kconfig_is_asked_again_only_where_a_patch_sways_it(tree: Path, tmp_path
     options = patch(tmp_path, "kconfig.patch", "# some\n", "# none\n", "Kconfig")
     source.resolve_source(parse_kernel(f"src:{tree}+{options}"))
     assert configured() == 2
+
+
+def test_kconfig_is_asked_again_only_for_commits_that_sway_it(repository: Path, tmp_path: Path) -> None:
+    asked = []
+    for path, text in (
+        ("fs/pipe.c", PIPE),
+        ("fs/pipe.c", PIPE.replace("LIMIT", "2")),
+        ("Kconfig", "# other\n"),
+        ("fs/a/Kconfig.x", ""),
+    ):
+        (repository / path).parent.mkdir(exist_ok=True)
+        (repository / path).write_text(text)
+        git(repository, "add", "-A")
+        git(repository, "commit", "-q", "--allow-empty", "-m", path)
+        source.resolve_source(parse_kernel(f"src:{repository}@HEAD"))
+        (counted,) = (tmp_path / "cache").glob("build/*/obj-*/configured")
+        asked.append(len(counted.read_text().splitlines()))
+    assert asked == [1, 1, 2, 3]
+
+
+def test_what_sways_kconfig_is_told_as_a_tree_is_filled(repository: Path, tmp_path: Path) -> None:
+    """A machine that builds for another one has the tree, but not always the repository."""
+    origin, work = from_path(str(repository), "HEAD"), Worktree(tmp_path / "work")
+    assert isinstance(origin, Git) and origin.config_base(work) == origin.base
+    origin.fill(work, Quiet())
+    gone = replace(origin, git_dir="/nowhere")
+    assert gone.config_base(work) == origin.config_base(work) != origin.base
+    assert replace(gone, base="git:other").config_base(work) == "git:other"
 
 
 def test_a_patch_and_its_reverse_give_the_first_image_bit_for_bit(tree: Path, tmp_path: Path) -> None:
