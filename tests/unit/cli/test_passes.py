@@ -105,6 +105,7 @@ def test_the_fleet_is_asked_for_both(session: Machine, monkeypatch: pytest.Monke
     monkeypatch.setattr(_fleet, "opened", lambda: contextlib.nullcontext())
     monkeypatch.setattr(asking, "ask", lambda _store, _ledger, experiment, _progress: asked.append(experiment.mode))
     monkeypatch.setattr(asking, "begin", lambda *_: None)
+    monkeypatch.setattr(asking, "told", lambda *_: None)
     made = begun(session)
     assert not _passes.run(session, made, FleetArgs(fleet=True, detach=True), Quiet(), counts_asked=True)
     assert asked == ["exact", "timed"] and session.ran == []
