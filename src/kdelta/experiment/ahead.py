@@ -42,7 +42,8 @@ def begin_reading(kernel: Kernel) -> None:
 
 def _begun(what: str, told: bytes = b"") -> subprocess.Popen[bytes]:
     """One of these things under way, whose errors nobody hears; it reads what it is ``told``."""
-    argv, quiet = [sys.executable, "-m", "kdelta.experiment.ahead", what], subprocess.DEVNULL
+    argv = [sys.executable, "-P", "-m", "kdelta.experiment.ahead", what]  # -P: where it is started may be a json.py
+    quiet = subprocess.DEVNULL
     with tempfile.TemporaryFile() as file:
         file.write(told)
         file.seek(0)

@@ -34,6 +34,8 @@ def test_the_guests_program_and_the_plugin_are_compiled_once(tmp_path: Path, mon
 
 def test_the_names_of_a_kernel_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "platform.py").write_text("raise SystemExit('a file of who starts kdelta was imported')\n")
+    monkeypatch.chdir(tmp_path)
     image = tmp_path / "vmlinux"
     image.write_bytes(synthetic.vmlinux())
     kernel = Kernel(
