@@ -273,6 +273,7 @@ def test_a_killed_qemu_leaves_output_that_is_refused(plugin: Path, tmp_path: Pat
     ("argument", "extra", "complaint"),
     [
         ("", [], "out=PATH is missing"),
+        (",counted=off,out=OUT", [], "counted=off goes with no other argument"),
         (",speed=11", [], "unknown argument speed=11"),
         (",out=/nowhere/at/all", [], "cannot create /nowhere/at/all"),
         (",out=OUT", ["-smp", "2"], "one vCPU"),
