@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kdelta import paths
 from kdelta.guest import git_index
@@ -197,7 +198,7 @@ def named(words: Sequence[str], cwd: Path, around: Here | None) -> tuple[Here, .
     """The directories that ``words`` of a program name, but what is packed ``around`` it, or a guest has of its own."""
     names = (os.path.abspath(cwd / text) for word in words for text in parts(word))
     folders = dict.fromkeys(Path(name) for name in names if os.path.isdir(name))
-    return tuple(_named(folder) for folder in folders if not _is_there(folder, around))
+    return tuple(_named(folder.resolve(), folder) for folder in folders if not _is_there(folder, around))
 
 
 def _is_there(folder: Path, around: Here | None) -> bool:
@@ -213,9 +214,13 @@ def parts(word: str) -> tuple[str, ...]:
     return tuple(text for text in paths if text and "\0" not in text and len(text) < _PATH_BYTES)
 
 
-def _named(folder: Path) -> Here:
-    if os.path.lexists(work_tree(folder) / ".git"):
-        return find(folder)
+def _named(folder: Path, name: Path) -> Here:
+    """``folder``, which is called ``name``: with links on the way where that is another."""
+    found = find(folder) if os.path.lexists(work_tree(folder) / ".git") else _folder(folder)
+    return found if folder == name or not found.nodes else replace(found, outside=(name, *found.outside))
+
+
+def _folder(folder: Path) -> Here:
     walked = _walked([folder], set())
     if walked.over:
         said = f"of {folder} only what it runs with: it is more than {_bound()}"

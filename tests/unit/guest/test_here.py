@@ -134,6 +134,12 @@ def test_a_directory_that_a_word_names_is_found(tmp_path: Path, repository: Path
     packed = packing.of_case(case).tree
     assert packed is not None and f"{away}/file".encode() in packed.read_bytes()
     assert case.found == f"{place}: 2 files and directories, 0.0 MiB; {found.said}"
+    (tmp_path / "link").symlink_to("away")
+    (linked,) = here.named(("../link",), place, around)
+    packed = packing.of_case(packing.pack(Program(argv=("ls", "../link")), place, False, around, (linked,))).tree
+    assert linked.root == away and packed is not None
+    assert f"{away}/file".encode() in packed.read_bytes() and f"{tmp_path}/link\0".encode() in packed.read_bytes()
+    assert f"{tmp_path}/link/".encode() not in packed.read_bytes()
     (of_git,) = here.named(("-C", str(repository / "sub"), "status"), place, around)
     assert of_git.root == repository and ".git/HEAD" in names(of_git)
 
