@@ -26,7 +26,7 @@ MOST_BYTES = 32 << 20  # unpacked under emulation in about 1 s, once for each co
 MOST_FILES = 10_000  # in about 3 s
 _SUBMODULES_MOST = 5
 _PATH_BYTES = 4096
-_MOUNTED = ("/proc", "/sys", "/dev")
+MOUNTED = ("/proc", "/sys", "/dev")  # in the guest, which has its own
 
 
 class Here(Struct, frozen=True, kw_only=True):
@@ -202,7 +202,7 @@ def named(words: Sequence[str], cwd: Path, around: Here | None) -> tuple[Here, .
 
 
 def _is_there(folder: Path, around: Here | None) -> bool:
-    if any(folder.is_relative_to(mount) for mount in _MOUNTED):
+    if any(folder.is_relative_to(mount) for mount in MOUNTED):
         return True
     return around is not None and (folder.is_relative_to(around.root) if around.nodes else folder == around.root)
 

@@ -30,7 +30,6 @@ from kdelta.spec.program import PACK, Program, refused, words
 MOST_BYTES = 256 << 20
 ROOT = "program"  # in the guest
 SPEC = "program"  # the directory of the data files that say what to run
-_MOUNTS = ("proc", "sys", "dev")
 _ALWAYS = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/ld.so.cache")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PYTHON = re.compile(r"^python3\.\d+$")
@@ -251,7 +250,7 @@ def _for_guests(
         tree.take(one.nodes)
     writable = _writable(program, place, around)
     scratch = tree.scratch(writable)
-    for name in (*_MOUNTS, scratch):
+    for name in (*here.MOUNTED, scratch):
         tree.folder(Path("/") / name)
     if (size := tree.size()) > MOST_BYTES:
         raise UserError(
