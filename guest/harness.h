@@ -11,9 +11,10 @@
  *	harness_case.c		a case from setup to its outcome
  *	harness_timed.c		windows, latencies; harness_exact.c  marked intervals,
  *				harness_free.c  of loops that never return;
+ *				harness_tick.c  both begin right after a tick;
  *				harness_pmu.c  windows under the CPU's counters;
  *				harness_batch.c  one life without measuring, for harness_leaks.c
- *	harness_rehearsal.c	one case before guests part, for what QEMU translates
+ *	harness_rehearsal.c	cases before guests part, for what QEMU translates
  *	harness_api.c		what workloads call (workload.h)
  *	harness_tasks.c		tasks as threads or processes: gate, stop, exit
  *	harness_outcome.c	how the case went
@@ -57,6 +58,8 @@ struct harness {
 	const struct job *job;
 	const char *tmp_dir;
 	bool stays;	     /* nothing is taken down at the end: the machine ends */
+	bool rehearsal;	     /* exact: no round warms up */
+	bool rehearsed;	     /* exact: before this process began */
 	uint64_t give_up_ns; /* half the time limit: no latency is sampled beyond */
 	struct text out;     /* records, a line each */
 	struct slot *slots;
@@ -68,6 +71,7 @@ struct harness {
 	_Atomic uint32_t phase __attribute__((aligned(CACHE_LINES)));
 	_Atomic uint32_t rep; /* exact: counts gates opened */
 	uint32_t rests;	      /* exact: that the controller has taken */
+	uint64_t tick_ns;     /* exact: when one of the kernel's timer was, or 0 */
 	uint64_t turns_ns;    /* exact, several CPUs: when their turns become short; 0: they are */
 	uint64_t round_ops;   /* exact: of each counted task, once the gate opens */
 	char *counters;	      /* exact, free_run: a page a task, shared */
@@ -164,6 +168,8 @@ void pmu_tasks(struct harness *h, uint64_t (*next)(struct harness *h));
 
 /* harness_case.c */
 bool case_known(const struct job *job);
+/* Whether it is a workload: not selftests, not the kernel's names. */
+bool case_measures(const struct job *job);
 /*
  * Runs a job to its outcome and writes its records to fd, the last one is "done". With
  * `stays` it takes nothing down and does not return: the machine ends with the outcome.
@@ -175,8 +181,10 @@ void case_run(const struct jobs *js, const struct job *job, const char *data_dir
 void exact_rest(struct harness *h);
 /* The one before operations that are counted: on several CPUs, until their turns are short. */
 void exact_rest_counted(struct harness *h);
-/* harness_exact.c: waits until right after a tick of the kernel's timer; the time then. */
+/* harness_tick.c: waits until right after a tick of the kernel's timer; the time then. */
 uint64_t exact_after_tick(const struct harness *h);
+/* Waits for a tick; the time right after it. */
+uint64_t exact_tick(void);
 /* harness_arm.c: from here on code is translated with its counters. */
 void exact_arm(void);
 /* It is translated without: said by PID 1 at the start, and after the last interval. */
@@ -204,16 +212,24 @@ int kbest(uint64_t *samples, size_t n, double *ns);
 void crng_seed(uint64_t seed);
 /* Its buffers are filled anew: when that is no longer hangs on what ran before. */
 void crng_renew(void);
-/* A process that holds what the seed says, until it is killed; -1 where there is none. */
-pid_t perturb_start(uint64_t seed, struct ready *prepared);
+/* What holds what the seed says, and the pipe on which it says that it does. */
+struct holder {
+	struct ready ready; /* forked ahead, or not */
+	int says[2];
+};
+/* A process that holds until it is killed; -1 where there is none. */
+pid_t perturb_start(uint64_t seed, struct holder *holder);
 /* A span that the seed says, for the nr-th time. */
 uint64_t perturb_ns(uint64_t seed, uint32_t nr, uint64_t below);
-int perturb_prepare(struct ready *holder);
+int perturb_prepare(struct holder *holder);
+/* Sleeps until what went before, an exit or a perturbation, has come to rest. */
+void perturb_rest(void);
 
 /* harness_supervisor.c; harness_hello.c */
 /* Forked before the snapshot was taken, for the first job of the restored guest. */
 struct prepared {
-	struct ready child, holder;
+	struct ready child;
+	struct holder holder;
 	int records[2];
 	const char *source; /* the list of jobs as it came */
 	size_t source_bytes;
@@ -230,8 +246,11 @@ void supervisor_run(const struct supervisor *sv, const struct jobs *js);
 int supervisor_perturb(const struct supervisor *sv, uint64_t seed);
 /* Forks what the first job will need; -1 where it cannot. */
 int supervisor_prepare(const struct supervisor *sv);
-/* harness_rehearsal.c: once through what any case needs, uncounted; where that fails, each guest pays for it itself. */
-void rehearse(uint64_t seed);
+/* harness_rehearsal.c: uncounted; where that fails, each guest pays for it itself. */
+/* Once through what any case needs. */
+void rehearse_any(const struct supervisor *sv, uint64_t tick_ns);
+/* Once through the only job of the list that has come, where it is a case that counts: whether it was. */
+bool rehearse_own(const struct supervisor *sv, uint64_t tick_ns);
 /* The first record, as JSON. */
 void supervisor_hello(const struct supervisor *sv, const char *port, struct text *t);
 /* The second one on a machine that is no guest. */

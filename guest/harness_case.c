@@ -40,6 +40,11 @@ bool case_known(const struct job *job)
 	return is_selftest(job) || is_kallsyms(job) || workload_named(job->workload);
 }
 
+bool case_measures(const struct job *job)
+{
+	return workload_named(job->workload);
+}
+
 static bool hook(struct harness *h, const char *name, int result)
 {
 	if (result && !case_failed(h))
@@ -150,7 +155,10 @@ void case_run(const struct jobs *js, const struct job *job, const char *data_dir
 	h->owner = getpid();
 	h->tmp_dir = tmp_dir;
 	h->stays = stays;
+	h->tick_ns = js->tick_ns;
 	h->turns_ns = js->turns_ns;
+	h->rehearsal = js->rehearsal;
+	h->rehearsed = js->rehearsed;
 	h->give_up_ns = now_ns() + job->limit_ms * 500000u;
 	h->wl = (struct wl){
 		.def = workload_named(job->workload),

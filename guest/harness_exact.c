@@ -6,66 +6,18 @@
  * but whatever the tasks make others do does, to the last byte drained.
  */
 #include <sched.h>
-#include <time.h>
 
 #include "harness.h"
 #include "mark.h"
 
 #define WARM_ROUNDS 2	 /* the first interval after the first rest still finds slabs to fill */
 #define AGREE_LEAST 1000 /* two intervals agree when they differ by less than a thousandth */
-#define REPS_SEVERAL 1	 /* of several CPUs: no two are alike, and seeds are the evidence */
 #define DRIFT_MOST 64	 /* rounds of an empty loop, two instructions each */
 #define TASKS_MOST 64
-#define TICK_LEAST_NS 1000
-#define TICK_PERIOD_MOST_NS 12000000 /* CONFIG_HZ=100, and some */
-#define TICK_WAKES_NS 100000
 
-/* The clock that the tick itself moves on. */
-static uint64_t ticked_ns(void)
+static uint32_t warm_rounds(const struct harness *h)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/*
- * Where others have turns between two looks, a gap is no sign. The ticks of all
- * CPUs come at once (skew_tick=0, the kernel's default).
- */
-static void tick_of_all(void)
-{
-	uint64_t start = now_ns(), last = ticked_ns();
-
-	while (ticked_ns() == last && now_ns() - start < TICK_PERIOD_MOST_NS)
-		;
-}
-
-static void tick_of_one(void)
-{
-	uint64_t start = now_ns(), now = start, last;
-
-	do {
-		last = now;
-		now = now_ns();
-	} while (now - last < TICK_LEAST_NS && now - start < TICK_PERIOD_MOST_NS);
-}
-
-/*
- * Right after a tick of the kernel's timer: whether one falls into a short
- * interval would else be chance. It shows as a gap between two looks at the clock.
- * What the tick has woken (a grace period of RCU, deferrable work such as the
- * flush of cgroup statistics) waits for the CPU: it has it before the interval,
- * not when the interval first blocks.
- */
-uint64_t exact_after_tick(const struct harness *h)
-{
-	if (several_cpus(h))
-		tick_of_all();
-	else
-		tick_of_one();
-	nanosleep(&(struct timespec){.tv_nsec = TICK_WAKES_NS}, NULL);
-	return now_ns();
+	return h->rehearsal ? 0 : h->rehearsed && h->wl.def->rested ? 1 : WARM_ROUNDS;
 }
 
 /*
@@ -113,7 +65,8 @@ static inline __attribute__((always_inline)) void marked_ops(const struct worklo
 /*
  * How long the last two took, on a clock that counts what is executed: one more
  * is made only where they differ. The first is compared with the last round that
- * warmed up, which was the same. Within a boot, more of them are no evidence.
+ * warmed up, which was the same. Within a boot, more of them are no evidence; of
+ * several CPUs no two are alike, and seeds are the evidence.
  */
 struct agreement {
 	uint64_t last, now;
@@ -123,8 +76,7 @@ struct agreement {
 static bool wanted(struct harness *h, const struct agreement *a)
 {
 	uint64_t apart = a->now > a->last ? a->now - a->last : a->last - a->now;
-	uint32_t most =
-		several_cpus(h) && h->job->reps > REPS_SEVERAL ? REPS_SEVERAL : h->job->reps;
+	uint32_t most = several_cpus(h) || h->rehearsal ? 1 : h->job->reps;
 
 	return a->made < most && !case_failed(h) && (!a->made || apart > a->now / AGREE_LEAST);
 }
@@ -244,7 +196,7 @@ void exact_inline(struct harness *h)
 		inline_end(def, t);
 		return;
 	}
-	for (r = 0; r < WARM_ROUNDS; r++) {
+	for (r = 0; r < warm_rounds(h); r++) {
 		exact_rest(h);
 		run_ops(def, t, first_few(def, n));
 		start = exact_after_tick(h);
@@ -344,7 +296,7 @@ static void counted_rounds(struct harness *h)
 	struct agreement a = {0};
 	uint32_t r;
 
-	for (r = 0; r < WARM_ROUNDS && !case_failed(h); r++) {
+	for (r = 0; r < warm_rounds(h) && !case_failed(h); r++) {
 		exact_rest(h);
 		round_of_all(h, first_few(h->wl.def, n));
 		start = exact_after_tick(h);

@@ -164,7 +164,7 @@ static void ended(uint64_t now)
 	run.last_ops = ops;
 	run.last_ns = ns;
 	if (run.step == STEP_COUNT)
-		counted(ops, enough);
+		counted(ops, enough || run.h->rehearsal);
 }
 
 /* The loop is between two operations, and its counter may be written again. */

@@ -13,12 +13,14 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "harness.h"
 
 #define PIDS_FROM 400 /* above those that the kernel has started */
 #define PIDS 3072
+#define REST_NS 250000000u
 
 /* splitmix64 (Steele, Lea, Flood 2014). */
 static uint64_t next_random(uint64_t *state)
@@ -72,11 +74,14 @@ void crng_renew(void)
 		close(fd);
 }
 
-/* Pages, files and pipes that stay. */
+/*
+ * Pages, files and pipes that stay: as many at most as the kernel hands out together (a batch
+ * of pages of a CPU, a slab), so that any place in one may come next. Each seed pays for them.
+ */
 static void hold(uint64_t *state)
 {
-	uint64_t pages = 16 + next_random(state) % 512, files = next_random(state) % 96;
-	uint64_t pipes = next_random(state) % 48;
+	uint64_t pages = 16 + next_random(state) % 128, files = next_random(state) % 32;
+	uint64_t pipes = next_random(state) % 16;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *p = mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		       0);
@@ -101,16 +106,13 @@ static void hold_until_killed(uint64_t *state, int ready)
 		pause();
 }
 
-/* The pipe on which a holder says that it holds; of a prepared one it is made ahead. */
-static int ready_ends[2];
-
 static void holder_with_order(void *arg, const char *order, size_t n)
 {
+	const struct holder *holder = arg;
 	uint64_t state = 0;
 
-	(void)arg;
 	memcpy(&state, order, n < sizeof(state) ? n : sizeof(state));
-	hold_until_killed(&state, ready_ends[1]);
+	hold_until_killed(&state, holder->says[1]);
 }
 
 /* Where the next process number is said; only a kernel with CONFIG_CHECKPOINT_RESTORE has it. */
@@ -122,24 +124,24 @@ static void open_last_pid(void)
 		last_pid = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
 }
 
-int perturb_prepare(struct ready *holder)
+int perturb_prepare(struct holder *holder)
 {
 	open_last_pid();
-	if (pipe2(ready_ends, O_CLOEXEC))
+	if (pipe2(holder->says, O_CLOEXEC))
 		return -1;
-	return ready_fork(holder, holder_with_order, NULL);
+	return ready_fork(&holder->ready, holder_with_order, holder);
 }
 
-static pid_t start_holder(uint64_t *state)
+static pid_t start_holder(struct holder *holder, uint64_t *state)
 {
 	pid_t pid;
 
-	if (pipe2(ready_ends, O_CLOEXEC))
+	if (pipe2(holder->says, O_CLOEXEC))
 		return -1;
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		hold_until_killed(state, ready_ends[1]);
+		hold_until_killed(state, holder->says[1]);
 	}
 	return pid;
 }
@@ -151,7 +153,12 @@ uint64_t perturb_ns(uint64_t seed, uint32_t nr, uint64_t below)
 	return next_random(&state) % below;
 }
 
-pid_t perturb_start(uint64_t seed, struct ready *prepared)
+void perturb_rest(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+}
+
+pid_t perturb_start(uint64_t seed, struct holder *holder)
 {
 	uint64_t state = seed;
 	pid_t pid;
@@ -162,15 +169,15 @@ pid_t perturb_start(uint64_t seed, struct ready *prepared)
 	open_last_pid();
 	if (last_pid >= 0)
 		dprintf(last_pid, "%u", PIDS_FROM + (unsigned int)(next_random(&state) % PIDS));
-	if (prepared && prepared->pid)
-		pid = ready_go(prepared, (const char *)&state, sizeof(state));
+	if (holder->ready.pid)
+		pid = ready_go(&holder->ready, (const char *)&state, sizeof(state));
 	else
-		pid = start_holder(&state);
+		pid = start_holder(holder, &state);
 	if (pid < 0)
 		return -1;
-	close(ready_ends[1]);
-	while (read(ready_ends[0], &byte, 1) < 0)
+	close(holder->says[1]);
+	while (read(holder->says[0], &byte, 1) < 0)
 		;
-	close(ready_ends[0]);
+	close(holder->says[0]);
 	return pid;
 }

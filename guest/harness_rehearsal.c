@@ -1,59 +1,111 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Before guests part (init_order.c) the shortest of cases is run once, from its fork
- * to its exit, uncounted: what the harness and the kernel need for any case QEMU has
- * translated then, once and not once for each of them (a suite: a third
- * less CPU time). It is part of what every guest has behind it when it learns of its
- * job, also of one that is restored for a single case.
+ * What QEMU has translated before guests part (init_order.c) is translated once, and not
+ * by each of them. So the shortest of cases is run before jobs are told, for what the
+ * harness and the kernel need for any; and a job before the seeds are: from the
+ * perturbation to the outcome, uncounted. Both are part of what every guest has behind it when it
+ * learns of its seed, also of one that is restored for a single case and seed.
  */
-#include <fcntl.h>
-#include <inttypes.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
-#include <sys/stat.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness.h"
-#include "harness_child.h"
+#include "init.h"
 #include "mark.h"
+#include "readfile.h"
 
-#define LIMIT_NS 10000000000u
-#define FOLDER "/tmp/rehearsal"
+#define KTHREADD 2
 
-/* Operations enough that the interval ends like any other; one repetition, which is counted for nobody. */
-static int parse(struct jobs *js, uint64_t seed)
+/* Whatever else there is is not run before its time: what it would do is not known to be undone. */
+static bool can_be_rehearsed(const struct job *job)
 {
-	char list[256], why[128];
-	int n = snprintf(list, sizeof(list),
-			 "kdelta-jobs 1\nset mode exact\nset seed %" PRIu64 "\n"
-			 "job 0 syscalls/getpid limit_ms=10000 reps=1 ops=4 cgroup=root\nend\n",
-			 seed);
-
-	return jobs_parse(js, list, (size_t)n, why, sizeof(why));
+	return !job->bad[0] && !job->batches && !job->pressure && !job->ntrace &&
+	       case_measures(job);
 }
 
-void rehearse(uint64_t seed)
+/* A process that is neither the kernel's nor one of ours that wait for their order. */
+static bool is_stray(const struct supervisor *sv, pid_t pid)
 {
-	struct child c = {.fd = -1};
-	struct jobs js;
-	int ends[2];
+	char path[32], line[512], *at;
+	int parent;
 
-	if (parse(&js, seed) || mkdir(FOLDER, 0700) || pipe2(ends, O_CLOEXEC))
-		return;
-	MARK(MARK_OP_REHEARSE, 0);
-	c.fd = ends[0];
-	c.pid = fork();
-	if (!c.pid) {
-		setsid();
-		case_run(&js, js.jobs, "/", FOLDER, ends[1], false);
-		_exit(0);
+	if (pid <= KTHREADD || pid == sv->prepared->child.pid ||
+	    pid == sv->prepared->holder.ready.pid)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	at = read_line(path, line, sizeof(line)) ? strrchr(line, ')') : NULL;
+	return at && sscanf(at, ") %*c %d", &parent) == 1 && parent != KTHREADD;
+}
+
+/* What the case has left behind, in whatever session; the supervisor would say kill(-1). */
+static void end_strays(const struct supervisor *sv)
+{
+	DIR *all = opendir("/proc");
+	struct dirent *e;
+
+	while (all && (e = readdir(all)))
+		if (isdigit((unsigned char)e->d_name[0]) && is_stray(sv, atoi(e->d_name)))
+			kill(atoi(e->d_name), SIGKILL);
+	if (all)
+		closedir(all);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
+/* What records cost is paid as well. */
+static int said_to_nobody(const void *data, size_t n)
+{
+	(void)n;
+	return snapshot_put(data, 0);
+}
+
+/* All that a guest does once it knows its seed, by the functions that do it. */
+static bool rehearse(const struct supervisor *sv, uint64_t tick_ns, const char *list, size_t n)
+{
+	struct stream silent = {.fd = -1, .put = said_to_nobody};
+	struct prepared prepared = {.source = list, .source_bytes = n};
+	struct supervisor once = *sv;
+	struct jobs js;
+	char why[128];
+	bool rehearsed;
+
+	once.stream = &silent;
+	once.prepared = &prepared;
+	if (jobs_parse(&js, list, n, why, sizeof(why)))
+		return false;
+	js.rehearsal = js.njobs == 1 && !js.unrehearsed && can_be_rehearsed(js.jobs);
+	js.seed = 0;
+	js.tick_ns = tick_ns;
+	if (js.rehearsal) {
+		MARK(MARK_OP_REHEARSE, 0);
+		if (!supervisor_prepare(&once) && !supervisor_perturb(&once, js.seed)) {
+			perturb_rest();
+			supervisor_run(&once, &js);
+		}
+		end_strays(sv);
 	}
-	close(ends[1]);
-	if (c.pid > 0) {
-		child_collect(&c, LIMIT_NS);
-		child_finish(&c, false, "");
-	}
-	close(c.fd);
-	text_free(&c.said);
+	rehearsed = js.rehearsal;
 	jobs_free(&js);
-	rmdir(FOLDER);
+	return rehearsed;
+}
+
+/* Operations enough that the interval ends like any other; one repetition, which is counted for nobody. */
+void rehearse_any(const struct supervisor *sv, uint64_t tick_ns)
+{
+	static const char list[] = "kdelta-jobs 1\nset mode exact\n"
+				   "job 0 syscalls/getpid limit_ms=10000 reps=1 ops=4 cgroup=root\n"
+				   "end\n";
+
+	rehearse(sv, tick_ns, list, sizeof(list) - 1);
+}
+
+bool rehearse_own(const struct supervisor *sv, uint64_t tick_ns)
+{
+	return rehearse(sv, tick_ns, sv->prepared->source, sv->prepared->source_bytes);
 }

@@ -45,9 +45,14 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 	return 0;
 }
 
-static void empty_tmp(const char *tmp)
+static void remove_folder(const char *path)
 {
-	nftw(tmp, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void empty_folder(const char *tmp)
+{
+	remove_folder(tmp);
 	mkdir(tmp, 0700);
 }
 
@@ -78,7 +83,7 @@ static void forward(const struct supervisor *sv, const struct child *c, const st
 /* Nothing comes after the only job of a restored guest: nothing is taken down, no process ends. */
 static bool is_last(const struct supervisor *sv, const struct jobs *js)
 {
-	return sv->prepared && js->njobs == 1;
+	return sv->prepared && js->njobs == 1 && !js->rehearsal;
 }
 
 static void child_main(const struct supervisor *sv, const struct jobs *js, const struct job *job,
@@ -123,7 +128,8 @@ static bool pressure_held(const struct supervisor *sv, const struct job *job, st
 struct order {
 	unsigned int job;
 	char cgroup[256], tmp[64];
-	uint64_t turns_ns;
+	uint64_t tick_ns, turns_ns, seed;
+	bool rehearsal, rehearsed;
 };
 
 static void child_with_order(void *arg, const char *text, size_t n)
@@ -136,7 +142,11 @@ static void child_with_order(void *arg, const char *text, size_t n)
 	if (n <= sizeof(*order) ||
 	    jobs_parse(&js, text + sizeof(*order), n - sizeof(*order), why, sizeof(why)))
 		return; /* the supervisor says that the case ended without a result */
+	js.tick_ns = order->tick_ns;
 	js.turns_ns = order->turns_ns;
+	js.seed = order->seed;
+	js.rehearsal = order->rehearsal;
+	js.rehearsed = order->rehearsed;
 	child_main(sv, &js, &js.jobs[order->job], order->cgroup, order->tmp,
 		   sv->prepared->records[1]);
 }
@@ -145,7 +155,14 @@ static pid_t order_child(const struct supervisor *sv, const struct jobs *js, con
 			 const char *cgroup, const char *tmp, int *records)
 {
 	struct prepared *p = sv->prepared;
-	struct order order = {.job = (unsigned int)(job - js->jobs), .turns_ns = js->turns_ns};
+	struct order order = {
+		.job = (unsigned int)(job - js->jobs),
+		.tick_ns = js->tick_ns,
+		.turns_ns = js->turns_ns,
+		.seed = js->seed,
+		.rehearsal = js->rehearsal,
+		.rehearsed = js->rehearsed,
+	};
 	struct text t = {0};
 	pid_t pid;
 
@@ -208,7 +225,7 @@ static bool run_child(const struct supervisor *sv, const struct jobs *js, const 
 		child_collect(&c, job->limit_ms * 1000000u);
 		held = pressure_held(sv, job, p);
 		if (!is_last(sv, js) || !child_has_outcome(&c))
-			child_finish(&c, sv->init, cgroup);
+			child_finish(&c, sv->init && !js->rehearsal, cgroup);
 		if (!c.ended && (c.late || c.stays))
 			stream_note(sv->stream, "process %d of a job could not be killed",
 				    (int)c.pid);
@@ -234,7 +251,7 @@ static void run_lives(const struct supervisor *sv, const struct jobs *js, const 
 		return;
 	}
 	for (i = 0; i <= job->batches && run_child(sv, js, job, cgroup, tmp, NULL); i++) {
-		empty_tmp(tmp);
+		empty_folder(tmp);
 		leaks_read(l);
 	}
 	if (i > job->batches) {
@@ -265,7 +282,8 @@ static void run_pressed(const struct supervisor *sv, const struct jobs *js, cons
 static void run_job(const struct supervisor *sv, const struct jobs *js, const struct job *job)
 {
 	char tmp[64], cgroup[256] = "", why[200];
-	pid_t holder = -1;
+	struct holder holder = {0};
+	pid_t held = -1;
 
 	MARK(MARK_OP_FORGET, 0);
 	if (job->bad[0]) {
@@ -286,7 +304,7 @@ static void run_job(const struct supervisor *sv, const struct jobs *js, const st
 		done(sv, job, "failed", "no scratch directory");
 	} else {
 		if (js->exact && !sv->prepared)
-			holder = perturb_start(js->seed, NULL);
+			held = perturb_start(js->seed, &holder);
 		if (job->pressure)
 			run_pressed(sv, js, job, cgroup, tmp);
 		else if (job->batches)
@@ -296,9 +314,9 @@ static void run_job(const struct supervisor *sv, const struct jobs *js, const st
 		if (is_last(sv, js))
 			return;
 		trace_undo(job);
-		if (holder > 0 && !kill(holder, SIGKILL))
-			waitpid(holder, NULL, 0);
-		nftw(tmp, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		if (held > 0 && !kill(held, SIGKILL))
+			waitpid(held, NULL, 0);
+		remove_folder(tmp);
 	}
 	cgroup_remove(cgroup);
 }

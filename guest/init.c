@@ -291,27 +291,6 @@ static int load_jobs(struct jobs *js, char *why, size_t size)
 	return error;
 }
 
-/* What the child of the first job is told is the list as it came. */
-static int ordered_jobs(struct prepared *p, struct jobs *js, const struct text *came, char *why,
-			size_t size)
-{
-	const char *order;
-	size_t n;
-
-	p->source = came->s;
-	p->source_bytes = came->len;
-	n = js->turns_ms
-		    ? 0
-		    : order_wait(
-			      &order); /* several CPUs are told nothing: it would move their turns */
-	if (!n)
-		return 0;
-	p->source = order;
-	p->source_bytes = n;
-	jobs_free(js);
-	return jobs_parse(js, order, n, why, size);
-}
-
 /*
  * The snapshot is taken in here. A restored guest runs the jobs that it finds
  * then, in place of those it booted with; all that does not need to know them
@@ -336,15 +315,19 @@ static int resumed_jobs(struct supervisor *sv, struct jobs *js, char *why, size_
 	error = parse(js, &t, why, size);
 	if (error)
 		return error;
-	if (js->turns_ms)
+	prepared.source = t.s; /* what the child of the first job is told */
+	prepared.source_bytes = t.len;
+	if (js->turns_ms) /* several CPUs never part: what they would be told moved their turns */
 		js->turns_ns = now_ns() + js->turns_ms * 1000000u;
-	if (js->exact && !js->turns_ms) /* several CPUs never part: nobody would gain */
-		rehearse(js->seed);
+	else if (js->exact && order_part(sv, js, why, size))
+		return -1;
 	if (js->exact && supervisor_perturb(sv, js->seed)) {
 		snprintf(why, size, "the guest cannot be perturbed: %s", strerror(errno));
 		return -1;
 	}
-	return ordered_jobs(&prepared, js, &t, why, size);
+	if (!js->turns_ms)
+		perturb_rest();
+	return 0;
 }
 
 static void settle(uint64_t ms)

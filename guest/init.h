@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+struct jobs;
+struct supervisor;
 struct text;
 
 /* PID 1: never returns, always ends the machine. */
@@ -16,8 +18,8 @@ void init_main(char **argv) __attribute__((noreturn));
 int snapshot_pause(struct text *jobs, char *why, size_t size);
 /* Where an order comes to (init_order.c); -1 where that place is taken. Before the snapshot. */
 int order_prepare(void);
-/* Once for each of the guests that part here: the bytes of its job list, 0 where those from fw_cfg stay. */
-size_t order_wait(const char **jobs);
+/* Rehearses, and takes the job list and the seed that are told, where any are; 0, or -1 with a sentence in why. */
+int order_part(const struct supervisor *sv, struct jobs *js, char *why, size_t size);
 /* Records of a machine that runs again (struct stream, `put`): a port that takes a byte at once, without a driver. */
 int snapshot_put(const void *data, size_t n);
 /* Ends the machine at once, where it has a device for that; else returns. */

@@ -205,6 +205,9 @@ static int set_line(struct jobs *js, char *rest, char *why, size_t size)
 	} else if (key && value && !strcmp(key, "snapshot") && number(value, 0, 1, &v)) {
 		js->snapshot = v;
 		return 0;
+	} else if (key && value && !strcmp(key, "rehearse") && number(value, 0, 1, &v)) {
+		js->unrehearsed = !v;
+		return 0;
 	} else if (key && value && !strcmp(key, "seed") && number(value, 0, UINT64_MAX, &v)) {
 		js->seed = v;
 		return 0;

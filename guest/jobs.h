@@ -45,8 +45,12 @@ struct job {
 
 struct jobs {
 	bool exact, snapshot;
+	bool unrehearsed; /* shall be: there is one seed */
+	bool rehearsal;	  /* uncounted, and once is enough */
+	bool rehearsed;	  /* so it was run before, by this guest */
 	uint64_t seed, settle_ms;
 	uint64_t turns_ms; /* several CPUs: how long after the start their turns become short */
+	uint64_t tick_ns;  /* a tick of the kernel's timer, by the clock; 0: none is known */
 	uint64_t turns_ns; /* that instant, by the clock; whoever starts the jobs sets it */
 	const char *port;  /* of a machine that is no guest: its serial console, by name */
 	struct job *jobs;

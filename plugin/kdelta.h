@@ -219,7 +219,7 @@ bool idle_is_translated(void);			     /* such a one was */
 /* serve.c */
 bool order_open(const char *path);
 bool serve_open(int fd, const char *out);
-void order_mark(void);
+void order_mark(bool seed);
 /* In a child: all is written, and the process ends. */
 void serve_ended(void);
 

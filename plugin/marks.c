@@ -112,7 +112,7 @@ static void follow(uint16_t mark)
 		break;
 	case MARK_ORDER:
 		rehearsal = false;
-		order_mark();
+		order_mark(arg);
 		break;
 	default:
 		break;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * At the mark ORDER a guest is told what to do, by writing its job list into its
- * memory: the text of a file (order=PATH), or one text after the other (serve=FD), each in
- * a process of its own. So one restored and perturbed guest becomes many, and what was
+ * At the mark ORDER a guest is told what to do, by writing into its memory: first its job
+ * list, then its seed. They are in a file (order=PATH), or come one after the other
+ * (serve=FD), each for a process of its own: a restored guest becomes one for each job
+ * list, and each of these, once it has rehearsed that, one for each seed. What was
  * translated so far is shared. Each goes on as if it had been restored for that one alone.
  *
  * A fork leaves the calling thread only, the vCPU's. QEMU's lock is held over it,
@@ -33,6 +34,8 @@
 
 #define ORDER_ADDRESS 0x4b44000000u /* guest/init_order.c */
 #define ORDER_MAX (64u << 10)
+#define SEED_ADDRESS (ORDER_ADDRESS + ORDER_MAX)
+#define SEED_DIGITS 16u
 #define PATH_MAX_BYTES 4096
 #define STACK_BYTES (8u << 20)
 
@@ -47,9 +50,9 @@ static struct {
 
 static char order[PATH_MAX_BYTES + ORDER_MAX]; /* a packet, or the text of a file */
 static size_t order_bytes;
-static int host = -1;	   /* a socket of packets */
-static int witness = -1;   /* in a child: a pipe whose other end the host has */
-static const char *folder; /* of the files that QEMU writes to */
+static int host = -1;		    /* a socket of packets; the next ORDER waits for them */
+static int witness = -1;	    /* in a child: a pipe whose other end the host has */
+static char folder[PATH_MAX_BYTES]; /* of the files that QEMU writes to */
 
 static void *named(const char *now, const char *before)
 {
@@ -82,6 +85,11 @@ bool order_open(const char *path)
 	order_bytes = n > 0 ? (size_t)n : 0;
 	if (fd >= 0)
 		close(fd);
+	if (n > 0 && (n <= SEED_DIGITS || order[SEED_DIGITS] != '\n')) {
+		fprintf(stderr, "kdelta plugin: the order in %s does not begin with a seed\n",
+			path);
+		return false;
+	}
 	return n > 0 && find_qemu();
 }
 
@@ -94,14 +102,15 @@ bool serve_open(int fd, const char *out)
 		return false;
 	}
 	host = fd;
-	folder = strndup(out, (size_t)(name - out));
-	return folder;
+	snprintf(folder, sizeof(folder), "%.*s", (int)(name - out), out);
+	return true;
 }
 
-static bool tell(const char *text, size_t n)
+static bool tell(const char *text, size_t n, bool is_seed)
 {
-	return n <= ORDER_MAX &&
-	       !qemu.memory(qemu.cpu(0), ORDER_ADDRESS, (void *)(uintptr_t)text, n, true);
+	return n <= (is_seed ? SEED_DIGITS : ORDER_MAX) &&
+	       !qemu.memory(qemu.cpu(0), is_seed ? SEED_ADDRESS : ORDER_ADDRESS,
+			    (void *)(uintptr_t)text, n, true);
 }
 
 static void *run_main_loop(void *unused)
@@ -169,7 +178,7 @@ static bool take_apart(const char *into)
 		int fd = atoi(e->d_name), own;
 		ssize_t n = readlinkat(dirfd(all), e->d_name, is, sizeof(is) - 1);
 
-		if (n < 0 || fd < 3 || fd == dirfd(all) || fd == witness)
+		if (n < 0 || fd < 3 || fd == dirfd(all) || fd == witness || fd == host)
 			continue;
 		is[n] = '\0';
 		own = replacement(fd, is, into);
@@ -183,12 +192,17 @@ static bool take_apart(const char *into)
 	return good;
 }
 
-/* One packet: a folder, a NUL, the job list; with it, a pipe that ends when its child does. */
-static bool next_order(void)
+/* Of a child to be: a pipe that ends when it does, and where it is told what its children do, or -1. */
+struct ends {
+	int witness, host;
+};
+
+/* One packet: a folder, a NUL, the text; with it, one or both ends. */
+static bool next_order(struct ends *its)
 {
 	union {
 		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(sizeof(*its))];
 	} control;
 	struct iovec data = {order, sizeof(order)};
 	struct msghdr m = {
@@ -203,24 +217,31 @@ static bool next_order(void)
 		;
 	if (n <= 0 || !CMSG_FIRSTHDR(&m) || CMSG_FIRSTHDR(&m)->cmsg_type != SCM_RIGHTS)
 		return false;
-	memcpy(&witness, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+	*its = (struct ends){-1, -1};
+	memcpy(its, CMSG_DATA(CMSG_FIRSTHDR(&m)), CMSG_FIRSTHDR(&m)->cmsg_len - CMSG_LEN(0));
 	order_bytes = (size_t)n;
 	return memchr(order, 0, order_bytes);
 }
 
-static void be_child(void)
+static void be_child(const struct ends *mine, bool with_seed)
 {
 	size_t path = strlen(order) + 1;
 	char said[32];
 	int n = snprintf(said, sizeof(said), "%d\n", (int)getpid());
 
-	host = -1;
+	close(witness); /* the parent's: it ends with the parent */
+	close(host);
+	witness = mine->witness;
+	host = mine->host;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (write(witness, said, (size_t)n) != n || !take_apart(order) || !start_main_loop() ||
-	    !threads_only() || !tell(order + path, order_bytes - path)) {
+	if (path > sizeof(folder) || write(witness, said, (size_t)n) != n || !take_apart(order) ||
+	    !start_main_loop() || (host < 0 && !threads_only()) ||
+	    !tell(order + path, order_bytes - path, with_seed)) {
 		fprintf(stderr, "kdelta plugin: a forked QEMU cannot go on: %s\n", strerror(errno));
 		_exit(2);
 	}
+	memcpy(folder, order, path);
+	order_bytes = 0;
 }
 
 /* QEMU keeps the guest's memory from its children (physmem.c: MADV_DONTFORK); these shall have it. */
@@ -243,37 +264,49 @@ static __attribute__((noreturn)) void fail(const char *what)
 }
 
 /* Returns in children alone. */
-static void serve(void)
+static void serve(bool seeds)
 {
+	struct ends its;
 	pid_t pid;
 
 	if (!share_memory())
 		fail("the guest's memory cannot be shared");
-	while (next_order()) {
+	if (witness >= 0 && write(witness, "ready\n", 6) != 6)
+		fail("the host does not listen");
+	while (next_order(&its)) {
 		fflush(NULL);
 		qemu.lock(__FILE__, __LINE__);
 		pid = fork();
 		qemu.unlock();
 		if (!pid) {
-			be_child();
+			be_child(&its, seeds);
 			return;
 		}
 		if (pid < 0)
 			fail("QEMU cannot be forked");
-		close(witness);
+		close(its.witness);
+		close(its.host);
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
 	}
 	_exit(0);
 }
 
-void order_mark(void)
+/* What a file has for both marks. */
+static bool tell_of_file(bool seed)
+{
+	size_t head = SEED_DIGITS + 1;
+
+	return seed ? tell(order, SEED_DIGITS, true)
+		    : tell(order + head, order_bytes - head, false);
+}
+
+void order_mark(bool seed)
 {
 	if (host >= 0)
-		serve();
-	else if (order_bytes && !tell(order, order_bytes))
+		serve(seed);
+	else if (order_bytes && !tell_of_file(seed))
 		fail("the guest has no place for an order");
-	order_bytes = 0;
 }
 
 void serve_ended(void)

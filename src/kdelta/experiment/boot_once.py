@@ -9,15 +9,16 @@ cold.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.errors import HostError, UserError
+from kdelta.experiment.forks import Forks
 from kdelta.guest import image
 from kdelta.guest.jobs import JobList
 from kdelta.kernel import intact
@@ -34,6 +35,8 @@ SETTLE_MS = 10_000
 # Guests from which counters pay from the start (163 cases: a third less CPU time; five: a tenth more).
 _MANY = 16
 _BELIEVED = ("ok", "hung")  # of a forked guest; one that stands still is "lost" (machine/served.py)
+_ASIDE = 4  # guests that have rehearsed, where a boot has no further one to share them with
+_APART = 5  # seeds until the first look
 _NOWHERE = Path("/folder-of-the-boot")  # stands for the private directory, which changes no count
 
 
@@ -53,6 +56,7 @@ class Site(Struct, frozen=True, kw_only=True):
     cpu: int | None = None  # timed guests keep to one core of the host
     lab: Machine | None = None
     slots: Slots | None = None  # for guests of counts, over all boots under way; without, a boot has one at a time
+    forks: Forks | None = None  # what boots that differ in their seeds share
 
     @property
     def native(self) -> bool:
@@ -247,8 +251,9 @@ def _guests(site: Site, work: Work) -> dict[int, RawBoot]:
         raise HostError(f"{work.kernel.label}: {why}; add --timed")
     apart = work.jobs.apart()
     found: dict[int, RawBoot] = {}
-    if saved is not None and sum(_takes_orders(site, work, jobs) for jobs in apart.values()) > 1:
-        found = _served(site, work, saved, apart)
+    told = {job: jobs for job, jobs in apart.items() if _takes_orders(site, work, jobs)}
+    if saved is not None and (len(told) > 1 or site.forks is not None):
+        found = _served(site, work, saved, told)
     for job, jobs in apart.items():
         if job in found:
             continue
@@ -293,47 +298,76 @@ def _with_plugin(work: Work, guest: GuestSpec) -> GuestSpec:
     return replace(guest, plugin=work.plugin, **paths)
 
 
-def _served(site: Site, work: Work, saved: snapshot.Saved, apart: Mapping[int, JobList]) -> dict[int, RawBoot]:
+def _served(site: Site, work: Work, saved: snapshot.Saved, told: Mapping[int, JobList]) -> dict[int, RawBoot]:
     """The guests of a boot, forked from one; those that did not end well are left out, to be tried alone."""
-    orders = {job: jobs for job, jobs in apart.items() if _takes_orders(site, work, jobs)}
-    with folders.private(site.scratch) as folder:
-        guest = replace(_ordered(site, work, folder), counters_from_start=len(apart) >= _MANY)
-        with served.server(guest, saved, work.limit_s) as server:
-            gone = threading.Event()
+    shared = site.forks is not None
+    with contextlib.ExitStack() as ours:
+        forks = site.forks or ours.enter_context(Forks(_ASIDE))
 
-            def one(job: int) -> RawBoot | None:
-                if gone.is_set():
-                    return None
-                own, limit_s = folder / str(job), work.alone(job, orders[job], True).limit_s
-                own.mkdir()
-                try:
-                    raw = server.run(orders[job].text().encode("ascii"), own, limit_s)
-                except served.NotForked:
-                    gone.set()
-                    return None
-                return _in_time(raw, limit_s) if raw.state in _BELIEVED else None
+        def one(job: int) -> RawBoot | None:
+            alone = work.alone(job, told[job], True)
+            try:
+                raw = _forked(site, alone, saved, forks, counters=shared or len(told) >= _MANY)
+            except served.NotForked:
+                if forks.is_closed:
+                    raise
+                return None
+            return _in_time(raw, alone.limit_s) if raw.state in _BELIEVED else None
 
-            guests = [one(job) for job in orders] if site.slots is None else site.slots.each(one, list(orders))
-    return {job: raw for job, raw in zip(orders, guests, strict=True) if raw is not None}
+        jobs = _spread(list(told), work.jobs.seed)
+        guests = [one(job) for job in jobs] if site.slots is None else site.slots.each(one, jobs)
+    found = dict(zip(jobs, guests, strict=True))
+    return {job: raw for job in told if (raw := found[job]) is not None}
+
+
+def _spread(jobs: list[int], seed: int) -> list[int]:
+    """Boots of one kernel that are under way at once begin at other jobs: none waits for the rehearsal of another."""
+    at = seed % _APART * len(jobs) // _APART
+    return jobs[at:] + jobs[:at]
+
+
+def _forked(site: Site, work: Work, saved: snapshot.Saved, forks: Forks, *, counters: bool) -> RawBoot:
+    """The guest of one job and seed, forked from one that has rehearsed it.
+
+    Raises:
+        NotForked: QEMU could not be forked, or the guest ended in its rehearsal.
+    """
+
+    @contextlib.contextmanager
+    def server() -> Iterator[served.Server]:
+        with folders.private(site.scratch) as folder:
+            guest = replace(_ordered(site, work, folder), counters_from_start=counters)
+            with served.server(guest, saved, work.limit_s) as server:
+                yield server
+
+    watched = (work.plugin, work.hold_sites, work.entries, work.functions, work.kernel_facts, counters)
+    text = _unseeded(work.jobs)
+    with forks.rehearsed((saved, watched), text, server, work.limit_s) as guest:
+        return guest.run(work.jobs.seed, work.limit_s)
 
 
 def _ordered(site: Site, work: Work, folder: Path) -> GuestSpec:
-    """A guest to restore that knows its seed and no job."""
+    """A guest to restore that knows no job."""
     guest = replace(_guest(site, work, folder), restored=True, jobs_in_fw_cfg=True)
-    boot.write_file(guest.path("jobs"), replace(work.jobs, lines=()).text().encode("ascii"))
+    boot.write_file(guest.path("jobs"), _unseeded(replace(work.jobs, lines=())))
     boot.write_file(guest.path("initramfs"), b"")
     return _with_plugin(work, guest)
+
+
+def _unseeded(jobs: JobList) -> bytes:
+    """As it is told before the seed is."""
+    return replace(jobs, seed=0).text().encode("ascii")
 
 
 def _restored(site: Site, work: Work, saved: snapshot.Saved) -> RawBoot:
     with folders.private(site.scratch) as folder:
         guest = _ordered(site, work, folder)
-        text = work.jobs.text(turns_ms=_turns_ms(site)).encode("ascii")
         if _takes_orders(site, work, work.jobs):
             guest = replace(guest, order=guest.path("order"))
-            boot.write_file(guest.path("order"), text)
+            boot.write_file(guest.path("order"), served.seed_text(work.jobs.seed) + b"\n" + _unseeded(work.jobs))
         else:
-            boot.write_file(guest.path("jobs"), text)
+            text = work.jobs.text(turns_ms=_turns_ms(site))
+            boot.write_file(guest.path("jobs"), text.encode("ascii"))
         raw = snapshot.restore(guest, saved, work.limit_s)
     return _in_time(raw, work.limit_s)
 

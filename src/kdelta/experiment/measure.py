@@ -48,6 +48,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
             efforts=self.efforts,
             exact_ops=self.exact_ops,
             seed=plan.block + 1 + (1000 * e.seed if e.mode == "exact" else 0),
+            rehearsed=e.blocks > 1,
         )
         boot_limit_s, limits_s = e.machine.boot_limit_s, {i: self.efforts[i].limit_ms / 1000 for i in runs}
         kernel = laid_out(e.kernels[plan.kernel], plan.block)

@@ -23,6 +23,7 @@ from kdelta.errors import HostError
 from kdelta.experiment import outstanding, schedule
 from kdelta.experiment.boot_once import Site, Work, boot_once
 from kdelta.experiment.boot_result import boot_result
+from kdelta.experiment.forks import Forks, room
 from kdelta.machine import hostfacts
 from kdelta.machine.boot import RawBoot
 from kdelta.machine.slots import Slots
@@ -59,6 +60,7 @@ class Job(Struct, frozen=True, kw_only=True):
     time_budget_s: float | None = None
     workers: int = 1  # boots at once
     slots: Slots | None = None  # guests at once, over all boots
+    forks: Forks | None = None  # guests of counts that boots share
     gaps: bool = False  # timed: a kernel that does not boot is left out of the further blocks, and not the end
     identity: Callable[[PlannedBoot], str] | None = None  # exact: see boot_once.identity
     # a stored boot of this identity and the experiment it is from, where boots may be taken over
@@ -74,7 +76,7 @@ def boot(job: Job, plan: PlannedBoot) -> BootResult:
         return BootResult(plan=plan, state="unsupported", why=work, machine=identity)
     started_at = job.now().isoformat(timespec="seconds")
     before = hostfacts.snapshot()
-    raw = boot_once(replace(job.site, slots=job.slots), work)
+    raw = boot_once(replace(job.site, slots=job.slots, forks=job.forks), work)
     return boot_result(
         plan,
         raw,
@@ -144,7 +146,7 @@ class _Run:
     def all_segments(self) -> None:
         """Look, boot what is open until the next look, and so on; twice where boots of another kdelta were dropped."""
         stale = self._stale()
-        with workers(self.job.workers) as pool:
+        with self._forks(), workers(self.job.workers) as pool:
             if not self._through(pool, stale):
                 self.store.forget(self.experiment.id, stale)
                 self.finished -= stale
@@ -152,6 +154,16 @@ class _Run:
                     f"{len(stale)} boots were counted with another guest program, plugin or QEMU: they are made again"
                 )
                 self._through(pool, set())
+
+    @contextmanager
+    def _forks(self) -> Iterator[None]:
+        """Where seeds are counted, the guests that their boots share, until the last of them."""
+        if self.experiment.mode != "exact" or self.experiment.blocks == 1:
+            yield
+            return
+        with Forks(room()) as forks:
+            self.job = replace(self.job, forks=forks)
+            yield
 
     def _stale(self) -> set[tuple[int, int]]:
         """The stored exact boots that would count differently now: they cannot stand beside new ones.
@@ -198,9 +210,12 @@ class _Run:
 
     def _open(self, segment: range, still: tuple[OpenCell, ...]) -> Iterator[PlannedBoot]:
         """The boots of ``segment`` that are not stored, asked for one by one as there is room for them."""
+        if self._kernel_by_kernel():
+            yield from self._in_turn(segment, still)
+            return
         for index in segment:
             if self._over_budget():
-                self.progress.note(f"the time budget ends after {index} of {self.experiment.blocks} blocks")
+                self.progress.note(f"the time budget ends after {index} of {self.experiment.blocks} {self.unit}s")
                 self.ended = True
                 return
             for plan in schedule.block(self.experiment, index, still):
@@ -210,10 +225,25 @@ class _Run:
                     return
             self.blocks += 1
 
+    def _kernel_by_kernel(self) -> bool:
+        """Whether the guests that boots share are too many to wait all at once; counts have no drift to fear."""
+        guests = len(self.experiment.kernels) * len(self.experiment.cases)
+        return self.job.forks is not None and self.job.time_budget_s is None and guests > self.job.forks.most
+
+    def _in_turn(self, segment: range, still: tuple[OpenCell, ...]) -> Iterator[PlannedBoot]:
+        plans = outstanding.missing(self.experiment, segment, still, self.finished)
+        for plan in sorted(plans, key=lambda plan: (plan.kernel, plan.mitigations, plan.block)):
+            if self.ended:
+                return
+            yield plan
+        self.blocks += len(segment)
+
     def _over_budget(self) -> bool:
         """Whether a further block would end after the time that was given."""
         spent, budget = self.clock() - self.start, self.job.time_budget_s
-        return budget is not None and self.blocks > 0 and spent + spent / self.blocks > budget
+        # Before the first look seeds say nothing.
+        least = min(self.experiment.looks, default=1) if self.experiment.mode == "exact" else 1
+        return budget is not None and self.blocks >= least and spent + spent / self.blocks > budget
 
     def _segment(self, pool: Executor, plans: Iterator[PlannedBoot]) -> None:
         running: dict[Future[BootResult], PlannedBoot] = {}

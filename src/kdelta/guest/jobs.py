@@ -43,11 +43,13 @@ def _job(index: int, case: Case, effort: Effort, mode: Mode, exact_ops: int) -> 
 class JobList(Struct, frozen=True, kw_only=True):
     """A job list: ``lines`` are its jobs, each followed by what is to be traced in it.
 
-    ``seed`` perturbs an exact guest before each job.
+    ``seed`` perturbs an exact guest before each job; where it is ``rehearsed``, the only job of a restored guest is run
+    once before that.
     """
 
     mode: Mode
     seed: int = 1
+    rehearsed: bool = True
     lines: tuple[str, ...] = ()
 
     def text(self, *, settle_ms: int = 0, snapshot: bool = False, turns_ms: int = 0, port: str = "") -> str:
@@ -57,7 +59,11 @@ class JobList(Struct, frozen=True, kw_only=True):
         ``port``: the serial console of a machine that is no guest, by its device's name.
         """
         head = (f"mode {self.mode}", f"seed {self.seed}", f"settle_ms {settle_ms}", f"snapshot {int(snapshot)}")
-        more = (*((f"turns_ms {turns_ms}",) if turns_ms else ()), *((f"port {port}",) if port else ()))
+        more = (
+            *((f"turns_ms {turns_ms}",) if turns_ms else ()),
+            *((f"port {port}",) if port else ()),
+            *(() if self.rehearsed else ("rehearse 0",)),
+        )
         return "\n".join(["kdelta-jobs 1", *(f"set {line}" for line in (*head, *more)), *self.lines, "end", ""])
 
     @classmethod
@@ -89,6 +95,7 @@ def case_jobs(
     efforts: Mapping[int, Effort],
     exact_ops: Mapping[int, int],
     seed: int = 1,
+    rehearsed: bool = True,
     traces: Mapping[int, Sequence[str]] | None = None,
 ) -> JobList:
     """The job list for ``cases`` by index.
@@ -102,4 +109,4 @@ def case_jobs(
     for i, case in sorted(cases.items()):
         lines.append(_job(i, case, efforts[i], mode, exact_ops[i]))
         lines += [f"trace {line}" for line in (traces or {}).get(i, ())]
-    return JobList(mode=mode, seed=seed, lines=tuple(lines))
+    return JobList(mode=mode, seed=seed, rehearsed=rehearsed or mode == "timed", lines=tuple(lines))

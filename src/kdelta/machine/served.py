@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One restored guest that becomes many: its QEMU is forked for each job list (plugin/serve.c).
+"""One restored guest that becomes many: its QEMU is forked for each job list, and each of these for each seed.
 
-All that a guest does before it knows its job (QEMU's start, the restore, the seed's perturbation) is done once, and
-what QEMU translated for it is shared. A child counts what a guest counts that was restored for its job alone, to the
-byte. One that does not end well is nobody's evidence: its job is run in a guest of its own.
+All that a guest does before it knows its seed (QEMU's start, the restore, a rehearsal of its job) is done once, and
+what QEMU translated for it is shared (plugin/serve.c). A child counts what a guest counts that was restored for its job
+and seed alone, to the byte. One that does not end well is nobody's evidence: its job is run in a guest of its own.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import signal
 import socket
-import subprocess
+import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,13 +23,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kdelta.errors import HostError
-from kdelta.machine import boot, qemu, snapshot
+from kdelta.machine import boot, process, qemu, snapshot
 from kdelta.machine.options import GuestSpec
 
-_ENDED = b"ended\n"
+_ENDED, _READY = b"ended\n", b"ready\n"
 _GOOD, _BAD = 1, 2  # 1: as isa-debug-exit's
 _START_LIMIT_S = 20.0
 _BUSY = 0.1  # of a core: idle time of a guest passes at once, so one that hangs is busy
+_WATCH_MS = 250
 
 
 class NotForked(HostError):
@@ -35,7 +38,10 @@ class NotForked(HostError):
 
 
 class Child:
-    """A forked QEMU, as ``process.wait`` looks at one: ``pid``, and ``poll()``, which answers once it has ended."""
+    """A forked QEMU, as ``process.wait`` looks at one: ``pid``, and ``poll()``, which answers once it has ended.
+
+    It ends for whoever waits also where it has come to rest before its seed is told.
+    """
 
     def __init__(self, pipe: int, parent: int) -> None:
         self._pipe, self._parent = pipe, parent
@@ -69,6 +75,21 @@ class Child:
             pass
         return self._status
 
+    def is_ready(self, limit_s: float) -> bool:
+        """Wait until it is to be told its seed; False where that is not within its limit.
+
+        Raises:
+            NotForked: it has ended instead.
+        """
+        deadline = time.monotonic() + limit_s
+        while (left_s := deadline - time.monotonic()) > 0 and self.poll() is None:
+            if self._said == _READY:
+                return True
+            self._hear(min(_WATCH_MS, 1 + int(1000 * left_s)))
+        if self._status is not None:
+            raise NotForked("the guest ended before it was told its seed")
+        return False
+
     def cpu_s(self) -> float:
         """The CPU time that it has had; 0 where that cannot be read."""
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -84,42 +105,110 @@ class Child:
                 os.kill(self.pid, signal.SIGKILL)
 
 
-class Server:
-    """A restored guest that waits to be told whom to become."""
+class _Link:
+    """Where a guest is told what its children do, one by one."""
 
-    def __init__(self, guest: GuestSpec, link: socket.socket, running: subprocess.Popen[bytes]) -> None:
-        self._guest, self._link, self._running = guest, link, running
+    def __init__(self, end: socket.socket, pid: int) -> None:
+        self._end, self._pid = end, pid
+        self._lock = threading.Lock()
 
-    def run(self, jobs: bytes, folder: Path, limit_s: float) -> boot.RawBoot:
-        """The guest that has these jobs; its files are in ``folder``.
+    @contextlib.contextmanager
+    def child(self, folder: Path, text: bytes, asks: socket.socket | None = None) -> Iterator[Child]:
+        """A child that is told ``text`` and keeps its files in ``folder``; it is gone when the block is left.
 
         Raises:
             NotForked: that QEMU is gone, or cannot be forked.
         """
         ours, theirs = os.pipe2(os.O_CLOEXEC)
         try:
+            with self._lock:
+                try:
+                    fds = [theirs] if asks is None else [theirs, asks.fileno()]
+                    socket.send_fds(self._end, [os.fsencode(folder) + b"\0" + text], fds)
+                except OSError as error:
+                    raise NotForked(f"QEMU does not take an order: {error}") from None
+                finally:
+                    os.close(theirs)
+                child = Child(ours, self._pid)
             try:
-                socket.send_fds(self._link, [os.fsencode(folder) + b"\0" + jobs], [theirs])
-            except OSError as error:
-                raise NotForked(f"QEMU does not take an order: {error}") from None
-            finally:
-                os.close(theirs)
-            child = Child(ours, self._running.pid)
-            guest = replace(self._guest, folder=folder)
-            try:
-                ended = boot.wait(child, guest, limit_s)
-                stood_still = ended.timed_out and child.cpu_s() < ended.elapsed_s * _BUSY
+                yield child
             finally:
                 child.kill()
         finally:
             os.close(ours)
-        raw = boot.collect(guest, tuple(qemu.argv(self._guest)), ended)
+
+
+@contextlib.contextmanager
+def _aside(guest: GuestSpec) -> Iterator[GuestSpec]:
+    """The same guest with a directory of its own, below that one's."""
+    folder = Path(tempfile.mkdtemp(dir=guest.folder))
+    try:
+        yield replace(guest, folder=folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def seed_text(seed: int) -> bytes:
+    """As a guest is told it."""
+    return b"%016x" % seed
+
+
+class Rehearsed:
+    """A guest that has its job behind it once, and waits for seeds; or one that did not come to that in time."""
+
+    def __init__(self, guest: GuestSpec, link: _Link, hung: boot.RawBoot | None) -> None:
+        self._guest, self._link, self._hung = guest, link, hung
+
+    def run(self, seed: int, limit_s: float) -> boot.RawBoot:
+        """The guest that has this seed.
+
+        Raises:
+            NotForked: that QEMU is gone, or cannot be forked.
+        """
+        if self._hung is not None:
+            return self._hung
+        with _aside(self._guest) as guest:
+            with self._link.child(guest.folder, seed_text(seed)) as child:
+                ended = boot.wait(child, guest, limit_s)
+                stood_still = ended.timed_out and child.cpu_s() < ended.elapsed_s * _BUSY
+            raw = boot.collect(guest, tuple(qemu.argv(self._guest)), ended)
         return replace(raw, state="lost", why="the forked QEMU stood still") if stood_still else raw
+
+
+class Server:
+    """A restored guest that waits to be told its job."""
+
+    def __init__(self, guest: GuestSpec, link: _Link) -> None:
+        self._guest, self._link = guest, link
+
+    @contextlib.contextmanager
+    def rehearsed(self, jobs: bytes, limit_s: float) -> Iterator[Rehearsed]:
+        """The guest that has these jobs, for as many seeds as it is asked for.
+
+        Raises:
+            NotForked: that QEMU is gone or cannot be forked, or the guest ended in its rehearsal.
+        """
+        end, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with end, theirs, _aside(self._guest) as guest, self._link.child(guest.folder, jobs, theirs) as child:
+            theirs.close()
+            began = time.monotonic()
+            ready = child.is_ready(limit_s)
+            if not ready and child.cpu_s() < limit_s * _BUSY:
+                raise NotForked("the forked QEMU stood still")
+            hung = None if ready else _hung(guest, time.monotonic() - began)
+            yield Rehearsed(guest, _Link(end, child.pid), hung)
+
+
+def _hung(guest: GuestSpec, elapsed_s: float) -> boot.RawBoot:
+    ended = process.Ended(
+        status=None, timed_out=True, flooded=False, elapsed_s=elapsed_s, first_record_s=None, first_sample_s=None
+    )
+    return boot.collect(guest, tuple(qemu.argv(guest)), ended)
 
 
 @contextlib.contextmanager
 def server(guest: GuestSpec, saved: snapshot.Saved, limit_s: float) -> Iterator[Server]:
-    """``guest`` restored, perturbed and waiting; its job list in fw_cfg has a seed and no job.
+    """``guest`` restored and waiting; its job list in fw_cfg has no job.
 
     Raises:
         HostError: QEMU refused to run.
@@ -129,4 +218,4 @@ def server(guest: GuestSpec, saved: snapshot.Saved, limit_s: float) -> Iterator[
         serving = replace(guest, orders=theirs.fileno())
         with snapshot.restored(serving, saved, limit_s, (theirs.fileno(),)) as running:
             theirs.close()
-            yield Server(serving, link, running)
+            yield Server(serving, _Link(link, running.pid))
