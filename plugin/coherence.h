@@ -8,9 +8,11 @@
 #include <stdint.h>
 
 #include "callers.h"
+#include "sequences.h"
 #include "slabs.h"
 
 struct qemu_plugin_insn;
+struct qemu_plugin_tb;
 
 /* Of one instruction on one address, for one caller. */
 struct transfer {
@@ -34,14 +36,19 @@ struct lines_found {
 	struct transfer *transfers;
 	struct moved_line *lines;
 	struct entry_count *entries;
-	size_t n_transfers, n_lines, n_entries;
+	struct sequence_count *sequences;
+	size_t n_transfers, n_lines, n_entries, n_sequences;
 };
 
 /* Nothing else here is called unless it is true: lines_open() was called. */
 bool lines_wanted(void);
 bool lines_open(const char *path);
+/* Before the instructions of b are. */
+void lines_translate(struct qemu_plugin_tb *tb, struct block *b);
 /* The k-th instruction of b, which may access memory. */
 void lines_instrument(struct qemu_plugin_insn *insn, struct block *b, uint32_t k);
+/* Somebody wrote the word of 32 bits in this interval. */
+bool lines_written(uint64_t address);
 void lines_begin(void);
 void lines_end(uint32_t id);
 void lines_output(uint32_t id, const struct lines_found *found);
