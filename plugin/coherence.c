@@ -138,7 +138,8 @@ static void access_cb(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *ud
 		sequences_access(s->sequence, vaddr, qemu_plugin_mem_get_value(info).data.u32);
 }
 
-bool lines_written(uint64_t address)
+/* Whether somebody wrote the byte in this interval. */
+static bool written(uint64_t address)
 {
 	const struct line *l = table_find(&lines, address >> LINE_SHIFT, 0);
 
@@ -189,7 +190,7 @@ void lines_begin(void)
 	table_empty(&lines);
 	table_empty(&moved);
 	callers_begin();
-	sequences_begin();
+	sequences_begin(written);
 }
 
 static size_t collect_transfers(struct transfer **found)

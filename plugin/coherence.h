@@ -47,8 +47,6 @@ bool lines_open(const char *path);
 void lines_translate(struct qemu_plugin_tb *tb, struct block *b);
 /* The k-th instruction of b, which may access memory. */
 void lines_instrument(struct qemu_plugin_insn *insn, struct block *b, uint32_t k);
-/* Somebody wrote the word of 32 bits in this interval. */
-bool lines_written(uint64_t address);
 void lines_begin(void);
 void lines_end(uint32_t id);
 void lines_output(uint32_t id, const struct lines_found *found);

@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "blocks.h"
-#include "coherence.h"
 #include "kdelta.h"
 #include "qemu_api.h"
 #include "sequences.h"
@@ -63,6 +62,8 @@ static struct recent {
 	} loads[RECENT];
 	unsigned int next;
 } recent[CPUS_MAX];
+
+static bool (*written)(uint64_t address);
 
 bool sequences_known(void)
 {
@@ -197,7 +198,7 @@ static void check(const struct sequence_site *s, uint64_t address, uint32_t valu
 {
 	struct counted *c = count(address, s->pc, SEQUENCE_CHECK);
 
-	c->failed += !(begun & 1) && (int32_t)(value - begun) > 0 && lines_written(address);
+	c->failed += !(begun & 1) && (int32_t)(value - begun) > 0 && written(address);
 }
 
 /* The word that the last load at pc of this CPU was of; once. */
@@ -227,7 +228,7 @@ static void keep_load(uint64_t pc, uint64_t address)
 static void begin_read(const struct sequence_site *s, uint64_t address, uint32_t value)
 {
 	struct waiting *w = table_find(&waits, counting_task(), address);
-	bool waited = w && w->now, odd = (value & 1) && lines_written(address);
+	bool waited = w && w->now, odd = (value & 1) && written(address);
 	struct counted *c;
 
 	if (w)
@@ -274,8 +275,9 @@ void sequences_look(unsigned int vcpu, void *site)
 		check(s, second, cpu_register(s->b), cpu_register(s->a));
 }
 
-void sequences_begin(void)
+void sequences_begin(bool (*ask)(uint64_t address))
 {
+	written = ask;
 	table_empty(&counts);
 	table_empty(&waits);
 	memset(recent, 0, sizeof(recent));

@@ -46,7 +46,8 @@ void sequences_find(const struct block *b, struct sequence_site **found);
 void sequences_access(const struct sequence_site *s, uint64_t address, uint32_t value);
 void sequences_look(unsigned int vcpu,
 		    void *site); /* callback: of a site that looks at registers alone */
-void sequences_begin(void);
+/* `written` says whether somebody wrote a byte since. */
+void sequences_begin(bool (*written)(uint64_t address));
 /* Of words that some reader found written; sorted, and the caller frees it. */
 size_t sequences_counts(struct sequence_count **found);
 
