@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "values.h"
+
 /*
  * Counters of one instruction in one block. What slots one and two mean depends on the kind:
  *   KIND_COND  taken, unused
@@ -38,7 +40,8 @@ struct insn {
 	bool rep_stores;
 	uint8_t rep_accesses;
 	uint8_t rep_width;
-	uint64_t *slots; /* its counters in this block */
+	struct values values; /* on several CPUs, of the kernel: see sequences.c */
+	uint64_t *slots;      /* its counters in this block */
 };
 
 struct block {

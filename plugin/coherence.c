@@ -17,6 +17,7 @@
 #include "coherence.h"
 #include "kdelta.h"
 #include "qemu_api.h"
+#include "sequences.h"
 #include "table.h"
 
 #define LINE_SHIFT 6
@@ -27,6 +28,7 @@ struct access_site {
 	uint64_t *slots; /* NULL: its accesses are counted elsewhere */
 	uint64_t pc;
 	bool locked;
+	struct sequence_site *sequence; /* NULL: has nothing to do with any */
 };
 
 struct line {
@@ -132,6 +134,37 @@ static void access_cb(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *ud
 	use(s, info, vaddr, n < here ? n : here);
 	if (n > here)
 		use(s, info, vaddr + here, n - here);
+	if (s->sequence)
+		sequences_access(s->sequence, vaddr, qemu_plugin_mem_get_value(info).data.u32);
+}
+
+/* Whether somebody wrote the byte in this interval. */
+static bool written(uint64_t address)
+{
+	const struct line *l = table_find(&lines, address >> LINE_SHIFT, 0);
+
+	return l && l->written >> (address & (LINE_BYTES - 1)) & 1;
+}
+
+void lines_translate(struct qemu_plugin_tb *tb, struct block *b)
+{
+	struct sequence_site **found;
+
+	if (!b->sites)
+		b->sites = xalloc(b->n, sizeof(*b->sites));
+	if (!sequences_known() || !(b->pc >> 63))
+		return;
+	found = xalloc(b->n, sizeof(*found));
+	for (uint32_t k = 0; k < b->n; k++)
+		found[k] = b->sites[k].sequence;
+	sequences_find(b, found);
+	for (uint32_t k = 0; k < b->n; k++) {
+		b->sites[k].sequence = found[k];
+		if (found[k] && (found[k]->tests || found[k]->compares) && !found[k]->in_memory)
+			qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(tb, k),
+							       sequences_look, CB_R_REGS, found[k]);
+	}
+	free(found);
 }
 
 void lines_instrument(struct qemu_plugin_insn *insn, struct block *b, uint32_t k)
@@ -139,16 +172,17 @@ void lines_instrument(struct qemu_plugin_insn *insn, struct block *b, uint32_t k
 	struct insn *what = &b->insns[k];
 	struct access_site *s;
 
-	if (!b->sites)
-		b->sites = xalloc(b->n, sizeof(*b->sites));
 	s = &b->sites[k];
 	*s = (struct access_site){
 		.block = b,
 		.slots = what->kind == KIND_REP ? NULL : b->count[k],
 		.pc = what->pc,
 		.locked = what->locked,
+		.sequence = s->sequence,
 	};
-	qemu_plugin_register_vcpu_mem_cb(insn, access_cb, CB_NO_REGS, MEM_RW, s);
+	qemu_plugin_register_vcpu_mem_cb(
+		insn, access_cb, s->sequence && s->sequence->compares ? CB_R_REGS : CB_NO_REGS,
+		MEM_RW, s);
 }
 
 void lines_begin(void)
@@ -156,6 +190,7 @@ void lines_begin(void)
 	table_empty(&lines);
 	table_empty(&moved);
 	callers_begin();
+	sequences_begin(written);
 }
 
 static size_t collect_transfers(struct transfer **found)
@@ -202,8 +237,10 @@ void lines_end(uint32_t id)
 	found.n_transfers = collect_transfers(&found.transfers);
 	found.n_lines = collect_lines(&found.lines);
 	found.n_entries = callers_counts(&found.entries);
+	found.n_sequences = sequences_counts(&found.sequences);
 	lines_output(id, &found);
 	free(found.transfers);
 	free(found.lines);
 	free(found.entries);
+	free(found.sequences);
 }

@@ -8,9 +8,11 @@
 #include <stdint.h>
 
 #include "callers.h"
+#include "sequences.h"
 #include "slabs.h"
 
 struct qemu_plugin_insn;
+struct qemu_plugin_tb;
 
 /* Of one instruction on one address, for one caller. */
 struct transfer {
@@ -34,12 +36,15 @@ struct lines_found {
 	struct transfer *transfers;
 	struct moved_line *lines;
 	struct entry_count *entries;
-	size_t n_transfers, n_lines, n_entries;
+	struct sequence_count *sequences;
+	size_t n_transfers, n_lines, n_entries, n_sequences;
 };
 
 /* Nothing else here is called unless it is true: lines_open() was called. */
 bool lines_wanted(void);
 bool lines_open(const char *path);
+/* Before the instructions of b are. */
+void lines_translate(struct qemu_plugin_tb *tb, struct block *b);
 /* The k-th instruction of b, which may access memory. */
 void lines_instrument(struct qemu_plugin_insn *insn, struct block *b, uint32_t k);
 void lines_begin(void);

@@ -12,6 +12,7 @@
 
 #include "kdelta.h"
 #include "qemu_api.h"
+#include "values.h"
 
 #define TRIAL_ENTRIES 4096 /* of each CPU, before QEMU's numbers are believed */
 #define NOBODY UINT32_MAX
@@ -28,7 +29,22 @@ static unsigned int ours[CPUS_MAX]; /* by QEMU's number */
 static bool believed, refuted;
 static uint32_t strangers;
 static struct qemu_plugin_register *gs, *kernel_gs;
+static struct qemu_plugin_register *general[X86_REGISTERS];
 static GByteArray *value;
+
+static void keep_register(const qemu_plugin_reg_descriptor *r)
+{
+	static const char *const names[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+					    "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
+
+	if (!strcmp(r->name, "gs_base"))
+		gs = r->handle;
+	else if (!strcmp(r->name, "k_gs_base"))
+		kernel_gs = r->handle;
+	for (unsigned int i = 0; i < X86_REGISTERS; i++)
+		if (!strcmp(r->name, names[i]))
+			general[i] = r->handle;
+}
 
 static void vcpu_started(qemu_plugin_id_t id, unsigned int vcpu)
 {
@@ -37,14 +53,8 @@ static void vcpu_started(qemu_plugin_id_t id, unsigned int vcpu)
 
 	(void)id;
 	(void)vcpu;
-	for (unsigned int i = 0; i < all->len; i++) {
-		const qemu_plugin_reg_descriptor *r = (const void *)(all->data + i * step);
-
-		if (!strcmp(r->name, "gs_base"))
-			gs = r->handle;
-		else if (!strcmp(r->name, "k_gs_base"))
-			kernel_gs = r->handle;
-	}
+	for (unsigned int i = 0; i < all->len; i++)
+		keep_register((const void *)(all->data + i * step));
 	g_array_free(all, 1);
 }
 
@@ -62,25 +72,30 @@ bool cpus_open(uint64_t plugin, unsigned int n)
 	return true;
 }
 
-static uint64_t read_base(struct qemu_plugin_register *r)
+static uint64_t read_register(struct qemu_plugin_register *r)
 {
-	uint64_t base = 0;
+	uint64_t word = 0;
 
 	g_byte_array_set_size(value, 0);
 	if (!r)
 		return 0;
 	qemu_plugin_read_register(r, value);
-	if (value->len >= sizeof(base))
-		memcpy(&base, value->data, sizeof(base));
-	return base;
+	if (value->len >= sizeof(word))
+		memcpy(&word, value->data, sizeof(word));
+	return word;
+}
+
+uint32_t cpu_register(unsigned int number)
+{
+	return (uint32_t)read_register(general[number]);
 }
 
 /* Right after the kernel was entered, before its SWAPGS, the bases are still those of user space. */
 static uint64_t base_now(uint64_t pc)
 {
-	uint64_t first = read_base(pc >> 63 ? gs : kernel_gs);
+	uint64_t first = read_register(pc >> 63 ? gs : kernel_gs);
 
-	return first >> 63 ? first : read_base(pc >> 63 ? kernel_gs : gs);
+	return first >> 63 ? first : read_register(pc >> 63 ? kernel_gs : gs);
 }
 
 static unsigned int known_by(uint64_t base)

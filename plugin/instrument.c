@@ -149,6 +149,8 @@ void instrument(struct qemu_plugin_tb *tb, struct block *b)
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, enter_cb, CB_R_REGS, b);
 	else
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, flow_enter, CB_NO_REGS, b);
+	if (lines_wanted())
+		lines_translate(tb, b);
 	for (uint32_t i = 0; i < b->n; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		struct insn *what = &b->insns[i];

@@ -10,6 +10,7 @@
  *   interval.c  counters of the blocks that ran -> one record per address
  *   cpus.c      which CPU runs
  *   coherence.c cache lines that move between CPUs (coherence.h); lines_output.c writes them
+ *   sequences.c reads under sequence counters that were in vain (sequences.h); values.c follows their values
  *   callers.c   for whom a lock function runs, and how often each is entered (callers.h)
  *   slabs.c     which slab cache an address belongs to (slabs.h)
  *   guest_facts.c what the host knows of the guest's kernel
@@ -119,6 +120,8 @@ unsigned int cpus_number(void);
 uint64_t cpu_base(unsigned int n); /* of its per-CPU area; 0: it never ran */
 uint32_t cpus_strangers(void);
 bool cpus_believed(void); /* QEMU's own numbers have proven right */
+/* The lower half of a general register of the CPU that runs, by its number in machine code; at callbacks with registers. */
+uint32_t cpu_register(unsigned int number);
 
 /* flow.c */
 void flow_enter(unsigned int vcpu, void *block); /* callback: a block starts */

@@ -3,7 +3,7 @@
 #include "coherence.h"
 #include "kdelta.h"
 
-enum { FLAG_STRANGERS = 1, FLAG_BELIEVED = 2 };
+enum { FLAG_STRANGERS = 1, FLAG_BELIEVED = 2, FLAG_SEQUENCES = 4 };
 
 struct header {
 	char magic[8];
@@ -12,7 +12,7 @@ struct header {
 
 struct section {
 	char magic[4];
-	uint32_t id, transfers, lines, caches, entries, crc, zero;
+	uint32_t id, transfers, lines, caches, entries, crc, sequences;
 };
 
 static struct sink sink;
@@ -20,7 +20,7 @@ static uint32_t n_intervals;
 
 bool lines_open(const char *path)
 {
-	struct header h = {.magic = "KDLINE02", .bytes = sizeof(h), .cpus = cpus_number()};
+	struct header h = {.magic = "KDLINE03", .bytes = sizeof(h), .cpus = cpus_number()};
 
 	return sink_open(&sink, path) && sink_put(&sink, &h, sizeof(h)) && sink_flush(&sink);
 }
@@ -48,6 +48,7 @@ void lines_output(uint32_t id, const struct lines_found *found)
 		{found->lines, found->n_lines * sizeof(*found->lines)},
 		{caches, n_caches * sizeof(*caches)},
 		{found->entries, found->n_entries * sizeof(*found->entries)},
+		{found->sequences, found->n_sequences * sizeof(*found->sequences)},
 	};
 	struct section s = {"KDLI",
 			    id,
@@ -56,7 +57,7 @@ void lines_output(uint32_t id, const struct lines_found *found)
 			    (uint32_t)n_caches,
 			    (uint32_t)found->n_entries,
 			    0,
-			    0};
+			    (uint32_t)found->n_sequences};
 
 	for (unsigned int i = 0; i < n; i++)
 		bases[i] = cpu_base(i);
@@ -77,8 +78,9 @@ void lines_close(void)
 
 	if (!sink.file)
 		return;
-	s.transfers =
-		(cpus_strangers() ? FLAG_STRANGERS : 0) | (cpus_believed() ? FLAG_BELIEVED : 0);
+	s.transfers = (cpus_strangers() ? FLAG_STRANGERS : 0) |
+		      (cpus_believed() ? FLAG_BELIEVED : 0) |
+		      (sequences_known() ? FLAG_SEQUENCES : 0);
 	sink_put(&sink, &s, sizeof(s));
 	sink_close(&sink);
 }

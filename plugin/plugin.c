@@ -19,6 +19,7 @@
 #include "kdelta.h"
 #include "qemu_api.h"
 #include "stacks.h"
+#include "values.h"
 
 #define TB_MAX_INSNS 1024
 #define INSN_MAX_BYTES 16
@@ -129,6 +130,8 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.rep_stores = d.rep_stores,
 			.rep_accesses = d.rep_accesses,
 			.rep_width = d.rep_width,
+			.values = lines_wanted() && at >> 63 ? x86_values(bytes, size)
+							     : (struct values){0},
 		};
 	}
 	b = block_get(pc, insns, (uint32_t)n, finish_hash(hash), target);

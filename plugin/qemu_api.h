@@ -120,4 +120,16 @@ WEAK void qemu_plugin_register_vcpu_tb_exec_cond_cb(void);
 /* First in interface 4: of the CPU that runs, by its page tables. */
 WEAK bool qemu_plugin_read_memory_vaddr(uint64_t addr, GByteArray *data, size_t len);
 
+/* Likewise: what an access loaded or stored, of as many bytes as it has. */
+typedef struct {
+	int type;
+	union {
+		uint32_t u32;
+		struct {
+			uint64_t low, high;
+		} u128;
+	} data;
+} qemu_plugin_mem_value;
+WEAK qemu_plugin_mem_value qemu_plugin_mem_get_value(qemu_plugin_meminfo_t info);
+
 #endif

@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A guest of several CPUs and known transfers: each interval's figures follow
- * from reading it. What is shared lies in the kernel's half (HIGH); the CPUs
- * take turns by words in the lower half, which are no lines of the kernel.
- * CPUS: how many there are. Written to the debug console at its end: how often
- * the lock of interval 6 changed hands, 8 bytes.
+ * from reading it. What is shared lies in the kernel's half (HIGH). Said at its
+ * end: how often the lock of interval 6 changed hands, 8 bytes.
  */
 #include "marks.h"
+#include "cpus_x86_64.S"
 
-#define HIGH 0xffffffff80000000
 #define ROUNDS 100
-#define APIC_PAGE 0xfee00000
-#define ICR (APIC_PAGE + 0x300)
-#define TRAMPOLINE 0x8000
-#define MSR_GS_BASE 0xc0000101
-#define MSR_KERNEL_GS_BASE 0xc0000102
 
 /* What stands for struct pages and slab caches: the page of `shared` is the second of a slab. */
 	.data
@@ -33,136 +26,18 @@ cache_list: .quad caches, caches
 	.bss
 	.balign 4096
 pages:	.skip 1024 * 64
-	.balign 4096
-areas:	.skip CPUS * 4096	/* of each CPU: its base, and below the next one its stack */
 	.balign 64
 	.globl shared, own, owner, lock_word
 shared:	.skip 64
 own:	.skip CPUS * 64
 owner:	.skip 64
 lock_word: .skip 64
-turn:	.skip 64
-arrived: .skip 8
-epoch:	.skip 8
-started: .skip 8
+said:
 handovers: .skip 8
+said_end:
 taken:	.skip 8
 
-#include "boot_x86_64.S"
-
-	movl $pd_high + 3, pdpt + 3 * 8
-	movl $APIC_PAGE | 0x93, pd_high + ((APIC_PAGE >> 21) & 511) * 8
-	movl $trampoline, %esi
-	movl $TRAMPOLINE, %edi
-	movl $trampoline_end - trampoline, %ecx
-	rep movsb
-	movl $ICR, %ebx
-	movl $0xc4500, (%rbx)		/* INIT to all others */
-	movl $100000, %ecx
-1:	pause
-	decl %ecx
-	jnz 1b
-	movl $0xc4600 | TRAMPOLINE >> 12, (%rbx)
-	movl $shared, %eax
-	shrl $12, %eax
-	shll $6, %eax
-	leaq pages(%rax), %rax
-	leaq -64 + 1(%rax), %rcx	/* the first page of its slab, marked */
-	movq %rcx, 8(%rax)
-	movq $cache, -64 + 16(%rax)
-	xorl %r15d, %r15d
-	jmp on_every_cpu
-
-	.code16
-trampoline:
-	cli
-	xorw %ax, %ax
-	movw %ax, %ds
-	lgdtl TRAMPOLINE + trampoline_gdt - trampoline
-	movl %cr4, %eax
-	orl $0x20, %eax
-	movl %eax, %cr4
-	movl $pml4, %eax
-	movl %eax, %cr3
-	movl $0xc0000080, %ecx
-	rdmsr
-	orl $0x100, %eax
-	wrmsr
-	movl %cr0, %eax
-	orl $0x80000001, %eax
-	movl %eax, %cr0			/* from real into long mode at once */
-	ljmpl $8, $ap64
-trampoline_gdt:
-	.word 3 * 8 - 1
-	.long gdt
-trampoline_end:
-
-	.code64
-ap64:
-	movl $16, %eax
-	movl %eax, %ds
-	movl %eax, %es
-	movl %eax, %ss
-	movl $1, %r15d
-	lock xaddq %r15, started
-	incq %r15
-
-/* r15: the CPU's number */
-on_every_cpu:
-	movq %r15, %rax
-	shlq $12, %rax
-	leaq areas + 4096(%rax), %rsp
-	leaq areas(%rax), %rax
-	orl $0x80000000, %eax
-	movl $0xffffffff, %edx
-	movl $MSR_GS_BASE, %ecx
-	wrmsr
-	movl $MSR_KERNEL_GS_BASE, %ecx
-	wrmsr
-	movq $HIGH, %r14
-	jmp script
-
-/* All CPUs meet. */
-meet:
-	movq epoch, %rax
-	movl $1, %ecx
-	lock xaddq %rcx, arrived
-	cmpq $CPUS - 1, %rcx
-	jne 1f
-	movq $0, arrived
-	incq epoch
-	ret
-1:	pause
-	cmpq %rax, epoch
-	je 1b
-	ret
-
-	.macro open_interval id
-	call meet
-	testl %r15d, %r15d
-	jnz 1f
-	movq $0, turn
-	BEGIN(\id)
-1:	call meet
-	.endm
-
-	.macro close_interval
-	call meet
-	testl %r15d, %r15d
-	jnz 1f
-	END
-1:	call meet
-	.endm
-
-	/* Until the turn is that of the CPU r15; then it is given to `next`. */
-	.macro await_turn
-1:	cmpq %r15, turn
-	je 1f
-	pause
-	jmp 1b
-1:
-	.endm
-
+	.text
 /* The slow path is another function, called where ebx is odd. */
 	.globl take, take_end, call_slow_path, slow, slow_end
 take:
@@ -179,6 +54,16 @@ slow:
 slow_end:
 
 script:
+	testl %r15d, %r15d
+	jnz 2f
+	movl $shared, %eax
+	shrl $12, %eax
+	shll $6, %eax
+	leaq pages(%rax), %rax
+	leaq -64 + 1(%rax), %rcx	/* the first page of its slab, marked */
+	movq %rcx, 8(%rax)
+	movq $cache, -64 + 16(%rax)
+2:
 	/* 1: two CPUs in turn add to one cell, locked: each addition but the first takes the line. */
 	open_interval 1
 	cmpl $2, %r15d
@@ -318,25 +203,7 @@ call_quickly:
 2:	close_interval
 
 	testl %r15d, %r15d
-	jz 7f
-6:	cli
-	hlt
-	jmp 6b
-7:	cmpq $CPUS * ROUNDS, taken
+	jnz end_of_script
+	cmpq $CPUS * ROUNDS, taken
 	jne failed
-	movl $handovers, %esi
-	movl $8, %ecx
-	movw $0xe9, %dx
-	rep outsb
-	movl $1, %eax
-	jmp leave
-failed:
-	movl $2, %eax
-leave:
-	movw $0xf4, %dx
-	outb %al, %dx
-	hlt
-page_fault:
-	jmp failed
-timer:
-	iretq
+	jmp end_of_script

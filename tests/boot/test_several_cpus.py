@@ -65,6 +65,23 @@ def test_the_suite_names_what_threads_share_and_finds_nothing_between_processes(
 
 
 @pytest.mark.full
+def test_reads_under_a_counter_that_others_write_are_told_by_counter_and_reader(
+    kdelta: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    cases = ("rename_getcwd", "rename_lookup", "getppid")
+    argv = [word for case in cases for word in ("--case", f"contention/{case}")]
+    done = kdelta(*RUN[:-2], *argv, "--json", "-q", check=None)
+    if "its backport cannot be had" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["results"]
+    figures = {row["case"].partition("/")[2]: row["baseline"] for row in rows if row["metric"] == "retries"}
+    assert figures["rename_getcwd"] > 0.05 and figures["getppid"] == 0
+    told = kdelta("why", "last", "contention/rename_getcwd", "--all").stdout.splitlines()
+    assert any(line.startswith("rename_lock") and "(read_seqcount_retry), of " in line for line in told)
+
+
+@pytest.mark.full
 def test_no_seed_counts_before_turns_are_short_or_across_a_tick(
     kdelta: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:

@@ -25,6 +25,8 @@ _KERNEL_HALF = np.uint64(1 << 63)
 
 TRANSFERS = "transfers"
 WAITS = "waits"
+RETRIES = "retries"
+CROSSING = (TRANSFERS, WAITS, RETRIES)  # what there is of several CPUs alone
 TOUCHED = (("data_lines", "the kernel's data touched"), ("code_lines", "the kernel's code executed"))
 
 MOVED_LEAST = 0.05  # transfers, or waits, per operation: what a control that shares nothing has is a third of that
@@ -37,7 +39,8 @@ def exact_metrics(part: str = "", parts_per_op: int = 1, cpus: int = 1, *, endle
     """The metrics of every exact run: the kernel's cost vector and the user part's instructions.
 
     On one CPU also the distinct cache lines of an interval (as its share of each operation); on several the transfers
-    of lines between them (``lines``), as primary as instructions, and how often a lock was found taken.
+    of lines between them (``lines``), as primary as instructions, how often a lock was found taken, and a sequence
+    counter written by its reader.
 
     Per operation, or per ``part`` where an operation consists of ``parts_per_op`` (a sweep of 205 lookups).
     ``endless``: of a loop that is stopped, whose intervals have edges.
@@ -53,7 +56,7 @@ def exact_metrics(part: str = "", parts_per_op: int = 1, cpus: int = 1, *, endle
             source=f"exact:{name}/{parts_per_op}",
             primary=name in ("instructions", TRANSFERS),
             help=help_text,
-            least=MOVED_LEAST if name in (TRANSFERS, WAITS) else least,
+            least=MOVED_LEAST if name in CROSSING else least,
         )
 
     kernel = tuple(
@@ -66,7 +69,8 @@ def exact_metrics(part: str = "", parts_per_op: int = 1, cpus: int = 1, *, endle
     if cpus == 1:
         return (*kernel, *touched, user)
     taken = metric(WAITS, WAITS, "times that a lock was found taken")
-    return (kernel[0], moved, taken, *kernel[1:], user)
+    retried = metric(RETRIES, RETRIES, "times that a sequence counter was found written by who read under it")
+    return (kernel[0], moved, taken, retried, *kernel[1:], user)
 
 
 def parts_of(metrics: Sequence[Metric]) -> int:
@@ -140,6 +144,9 @@ def _series(found: Sequence[_Counted], metrics: Sequence[Metric], names: Names) 
             columns[TRANSFERS].append(one.moves.total / (one.ops * parts))
             if names.facts is not None and WAITS in columns:
                 columns[WAITS].append(line_table.waited(one.moves, names.functions) / (one.ops * parts))
+            if RETRIES in columns and one.moves.sequences is not None:
+                retries = line_table.read_in_vain(one.moves, names.variables, names.types)
+                columns[RETRIES].append(retries / (one.ops * parts))
     known = (metric for metric in metrics if columns[metric.name])
     return tuple(Series(metric=m.name, unit=m.unit, better=m.better, values=tuple(columns[m.name])) for m in known)
 

@@ -43,6 +43,7 @@ _STRUCTS = {
 }
 _BY_CPU_FEATURES = ("task_struct",)  # arch_task_struct_size: its end is as large as the CPU's registers
 _SLACK_BYTES = 64  # of alignment, behind an object
+_COUNTER = "seqcount"  # struct seqcount, of which all others are made (include/linux/seqlock_types.h, v5.9 on)
 
 
 class Types(Protocol):
@@ -51,6 +52,7 @@ class Types(Protocol):
     def struct(self, name: str, /) -> int | None: ...
     def size(self, ident: int, /) -> int: ...
     def path(self, ident: int, offset: int, /) -> str: ...
+    def begins(self, ident: int, offset: int, name: str, /) -> bool: ...
 
 
 class Variables(Protocol):
@@ -113,17 +115,28 @@ class Places:
         line = offset // LINE_BYTES * LINE_BYTES
         return Place(f"{'per-CPU ' if per_cpu else ''}{name}{f'+{line:#x}' if line else ''}", "")
 
-    def _object(self, address: int) -> Place | None:
+    def is_counter(self, address: int) -> bool | None:
+        """Whether a sequence counter lies at ``address``, None where the type of what is there is not known."""
+        owner, inside = self._inside(address) or (0, 0)
+        struct = self._structs.get(owner)
+        return self._types.begins(struct[1], inside, _COUNTER) if struct and self._types else None
+
+    def _inside(self, address: int) -> tuple[int, int] | None:
+        """The slab cache of what was allocated, and the offset in its object."""
         line = address & -LINE_BYTES
         owner, offset = self._moves.slabs.get(line, (0, 0))
         cache = self._caches.get(owner)
-        if cache is None or not cache.size:
+        return (owner, (offset + address - line) % cache.size) if cache is not None and cache.size else None
+
+    def _object(self, address: int) -> Place | None:
+        found = self._inside(address)
+        if found is None:
             return None
-        inside = (offset + address - line) % cache.size
-        group = f"{cache.name}+{inside // LINE_BYTES * LINE_BYTES:#x}"
-        found = self._structs.get(owner)
-        field = self._types.path(found[1], inside) if found and self._types else ""
-        return Place(f"{found[0]}.{field}" if found and field else group, group)
+        owner, inside = found
+        group = f"{self._caches[owner].name}+{inside // LINE_BYTES * LINE_BYTES:#x}"
+        struct = self._structs.get(owner)
+        field = self._types.path(struct[1], inside) if struct and self._types else ""
+        return Place(f"{struct[0]}.{field}" if struct and field else group, group)
 
     def _page(self, address: int) -> Place | None:
         """By that alone: it is one line, and nearly all of its fields are unions."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from kdelta.attribution import callers
+from kdelta.attribution import callers, sequences
 from kdelta.attribution.line_names import Places, Types, Variables
 from kdelta.attribution.lines import LINE_BYTES, Moves
 from kdelta.attribution.profiles import Symbols
@@ -187,12 +187,18 @@ def waited(moves: Moves, symbols: Symbols | None) -> int:
     return sum(n for n, function, site in zip(times, entered, sites, strict=True) if _is_wait(function, site))
 
 
+def read_in_vain(moves: Moves, variables: Variables | None, types: Types | None = None) -> int:
+    """How often a reader found a sequence counter written, in all."""
+    return sequences.in_vain(moves, Places(moves, variables, types))
+
+
 def waits(
     moves: Moves, symbols: Symbols | None, variables: Variables | None, types: Types | None = None
 ) -> tuple[Waited, ...]:
     """How often locks were found taken, by slow path, who waits and for what, most often first; the rest is left out.
 
-    A lockref that could not be changed by itself, because its lock was held or it was contended, is told as one too.
+    A lockref that could not be changed by itself, because its lock was held or it was contended, is told as one too. So
+    is a read under a sequence counter that was written meanwhile, of all such reads.
     """
     functions, places = Functions(symbols), Places(moves, variables, types)
     locks = _lock_of(moves, places)
@@ -208,8 +214,12 @@ def waits(
         if _is_wait(function, site):
             told = f"{site} failed" if site.startswith(callers.LOCKREF) else function
             rows[told, caller, lock] += times
+    in_vain, reads = sequences.by_reader(moves, functions.at, places)
+    rows.update(+in_vain)
     ranked = sorted(rows, key=lambda key: (-rows[key], key))[:_WAITS_KEPT]
     return tuple(
-        Waited(function=key[0], caller=key[1], lock=key[2], times=rows[key], taken=taken[key[1], key[2]])
+        Waited(
+            function=key[0], caller=key[1], lock=key[2], times=rows[key], taken=reads.get(key) or taken[key[1], key[2]]
+        )
         for key in ranked
     )

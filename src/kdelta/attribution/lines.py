@@ -15,19 +15,22 @@ from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kdelta.errors import GuestError
 
 LINE_BYTES = 64
-_MAGIC = b"KDLINE02"
+_MAGIC = b"KDLINE03"
 _HEADER = struct.Struct("<8s2I")
 _SECTION = struct.Struct("<4s7I")
-_STRANGERS, _BELIEVED = 1, 2
+_STRANGERS, _BELIEVED, _SEQUENCES = 1, 2, 4
 TRANSFER = np.dtype([(name, "<u8") for name in ("address", "pc", "caller", "cpus", "reads", "writes")])
 LINE = np.dtype([(name, "<u8") for name in ("address", "cpus", "written", "shared", "cache", "offset")])
 CACHE = np.dtype([("address", "<u8"), ("size", "<u8"), ("name", "S48")])
 ENTRY = np.dtype([(name, "<u8") for name in ("entry", "site", "caller", "times")])
+SEQUENCE = np.dtype([(name, "<u8") for name in ("address", "pc", "kind", "times", "failed", "cache", "offset")])
+CHECK, BEGIN, PAUSES = 1, 2, 4  # bits of a kind
 
 
 class Cache(Struct, frozen=True):
@@ -46,7 +49,10 @@ class Moves(Struct, frozen=True, eq=False, dict=True):
     for each line that moved: address, cpus (bits: who used it), written (bytes as bits), shared (bytes one CPU wrote
     and another used), cache (address of its slab cache, or 0), offset (from the start of the slab). ``entries``: how
     often a function that acts for its callers was called: entry, site, caller (the call outside of them), times.
-    ``caches``: slab caches by address.
+    ``caches``: slab caches by address. ``sequences``: reads of words that may be sequence counters, of those that some
+    reader found written (plugin/sequences.c): address, pc, kind (CHECK: they ended there; BEGIN, and PAUSES where they
+    wait until the word is even), times, failed, cache and offset of its line; None where that could not be seen (QEMU
+    before 9.2).
     """
 
     id: int
@@ -56,12 +62,18 @@ class Moves(Struct, frozen=True, eq=False, dict=True):
     lines: NDArray[np.void]
     caches: dict[int, Cache]
     entries: NDArray[np.void]
+    sequences: NDArray[np.void] | None
 
     @cached_property
     def slabs(self) -> dict[int, tuple[int, int]]:
         """By line that was allocated: the address of its slab cache, and its offset from the start of the slab."""
-        rows = self.lines[self.lines["cache"] != 0]
-        return {int(row["address"]): (int(row["cache"]), int(row["offset"])) for row in rows}
+        found = (
+            (int(row["address"]) & -LINE_BYTES, (int(row["cache"]), int(row["offset"])))
+            for rows in (self.lines, self.sequences)
+            if rows is not None
+            for row in rows[rows["cache"] != 0]
+        )
+        return dict(found)
 
     @property
     def total(self) -> int:
@@ -82,9 +94,10 @@ def _cache(row: np.void) -> Cache:
 
 
 def _interval(data: memoryview, offset: int, cpus: int, section: tuple[int, ...]) -> tuple[Moves, int]:
-    ident, transfers, lines, caches, entries, crc, _ = section
-    kinds = (np.dtype("<u8"), TRANSFER, LINE, CACHE, ENTRY)
-    sizes = [kind.itemsize * n for kind, n in zip(kinds, (cpus + 2, transfers, lines, caches, entries), strict=True)]
+    ident, transfers, lines, caches, entries, crc, sequences = section
+    kinds = (np.dtype("<u8"), TRANSFER, LINE, CACHE, ENTRY, SEQUENCE)
+    numbers = (cpus + 2, transfers, lines, caches, entries, sequences)
+    sizes = [kind.itemsize * n for kind, n in zip(kinds, numbers, strict=True)]
     if offset + sum(sizes) > len(data):
         raise GuestError(f"lines: truncated inside interval {ident:#x}; QEMU was killed or the disk is full")
     if zlib.crc32(data[offset : offset + sum(sizes)]) != crc:
@@ -101,6 +114,7 @@ def _interval(data: memoryview, offset: int, cpus: int, section: tuple[int, ...]
         lines=parts[2],
         caches={int(row["address"]): _cache(row) for row in parts[3]},
         entries=parts[4],
+        sequences=parts[5],
     )
     return moves, offset
 
@@ -127,6 +141,8 @@ def read(data: bytes | mmap.mmap) -> MovesFile:
                 raise GuestError(f"lines: the trailer says {written} intervals, {len(found)} were found")
             if flags & _STRANGERS:
                 raise GuestError("lines: code ran on a CPU that could not be told from its GS base")
+            if not flags & _SEQUENCES:
+                found = [replace(one, sequences=None) for one in found]
             return MovesFile(cpus=cpus, intervals=tuple(found), numbers_right=bool(flags & _BELIEVED))
         if tag != b"KDLI":
             raise GuestError(f"lines: {tag!r} at byte {offset - _SECTION.size} does not start an interval")

@@ -130,6 +130,24 @@ class Types(Struct, frozen=True, dict=True):
                 return field.offset + inner
         return None
 
+    def begins(self, ident: int, offset: int, name: str, nested: int = 2 * _DEEPEST) -> bool:
+        """Whether a struct of that name begins at ``offset`` of a type, however deep within it, or is that type."""
+        ident = self._plain(ident)
+        at, kind, _, _ = self._at(ident)
+        if kind == _STRUCT and not offset and self._name(at) == name:
+            return True
+        if not nested or not 0 <= offset < self.size(ident):
+            return False
+        if kind == _ARRAY:
+            element, _, _ = _TYPE.unpack_from(self.data, self.offsets[ident - 1] + _TYPE.size)
+            size = self.size(element)
+            return bool(size) and self.begins(element, offset % size, name, nested - 1)
+        return any(
+            self.begins(field.type, offset - field.offset, name, nested - 1)
+            for field in self.fields(ident)
+            if field.offset <= offset
+        )
+
     def path(self, ident: int, offset: int) -> str:
         """The field at ``offset`` of a struct, as ``d_lockref`` or ``sighand.siglock``; "" where there is none.
 

@@ -227,6 +227,9 @@ class MovedLine(Struct, frozen=True, kw_only=True):
 class Waited(Struct, frozen=True, kw_only=True):
     """How often a lock was found taken in a run: entries into ``function``, its slow path, for ``caller``.
 
+    Or how often ``caller`` read in vain under a sequence counter: ``function`` is read_seqcount_retry (it was written
+    meanwhile) or read_seqcount_begin (it was being written, and was waited for); ``taken`` then counts all its reads.
+
     ``lock``: the variable or field, "" where it is not known. ``taken``: how often the caller took that lock
     in all.
     """

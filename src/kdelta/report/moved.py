@@ -149,8 +149,8 @@ def _waits(sides: Sides, limit: int | None) -> list[str]:
 
     figures = {key: per_op(key) for key in known}
     shown = _ranked(figures, limit)
-    lines = ["", "locks found taken, times per operation", ""]
-    lines.append(f"{'lock':{_NAME_WIDTH}}{sides.heads}  who waits, of how often it takes the lock")
+    lines = ["", "locks found taken and reads in vain, times per operation", ""]
+    lines.append(f"{'lock':{_NAME_WIDTH}}{sides.heads}  who waits, of how often it takes the lock or reads")
     for key in shown:
         lock, caller, function = key
         taken = " -> ".join(f"{value:.2f}" for value in per_op(key, taken=True))

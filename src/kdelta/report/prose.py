@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from kdelta.attribution.exact import TRANSFERS, WAITS
+from kdelta.attribution.exact import CROSSING
 from kdelta.model import CellResult, Experiment, ExperimentResult, Kernel, plans
 from kdelta.report.figures import absolute
 from kdelta.results.types import Sweep, SweepStep
@@ -140,7 +140,7 @@ def _floors(cells: Iterable[CellResult]) -> str:
     for cell in cells:
         if cell.floor_percent is not None and finite(cell.floor_percent) is not None:
             names = floors.setdefault(cell.floor_percent, [])
-            name = f"{cell.metric} of {cell.case}" if cell.metric in (TRANSFERS, WAITS) else cell.case
+            name = f"{cell.metric} of {cell.case}" if cell.metric in CROSSING else cell.case
             if name not in names:
                 names.append(name)
     if not floors:

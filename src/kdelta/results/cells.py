@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from kdelta import verdict
-from kdelta.attribution.exact import TRANSFERS, WAITS
+from kdelta.attribution.exact import CROSSING
 from kdelta.model import CellResult, Experiment, Metric, Mitigations
 from kdelta.results import definitions, floors
 from kdelta.store.rows import BootRow, Number
@@ -72,7 +72,7 @@ def floors_of(experiment: Experiment, store: Store) -> dict[str, float]:
     if experiment.mode == "exact":
         found = definitions.of(experiment)
         known = [(case.name, found[case.workload]) for case in experiment.cases if case.workload in found]
-        moved = {f"{name}/{metric}": one.moved_floor_percent for name, one in known for metric in (TRANSFERS, WAITS)}
+        moved = {f"{name}/{metric}": one.moved_floor_percent for name, one in known for metric in CROSSING}
         return {name: one.floor_percent for name, one in known} | {key: floor for key, floor in moved.items() if floor}
     return floors.of(experiment, store)
 

@@ -56,6 +56,9 @@ class Types:
     def path(self, ident: int, offset: int, /) -> str:
         return f"f{offset // 8}"
 
+    def begins(self, ident: int, offset: int, name: str, /) -> bool:
+        return (ident, offset, name) == (1, 4, "seqcount")
+
 
 Row = tuple[int, int, int, int, int, int]  # address, pc, caller, cpus, reads, writes
 
@@ -65,6 +68,7 @@ def _moves(
     shared: Mapping[int, int],
     slabs: Mapping[int, tuple[int, int]] | None = None,
     entries: Sequence[tuple[int, int, int, int]] = (),
+    sequences: Sequence[tuple[int, ...]] | None = (),
 ) -> lines.Moves:
     told = [(line, 3, 0xFF, bits, *(slabs or {}).get(line, (0, 0))) for line, bits in shared.items()]
     caches = {DENTRIES: lines.Cache("dentry", 192), ANONYMOUS: lines.Cache("kmalloc-64", 64)}
@@ -76,6 +80,7 @@ def _moves(
         lines=np.array(told, lines.LINE),
         caches=caches if slabs else {},
         entries=np.array(list(entries), lines.ENTRY),
+        sequences=None if sequences is None else np.array(list(sequences), lines.SEQUENCE),
     )
 
 
@@ -172,6 +177,33 @@ def test_waits_are_told_by_slow_path_who_waits_and_the_lock_that_its_call_moves(
         ("native_queued_spin_lock_slowpath", "do_exit", "tasklist_lock", 3, 10),
         ("lockref_get failed", "take", "", 2, 12),
     ]
+
+
+def test_reads_in_vain_are_told_by_counter_and_reader() -> None:
+    object_ = HEAP + 2 * 192
+    slab = DENTRIES, (object_ & -64) - HEAP
+    sequences = [
+        (LINE, TAKE, lines.BEGIN | lines.PAUSES, 90, 3, 0, 0),
+        (LINE, TAKE + 9, lines.CHECK, 87, 7, 0, 0),
+        (LINE, DROP, lines.CHECK, 5, 1, 0, 0),
+        (LINE + 8, DROP, lines.CHECK, 50, 50, 0, 0),  # compared, but none waits until it is even
+        (LINE + 16, DROP + 1, lines.BEGIN | lines.PAUSES, 50, 50, 0, 0),  # a flag that is waited for
+        (object_ + 4, EXIT, lines.CHECK, 9, 4, *slab),  # a counter by its type, and the others none
+        (object_ + 4, EXIT, lines.BEGIN, 9, 4, *slab),
+        (object_ + 8, EXIT, lines.CHECK, 9, 4, *slab),
+        (object_ + 8, EXIT, lines.BEGIN | lines.PAUSES, 9, 4, *slab),
+    ]
+    moves = _moves([], {HEAP + 4096: 0}, {HEAP + 4096: (DENTRIES, 4096)}, sequences=sequences)
+    found = line_table.waits(moves, Functions(), Variables(), Types())
+    assert [(wait.function, wait.caller, wait.lock, wait.times, wait.taken) for wait in found] == [
+        ("read_seqcount_retry", "take", "tasklist_lock", 7, 87),
+        ("read_seqcount_retry", "do_exit", "dentry.f0", 4, 9),
+        ("read_seqcount_begin", "take", "tasklist_lock", 3, 90),
+        ("read_seqcount_retry", "drop", "tasklist_lock", 1, 5),
+    ]
+    assert line_table.read_in_vain(moves, Variables(), Types()) == 15
+    assert line_table.waited(moves, Functions()) == 0, "no lock was found taken"
+    assert line_table.waits(_moves([], {}, sequences=None), Functions(), Variables()) == ()
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,10 @@ def _file(*, transfers: int = 1, flags: int = 0, intervals: int = 1, spoil: int 
     body += struct.pack("<6Q", LINE, 3, 0xFF, 0xFF, OWNER, 128)
     body += struct.pack("<2Q48s", OWNER, 192, b"dentry")
     body += struct.pack("<4Q", CODE, CODE + 64, CODE + 64, 9)
-    section = b"KDLI" + struct.pack("<7I", 7, transfers, 1, 1, 1, zlib.crc32(body) ^ spoil, 0)
+    body += struct.pack("<7Q", LINE + 4, CODE, lines.CHECK, 10, 2, OWNER, 128 + 64)
+    section = b"KDLI" + struct.pack("<7I", 7, transfers, 1, 1, 1, zlib.crc32(body) ^ spoil, 1)
     end = b"KDLE" + struct.pack("<7I", intervals, flags, 0, 0, 0, 0, 0)
-    return b"KDLINE02" + struct.pack("<2I", 16, 2) + section + body + end + tail
+    return b"KDLINE03" + struct.pack("<2I", 16, 2) + section + body + end + tail
 
 
 def test_a_whole_file_is_what_was_written() -> None:
@@ -39,6 +40,14 @@ def test_a_whole_file_is_what_was_written() -> None:
     assert moves.caches == {OWNER: lines.Cache(name="dentry", size=192)}
     assert moves.slabs == {LINE: (OWNER, 128)}
     assert moves.entries.tolist() == [(CODE, CODE + 64, CODE + 64, 9)]
+    assert moves.sequences is None, "the trailer says that they could not be seen"
+
+
+def test_reads_under_sequence_counters_say_in_which_slab_they_lie() -> None:
+    (moves,) = lines.read(_file(flags=4)).intervals
+    assert moves.sequences is not None
+    assert moves.sequences.tolist() == [(LINE + 4, CODE, lines.CHECK, 10, 2, OWNER, 192)]
+    assert moves.slabs == {LINE: (OWNER, 192)}
 
 
 @pytest.mark.parametrize(
@@ -52,7 +61,7 @@ def test_a_whole_file_is_what_was_written() -> None:
         (_file(intervals=2), "says 2 intervals, 1 were found"),
         (_file(tail=b"x"), "1 were found"),
         (_file(flags=1), "a CPU that could not be told"),
-        (b"KDLINE02" + struct.pack("<2I", 16, 2) + bytes(32), "does not start an interval"),
+        (b"KDLINE03" + struct.pack("<2I", 16, 2) + bytes(32), "does not start an interval"),
     ],
 )
 def test_a_damaged_file_is_refused_with_what_is_wrong(data: bytes, complaint: str) -> None:

@@ -67,6 +67,22 @@ def test_fields_are_found_by_name_and_by_offset_through_what_has_no_name() -> No
     assert known.path(holder, 127) == ""
 
 
+def test_a_struct_is_found_where_it_begins_however_deep() -> None:
+    made = Made()
+    number = made.add(INT, "unsigned int", 4, struct.pack("<I", 32))
+    count = made.struct("seqcount", 4, ("sequence", number, 0))
+    lock = made.add(TYPEDEF, "seqlock_t", made.struct("", 8, ("seqcount", count, 0), ("lock", number, 4)))
+    several = made.add(ARRAY, "", 0, struct.pack("<3I", lock, number, 3))
+    made.struct(
+        "holder", 64, ("first", number, 0), ("locks", several, 8), ("", made.struct("", 4, ("c", count, 0)), 40)
+    )
+    known = btf.parse(made.bytes())
+    holder = known.struct("holder")
+    assert holder is not None
+    assert [at for at in range(0, 68, 2) if known.begins(holder, at, "seqcount")] == [8, 16, 24, 40]
+    assert not known.begins(holder, 8, "seqlock_t"), "that is no struct"
+
+
 def test_where_slabs_are_found_comes_from_the_types_else_from_the_release() -> None:
     class Data:
         def address(self, name: str, /) -> int | None:

@@ -61,7 +61,7 @@ def test_locks_found_taken_stand_below_with_who_waits_and_of_how_many_times() ->
     after = Waited(function="queued_write_lock_slowpath", caller="do_exit", lock="tasklist_lock", times=5, taken=10)
     other = Waited(function="lockref_get failed", caller="path_get", lock="", times=1, taken=10)
     rows = moved_lines(replace(BEFORE, waits=(before, other)), replace(AFTER, waits=(after,)), 1)
-    table = rows[rows.index("locks found taken, times per operation") + 3 :]
+    table = rows[rows.index("locks found taken and reads in vain, times per operation") + 3 :]
     assert table[0].split()[:4] == ["tasklist_lock", "2.00", "0.50", "-1.50"]
     assert table[0].endswith("  do_exit (queued_write_lock_slowpath), of 4.00 -> 1.00")
     assert table[1] == "and 1 more (--all)"
