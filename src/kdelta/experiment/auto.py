@@ -122,7 +122,7 @@ def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
             merged[one.name, one.kind] = Change(name=one.name, kind=one.kind, hosts=hosts, boot_only=boot_only)
     return Changes(
         changes=tuple(merged.values()),
-        functions=len(images.image_of(kernels[0]).sources),
+        functions=parts[0].functions,
         whole=any(part.whole for part in parts),
         boot_patched=any(part.boot_patched for part in parts),
         sizes_only=any(part.sizes_only for part in parts),
