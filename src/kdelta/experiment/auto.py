@@ -118,8 +118,13 @@ def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
         for one in parts[-1].changes:
             known = merged.get((one.name, one.kind), one)
             hosts = tuple(sorted({*known.hosts, *one.hosts}))
-            boot_only = known.boot_only and one.boot_only
-            merged[one.name, one.kind] = Change(name=one.name, kind=one.kind, hosts=hosts, boot_only=boot_only)
+            merged[one.name, one.kind] = Change(
+                name=one.name,
+                kind=one.kind,
+                hosts=hosts,
+                boot_only=known.boot_only and one.boot_only,
+                handed_on=known.handed_on or one.handed_on,
+            )
     return Changes(
         changes=tuple(merged.values()),
         functions=parts[0].functions,

@@ -50,6 +50,7 @@ def test_rows_hold_beyond_a_change_that_they_do_not_execute() -> None:
         {"whole": True}, {"sizes_only": True},
         {"changes": (Change(name="starts", kind="code", hosts=("starts",), boot_only=True),)},
         {"changes": (Change(name="table", kind="data", hosts=()),)},
+        {"changes": (Change(name="ops", kind="data", hosts=("opens",), handed_on=True),)},
     ],
 )  # fmt: skip
 def test_no_row_holds_where_nobody_can_follow_what_a_change_does(more: dict[str, object]) -> None:
