@@ -85,6 +85,8 @@ def command(
         code = _measure(found, options, begun, reuse)
     except RegressionFound as error:  # told after all that there is to show
         code, failed = error.exit_code, error
+    except UserError as error:
+        raise UserError(str(error).replace(found.kept or series, series)) from None
     checks = _checks(begun[0], found, options["quiet"]) if begun and not no_beside else ()
     below = (*(one.text for one in checks), *((claims.quoted(found.cover.claims),) if found.cover.claims else ()))
     known = {leak for one in begun[0].annotations.beside for leak in one.leaks} if begun else set()
