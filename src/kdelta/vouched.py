@@ -44,6 +44,15 @@ def is_vouched(book: Path, said: str) -> bool:
         return False
 
 
+def recall(book: Path, said: str) -> str:
+    """What ``book`` has to say beyond ``said``, of these very files; "" where it says nothing of them."""
+    try:
+        text = book.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return text.removeprefix(said) if said and text.startswith(said) else ""
+
+
 def vouch(book: Path, said: str) -> None:
     """Keep in ``book`` that the files were checked; where it cannot be written they are checked again next time.
 

@@ -30,17 +30,19 @@ class Change(Struct, frozen=True, kw_only=True):
     """A function or variable that differs. ``hosts``: functions of the baseline that stand for it when executed.
 
     ``boot_only``: these are thrown away once the kernel has started (``__init``), or are in no kernel that runs.
+    ``handed_on``: who has a pointer to it may use what differs, and is not among the hosts.
     """
 
     name: str
     kind: Kind
     hosts: tuple[str, ...]
     boot_only: bool = False
+    handed_on: bool = False
 
     @property
     def in_no_case(self) -> bool:
         """Whether that no case executes it is known without counting: nothing does, or the kernel's start alone."""
-        return self.kind != "data" and (self.boot_only or not self.hosts)
+        return self.kind != "data" and not self.handed_on and (self.boot_only or not self.hosts)
 
     @property
     def by_pointer(self) -> bool:
@@ -51,7 +53,9 @@ class Change(Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         """Its name, with what it is where that is no function of both kernels."""
         words: list[str] = [self.kind] if self.kind != "code" else []
-        words += ["used by pointer alone"] if self.by_pointer else ["boot only"] if self.boot_only else []
+        alone = self.by_pointer or (self.handed_on and not self.hosts)
+        by_pointer = "used by pointer" + (" alone" if alone else "")
+        words += [by_pointer] if alone or self.handed_on else ["boot only"] if self.boot_only else []
         return f"{self.name} ({', '.join(words)})" if words else self.name
 
 
@@ -79,7 +83,9 @@ def find(
     """What differs between two images whose functions are compared in ``diff``; ``callers`` are those of ``after``."""
     found = [_function(one.name, before, after, callers) for one in diff.functions]
     if not sizes_only:
-        found += _data(before, after)
+        variables = _data(before, after)
+        led = {name for one in variables for name in data.led_to(before, after, one.name)}
+        found = [replace(one, handed_on=not one.hosts and one.name in led) for one in found] + variables
     found = [
         replace(one, boot_only=bool(one.hosts) and all(_boots(before, host) for host in one.hosts)) for one in found
     ]
@@ -123,8 +129,11 @@ def _data(before: Image, after: Image) -> list[Change]:
     was, now = _users(before, names), _users(after, names)
     found = []
     for name in names:
-        hosts = {*was.get(name, ()), *now.get(name, ()), *data.led_to(before, after, name)} & before.sources.keys()
-        found.append(Change(name=name, kind="data", hosts=tuple(sorted(hosts))))
+        readers = was.get(name, set()), now.get(name, set())
+        hosts = {*readers[0], *readers[1], *data.led_to(before, after, name)} & before.sources.keys()
+        passed = any(data.passed_on(*one) for one in zip((before, after), (name, name), readers, strict=True))
+        handed_on = passed and not data.other_entries_alone(before, after, name)
+        found.append(Change(name=name, kind="data", hosts=tuple(sorted(hosts)), handed_on=handed_on))
     return found
 
 

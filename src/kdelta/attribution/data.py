@@ -8,6 +8,7 @@ with the code that names them.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
@@ -145,6 +146,25 @@ def _function(image: Image, one: DataObject | None, at: int) -> str:
     address = int.from_bytes(one.content[at : at + 8], "little") if one is not None else 0
     function = image.function_at(address)
     return fold(function.name.partition("#")[0]) if function is not None and function.address == address else ""
+
+
+def other_entries_alone(before: Image, after: Image, name: str) -> bool:
+    """Whether each word of a variable that differs led to one function and leads to another: who uses it calls both."""
+    olds, news = before.objects.get(name, ()), after.objects.get(name, ())
+    if [len(one.content) for one in olds] != [len(one.content) for one in news]:
+        return False
+    words = ((old, new, at) for old, new in zip(olds, news, strict=True) for at in _words(old.content, new.content))
+    differing = (word for word in words if not _same_word(before, after, *word))
+    return all(_function(before, old, at) and _function(after, new, at) for old, new, at in differing)
+
+
+def passed_on(image: Image, name: str, functions: Iterable[str]) -> bool:
+    """Whether another variable has the address of ``name``, or one of ``functions`` takes it: else they read it."""
+    if any(holders(image, [name]).values()):
+        return True
+    taken = re.compile(rf"^lea\w* .*(?<![\w.]){re.escape(name)}(?![\w.])|\$-?{re.escape(name)}(?![\w.])")
+    parts = (part for function in functions for part in image.sources.get(function, ()))
+    return any(taken.search(one.text) for part in parts for one in image.instructions(part))
 
 
 def _references(image: Image, spans: list[tuple[int, int, str]]) -> Iterator[tuple[int, str]]:

@@ -46,7 +46,7 @@ def conclude(experiment: Experiment, args: Args) -> int:
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
             progress.note(f"going on with {experiment.id}")
-            session.run(experiment, progress)
+            session.run(experiment, progress, common.seconds(args.time_budget, "--time-budget"))
         result = session.show(experiment, args)
     _output.refuse_lost(result)
     _gate.refuse(result, gate, args.fail_on)

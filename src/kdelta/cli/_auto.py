@@ -13,6 +13,8 @@ from kdelta.errors import UserError
 from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from kdelta.attribution.reach import Row
     from kdelta.cli.compare import Args
     from kdelta.model import Case, Kernel, Looked, Progress
@@ -22,6 +24,7 @@ _BUDGET_S = 600.0
 _SEEDS = 12  # that counts take where some move, with the repetitions of a seed
 _SEEDS_OF_PROGRAMS = 40  # their counts move, so that they take 20, and each run is made again to see whether it repeats
 _TIMED_CASE_S = 1.5  # of a case in a timed boot
+_BUILT_ALREADY_S = 0.5  # kernels that are there by then are not built
 _LATER = ("kdelta.results.answer", "kdelta.report.view", "kdelta.report.registry")  # what shows the answer
 
 
@@ -51,24 +54,37 @@ def wanted(args: Args, specs: Sequence[KernelSpec]) -> bool:
 
 
 def fetched(specs: Sequence[KernelSpec], each: bool, progress: Progress) -> tuple[Kernel, ...]:
-    """The kernels; what is read of the first one alone is read while the others are built."""
+    """The kernels; what is read of the first one alone is read while the others are built.
+
+    Where all are built already what differs between them may be known too, and nothing has to be read.
+    """
     from concurrent.futures import ThreadPoolExecutor
+    from threading import Event
 
     def had(kernel: Kernel) -> None:
         if not begun:
-            begun.append(pool.submit(_ahead, kernel))
+            begun.append(pool.submit(_ahead, kernel, there))
 
     begun: list[object] = []
+    there = Event()
     with ThreadPoolExecutor(1) as pool:
-        return _patching.fetched(specs, each, progress, had)
+        try:
+            return _patching.fetched(specs, each, progress, had)
+        finally:
+            there.set()
 
 
-def _ahead(kernel: Kernel) -> None:
-    """Read what ``choose`` keeps for who asks again, and load what shows its answer; where that fails, they tell it."""
+def _ahead(kernel: Kernel, there: Event) -> None:
+    """Unless all are ``there`` soon, read what ``choose`` keeps for who asks again, and load what shows its answer.
+
+    Where that fails, they tell it.
+    """
     from importlib import import_module
 
     from kdelta.experiment import auto
 
+    if there.wait(_BUILT_ALREADY_S):
+        return
     for name in _LATER:
         import_module(name)
     common.load_workloads(())

@@ -30,6 +30,7 @@ class Series:
     cover: Cover
     touched: Touched
     patches: int = 0  # of mails; a range has none
+    kept: str = ""  # where the mails are kept: the user knows them by another name
 
 
 def read(series: str, tree: str, suffix: str) -> Series:
@@ -78,8 +79,9 @@ def _of_mails(series: str, tree: str, suffix: str) -> Series:
         return Series(kernels=(base, patched), cover=about, touched=touched, patches=1)
     ref = _ref(tree, about.base)
     base = _source(tree) + ref + (_prerequisites(tree, about) if ref and about.prerequisites else "")
-    patched = f"{base}+{_kept(data, _title(about, series))}{suffix}"
-    return Series(kernels=(f"{base}{suffix}", patched), cover=about, touched=touched, patches=len(patches))
+    kept = _kept(data, _title(about, series))
+    kernels = (f"{base}{suffix}", f"{base}+{kept}{suffix}")
+    return Series(kernels=kernels, cover=about, touched=touched, patches=len(patches), kept=str(kept))
 
 
 def _title(about: Cover, name: str) -> str:

@@ -102,7 +102,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
 @click.option(
     "--time-budget",
     metavar="TIME",
-    help="Timed: time limit; no block starts that would exceed it, as in 20m. With --case auto: the time that the chosen cases may take.  [default there: 10m]",
+    help="Timed: time limit; no block starts that would exceed it, as in 20m. With --case auto: cases are chosen that it should suffice for [default there: 10m], and where one is given counting ends with it.",
 )
 @click.option(
     "--seeds",
@@ -166,7 +166,6 @@ def run(kernels: tuple[str, ...], args: Args, begun: Callable[[Experiment], None
             experiment = _passes.begin(session, _lab.of(template, host), counts, args.seed)
             begun(experiment)
             experiment = _patching.annotated(session.store, experiment, progress)
-            budget_s = None if auto else budget_s
             if not _passes.run(session, experiment, args, progress, budget_s, counts_asked=args.exact):
                 return _fleet.detached(experiment)
             traced = _tracing.beside(session, experiment, args.why, progress) if args.why else None
@@ -203,7 +202,7 @@ def _wanted(args: Args) -> _mode.Passes | None:
 
 
 def _refuse_idle(args: Args, mode: _mode.Passes, *, auto: bool) -> None:
-    """Refuse what would do nothing in ``mode``; with ``auto`` a time budget is what the chosen cases may take."""
+    """Refuse what would do nothing in ``mode``; with ``auto`` a time budget is of counts too."""
     if mode == "both":
         _passes.refuse(each=args.each)
         _given.refuse_idle_machine("timed", args.smp)  # turns are of the counts

@@ -51,7 +51,7 @@ _send = click.option(
 @click.command(epilog=EPILOG)
 @click.argument("series", metavar="MBOX|RANGE|-")
 @click.option("--tree", required=True, metavar="TREE", help="What the series applies to: a source tree or repository [@REF], or debian:VERSION.")  # fmt: skip
-@click.option("--time-budget", default="10m", show_default=True, metavar="TIME", help="What the chosen cases may take, as in 20m.")  # fmt: skip
+@click.option("--time-budget", default="10m", show_default=True, metavar="TIME", help="What counting may take, as in 20m: cases are chosen to fit, and it ends there; the same command goes on.")  # fmt: skip
 @click.option(
     "--config", default="", metavar="FILE|OPTION=y", help="Build with this fragment, whole .config, or options."
 )
@@ -85,6 +85,8 @@ def command(
         code = _measure(found, options, begun, reuse)
     except RegressionFound as error:  # told after all that there is to show
         code, failed = error.exit_code, error
+    except UserError as error:
+        raise UserError(str(error).replace(found.kept or series, series)) from None
     checks = _checks(begun[0], found, options["quiet"]) if begun and not no_beside else ()
     below = (*(one.text for one in checks), *((claims.quoted(found.cover.claims),) if found.cover.claims else ()))
     known = {leak for one in begun[0].annotations.beside for leak in one.leaks} if begun else set()

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kdelta.attribution import images, stripped
+from kdelta.attribution import stripped
 from kdelta.errors import KdeltaError
-from kdelta.experiment import selftests
+from kdelta.experiment import differing, selftests
 from kdelta.kernel import changed, source
 from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Experiment, Kernel, Progress, Remark, plans
@@ -37,15 +37,14 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
     lines = []
     one_image = len({kernel.image_sha256 for kernel in experiment.kernels}) == 1
     try:
-        found = [] if one_image else [images.image_of(kernel) for kernel in experiment.kernels]
         for index, kernel in enumerate(experiment.kernels[1:], 1):
             if one_image:
                 lines.append(f"{kernel.label}: the machine code is identical")
                 continue
             progress.step(f"comparing the machine code of {kernel.label}")
-            before = index - 1 if experiment.in_steps else 0
-            lines.append(f"{kernel.label}: {stripped.sentence(images.compare(found[before], found[index])[0])}")
-            lines += _configs(experiment.kernels[before], kernel)
+            before = experiment.kernels[index - 1 if experiment.in_steps else 0]
+            lines.append(f"{kernel.label}: {stripped.sentence(differing.code_between(before, kernel))}")
+            lines += _configs(before, kernel)
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
         lines.append(f"machine code was not compared: {error}")
     notes = tuple(Remark("machine-code", line) for line in lines)

@@ -118,11 +118,16 @@ def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
         for one in parts[-1].changes:
             known = merged.get((one.name, one.kind), one)
             hosts = tuple(sorted({*known.hosts, *one.hosts}))
-            boot_only = known.boot_only and one.boot_only
-            merged[one.name, one.kind] = Change(name=one.name, kind=one.kind, hosts=hosts, boot_only=boot_only)
+            merged[one.name, one.kind] = Change(
+                name=one.name,
+                kind=one.kind,
+                hosts=hosts,
+                boot_only=known.boot_only and one.boot_only,
+                handed_on=known.handed_on or one.handed_on,
+            )
     return Changes(
         changes=tuple(merged.values()),
-        functions=len(images.image_of(kernels[0]).sources),
+        functions=parts[0].functions,
         whole=any(part.whole for part in parts),
         boot_patched=any(part.boot_patched for part in parts),
         sizes_only=any(part.sizes_only for part in parts),

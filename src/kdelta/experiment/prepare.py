@@ -54,7 +54,7 @@ def prepare(experiment: Experiment, store: Store, progress: Progress, *, time_bu
         runs=boots.runs,
         machine=here.machine,
         undecided=lambda blocks: looks.undecided(store, experiment, blocks),
-        time_budget_s=None if exact else time_budget_s,
+        time_budget_s=time_budget_s,
         workers=(os.cpu_count() or 1) if exact else 1,
         identity=identity,
         recall=store.identical if experiment.reuses else None,

@@ -2,9 +2,10 @@
 """Rows of a map that hold for another image too: of cases that execute nothing in which the two differ.
 
 The next patch of a branch stands on the one before, and its base was never booted: all its cases would be counted
-again, for minutes, though a patch touches few of them. In doubt a case is counted: where initial code or data that is
-found by pointer alone differs, whose effect nobody can follow, where a header or an option moved everything, and for
-kernels that were not built here.
+again, for minutes, though a patch touches few of them. In doubt a case is counted: where initial code differs, or data
+that is found by pointer, whose effect nobody can follow, where a header or an option moved everything, and for kernels
+that were not built here. A row knows nothing of the set-up of its case: what a function that differs leaves behind
+there, for operations that execute none, is not seen.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def untouched(changes: Changes, rows: Iterable[Row], patched: frozenset[str] | N
     """The rows that hold beyond ``changes`` and what is ``patched`` at boot: of cases that execute none. Pure."""
     if changes.whole or changes.sizes_only or patched is None:
         return []
-    if any(one.boot_only or one.by_pointer for one in changes.changes):
+    if any(one.boot_only or one.by_pointer or one.handed_on for one in changes.changes):
         return []
     names = {name for one in changes.changes for name in (one.name, *one.hosts)} | patched
     return [row for row in rows if names.isdisjoint(row.functions)]

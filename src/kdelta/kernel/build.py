@@ -23,6 +23,7 @@ from kdelta.kernel import config_fragment, sandbox
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.overseen import Overseer
 from kdelta.kernel.toolchain import Toolchain
+from kdelta.kernel.worktree import checked
 from kdelta.model import Arch
 from kdelta.model.progress import Progress
 
@@ -276,12 +277,30 @@ class Builder:
             elapsed_s=elapsed_s,
         )
 
+    def forget_sourceless(self, paths: Iterable[str]) -> None:
+        """Remove the objects of those of ``paths`` that are not in the source: make would link them all the same.
+
+        Raises:
+            UserError: an earlier build put a link in their way.
+        """
+        for path in paths:
+            if path.endswith((".c", ".S")) and not (self.src / path).exists():
+                checked(self.obj, f"{path[:-2]}.o").unlink(missing_ok=True)
+
     def not_built(self, paths: Iterable[str]) -> list[str]:
         """Of the source files ``paths``, those from which this config makes no object."""
         sources = (
             path for path in paths if path.endswith((".c", ".S")) and not path.startswith(("tools/", "samples/"))
         )
-        return [path for path in sources if not (self.obj / path).with_suffix(".o").exists()]
+        return [
+            path for path in sources if not (self.obj / path).with_suffix(".o").exists() and not self._included(path)
+        ]
+
+    def _included(self, path: str) -> bool:
+        """Whether an object is made of another file that includes ``path``, as kernel/sched/build_policy.c does."""
+        made_of = (self.obj / path.partition("/")[0]).rglob(".*.o.cmd")
+        named = re.compile(rf"/{re.escape(f'{self.src.name}/{path}')}\s")
+        return any(named.search(sandbox.read(one)) for one in made_of)
 
 
 def _ignore(_: str) -> None:

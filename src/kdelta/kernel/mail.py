@@ -47,10 +47,15 @@ _PREFIXES = re.compile(rf"^(?:{_RE_ELSEWHERE}\s*)?(?:{_RE}\s*|\[[^\]]*\]\s*)*", 
 _QUOTED_DIFF = re.compile(r"^((?:[>|] ?)+)(?:diff --git |--- \S|\+\+\+ \S|@@ -\d)")
 _PLAIN_DIFF = re.compile(r"^(?:diff --git |@@ -\d)", re.MULTILINE)
 _HUNK = re.compile(r"^(?:[>|] ?)*@@ -\d", re.MULTILINE)
+_NO_LINES = re.compile(  # a diff without hunks: a file is renamed, made executable, made empty, or binary
+    r"^diff --git .*\n(?:(?:dis)?similarity |rename |copy |old mode |new file |deleted file )"
+    r"|^diff --git .*\nindex .*\n(?:GIT b|B)inary ",
+    re.MULTILINE,
+)
 
 
 class PatchMail(Struct, frozen=True, kw_only=True):
-    """One patch of a series as text: ``lines`` hold at least one hunk, without quotes and carriage returns."""
+    """One patch of a series as text: ``lines`` hold a diff, without quotes and carriage returns."""
 
     name: str  # the file it came from, with [n/m] where it is one of several
     subject: str
@@ -254,7 +259,7 @@ def _message(parsed: email.message.Message) -> Message:
 
 
 def _mail(piece: bytes, name: str) -> PatchMail | None:
-    """The patch in one message, None where it has no hunk (a cover letter, a discussion)."""
+    """The patch in one message, None where it has no diff (a cover letter, a discussion)."""
     if _HEADER.match(piece):
         if any(match.end() - match.start() > _CONTENT_TYPE_BYTES for match in _CONTENT_TYPE.finditer(piece)):
             raise UserError(f"patch {name}: its Content-Type header is implausibly long; save the plain text only")
@@ -265,10 +270,10 @@ def _mail(piece: bytes, name: str) -> PatchMail | None:
             raise UserError(f"patch {name}: its MIME parts are nested too deeply; save the plain text only") from None
     else:
         texts, subject = [_unescaped(_decode(piece, None).replace("\r\n", "\n"))], ""
-    with_hunks = [text for text in texts if _HUNK.search(text)]
-    if not with_hunks:
+    diffs = [text for text in texts if _is_diff(text)]
+    if not diffs:
         return None
-    lines = [line for text in with_hunks for line in _unquote(text)]
+    lines = [line for text in diffs for line in _unquote(text)]
     tag = tag_of(subject)
     return PatchMail(
         name=name,
@@ -301,9 +306,13 @@ def _complete(mails: list[PatchMail], name: str) -> list[PatchMail]:
     return sorted(mails, key=lambda mail: mail.number)
 
 
+def _is_diff(text: str) -> bool:
+    return bool(_HUNK.search(text) or _NO_LINES.search(text))
+
+
 def has_diff(data: bytes) -> bool:
-    """Whether some text of a mail holds a hunk."""
-    return any(_HUNK.search(message.text) for message in messages(data))
+    """Whether some text of a mail holds a diff."""
+    return any(_is_diff(message.text) for message in messages(data))
 
 
 def too_large(name: str, size_bytes: int) -> str:
@@ -323,13 +332,18 @@ def steps(data: bytes, name: str) -> tuple[PatchMail, ...]:
     if len(data) > MAX_BYTES:
         raise UserError(too_large(name, len(data)))
     data = data.replace(b"\r\n", b"\n")
-    mails = [mail for piece in pieces(data) if (mail := _mail(piece, name)) is not None]
+    every = pieces(data)
+    mails = [mail for piece in every if (mail := _mail(piece, name)) is not None]
     mails = [mail for mail in mails if not mail.reply] or mails
+    if not mails and b"\0" in data:
+        raise UserError(f"patch {name}: it holds NUL bytes, which no patch does; save the mail as plain text in UTF-8")
     if not mails:
         raise UserError(
             f"patch {name}: no diff found in it (no line such as '@@ -1,7 +1,8 @@'); save the mail as plain text"
         )
-    if len(mails) == 1:  # also one of a series, saved alone as `git format-patch` does: the user orders those
+    tags = [tag_of(subject_of(piece)) for piece in every] if mails[0].total > 1 else []
+    covered = any(tag.number == 0 and not tag.reply for tag in tags)  # the others should be there
+    if len(mails) == 1 and not covered:  # also one of a series, saved as `git format-patch` does: the user orders those
         return (mails[0],)
     if any(mail.total > 1 for mail in mails):
         mails = _complete(mails, name)

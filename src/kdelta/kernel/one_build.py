@@ -97,7 +97,9 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
     obj = wanted.objects(tree.home)
     jobs, held = default_jobs(), (tree.lock_fd,)
     builder = Builder(tree.src, obj, wanted.tools, cache=cache_dir(), jobs=jobs, held=held)
-    again = remade(obj, tree.src.name, tree.lay(files))
+    written = tree.lay(files)
+    builder.forget_sourceless({*written, *applied.files})
+    again = remade(obj, tree.src.name, written)
     expected = again.objects if again.much else 0
     if expected:
         progress.note(f"{title}: {again.told}")

@@ -10,6 +10,7 @@ from typing import Any
 from kdelta.model import Annotations, Beside, Looked, Unreached
 
 _SHOWN = 12  # names in a line; the JSON result has all
+_BY_POINTER = "used by pointer"  # in the title of a change (attribution/changes.py)
 _SHOWN_MISSING = 3  # of cases that do not run, which are the same for every patch
 
 
@@ -20,6 +21,11 @@ def _names(names: Sequence[str], shown: int = _SHOWN) -> str:
 
 def _unreached(one: Unreached) -> str:
     return f"{one.name} (nearest: {' -> '.join(one.path)})" if one.path else one.name
+
+
+def _executes(looked: Looked) -> str:
+    """What no case does: of what is used by pointer the baseline's map cannot tell."""
+    return "is known to execute" if any(_BY_POINTER in one.name for one in looked.unreached) else "executes"
 
 
 def _differ(looked: Looked) -> str:
@@ -49,7 +55,8 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         lines.append(f"NOT LOOKED AT, off in this config: {_names(looked.off)}; measured with kdelta review {on}.")
     if looked.unreached:
         said = _names([_unreached(one) for one in looked.unreached])
-        lines.append(f"NOT LOOKED AT, no case executes it ({len(looked.unreached)} of {looked.differ}): {said}.")
+        who = f"no case {_executes(looked)} it"
+        lines.append(f"NOT LOOKED AT, {who} ({len(looked.unreached)} of {looked.differ}): {said}.")
     if looked.left_out:
         lines.append(
             f"NOT LOOKED AT, no time ({len(looked.left_out)}; raise --time-budget): {_names(looked.left_out)}."
@@ -59,7 +66,8 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         lines.append(f"Looked at: {_names(looked.measured)}; by {by}.")
     elif looked.differ:
         by = f" (by the atlas of {looked.atlas}; kdelta reach KERNEL maps this very kernel)" if looked.atlas else ""
-        lines.append(f"None of {looked.candidates} cases executes anything that differs{by}: nothing was measured.")
+        who = f"None of {looked.candidates} cases {_executes(looked)} anything that differs"
+        lines.append(f"{who}{by}: nothing was measured.")
     if looked.interrupting:
         lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
     if looked.controls:

@@ -88,6 +88,47 @@ def test_data_that_is_registered_at_boot_is_not_said_to_be_used_at_boot_alone(ma
     assert one.title == "kept (data, used by pointer alone)"
 
 
+REGISTERED = """
+struct hooks { int level; int (*flush)(int); int (*run)(int); };
+static __attribute__((noinline)) int third(int a) { return a * 13; }
+static struct hooks hooks = { 1, 0, first };
+static int plain[4] = { 3, 4, 5, 6 };
+struct hooks *current_hooks;
+__attribute__((noinline)) void set_up(void) { current_hooks = &hooks; }
+__attribute__((noinline)) int reads(int a) { return plain[a & 3]; }
+int use(int a) { return third(a) + reads(a); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "handed_on"),
+    [
+        ("{ 1, 0, first }", "{ 2, 0, first }", True),  # set_up alone names it, and who has the pointer reads it
+        ("{ 1, 0, first }", "{ 1, third, first }", True),
+        ("{ 1, 0, first }", "{ 1, 0, 0 }", True),
+        ("{ 1, 0, first }", "{ 1, 0, second }", False),  # who used it called first
+        ("{ 3, 4, 5", "{ 3, 9, 5", False),  # read in place
+    ],
+)
+def test_data_that_is_handed_on_by_pointer_is_told_unless_other_functions_alone_stand_in_it(
+    make: Maker, old: str, new: str, handed_on: bool
+) -> None:
+    text = f"{SOURCE}{REGISTERED}"
+    before, after = Image(make(text)), Image(make(text.replace(old, new)))
+    (one,) = changes.find(before, after, code.compare(before, after), lambda _: ()).changes
+    assert (one.kind, one.handed_on) == ("data", handed_on) and one.hosts
+    assert one.title == f"{one.name} ({'data, used by pointer' if handed_on else 'data'})"
+
+
+def test_a_new_function_that_only_a_table_leads_to_is_not_said_to_be_executed_by_nobody(make: Maker) -> None:
+    text = f"{SOURCE}{REGISTERED}"
+    fresh = "static int fresh(int a) { return a ^ 99; }\nstatic struct hooks hooks = { 1, fresh, first }"
+    before, after = Image(make(text)), Image(make(text.replace("static struct hooks hooks = { 1, 0, first }", fresh)))
+    one, table = changes.find(before, after, code.compare(before, after), lambda _: ()).changes
+    assert (one.name, one.handed_on, one.in_no_case, one.by_pointer) == ("fresh", True, False, False)
+    assert (one.title, table.title) == ("fresh (new, used by pointer alone)", "hooks (data, used by pointer)")
+
+
 BRANCHES = """
 extern char __start___jump_table[], __stop___jump_table[];
 char *bounds[] = { __start___jump_table, __stop___jump_table };

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Event
 
 import pytest
 
@@ -62,19 +63,28 @@ def test_a_program_takes_more_of_a_budget_than_a_case_of_the_same_length(monkeyp
     assert _auto.counts_s(row, 2, program=False) < 120.0 < 200.0 < _auto.counts_s(row, 2, program=True) < 600.0
 
 
-def test_the_first_kernel_is_read_while_the_others_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernels = [Kernel(label=name, spec="src:x", release="6.12", image_path="/i", image_sha256=name) for name in "ab"]
+KERNELS = tuple(Kernel(label=name, spec="src:x", release="6.12", image_path="/i", image_sha256=name) for name in "ab")
+
+
+@pytest.mark.parametrize("built_already", [False, True])
+def test_the_first_kernel_is_read_while_the_others_are_built(
+    monkeypatch: pytest.MonkeyPatch, built_already: bool
+) -> None:
     read: list[str] = []
+    begun = Event()
 
     def built(_: object, __: bool, ___: object, had: Callable[[Kernel], object]) -> tuple[Kernel, ...]:
-        for kernel in kernels:
+        for kernel in KERNELS:
             had(kernel)
-        return tuple(kernels)
+        assert built_already or begun.wait(60)
+        return KERNELS
 
     def ahead(kernel: Kernel) -> None:
         read.append(kernel.label)
+        begun.set()
         raise UserError("its machine code cannot be read")  # told by who needs it, not here
 
+    monkeypatch.setattr(_auto, "_BUILT_ALREADY_S", 60 if built_already else 0)
     monkeypatch.setattr(_patching, "fetched", built)
     monkeypatch.setattr(auto, "read_ahead", ahead)
-    assert _auto.fetched([], False, Quiet()) == tuple(kernels) and read == ["a"]
+    assert _auto.fetched([], False, Quiet()) == KERNELS and read == ([] if built_already else ["a"])

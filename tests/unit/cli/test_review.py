@@ -13,7 +13,7 @@ import pytest
 
 from kdelta.cli import _again, _beside, _reply, _series, _session, compare
 from kdelta.cli.main import run
-from kdelta.errors import HostError, RegressionFound
+from kdelta.errors import HostError, RegressionFound, UserError
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.touches import Touched
 from kdelta.model import Beside, Experiment, PlannedBoot
@@ -53,6 +53,18 @@ def test_mails_become_the_tree_without_and_with_them(
     assert "fewer wakeups" in Path(patched.patches[0].path).read_text()  # kept under a name that the grammar can hold
     assert args.exact and args.cases == ("auto",) and args.each
     assert "12.5% faster" in capsys.readouterr().out
+
+
+def test_a_patch_that_does_not_fit_is_named_as_the_user_does(
+    asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(kernels: tuple[str, ...], *_: object) -> int:
+        raise UserError(f"patch {kernels[1].partition('+')[2]}: fs/pipe.c hunk 1 does not apply")
+
+    monkeypatch.setattr(compare, "run", refuse)
+    series = tmp_path / "a series +1,x.mbox"
+    assert run(["review", str(series), "--tree", "debian:6.12"]) == 1
+    assert capsys.readouterr().err == f"kdelta: patch {series}: fs/pipe.c hunk 1 does not apply\n"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from kdelta.spec.kernels import KernelSpec
 from kdelta.spec.sameness import digest
 from kdelta.spec.workloads import catalogue
 from unit.attribution.test_atlas import SMALL
-from unit.attribution.test_changes import SOURCE
+from unit.attribution.test_changes import REGISTERED, SOURCE
 from unit.attribution.test_code import Maker
 from unit.attribution.test_reach import row
 
@@ -78,6 +78,15 @@ def test_the_case_that_executes_what_differs_is_chosen_and_the_rest_is_named(ben
     assert (looked.measured, [one.name for one in looked.unreached]) == (("host",), ["weigh"])
     told = " ".join(sentences.sentences(looked))
     assert "NOT LOOKED AT, no case executes it (1 of 2): weigh." in told and "Looked at: host; by 1 of 3 cases" in told
+
+
+def test_of_what_is_used_by_pointer_it_is_not_said_that_no_case_executes_it(bench: Bench) -> None:
+    text = f"{SOURCE}{REGISTERED}"
+    cases, looked = bench.choose(text, text.replace("{ 1, 0, first }", "{ 1, third, first }"))
+    assert not cases and [one.name for one in looked.unreached] == ["hooks (data, used by pointer)"]
+    told = " ".join(sentences.sentences(looked))
+    assert "no case is known to execute it (1 of 1): hooks" in told
+    assert "None of 3 cases is known to execute anything that differs" in told
 
 
 def test_what_runs_at_boot_alone_is_told_without_a_map(bench: Bench) -> None:

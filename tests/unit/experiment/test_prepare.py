@@ -64,7 +64,7 @@ def test_counts_run_at_once_with_the_plugin_and_an_identity(store: Store) -> Non
     work = job.work(PLACE)
     assert isinstance(work, Work) and work.plugin is not None
     assert job.workers >= 1 and job.identity is not None and job.recall is not None
-    assert len(job.identity(PLACE)) == 64 and job.time_budget_s is None
+    assert len(job.identity(PLACE)) == 64 and job.time_budget_s == 60.0
     assert job.machine["accel"] == "tcg" and "7.2.22" in job.machine["qemu"]
 
 

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from kdelta.attribution import images
 from kdelta.attribution.changes import Change, Changes
+from kdelta.attribution.disassembly import Image
+from kdelta.errors import UserError
 from kdelta.experiment import differing, reach_carried, reach_rows
 from kdelta.experiment.boot_once import Site, Work
 from kdelta.experiment.reach_rows import Counted
@@ -47,6 +50,7 @@ def test_rows_hold_beyond_a_change_that_they_do_not_execute() -> None:
         {"whole": True}, {"sizes_only": True},
         {"changes": (Change(name="starts", kind="code", hosts=("starts",), boot_only=True),)},
         {"changes": (Change(name="table", kind="data", hosts=()),)},
+        {"changes": (Change(name="ops", kind="data", hosts=("opens",), handed_on=True),)},
     ],
 )  # fmt: skip
 def test_no_row_holds_where_nobody_can_follow_what_a_change_does(more: dict[str, object]) -> None:
@@ -141,6 +145,40 @@ def test_what_differs_is_told_with_whose_execution_stands_for_it(bench: Bench, m
     assert differing.between(before, after).changes == (Change(name="host", kind="code", hosts=("host",)),)
     assert not differing.between(before, before).changes
     assert differing.graph_of(before) is None
+
+
+def test_what_was_compared_is_known_again_for_the_same_code_alone(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = bench.kernel(SOURCE), bench.kernel(OTHER)
+    found, code = differing.between(before, after), differing.code_between(before, after)
+    assert found.changes and [one.name for one in code.functions] == ["host"]
+
+    def refuse(_: Kernel) -> Image:
+        raise UserError("read again")
+
+    monkeypatch.setattr(images, "image_of", refuse)
+    assert differing.between(before, after) == found and differing.code_between(before, after) == code
+    for other in (replace(before, spec="debian:6.12"), replace(before, vmlinux_sha256="")):
+        with pytest.raises(UserError, match="read again"):  # its names are not its linker's, or it is not known
+            differing.between(other, after)
+    with pytest.raises(UserError, match="read again"):
+        differing.between(after, before)
+    monkeypatch.setattr(differing, "_own_code", lambda: "of another kdelta")
+    with pytest.raises(UserError, match="read again"):
+        differing.between(before, after)
+
+
+def test_a_new_function_whose_callers_nobody_knew_is_looked_at_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = f"{SOURCE}int more(int a) {{ return a * 11; }}\n"
+    before, after = bench.kernel(SOURCE), bench.kernel(new)
+    monkeypatch.setattr(differing, "graph_of", lambda _: None)
+    assert differing.between(before, after).changes
+    monkeypatch.setattr(images, "image_of", lambda _: pytest.fail("read again"))
+    with pytest.raises(pytest.fail.Exception, match="read again"):
+        differing.between(before, after)
 
 
 @pytest.mark.parametrize("doubt", ["config", "guest", "shipped"])

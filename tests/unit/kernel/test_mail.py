@@ -43,6 +43,43 @@ def test_a_patch_of_a_series_alone_in_its_file_is_taken() -> None:
     assert len(steps(message("[PATCH 2/3] b", DIFF), "0002.patch")) == 1
 
 
+def test_a_patch_that_has_its_cover_letter_beside_it_is_not_alone() -> None:
+    cover = message("[PATCH 0/2] both", "Two patches.")
+    with pytest.raises(UserError, match=r"\[2/2\] of the series is missing"):
+        steps(cover + message("[PATCH 1/2] a", DIFF), "series.mbox")
+    assert len(steps(message("Re: [PATCH 0/2] both", "Good.") + message("[PATCH 1/2] a", DIFF), "a.mbox")) == 1
+    assert len(steps(message("[PATCH 0/1] one", "One.") + message("[PATCH 1/1] a", DIFF), "a.mbox")) == 1
+
+
+@pytest.mark.parametrize(
+    ("head", "old", "new", "executable"),
+    [
+        ("similarity index 100%\nrename from a.c\nrename to b.c", "a.c", "b.c", None),
+        ("old mode 100644\nnew mode 100755", "a.c", "b.c", True),
+        ("new file mode 100644\nindex 000000000000..e69de29bb2d1", None, "b.c", False),
+    ],
+)
+def test_a_patch_without_lines_is_one(head: str, old: str | None, new: str, executable: bool | None) -> None:
+    (mail,) = steps(message("[PATCH] x", f"Text.\n---\n 0 files\n\ndiff --git a/a.c b/b.c\n{head}\n-- \n2.43.0"), "x")
+    (change,) = parse(mail)
+    assert (change.old, change.new, change.executable, change.hunks) == (old, new, executable, ())
+
+
+@pytest.mark.parametrize("body", ["GIT binary patch\nliteral 0\n", "Binary files a/x.gif and b/x.gif differ\n"])
+def test_a_binary_patch_is_named_as_that(body: str) -> None:
+    (mail,) = steps(message("[PATCH] x", f"diff --git a/x.gif b/x.gif\nindex 2eae75f..15677a6 100644\n{body}"), "x")
+    with pytest.raises(UserError, match=r"x\.gif is a binary change"):
+        parse(mail)
+
+
+@pytest.mark.parametrize(
+    "data", [message("[PATCH] x", f"\0{DIFF}"), message("[PATCH] x", DIFF).decode().encode("utf-16")]
+)
+def test_what_holds_nul_bytes_is_told(data: bytes) -> None:
+    with pytest.raises(UserError, match="NUL bytes"):
+        steps(data, "x")
+
+
 def test_two_versions_of_a_series_in_one_file_are_refused() -> None:
     first = message("[PATCH 1/2] a", DIFF)
     assert len(steps(first + message("[PATCH v2 2/2] b", DIFF), "x")) == 2  # a partial reroll

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which objects belong to which source: what one that is gone left behind is not linked into the next kernel."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kdelta.errors import HostError
+from kdelta.kernel import source, toolchain
+from kdelta.kernel.build import Builder
+from kdelta.kernel.sources import parse_kernel
+from unit.kernel.tiny_tree import PIPE, TREE, patch, planted
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"
+)
+ADDED = "int added(int a)\n{\n\treturn a;\n}\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(toolchain, "missing", lambda arch: [])
+    return planted(tmp_path / "linux")
+
+
+def test_a_file_that_is_renamed_but_not_in_the_makefile_does_not_build(tree: Path, tmp_path: Path) -> None:
+    base = source.resolve_source(parse_kernel(f"src:{tree}"))
+    mine = tmp_path / "rename.patch"
+    mine.write_text(
+        "diff --git a/fs/other.c b/fs/another.c\nsimilarity index 100%\n"
+        "rename from fs/other.c\nrename to fs/another.c\n"
+    )
+    with pytest.raises(HostError, match=r"builds without the patch, but not with it: .*other\.o"):
+        source.resolve_source(parse_kernel(f"src:{tree}+{mine}"))
+    comment = patch(tmp_path, "comment.patch", PIPE.replace("\tif (!count)", "\t/* nothing */\n\tif (!count)"))
+    assert source.resolve_source(parse_kernel(f"src:{tree}+{comment}")).image_sha256 == base.image_sha256
+
+
+def test_a_new_file_of_one_patch_is_not_found_by_another_that_forgot_it(tree: Path, tmp_path: Path) -> None:
+    makefile = TREE["Makefile"].replace("$(O)/fs/start.o\n", "$(O)/fs/start.o $(O)/fs/added.o\n")
+    forgot = patch(tmp_path, "forgot.patch", makefile, TREE["Makefile"], "Makefile")
+    whole = tmp_path / "whole.patch"
+    lines = "".join(f"+{line}" for line in ADDED.splitlines(True))
+    whole.write_text(f"{forgot.read_text()}--- /dev/null\n+++ b/fs/added.c\n@@ -0,0 +1,4 @@\n{lines}")
+    source.resolve_source(parse_kernel(f"src:{tree}"))
+    source.resolve_source(parse_kernel(f"src:{tree}+{whole}"))
+    with pytest.raises(HostError, match=r"builds without the patch, but not with it: .*added\.o"):
+        source.resolve_source(parse_kernel(f"src:{tree}+{forgot}"))
+
+
+def test_a_source_that_another_one_includes_is_built(tmp_path: Path) -> None:
+    tools = toolchain.Toolchain(arch="x86_64", prefix="", ccache=False, title="gcc", id="x")
+    builder = Builder(tmp_path / "src", tmp_path / "obj", tools, cache=tmp_path, jobs=1)
+    made_of = tmp_path / "obj/kernel/sched/.build_policy.o.cmd"
+    made_of.parent.mkdir(parents=True)
+    made_of.write_text("deps_x := \\\n  ../src/kernel/sched/core.c \\\n  ../src/kernel/sched/rt.c\n")
+    (tmp_path / "obj/kernel/fork.o").write_bytes(b"")
+    paths = ["kernel/sched/core.c", "kernel/sched/rt.c", "kernel/sched/cor.c", "kernel/fork.c", "kernel/exit.c", "a.h"]
+    assert builder.not_built(paths) == ["kernel/sched/cor.c", "kernel/exit.c"]
