@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests that are forked from one that has rehearsed, against guests that are restored for one job and seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from kdelta.cli.progress import Reporter
+from kdelta.experiment import prepare
+from kdelta.experiment.boot_once import Work, boot_once
+from kdelta.experiment.forks import Forks
+from kdelta.kernel.resolve import resolve
+from kdelta.kernel.sources import parse_kernel
+from kdelta.model import Experiment, PlannedBoot, plans
+from kdelta.spec.cases import parse_case
+from kdelta.spec.workloads import catalogue
+from kdelta.store.store import Store
+
+
+def test_a_forked_guest_counts_what_one_restored_alone_counts_to_the_byte(tmp_path: Path, cache: Path) -> None:
+    kernel = resolve(parse_kernel("debian:7.0/cloud"))
+    cases = tuple(case for name in ("syscalls/tcp_connect", "pipe") for case in parse_case(name, catalogue()))
+    experiment = Experiment(id="forked", mode="exact", kernels=(kernel,), cases=cases, blocks=2, plan=plans.Run())
+    with Store(f"sqlite:///{tmp_path}/x.sqlite") as store:
+        job = prepare.prepare(experiment, store, Reporter(quiet=True))
+        works = [job.work(PlannedBoot(block=seed, slot=0, kernel=0)) for seed in range(2)]
+        counted: list[list[bytes]] = []
+        with Forks(9) as kept:
+            for work in works:
+                assert isinstance(work, Work)
+                raw = boot_once(replace(job.site, forks=kept), work)
+                counted.append([bytes(file) for file in raw.counts])
+        for work, forked in zip(works, counted, strict=True):
+            assert isinstance(work, Work)
+            for jobs, file in zip(work.jobs.apart().values(), forked, strict=True):
+                alone = boot_once(job.site, replace(work, jobs=jobs))
+                assert [bytes(one) for one in alone.counts] == [file]
+        assert counted[0][0] != counted[1][0], "another seed is another guest"
