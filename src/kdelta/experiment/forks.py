@@ -24,17 +24,22 @@ T = TypeVar("T")
 
 _GUEST_BYTES = 32 << 20  # that one that waits has of its own: a case 21 MB, a program 90 (QEMU 7.2)
 _SHARE = 3  # of the memory that is free, this part
-_MOST = 400
+_MOST = 384  # two descriptors each: more are rarely allowed (RLIMIT_NOFILE)
+_AT_ONCE = 4  # that go where memory is scarce, as one comes
+
+
+def _free_bytes() -> int:
+    """Memory that is free, or could be; 0 where nobody says."""
+    try:
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return 0
 
 
 def room() -> int:
-    """How many guests may wait on this host."""
-    try:
-        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-        free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        free = 0
-    return max(1, min(_MOST, free // _SHARE // _GUEST_BYTES))
+    """How many guests may wait on this host, each of a case."""
+    return max(1, min(_MOST, _free_bytes() // _SHARE // _GUEST_BYTES))
 
 
 class _Kept(Generic[T]):
@@ -66,10 +71,11 @@ class _Kept(Generic[T]):
 
 
 class Forks:
-    """At most so many guests that have rehearsed, beside those in use."""
+    """At most so many guests that have rehearsed, beside those in use; fewer where memory runs out."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, free_bytes: Callable[[], int] = _free_bytes) -> None:
         self.most, self._lock = most, threading.Lock()
+        self._free_bytes, self._least_bytes = free_bytes, free_bytes() // 2
         self._servers: dict[Hashable, _Kept[Server]] = {}
         self._guests: OrderedDict[tuple[Hashable, bytes], _Kept[Rehearsed]] = OrderedDict()
         # A process dies with the thread that started it (PR_SET_PDEATHSIG, prctl(2)); these live as long as we do.
@@ -123,7 +129,8 @@ class Forks:
     def _over(self) -> list[_Kept[Rehearsed] | _Kept[Server]]:
         """What has to go: the guests asked for longest ago, and servers that no guest is of any more."""
         idle = [key for key, kept in self._guests.items() if not kept.users]
-        gone = idle[: max(0, len(self._guests) - self.most)]
+        scarce = _AT_ONCE if self._free_bytes() < self._least_bytes else 0
+        gone = idle[: max(scarce, len(self._guests) - self.most)]
         over: list[_Kept[Rehearsed] | _Kept[Server]] = [self._guests.pop(key) for key in gone]
         wanted = {of for of, _ in self._guests}
         return over + [self._servers.pop(of) for of in [*self._servers] if of not in wanted]

@@ -196,6 +196,8 @@ class Server:
             if not ready and child.cpu_s() < limit_s * _BUSY:
                 raise NotForked("the forked QEMU stood still")
             hung = None if ready else _hung(guest, time.monotonic() - began)
+            if not ready:
+                child.kill()  # it would keep a core busy
             yield Rehearsed(guest, _Link(end, child.pid), hung)
 
 

@@ -57,6 +57,15 @@ def test_the_one_that_was_asked_for_longest_ago_makes_room_and_none_in_use() -> 
         assert log.said == ["server", "a", "b", "no b", "c", "no c", "d"]
 
 
+def test_where_memory_is_scarce_those_that_wait_go() -> None:
+    log, free = Log(), iter((100, 90, 60, 40, 90))
+    with forks.Forks(9, lambda: next(free)) as kept:
+        for jobs in (b"a", b"b", b"c", b"d"):
+            with log.of(kept, jobs):
+                pass
+        assert log.said == ["server", "a", "b", "no a", "no b", "c", "d"]
+
+
 def test_a_server_ends_with_its_last_guest() -> None:
     log = Log()
     with forks.Forks(1) as kept:
