@@ -18,6 +18,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -50,9 +51,9 @@ static struct {
 
 static char order[PATH_MAX_BYTES + ORDER_MAX]; /* a packet, or the text of a file */
 static size_t order_bytes;
-static int host = -1;		    /* a socket of packets; the next ORDER waits for them */
-static int witness = -1;	    /* in a child: a pipe whose other end the host has */
-static char folder[PATH_MAX_BYTES]; /* of the files that QEMU writes to */
+static int host = -1;	      /* a socket of packets; the next ORDER waits for them */
+static int witness = -1;      /* in a child: a pipe whose other end the host has */
+static char folder[PATH_MAX]; /* of the files that QEMU writes to, as /proc has it: without links */
 
 static void *named(const char *now, const char *before)
 {
@@ -102,8 +103,8 @@ bool serve_open(int fd, const char *out)
 		return false;
 	}
 	host = fd;
-	snprintf(folder, sizeof(folder), "%.*s", (int)(name - out), out);
-	return true;
+	snprintf(order, sizeof(order), "%.*s", (int)(name - out), out);
+	return realpath(order, folder);
 }
 
 static bool tell(const char *text, size_t n, bool is_seed)
@@ -234,13 +235,12 @@ static void be_child(const struct ends *mine, bool with_seed)
 	witness = mine->witness;
 	host = mine->host;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (path > sizeof(folder) || write(witness, said, (size_t)n) != n || !take_apart(order) ||
-	    !start_main_loop() || (host < 0 && !threads_only()) ||
+	if (write(witness, said, (size_t)n) != n || !take_apart(order) || !start_main_loop() ||
+	    (host < 0 && !threads_only()) || !realpath(order, folder) ||
 	    !tell(order + path, order_bytes - path, with_seed)) {
 		fprintf(stderr, "kdelta plugin: a forked QEMU cannot go on: %s\n", strerror(errno));
 		_exit(2);
 	}
-	memcpy(folder, order, path);
 	order_bytes = 0;
 }
 

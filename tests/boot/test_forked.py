@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from kdelta.cli.progress import Reporter
+from kdelta.experiment import boot_once as boots
 from kdelta.experiment import prepare
 from kdelta.experiment.boot_once import Work, boot_once
 from kdelta.experiment.forks import Forks
@@ -19,7 +21,9 @@ from kdelta.spec.workloads import catalogue
 from kdelta.store.store import Store
 
 
-def test_a_forked_guest_counts_what_one_restored_alone_counts_to_the_byte(tmp_path: Path, cache: Path) -> None:
+def test_a_forked_guest_counts_what_one_restored_alone_counts_to_the_byte(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kernel = resolve(parse_kernel("debian:7.0/cloud"))
     cases = tuple(case for name in ("syscalls/tcp_connect", "pipe") for case in parse_case(name, catalogue()))
     experiment = Experiment(id="forked", mode="exact", kernels=(kernel,), cases=cases, blocks=2, plan=plans.Run())
@@ -27,11 +31,16 @@ def test_a_forked_guest_counts_what_one_restored_alone_counts_to_the_byte(tmp_pa
         job = prepare.prepare(experiment, store, Reporter(quiet=True))
         works = [job.work(PlannedBoot(block=seed, slot=0, kernel=0)) for seed in range(2)]
         counted: list[list[bytes]] = []
+        (linked := tmp_path / "linked").symlink_to(job.site.scratch)  # as a cache on another disk is
+        job.site.scratch.mkdir(parents=True, exist_ok=True)
         with Forks(9) as kept:
+            forking = replace(job.site, forks=kept, scratch=linked)
+            monkeypatch.setattr(boots, "_restored", None)  # nor is one restored alone where a forked one fails
             for work in works:
                 assert isinstance(work, Work)
-                raw = boot_once(replace(job.site, forks=kept), work)
+                raw = boot_once(forking, work)
                 counted.append([bytes(file) for file in raw.counts])
+        monkeypatch.undo()
         for work, forked in zip(works, counted, strict=True):
             assert isinstance(work, Work)
             for jobs, file in zip(work.jobs.apart().values(), forked, strict=True):
