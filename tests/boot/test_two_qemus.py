@@ -21,9 +21,11 @@ SYSCALLS = (
     "pidfd_open:held=1",
     "lifetimes:path=open_fails",
     "object_cost:object=pidfd|had_pidfd|vma",
-    "path_lookup:paths=hits",
+    "syscalls/getpid",
 )
-ALLOCATING = ("path_lookup",)  # dentries: their hash chains and slabs depend on where the guest's memory lies
+# Dentries: their hash chains and slabs depend on where the guest's memory lies. Names: each path is copied to the same
+# slot of a slab, under all seeds, and 6.1 pays a branch more where that is in a tail page.
+ALLOCATING = ("path_lookup", "path_lookup:paths=hits")
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +61,7 @@ def test_both_qemus_count_the_same_or_the_report_says_what_differs(
         if case not in ALLOCATING:
             assert pair["call"] == "exact", f"{case} on {kernel}: {pair['percent']} %: {pair['functions'][:3]}"
         elif pair["call"] != "exact":
-            assert abs(pair["percent"]) < 1
+            assert pair["call"] in ("within", "within-floor"), (case, kernel, pair["percent"], pair["functions"][:3])
             assert pair["functions"], f"{case} on {kernel} differs, and no function is named"
     verdicts = [
         {(r["case"], r["metric"]): r["verdict"] for r in result["results"] if r["primary"]}
@@ -69,5 +71,5 @@ def test_both_qemus_count_the_same_or_the_report_says_what_differs(
 
     text = kdelta("report", names[0], "--against", names[1]).stdout
     assert text.rstrip().splitlines()[-1].partition(" ")[0].isdigit()
-    differing = [pair for pair in found["counts"] if pair["call"] in ("within", "differs")]
+    differing = [pair for pair in found["counts"] if pair["call"] in ("within", "within-floor", "differs")]
     assert all(pair["functions"][0]["function"] in " ".join(text.split()) for pair in differing)

@@ -34,6 +34,7 @@ _FUNCTIONS = 3  # named in a line of text; JSON has all
 _SUMMARY: dict[CountCall, str] = {
     "exact": "agree exactly",
     "within": "within the spread across seeds",
+    "within-floor": "within the floor",
     "differs": "differ",
     "same-boots": "are the same boots",
     "not-comparable": "not comparable",
@@ -154,11 +155,14 @@ def _remarks(pair: CountPair) -> list[str]:
     texts = [f"there: {pair.kernel_there}"] if pair.kernel_there != pair.kernel else []
     if pair.call == "not-comparable":
         return [*texts, pair.why]
-    if pair.call in ("within", "differs"):
+    if pair.call in ("within", "within-floor", "differs"):
         where = "within" if pair.call == "within" else "beyond"
         spreads = f"{_spread(pair.here)} here, {_spread(pair.there)} there"
         functions = functions_text(pair.functions)
-        texts.append(f"{where} the spread across seeds ({spreads})" + (f": {functions}" if functions else ""))
+        text = f"{where} the spread across seeds ({spreads})"
+        if pair.call == "within-floor":
+            text += f", within the floor of {pair.floor_percent:g} % (the layout of memory)"
+        texts.append(text + (f": {functions}" if functions else ""))
         if pair.same_identity:
             texts.append("image, jobs, seeds, QEMU and plugin are the same, so these counts should be identical: a bug")
     return texts

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The same kernels and cases measured twice, on two hosts or by two QEMUs: do the figures agree?
 
-Counts agree exactly, within the spread of their seeds, or not, and then the functions that differ are named. Timed
-effects stand side by side and get no verdict: boots of two experiments share no block (docs/methodology.md).
+Counts agree exactly, within the spread of their seeds, within the floor of their case, or not, and then the functions
+that differ are named. Timed effects stand side by side and get no verdict: boots of two experiments share no block
+(docs/methodology.md).
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ def _read(store: Store, experiment: Experiment) -> Measured:
         >= planned.boots_planned(experiment),
         argv=store.boot(experiment.id, good.block, good.slot).argv if good else (),
         seeds={} if timed else explain.seeds_of(experiment, store),
+        floors={} if timed else cells.floors_of(experiment, store),
         rows=cells.judged(experiment, store, numbers) if timed else (),
     )
 

@@ -6,7 +6,7 @@ A kernel is the same where image and command line are; a case where workload, pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePath
 from typing import NamedTuple
@@ -23,7 +23,7 @@ _LISTED = 4  # names in an error's one line
 
 
 class Measured(Struct, frozen=True, kw_only=True):
-    """One experiment as it is stored: ``argv`` of its first boot that was ok, ``seeds`` exact, ``rows`` timed only."""
+    """One experiment as it is stored: ``argv`` of its first boot that was ok; ``rows`` timed, ``seeds`` exact only."""
 
     experiment: Experiment
     boots: Sequence[BootRow]
@@ -31,6 +31,7 @@ class Measured(Struct, frozen=True, kw_only=True):
     complete: bool = True
     argv: tuple[str, ...] = ()
     seeds: Seeds = {}
+    floors: Mapping[str, float] = {}  # percent, by CASE or CASE/METRIC; exact only
     rows: Sequence[CellResult] = ()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Exact counts of two experiments, pair by pair: equal, within the spread of their seeds, or not, and why. Pure."""
+"""Exact counts of two experiments, pair by pair: equal, within spread or floor, or neither, and why. Pure."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from kdelta.results.agreement.types import Count, CountCall, CountPair, Function
 from kdelta.stats import exact
 from kdelta.store.rows import Number
 from kdelta.units import finite
+from kdelta.verdict.judge import floor_of
 
 _ROUNDING = 1e-12
 _NO_BOOT = "no boot yet"
@@ -38,7 +39,7 @@ def count_pairs(here: Measured, there: Measured, common: Shared, all_metrics: bo
         if all(units) and units[0] != units[1]:
             why = f"counted in {units[0]} here, in {units[1]} there"
             pair = replace(pair, call="not-comparable", percent=None, why=why)
-        if pair.call in ("within", "differs"):
+        if pair.call in ("within", "within-floor", "differs"):
             seeds = [m.seeds.get((c[2], c[1]), {}).get(c[0], []) for m, c in zip((here, there), cells, strict=True)]
             pair = replace(pair, functions=_apart(seeds[0], seeds[1], moved.counter_of(metric)))
         yield pair
@@ -73,9 +74,10 @@ def _pair(here: Measured, there: Measured, cells: tuple[Cell, Cell], metric: str
     """The two counts and whether they agree, without unit and functions."""
     made = [_of_boots(m, cell, "taken_from") for m, cell in zip((here, there), cells, strict=True)]
     identities = [_of_boots(m, cell, "identity") for m, cell in zip((here, there), cells, strict=True)]
-    call = _call(a, b, same_boots=made[0] == made[1])
-    missing = [(where, count) for where, count in (("here", a), ("there", b)) if count.count is None]
     case = here.experiment.cases[cells[0][2]]
+    floor = max(floor_of(m.floors, case.name, metric) or 0.0 for m in (here, there))
+    call = _call(a, b, floor, same_boots=made[0] == made[1])
+    missing = [(where, count) for where, count in (("here", a), ("there", b)) if count.count is None]
     return CountPair(
         case=case.name,
         params=dict(sorted(case.params.items())),
@@ -90,6 +92,7 @@ def _pair(here: Measured, there: Measured, cells: tuple[Cell, Cell], metric: str
         percent=None if a.count is None or b.count is None else exact.percent(b.count, a.count),
         call=call,
         why="; ".join(f"{where}: {_state(count)}" for where, count in missing),
+        floor_percent=floor,
         same_identity=bool(identities[0]) and identities[0] == identities[1],
     )
 
@@ -109,8 +112,11 @@ def _of_boots(measured: Measured, cell: Cell, key: str) -> frozenset[str]:
     return frozenset(boot.machine[key] for boot in mine if key in boot.machine)
 
 
-def _call(here: Count, there: Count, same_boots: bool) -> CountCall:
-    """Whether two sets of seeds' counts agree; the spread is the larger of the two, a ratio as effects are."""
+def _call(here: Count, there: Count, floor: float, same_boots: bool) -> CountCall:
+    """Whether two sets of seeds' counts agree; the spread is the larger of the two, a ratio as effects are.
+
+    Beyond it another host's or QEMU's layout of memory may move counts as far as ``floor`` (percent), under every seed.
+    """
     if here.count is None or there.count is None:
         return "not-comparable"
     if same_boots:
@@ -119,7 +125,11 @@ def _call(here: Count, there: Count, same_boots: bool) -> CountCall:
         return "exact"
     spread = max(math.inf if c.spread_percent is None else c.spread_percent for c in (here, there))
     low, high = sorted((here.count, there.count))
-    return "within" if high <= low * (1.0 + spread / 100.0) * (1.0 + _ROUNDING) or low == high else "differs"
+
+    def reaches(percent: float) -> bool:
+        return high <= low * (1.0 + percent / 100.0) * (1.0 + _ROUNDING) or low == high
+
+    return "within" if reaches(spread) else "within-floor" if reaches(floor) else "differs"
 
 
 def _apart(here: Sequence[Profile], there: Sequence[Profile], counter: int | None) -> tuple[FunctionPair, ...]:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kdelta.model import Cgroup, Mitigations, Mode, State, Word
 
-CountCall = Literal["exact", "within", "differs", "same-boots", "not-comparable"]
+CountCall = Literal["exact", "within", "within-floor", "differs", "same-boots", "not-comparable"]
 EffectCall = Literal["overlap", "apart", "descriptive"]
 
 
@@ -72,6 +72,7 @@ class CountPair(Struct, frozen=True, kw_only=True):
     call: CountCall
     why: str = ""
     same_identity: bool = False  # everything that is known to change counts is the same
+    floor_percent: float = 0.0  # what identical kernels reach under another layout of memory
     functions: tuple[FunctionPair, ...] = ()  # what makes the difference, the most first; they add up to it
 
 

@@ -18,7 +18,9 @@ from unit.store.store_builders import experiment, kernel
 MADE = experiment(mode="exact", kernels=(kernel("6.1"),), cases=(Case(workload="pipe"),), blocks=2)
 
 
-def side(*values: float | None, unit: str = "instructions/op", taken_from: str = "", **more: Any) -> Measured:
+def side(
+    *values: float | None, unit: str = "instructions/op", taken_from: str = "", floor: float = 0.0, **more: Any
+) -> Measured:
     numbers = [
         number(block=seed, slot=0, kernel=0, metric="instructions", unit=unit, value=value, **more)
         for seed, value in enumerate(values)
@@ -28,7 +30,7 @@ def side(*values: float | None, unit: str = "instructions/op", taken_from: str =
         BootRow(block=seed, slot=0, kernel=0, mitigations="default", cases=(0,), state="ok", machine=machine)
         for seed in range(len(values))
     ]
-    return Measured(experiment=MADE, boots=boots, numbers=numbers)
+    return Measured(experiment=MADE, boots=boots, numbers=numbers, floors={"pipe": floor})
 
 
 def only(here: Measured, there: Measured) -> CountPair:
@@ -42,6 +44,15 @@ def only(here: Measured, there: Measured) -> CountPair:
 )
 def test_counts_are_held_against_the_larger_spread(there: tuple[float, ...], call: str) -> None:
     assert only(side(1000.0, 1000.0, taken_from="a 0.0"), side(*there)).call == call
+
+
+@pytest.mark.parametrize(
+    ("there", "call"),
+    [((1000.5, 1000.5), "within-floor"), ((999.5, 999.5), "within-floor"), ((1001.5, 1001.5), "differs")],
+)
+def test_another_layout_of_memory_may_move_counts_as_far_as_the_floor(there: tuple[float, ...], call: str) -> None:
+    pair = only(side(1000.0, 1000.0, taken_from="a 0.0", floor=0.05), side(*there, floor=0.1))
+    assert (pair.call, pair.floor_percent) == (call, 0.1)
 
 
 def test_the_same_boots_agree_with_nothing_but_themselves() -> None:
