@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from msgspec.structs import replace
@@ -13,9 +14,11 @@ from kdelta.experiment import boot_once as boots
 from kdelta.experiment import prepare
 from kdelta.experiment.boot_once import Work, boot_once
 from kdelta.experiment.forks import Forks
+from kdelta.experiment.runner import execute
 from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel
-from kdelta.model import Experiment, PlannedBoot, plans
+from kdelta.machine import served
+from kdelta.model import Experiment, PlannedBoot, Quiet, plans
 from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import catalogue
 from kdelta.store.store import Store
@@ -47,3 +50,39 @@ def test_a_forked_guest_counts_what_one_restored_alone_counts_to_the_byte(
                 alone = boot_once(job.site, replace(work, jobs=jobs))
                 assert [bytes(one) for one in alone.counts] == [file]
         assert counted[0][0] != counted[1][0], "another seed is another guest"
+
+
+def test_guests_that_are_not_forked_give_the_same_answer_and_it_is_said(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = Experiment(
+        id="one", mode="exact", kernels=(resolve(parse_kernel("debian:7.0/cloud")),), blocks=2, plan=plans.Run(),
+        cases=tuple(parse_case("syscalls/getpid", catalogue())),
+    )  # fmt: skip
+    found, heard = [], Heard()
+    with Store(f"sqlite:///{tmp_path}/x.sqlite") as store:
+        for name in ("forked", "not"):
+            if name == "not":
+                monkeypatch.setattr(served.Rehearsed, "run", _never)
+            store.create(replace(experiment, id=name))
+            execute(prepare.prepare(replace(experiment, id=name), store, heard), store, heard)
+            found.append([(n.metric, n.value) for n in store.numbers(name)])
+    assert found[0] == found[1] and found[0]
+    assert [line for line in heard.notes if "not forked" in line] == [
+        "guests that were not forked but restored one by one: 2 (QEMU was not forked); their counts are the same, and"
+        " take longer"
+    ]
+
+
+def _never(self: served.Rehearsed, seed: int, limit_s: float) -> NoReturn:
+    raise served.NotForked("QEMU was not forked")
+
+
+class Heard(Quiet):
+    """What was worth telling."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)

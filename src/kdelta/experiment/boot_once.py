@@ -32,7 +32,7 @@ from kdelta.model import Arch, Kernel, MachineOptions, Mitigations
 
 # Boot-time work (crypto, deferred probes, RCU) settles in virtual time, which costs nothing with sleep=off.
 SETTLE_MS = 10_000
-# Guests from which counters pay from the start (163 cases: a third less CPU time; five: a tenth more).
+# Jobs of a boot that shares no guest with others from which counters pay from the start (163: a third less CPU time).
 _MANY = 16
 _BELIEVED = ("ok", "hung")  # of a forked guest; one that stands still is "lost" (machine/served.py)
 _ASIDE = 4  # guests that have rehearsed, where a boot has no further one to share them with
@@ -308,11 +308,15 @@ def _served(site: Site, work: Work, saved: snapshot.Saved, told: Mapping[int, Jo
             alone = work.alone(job, told[job], True)
             try:
                 raw = _forked(site, alone, saved, forks, counters=shared or len(told) >= _MANY)
-            except served.NotForked:
+            except served.NotForked as error:
                 if forks.is_closed:
                     raise
+                forks.failed.append(str(error))
                 return None
-            return _in_time(raw, alone.limit_s) if raw.state in _BELIEVED else None
+            if raw.state in _BELIEVED:
+                return _in_time(raw, alone.limit_s)
+            forks.failed.append(f"{raw.state}: {raw.why}" if raw.why else raw.state)
+            return None
 
         jobs = _spread(list(told), work.jobs.seed)
         guests = [one(job) for job in jobs] if site.slots is None else site.slots.each(one, jobs)

@@ -81,6 +81,7 @@ class Forks:
         # A process dies with the thread that started it (PR_SET_PDEATHSIG, prctl(2)); these live as long as we do.
         self._makers = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
         self.is_closed = False
+        self.failed: list[str] = []  # of each guest that was not forked, or did not end well, why
 
     def __enter__(self) -> Forks:
         return self

@@ -164,6 +164,11 @@ class _Run:
         with Forks(room()) as forks:
             self.job = replace(self.job, forks=forks)
             yield
+        if forks.failed:
+            self.progress.note(
+                f"guests that were not forked but restored one by one: {len(forks.failed)} ({forks.failed[0]}); their"
+                " counts are the same, and take longer"
+            )
 
     def _stale(self) -> set[tuple[int, int]]:
         """The stored exact boots that would count differently now: they cannot stand beside new ones.

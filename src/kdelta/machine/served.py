@@ -38,10 +38,7 @@ class NotForked(HostError):
 
 
 class Child:
-    """A forked QEMU, as ``process.wait`` looks at one: ``pid``, and ``poll()``, which answers once it has ended.
-
-    It ends for whoever waits also where it has come to rest before its seed is told.
-    """
+    """A forked QEMU, as ``process.wait`` looks at one: ``pid``, and ``poll()``, which answers once it has ended."""
 
     def __init__(self, pipe: int, parent: int) -> None:
         self._pipe, self._parent = pipe, parent
