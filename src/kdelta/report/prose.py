@@ -135,19 +135,25 @@ def asides(cells: list[CellResult], exact: bool, cpus: int) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _floors(cells: Iterable[CellResult]) -> str:
+def _floors(cells: Iterable[CellResult], exact: bool) -> str:
+    """What was taken for noise; "" where counts have none."""
     floors: dict[float, list[str]] = {}
     for cell in cells:
-        if cell.floor_percent is not None and finite(cell.floor_percent) is not None:
+        if (
+            cell.floor_percent is not None
+            and finite(cell.floor_percent) is not None
+            and (cell.floor_percent or not exact)
+        ):
             names = floors.setdefault(cell.floor_percent, [])
             name = f"{cell.metric} of {cell.case}" if cell.metric in CROSSING else cell.case
             if name not in names:
                 names.append(name)
     if not floors:
-        return "Noise floor: not calibrated on this host; see the notes for what was used."
+        return "" if exact else "Noise floor: not calibrated on this host; see the notes for what was used."
+    said = "; ".join(f"{floor:.2f} % ({', '.join(names)})" for floor, names in floors.items())
     if len(floors) == 1:
-        return f"Noise floor: {next(iter(floors)):.2f} %."
-    return "Noise floor: " + "; ".join(f"{floor:.2f} % ({', '.join(names)})" for floor, names in floors.items()) + "."
+        said = f"{next(iter(floors)):.2f} %"
+    return f"Noise floor: {said}" + (": so far another layout of memory moves counts." if exact else ".")
 
 
 def _seeds(experiment: Experiment) -> str:
@@ -220,7 +226,11 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
     if machine.smp > 1 and experiment.mode == "exact":
         where += f", which take turns of {machine.turn_ns} instructions"
     stepped = experiment.in_steps and experiment.mode == "timed"  # steps in times need no floor
-    lines = [*_method(experiment), *(() if stepped else (_floors(result.results),)), f"Machine: {where}."]
+    lines = [
+        *_method(experiment),
+        *filter(None, () if stepped else (_floors(result.results, experiment.mode == "exact"),)),
+        f"Machine: {where}.",
+    ]
     if _nothing(result):
         lines = ["Machine code and data of the kernels were compared, and what the cases execute looked up."]
     lines += [f"{case.name} found in the guest: {case.found}." for case in experiment.cases if case.found]

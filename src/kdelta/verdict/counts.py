@@ -126,7 +126,6 @@ def _judged(shown: CellResult, used: Pairs, look: counts.CountLook, metric: Metr
         interval_percent=interval,
         verdict=called,
         p_value=look.p,
-        floor_percent=None if look.fact else delta,
         warnings=tuple(warnings),
         extra={
             "spread_percent": spread if np.isfinite(spread) else 0.0,

@@ -79,7 +79,7 @@ def test_exact_counts_that_move_are_judged_from_eight_seeds_on() -> None:
     rng = np.random.default_rng(4)
     a, b = (1000 + rng.integers(0, 5, 8)).tolist(), (1100 + rng.integers(0, 5, 8)).tolist()
     called = exact_one(a, b)
-    assert called.verdict == "regressed" and "noisy" in codes(called) and called.floor_percent == 1.0
+    assert called.verdict == "regressed" and "noisy" in codes(called) and called.extra["delta_percent"] == 1.0
     assert exact_one(a, [x + 1 for x in a]).verdict in ("same", "regressed")
     wide = exact_one(*noisy(20, 0.0, sd=0.05, seed=7))
     assert wide.verdict == "inconclusive" and wide.detectable_percent and wide.boots_needed
