@@ -17,8 +17,8 @@ def show(store: Store, answer: Answer, as_json: bool) -> None:
 
     import msgspec
 
+    from kdelta.report.causes import because
     from kdelta.report.json_ import cell_document
-    from kdelta.report.sentences import because
     from kdelta.results.answer import result
 
     confirmed = result(store, answer.confirmation)[0].results if answer.confirmation else ()

@@ -96,7 +96,7 @@ def _narrowed(known: Sequence[Step], found: Sequence[Step], line: Sequence[str])
 def _steps(experiment: Experiment, sweeps: Iterable[Sweep], now: str) -> list[Step]:
     """Every step of a sweep as it would be announced ``now``. It is told by its case, metric and the two images."""
     from kdelta.model.diary import Step
-    from kdelta.report.sentences import because
+    from kdelta.report.causes import because
     from kdelta.report.view import cell_title, functions_text
     from kdelta.results import compilers as results
     from kdelta.store.diary import step_key

@@ -8,8 +8,9 @@ import io
 from collections.abc import Iterator
 
 from kdelta.model import CellResult
+from kdelta.report.causes import because
 from kdelta.report.registry import Format
-from kdelta.report.sentences import because, sentence
+from kdelta.report.sentences import sentence
 from kdelta.report.view import View, functions_text
 from kdelta.results.types import Sweep
 from kdelta.units import finite

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kdelta.report import moved
+from kdelta.report.causes import because
 from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.markdown import escape
 from kdelta.report.scrub import clean
-from kdelta.report.sentences import because
 from kdelta.report.view import cell_title, functions_text
 from kdelta.results.findings import Finding, Swept
 

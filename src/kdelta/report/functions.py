@@ -7,9 +7,9 @@ from kdelta.attribution.because import cumulative_shares, differences
 from kdelta.errors import UserError
 from kdelta.model import EXACT_COUNTERS, CellResult, Profile
 from kdelta.report import system_calls
+from kdelta.report.causes import because
 from kdelta.report.figures import change, interval
 from kdelta.report.moved import moved_lines
-from kdelta.report.sentences import because
 from kdelta.report.text import WIDTH, wrap
 from kdelta.report.touched import touched_lines
 from kdelta.report.view import View

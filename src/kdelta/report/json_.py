@@ -16,8 +16,9 @@ import msgspec
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, Warn
 from kdelta.report import looked
+from kdelta.report.causes import because
 from kdelta.report.registry import Format
-from kdelta.report.sentences import because, sentence
+from kdelta.report.sentences import sentence
 from kdelta.report.view import View
 from kdelta.results.types import CallFigures, CellName, MovedDiff, Sweep, SystemCalls
 

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Warnings and causes as sentences: the only place where they become words. One function for each kind of warning."""
+"""Warnings as sentences: the only place where they become words. One function for each kind of warning."""
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from functools import singledispatch
 
 from kdelta.attribution import warnings as of_traces
-from kdelta.model import Because, Remark, Warn
+from kdelta.model import Remark, Warn
+from kdelta.report.causes import listed
 from kdelta.results import warnings as of_results
 from kdelta.stats import warnings as of_data
-from kdelta.units import percent
 from kdelta.verdict import warnings as of_verdicts
 
 _SEED_CAUSES = "allocator order, random numbers or timer ticks"  # what it can be where no profile tells
@@ -20,31 +19,8 @@ _FAULTS_SHOWN = 4
 _FAR_TIMES = 3.0  # more than the count that changed most
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.0f}" if not abs(value) < 10 or value == round(value) else f"{value:+.1f}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def _more(count: int) -> list[str]:
     return [f"{count} more"] if count else []
-
-
-def because(told: Because | None, effect_percent: float | None = None) -> str:
-    """``"-33 %: step_into and walk_component gone (-413), memset_orig -671"``.
-
-    Without an effect the functions alone; empty where no function is known.
-    """
-    if told is None:
-        return ""
-    parts = [f"{_listed(told.gone)} gone ({_signed(told.gone_delta)})"] if told.gone else []
-    parts += [f"{_listed(told.new)} new ({_signed(told.new_delta)})"] if told.new else []
-    text = ", ".join([*parts, *(f"{name} {_signed(delta)}" for name, delta in told.changed)])
-    if effect_percent is None or not math.isfinite(effect_percent):
-        return text
-    return f"{percent(effect_percent, 0 if abs(effect_percent) >= 10 else 1)}: {text}"
 
 
 @singledispatch
@@ -280,13 +256,13 @@ def _(w: of_results.Carried) -> str:
 
 
 def _columns(found: Sequence[tuple[str, float]]) -> str:
-    return _listed([f"{name.replace('_', ' ')} {percent:+.1f} %" for name, percent in found])
+    return listed([f"{name.replace('_', ' ')} {percent:+.1f} %" for name, percent in found])
 
 
 @sentence.register
 def _(w: of_results.Explained) -> str:
     time = f"{w.metric} {w.percent:+.1f} %"
-    still = _listed([name.replace("_", " ") for name in w.still]) if w.still else ""
+    still = listed([name.replace("_", " ") for name in w.still]) if w.still else ""
     if w.word not in ("improved", "regressed"):
         if not w.along:
             return f"{w.metric} is undecided; {still or 'no count'} {'the same' if still else 'is decided'}"

@@ -9,11 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, State, Warn, Word
-from kdelta.report import headline, looked, moved, prose, system_calls
+from kdelta.report import causes, headline, looked, moved, prose, system_calls
 from kdelta.report.figures import absolute, change, effect, interval
 from kdelta.report.headline import Headline
 from kdelta.report.scrub import Scrubber
-from kdelta.report.sentences import because, sentence
+from kdelta.report.sentences import sentence
 from kdelta.report.system_calls import CallTable
 from kdelta.results.types import CellName, Detail, LegacyLine, Sweep, SweepPoint, SweepStep
 from kdelta.units import finite
@@ -163,7 +163,7 @@ def functions_text(functions: tuple[FunctionDelta, ...], limit: int = 4) -> str:
 
 
 def _because(item: CellResult | SweepStep, metric: str) -> str:
-    told = moved.told(metric, item.because) or because(item.because_line)
+    told = moved.told(metric, item.because) or causes.because(item.because_line)
     text = told or functions_text(item.because)  # the effect stands in the row already
     return f"because {text}" if text else ""
 

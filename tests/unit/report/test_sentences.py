@@ -13,7 +13,8 @@ import pytest
 import kdelta
 from kdelta.attribution.warnings import HoldUnclear, TraceDropped, TraceShortened
 from kdelta.model import Because, Remark, Warn
-from kdelta.report.sentences import because, sentence
+from kdelta.report.causes import because
+from kdelta.report.sentences import sentence
 from kdelta.results.warnings import (
     KernelComplained,
     LeftOut,
@@ -102,9 +103,9 @@ def test_a_remark_is_stored_as_older_versions_did() -> None:
     assert msgspec.json.encode(remark) == stored
 
 
-def test_a_cause_names_what_is_gone_first_then_what_is_new_then_what_changed() -> None:
+def test_a_cause_names_what_weighs_most_first() -> None:
     told = Because(gone=("a",), gone_delta=-9.4, new=("b", "c", "d"), new_delta=365, changed=(("e", -0.3), ("f", 12.4)))
-    assert because(told) == "a gone (-9.4), b, c and d new (+365), e -0.3, f +12"
+    assert because(told) == "b, c and d new (+365), f +12, a gone (-9.4), e -0.3"
 
 
 def test_the_effect_stands_in_front_where_it_is_known() -> None:

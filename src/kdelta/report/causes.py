@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The functions behind a difference as one line of words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from kdelta.model import Because
+from kdelta.units import percent
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.0f}" if not abs(value) < 10 or value == round(value) else f"{value:+.1f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a, b and c``"""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def because(told: Because | None, effect_percent: float | None = None) -> str:
+    """``"-33 %: memset_orig -671, step_into and walk_component gone (-413)"``: what weighs most comes first.
+
+    Without an effect the functions alone; empty where no function is known.
+    """
+    if not told:
+        return ""
+    groups = ((told.gone, told.gone_delta, "gone"), (told.new, told.new_delta, "new"))
+    parts = [(delta, f"{listed(names)} {word} ({_signed(delta)})") for names, delta, word in groups if names]
+    parts += [(delta, f"{name} {_signed(delta)}") for name, delta in told.changed]
+    text = ", ".join(part for _, part in sorted(parts, key=lambda one: -abs(one[0])))
+    if effect_percent is None or not math.isfinite(effect_percent):
+        return text
+    return f"{percent(effect_percent, 0 if abs(effect_percent) >= 10 else 1)}: {text}"
