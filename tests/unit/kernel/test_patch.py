@@ -317,3 +317,29 @@ def test_garbage_is_refused_and_nothing_else(text: str) -> None:
             apply(one, {"a": "a\n", "b": "b\n"}.get)
     except UserError as error:
         assert "\n" not in str(error)
+
+
+def quoting(lines: list[str], headers: str = "In-Reply-To: <1@b.c>\n") -> bytes:
+    body = "".join(f"> {line}" for line in lines)
+    return f"From: a@b.c\nSubject: Re: [PATCH] a\n{headers}\nA wrote:\n{body}\nNak.\n".encode()
+
+
+def test_a_reply_that_quotes_a_part_of_a_patch_is_told_as_what_it_is() -> None:
+    lines = diff(OLD, NEW).splitlines(True)
+    cut = [line for line in lines if "total += helper" not in line]
+    (reply,) = steps(quoting(cut), "reply.eml")
+    with pytest.raises(
+        UserError,
+        match=r"^patch reply\.eml: a reply that quotes a patch.*b4 am -o - 1@b\.c; as quoted: cut off in hunk 1 of f",
+    ):
+        apply(reply, {"fs/a.c": OLD}.get)
+    (nameless,) = steps(quoting(lines[3:], ""), "reply.eml")
+    with pytest.raises(UserError, match=r"b4 am -o - MESSAGE-ID; as quoted: a hunk .* comes before any file name"):
+        apply(nameless, {"fs/a.c": OLD}.get)
+
+
+def test_a_patch_taken_from_the_quotes_of_a_reply_says_so() -> None:
+    (reply,) = steps(quoting(diff(OLD, NEW).splitlines(True)), "reply.eml")
+    applied = apply(reply, {"fs/a.c": OLD}.get)
+    assert applied.files["fs/a.c"].text == NEW
+    assert applied.notes == ("patch reply.eml: as a reply quotes it; what the reply leaves out is missing",)
