@@ -213,6 +213,36 @@ def test_a_merged_patch_is_told_by_the_names_it_adds_when_the_tree_has_moved_on(
         applied(diff(OLD, new), {"fs/a.c": moved_on})
 
 
+def test_a_patch_whose_words_stand_elsewhere_in_the_file_is_not_called_merged() -> None:
+    new = OLD.replace("\treturn total;\n", "\tif (unlikely(total))\n\t\tthing->total++;\n\treturn total;\n")
+    moved_on = OLD.replace("mutex_unlock", "mutex_release").replace("value < 0", "unlikely(value < 0)")
+    with pytest.raises(UserError, match=r"hunk 1 .* does not apply within"):
+        applied(diff(OLD, new), {"fs/a.c": moved_on.replace("return total;", "return total + 1;")})
+
+
+@pytest.mark.parametrize("ending", ["", "-- \n2.43.0\n\n"])
+def test_a_hunk_that_ends_with_a_blank_line_and_does_not_fit_is_not_called_cut_off(ending: str) -> None:
+    change = diff(OLD, OLD.replace("\tint total = 0;\n", "\tint total = 1;\n"), context=3).replace("{\n", "[\n")
+    assert change.endswith("\n \n \tfor (i = 0; i < count; i++)\n")
+    change = change.removesuffix(" \tfor (i = 0; i < count; i++)\n").replace(",7 ", ",6 ")
+    for text in (change + ending, change.replace("\n \n", "\n\n") + ending):
+        with pytest.raises(UserError, match=r"hunk 1 .* does not apply within"):
+            applied(text, {"fs/a.c": OLD})
+
+
+def test_figures_between_dashes_in_a_changelog_are_no_file() -> None:
+    noted = "v2: faster\n--- before: 1.2 s\n+++ after: 1.1 s\n\n" + diff(OLD, NEW)
+    assert applied(noted, {"fs/a.c": OLD}).files["fs/a.c"].text == NEW
+
+
+def test_a_line_of_blanks_that_are_no_ascii_ends_no_program() -> None:
+    change = diff(
+        OLD, OLD.replace("\tint total = 0;\n", "\tint total = some_function_with_a_long_name_that_a_mailer_wraps();\n")
+    )
+    made = applied(change.replace("\n ", "\n\u00a0"), {"fs/a.c": OLD})
+    assert "some_function_with" in (made.files["fs/a.c"].text or "")
+
+
 def test_a_patch_is_taken_out() -> None:
     made = applied(diff(OLD, NEW), {"fs/a.c": NEW}, take_out=True)
     assert made.files["fs/a.c"].text == OLD
