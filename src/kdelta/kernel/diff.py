@@ -187,6 +187,24 @@ def parse(mail: PatchMail) -> tuple[Change, ...]:
     Raises:
         UserError: paths outside the tree, links, submodules, binary changes, a hunk without a file.
     """
+    try:
+        return _parsed(mail)
+    except UserError as error:
+        raise as_quoted(mail, error) from None
+
+
+def as_quoted(mail: PatchMail, error: UserError) -> UserError:
+    """``error`` as it is, but of a reply that quotes a patch: then what it is, and how to get the patch's own mail."""
+    if not mail.quoted:
+        return error
+    own = f"b4 am -o - {mail.answers.strip('<>')}" if mail.answers else "b4 am -o - MESSAGE-ID"
+    return UserError(
+        f"patch {mail.name}: a reply that quotes a patch, perhaps not all of it; give the patch's own mail, "
+        f"as in {own}; as quoted: {str(error).removeprefix(f'patch {mail.name}: ')}"
+    )
+
+
+def _parsed(mail: PatchMail) -> tuple[Change, ...]:
     parser = _Parser(mail.name)
     lines = [*mail.lines, "", ""]
     for line, following, after in zip(lines, lines[1:], lines[2:], strict=False):

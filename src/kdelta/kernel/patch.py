@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.kernel import ordered
-from kdelta.kernel.diff import Change, cut_off, parse, reverse, surely_cut
+from kdelta.kernel.diff import Change, as_quoted, cut_off, parse, reverse, surely_cut
 from kdelta.kernel.hunk import Hunk, Misfit, Placed
 from kdelta.kernel.mail import PatchMail
 from kdelta.kernel.retab import rebuilt
@@ -254,22 +254,16 @@ def apply(mail: PatchMail, read: Read, *, take_out: bool = False) -> Applied:
     Raises:
         UserError: it does not fit (file and hunk named), is merged already, or is not there to be taken out.
     """
-    if not mail.quoted:
-        return _applied(mail, read, take_out=take_out)
-    try:
-        found = _applied(mail, read, take_out=take_out)
-        note = f"patch {mail.name}: as a reply quotes it; what the reply leaves out is missing"
-        return replace(found, notes=(*found.notes, note))
-    except UserError as error:
-        own = f"b4 am -o - {mail.answers.strip('<>')}" if mail.answers else "b4 am -o - MESSAGE-ID"
-        raise UserError(
-            f"patch {mail.name}: a reply that quotes a patch, perhaps not all of it; give the patch's own mail, "
-            f"as in {own}; as quoted: {str(error).removeprefix(f'patch {mail.name}: ')}"
-        ) from None
-
-
-def _applied(mail: PatchMail, read: Read, *, take_out: bool) -> Applied:
     changes = parse(mail)
+    try:
+        found = _applied(changes, mail, read, take_out=take_out)
+    except UserError as error:
+        raise as_quoted(mail, error) from None
+    note = (f"patch {mail.name}: as a reply quotes it; what the reply leaves out is missing",) if mail.quoted else ()
+    return replace(found, notes=(*found.notes, *note))
+
+
+def _applied(changes: tuple[Change, ...], mail: PatchMail, read: Read, *, take_out: bool) -> Applied:
     wanted = reverse(changes) if take_out else changes
     try:
         return _apply(wanted, read, mail.name, wanted[0 if take_out else -1])

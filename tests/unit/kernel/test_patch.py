@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.errors import UserError
+from kdelta.kernel.diff import parse
 from kdelta.kernel.mail import PatchMail, steps
 from kdelta.kernel.patch import Applied, apply, apply_series
 
@@ -373,3 +374,9 @@ def test_a_patch_taken_from_the_quotes_of_a_reply_says_so() -> None:
     applied = apply(reply, {"fs/a.c": OLD}.get)
     assert applied.files["fs/a.c"].text == NEW
     assert applied.notes == ("patch reply.eml: as a reply quotes it; what the reply leaves out is missing",)
+
+
+def test_a_reply_is_told_as_that_wherever_its_diff_is_read() -> None:
+    (nameless,) = steps(quoting(diff(OLD, NEW).splitlines(True)[3:], ""), "reply.eml")
+    with pytest.raises(UserError, match="a reply that quotes a patch"):
+        parse(nameless)
