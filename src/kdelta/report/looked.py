@@ -55,7 +55,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         lines.append(f"NOT LOOKED AT, off in this config: {_names(looked.off)}; measured with kdelta review {on}.")
     if looked.unreached:
         said = _names([_unreached(one) for one in looked.unreached])
-        who = f"no {'mapped ' if looked.no_time else ''}case {_executes(looked)} it"
+        who = f"no {'mapped ' if looked.no_time else ''}case {_executes(looked)} it in its operations"
         lines.append(f"NOT LOOKED AT, {who} ({len(looked.unreached)} of {looked.differ}): {said}.")
     if looked.left_out:
         lines.append(

@@ -11,7 +11,7 @@ from kdelta.attribution.reach import Near, Part, Reach, Row
 from kdelta.report.scrub import clean
 from kdelta.report.text import wrap
 
-_NEVER = "no case executes it"
+_NEVER = "no case executes it in its operations"
 
 
 def _percent(share: float) -> str:

@@ -77,7 +77,10 @@ def test_the_case_that_executes_what_differs_is_chosen_and_the_rest_is_named(ben
     assert cases == ["a"]
     assert (looked.measured, [one.name for one in looked.unreached]) == (("host",), ["weigh"])
     told = " ".join(sentences.sentences(looked))
-    assert "NOT LOOKED AT, no case executes it (1 of 2): weigh." in told and "Looked at: host; by 1 of 3 cases" in told
+    assert (
+        "NOT LOOKED AT, no case executes it in its operations (1 of 2): weigh." in told
+        and "Looked at: host; by 1 of 3 cases" in told
+    )
 
 
 def test_of_what_is_used_by_pointer_it_is_not_said_that_no_case_executes_it(bench: Bench) -> None:
@@ -85,7 +88,7 @@ def test_of_what_is_used_by_pointer_it_is_not_said_that_no_case_executes_it(benc
     cases, looked = bench.choose(text, text.replace("{ 1, 0, first }", "{ 1, third, first }"))
     assert not cases and [one.name for one in looked.unreached] == ["hooks (data, used by pointer)"]
     told = " ".join(sentences.sentences(looked))
-    assert "no case is known to execute it (1 of 1): hooks" in told
+    assert "no case is known to execute it in its operations (1 of 1): hooks" in told
     assert "None of 3 cases is known to execute anything that differs" in told
 
 
@@ -142,7 +145,7 @@ def test_cases_for_which_the_map_had_no_time_are_no_cases_that_execute_nothing(b
     bench.reach = replace(bench.reach, no_time=("c",))
     changed = SOURCE.replace("weights[a & 7]", "weights[a & 3]")
     told = " ".join(sentences.sentences(bench.choose(SOURCE, changed)[1]))
-    assert "NOT LOOKED AT, no mapped case executes it (1 of 1): weigh." in told
+    assert "NOT LOOKED AT, no mapped case executes it in its operations (1 of 1): weigh." in told
     assert "NOT LOOKED AT, no time to map 1 of 3 cases, of which nothing is known" in told
     assert "None of 2 mapped cases executes anything that differs: nothing was measured." in told
 
