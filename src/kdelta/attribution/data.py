@@ -158,6 +158,14 @@ def other_entries_alone(before: Image, after: Image, name: str) -> bool:
     return all(_function(before, old, at) and _function(after, new, at) for old, new, at in differing)
 
 
+def namesakes_alone(before: Image, after: Image, name: str) -> bool:
+    """Whether variables of one name are all alike, lead nowhere, and differ only in how many there are."""
+    olds, news = ([one.content for one in image.objects.get(name, ())] for image in (before, after))
+    if not olds or not news or len({*olds, *news}) > 1:
+        return False
+    return not shifted.like_addresses(np.frombuffer(olds[0][: len(olds[0]) & ~7], "<u8")).any()
+
+
 def passed_on(image: Image, name: str, functions: Iterable[str]) -> bool:
     """Whether another variable has the address of ``name``, or one of ``functions`` takes it: else they read it."""
     if any(holders(image, [name]).values()):
