@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -284,6 +286,22 @@ def test_of_locks_a_review_on_one_cpu_says_what_it_cannot_see() -> None:
     notes = Annotations(beside=(Beside(what="locks", experiment="x", cases=2),))
     assert [line for line in looked.above(notes) if "--smp 8" in line and "not looked at" in line]
     assert not [line for line in looked.above(notes, 8) if "--smp" in line]
+
+
+def test_a_series_may_come_through_a_pipe_and_is_no_directory(
+    asked: Asked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(pipe.write_text, SERIES)
+        assert run(["review", str(pipe), "--tree", "debian:6.12"]) == 0
+        written.result()
+    assert "fewer wakeups" in Path(parse_kernel(asked[0][0][1]).patches[0].path).read_text()
+    assert run(["review", str(tmp_path), "--tree", "debian:6.12"]) == 1
+    assert f"reviewed: kdelta watch {tmp_path}\n" in capsys.readouterr().err
+    assert run(["review", str(tmp_path / "none"), "--tree", "debian:6.12"]) == 1
+    assert "no such file" in capsys.readouterr().err
 
 
 def test_a_map_has_half_of_the_time_and_a_build_none_of_it() -> None:
