@@ -306,6 +306,9 @@ def _complete(mails: list[PatchMail], name: str) -> list[PatchMail]:
         raise UserError(f"patch {name}: holds versions {found} of a series; keep one of them in the file")
     total = max(mail.total for mail in mails)
     numbers = [mail.number for mail in mails]
+    other = next((mail.subject for mail in mails if mail.total != total), "")
+    if other and len(set(numbers)) < len(numbers):
+        raise UserError(f"patch {name}: holds a series of {total}, and {other[:60]!r}, which is none of it; keep one")
     if twice := sorted({number for number in numbers if numbers.count(number) > 1}):
         raise UserError(f"patch {name}: [{twice[0]}/{total}] is in it {numbers.count(twice[0])} times; keep one")
     if missing := sorted(set(range(1, total + 1)) - set(numbers)):
