@@ -132,12 +132,13 @@ def _data(
     """
     names = data.changed(before, after)
     was, now = _users(before, names), _users(after, names)
+    others = data.other_namesakes(before, after, names)
     found = []
     for name in names:
         readers = was.get(name, set()), now.get(name, set())
         either = readers[0] | readers[1]
-        if data.namesakes_alone(before, after, name):
-            either = {one for one in either if one in changed} | (readers[0] ^ readers[1])
+        if name in others:
+            either = {one for one in either if one in changed or one in others[name]}
         new = (_hosts(one, before, callers) for one in either - before.sources.keys())
         every = {*either, *(host for hosts in new for host in hosts), *data.led_to(before, after, name)}
         hosts = every & before.sources.keys()

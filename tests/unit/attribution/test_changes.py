@@ -196,7 +196,7 @@ def test_of_namesakes_a_new_one_counts_through_its_own_function_alone(make: Make
         assert (one.name, one.kind, one.hosts) == ("__already_done", "data", ("host",))
     other = Image(make(more.replace("__already_done = 1", "__already_done = 2", 1)))
     one = changes.find(Image(make(warned)), other, code.compare(Image(make(warned)), other), lambda _: ()).changes[-1]
-    assert one.hosts == ("call", "host", "weigh")  # which of them is another is not known
+    assert one.hosts == ("host", "weigh")
 
 
 def test_a_variable_that_a_new_function_alone_reads_counts_through_who_calls_that(make: Maker) -> None:
