@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kdelta import paths
-from kdelta.kernel import debian
+from kdelta.kernel import debian, origin
 
 LINE = "kdelta review - --tree . --format b4 --quiet"  # docs/how-to/measure-a-patch.md
 UNUSED = (  # by kdelta's config; their Kconfig and Makefiles stay
@@ -64,9 +66,16 @@ def repository(tree: Path, env: dict[str, str]) -> Path:
     return tree
 
 
+@pytest.fixture
+def tree(tmp_path: Path, env: dict[str, str]) -> Iterator[Path]:
+    """What is built of it goes with it: the next test has another directory."""
+    made = repository(tmp_path / "linux", env)
+    yield made
+    shutil.rmtree(paths.cache_dir() / "build" / origin.from_path(str(made), "main").key, ignore_errors=True)
+
+
 @pytest.mark.full
-def test_b4_tells_of_each_patch_what_kdelta_found(tmp_path: Path, env: dict[str, str]) -> None:
-    tree = repository(tmp_path / "linux", env)
+def test_b4_tells_of_each_patch_what_kdelta_found(tree: Path, env: dict[str, str]) -> None:
     run("git", "config", "b4.prep-perpatch-check-cmd", LINE, cwd=tree, env=env)
     run("b4", "-n", "prep", "-n", "three", "-f", "main", cwd=tree, env=env)
     for title, (path, old, new) in PATCHES.items():
