@@ -29,7 +29,7 @@ def test_reach_lists_the_cases_of_a_function_and_the_nearest_callers_of_others(k
 @pytest.mark.full
 def test_a_patch_is_measured_by_the_cases_that_execute_it(kdelta) -> None:  # type: ignore[no-untyped-def]
     tree = "src:debian:6.12"
-    change = ("compare", tree, f"{tree}+{DATA / 'mail' / 'pipe-loop.patch'}", "--exact", "--time-budget", "20s")
+    change = ("compare", tree, f"{tree}+{DATA / 'mail' / 'pipe-loop.patch'}", "--exact", "--time-budget", "10m")
     got = json.loads(kdelta(*change, "--json", "-q", timeout=5400.0).stdout)
     assert got["looked"]["measured"] == ["pipe_write"] and got["looked"]["unreached"] == []
     rows = [row for row in got["results"] if row["primary"]]

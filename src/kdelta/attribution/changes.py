@@ -7,7 +7,7 @@ through the functions that have its address, a new function through those that c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -83,7 +83,7 @@ def find(
     """What differs between two images whose functions are compared in ``diff``; ``callers`` are those of ``after``."""
     found = [_function(one.name, before, after, callers) for one in diff.functions]
     if not sizes_only:
-        variables = _data(before, after)
+        variables = _data(before, after, {one.name for one in diff.functions}, callers)
         led = {name for one in variables for name in data.led_to(before, after, one.name)}
         found = [replace(one, handed_on=not one.hosts and one.name in led) for one in found] + variables
     found = [
@@ -123,15 +123,28 @@ def _hosts(name: str, before: Image, callers: Callable[[str], Iterable[str]]) ->
     return tuple(sorted(hosts))
 
 
-def _data(before: Image, after: Image) -> list[Change]:
-    """Variables count through who reads them or a table that holds them, and through the functions they lead to."""
+def _data(
+    before: Image, after: Image, changed: Collection[str], callers: Callable[[str], Iterable[str]]
+) -> list[Change]:
+    """Variables count through who reads them or a table that holds them, and through the functions they lead to.
+
+    Of namesakes (the __already_done of each WARN_ONCE) a function that did not change reads the one that it read.
+    """
     names = data.changed(before, after)
     was, now = _users(before, names), _users(after, names)
+    others = data.other_namesakes(before, after, names)
     found = []
     for name in names:
         readers = was.get(name, set()), now.get(name, set())
-        hosts = {*readers[0], *readers[1], *data.led_to(before, after, name)} & before.sources.keys()
-        passed = any(data.passed_on(*one) for one in zip((before, after), (name, name), readers, strict=True))
+        either = readers[0] | readers[1]
+        if name in others:
+            either = {one for one in either if one in changed or one in others[name]}
+        new = (_hosts(one, before, callers) for one in either - before.sources.keys())
+        every = {*either, *(host for hosts in new for host in hosts), *data.led_to(before, after, name)}
+        hosts = every & before.sources.keys()
+        passed = any(
+            data.passed_on(image, name, one & either) for image, one in zip((before, after), readers, strict=True)
+        )
         handed_on = passed and not data.other_entries_alone(before, after, name)
         found.append(Change(name=name, kind="data", hosts=tuple(sorted(hosts)), handed_on=handed_on))
     return found

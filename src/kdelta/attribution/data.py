@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 
@@ -79,29 +80,33 @@ def readers(image: Image, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]
     wanted = {name: image.objects.get(name, ()) for name in names}
     if image.arch != "x86_64" or not wanted:
         return {}
-    spans = sorted(
-        (_signed(one.address), _signed(one.address) + len(one.content), name)
-        for name, many in wanted.items()
-        for one in many
-    )
     found: dict[str, set[str]] = {name: set() for name in wanted}
+    for function, one in _reading(image, [one for many in wanted.values() for one in many]):
+        found[one.name].add(function)
+    return {name: tuple(sorted(functions)) for name, functions in found.items()}
+
+
+def _reading(image: Image, objects: Iterable[DataObject]) -> Iterator[tuple[str, DataObject]]:
+    """(function, variable that its code has the address of, or branches by), some more than once."""
+    spans = sorted(
+        ((_signed(one.address), _signed(one.address) + len(one.content), one) for one in objects), key=lambda s: s[:2]
+    )
     texts: dict[str, str] = {}  # of a large variable much reads like its address: no function is disassembled twice
-    for place, name in _references(image, spans):
+    for place, one in _references(image, spans):
         function = image.function_at(place)
         if function is None:
             continue
         if function.name not in texts:
             texts[function.name] = "\n".join(one.text for one in image.instructions(function))
-        if name in texts[function.name]:  # else the bytes only read like it
-            found[name].add(fold(function.name.partition("#")[0]))
-    for place, name in _branches(image, spans):
+        if one.name in texts[function.name]:  # else the bytes only read like it
+            yield fold(function.name.partition("#")[0]), one
+    for place, one in _branches(image, spans):
         function = image.function_at(place)
         if function is not None:
-            found[name].add(fold(function.name.partition("#")[0]))
-    return {name: tuple(sorted(functions)) for name, functions in found.items()}
+            yield fold(function.name.partition("#")[0]), one
 
 
-def _branches(image: Image, spans: list[tuple[int, int, str]]) -> Iterator[tuple[int, str]]:
+def _branches(image: Image, spans: list[tuple[int, int, DataObject]]) -> Iterator[tuple[int, DataObject]]:
     """(address of an instruction, variable) of the static branches whose keys lie in one of ``spans``."""
     lows = [low for low, _, _ in spans]
     for place, key in jump_labels.sites(image) if spans else ():
@@ -158,6 +163,35 @@ def other_entries_alone(before: Image, after: Image, name: str) -> bool:
     return all(_function(before, old, at) and _function(after, new, at) for old, new, at in differing)
 
 
+def other_namesakes(before: Image, after: Image, names: Iterable[str]) -> Mapping[str, frozenset[str]]:
+    """Of several variables of one name the functions that read another value, or more of them, than they did.
+
+    Names of one variable alone are left out, and those of which one leads elsewhere or is held by another variable.
+    """
+    several = [name for name in names if max(len(image.objects.get(name, ())) for image in (before, after)) > 1]
+    held = [holders(image, several) for image in (before, after)] if several else []
+    plain = {name for name in several if not any(one.get(name) for one in held)}
+    plain = {
+        name for name in plain if not any(map(_leads, (*before.objects.get(name, ()), *after.objects.get(name, ()))))
+    }
+    was, now = (_values_read(image, plain) for image in (before, after))
+    found: dict[str, set[str]] = {name: set() for name in plain}
+    for name, function, _ in (was - now) + (now - was):
+        found[name].add(function)
+    return {name: frozenset(functions) for name, functions in found.items()}
+
+
+def _values_read(image: Image, names: Iterable[str]) -> Counter[tuple[str, str, bytes]]:
+    """How many variables of a name and a value each function reads: (name, function, value)."""
+    objects = [one for name in names for one in image.objects.get(name, ())]
+    return Counter((one.name, function, one.content) for function, one in set(_reading(image, objects)))
+
+
+def _leads(one: DataObject) -> bool:
+    """Whether some word of it may be an address."""
+    return bool(shifted.like_addresses(np.frombuffer(one.content[: len(one.content) & ~7], "<u8")).any())
+
+
 def passed_on(image: Image, name: str, functions: Iterable[str]) -> bool:
     """Whether another variable has the address of ``name``, or one of ``functions`` takes it: else they read it."""
     if any(holders(image, [name]).values()):
@@ -167,7 +201,7 @@ def passed_on(image: Image, name: str, functions: Iterable[str]) -> bool:
     return any(taken.search(one.text) for part in parts for one in image.instructions(part))
 
 
-def _references(image: Image, spans: list[tuple[int, int, str]]) -> Iterator[tuple[int, str]]:
+def _references(image: Image, spans: list[tuple[int, int, DataObject]]) -> Iterator[tuple[int, DataObject]]:
     """(address of four bytes in code, variable) wherever they read like a way to one of ``spans``."""
     if not spans:
         return

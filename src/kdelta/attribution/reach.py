@@ -38,7 +38,8 @@ class Row(Struct, frozen=True, kw_only=True):
     """One case: the functions that its operations execute, of ``total`` kernel instructions in ``ops`` operations.
 
     Where ``state`` is not ok there are none, and ``why`` says why. ``elapsed_s`` is what the repetition took here.
-    ``digest`` is what the case was (``spec/sameness.py``), "" in what an older kdelta counted.
+    ``digest`` is what the case was (``spec/sameness.py``), "" in what an older kdelta counted. ``beyond``: what differs
+    from the kernels that it was taken over from (``experiment/reach_carried.py``); () where it was counted.
     """
 
     case: str
@@ -49,6 +50,7 @@ class Row(Struct, frozen=True, kw_only=True):
     functions: dict[str, Ran] = {}
     elapsed_s: float = 0.0
     digest: str = ""
+    beyond: tuple[str, ...] = ()
 
     def share(self, names: Iterable[str]) -> float:
         """The part of the case's kernel instructions that it executes in these functions, 0 to 1."""
@@ -69,10 +71,11 @@ class Near(Struct, frozen=True, kw_only=True):
 
 
 class Reach(Struct, frozen=True, kw_only=True, dict=True):
-    """The map of one image."""
+    """The map of one image; for the cases ``no_time`` there was none."""
 
     kernel: str
     rows: tuple[Row, ...]
+    no_time: tuple[str, ...] = ()
 
     @cached_property
     def _by_function(self) -> dict[str, list[Row]]:
@@ -99,6 +102,11 @@ class Reach(Struct, frozen=True, kw_only=True, dict=True):
     def not_mapped(self) -> tuple[Row, ...]:
         """The cases of which nothing is known."""
         return tuple(row for row in self.rows if row.state != "ok")
+
+    @property
+    def taken_over(self) -> tuple[Row, ...]:
+        """The cases that were not counted on this very image."""
+        return tuple(row for row in self.rows if row.beyond)
 
     def executing(self, function: str) -> Sequence[Row]:
         """The cases that execute ``function``, first the one that spends the largest share there."""

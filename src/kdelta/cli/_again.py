@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kdelta.cli import _gate, _output, _session, common
 
 if TYPE_CHECKING:
+    from kdelta.cli._budget import Budget
     from kdelta.cli.compare import Args
     from kdelta.model import Experiment
 
@@ -40,13 +41,13 @@ def begun(kernels: Sequence[str], *, each: bool, finished: bool = False) -> Expe
     return None
 
 
-def conclude(experiment: Experiment, args: Args) -> int:
+def conclude(experiment: Experiment, args: Args, budget: Budget) -> int:
     """Run what is left of it and show it, as compare does."""
     gate = _gate.parsed(args.fail_on)
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
             progress.note(f"going on with {experiment.id}")
-            session.run(experiment, progress, common.seconds(args.time_budget, "--time-budget"))
+            session.run(experiment, progress, budget.left_s())
         result = session.show(experiment, args)
     _output.refuse_lost(result)
     _gate.refuse(result, gate, args.fail_on)

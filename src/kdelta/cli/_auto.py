@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from kdelta.attribution.reach import Row
+    from kdelta.cli._budget import Budget
     from kdelta.cli.compare import Args
     from kdelta.model import Case, Kernel, Looked, Progress
 
@@ -98,7 +99,7 @@ def counts_s(row: Row, kernels: int, program: bool) -> float:
 
 
 def choose(
-    args: Args, specs: Sequence[KernelSpec], kernels: Sequence[Kernel], progress: Progress
+    args: Args, specs: Sequence[KernelSpec], kernels: Sequence[Kernel], budget: Budget, progress: Progress
 ) -> tuple[tuple[Case, ...], Looked]:
     """The cases, and what they look at."""
     from kdelta.cli import reach
@@ -125,7 +126,8 @@ def choose(
             folders=args.folders,
             machine=args.options(),
             cost_s=cost_s,
-            budget_s=common.seconds(args.time_budget, "--time-budget") or _BUDGET_S,
+            left_s=lambda: _BUDGET_S if (left_s := budget.left_s()) is None else left_s,
+            over=budget.map_is_over,
             controls=args.all_cases,
         ),
         progress,

@@ -4,70 +4,100 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kdelta.cli import common
 from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
+    from kdelta.cli._budget import Budget
     from kdelta.cli._session import Session
     from kdelta.experiment.templates import Asked
     from kdelta.kernel.touches import Touched
     from kdelta.model import Beside, Experiment, Progress
 
-    Outcome = tuple[str, str, tuple[str, ...]]  # text, experiment, new leaks
-    Check = Callable[[Session, Experiment, Asked, Progress], Outcome]
-
 
 class Checked(Struct, frozen=True, kw_only=True):
-    """One check: its whole text, and what is kept of it with the review."""
+    """One check: its whole text, and what is kept of it with the review.
+
+    ``begun`` is its experiment, also where that failed.
+    """
 
     text: str
     kept: Beside
+    begun: str = ""
 
 
+class Check(Struct, frozen=True):
+    """A kind of check: the experiment that it is of a review, and its text and new leaks once that was made."""
+
+    what: Literal["leaks", "locks"]
+    said: str
+    doing: str
+    template: Callable[[Experiment, Asked], Experiment]
+    shown: Callable[[Session, Experiment, Experiment], tuple[str, tuple[str, ...]]]
+
+
+_NO_TIME = "no time is left of the budget"
 _CASES = 8  # the most specific of those that the review chose
 _NAMES = 6
 
 
-def checks(session: Session, reviewed: Experiment, touched: Touched) -> tuple[Checked, ...]:
-    """What was checked and found, or why it could not be; it is kept with ``reviewed``, so that its reports tell it."""
+def checks(session: Session, reviewed: Experiment, touched: Touched, budget: Budget) -> tuple[Checked, ...]:
+    """What was checked and found, or why it could not be; it is kept with ``reviewed``, so that its reports tell it.
+
+    One for which no time of the ``budget`` is left is stored all the same, to be resumed.
+    """
     if not reviewed.cases or not (touched.lifetimes or touched.locks):
         return ()
     from kdelta.model import BESIDE_TAG
 
     with session.progress() as progress:
-        found = tuple(_each(session, reviewed, touched, progress))
+        found = tuple(_each(session, reviewed, touched, budget, progress))
     session.store.annotate(reviewed.id, lambda known: replace(known, beside=tuple(one.kept for one in found)))
     for one in found:
-        if one.kept.experiment:
-            session.store.tag(one.kept.experiment, f"{BESIDE_TAG}{reviewed.id}")
+        if one.begun:
+            session.store.tag(one.begun, f"{BESIDE_TAG}{reviewed.id}")
     return found
 
 
-def _each(session: Session, reviewed: Experiment, touched: Touched, progress: Progress) -> Iterator[Checked]:
+def _each(
+    session: Session, reviewed: Experiment, touched: Touched, budget: Budget, progress: Progress
+) -> Iterator[Checked]:
     from kdelta.experiment import templates
     from kdelta.model import Beside
 
-    asked = replace(templates.asked_in(reviewed), cases=reviewed.cases[:_CASES])
-    whats: tuple[tuple[Literal["leaks", "locks"], tuple[str, ...], str, Check], ...] = (
-        ("leaks", touched.lifetimes, "lifetimes of objects", _leaks),
-        ("locks", touched.locks, "locks", _holds),
-    )
-    for what, names, said, check in whats:
+    asked = templates.asked_in(reviewed)
+    asked = replace(asked, cases=reviewed.cases[:_CASES], machine=replace(asked.machine, smp=1))
+    for check in _CHECKS:
+        names = touched.lifetimes if check.what == "leaks" else touched.locks
         if not names:
             continue
-        head = f"The series touches {said} ({_some(names)})"
+        head = f"The series touches {check.said} ({_some(names)})"
+        kept = Beside(what=check.what, cases=len(asked.cases))
         try:
-            text, experiment, leaks = check(session, reviewed, asked, progress)
+            experiment = session.begin(check.template(reviewed, asked), reviewed.seed)
+            kept = replace(kept, experiment=experiment.id)
+            if budget.left_s() == 0:
+                why = f"{head}, which was not checked: {_NO_TIME}; kdelta resume {experiment.id}"
+                yield Checked(text=_wrapped(why) + "\n", kept=replace(kept, why=_NO_TIME), begun=kept.experiment)
+                continue
+            progress.step(check.doing)
+            session.run(experiment, progress)
+            text, leaks = check.shown(session, reviewed, experiment)
         except (UserError, HostError) as error:  # speed was measured, and is told
             why = f"{head}, which could not be checked: {error}"
-            yield Checked(text=_wrapped(why) + "\n", kept=Beside(what=what, why=str(error)))
+            yield Checked(
+                text=_wrapped(why) + "\n", kept=Beside(what=check.what, why=str(error)), begun=kept.experiment
+            )
         else:
-            kept = Beside(what=what, experiment=experiment, cases=len(asked.cases), leaks=leaks)
-            yield Checked(text=f"{_wrapped(f'{head}:')}\n\n{text}", kept=kept)
+            yield Checked(
+                text=f"{_wrapped(f'{head}:')}\n\n{text}", kept=replace(kept, leaks=leaks), begun=kept.experiment
+            )
 
 
 def _wrapped(text: str) -> str:
@@ -80,29 +110,41 @@ def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
 
 
-def _leaks(session: Session, reviewed: Experiment, asked: Asked, progress: Progress) -> Outcome:
+def _leaks(reviewed: Experiment, asked: Asked) -> Experiment:
     from kdelta.experiment import templates
+    from kdelta.results import leaks
+
+    effort = replace(asked.effort, batches=leaks.BATCHES, batch_ops=leaks.BATCH_OPS)
+    return templates.leaks(replace(asked, effort=effort), leaks.observed(reviewed.kernels), 1)
+
+
+def _show_leaks(session: Session, reviewed: Experiment, experiment: Experiment) -> tuple[str, tuple[str, ...]]:
     from kdelta.report import leaks as layout
     from kdelta.results import leaks
 
-    progress.step("checking for leaks")
-    effort = replace(asked.effort, batches=leaks.BATCHES, batch_ops=leaks.BATCH_OPS)
-    template = templates.leaks(replace(asked, effort=effort), leaks.observed(reviewed.kernels), 1)
-    experiment = session.begin(template, reviewed.seed)
-    session.run(experiment, progress)
     found = leaks.findings(experiment, session.store)
     before = {one.case for one in found if one.verdict == "leak" and one.kernel == reviewed.kernels[0].label}
     new = [one for one in found if one.verdict == "leak" and one.case not in before]
     lines = tuple(f"{one.case}: leaks {', '.join(grown.what for grown in one.leaks)} on {one.kernel}" for one in new)
-    return layout.render(experiment, found), experiment.id, lines
+    return layout.render(experiment, found), lines
 
 
-def _holds(session: Session, reviewed: Experiment, asked: Asked, progress: Progress) -> Outcome:
-    from kdelta.cli import _tracing
-    from kdelta.experiment import templates
+def _holds(reviewed: Experiment, asked: Asked) -> Experiment:
+    from kdelta.experiment import allowed, templates
+
+    template = templates.trace(asked, reviewed.kernels, (), None)
+    allowed.refuse_endless(template.cases, common.load_workloads(tuple(map(Path, template.folders))))
+    return template
+
+
+def _show_holds(session: Session, _: Experiment, experiment: Experiment) -> tuple[str, tuple[str, ...]]:
     from kdelta.report import traces
     from kdelta.results.traces import results
 
-    progress.step("counting what runs under locks")
-    name = _tracing.run(session, templates.trace(asked, reviewed.kernels, (), None), progress)
-    return traces.render([results(session.store, name)]), name, ()
+    return traces.render([results(session.store, experiment.id)]), ()
+
+
+_CHECKS = (
+    Check("leaks", "lifetimes of objects", "checking for leaks", _leaks, _show_leaks),
+    Check("locks", "locks", "counting what runs under locks", _holds, _show_holds),
+)

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 def to_decide(result: ExperimentResult) -> None:
     """After the report, on standard error: how to decide what it left open."""
     from kdelta.experiment import follow_up
+    from kdelta.report import prose
 
     open_cells = follow_up.undecided(result.results)
     experiment = result.experiment
     if follow_up.can_follow(experiment) and open_cells and not experiment.annotations.followed_by:
         what = "seeds" if experiment.mode == "exact" else "boots"
-        say(
-            f"{len(open_cells)} undecided; to decide with fresh {what}: kdelta resume {experiment.id} --decide",
-            err=True,
-        )
+        how = f"to decide with fresh {what}: kdelta resume {experiment.id} --decide"
+        if left := prose.missing(result):
+            how = f"{left} boots of the plan are left: kdelta resume {experiment.id}"
+        say(f"{len(open_cells)} undecided; {how}", err=True)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from kdelta.cli._series import Series
     from kdelta.model import ExperimentResult
 
-_DEFAULTS = {"time_budget": "10m"}
-_KEPT = ("time_budget", "selftests", "each", "all_cases", "no_beside")  # options that change what is measured
+_DEFAULTS = {"time_budget": "10m", "smp": 1}
+_KEPT = ("time_budget", "smp", "selftests", "each", "all_cases", "no_beside")  # options that change what is measured
 _NAMES = {"all_cases": "all"}
 
 

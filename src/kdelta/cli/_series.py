@@ -117,13 +117,23 @@ def _bytes(series: str) -> bytes:
             raise UserError("review -: standard input is empty; pipe the mails of the series into it")
         return data
     path = Path(series).expanduser()
-    if not path.is_file():
+    if path.is_dir():
+        raise UserError(
+            f"review {series}: a directory; give one series as an mbox, or have each of a Maildir or public-inbox "
+            f"reviewed: kdelta watch {series}"
+        )
+    try:
+        with open(path, "rb") as file:  # a pipe too, as <(b4 am -o - ID) is
+            data = file.read(mail.MAX_BYTES + 1)
+    except FileNotFoundError:
         raise UserError(
             f"review {series}: no such file; give an mbox, a range such as v6.18..mybranch, or - for standard input"
-        )
-    if path.stat().st_size > mail.MAX_BYTES:
-        raise UserError(mail.too_large(series, path.stat().st_size))
-    return path.read_bytes()
+        ) from None
+    except OSError as error:
+        raise UserError(f"review {series}: cannot be read ({error.strerror})") from None
+    if len(data) > mail.MAX_BYTES:
+        raise UserError(mail.too_large(series, max(len(data), path.stat().st_size)))
+    return data
 
 
 def _repository(tree: str) -> Path | None:

@@ -27,6 +27,7 @@ from kdelta.cli import (
     _tracing,
     common,
 )
+from kdelta.cli._budget import Budget
 
 if TYPE_CHECKING:
     from kdelta.experiment.templates import Asked, Stopping
@@ -102,7 +103,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
 @click.option(
     "--time-budget",
     metavar="TIME",
-    help="Timed: time limit; no block starts that would exceed it, as in 20m. With --case auto: cases are chosen that it should suffice for [default there: 10m], and where one is given counting ends with it.",
+    help="Timed: time limit; no block starts that would exceed it, as in 20m. With --case auto: cases are chosen that it should suffice for [default there: 10m]; where one is given, mapping and counting end with it.",
 )
 @click.option(
     "--seeds",
@@ -140,8 +141,16 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     return run(kernels, Args(**options))
 
 
-def run(kernels: tuple[str, ...], args: Args, begun: Callable[[Experiment], None] = lambda _: None) -> int:
-    """The command on typed arguments; ``begun`` gets the experiment as soon as it is stored."""
+def run(
+    kernels: tuple[str, ...],
+    args: Args,
+    begun: Callable[[Experiment], None] = lambda _: None,
+    budget: Budget | None = None,
+) -> int:
+    """The command on typed arguments; ``begun`` gets the experiment as soon as it is stored.
+
+    ``budget``: the one of ``args``, of who does more within it.
+    """
     gate = _gate.parsed(args.fail_on)
     if args.why:
         _tracing.split(args.why)  # refused before anything is measured
@@ -149,6 +158,7 @@ def run(kernels: tuple[str, ...], args: Args, begun: Callable[[Experiment], None
     specs = _patching.named(kernels, args.selftests, args.each)
     _layouts.refuse(args.layouts, specs, each=args.each, fleet=args.fleet, lab=bool(args.lab))
     budget_s = common.seconds(args.time_budget, "--time-budget")
+    budget = budget or Budget(budget_s)
     auto = _auto.wanted(args, specs)
     args.refuse_on({"--exact": args.exact, "--why": args.why, "--selftests": args.selftests})
     args.refuse(budget=budget_s is not None and not auto, others={"--why": args.why, "--fail-on": args.fail_on})
@@ -159,14 +169,16 @@ def run(kernels: tuple[str, ...], args: Args, begun: Callable[[Experiment], None
             _fleet.built(args, specs, progress, each=args.each)
             resolved = (_auto if auto else _patching).fetched(specs, args.each, progress)
             resolved = _layouts.linked(resolved, specs, args.layouts, args.seed, progress)
-            chosen = _auto.choose(args, specs, resolved, progress) if auto else (None, None)
+            budget.begin()
+            chosen = _auto.choose(args, specs, resolved, budget, progress) if auto else (None, None)
             if not _wanted(args):
                 progress.step("looking at this machine: QEMU, and whether KVM runs a guest")
             template, counts = _templates(resolved, args, *chosen)
             experiment = _passes.begin(session, _lab.of(template, host), counts, args.seed)
             begun(experiment)
             experiment = _patching.annotated(session.store, experiment, progress)
-            if not _passes.run(session, experiment, args, progress, budget_s, counts_asked=args.exact):
+            left_s = budget.left_s() if auto else budget_s
+            if not _passes.run(session, experiment, args, progress, left_s, counts_asked=args.exact):
                 return _fleet.detached(experiment)
             traced = _tracing.beside(session, experiment, args.why, progress) if args.why else None
         result = session.show(experiment, args)

@@ -37,6 +37,7 @@ class Args(common.CaseArgs):
     limit_rows: int
     as_json: bool
     output: Path | None
+    anew: bool
     quiet: bool
 
 
@@ -47,6 +48,7 @@ class Args(common.CaseArgs):
 @click.option("--memory", type=click.IntRange(256, 1 << 20), default=1024, show_default=True, help="Memory of a guest in MiB.")  # fmt: skip
 @click.option("--qemu", default="", metavar="PATH", help="The QEMU to use instead of the one on PATH.")
 @click.option("--list", "limit_rows", type=click.IntRange(1, 100_000), default=20, show_default=True, help="Cases to list for a function.")  # fmt: skip
+@click.option("--anew", is_flag=True, help="Count the cases again that were taken over from another kernel's map.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON (schema kdelta-reach/1): every case.")
 @_output.output_option("Write to a file.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
@@ -72,7 +74,7 @@ def command(kernel: str, functions: tuple[str, ...], **options: Any) -> int:
     with Reporter(args.quiet) as reporter:
         resolved = resolve_all([spec], reporter)[0]
         machine = MachineOptions(memory_mib=args.memory, qemu=args.qemu)
-        found = mapping.build(resolved, cases, workloads, args.folders, machine, reporter)
+        found = mapping.build(resolved, cases, workloads, args.folders, machine, reporter, anew=args.anew)
         table = naming.load(resolved)
         if isinstance(table, NoSymbols):
             raise UserError(f"{kernel}: {table.why}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import _fleet, _foreign, _given, _output, _passes, _reports, _session, common
+from kdelta.cli import _fleet, _foreign, _output, _passes, _reports, _session, common
 from kdelta.errors import UserError
 
 EPILOG = """\b
@@ -30,7 +30,9 @@ not reused: their alpha is spent.
 @click.command(epilog=EPILOG)
 @click.argument("experiment", default="last", metavar="[EXPERIMENT]")
 @click.option(
-    "--time-budget", metavar="TIME", help="Timed: time limit; no block starts that would exceed it, as in 20m."
+    "--time-budget",
+    metavar="TIME",
+    help="Time limit; no block (of counts: seed) starts that would exceed it, as in 20m.",
 )
 @click.option(
     "--decide", is_flag=True, help="Then measure what is still inconclusive in a new experiment, with fresh boots."
@@ -64,8 +66,6 @@ def command(
             raise UserError(f"experiment {found.id} is a bisection: kdelta bisect --resume {found.id}")
         if decide and not follow_up.can_follow(found):
             raise UserError(f"--decide: experiment {found.id} is a {found.kind}; only comparisons are decided")
-        if found.mode == "exact":
-            _given.refuse(["time_budget"], f"is for timed experiments, and {found.id} counts: leave it out")
         with session.progress() as progress:
             if not _passes.run(session, found, hosts, progress, budget_s):
                 return _fleet.detached(found)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _output, _reply, _session
+from kdelta.cli import _output, _reply, _session, common
+from kdelta.cli._budget import Budget
 from kdelta.cli._say import say
 from kdelta.errors import RegressionFound, UserError
 
@@ -51,11 +52,12 @@ _send = click.option(
 @click.command(epilog=EPILOG)
 @click.argument("series", metavar="MBOX|RANGE|-")
 @click.option("--tree", required=True, metavar="TREE", help="What the series applies to: a source tree or repository [@REF], or debian:VERSION.")  # fmt: skip
-@click.option("--time-budget", default="10m", show_default=True, metavar="TIME", help="What counting may take, as in 20m: cases are chosen to fit, and it ends there; the same command goes on.")  # fmt: skip
+@click.option("--time-budget", default="10m", show_default=True, metavar="TIME", help="What all that follows the builds may take, as in 20m: cases are chosen to fit, and it ends there; the same command goes on.")  # fmt: skip
 @click.option(
     "--config", default="", metavar="FILE|OPTION=y", help="Build with this fragment, whole .config, or options."
 )
 @click.option("--each", is_flag=True, help="Measure the series patch by patch: which one made the difference.")
+@click.option("--smp", type=click.IntRange(1, 64), default=1, show_default=True, help="CPUs of a guest: on several, what moves between them is counted too.")  # fmt: skip
 @click.option("--selftests", metavar="SUITE,...", help="Run these kernel selftests first.")
 @click.option("--all", "all_cases", is_flag=True, help="Add cases that execute nothing that changed, as a control.")
 @click.option("--no-beside", is_flag=True, help="Speed alone: no check for leaks, no counts under locks.")
@@ -80,14 +82,15 @@ def command(
     if reply is not None and found.cover.answer_to is None:
         raise UserError(f"--reply {reply}: {series} has no mail with a Message-ID and a sender to answer")
     begun: list[Experiment] = []
+    budget = Budget(common.seconds(options["time_budget"], "--time-budget"))
     failed: RegressionFound | None = None
     try:
-        code = _measure(found, options, begun, reuse)
+        code = _measure(found, options, begun, reuse, budget)
     except RegressionFound as error:  # told after all that there is to show
         code, failed = error.exit_code, error
     except UserError as error:
         raise UserError(str(error).replace(found.kept or series, series)) from None
-    checks = _checks(begun[0], found, options["quiet"]) if begun and not no_beside else ()
+    checks = _checks(begun[0], found, budget, options["quiet"]) if begun and not no_beside else ()
     below = (*(one.text for one in checks), *((claims.quoted(found.cover.claims),) if found.cover.claims else ()))
     known = {leak for one in begun[0].annotations.beside for leak in one.leaks} if begun else set()
     _show_below(checks, below, options, known)
@@ -101,7 +104,7 @@ def command(
     return code
 
 
-def _measure(found: Series, options: dict[str, Any], begun: list[Experiment], reuse: bool) -> int:
+def _measure(found: Series, options: dict[str, Any], begun: list[Experiment], reuse: bool, budget: Budget) -> int:
     """Go on with the same review where it was interrupted, else begin it; with ``reuse`` also take over a whole one."""
     from kdelta.cli import _again, compare
 
@@ -112,9 +115,9 @@ def _measure(found: Series, options: dict[str, Any], begun: list[Experiment], re
     left = _again.begun(found.kernels, each=args.each, finished=reuse)
     if left is None:
         with context:  # what compare asks click for is of its own command line
-            return compare.run(found.kernels, args, begun.append)
+            return compare.run(found.kernels, args, begun.append, budget)
     begun.append(left)
-    return _again.conclude(left, args)
+    return _again.conclude(left, args, budget)
 
 
 def _words(options: dict[str, Any]) -> list[str]:
@@ -130,12 +133,12 @@ def _words(options: dict[str, Any]) -> list[str]:
     return words
 
 
-def _checks(experiment: Experiment, found: Series, quiet: bool) -> tuple[Checked, ...]:
-    """Leaks and locks, where the series touches them."""
+def _checks(experiment: Experiment, found: Series, budget: Budget, quiet: bool) -> tuple[Checked, ...]:
+    """Leaks and locks, where the series touches them and time is left."""
     from kdelta.cli import _beside
 
     with _session.opened(quiet) as session:
-        return _beside.checks(session, session.store.experiment(experiment.id), found.touched)
+        return _beside.checks(session, session.store.experiment(experiment.id), found.touched, budget)
 
 
 def _show_below(checks: Sequence[Checked], below: Sequence[str], options: dict[str, Any], known: set[str]) -> None:

@@ -30,7 +30,8 @@ _PATHS = 20  # changed functions for which the nearest callers are looked for
 class Asked(Struct, frozen=True, kw_only=True):
     """What ``choose`` takes from its front end: the cases to choose from, and what measuring one of them takes.
 
-    ``usual``: the cases where something differs, but what it is cannot be told.
+    ``usual``: the cases where something differs, but what it is cannot be told. ``left_s``: the time left for them when
+    the map is there, ``over`` whether the map has had its part of it.
     """
 
     cases: Sequence[Case]
@@ -39,7 +40,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     folders: Sequence[Path]
     machine: MachineOptions
     cost_s: Callable[[Row], float]
-    budget_s: float
+    left_s: Callable[[], float]
+    over: Callable[[], bool] = lambda: False
     controls: bool = False
 
 
@@ -77,7 +79,7 @@ def choose(
         return ((), bare) if found.nothing else (tuple(asked.usual), bare)
     progress.note(f"{len(found.changes)} functions and variables differ")
     reach, known = _map(kernels, specs, found, asked, progress)
-    chosen = selection.choose(found.changes, reach, asked.cost_s, asked.budget_s, controls=asked.controls)
+    chosen = selection.choose(found.changes, reach, asked.cost_s, asked.left_s(), controls=asked.controls)
     names = [picked.case for picked in chosen.picked]
     by_name = {case.name: case for case in asked.cases}
     looked = _looked(bare, found, chosen, reach, differing.graph_of(kernels[-1]) if reach.rows else None)
@@ -101,7 +103,8 @@ def _map(
             cases = [one for one in cases if not known.knows(one.name, digest(asked.workloads[one.workload], one))]
             if not cases:
                 return Reach(kernel=label, rows=()), known
-    return mapping.build(kernels[0], cases, asked.workloads, asked.folders, asked.machine, progress), known
+    machine = replace(asked.machine, smp=1)  # which functions a case executes takes no more CPUs
+    return mapping.build(kernels[0], cases, asked.workloads, asked.folders, machine, progress, over=asked.over), known
 
 
 def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
@@ -162,4 +165,7 @@ def _looked(bare: Looked, found: Changes, chosen: selection.Selection, reach: Re
         interrupting=tuple(change.title for change in chosen.interrupting),
         controls=chosen.controls,
         not_mapped=tuple(row.case for row in reach.not_mapped),
+        no_time=reach.no_time,
+        taken_over=len(reach.taken_over),
+        beyond=tuple(sorted({name for row in reach.taken_over for name in row.beyond})),
     )

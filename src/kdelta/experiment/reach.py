@@ -43,8 +43,15 @@ def build(
     folders: Sequence[Path],
     machine: MachineOptions,
     progress: Progress,
+    *,
+    anew: bool = False,
+    over: Callable[[], bool] = lambda: False,
 ) -> Reach:
     """The map of ``kernel`` over ``cases``: rows from the cache, the others counted now, each kept as it is done.
+
+    Args:
+        anew: none is taken over from another kernel's map, and those that were are counted.
+        over: whether there is no time for further cases.
 
     Raises:
         UserError: a kernel that cannot be booted in a guest, or whose functions have no names.
@@ -60,10 +67,10 @@ def build(
     alone = (replace(experiment, cases=(case,)) for case in cases)
     digests = [sameness.digest(workloads[case.workload], case) for case in cases]
     rows = ready([kinds.counting(one, workloads) for one in alone], digests, here, table)
-    reach_carried.take_over(kernel, rows, here, table, progress)
-    return filled(
-        kernel.label, rows, table, partial(boot_each, here), progress, workers=os.cpu_count() or 1, together=_TOGETHER
-    )
+    if not anew:
+        reach_carried.take_over(kernel, rows, here, table, progress)
+    boot, workers = partial(boot_each, here), os.cpu_count() or 1
+    return filled(kernel.label, rows, table, boot, progress, workers=workers, together=_TOGETHER, anew=anew, over=over)
 
 
 def _batched(rows: Sequence[Counted], size: int) -> list[Sequence[Counted]]:
@@ -79,16 +86,19 @@ def filled(
     *,
     workers: int,
     together: int,
+    anew: bool = False,
+    over: Callable[[], bool] = lambda: False,
 ) -> Reach:
     """The map of ``rows``: what the cache does not know is booted, ``together`` cases a boot, ``workers`` at once."""
-    known = {one.case.name: row for one in rows if (row := recall(one.path, table)) is not None}
+    found = ((one, recall(one.path, table)) for one in rows)
+    known = {one.case.name: row for one, row in found if row is not None and not (anew and row.beyond)}
     todo = iter(_batched([one for one in rows if one.case.name not in known], together))
     if 0 < len(known) < len(rows):
         progress.note(f"{len(known)} of {len(rows)} cases are mapped already")
     with runner.workers(workers) as pool:
         running: dict[Future[list[Row]], Sequence[Counted]] = {}
         while True:
-            for several in islice(todo, workers - len(running)):
+            for several in islice(todo, 0 if over() else workers - len(running)):
                 running[pool.submit(count, boot, several, table)] = several
             if not running:
                 break
@@ -97,4 +107,8 @@ def filled(
             for future in wait(running, return_when=FIRST_COMPLETED)[0]:
                 known |= {row.case: row for row in future.result()}
                 del running[future]
-    return Reach(kernel=label, rows=tuple(known[one.case.name] for one in rows))
+    names = [one.case.name for one in rows]
+    left = tuple(name for name in names if name not in known)
+    if left:
+        progress.note(f"no time to map {len(left)} of {len(rows)} cases; the same command goes on with them")
+    return Reach(kernel=label, rows=tuple(known[name] for name in names if name in known), no_time=left)

@@ -5,7 +5,7 @@ The next patch of a branch stands on the one before, and its base was never boot
 again, for minutes, though a patch touches few of them. In doubt a case is counted: where initial code differs, or data
 that is found by pointer, whose effect nobody can follow, where a header or an option moved everything, and for kernels
 that were not built here. A row knows nothing of the set-up of its case: what a function that differs leaves behind
-there, for operations that execute none, is not seen.
+there, for operations that execute none, is not seen. So a row says beyond what it was taken over, and reports do.
 """
 
 from __future__ import annotations
@@ -69,9 +69,10 @@ def _take_over(kernel: Kernel, other: Kernel, found: Sequence[tuple[Counted, Row
         return 0
     patched = _patched_in(changes, other, kernel)
     held = {row.case for row in untouched(changes, [row for _, row in found], patched)}
+    differ = {one.name for one in changes.changes} | (patched or frozenset())
     for one, row in found:
         if row.case in held:
-            reach_rows.keep(one.path, row, table)
+            reach_rows.keep(one.path, replace(row, beyond=tuple(sorted(differ.union(row.beyond)))), table)
     return len(held)
 
 

@@ -211,7 +211,9 @@ class _Aligner:
             return False
         words = self.lines[state.used].raw.split()
         bare = self.lines[state.used].raw[:1] not in ("", "+", "-", " ", "\t", "\\")
-        return bare and state.wraps + 1 + len(words[0]) >= _WRAPPED and any(c.isalnum() for c in words[0])
+        if not bare or not words:  # none: of form feeds, of no-break spaces
+            return False
+        return state.wraps + 1 + len(words[0]) >= _WRAPPED and any(c.isalnum() for c in words[0])
 
     def _plausible(self, state: _State) -> bool:
         """Whether git would write a hunk that begins like this."""

@@ -23,7 +23,6 @@ from kdelta.kernel import config_fragment, sandbox
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.overseen import Overseer
 from kdelta.kernel.toolchain import Toolchain
-from kdelta.kernel.worktree import checked
 from kdelta.model import Arch
 from kdelta.model.progress import Progress
 
@@ -35,6 +34,7 @@ _STEP = re.compile(r"^  ([A-Z][A-Z0-9_]+)(?: \[M\])? +(\S+)")
 _ERROR = re.compile(
     r"^(\S+?:\d+(?::\d+)?: (?:fatal )?error: .*|.*undefined reference to .*|.*multiple definition of .*)$"
 )
+_SOURCE = re.compile(r"^source_\S+ := (\S+)$", re.MULTILINE)  # of what an object was made
 _PLACED = re.compile(r"^\S+?:\d+: (?!.*(?:warning|note|In function|[Ii]n file|from))")
 _MAKE_ERROR = re.compile(r"^(?:make\S*: \*\*\* .*|\*\*\* .*|.*\berror: .*|.*: not found)$", re.IGNORECASE)
 
@@ -277,30 +277,46 @@ class Builder:
             elapsed_s=elapsed_s,
         )
 
-    def forget_sourceless(self, paths: Iterable[str]) -> None:
-        """Remove the objects of those of ``paths`` that are not in the source: make would link them all the same.
+    def forget_sourceless(self) -> None:
+        """Remove objects whose source is gone, by a patch or in another commit: make would link them all the same.
 
         Raises:
-            UserError: an earlier build put a link in their way.
+            HostError: an earlier build left a link in place of one of Kbuild's files.
         """
-        for path in paths:
-            if path.endswith((".c", ".S")) and not (self.src / path).exists():
-                checked(self.obj, f"{path[:-2]}.o").unlink(missing_ok=True)
+        inside = (f"../{self.src.name}/", f"{self.src}/")  # the former is what ccache makes of the latter
+        for made in self.obj.rglob(".*.o.cmd"):
+            match = _SOURCE.search(sandbox.read(made))
+            if match and match[1].startswith(inside) and not (self.obj / match[1]).exists():
+                _object_of(made).unlink(missing_ok=True)
 
     def not_built(self, paths: Iterable[str]) -> list[str]:
-        """Of the source files ``paths``, those from which this config makes no object."""
+        """Of the source files ``paths``, those from which this config makes no object.
+
+        One that is older than its source is left of another commit, whose Makefile named it.
+        """
         sources = (
             path for path in paths if path.endswith((".c", ".S")) and not path.startswith(("tools/", "samples/"))
         )
-        return [
-            path for path in sources if not (self.obj / path).with_suffix(".o").exists() and not self._included(path)
-        ]
+        there = (path for path in sources if (self.src / path).exists())  # not those that a patch takes away
+        return [path for path in there if not self._made_of(path) and not self._included(path)]
+
+    def _made_of(self, path: str) -> bool:
+        return _newer((self.obj / path).with_suffix(".o"), self.src / path)
 
     def _included(self, path: str) -> bool:
         """Whether an object is made of another file that includes ``path``, as kernel/sched/build_policy.c does."""
         made_of = (self.obj / path.partition("/")[0]).rglob(".*.o.cmd")
         named = re.compile(rf"/{re.escape(f'{self.src.name}/{path}')}\s")
-        return any(named.search(sandbox.read(one)) for one in made_of)
+        return any(named.search(sandbox.read(one)) and _newer(_object_of(one), self.src / path) for one in made_of)
+
+
+def _object_of(told: Path) -> Path:
+    """The object beside which Kbuild keeps ``told``: .NAME.o.cmd."""
+    return told.with_name(told.name[1 : -len(".cmd")])
+
+
+def _newer(made: Path, source: Path) -> bool:
+    return made.exists() and made.stat().st_mtime_ns >= source.stat().st_mtime_ns
 
 
 def _ignore(_: str) -> None:

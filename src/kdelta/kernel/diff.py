@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -133,10 +134,12 @@ class _Parser:
                 self.new = _path("b/" + line.split(" ", 2)[2].strip('"'), self.name)
 
     def _begins_file(self, line: str, following: str, after: str) -> bool:
-        """Whether ``line`` and the next are a file's header, not a removed "-- x" above an added "++ y"."""
+        """Whether ``line`` and the next are a file's header, not a removed "-- x" above "++ y", nor figures."""
         if not (line.startswith("--- ") and following.startswith("+++ ")):
             return False
-        return _HUNK.match(after) is not None or self.match is None or not (self.old_left > 0 or self.new_left > 0)
+        named = "/" in (line[4:].split() or [""])[0]
+        inside = self.match is not None and (self.old_left > 0 or self.new_left > 0)
+        return _HUNK.match(after) is not None or (named and not inside)
 
     def _take(self, line: str) -> None:
         """A line of the open hunk, counted as what its sign says."""
@@ -184,6 +187,24 @@ def parse(mail: PatchMail) -> tuple[Change, ...]:
     Raises:
         UserError: paths outside the tree, links, submodules, binary changes, a hunk without a file.
     """
+    try:
+        return _parsed(mail)
+    except UserError as error:
+        raise as_quoted(mail, error) from None
+
+
+def as_quoted(mail: PatchMail, error: UserError) -> UserError:
+    """``error`` as it is, but of a reply that quotes a patch: then what it is, and how to get the patch's own mail."""
+    if not mail.quoted:
+        return error
+    own = f"b4 am -o - {mail.answers.strip('<>')}" if mail.answers else "b4 am -o - MESSAGE-ID"
+    return UserError(
+        f"patch {mail.name}: a reply that quotes a patch, perhaps not all of it; give the patch's own mail, "
+        f"as in {own}; as quoted: {str(error).removeprefix(f'patch {mail.name}: ')}"
+    )
+
+
+def _parsed(mail: PatchMail) -> tuple[Change, ...]:
     parser = _Parser(mail.name)
     lines = [*mail.lines, "", ""]
     for line, following, after in zip(lines, lines[1:], lines[2:], strict=False):
@@ -198,12 +219,19 @@ def parse(mail: PatchMail) -> tuple[Change, ...]:
     return changes
 
 
+def _body(hunk: Hunk) -> tuple[list[str], int]:
+    """The lines of a hunk, and how many empty ones follow: the mail's, or blank context that lost its sign."""
+    end = next((i for i, line in enumerate(hunk.lines) if line.rstrip() == "--"), len(hunk.lines))
+    lines = [line for line in hunk.lines[:end] if not line.startswith("\\ ")]
+    body = lines[:]
+    while body and not body[-1].strip() and not body[-1].startswith(" "):
+        body.pop()
+    return body, len(lines) - len(body)
+
+
 def _counted(hunk: Hunk) -> tuple[int, int]:
     """(old, new) lines that a hunk has, by their first characters."""
-    end = next((i for i, line in enumerate(hunk.lines) if line.rstrip() == "--"), len(hunk.lines))
-    body = [line for line in hunk.lines[:end] if not line.startswith("\\ ")]
-    while body and not body[-1].strip():
-        body.pop()
+    body, _ = _body(hunk)
     added, removed = (sum(line.startswith(sign) for line in body) for sign in "+-")
     kept = len(body) - added - removed
     return kept + removed, kept + added
@@ -214,6 +242,16 @@ def cut(hunk: Hunk) -> tuple[int, int] | None:
     counts = (hunk.new_count, hunk.old_count) if hunk.take_out else (hunk.old_count, hunk.new_count)
     lost = tuple(max(0, want - have) for want, have in zip(counts, _counted(hunk), strict=True))
     return (lost[0], lost[1]) if any(lost) else None
+
+
+def surely_cut(hunk: Hunk, real: Sequence[str]) -> tuple[int, int] | None:
+    """As ``cut``; None also where empty lines behind the hunk are what it lacks, by the lines of the ``real`` file."""
+    lost, (body, empty) = cut(hunk), _body(hunk)
+    if not lost or lost[0] != lost[1] or lost[0] > empty:
+        return lost
+    last = next(("".join(line[1:].split()) for line in reversed(body) if not line.startswith("+")), "")
+    ends_so = any(not after.strip() and "".join(line.split()) == last for line, after in pairwise(real))
+    return None if ends_so else lost
 
 
 def stripped(changes: Iterable[Change]) -> bool:

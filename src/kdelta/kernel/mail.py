@@ -55,7 +55,10 @@ _NO_LINES = re.compile(  # a diff without hunks: a file is renamed, made executa
 
 
 class PatchMail(Struct, frozen=True, kw_only=True):
-    """One patch of a series as text: ``lines`` hold a diff, without quotes and carriage returns."""
+    """One patch of a series as text: ``lines`` hold a diff, without quotes and carriage returns.
+
+    ``quoted``: it had quotes, so parts may be left out; ``answers`` is the Message-ID of what it replies to, or "".
+    """
 
     name: str  # the file it came from, with [n/m] where it is one of several
     subject: str
@@ -63,6 +66,8 @@ class PatchMail(Struct, frozen=True, kw_only=True):
     total: int = 1
     version: int = 1
     reply: bool = False
+    quoted: bool = False
+    answers: str = ""
     lines: tuple[str, ...] = ()
 
 
@@ -266,10 +271,11 @@ def _mail(piece: bytes, name: str) -> PatchMail | None:
         try:
             message = email.message_from_bytes(re.sub(rb"\A\s*>?From [^\n]*\n", b"", piece.lstrip()))
             texts, subject = _texts(message), _subject(message)
+            answers = _ID.search(str(message.get("In-Reply-To", "")))
         except RecursionError:
             raise UserError(f"patch {name}: its MIME parts are nested too deeply; save the plain text only") from None
     else:
-        texts, subject = [_unescaped(_decode(piece, None).replace("\r\n", "\n"))], ""
+        texts, subject, answers = [_unescaped(_decode(piece, None).replace("\r\n", "\n"))], "", None
     diffs = [text for text in texts if _is_diff(text)]
     if not diffs:
         return None
@@ -282,6 +288,8 @@ def _mail(piece: bytes, name: str) -> PatchMail | None:
         total=tag.total,
         version=tag.version,
         reply=tag.reply,
+        quoted=not any(map(_PLAIN_DIFF.search, diffs)) and any(map(_HUNK.search, diffs)),
+        answers=answers[0] if answers else "",
         lines=tuple(lines),
     )
 
@@ -298,6 +306,9 @@ def _complete(mails: list[PatchMail], name: str) -> list[PatchMail]:
         raise UserError(f"patch {name}: holds versions {found} of a series; keep one of them in the file")
     total = max(mail.total for mail in mails)
     numbers = [mail.number for mail in mails]
+    other = next((mail.subject for mail in mails if mail.total != total), "")
+    if other and len(set(numbers)) < len(numbers):
+        raise UserError(f"patch {name}: holds a series of {total}, and {other[:60]!r}, which is none of it; keep one")
     if twice := sorted({number for number in numbers if numbers.count(number) > 1}):
         raise UserError(f"patch {name}: [{twice[0]}/{total}] is in it {numbers.count(twice[0])} times; keep one")
     if missing := sorted(set(range(1, total + 1)) - set(numbers)):
@@ -356,6 +367,8 @@ def steps(data: bytes, name: str) -> tuple[PatchMail, ...]:
             total=total,
             version=mail.version,
             reply=mail.reply,
+            quoted=mail.quoted,
+            answers=mail.answers,
             lines=mail.lines,
         )
         for number, mail in enumerate(mails, 1)

@@ -98,7 +98,7 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
     jobs, held = default_jobs(), (tree.lock_fd,)
     builder = Builder(tree.src, obj, wanted.tools, cache=cache_dir(), jobs=jobs, held=held)
     written = tree.lay(files)
-    builder.forget_sourceless({*written, *applied.files})
+    builder.forget_sourceless()
     again = remade(obj, tree.src.name, written)
     expected = again.objects if again.much else 0
     if expected:

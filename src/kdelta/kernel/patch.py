@@ -8,13 +8,14 @@ A patch fits as a whole or is refused with the file and hunk named.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.kernel import ordered
-from kdelta.kernel.diff import Change, cut, cut_off, parse, reverse
+from kdelta.kernel.diff import Change, as_quoted, cut_off, parse, reverse, surely_cut
 from kdelta.kernel.hunk import Hunk, Misfit, Placed
 from kdelta.kernel.mail import PatchMail
 from kdelta.kernel.retab import rebuilt
@@ -64,19 +65,22 @@ def _emit(placed: list[Placed], hunks: Iterable[Hunk]) -> list[str]:
     return out
 
 
-def _misfit(change: Change, hunk: Hunk, why: Misfit, earlier: tuple[Change, ...], name: str) -> UserError:
+def _misfit(
+    change: Change, hunk: Hunk, why: Misfit, real: Sequence[str], earlier: tuple[Change, ...], name: str
+) -> UserError:
     """What to say of a hunk without a place; the last of a mail may have been cut off."""
-    if hunk is change.hunks[-1] and not why.ambiguous and (lost := cut(hunk)):
+    if hunk is change.hunks[-1] and not why.ambiguous and (lost := surely_cut(hunk, real)):
         return cut_off((*earlier, change), lost, name, tried=True)
     return UserError(f"patch {name}: {change.path} hunk {hunk.number} ({hunk.header}) {why}")
 
 
 def _place_all(change: Change, text: str, earlier: tuple[Change, ...], last: bool, name: str) -> list[Placed]:
+    real = _lines(text)[0]
     try:
-        return ordered.place_all(change.hunks, _lines(text)[0])
+        return ordered.place_all(change.hunks, real)
     except ordered.Unplaced as error:
         if last:
-            raise _misfit(change, error.hunk, error.why, earlier, name) from None
+            raise _misfit(change, error.hunk, error.why, real, earlier, name) from None
         where = f"{change.path} hunk {error.hunk.number} ({error.hunk.header})"
         raise UserError(f"patch {name}: {where} {error.why}") from None
 
@@ -234,7 +238,10 @@ def _already_there(changes: tuple[Change, ...], read: Read, name: str) -> str:
     names = added_identifiers(c for c in changes if c.new)
     text = "\n".join(read(c.new) or "" for c in changes if c.new)
     present = sorted(names & set(_WORD.findall(text)))
-    if names and len(present) == len(names):
+    there = {"".join(line.split()) for line in text.split("\n")}
+    added = (line for c in changes for hunk in c.hunks for line in hunk.lines if line.startswith("+"))
+    kept = any(names.intersection(_WORD.findall(line)) and "".join(line[1:].split()) in there for line in added)
+    if names and len(present) == len(names) and kept:  # likely() and such are in any file
         return f"the names it adds exist ({', '.join(present[:4])}{', ...' if len(present) > 4 else ''})"
     return ""
 
@@ -248,6 +255,15 @@ def apply(mail: PatchMail, read: Read, *, take_out: bool = False) -> Applied:
         UserError: it does not fit (file and hunk named), is merged already, or is not there to be taken out.
     """
     changes = parse(mail)
+    try:
+        found = _applied(changes, mail, read, take_out=take_out)
+    except UserError as error:
+        raise as_quoted(mail, error) from None
+    note = (f"patch {mail.name}: as a reply quotes it; what the reply leaves out is missing",) if mail.quoted else ()
+    return replace(found, notes=(*found.notes, *note))
+
+
+def _applied(changes: tuple[Change, ...], mail: PatchMail, read: Read, *, take_out: bool) -> Applied:
     wanted = reverse(changes) if take_out else changes
     try:
         return _apply(wanted, read, mail.name, wanted[0 if take_out else -1])

@@ -33,11 +33,14 @@ _LOCK = frozenset(
         "seqcount",
         "rcu",
         "guard",
-        "down",
-        "up",
     }
 )
-_USER_COPY = frozenset({"get_user", "put_user", "unsafe_get_user", "unsafe_put_user", "get_cpu", "put_cpu"})
+_SEMAPHORE = re.compile(r"(?:down|up)(?:_|$)")  # not wake_up, round_down
+_SHORT = re.compile(r"[a-z]{1,3}(?:get|put|grab|hold|drop)")  # iput, dget, mmgrab
+_NO_OBJECT = re.compile(  # what is got or put is a value
+    r"_*(?:unsafe_)?(?:get|put)_(?:user|cpu|unaligned|order|cycles|random|option|current)(?:_|$)"
+    r"|ktime_get|nla_get_[subl]|seq_put_|(?:in|out)put$|(?:bud|tar|wid)get$"
+)
 
 
 class Touched(Struct, frozen=True, kw_only=True):
@@ -59,13 +62,11 @@ def _changed(lines: Iterable[str]) -> Iterator[str]:
 
 def of(lines: Iterable[str]) -> Touched:
     """What the changed lines of a unified diff call."""
-    names = {match[1] for line in _changed(lines) for match in _CALL.finditer(line)} - _USER_COPY
+    names = {match[1] for line in _changed(lines) for match in _CALL.finditer(line)}
     parts = {name: frozenset(name.split("_")) for name in names}
     return Touched(
-        lifetimes=tuple(sorted(name for name, words in parts.items() if _is_lifetime(words))),
-        locks=tuple(
-            sorted(name for name, words in parts.items() if words & _LOCK and (not _makes(words) or "rcu" in words))
-        ),
+        lifetimes=tuple(sorted(name for name, words in parts.items() if _is_lifetime(name, words))),
+        locks=tuple(sorted(name for name, words in parts.items() if _is_lock(name, words))),
     )
 
 
@@ -74,5 +75,11 @@ def _makes(words: frozenset[str]) -> bool:
     return any(word.endswith(_LIFETIME_END) for word in words)
 
 
-def _is_lifetime(words: frozenset[str]) -> bool:
-    return bool(words & _LIFETIME) or _makes(words)
+def _is_lifetime(name: str, words: frozenset[str]) -> bool:
+    short = any(_SHORT.fullmatch(word) for word in words)
+    return (bool(words & _LIFETIME) or short or _makes(words)) and not _NO_OBJECT.match(name)
+
+
+def _is_lock(name: str, words: frozenset[str]) -> bool:
+    taken = bool(words & _LOCK) or _SEMAPHORE.match(name) is not None
+    return taken and (not _makes(words) or "rcu" in words)

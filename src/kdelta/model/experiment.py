@@ -82,6 +82,9 @@ class Looked(Struct, frozen=True, kw_only=True):
     sizes_only: bool = False  # functions that kept their size were not compared
     atlas: str = ""  # by which no case executes it, the kernel itself was not mapped (attribution/atlas.py)
     off: tuple[str, ...] = ()  # options that the patches declare or ask for, and the kernel has not set
+    no_time: tuple[str, ...] = ()  # candidates that were not mapped, because the time budget ended
+    taken_over: int = 0  # candidates whose row is another kernel's, from which this one differs in ``beyond``
+    beyond: tuple[str, ...] = ()
 
 
 class Location(Struct, frozen=True, kw_only=True):
@@ -100,6 +103,7 @@ BESIDE_TAG = (
 class Beside(Struct, frozen=True, kw_only=True):
     """What a review checked beside speed: ``experiment`` holds it, "" where it could not be checked (``why``).
 
+    With both, nothing of the experiment was made, for ``why``: it is resumed as any other.
     ``leaks``: a line for each case that leaks objects on the patched kernel alone.
     """
 

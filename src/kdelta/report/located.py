@@ -83,6 +83,6 @@ def located(view: View) -> list[Located]:
         if not (split and one.rule == "not-looked-at")
     ]
     if split:
-        found += _unseen(unreached, known, "changed, and no case executes it")
+        found += _unseen(unreached, known, "changed, and no case executes it in its operations")
         found += _unseen(left_out, known, "changed, and there was no time to measure a case that executes it")
     return found

@@ -55,18 +55,23 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         lines.append(f"NOT LOOKED AT, off in this config: {_names(looked.off)}; measured with kdelta review {on}.")
     if looked.unreached:
         said = _names([_unreached(one) for one in looked.unreached])
-        who = f"no case {_executes(looked)} it"
+        who = f"no {'mapped ' if looked.no_time else ''}case {_executes(looked)} it in its operations"
         lines.append(f"NOT LOOKED AT, {who} ({len(looked.unreached)} of {looked.differ}): {said}.")
     if looked.left_out:
         lines.append(
             f"NOT LOOKED AT, no time ({len(looked.left_out)}; raise --time-budget): {_names(looked.left_out)}."
         )
+    if looked.no_time:
+        left = f"{len(looked.no_time)} of {looked.candidates} cases, of which nothing is known"
+        again = "the same command goes on with them, or a larger --time-budget"
+        lines.append(f"NOT LOOKED AT, no time to map {left} ({again}): {_names(looked.no_time, _SHOWN_MISSING)}.")
     if looked.measured:
         by = f"{len(looked.cases)} of {looked.candidates} cases, the most specific first"
         lines.append(f"Looked at: {_names(looked.measured)}; by {by}.")
     elif looked.differ:
         by = f" (by the atlas of {looked.atlas}; kdelta reach KERNEL maps this very kernel)" if looked.atlas else ""
-        who = f"None of {looked.candidates} cases {_executes(looked)} anything that differs"
+        mapped = f"{looked.candidates - len(looked.no_time)}{' mapped' if looked.no_time else ''}"
+        who = f"None of {mapped} cases {_executes(looked)} anything that differs"
         lines.append(f"{who}{by}: nothing was measured.")
     if looked.interrupting:
         lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
@@ -75,18 +80,31 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.not_mapped:
         names = _names(looked.not_mapped, _SHOWN_MISSING)
         lines.append(f"{len(looked.not_mapped)} of {looked.candidates} cases do not run here (kdelta reach): {names}.")
+    if looked.taken_over:
+        what = f"{looked.taken_over} of {looked.candidates} cases were mapped on another kernel"
+        lines.append(
+            f"{what}, from which the baseline differs in {_names(looked.beyond)}: their operations execute none of it, "
+            "their set-up may (kdelta reach KERNEL --anew maps them again)."
+        )
     return tuple(lines)
 
 
-def above(notes: Annotations) -> tuple[str, ...]:
+def above(notes: Annotations, cpus: int = 1) -> tuple[str, ...]:
     """What stands above the table: a line for each check beside speed, new leaks first, then ``sentences``."""
-    return (*map(_beside, sorted(notes.beside, key=lambda one: not one.leaks)), *sentences(notes.looked))
+    beside = sorted(notes.beside, key=lambda one: not one.leaks)
+    locks = cpus == 1 and any(one.what == "locks" for one in beside)
+    crossing = (
+        "What moves between CPUs at these locks: not looked at, on one CPU; the same command with --smp 8 does.",
+    )
+    return (*map(_beside, beside), *(crossing if locks else ()), *sentences(notes.looked))
 
 
 def _beside(one: Beside) -> str:
     name = "Leaks" if one.what == "leaks" else "What runs under locks"
     if not one.experiment:
         return f"{name}: could not be checked: {one.why}"
+    if one.why:
+        return f"{name}: not looked at, {one.why} (kdelta resume {one.experiment})."
     cases = f"{one.cases} case{'s' if one.cases != 1 else ''} (kdelta report {one.experiment})"
     if one.what == "locks":
         return f"{name}: counted in {cases}."
@@ -112,4 +130,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "sizes_only": looked.sizes_only,
         "atlas": looked.atlas,
         "off": list(looked.off),
+        "no_time": list(looked.no_time),
+        "taken_over": looked.taken_over,
+        "beyond": list(looked.beyond),
     }

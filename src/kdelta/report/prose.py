@@ -283,5 +283,5 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
     else:
         lines.append("Other hardware, other configurations, other workloads.")
     if left := missing(result):
-        lines.append(f"Planned boots not done: {left}.")
+        lines.append(f"Planned boots not done: {left}; kdelta resume {result.experiment.id} makes them.")
     return tuple(lines)

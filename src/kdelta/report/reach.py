@@ -11,7 +11,8 @@ from kdelta.attribution.reach import Near, Part, Reach, Row
 from kdelta.report.scrub import clean
 from kdelta.report.text import wrap
 
-_NEVER = "no case executes it"
+_BEYOND = 12  # names that are shown
+_NEVER = "no case executes it in its operations"
 
 
 def _percent(share: float) -> str:
@@ -50,7 +51,18 @@ def functions_text(reach: Reach, asked: Mapping[str, Sequence[Near]], limit: int
             none = ["nearest: no direct call leads to it from what cases execute (called through a pointer, or unused)"]
             lines += [f"  {line}" for text in [*map(_near, near)] or none for line in wrap(text, 96)]
         lines.append("")
-    return "\n".join([*lines, *_not_mapped(reach)]).rstrip() + "\n"
+    return "\n".join([*lines, *_elsewhere(reach), *_not_mapped(reach)]).rstrip() + "\n"
+
+
+def _elsewhere(reach: Reach) -> list[str]:
+    """The cases that were mapped on another kernel, and what differs from that one."""
+    taken = reach.taken_over
+    if not taken:
+        return []
+    beyond = sorted({name for row in taken for name in row.beyond})
+    some = ", ".join(beyond[:_BEYOND]) + (f" and {len(beyond) - _BEYOND} more" if len(beyond) > _BEYOND else "")
+    what = f"{len(taken)} of {len(reach.rows)} cases were mapped on another kernel, which differs in {some}: their"
+    return wrap(f"{what} operations execute none of it, their set-up may; --anew counts them on this one.", 96)
 
 
 def _not_mapped(reach: Reach) -> list[str]:
@@ -72,7 +84,7 @@ def coverage_text(reach: Reach, parts: Sequence[Part], about: str) -> str:
             f" {_percent(part.executed / part.functions):>9}"
             for part in parts
         ]
-    lines += ["", *wrap(about, 96), "", *_not_mapped(reach)]
+    lines += ["", *wrap(about, 96), "", *_elsewhere(reach), *_not_mapped(reach)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -81,7 +93,10 @@ def document(reach: Reach, asked: Mapping[str, Sequence[Near]], parts: Sequence[
     found: dict[str, Any] = {
         "schema": "kdelta-reach/1",
         "kernel": reach.kernel,
-        "cases": [{"case": row.case, "state": row.state, "why": clean(row.why)} for row in reach.rows],
+        "cases": [
+            {"case": row.case, "state": row.state, "why": clean(row.why), "beyond": list(row.beyond)}
+            for row in reach.rows
+        ],
         "functions": [
             {
                 "function": function,

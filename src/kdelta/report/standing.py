@@ -69,7 +69,7 @@ def standing(view: View) -> Standing:
     found += [
         Finding(word="warning", rule="undecided", title=one.what, text=f"could not be checked: {one.why}")
         for one in beside
-        if not one.experiment
+        if one.why
     ]
     missed = [text.removeprefix(_MISSED) for text in view.looked if text.startswith(_MISSED)]
     found += [Finding(word="warning", rule="not-looked-at", title="not looked at", text=text) for text in missed]

@@ -180,3 +180,27 @@ def test_so_many_functions_that_a_header_is_the_cause(make: Maker) -> None:
     many = "".join(f"__attribute__((noinline)) int f{i}(int a) {{ return a * LEVEL + {i}; }}\n" for i in range(250))
     old, new = (Image(make(f"#define LEVEL {level}\n{many}{SOURCE}")) for level in (3, 100))
     assert changes.find(old, new, code.compare(old, new), lambda _: ()).whole
+
+
+ONCE = "{ static char __already_done = 1; if (__already_done) { __already_done = 0; sink(%d); } }"
+
+
+def test_of_namesakes_a_new_one_counts_through_its_own_function_alone(make: Maker) -> None:
+    warned = "int sink(int); " + SOURCE + "__attribute__((noinline)) int sink(int a) { return a; }\n"
+    for number, name in enumerate(("weigh", "call")):
+        warned = warned.replace(f"int {name}(int a) {{", f"int {name}(int a) {{ {ONCE % number}")
+    more = warned.replace("int host(int a) {", f"int host(int a) {{ {ONCE % 2}")
+    for old, new in ((warned, more), (more, warned)):
+        before, after = Image(make(old)), Image(make(new))
+        one = changes.find(before, after, code.compare(before, after), lambda _: ()).changes[-1]
+        assert (one.name, one.kind, one.hosts) == ("__already_done", "data", ("host",))
+    other = Image(make(more.replace("__already_done = 1", "__already_done = 2", 1)))
+    one = changes.find(Image(make(warned)), other, code.compare(Image(make(warned)), other), lambda _: ()).changes[-1]
+    assert one.hosts == ("host", "weigh")
+
+
+def test_a_variable_that_a_new_function_alone_reads_counts_through_who_calls_that(make: Maker) -> None:
+    fresh = "static int mine[2] = { 3, 4 };\n__attribute__((noinline)) int fresh(int a) { return mine[a & 1]++; }\n"
+    after = SOURCE.replace("int main_loop(int a) { return", f"{fresh}int main_loop(int a) {{ return fresh(a) +")
+    mine = found(make, after, fresh=("main_loop",)).changes[-1]
+    assert (mine.title, mine.hosts, mine.by_pointer) == ("mine (data)", ("main_loop",), False)

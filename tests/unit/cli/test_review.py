@@ -4,20 +4,25 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from kdelta.cli import _again, _beside, _reply, _series, _session, compare
+from kdelta.cli._budget import Budget
 from kdelta.cli.main import run
 from kdelta.errors import HostError, RegressionFound, UserError
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.touches import Touched
-from kdelta.model import Beside, Experiment, PlannedBoot
+from kdelta.model import Annotations, Beside, Experiment, PlannedBoot
 from kdelta.paths import state_dir
+from kdelta.report import looked
 from kdelta.store.store import Store
 from unit.kernel.test_cover import BASE, SERIES
 from unit.kernel.test_thread import commit, patch_of, repository
@@ -32,7 +37,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     """What compare was called with."""
     found: Asked = []
 
-    def called(kernels: tuple[str, ...], args: compare.Args, _begun: Begun) -> int:
+    def called(kernels: tuple[str, ...], args: compare.Args, _begun: Begun, _budget: Budget) -> int:
         found.append((kernels, args))
         return 0
 
@@ -151,7 +156,7 @@ def test_a_reply_is_written_below_it_what_was_checked_beside_and_handed_to_git(
     assert run(words) == 1
     assert "no mail with a Message-ID" in capsys.readouterr().err
 
-    def measured(_kernels: tuple[str, ...], _args: compare.Args, begun: Begun) -> int:
+    def measured(_kernels: tuple[str, ...], _args: compare.Args, begun: Begun, _budget: Budget) -> int:
         with Store() as store:
             begun(store.experiment("first"))
         raise RegressionFound("--fail-on regressed")
@@ -232,17 +237,19 @@ def test_what_cannot_be_checked_beside_is_told_and_costs_no_report(
 ) -> None:
     monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'kdelta.sqlite'}")
 
-    def fails(*_: object) -> _beside.Outcome:
-        raise HostError("no QEMU")
+    def fails(session: object, made: Experiment, *_: object) -> None:
+        if made.plan.__class__.__name__ == "Leaks":
+            raise HostError("no QEMU")
 
-    monkeypatch.setattr(_beside, "_leaks", fails)
-    monkeypatch.setattr(_beside, "_holds", lambda *_: ("held: 3\n", "second", ()))
+    monkeypatch.setattr(_session.Session, "run", fails)
+    locks = _beside._CHECKS[1]
+    shown = structs.replace(locks, shown=lambda *_: ("held: 3\n", ()))
+    monkeypatch.setattr(_beside, "_CHECKS", (_beside._CHECKS[0], shown))
     touched = Touched(lifetimes=("kfree", "security_msg_msg_alloc", "security_msg_msg_free"), locks=("spin_lock",))
     with _session.opened(quiet=True) as session:
         measured = experiment("first", ("6.12", "7.0"))
-        for made in (measured, experiment("second", ("6.12", "7.0"), created_at="2026-11-22T10:00:00+00:00")):
-            session.store.create(made)
-        leaks, holds = _beside.checks(session, measured, touched)
+        session.store.create(measured)
+        leaks, holds = _beside.checks(session, measured, touched, Budget(None))
         assert "lifetimes of objects (kfree," in leaks.text
         assert "which could not be checked: no QEMU" in " ".join(leaks.text.split())
         assert max(map(len, leaks.text.splitlines())) <= 72
@@ -251,10 +258,63 @@ def test_what_cannot_be_checked_beside_is_told_and_costs_no_report(
         assert kept.id == "first", "what belongs to a review is not the last one"
         assert [(one.what, one.experiment, one.why) for one in kept.annotations.beside] == [
             ("leaks", "", "no QEMU"),
-            ("locks", "second", ""),
+            ("locks", holds.kept.experiment, ""),
         ]
-        assert _beside.checks(session, measured, Touched()) == ()
-        assert _beside.checks(session, experiment("none", ("6.12", "7.0"), cases=()), touched) == ()
+        assert holds.kept.experiment and session.store.experiment(holds.kept.experiment).kind == "trace"
+        assert _beside.checks(session, measured, Touched(), Budget(None)) == ()
+        assert _beside.checks(session, experiment("none", ("6.12", "7.0"), cases=()), touched, Budget(None)) == ()
+
+
+def test_a_check_for_which_no_time_is_left_is_told_with_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'kdelta.sqlite'}")
+    monkeypatch.setattr(_session.Session, "run", lambda *_: pytest.fail("it is run"))
+    with _session.opened(quiet=True) as session:
+        measured = experiment("first", ("6.12", "7.0"))
+        session.store.create(measured)
+        budget = Budget(60.0, iter((0.0, 60.0)).__next__)
+        (leaks,) = _beside.checks(session, measured, Touched(lifetimes=("kfree",)), budget)
+        made = session.store.experiment(leaks.kept.experiment)
+        assert (made.kind, len(session.store.done(made.id))) == ("leaks", 0)
+        assert f"no time is left of the budget; kdelta resume {made.id}" in " ".join(leaks.text.split())
+        (line,) = looked.above(session.store.experiment("first").annotations)
+        assert line == f"Leaks: not looked at, no time is left of the budget (kdelta resume {made.id})."
+
+
+def test_of_locks_a_review_on_one_cpu_says_what_it_cannot_see() -> None:
+    notes = Annotations(beside=(Beside(what="locks", experiment="x", cases=2),))
+    assert [line for line in looked.above(notes) if "--smp 8" in line and "not looked at" in line]
+    assert not [line for line in looked.above(notes, 8) if "--smp" in line]
+
+
+def test_a_series_may_come_through_a_pipe_and_is_no_directory(
+    asked: Asked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(pipe.write_text, SERIES)
+        assert run(["review", str(pipe), "--tree", "debian:6.12"]) == 0
+        written.result()
+    assert "fewer wakeups" in Path(parse_kernel(asked[0][0][1]).patches[0].path).read_text()
+    assert run(["review", str(tmp_path), "--tree", "debian:6.12"]) == 1
+    assert f"reviewed: kdelta watch {tmp_path}\n" in capsys.readouterr().err
+    assert run(["review", str(tmp_path / "none"), "--tree", "debian:6.12"]) == 1
+    assert "no such file" in capsys.readouterr().err
+
+
+def test_a_map_has_half_of_the_time_and_a_build_none_of_it() -> None:
+    now = [0.0]
+    budget = Budget(60.0, lambda: now[0])
+    now[0] = 500.0  # it was built
+    budget.begin()
+    assert (budget.left_s(), budget.map_is_over()) == (60.0, False)
+    now[0] = 530.0
+    assert (budget.left_s(), budget.map_is_over()) == (30.0, True)
+    now[0] = 999.0
+    assert budget.left_s() == 0
+    assert (Budget(None).left_s(), Budget(None).map_is_over()) == (None, False)
 
 
 def test_a_reply_names_no_directory_of_this_machine_nor_of_who_built_before() -> None:

@@ -42,7 +42,7 @@ class Bench:
         monkeypatch.setattr(naming, "load", lambda _: table)
         monkeypatch.setattr(calls, "load", lambda *_: NoSymbols("too small"))
 
-    def build(self, _: Kernel, cases: list[Case], *__: Any) -> Reach:
+    def build(self, _: Kernel, cases: list[Case], *__: Any, **___: Any) -> Reach:
         self.maps, self.mapped = self.maps + 1, len(cases)
         return self.reach
 
@@ -60,7 +60,7 @@ class Bench:
         cases = [Case(workload="getppid", label=name) for name in "abc"]
         asked = auto.Asked(
             cases=cases, usual=cases[2:], workloads=catalogue(()), folders=(), machine=MachineOptions(),
-            cost_s=lambda _: 1.0, budget_s=60.0,
+            cost_s=lambda _: 1.0, left_s=lambda: 60.0,
         )  # fmt: skip
         chosen, looked = auto.choose([self.kernel(source) for source in sources], specs, asked, Quiet())
         return [case.name for case in chosen], looked
@@ -77,7 +77,10 @@ def test_the_case_that_executes_what_differs_is_chosen_and_the_rest_is_named(ben
     assert cases == ["a"]
     assert (looked.measured, [one.name for one in looked.unreached]) == (("host",), ["weigh"])
     told = " ".join(sentences.sentences(looked))
-    assert "NOT LOOKED AT, no case executes it (1 of 2): weigh." in told and "Looked at: host; by 1 of 3 cases" in told
+    assert (
+        "NOT LOOKED AT, no case executes it in its operations (1 of 2): weigh." in told
+        and "Looked at: host; by 1 of 3 cases" in told
+    )
 
 
 def test_of_what_is_used_by_pointer_it_is_not_said_that_no_case_executes_it(bench: Bench) -> None:
@@ -85,7 +88,7 @@ def test_of_what_is_used_by_pointer_it_is_not_said_that_no_case_executes_it(benc
     cases, looked = bench.choose(text, text.replace("{ 1, 0, first }", "{ 1, third, first }"))
     assert not cases and [one.name for one in looked.unreached] == ["hooks (data, used by pointer)"]
     told = " ".join(sentences.sentences(looked))
-    assert "no case is known to execute it (1 of 1): hooks" in told
+    assert "no case is known to execute it in its operations (1 of 1): hooks" in told
     assert "None of 3 cases is known to execute anything that differs" in told
 
 
@@ -136,6 +139,26 @@ def test_an_option_that_is_off_is_told_with_how_to_measure_it(bench: Bench, monk
     told = " ".join(sentences.sentences(bench.choose(SOURCE, SOURCE, specs=(parse_kernel("src:debian:6.12"), spec))[1]))
     assert "identical" in told and "NOT LOOKED AT, off in this config: PIPE_SKIP; measured with" in told
     assert "kdelta review --config PIPE_SKIP=y." in told
+
+
+def test_cases_for_which_the_map_had_no_time_are_no_cases_that_execute_nothing(bench: Bench) -> None:
+    bench.reach = replace(bench.reach, no_time=("c",))
+    changed = SOURCE.replace("weights[a & 7]", "weights[a & 3]")
+    told = " ".join(sentences.sentences(bench.choose(SOURCE, changed)[1]))
+    assert "NOT LOOKED AT, no mapped case executes it in its operations (1 of 1): weigh." in told
+    assert "NOT LOOKED AT, no time to map 1 of 3 cases, of which nothing is known" in told
+    assert "None of 2 mapped cases executes anything that differs: nothing was measured." in told
+
+
+def test_rows_of_another_kernels_map_are_told_with_what_their_set_up_may_execute(bench: Bench) -> None:
+    rows = (bench.reach.rows[0], replace(bench.reach.rows[1], beyond=("opens", "closes")))
+    bench.reach = replace(bench.reach, rows=rows)
+    looked = bench.choose(SOURCE, SOURCE.replace("a + 7", "a * 9 + 1"))[1]
+    assert (looked.taken_over, looked.beyond) == (1, ("closes", "opens"))
+    assert (
+        "1 of 3 cases were mapped on another kernel, from which the baseline differs in closes, opens: their"
+        in " ".join(sentences.sentences(looked))
+    )
 
 
 def test_several_patches_are_looked_at_together(bench: Bench) -> None:

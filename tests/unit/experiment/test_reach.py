@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from kdelta.attribution.reach import Ran, Reach
 from kdelta.errors import HostError
@@ -59,9 +60,9 @@ class Guests:
 
 @pytest.fixture
 def fill(tmp_path: Path) -> Callable[..., Reach]:
-    def run(guests: Guests, *cases: str, together: int = 1) -> Reach:
+    def run(guests: Guests, *cases: str, together: int = 1, **more: Any) -> Reach:
         return mapping.filled(
-            "k", guests.ready(tmp_path, *cases), NAMES, guests.boot, Quiet(), workers=1, together=together
+            "k", guests.ready(tmp_path, *cases), NAMES, guests.boot, Quiet(), workers=1, together=together, **more
         )
 
     return run
@@ -74,6 +75,26 @@ def test_a_case_is_counted_once_and_a_new_one_alone_is_added(fill: Callable[...,
     assert (first.rows[0].ops, first.rows[0].calls_per_op("read")) == (4, 1.0)
     assert fill(guests, "c", "a", "b").rows[1:] == first.rows
     assert guests.made == ["a", "b", "c"]
+
+
+def test_a_map_ends_with_its_time_between_two_boots_and_goes_on(fill: Callable[..., Reach]) -> None:
+    guests = Guests()
+    cut = fill(guests, "a", "b", "c", over=lambda: len(guests.made) == 2)
+    assert ([row.case for row in cut.rows], cut.no_time) == (["a", "b"], ("c",))
+    assert not fill(guests, "a", "b", "c", over=lambda: len(guests.made) == 3).no_time
+    assert guests.made == ["a", "b", "c"]
+    assert len(fill(guests, "a", "b", "c", over=lambda: True).rows) == 3  # what is there takes no time
+
+
+def test_rows_that_were_taken_over_are_counted_anew_where_that_is_asked(
+    fill: Callable[..., Reach], tmp_path: Path
+) -> None:
+    guests = Guests()
+    first = fill(guests, "a", "b").rows[0]
+    reach_rows.keep(tmp_path / "a.msgpack", replace(first, beyond=("x",)), NAMES)
+    assert fill(guests, "a", "b").taken_over
+    assert fill(guests, "a", "b", anew=True).rows[0] == first
+    assert guests.made == ["a", "b", "a"]
 
 
 def test_a_map_that_broke_off_keeps_what_was_counted(fill: Callable[..., Reach]) -> None:

@@ -127,6 +127,8 @@ def test_the_next_base_takes_over_what_does_not_execute_the_difference(bench: Be
     after = bench.kernel(OTHER)
     assert bench.taken(after) == ["b"]  # a executes it, and of c nothing is known
     assert bench.taken(after) == ["b"]
+    (row,) = [row for one in bench.rows(after) if (row := reach_rows.recall(one.path, NAMES)) is not None]
+    assert row.beyond == ("host",) and row.functions == ROWS[1].functions
     third = bench.kernel(OTHER.replace("table.run(a)", "table.run(a) + 4"))
     assert bench.taken(third) == []  # b executes what differs from the second one, a what differs from the first
 

@@ -39,6 +39,12 @@ def test_a_missing_patch_of_a_series_is_named() -> None:
         steps(data, "series.mbox")
 
 
+def test_a_patch_beside_a_series_is_named() -> None:
+    data = message("[PATCH 1/2] a", DIFF) + message("[PATCH] c: another", DIFF) + message("[PATCH 2/2] b", DIFF)
+    with pytest.raises(UserError, match="holds a series of 2, and 'c: another', which is none of it; keep one"):
+        steps(data, "series.mbox")
+
+
 def test_a_patch_of_a_series_alone_in_its_file_is_taken() -> None:
     assert len(steps(message("[PATCH 2/3] b", DIFF), "0002.patch")) == 1
 

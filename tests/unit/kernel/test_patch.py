@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.errors import UserError
+from kdelta.kernel.diff import parse
 from kdelta.kernel.mail import PatchMail, steps
 from kdelta.kernel.patch import Applied, apply, apply_series
 
@@ -213,6 +214,36 @@ def test_a_merged_patch_is_told_by_the_names_it_adds_when_the_tree_has_moved_on(
         applied(diff(OLD, new), {"fs/a.c": moved_on})
 
 
+def test_a_patch_whose_words_stand_elsewhere_in_the_file_is_not_called_merged() -> None:
+    new = OLD.replace("\treturn total;\n", "\tif (unlikely(total))\n\t\tthing->total++;\n\treturn total;\n")
+    moved_on = OLD.replace("mutex_unlock", "mutex_release").replace("value < 0", "unlikely(value < 0)")
+    with pytest.raises(UserError, match=r"hunk 1 .* does not apply within"):
+        applied(diff(OLD, new), {"fs/a.c": moved_on.replace("return total;", "return total + 1;")})
+
+
+@pytest.mark.parametrize("ending", ["", "-- \n2.43.0\n\n"])
+def test_a_hunk_that_ends_with_a_blank_line_and_does_not_fit_is_not_called_cut_off(ending: str) -> None:
+    change = diff(OLD, OLD.replace("\tint total = 0;\n", "\tint total = 1;\n"), context=3).replace("{\n", "[\n")
+    assert change.endswith("\n \n \tfor (i = 0; i < count; i++)\n")
+    change = change.removesuffix(" \tfor (i = 0; i < count; i++)\n").replace(",7 ", ",6 ")
+    for text in (change + ending, change.replace("\n \n", "\n\n") + ending):
+        with pytest.raises(UserError, match=r"hunk 1 .* does not apply within"):
+            applied(text, {"fs/a.c": OLD})
+
+
+def test_figures_between_dashes_in_a_changelog_are_no_file() -> None:
+    noted = "v2: faster\n--- before: 1.2 s\n+++ after: 1.1 s\n\n" + diff(OLD, NEW)
+    assert applied(noted, {"fs/a.c": OLD}).files["fs/a.c"].text == NEW
+
+
+def test_a_line_of_blanks_that_are_no_ascii_ends_no_program() -> None:
+    change = diff(
+        OLD, OLD.replace("\tint total = 0;\n", "\tint total = some_function_with_a_long_name_that_a_mailer_wraps();\n")
+    )
+    made = applied(change.replace("\n ", "\n\u00a0"), {"fs/a.c": OLD})
+    assert "some_function_with" in (made.files["fs/a.c"].text or "")
+
+
 def test_a_patch_is_taken_out() -> None:
     made = applied(diff(OLD, NEW), {"fs/a.c": NEW}, take_out=True)
     assert made.files["fs/a.c"].text == OLD
@@ -317,3 +348,35 @@ def test_garbage_is_refused_and_nothing_else(text: str) -> None:
             apply(one, {"a": "a\n", "b": "b\n"}.get)
     except UserError as error:
         assert "\n" not in str(error)
+
+
+def quoting(lines: list[str], headers: str = "In-Reply-To: <1@b.c>\n") -> bytes:
+    body = "".join(f"> {line}" for line in lines)
+    return f"From: a@b.c\nSubject: Re: [PATCH] a\n{headers}\nA wrote:\n{body}\nNak.\n".encode()
+
+
+def test_a_reply_that_quotes_a_part_of_a_patch_is_told_as_what_it_is() -> None:
+    lines = diff(OLD, NEW).splitlines(True)
+    cut = [line for line in lines if "total += helper" not in line]
+    (reply,) = steps(quoting(cut), "reply.eml")
+    with pytest.raises(
+        UserError,
+        match=r"^patch reply\.eml: a reply that quotes a patch.*b4 am -o - 1@b\.c; as quoted: cut off in hunk 1 of f",
+    ):
+        apply(reply, {"fs/a.c": OLD}.get)
+    (nameless,) = steps(quoting(lines[3:], ""), "reply.eml")
+    with pytest.raises(UserError, match=r"b4 am -o - MESSAGE-ID; as quoted: a hunk .* comes before any file name"):
+        apply(nameless, {"fs/a.c": OLD}.get)
+
+
+def test_a_patch_taken_from_the_quotes_of_a_reply_says_so() -> None:
+    (reply,) = steps(quoting(diff(OLD, NEW).splitlines(True)), "reply.eml")
+    applied = apply(reply, {"fs/a.c": OLD}.get)
+    assert applied.files["fs/a.c"].text == NEW
+    assert applied.notes == ("patch reply.eml: as a reply quotes it; what the reply leaves out is missing",)
+
+
+def test_a_reply_is_told_as_that_wherever_its_diff_is_read() -> None:
+    (nameless,) = steps(quoting(diff(OLD, NEW).splitlines(True)[3:], ""), "reply.eml")
+    with pytest.raises(UserError, match="a reply that quotes a patch"):
+        parse(nameless)

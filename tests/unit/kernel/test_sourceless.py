@@ -12,7 +12,7 @@ from kdelta.errors import HostError
 from kdelta.kernel import source, toolchain
 from kdelta.kernel.build import Builder
 from kdelta.kernel.sources import parse_kernel
-from unit.kernel.tiny_tree import PIPE, TREE, patch, planted
+from unit.kernel.tiny_tree import PIPE, TREE, git, patch, planted
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make"
@@ -52,12 +52,51 @@ def test_a_new_file_of_one_patch_is_not_found_by_another_that_forgot_it(tree: Pa
         source.resolve_source(parse_kernel(f"src:{tree}+{forgot}"))
 
 
+def test_a_file_that_is_gone_in_another_commit_is_not_linked(tree: Path) -> None:
+    git(tree, "init", "-q", "-b", "main")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-qm", "first")
+    git(tree, "rm", "-q", "fs/other.c")
+    git(tree, "commit", "-qm", "the file is gone, and the Makefile names it")
+    source.resolve_source(parse_kernel(f"src:{tree}@main~1"))
+    with pytest.raises(HostError, match=r"does not build.*other\.o"):
+        source.resolve_source(parse_kernel(f"src:{tree}@main"))
+
+
+def test_an_object_that_another_commits_makefile_named_is_no_sign_that_its_source_is_built(tree: Path) -> None:
+    makefile = TREE["Makefile"].replace("$(O)/fs/start.o\n", "$(O)/fs/start.o $(O)/fs/unused.o\n")
+    git(tree, "init", "-q", "-b", "main")
+    (tree / "Makefile").write_text(makefile)
+    git(tree, "add", "-A")
+    git(tree, "commit", "-qm", "first")
+    (tree / "Makefile").write_text(TREE["Makefile"])
+    git(tree, "commit", "-qam", "unused is not built")
+    source.resolve_source(parse_kernel(f"src:{tree}@main~1"))
+    mine = patch(tree.parent, "unused.patch", "int not_used;\n", TREE["fs/unused.c"], "fs/unused.c")
+    spec = parse_kernel(f"src:{tree}@main+{mine}")
+    source.resolve_source(spec)
+    notes = source.built_facts(spec).notes
+    assert "fs/unused.c is changed by the patch, but this config does not build it" in notes
+
+
 def test_a_source_that_another_one_includes_is_built(tmp_path: Path) -> None:
     tools = toolchain.Toolchain(arch="x86_64", prefix="", ccache=False, title="gcc", id="x")
     builder = Builder(tmp_path / "src", tmp_path / "obj", tools, cache=tmp_path, jobs=1)
     made_of = tmp_path / "obj/kernel/sched/.build_policy.o.cmd"
     made_of.parent.mkdir(parents=True)
+    for name in ("kernel/fork.c", "kernel/exit.c", "kernel/sched/core.c", "kernel/sched/rt.c", "kernel/sched/cor.c"):
+        (tmp_path / "src" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "src" / name).write_bytes(b"")
+    made_of.with_name("build_policy.o").write_bytes(b"")
     made_of.write_text("deps_x := \\\n  ../src/kernel/sched/core.c \\\n  ../src/kernel/sched/rt.c\n")
     (tmp_path / "obj/kernel/fork.o").write_bytes(b"")
-    paths = ["kernel/sched/core.c", "kernel/sched/rt.c", "kernel/sched/cor.c", "kernel/fork.c", "kernel/exit.c", "a.h"]
+    paths = [
+        "kernel/sched/core.c",
+        "kernel/sched/rt.c",
+        "kernel/sched/cor.c",
+        "kernel/fork.c",
+        "kernel/exit.c",
+        "a.h",
+        "gone.c",
+    ]
     assert builder.not_built(paths) == ["kernel/sched/cor.c", "kernel/exit.c"]

@@ -21,6 +21,7 @@ $(O)/fs/%.o: fs/%.c include/a.h
 	@mkdir -p $(O)/fs
 	@echo '  CC      fs/$*.o'
 	@$(CC) -O1 -ffreestanding -fno-pie -Iinclude -c -o $@ $<
+	@echo 'source_fs/$*.o := ../src/$<' > $(O)/fs/.$*.o.cmd
 vmlinux: $(O)/fs/pipe.o $(O)/fs/other.o $(O)/fs/start.o
 	@echo '  LD      vmlinux'
 	@echo '.section .config,"a"; .incbin "$(KCONFIG_CONFIG)"' | $(CC) -x assembler -c -o $(O)/config.o -

@@ -105,7 +105,9 @@ def test_what_no_case_executes_is_a_warning_everywhere() -> None:
     annotated = replace(result.experiment, annotations=replace(result.experiment.annotations, looked=looked))
     view = build(replace(result, experiment=annotated, results=cells, gate=""), detail)
     assert standing(view).word == "warning" and "foo_probe" in text("b4", view)
-    assert text("github", view).startswith("::warning title=kdelta not looked at::no case executes it (1 of ")
+    assert text("github", view).startswith(
+        "::warning title=kdelta not looked at::no case executes it in its operations (1 of "
+    )
 
 
 def test_where_nothing_was_booted_a_reply_says_nothing_of_boots() -> None:
