@@ -17,7 +17,7 @@ from pathlib import Path
 from kdelta.errors import HostError
 from kdelta.guest import protocol
 from kdelta.lab import hearing, start
-from kdelta.lab.begin import Load, begin
+from kdelta.lab.begin import Load
 from kdelta.lab.control import Control
 from kdelta.lab.one_boot import Boot, boot_id
 from kdelta.machine import settings
@@ -76,11 +76,8 @@ class InSystem(Boot):
         image = Path(kernel.image_path)
         names = (hashlib.sha256(image.read_bytes()).hexdigest(), initramfs)
         self._send(self._there, names[:1], (image,))
-        self.control.listening()
         load = Load(arch=kernel.arch, kernel=image, initramfs=(), cmdline=self.cmdline, there=self._there, names=names)
-        begin(self.control, load, self._clock)
-        self.began = self._clock()
-        self._deadline = self.began + options.start_limit_s
+        self._begin(load)
         return (options.start, *names, self.cmdline)
 
     def _initramfs(self, release: str) -> str:
