@@ -20,7 +20,7 @@ from kdelta.lab import hearing, start
 from kdelta.lab.begin import Load
 from kdelta.lab.control import Control
 from kdelta.lab.one_boot import Boot, boot_id
-from kdelta.machine import settings
+from kdelta.machine import hardware, settings
 from kdelta.model import State
 
 _ASK_S = 5.0  # between two questions whether the system answers
@@ -136,7 +136,7 @@ class InSystem(Boot):
                 self._script(options.hardware.cpus), root=True, limit_s=self.order.limit_s + _FETCH_S
             )
             self._stream = base64.b64decode(said, validate=True)
-            self.facts = dict(_temperature(files))
+            self.facts = {**_temperature(files), **hardware.state(files)}
         except (HostError, binascii.Error, ValueError) as error:
             self.cut_short = str(error)
             self.timed_out = self._clock() - began > self.order.limit_s
