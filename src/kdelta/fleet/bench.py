@@ -11,7 +11,7 @@ from threading import Lock
 from msgspec.structs import replace
 
 from kdelta import paths
-from kdelta.errors import HostError
+from kdelta.errors import HostError, KdeltaError
 from kdelta.experiment import prepare, runner
 from kdelta.fleet import own_sources, ship
 from kdelta.fleet.blobs import Blobs
@@ -46,6 +46,9 @@ class Bench:
         try:
             with self._shared(self._job(unit.experiment, ask), ask) as job:
                 boots = self._boots(job, unit, ask)
+        except KdeltaError:
+            self._forget(unit.experiment)
+            raise
         except OSError as error:  # of this host alone: another one has room, or may write
             raise HostError(f"{error.filename or paths.cache_dir()}: {error.strerror or error}") from error
         return tuple(
@@ -79,6 +82,12 @@ class Bench:
             while len(self._ready) > _READY:
                 self._ready.popitem(last=False)
             return self._ready[key]
+
+    def _forget(self, name: str) -> None:
+        """What failed is made ready anew when it is asked again: a machine that was set aside may be back."""
+        with self._lock:
+            for key in [key for key in self._ready if key[0] == name]:
+                del self._ready[key]
 
     def _alike(self, experiment: Experiment, ask: Ask) -> Experiment:
         """``experiment`` as all hosts measure it: times under KVM on each of them, or on none; on that machine."""

@@ -163,12 +163,15 @@ def test_a_machine_of_a_lab_is_the_one_that_this_host_drives_and_free_after_each
     wanted = replace(ask("timed"), needs=replace(ask("timed").needs, lab="bench1"))
     text = f"{tmp_path / 'lab.toml'}:bench1"
     unit = Unit(experiment="first", plans=(FIRST,), alone=True)
+    bench = Bench(store, Blobs(str(tmp_path)), "h", Quiet(), {"bench1": text})
     for name, in_system, why in (("first", False, "it does not answer"), ("second", True, "bench1 starts by tftp")):
         store.create(asked(name, mode="timed", machine=MachineOptions(lab="bench1", in_system=in_system)))
         with pytest.raises(KdeltaError, match=why):
-            bench = Bench(store, Blobs(str(tmp_path)), "h", Quiet(), {"bench1": text})
             bench.measure(replace(unit, experiment=name), wanted)
     assert [one.machine.lab for one in prepared] == [text] and freed == ["free"]
+    with pytest.raises(KdeltaError, match="it does not answer"):
+        bench.measure(unit, wanted)
+    assert len(prepared) == 2, "made ready anew: as it was, it might be set aside for good"
 
 
 def test_a_disk_that_is_full_is_one_line_and_leaves_it_to_others(
