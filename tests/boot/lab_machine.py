@@ -35,6 +35,38 @@ _SMALL_INITRD = (
 )
 _UNUSED = ("e2scrub_reap.service", "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer")
 _TOOLS = {"mmdebstrap": "mmdebstrap", "ssh-keygen": "openssh-client", "mke2fs": "e2fsprogs"}
+# As an i6300esb's driver does (drivers/watchdog/i6300esb.c); neither kexec nor a kernel without one stops its timer.
+_WATCHDOG = r"""
+#include <fcntl.h>
+#include <glob.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static volatile char *registers;
+static void unlocked(void) {
+	*(volatile uint16_t *)(registers + 12) = 0x80;
+	*(volatile uint16_t *)(registers + 12) = 0x86;
+}
+int main(int argc, char **argv) {
+	if (argc != 3 || chdir(argv[1])) return 2;
+	int enable = open("enable", O_WRONLY), memory = open("resource0", O_RDWR), config = open("config", O_RDWR);
+	if (write(enable, "1", 1) != 1) return 3;
+	registers = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	if (registers == MAP_FAILED) return 4;
+	uint32_t half = (uint32_t)atoi(argv[2]) * 512; /* two stages, in 1/1024 s */
+	for (int at = 0; at < 8; at += 4) {
+		unlocked();
+		*(volatile uint32_t *)(registers + at) = half;
+	}
+	unlocked();
+	*(volatile uint16_t *)(registers + 12) = 0x100; /* reload */
+	uint16_t resets = 3;
+	uint8_t runs = 2;
+	return pwrite(config, &resets, 2, 0x60) != 2 || pwrite(config, &runs, 1, 0x68) != 1;
+}
+"""
 _PART = 1 << 20  # where the one partition begins
 _BYTES = 1 << 30
 _VERSION = "2"  # of what is made below
@@ -152,7 +184,7 @@ class Box:
             "-nic", f"user,model=virtio-net-pci,hostfwd=tcp:127.0.0.1:{self.ssh_port}-:22",
             "-chardev", f"socket,id=line,host=127.0.0.1,port={self.serial_port},server=on,wait=off,"
             f"logfile={self.console},logappend=on",
-            "-serial", "chardev:line", "-daemonize", "-pidfile", str(self._pid),
+            "-serial", "chardev:line", "-device", "i6300esb,addr=0x1e", "-daemonize", "-pidfile", str(self._pid),
         ]  # fmt: skip
         self.scripts = {"on": folder / "on", "off": folder / "off"}
         self.scripts["on"].write_text(f"#!/bin/sh\nexec {shlex.join(self._argv)}\n")
@@ -160,13 +192,14 @@ class Box:
         for script in self.scripts.values():
             script.chmod(0o755)
 
-    def described(self, path: Path, start: str, start_limit_s: int = 300) -> None:
-        """Write a lab.toml with this machine as ``box``."""
+    def described(self, path: Path, start: str, start_limit_s: int = 300, watchdog: str = "") -> None:
+        """Write a lab.toml with this machine as ``box``, which has a power switch or a ``watchdog``."""
+        power = '[box.drivers.ExternalPowerDriver]\ncmd_on = "{on}"\ncmd_off = "{off}"\n'.format_map(self.scripts)
         path.write_text(
             f'[box]\naddress = "127.0.0.1"\nport = {self.ssh_port}\nkey = "{self.key}"\nstart = "{start}"\n'
-            f"start_limit_s = {start_limit_s}\nreturn_limit_s = 900\n"
+            f'start_limit_s = {start_limit_s}\nreturn_limit_s = 900\nwatchdog = "{watchdog}"\n'
             f'[box.resources.NetworkSerialPort]\nhost = "127.0.0.1"\nport = {self.serial_port}\nprotocol = "raw"\n'
-            f'[box.drivers.ExternalPowerDriver]\ncmd_on = "{self.scripts["on"]}"\ncmd_off = "{self.scripts["off"]}"\n'
+            + ("" if watchdog else power)
         )
 
     def on(self, *more: str) -> None:
@@ -185,15 +218,23 @@ class Box:
             assert time.monotonic() < end, "the machine did not switch itself off"
             time.sleep(0.5)
 
-    def ssh(self, command: str, limit_s: float) -> str:
+    def watchdog(self, folder: Path) -> str:
+        """Put a program there that arms its watchdog; the command for ``$seconds``."""
+        source, program = folder / "arm.c", folder / "arm"
+        source.write_text(_WATCHDOG)
+        subprocess.run(["cc", "-Os", "-static", "-o", program, source], check=True)
+        self.ssh("cat >/root/arm && chmod 755 /root/arm", limit_s=900, given=program.read_bytes())
+        return "/root/arm /sys/bus/pci/devices/0000:00:1e.0 $seconds"
+
+    def ssh(self, command: str, limit_s: float, given: bytes = b"") -> str:
         """Run a command there, as soon as it answers."""
         words = ["ssh", "-i", str(self.key), "-p", str(self.ssh_port), "-o", "StrictHostKeyChecking=no"]
         words += ["-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=30", "root@127.0.0.1", command]
         end = time.monotonic() + limit_s
         while True:
-            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            done = subprocess.run(words, input=given, capture_output=True, check=False)
             if done.returncode != 255:  # ssh's own
                 assert done.returncode == 0, done.stdout + done.stderr
-                return done.stdout
-            assert time.monotonic() < end, done.stderr
+                return done.stdout.decode()
+            assert time.monotonic() < end, done.stderr.decode()
             time.sleep(2)

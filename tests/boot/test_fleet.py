@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -152,6 +153,41 @@ def test_three_workers_give_the_bytes_of_one_machine(
     assert list((lab.own_cache("c") / "programs").glob("*/spec"))
     shown = json.loads(lab.run("fleet", "--json"))
     assert [host["name"] for host in shown["hosts"]] == ["a", "b", "c"] and shown["experiments"] == []
+
+
+def processes() -> dict[int, int]:
+    """Those that run, with their parents."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, parent = path.read_text("latin-1").rpartition(")")[2].split()[:2]
+            if state != "Z":
+                found[int(path.parent.name)] = int(parent)
+    return found
+
+
+def guests_of(worker: subprocess.Popen[bytes]) -> set[int]:
+    """The processes below a worker: QEMU, and what was forked of it."""
+    parents = processes()
+    found, below = set[int](), {worker.pid}
+    while below := {pid for pid, parent in parents.items() if parent in below}:
+        found |= below
+    return found
+
+
+@pytest.mark.parametrize("ends_by", [signal.SIGTERM, signal.SIGKILL])
+def test_guests_wait_for_the_next_unit_and_end_with_their_worker(lab: Lab, ends_by: signal.Signals) -> None:
+    lab.worker("a")
+    lab.until_hosts(1)
+    lab.run("run", "--kernel", KERNELS[0], "--exact", "--case", "getppid", "--boots", "5", "--fleet", "-q")
+    waiting = guests_of(lab.workers["a"])
+    assert len(waiting) == 2, "one that was restored, and of it one that has rehearsed the case"
+    lab.workers["a"].send_signal(ends_by)
+    lab.workers["a"].wait(60)
+    deadline = time.monotonic() + 60
+    while waiting & processes().keys():
+        assert time.monotonic() < deadline, waiting
+        time.sleep(0.2)
 
 
 OWN = '#include "case.h"\n#include "../call.h"\n\nCASE(mine, "one call of my own")\n{\n\tCALL;\n}\n'

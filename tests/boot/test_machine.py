@@ -119,6 +119,16 @@ def test_a_kernel_that_never_answers_is_named_and_the_machine_comes_back(
     assert _came_back(found)
 
 
+def test_a_kernel_that_never_answers_is_ended_by_a_watchdog(box: Box, kdelta: Program, tmp_path: Path) -> None:
+    """No power switch is described: the machine's own hardware brings it back."""
+    armed = box.watchdog(tmp_path)
+    box.described(tmp_path / "lab.toml", "kexec", start_limit_s=60, watchdog=armed)
+    words = ("run", SILENT, "--on", f"{tmp_path / 'lab.toml'}:box", "--boots", "1", "--case", "getppid", "--json", "-q")
+    found = json.loads(kdelta(*words, "--limit", "30s", timeout=1500, check=None).stdout)
+    assert {row["state"] for row in found["results"]} == {"hung"}
+    assert _came_back(found)
+
+
 def test_a_kernel_under_the_installed_system(box: Box, kdelta: Program, tmp_path: Path) -> None:
     path = tmp_path / "lab.toml"
     box.described(path, "kexec", start_limit_s=600)

@@ -118,16 +118,19 @@ async def _work(
     async def save(experiment: str, boots: tuple[BootResult, ...]) -> bool:
         return await asyncio.to_thread(store.save_together, experiment, boots)
 
-    async with Queue(ledger.url) as queue:
-        pace = Pace(beat_s=min(5.0, dead_after_s / 4), tend_s=min(10.0, dead_after_s / 2), dead_after_s=dead_after_s)
-        parts = (queue, ledger, found, measure, save, planner(store), reporter.note, pace)
-        have = (places.acquire, places.release)
-        worker = Worker(*parts, beside=builder.run, places=have if places.texts else None)  # type: ignore[arg-type]
-        _stop_on_signals(worker, reporter)
-        reporter.note(
-            f"worker {found.name}: {found.slots} slots, kdelta {found.version}, {', '.join(sorted(found.makes))}"
-        )
-        await worker.run()
+    with closing(bench):
+        async with Queue(ledger.url) as queue:
+            pace = Pace(
+                beat_s=min(5.0, dead_after_s / 4), tend_s=min(10.0, dead_after_s / 2), dead_after_s=dead_after_s
+            )
+            parts = (queue, ledger, found, measure, save, planner(store), reporter.note, pace)
+            have = (places.acquire, places.release)
+            worker = Worker(*parts, beside=builder.run, places=have if places.texts else None)  # type: ignore[arg-type]
+            _stop_on_signals(worker, reporter)
+            reporter.note(
+                f"worker {found.name}: {found.slots} slots, kdelta {found.version}, {', '.join(sorted(found.makes))}"
+            )
+            await worker.run()
 
 
 def _stop_on_signals(worker: Worker, reporter: Reporter) -> None:

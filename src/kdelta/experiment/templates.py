@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kdelta import __version__
 from kdelta.errors import UserError
-from kdelta.machine import hardware, hostfacts, settings
+from kdelta.machine import hardware, hostfacts, kept, settings
 from kdelta.model import (
     Annotations,
     Case,
@@ -164,7 +164,7 @@ def created(template: Experiment, rng_seed: int | None, now: Callable[[], dateti
 
 def _host(template: Experiment) -> dict[str, str]:
     """This machine; where no guest stands between, with how its hardware is, and how it is set for each boot."""
-    native = hardware.state() | settings.told(template.machine.hardware) if template.machine.native else {}
+    native = hardware.state(kept.Here()) | settings.told(template.machine.hardware) if template.machine.native else {}
     return hostfacts.identity() | native
 
 

@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from threading import Lock
 
 from msgspec.structs import replace
 
 from kdelta import paths
-from kdelta.errors import HostError
+from kdelta.errors import HostError, KdeltaError
 from kdelta.experiment import prepare, runner
 from kdelta.fleet import own_sources, ship
 from kdelta.fleet.blobs import Blobs
 from kdelta.fleet.units import Ask, Unit
+from kdelta.fleet.waiting import Waiting
 from kdelta.lab.describe import described, refuse
 from kdelta.model import BootResult, Experiment, PlannedBoot, Progress
 from kdelta.store.store import Store
@@ -32,7 +34,7 @@ class Bench:
         self._store, self._blobs, self._host, self._progress = store, blobs, host, progress
         self._machines = machines or {}
         self._ready: OrderedDict[tuple[str, ...], runner.Job] = OrderedDict()
-        self._lock = Lock()
+        self._lock, self._waiting = Lock(), Waiting()
 
     def measure(self, unit: Unit, ask: Ask) -> tuple[BootResult, ...]:
         """The boots of ``unit``, not stored.
@@ -42,13 +44,30 @@ class Bench:
             HostError: no QEMU, no compiler, the disk is full, or a kernel cannot be fetched.
         """
         try:
-            job = self._job(unit.experiment, ask)
-            boots = self._boots(job, unit, ask)
+            with self._shared(self._job(unit.experiment, ask), ask) as job:
+                boots = self._boots(job, unit, ask)
+        except KdeltaError:
+            self._forget(unit.experiment)
+            raise
         except OSError as error:  # of this host alone: another one has room, or may write
             raise HostError(f"{error.filename or paths.cache_dir()}: {error.strerror or error}") from error
         return tuple(
             replace(boot, machine={"host": self._host, **boot.machine, "make": ask.needs.make}) for boot in boots
         )
+
+    def close(self) -> None:
+        """Let the guests go that wait for a further unit."""
+        self._waiting.rest()
+
+    @contextmanager
+    def _shared(self, job: runner.Job, ask: Ask) -> Iterator[runner.Job]:
+        """``job`` with the guests that seeds share, as a ``runner`` has them; times have the host's memory alone."""
+        if ask.needs.mode != "exact" or job.experiment.blocks == 1:
+            self._waiting.rest()
+            yield job
+            return
+        with self._waiting.of(job.experiment.id) as forks:
+            yield replace(job, forks=forks)
 
     def _job(self, name: str, ask: Ask) -> runner.Job:
         with self._lock:  # one thread makes it ready, the others wait
@@ -63,6 +82,12 @@ class Bench:
             while len(self._ready) > _READY:
                 self._ready.popitem(last=False)
             return self._ready[key]
+
+    def _forget(self, name: str) -> None:
+        """What failed is made ready anew when it is asked again: a machine that was set aside may be back."""
+        with self._lock:
+            for key in [key for key in self._ready if key[0] == name]:
+                del self._ready[key]
 
     def _alike(self, experiment: Experiment, ask: Ask) -> Experiment:
         """``experiment`` as all hosts measure it: times under KVM on each of them, or on none; on that machine."""

@@ -88,12 +88,13 @@ tended = Table(
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """An experiment that was asked of the fleet."""
+    """An experiment that was asked of the fleet; ``at`` tells one time that it was asked from another."""
 
     experiment: str
     state: State
     why: str
     ask: Ask
+    at: str = ""
 
 
 class Seen(Struct, frozen=True, kw_only=True):
@@ -201,14 +202,19 @@ class Ledger:
         What a newer kdelta asked in words that this one does not know is not among what is open: it is for others.
         """
         e = tables.experiment.c
-        query = select(e.id, ask.c.state, ask.c.why, ask.c.document).join(ask, ask.c.experiment_no == e.no)
+        what = (e.id, ask.c.state, ask.c.why, ask.c.document, ask.c.asked_at)
+        query = select(*what).join(ask, ask.c.experiment_no == e.no)
         query = query.where(e.id == experiment) if experiment else query.where(ask.c.state == "open")
         with self._reading() as connection:
             rows = connection.execute(query.order_by(ask.c.asked_at)).all()
         found = [(r, _read(r.document)) for r in rows]
         if experiment and any(asked is None for _, asked in found):
             raise HostError(f"experiment {experiment} was asked of the fleet by a newer kdelta: upgrade this one")
-        return [Asked(experiment=r.id, state=r.state, why=r.why, ask=asked) for r, asked in found if asked is not None]
+        return [
+            Asked(experiment=r.id, state=r.state, why=r.why, ask=asked, at=r.asked_at.isoformat())
+            for r, asked in found
+            if asked is not None
+        ]
 
     # Hosts
 

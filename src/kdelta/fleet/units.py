@@ -106,8 +106,9 @@ def units(experiment: Experiment, hosts: Mapping[int, str], missing: Sequence[Pl
     Raises:
         UserError: nobody knows where a begun block was measured.
     """
-    if experiment.mode == "exact":
-        return tuple(Unit(experiment=experiment.id, plans=(plan,), alone=False) for plan in missing)
+    if experiment.mode == "exact":  # kernel by kernel: guests of many would not wait on a host all at once
+        ordered = sorted(missing, key=lambda plan: (plan.kernel, plan.mitigations, plan.block))
+        return tuple(Unit(experiment=experiment.id, plans=(plan,), alone=False) for plan in ordered)
     found = []
     for block in sorted({plan.block for plan in missing}):
         boots = tuple(plan for plan in missing if plan.block == block)

@@ -95,10 +95,10 @@ class Worker:
         self.hands: dict[int, Taken] = {}  # by slot
         self.unheard: set[int] = set()  # jobs of this worker's that are in no hand
         self.outlived: set[int] = set()  # jobs in hand with which it was taken for dead
-        self.left: dict[str, float] = {}  # experiments that failed here, and when
+        self.left: dict[tuple[str, str], float] = {}  # what failed here as it was asked, and when
         self.strikes: set[str] = set()  # those since the last unit that did not
         self.lacks: dict[str, str] = {}  # experiments that are not for this host -> what it was heard to lack
-        self.stopping, self.due = asyncio.Event(), asyncio.Event()
+        self.stopping, self.due, self.signing = asyncio.Event(), asyncio.Event(), asyncio.Lock()
 
     def stop(self) -> None:
         """Take nothing more; what is being measured is given back."""
@@ -149,7 +149,7 @@ class Worker:
     async def _leave(self) -> None:
         """Give back what is in hand. Without the database this is found out by silence."""
         try:
-            for taken in self.hands.values():
+            for taken in [*self.hands.values()]:
                 if await self.queue.holds(taken, self.number):
                     await self._give_back(taken)
                     self.note(f"{_name(taken)}: given back")
@@ -178,10 +178,14 @@ class Worker:
             self.due.set()
 
     async def _sign_on_again(self) -> None:
-        self.note("this worker was taken for dead; it signs on again")
-        for taken in self.hands.values():
-            await self._lives(taken)
-        await self._enlist()
+        gone = self.number
+        async with self.signing:
+            if self.number != gone:  # several tasks may find it out, and one is enough
+                return
+            self.note("this worker was taken for dead; it signs on again")
+            for taken in [*self.hands.values()]:  # a unit may end meanwhile
+                await self._lives(taken)
+            await self._enlist()
 
     async def _lives(self, taken: Taken) -> None:
         """It died not of this unit: a unit of which workers die is given up."""
@@ -290,7 +294,7 @@ class Worker:
 
     def _may(self, asked: Asked, slot: int) -> bool:
         needs = asked.ask.needs
-        left_at = self.left.get(asked.experiment)
+        left_at = self.left.get((asked.experiment, asked.at))
         if left_at is not None and asyncio.get_running_loop().time() - left_at < _LEAVE_S:
             return False
         return not lacking(needs, self.host) and (slot == 0 or needs.mode == "exact")
@@ -329,7 +333,7 @@ class Worker:
         """Let another host try; where none is left, or several failed alike, the experiment cannot go on."""
         name, unit = asked.experiment, taken.unit.name
         self.note(f"{_name(taken)}: {why}")
-        self.left[name] = asyncio.get_running_loop().time()
+        self.left[name, asked.at] = asyncio.get_running_loop().time()
         self.strikes.add(name)
         failed_on = await asyncio.to_thread(self.ledger.failed, name, unit, self.host.name, why)
         hosts = [seen.host for seen in await asyncio.to_thread(self.ledger.hosts)]

@@ -17,7 +17,10 @@ from kdelta.model import Arch
 
 
 class Load(Struct, frozen=True, kw_only=True):
-    """What is started: files of this machine, and ``names`` of the same in ``there``, where they were sent."""
+    """What is started: files of this machine, and ``names`` of the same in ``there``, where they were sent.
+
+    ``last`` is what the machine's own system does last.
+    """
 
     arch: Arch
     kernel: Path
@@ -25,6 +28,7 @@ class Load(Struct, frozen=True, kw_only=True):
     cmdline: str
     there: str = ""
     names: tuple[str, ...] = ()
+    last: str = ""
 
 
 def sends(kind: Start) -> bool:
@@ -40,7 +44,8 @@ def begin(control: Control, load: Load, clock: Callable[[], float] = time.monoto
     """
     kind = control.machine.options.start
     if start.by_script(kind):
-        control.run(start.script(kind, load.there, load.names[0], load.names[1:], load.cmdline), root=True)
+        words = (load.there, load.names[0], load.names[1:], load.cmdline, load.last)
+        control.run(start.script(kind, *words), root=True)
         control.disconnected()
     elif kind == "fastboot":
         _fastboot(control, load, clock)

@@ -69,7 +69,7 @@ class Machine:
         boot.listen()
         said, (state, why) = boot.said(), boot.outcome()
         elapsed_s = self._clock() - boot.began
-        missing = _missing(boot.control, boot.latest, at_once=boot.timed_out or boot.dark, clock=self._clock)
+        missing = _missing(boot, at_once=boot.timed_out or boot.dark, clock=self._clock)
         if missing:
             self._aside = f"{boot.control} {missing}: it is set aside"
             why = "; ".join(filter(None, [why, f"it {missing}"]))
@@ -132,7 +132,8 @@ def _ready(control: Control) -> None:
         HostError: it does not answer, or does not let us in.
     """
     options = control.machine.options
-    if control.connected(options.return_limit_s):
+    watchdog_s = options.start_limit_s if options.watchdog else 0.0
+    if control.connected(options.return_limit_s + watchdog_s):
         return
     said = f" ({control.unheard})" if control.unheard else ""
     if control.refused:
@@ -148,18 +149,20 @@ def _ready(control: Control) -> None:
     raise HostError(f"{silent}, {also}: it is set aside")
 
 
-def _missing(control: Control, before: str, at_once: bool, clock: Callable[[], float]) -> str:
-    """Wait until the machine's own system answers again: "", else what became of it.
+def _missing(boot: Boot, at_once: bool, clock: Callable[[], float]) -> str:
+    """Wait until the machine's own system answers again after ``boot``: "", else what became of it.
 
-    ``before``: the boot id of what ran last. ``at_once``: it hangs, and its power is cycled without waiting.
+    ``at_once``: it hangs, and its power is cycled without waiting; without a switch its watchdog is waited for.
     """
+    control, before = boot.control, boot.latest
     control.disconnected()
     limit_s = control.machine.options.return_limit_s
     if not (at_once and control.cycled()):
-        if _is_back(control, before, limit_s, clock):
+        waits_s = max(0.0, boot.reset_at - clock()) + limit_s
+        if _is_back(control, before, waits_s, clock):
             return ""
         if at_once or not control.cycled():
-            return f"did not come back within {limit_s:g} s, and its description has no power switch"
+            return f"did not come back within {waits_s:.0f} s, and its description has no power switch"
     if _is_back(control, before, limit_s, clock):
         return ""
     return f"did not come back within {limit_s:g} s after its power was cycled"

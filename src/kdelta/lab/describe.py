@@ -61,7 +61,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ren
     for each boot.
     ``cmdline``: words that every kernel needs on this machine. ``start_limit_s``: how long it may take to shut down, go
     through its firmware and boot a kernel until that says a first word; ``return_limit_s``: from a reset until its own
-    system answers on ssh.
+    system answers on ssh. ``watchdog``: a command of its own system that has the hardware reset it in ``$seconds``.
     """
 
     start: Start = "kexec"
@@ -73,6 +73,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ren
     fastboot: tuple[str, ...] = ()
     adb: str = ""
     hardware: Hardware = Hardware()
+    watchdog: str = ""
 
     @property
     def tty(self) -> str:
@@ -214,7 +215,8 @@ def _of_environment(path: Path, name: str) -> Described:
 
 def _checked(machine: Described) -> Described:
     """Raises:
-    UserError: its console is not written as the kernel takes it, or its command line cannot be passed on.
+    UserError: its console is not written as the kernel takes it, its command line cannot be passed on, or its watchdog
+    would be stopped.
     """
     if not _CONSOLE.match(machine.options.console):
         raise UserError(
@@ -223,5 +225,9 @@ def _checked(machine: Described) -> Described:
         )
     if not machine.options.cmdline.isprintable():
         raise UserError(f"--on: {machine.path}: {machine.name}: cmdline has characters that cannot be printed")
+    if machine.options.watchdog and machine.options.start != "kexec":
+        raise UserError(
+            f'--on: {machine.path}: {machine.name}: watchdog is for start = "kexec": the reset before others stops it'
+        )
     hardware.checked(machine.options.hardware, f"--on: {machine.path}: {machine.name}: hardware")
     return machine

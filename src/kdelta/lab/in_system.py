@@ -17,10 +17,10 @@ from pathlib import Path
 from kdelta.errors import HostError
 from kdelta.guest import protocol
 from kdelta.lab import hearing, start
-from kdelta.lab.begin import Load, begin
+from kdelta.lab.begin import Load
 from kdelta.lab.control import Control
 from kdelta.lab.one_boot import Boot, boot_id
-from kdelta.machine import settings
+from kdelta.machine import hardware, settings
 from kdelta.model import State
 
 _ASK_S = 5.0  # between two questions whether the system answers
@@ -76,11 +76,8 @@ class InSystem(Boot):
         image = Path(kernel.image_path)
         names = (hashlib.sha256(image.read_bytes()).hexdigest(), initramfs)
         self._send(self._there, names[:1], (image,))
-        self.control.listening()
         load = Load(arch=kernel.arch, kernel=image, initramfs=(), cmdline=self.cmdline, there=self._there, names=names)
-        begin(self.control, load, self._clock)
-        self.began = self._clock()
-        self._deadline = self.began + options.start_limit_s
+        self._begin(load)
         return (options.start, *names, self.cmdline)
 
     def _initramfs(self, release: str) -> str:
@@ -139,7 +136,7 @@ class InSystem(Boot):
                 self._script(options.hardware.cpus), root=True, limit_s=self.order.limit_s + _FETCH_S
             )
             self._stream = base64.b64decode(said, validate=True)
-            self.facts = dict(_temperature(files))
+            self.facts = {**_temperature(files), **hardware.state(files)}
         except (HostError, binascii.Error, ValueError) as error:
             self.cut_short = str(error)
             self.timed_out = self._clock() - began > self.order.limit_s

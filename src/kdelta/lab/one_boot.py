@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kdelta.errors import HostError
 from kdelta.guest import protocol
@@ -22,6 +24,7 @@ _SILENT_S = 15.0  # of the line, before the machine is asked whether it runs its
 _PANIC_S = 3.0  # in which a panic has said all
 _GONE_S = 20.0  # without a line to listen to, after which nothing more is expected of a boot
 _PEEK_S = 10.0  # for a machine to answer while it is listened to
+_MARGIN_S = 60.0  # that a watchdog leaves us to end a boot ourselves
 _RECORD_HEAD = 64  # bytes in which a record says what it is
 MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}  # as uname(1) calls them
 
@@ -59,7 +62,7 @@ class Boot:
         self.line = bytearray()
         self.timed_out, self.dark, self.cut_short = False, False, ""
         self.first_sample_s: float | None = None
-        self.began = self._deadline = clock()
+        self.began = self._deadline = self.reset_at = clock()
         self._spoken = False
 
     def _command_line(self, nonce: str) -> str:
@@ -82,14 +85,23 @@ class Boot:
         names = tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
         if sends(options.start):
             self._send(there, names, files)
-        self.control.listening()
         load = Load(
             arch=kernel.arch, kernel=files[0], initramfs=files[1:], cmdline=self.cmdline, there=there, names=names
         )
-        begin(self.control, load, self._clock)
+        self._begin(load)
+        return (options.start, *names, self.cmdline)
+
+    def _begin(self, load: Load) -> None:
+        """Start it, heard from its first word on; its watchdog, where it has one, ends it if nobody else does."""
+        options, last = self.control.machine.options, ""
+        self.control.listening()
+        if options.watchdog:
+            seconds = math.ceil(options.start_limit_s + self.order.limit_s + _MARGIN_S)
+            self.reset_at = self._clock() + seconds
+            last = f"seconds={seconds}\n{options.watchdog}"
+        begin(self.control, replace(load, last=last), self._clock)
         self.began = self._clock()
         self._deadline = self.began + options.start_limit_s
-        return (options.start, *names, self.cmdline)
 
     def _folder(self) -> str:
         """Where files go there; its architecture is asked for first."""

@@ -19,6 +19,7 @@ from kdelta.model import Hardware
 _MARK = "# made by kdelta"
 _EFI_DEFAULT = "/sys/firmware/efi/efivars/LoaderEntryDefault-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 _QUOTED = "\"'\\"
+Scripts = tuple[list[str], list[str]]  # what makes it ready, and what leaves the machine's own system
 # config_directory is gone by the time that an entry is booted (GRUB 2.06, normal/main.c: read_config_file).
 _ENTRY = """\
 MARK
@@ -60,14 +61,17 @@ def installed_line(own: str, added: str) -> str:
     return " ".join([*(word for word in own.split() if not word.startswith(left_out)), added])
 
 
-def script(start: Start, there: str, kernel: str, initramfs: tuple[str, ...], cmdline: str) -> str:
+def script(start: Start, there: str, kernel: str, initramfs: tuple[str, ...], cmdline: str, last: str = "") -> str:
     """What starts the file ``kernel`` with ``cmdline``; ``initramfs`` are archives. All lie in the directory ``there``.
+
+    ``last`` is run when nothing can be refused any more, right before the machine goes down.
 
     Raises:
         UserError: its boot loader cannot pass such a command line on.
     """
     lines = ["set -eu", f"cd {shlex.quote(there)}", f"cat {' '.join(map(shlex.quote, initramfs))} >initramfs"]
-    return "\n".join([*lines, *_SCRIPTS[start](kernel, cmdline)])
+    ready, leave = _SCRIPTS[start](kernel, cmdline)
+    return "\n".join([*lines, *ready, *filter(None, [last]), *leave])
 
 
 def by_script(start: Start) -> bool:
@@ -84,11 +88,13 @@ def reboot(mode: str = "") -> list[str]:
     ]
 
 
-def _kexec(kernel: str, cmdline: str) -> list[str]:
+def _kexec(kernel: str, cmdline: str) -> Scripts:
     loaded = ["kexec", "--kexec-syscall-auto", "--load", kernel, "--initrd=initramfs", f"--command-line={cmdline}"]
-    return [
+    ready = [
         "command -v kexec >/dev/null || { echo 'kexec is not installed there (kexec-tools)' >&2; exit 1; }",
         shlex.join(loaded),
+    ]
+    return ready, [
         "if [ -d /run/systemd/system ]; then systemctl --no-block kexec; else",
         "    sync",
         "    (sleep 1; exec kexec --exec) </dev/null >/dev/null 2>&1 &",
@@ -96,13 +102,13 @@ def _kexec(kernel: str, cmdline: str) -> list[str]:
     ]
 
 
-def _grub(kernel: str, cmdline: str) -> list[str]:
+def _grub(kernel: str, cmdline: str) -> Scripts:
     """GRUB forgets the entry as it boots it, in its environment block: on a file system that it cannot write, never."""
     if any(c in cmdline for c in _QUOTED):
         raise UserError(f"GRUB passes no quotes on: {cmdline!r} can be started by kexec alone")
     words = " ".join(shlex.quote(word) for word in cmdline.split())
     entry = _ENTRY.replace("MARK", _MARK).replace("WORDS", words)
-    return [
+    ready = [
         "for grub in /boot/grub /boot/grub2 ''; do [ -f \"$grub/grub.cfg\" ] && break; done",
         "[ -n \"$grub\" ] || { echo 'no grub.cfg in /boot/grub or /boot/grub2' >&2; exit 1; }",
         f'if [ -f "$grub/custom.cfg" ] && ! grep -q \'^{_MARK}\' "$grub/custom.cfg"; then',
@@ -117,18 +123,18 @@ def _grub(kernel: str, cmdline: str) -> list[str]:
         'mv initramfs "$grub/kdelta/initramfs"',
         f'printf %s {shlex.quote(entry)} >"$grub/custom.cfg"',
         "if command -v grub-reboot >/dev/null; then grub-reboot kdelta; else grub2-reboot kdelta; fi",
-        *reboot(),
     ]
+    return ready, reboot()
 
 
-def _systemd_boot(kernel: str, cmdline: str) -> list[str]:
+def _systemd_boot(kernel: str, cmdline: str) -> Scripts:
     """A Type #1 entry (Boot Loader Specification), for one boot; systemd-boot forgets that it is wanted as it boots it.
 
     Without a default of its own it takes the entry that sorts first, which may be ours (systemd 252, boot.c:
     config_entry_compare).
     """
     entry = f"title kdelta\nlinux /kdelta/kernel\ninitrd /kdelta/initramfs\noptions {' '.join(cmdline.split())}\n"
-    return [
+    ready = [
         "command -v bootctl >/dev/null || { echo 'bootctl is not installed there (systemd-boot)' >&2; exit 1; }",
         "bootctl is-installed >/dev/null 2>&1 || { echo 'systemd-boot is not installed there' >&2; exit 1; }",
         "esp=$(bootctl --print-esp-path) boot=$(bootctl --print-boot-path)",
@@ -145,11 +151,11 @@ def _systemd_boot(kernel: str, cmdline: str) -> list[str]:
         'mv initramfs "$boot/kdelta/initramfs"',
         f'printf %s {shlex.quote(entry)} >"$boot/loader/entries/kdelta.conf"',
         "bootctl set-oneshot kdelta.conf",
-        *reboot(),
     ]
+    return ready, reboot()
 
 
-_SCRIPTS: dict[Start, Callable[[str, str], list[str]]] = {
+_SCRIPTS: dict[Start, Callable[[str, str], Scripts]] = {
     "kexec": _kexec,
     "grub": _grub,
     "systemd-boot": _systemd_boot,

@@ -6,7 +6,7 @@ Verdicts are made first and from numbers alone; the functions behind them are ad
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ from kdelta.store import planned
 from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
 
+_HARDWARE = ("governor", "turbo", "smt", "isolated")  # as a boot saw it (machine/hardware.py)
 _FAULTS = frozenset({"lost", "panicked", "hung"})  # what becomes of a guest; the others are answers of a case
 
 
@@ -35,14 +36,21 @@ def _swept(detail: Detail, experiment: Experiment, store: Store, numbers: Sequen
 
 
 def _machine(boots: Sequence[BootRow]) -> dict[str, str]:
-    """What the boots ran on; several QEMUs in one experiment are all named, and the temperatures at their ends."""
-    found = {
-        key: ", ".join(sorted({b.machine[key] for b in boots if key in b.machine}))
-        for key in ("accel", "qemu")
-        if any(key in b.machine for b in boots)
-    }
+    """What the boots ran on, how that was set, and the temperatures at their ends; all, where boots differ."""
+    machines, facts = [b.machine for b in boots], [b.facts for b in boots]
+    found = {key: _all(key, machines) for key in ("accel", "qemu")} | {key: _all(key, facts) for key in _HARDWARE}
     warmth = [float(b.facts["temperature_c"]) for b in boots if "temperature_c" in b.facts]
-    return found | ({"temperature": f"{min(warmth):.0f} to {max(warmth):.0f} degrees C"} if warmth else {})
+    found["temperature"] = f"{min(warmth):.0f} to {max(warmth):.0f} degrees C" if warmth else ""
+    return {key: text for key, text in found.items() if text}
+
+
+def _told_once(asked: Mapping[str, str], seen: Mapping[str, str]) -> dict[str, str]:
+    """What was set on request is told as that."""
+    return {**asked, **{key: text for key, text in seen.items() if key not in asked}}
+
+
+def _all(key: str, said: Sequence[Mapping[str, object]]) -> str:
+    return ", ".join(sorted({str(one[key]) for one in said if key in one}))
 
 
 def _faulty(experiment: Experiment, boots: Sequence[BootRow], numbers: Sequence[Number]) -> tuple[str, ...]:
@@ -100,7 +108,7 @@ def result(
     looks = store.looks(experiment.id)
     lines = line_verdicts.of(experiment, store)
     answer = ExperimentResult(
-        experiment=replace(experiment, host=experiment.host | _machine(boots)),
+        experiment=replace(experiment, host=_told_once(experiment.host, _machine(boots))),
         results=tuple(told),
         boots_done=len(boots),
         boots_planned=planned.boots_planned(experiment),

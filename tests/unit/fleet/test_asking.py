@@ -86,6 +86,13 @@ def test_kvm_that_ran_no_guest_is_none(tmp_path: Path, monkeypatch: pytest.Monke
         assert makes.kvm() == (works == "yes")
 
 
+def ready(experiment: Experiment) -> runner.Job:
+    nowhere: Any = None
+    return runner.Job(
+        experiment=experiment, site=nowhere, work=lambda _: "", runs=lambda *_: (), machine={}, undecided=lambda _: (),
+    )  # fmt: skip
+
+
 def test_a_bench_says_where_and_how_and_measures_a_lost_seed_again(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,12 +104,8 @@ def test_a_bench_says_where_and_how_and_measures_a_lost_seed_again(
         result = boot_of(plan, machine={"accel": "tcg"})
         return replace(result, state="lost", runs=()) if len(made) == 1 else result
 
-    nowhere: Any = None
-    job = runner.Job(
-        experiment=asked(), site=nowhere, work=lambda _: "", runs=lambda *_: (), machine={}, undecided=lambda _: (),
-    )  # fmt: skip
     monkeypatch.setattr(runner, "boot", boot)
-    monkeypatch.setattr(prepare, "prepare", lambda *_: job)
+    monkeypatch.setattr(prepare, "prepare", lambda *_: ready(asked()))
     bench = Bench(store, Blobs(str(tmp_path)), "rack3", Quiet())
     (one,) = bench.measure(Unit(experiment="first", plans=(FIRST,), alone=False), ask())
     assert len(made) == 2 and one.state == "ok"
@@ -160,12 +163,15 @@ def test_a_machine_of_a_lab_is_the_one_that_this_host_drives_and_free_after_each
     wanted = replace(ask("timed"), needs=replace(ask("timed").needs, lab="bench1"))
     text = f"{tmp_path / 'lab.toml'}:bench1"
     unit = Unit(experiment="first", plans=(FIRST,), alone=True)
+    bench = Bench(store, Blobs(str(tmp_path)), "h", Quiet(), {"bench1": text})
     for name, in_system, why in (("first", False, "it does not answer"), ("second", True, "bench1 starts by tftp")):
         store.create(asked(name, mode="timed", machine=MachineOptions(lab="bench1", in_system=in_system)))
         with pytest.raises(KdeltaError, match=why):
-            bench = Bench(store, Blobs(str(tmp_path)), "h", Quiet(), {"bench1": text})
             bench.measure(replace(unit, experiment=name), wanted)
     assert [one.machine.lab for one in prepared] == [text] and freed == ["free"]
+    with pytest.raises(KdeltaError, match="it does not answer"):
+        bench.measure(unit, wanted)
+    assert len(prepared) == 2, "made ready anew: as it was, it might be set aside for good"
 
 
 def test_a_disk_that_is_full_is_one_line_and_leaves_it_to_others(
@@ -186,10 +192,41 @@ def test_an_experiment_that_grew_by_a_kernel_is_made_ready_again(
 ) -> None:
     """A bisection has one more kernel with each commit; its older ones stay ready."""
     store.create(asked())
-    ready: list[object] = []
-    monkeypatch.setattr(prepare, "prepare", lambda experiment, *_: ready.append(experiment))
+    prepared: list[Experiment] = []
+
+    def prepare_it(experiment: Experiment, *_: object) -> runner.Job:
+        prepared.append(experiment)
+        return ready(experiment)
+
+    monkeypatch.setattr(prepare, "prepare", prepare_it)
     bench = Bench(store, Blobs(str(tmp_path)), "h", Quiet())
     sent: list[dict[str, dict[str, str]]] = [{"one": {}}, {"one": {}}, {"one": {}, "two": {}}]
     for kernels in sent:
         bench.measure(Unit(experiment="first", plans=(), alone=False), ask(kernels=kernels))
-    assert len(ready) == 2
+    assert len(prepared) == 2
+
+
+def test_seeds_share_guests_from_unit_to_unit_and_times_have_none_beside_them(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on one machine (experiment/forks.py); a boot that is the only one of its kernel has none to share with."""
+    wanted = {"first": asked(), "alone": asked("alone", blocks=1), "times": asked("times", mode="timed")}
+    had: list[Any] = []
+
+    def boot(job: runner.Job, plan: PlannedBoot) -> Any:
+        had.append(job.forks)
+        return boot_of(plan)
+
+    monkeypatch.setattr(runner, "boot", boot)
+    monkeypatch.setattr(prepare, "prepare", lambda experiment, *_: ready(experiment))
+    for experiment in wanted.values():
+        store.create(experiment)
+    bench = Bench(store, Blobs(str(tmp_path)), "h", Quiet())
+    for name in ("first", "first", "alone", "first", "times"):
+        bench.measure(Unit(experiment=name, plans=(FIRST,), alone=False), ask(wanted[name].mode))
+    one, same, none, other, no = had
+    assert one is same and one.is_closed and other is not one and other.is_closed, "nobody else waits beside times"
+    assert none is None and no is None
+    bench.measure(Unit(experiment="first", plans=(FIRST,), alone=False), ask())
+    bench.close()
+    assert had[-1].is_closed

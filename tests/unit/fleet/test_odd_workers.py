@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from kdelta.errors import HostError, UserError
+from kdelta.experiment import schedule
 from kdelta.fleet import asking, status
 from kdelta.fleet import tend as tending
 from kdelta.fleet.ledger import Ledger
-from kdelta.fleet.queue import Queue
+from kdelta.fleet.queue import Queue, Taken
 from kdelta.fleet.units import Unit
 from kdelta.fleet.worker import Worker
 from kdelta.store.store import Store
@@ -70,6 +71,25 @@ def test_a_worker_that_is_registered_no_more_signs_on_again_when_it_takes(
 
     asyncio.run(run())
     assert store.done("first") == {(0, 0), (0, 1)}
+
+
+def test_units_that_end_while_a_worker_signs_on_again_do_not_end_it(
+    hosts: Hosts, store: Store, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after SIGSTOP and SIGCONT: its heartbeat and its slots find out at once that it was taken for dead."""
+    store.create(asked(blocks=1))
+
+    async def run() -> None:
+        async with Queue(hosts.url) as queue:
+            worker = hosts.worker(queue, host("a", slots=2))
+            units = [Unit(experiment="first", plans=(plan,), alone=False) for plan in schedule.block(asked(), 0)]
+            worker.hands = {slot: Taken(job=slot, unit=unit) for slot, unit in enumerate(units)}
+            monkeypatch.setattr(ledger, "survived", lambda *_: worker.hands.pop(1, None))
+            await asyncio.gather(worker._sign_on_again(), worker._sign_on_again())
+            assert [seen.worker for seen in ledger.hosts()] == [worker.number]
+
+    asyncio.run(run())
+    assert hosts.notes == ["this worker was taken for dead; it signs on again"]
 
 
 def test_who_was_silent_himself_does_not_tell_who_is_dead(hosts: Hosts, store: Store, ledger: Ledger) -> None:

@@ -28,7 +28,7 @@ def test_a_block_of_times_is_one_unit_and_a_boot_of_counts_is() -> None:
     timed = units.next_units(asked(mode="timed"), set(), {}, none_open)
     assert [(u.name, len(u.plans), u.alone) for u in timed] == [("0", 2, True), ("1", 2, True), ("2", 2, True)]
     exact = units.next_units(asked(), {(0, 0), (2, 1)}, {}, none_open)
-    assert [unit.name for unit in exact] == ["0.1", "1.0", "1.1", "2.0"] and not any(unit.alone for unit in exact)
+    assert [unit.name for unit in exact] == ["1.0", "2.0", "0.1", "1.1"] and not any(unit.alone for unit in exact)
 
 
 def test_units_go_to_the_next_look_and_only_what_is_open_goes_on() -> None:

@@ -148,6 +148,33 @@ def test_what_no_host_can_measure_ends_with_the_reason(hosts: Hosts, store: Stor
     assert state(ledger) == "open", "asked again"
 
 
+def test_what_is_asked_again_is_taken_at_once_by_the_host_on_which_it_failed(
+    hosts: Hosts, store: Store, ledger: Ledger
+) -> None:
+    """Who resumes has mended something, and would wait for ten minutes."""
+    store.create(asked())
+    ledger.open("first", ask())
+    mended: list[bool] = []
+
+    def broken(_unit: Unit) -> None:
+        if not mended:
+            raise HostError("the key is wrong")
+
+    async def run() -> None:
+        async with Queue(hosts.url) as queue:
+            worker = hosts.worker(queue, host("a"), broken)
+            running = asyncio.create_task(worker.run())
+            await hosts.until(lambda: state(ledger) == "failed")
+            mended.append(True)
+            ledger.open("first", ask())
+            await hosts.until(lambda: state(ledger) == "done")
+            worker.stop()
+            await running
+
+    asyncio.run(run())
+    assert store.done("first") == ALL
+
+
 class NoProgress:
     def step(self, *_: Any) -> None: ...
     def boots(self, *_: Any) -> None: ...

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kdelta.errors import HostError
 from kdelta.lab import boot
@@ -160,6 +161,19 @@ def test_a_machine_that_does_not_come_back_is_set_aside(
     with pytest.raises(HostError, match=r"machine box did not come back .*: it is set aside"):
         machine.boot(_order(kernel), tmp_path)
     assert len(box.commands) == asked
+
+
+def test_a_machine_without_a_switch_is_brought_back_by_its_watchdog(
+    kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is armed for longer than kdelta waits, so that what hangs is called so."""
+    box = Box({}, back_s=200 + 60 + 60 + 90, power=False)  # limits of start and order, a margin, its own start
+    box.machine = replace(box.machine, options=replace(box.machine.options, watchdog="arm $seconds"))
+    raw = _machine(box, monkeypatch).boot(_order(kernel), tmp_path)
+    assert (raw.state, box.boot_id) == ("hung", "new")
+    assert "come back" not in raw.why
+    (script,) = [script for script in box.commands if "arm $seconds" in script]
+    assert script.index("--load") < script.index("seconds=320\narm $seconds") < script.rindex("kexec")
 
 
 def test_another_architecture_is_told(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

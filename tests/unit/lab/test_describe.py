@@ -84,6 +84,7 @@ def test_an_environment_of_labgrid_is_read_by_labgrid(tmp_path: Path) -> None:
         ('[bench1]\naddress = "x"\nconsole = "ttyS0; reboot"', "as the kernel takes it"),
         ('[bench1]\naddress = "x"\ncmdline = "a\\nb"', "cannot be printed"),
         ('[bench1]\naddress = "x"\nreturn_limit_s = 0', "return_limit_s"),
+        ('[bench1]\naddress = "x"\nstart = "grub"\nwatchdog = "arm"', 'watchdog is for start = "kexec"'),
         ('[bench1]\naddress = "x"\nhardware = { trubo = true }', "trubo"),
         ('[bench1]\naddress = "x"\nhardware.cpus = "3-1"', "'3-1' is no list of CPUs"),
         ("[bench1", "lab.toml"),

@@ -36,6 +36,7 @@ class Installed(Box):
         self.sysfs = {
             "/sys/devices/system/cpu/online": "0-1",
             "/sys/devices/system/cpu/cpufreq/boost": "1",
+            "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "schedutil",
             "/proc/irq/3/smp_affinity_list": "1",
             "/sys/class/thermal/thermal_zone0/type": "x86_pkg_temp",
             "/sys/class/thermal/thermal_zone0/temp": "47000",
@@ -99,7 +100,7 @@ def test_the_program_runs_inside_the_installed_system(
     box = Installed()
     raw = _machine(box, monkeypatch).boot(_order(kernel, tmp_path), tmp_path)
     assert (raw.state, raw.why, box.restarts, box.cycles) == ("ok", "", 1, 0)
-    assert raw.facts == {"temperature_c": 47.0}
+    assert raw.facts == {"temperature_c": 47.0, "turbo": "off", "governor": "schedutil"}
     assert box.sysfs["/sys/devices/system/cpu/cpufreq/boost"] == "0"
     assert box.sysfs["/proc/irq/3/smp_affinity_list"] == "0"
     said = "\n".join(box.commands)

@@ -55,10 +55,22 @@ def test_kexec_is_told_every_word(there: Path, tmp_path: Path) -> None:
 
 def test_a_kernel_that_cannot_be_loaded_ends_it(there: Path, tmp_path: Path) -> None:
     refused = "#!/bin/sh\necho 'kexec_load failed: Operation not permitted' >&2\nexit 255\n"
-    told, done = _run(tmp_path, _script("kexec", there, "quiet"), kexec=refused)
+    script = start.script("kexec", str(there), "kernel1", ("base", "jobs"), "quiet", "touch armed")
+    told, done = _run(tmp_path, script, kexec=refused)
     assert done.returncode == 255
     assert "not permitted" in done.stderr
     assert "systemctl" not in told
+    assert not (there / "armed").exists(), "its own system would be reset"
+
+
+def test_what_comes_last_is_done_before_the_machine_goes_down(there: Path, tmp_path: Path) -> None:
+    script = start.script("kexec", str(there), "kernel1", ("base", "jobs"), "quiet", "seconds=7\necho $seconds >>$TOLD")
+    told, done = _run(tmp_path, script)
+    assert done.returncode == 0, done.stderr
+    loaded, _, left = told.partition("\n7\n")
+    assert "--load" in loaded
+    assert "sync" not in loaded and "systemctl" not in loaded, told
+    assert "sync" in left or "systemctl" in left, told
 
 
 def _grub(there: Path, tmp_path: Path) -> tuple[Path, str]:

@@ -40,6 +40,17 @@ def test_every_boot_that_was_ok_is_a_point(store: Store) -> None:
     ]  # fmt: skip
 
 
+def test_how_the_machine_was_as_each_boot_found_it_is_told_beside_what_was_set(store: Store) -> None:
+    asked = experiment(host={"cpu": "c", "smt": "off (set)"})
+    store.create(asked)
+    for slot, governor in enumerate(("schedutil", "performance")):
+        facts = {"governor": governor, "smt": "off", "temperature_c": 40.0 + slot}
+        store.save_boot(asked.id, boot(0, slot, facts=facts, runs=(run(histograms={}),)))
+    told = answer.result(store, asked.id)[0].experiment.host
+    assert (told["governor"], told["smt"], told["cpu"]) == ("performance, schedutil", "off (set)", "c")
+    assert told["temperature"] == "40 to 41 degrees C" and "turbo" not in told
+
+
 @pytest.mark.parametrize("kernels", [1, 2])
 def test_other_tools_read_the_same_samples_where_two_kernels_are_compared(store: Store, kernels: int) -> None:
     asked = experiment(kernels=tuple(kernel(label) for label in ("6.12", "7.0")[:kernels]))
