@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kdelta.cli import common
 from kdelta.errors import HostError, UserError
+from kdelta.spec.program import PACK
 
 if TYPE_CHECKING:
     from kdelta.cli._budget import Budget
@@ -81,7 +82,7 @@ def _each(
         kept = Beside(what=check.what, cases=len(asked.cases))
         try:
             experiment = session.begin(check.template(reviewed, asked), reviewed.seed)
-            kept = replace(kept, experiment=experiment.id)
+            kept = replace(kept, experiment=experiment.id, cases=len(experiment.cases))
             if budget.left_s() == 0:
                 why = f"{head}, which was not checked: {_NO_TIME}; kdelta resume {experiment.id}"
                 yield Checked(text=_wrapped(why) + "\n", kept=replace(kept, why=_NO_TIME), begun=kept.experiment)
@@ -114,8 +115,11 @@ def _leaks(reviewed: Experiment, asked: Asked) -> Experiment:
     from kdelta.experiment import templates
     from kdelta.results import leaks
 
+    cases = tuple(case for case in asked.cases if PACK not in case.params)
+    if not cases:
+        raise UserError(f"programs alone execute it, and {leaks.BATCH_OPS} runs of one take too long")
     effort = replace(asked.effort, batches=leaks.BATCHES, batch_ops=leaks.BATCH_OPS)
-    return templates.leaks(replace(asked, effort=effort), leaks.observed(reviewed.kernels), 1)
+    return templates.leaks(replace(asked, cases=cases, effort=effort), leaks.observed(reviewed.kernels), 1)
 
 
 def _show_leaks(session: Session, reviewed: Experiment, experiment: Experiment) -> tuple[str, tuple[str, ...]]:

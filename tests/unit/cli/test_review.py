@@ -18,9 +18,10 @@ from kdelta.cli import _again, _beside, _reply, _series, _session, compare
 from kdelta.cli._budget import Budget
 from kdelta.cli.main import run
 from kdelta.errors import HostError, RegressionFound, UserError
+from kdelta.experiment import templates
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.touches import Touched
-from kdelta.model import Annotations, Beside, Experiment, PlannedBoot
+from kdelta.model import Annotations, Beside, Case, Experiment, PlannedBoot
 from kdelta.paths import state_dir
 from kdelta.report import looked
 from kdelta.store.store import Store
@@ -280,6 +281,16 @@ def test_a_check_for_which_no_time_is_left_is_told_with_how_to_go_on(
         assert f"no time is left of the budget; kdelta resume {made.id}" in " ".join(leaks.text.split())
         (line,) = looked.above(session.store.experiment("first").annotations)
         assert line == f"Leaks: not looked at, no time is left of the budget (kdelta resume {made.id})."
+
+
+def test_leaks_are_looked_for_by_cases_and_not_by_hundreds_of_runs_of_programs() -> None:
+    pipe = Case(workload="pipe")
+    program = Case(workload="stress-ng/pipe", params={"pack": "x"})
+    reviewed = experiment("first", ("6.12", "7.0"), cases=(program, pipe))
+    asked = templates.asked_in(reviewed)
+    assert _beside._leaks(reviewed, asked).cases == (pipe,)
+    with pytest.raises(UserError, match="programs alone execute it"):
+        _beside._leaks(reviewed, structs.replace(asked, cases=(program,)))
 
 
 def test_of_locks_a_review_on_one_cpu_says_what_it_cannot_see() -> None:
