@@ -98,10 +98,7 @@ def search(seed: int, commits: int, step: float, bad_boots: float = 0.0, drift: 
     return False, len(tested)
 
 
-# 20 s each: the hardest of them always.
-@pytest.mark.parametrize(
-    "drift", ["5 % slower at once", *(pytest.param(one, marks=pytest.mark.full) for one in DRIFTS if one[0] != "5")]
-)
+@pytest.mark.parametrize("drift", DRIFTS)
 def test_bisection_names_the_commit_in_spite_of_bad_boots_and_drift(drift: str) -> None:
     runs = [search(seed, 64, 0.02, bad_boots=0.05, drift=drift) for seed in range(40)]
     assert np.mean([right for right, _ in runs]) >= 0.90
