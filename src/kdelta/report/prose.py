@@ -153,7 +153,7 @@ def _floors(cells: Iterable[CellResult], exact: bool) -> str:
     said = "; ".join(f"{floor:.2f} % ({', '.join(names)})" for floor, names in floors.items())
     if len(floors) == 1:
         said = f"{next(iter(floors)):.2f} %"
-    return f"Noise floor: {said}" + (": so far another layout of memory moves counts." if exact else ".")
+    return f"Noise floor: {said}."
 
 
 def _seeds(experiment: Experiment) -> str:
