@@ -40,9 +40,14 @@ test-full: setup
 	@tools/python-packages.sh full
 	$(PY) -m pytest --durations=20
 
+# how fast kdelta is; make bench AGAINST=v1.0 puts that revision's figures beside, both measured now
 bench: setup
+ifdef AGAINST
+	$(PY) tools/bench.py --against $(AGAINST)
+else
 	$(PY) tools/bench.py
 	$(PY) tools/bench_serve.py
+endif
 
 trial: setup
 	$(PY) tools/trial.py

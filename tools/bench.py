@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """make bench: how fast kdelta itself is, each figure beside its bound, all in one run on this machine.
 
+``make bench AGAINST=REVISION`` puts the figures of another revision beside them (tools/bench_against.py).
+
 Exit 1 when a bound is missed. Ratios are taken within the run; absolute times are this machine's.
 """
 
@@ -9,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import json
 import os
 import resource
 import statistics
@@ -19,16 +22,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import bench_against
+
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = [sys.executable, "-c", "from kdelta.cli.main import main; main()"]
 KERNEL = "debian:6.12/cloud"
 TARGET_CORES = 2
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 missed: list[str] = []
+measured: list[tuple[str, float, str]] = []
 
 
 def row(name: str, value: float, unit: str, bound: float, *, at_least: bool = False, target: float = 0) -> None:
     """Print one figure and remember a missed bound; ``target``: what is still wanted, where that is less."""
+    measured.append((name, value, unit))
     good = value >= bound if at_least else value <= bound
     word = "at least" if at_least else "at most"
     wanted = f"; target {target:g}: {'met' if value <= target else 'not met'}" if target else ""
@@ -165,9 +172,20 @@ SECTIONS: dict[str, Callable[[], None]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"only these: {chr(44).join(SECTIONS)}")
+    parser.add_argument("--against", metavar="REVISION", help="measure that revision's code too, in turn")
+    parser.add_argument("--figures", type=Path, metavar="FILE", help="write name, value and unit there, a line each")
+    asked = parser.parse_args()
+    if unknown := set(asked.sections) - set(SECTIONS):
+        parser.error(f"no section {', '.join(sorted(unknown))}")
+    sections = asked.sections or [*SECTIONS]
+    if asked.against:
+        bench_against.run(sections, asked.against)
+        return 0
     _adopt()
-    for name in parser.parse_args().sections or SECTIONS:
+    for name in sections:
         SECTIONS[name]()
+        if asked.figures:
+            asked.figures.write_text("".join(json.dumps(figure) + "\n" for figure in measured), encoding="utf-8")
     return 1 if missed else 0
 
 
