@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kdelta import digests
 from kdelta.report import json_
 
 CASES = ("pidfd_open", "pipe", "thread_spawn")
@@ -103,21 +104,23 @@ qmp.Monitor.wait_event = wait_event
 
 
 @pytest.mark.full
-def test_a_snapshot_made_with_a_main_loop_that_never_sleeps_is_the_same_to_the_byte(
-    tmp_path: Path, cache: Path
-) -> None:
-    """Without plugin/idle.c three of twelve were others."""
-    words = ["debian:6.12/cloud", "debian:7.0/cloud", "--seeds", "1", "--case", "pidfd_open"]
-    sums = set()
+def test_a_snapshot_made_with_a_main_loop_that_never_sleeps_is_the_same_guest(tmp_path: Path, cache: Path) -> None:
+    """Without plugin/idle.c the memory of three of twelve was another.
+
+    The devices' state may differ where a timer of the local APIC is due at the very instant at which QEMU stops: fired
+    or about to, which no guest can tell apart. So memory is compared to the byte, and what is counted from it.
+    """
+    words = ["debian:6.12/cloud", "debian:7.0/cloud", "--seeds", "2", "--case", "pidfd_open", "--case", "pipe"]
+    seen = set()
     for turn in range(6):
         folder = tmp_path / str(turn)
         folder.mkdir()
         own = _without_snapshots(cache, folder / "cache")
-        _run(ASKED_AT_BOOT if turn else PROGRAM, folder / "state", own, *words)
-        made = sorted((own / "snapshots").glob("*.sum"))
+        counted = _run(ASKED_AT_BOOT if turn else PROGRAM, folder / "state", own, *words)
+        made = sorted((own / "snapshots").glob("*.ram"))
         assert len(made) == 2
-        sums.add(tuple((path.name, path.read_bytes()) for path in made))
-    assert len(sums) == 1
+        seen.add((counted, *((path.name, digests.of_file(path)) for path in made)))
+    assert len(seen) == 1
 
 
 @pytest.mark.full
