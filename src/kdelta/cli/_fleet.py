@@ -150,8 +150,8 @@ def run(
             return False
         try:
             asking.wait(session.store, ledger, experiment, wanted, progress)
-        except KeyboardInterrupt:
-            progress.note(
+        except KeyboardInterrupt as ending:
+            ending.add_note(
                 f"the fleet goes on; wait again with: kdelta resume {name} --fleet, "
                 f"or stop it with: kdelta fleet --cancel {name}"
             )

@@ -69,8 +69,8 @@ class Session:
         try:
             runner.execute(job, self.store, progress)
             annotate.note_executed(self.store, experiment)
-        except KeyboardInterrupt:
-            progress.note(f"interrupted: {self._kept(experiment, resumed_as)}")
+        except KeyboardInterrupt as ending:
+            ending.add_note(self._kept(experiment, resumed_as))
             raise
         except HostError as error:
             raise HostError(f"{error}; {self._kept(experiment, resumed_as)}") from None

@@ -95,8 +95,8 @@ def _search(session: _session.Session, experiment: Experiment, args: Args, progr
     again = f"kdelta bisect --resume {experiment.id}{' --fleet' if args.fleet else ''}"
     try:
         return bisect.bisect(lab, _session.now)
-    except KeyboardInterrupt:
-        progress.note(f"interrupted: all finished boots are kept; continue with: {again}")
+    except KeyboardInterrupt as ending:
+        ending.add_note(f"all finished boots are kept; continue with: {again}")
         raise
     except HostError as error:
         raise HostError(f"{error}; finished boots are kept, go on with: {again}") from None

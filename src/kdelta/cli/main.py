@@ -179,7 +179,8 @@ def run(args: list[str]) -> int:
         result = program.main(args=_spelled(args), prog_name="kdelta", standalone_mode=False)
     except click.exceptions.Abort as error:
         stopped = error.__cause__ if isinstance(error.__cause__, Terminated) else None
-        say(f"kdelta: {stopped or 'interrupted'}", err=True)
+        notes = getattr(error.__cause__, "__notes__", ())  # how to go on, also where no progress is shown
+        say(f"kdelta: {': '.join((str(stopped or 'interrupted'), *notes))}", err=True)
         return 128 + (stopped.number if stopped else signal.SIGINT)
     except click.UsageError as error:
         say(f"kdelta: {_told(error)}", err=True)
