@@ -227,7 +227,9 @@ def _terminate(number: int, _frame: FrameType | None) -> None:
 def main() -> None:
     """Entry point of the installed program; being told to end is as Ctrl-C, so that all that ends cleanly then does."""
     gc.set_threshold(_GARBAGE_AT)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts a thread for each core, which kdelta has no use for
+    os.environ.setdefault(
+        "OPENBLAS_NUM_THREADS", "1"
+    )  # numpy starts a thread for each core, which kdelta has no use for
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, _terminate)

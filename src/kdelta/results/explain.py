@@ -15,6 +15,7 @@ from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
 
+_CAUSED = ("instructions", exact.TRANSFERS)  # metrics
 BECAUSE_KEPT = 12  # functions in the JSON result; `kdelta why` has all
 Seeds: TypeAlias = dict[tuple[int, str], dict[int, list[Profile]]]  # [case, mitigations][kernel] -> one per seed
 Chosen: TypeAlias = Mapping[tuple[int, str], Mapping[int, Profile]]  # [case, mitigations][kernel] -> the median seed's
@@ -64,13 +65,22 @@ def profiles_of(experiment: Experiment, store: Store, row: CellResult) -> tuple[
     return before.profile, after.profile
 
 
-def between(before: Sequence[Profile], after: Sequence[Profile]) -> tuple[tuple[FunctionDelta, ...], Because | None]:
-    """The functions that differ between two kernels, given a profile for each seed, and what one line tells of them.
+def between(
+    metric: str, before: Sequence[Profile], after: Sequence[Profile]
+) -> tuple[tuple[FunctionDelta, ...], Because | None]:
+    """What differs between two kernels, given a profile for each seed, and what one line tells of it.
 
-    Functions whose own count varies between seeds by more than it changed are left out; nothing where a side has none.
+    Of instructions these are functions, of transfers the lines that move; other metrics have no causes. What varies
+    between seeds by more than it changed is left out; nothing where a side has no names.
     """
-    if not before or not after or not all(map(moved.has_names, (*before, *after))):
+    if metric not in _CAUSED or not before or not after or not all(map(moved.has_names, (*before, *after))):
         return (), None
+    return _lines_between(before, after) if metric == exact.TRANSFERS else _functions_between(before, after)
+
+
+def _functions_between(
+    before: Sequence[Profile], after: Sequence[Profile]
+) -> tuple[tuple[FunctionDelta, ...], Because | None]:
     deltas = because.differences(profiles.median_profile(before), profiles.median_profile(after))
     kept = because.significant([d for d in deltas if d.delta], before, after)
     return kept[:BECAUSE_KEPT], because.line(kept)
@@ -79,7 +89,7 @@ def between(before: Sequence[Profile], after: Sequence[Profile]) -> tuple[tuple[
 def _lines_between(
     before: Sequence[Profile], after: Sequence[Profile]
 ) -> tuple[tuple[FunctionDelta, ...], Because | None]:
-    """As ``between``, of the lines that move: which of them do more often, or less."""
+    """Which lines move more often, or less."""
     deltas = because.line_differences(profiles.median_profile(before), profiles.median_profile(after))
     kept = because.significant_lines(deltas, before, after)
     return kept[:BECAUSE_KEPT], because.line(kept)
@@ -96,7 +106,7 @@ def _explain(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResul
     case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
     labels = [kernel.label for kernel in experiment.kernels]
     by_kernel = seeds.get((case, row.mitigations), {})
-    if row.patched_label not in labels or row.metric not in ("instructions", exact.TRANSFERS):
+    if row.patched_label not in labels or row.metric not in _CAUSED:
         return row
     before, after = by_kernel.get(0, []), by_kernel.get(labels.index(row.patched_label), [])
     if not before or not after:
@@ -105,8 +115,7 @@ def _explain(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResul
         return replace(row, warnings=(*row.warnings, _nameless(experiment, row)))
     if row.verdict not in ("improved", "regressed") or row.effect_percent is None:
         return row
-    of_lines = row.metric == exact.TRANSFERS
-    deltas, told = _lines_between(before, after) if of_lines else between(before, after)
+    deltas, told = between(row.metric, before, after)
     return replace(row, because=deltas, because_line=told)
 
 

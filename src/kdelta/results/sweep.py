@@ -98,7 +98,7 @@ def step_functions(found: Sequence[Sweep]) -> tuple[FunctionDiff, ...]:
         FunctionDiff(cell=sweep.cell, baseline_label=step.last, patched_label=step.first, functions=step.because)
         for sweep in found
         for step in sweep.steps
-        if step.because
+        if step.because and sweep.cell.metric == work.INSTRUCTIONS
     )
 
 
@@ -169,7 +169,7 @@ def _exact_steps(
         if abs(effect) <= floor:
             continue
         last, first = labels.index(cell.baseline_label), labels.index(cell.patched_label)
-        functions, told = between(seeds.get(last, ()), seeds.get(first, ()))
+        functions, told = between(cell.metric, seeds.get(last, ()), seeds.get(first, ()))
         found.append(
             SweepStep(
                 last=cell.baseline_label,

@@ -72,7 +72,7 @@ def test_nothing_else_has_causes(more: dict[str, Any]) -> None:
 
 def test_a_function_that_varies_by_more_than_it_changed_is_left_out() -> None:
     wild = [counts.profile({"read": 900, "lock": n}) for n in (100, 900)]
-    deltas, told = explain.between(wild, [counts.profile({"read": 950, "lock": 300})] * 2)
+    deltas, told = explain.between("instructions", wild, [counts.profile({"read": 950, "lock": 300})] * 2)
     assert [d.function for d in deltas] == ["read"]
     assert told == Because(changed=(("read", 50.0),))
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kdelta.kernel import banner as banner_module
 from kdelta.model import (
     Annotations,
+    Because,
     Case,
     Experiment,
     ExperimentResult,
@@ -21,12 +22,13 @@ from kdelta.model import (
     Kernel,
     Metric,
     Mode,
+    MovedLine,
     Profile,
     State,
     plans,
 )
 from kdelta.report.view import build
-from kdelta.results.sweep import sweeps
+from kdelta.results.sweep import step_functions, sweeps
 from kdelta.results.types import Detail, Sweep
 from kdelta.results.versions import Version, gaps_in
 from kdelta.results.warnings import StepDetectable, StepUnseen
@@ -144,6 +146,18 @@ def test_a_step_names_the_functions_of_the_versions_around_it() -> None:
     (step,) = found.steps
     assert {d.function: d.delta for d in step.because} == {"pipe_read": 30.0, "new_one": 5.0}
     assert step.because_line is not None and ("pipe_read", 30.0) in step.because_line.changed
+
+
+def test_a_step_of_transfers_names_the_lines_that_move_and_draws_no_functions() -> None:
+    def moving(writes: int) -> Profile:
+        return replace(profile(vfs_read=60 + writes), moved=(MovedLine(name="tasklist_lock", reads=0, writes=writes),))
+
+    transfers = Metric(name="transfers", unit="transfers/op", better="lower", primary=True)
+    found = sweep([[58.0] * 5, [46.0] * 5], seeds={0: [moving(58)], 1: [moving(46)]}, metric=transfers)
+    (step,) = found.steps
+    assert [(d.function, d.delta) for d in step.because] == [("tasklist_lock", -12.0)]
+    assert step.because_line == Because(changed=(("tasklist_lock", -12.0),))
+    assert step_functions([found]) == ()
 
 
 def test_a_profile_without_names_explains_nothing() -> None:
