@@ -22,6 +22,10 @@ RUN_AXE = (
 )
 RUN_AXE += " [one.id, one.help, one.nodes.slice(0, 3).map(node => node.target + ': ' + node.failureSummary)])))"
 
+CUT = """return [...document.querySelectorAll('.site nav a')].filter(a => {
+    const words = document.createRange(); words.selectNodeContents(a);
+    return words.getClientRects().length > 1; }).length"""
+
 
 def press(browser: Any, element: Any) -> None:
     """Follow a link or send a form as a reader without a mouse does, focus and Enter, until the next page is there.
@@ -52,6 +56,7 @@ def seen(browser: Any, name: str, heading: str) -> str:
     assert browser.find_element("tag name", "h1").text.startswith(heading)
     width, window = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
     assert width <= window, f"{name} is {width} pixels wide in a window of {window}"
+    assert browser.execute_script(CUT) == 0, f"{name}: words of the menu are cut in two"
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.styleSheets[0].cssRules.length") > 50
     if folder := os.environ.get("KDELTA_SHOTS"):

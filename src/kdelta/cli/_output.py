@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kdelta.cli import _given
 from kdelta.cli._say import put
 from kdelta.cli.common import F, decorate
 from kdelta.errors import GuestError, HostError, UserError
@@ -91,10 +92,12 @@ class OutputArgs:
 
     @property
     def format(self) -> str:
-        """The chosen format's name; refuses an unknown one early."""
+        """The chosen format's name, without one that of the file to write; refuses an unknown one early."""
         from kdelta.report import registry
 
         name = "json" if self.as_json else self.fmt
+        if self.output is not None and not self.as_json and "fmt" not in _given.given():
+            name = registry.of_file(self.output) or name
         registry.find(name)
         if self.as_json and self.fmt not in ("json", "terminal"):
             raise UserError(f"--json and --format {self.fmt} exclude each other: give one of them")
@@ -102,11 +105,17 @@ class OutputArgs:
             raise UserError(f"--causes would do nothing: {name} has the causes always")
         return name
 
+    @property
+    def bare(self) -> str:
+        """``format`` of what is text or JSON and nothing else: a file's name asks for JSON, or for nothing."""
+        name = self.format
+        return name if name == "json" or self.as_json or "fmt" in _given.given() else self.fmt
+
 
 output_options = decorate(
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON (schema kdelta/1)."),
     format_option,
-    output_option("Write the report to a file."),
+    output_option("Write the report to a file; without --format in the one that its name ends in, as in result.html."),
     click.option("--all-metrics", is_flag=True, help="Show all metrics, not only the primary ones."),
     click.option("--causes", is_flag=True, help="Say below each row because of which functions (kdelta why has them all)."),
     click.option("--view", type=click.Choice(register.names()), help="Also show another tool's estimate from the same samples; it never affects the verdict."),

@@ -21,17 +21,17 @@ def _refuse_idle(found: Experiment, args: _output.OutputArgs) -> None:
     """
     if found.kind in ("trace", "leaks"):
         _given.refuse(("all_metrics", "causes", "view"), f"would do nothing: experiment {found.id} is a {found.kind}")
-        if args.format not in ("terminal", "json"):
-            raise UserError(f"--format {args.format}: experiment {found.id} is a {found.kind}, which is text or --json")
+        if args.bare not in ("terminal", "json"):
+            raise UserError(f"--format {args.bare}: experiment {found.id} is a {found.kind}, which is text or --json")
 
 
 def show(store: Store, found: Experiment, args: _output.OutputArgs) -> None:
     """Print or write it."""
     _refuse_idle(found, args)
     if found.kind == "trace":
-        _traces.show(store, [found.id], args.format == "json", args.output)
+        _traces.show(store, [found.id], args.bare == "json", args.output)
     elif found.kind == "leaks":
-        _leaks.show(store, found.id, as_json=args.format == "json", output=args.output)
+        _leaks.show(store, found.id, as_json=args.bare == "json", output=args.output)
     else:
         _show.show(store, found.id, args)
 
@@ -44,7 +44,7 @@ def conclude(store: Store, found: Experiment, args: _output.OutputArgs) -> int:
     """
     _refuse_idle(found, args)
     if found.kind == "trace":
-        return _traces.conclude(_traces.show(store, [found.id], args.format == "json", args.output))
+        return _traces.conclude(_traces.show(store, [found.id], args.bare == "json", args.output))
     if found.kind == "leaks":
         return _leaks.conclude(_leaks.show(store, found.id, as_json=args.as_json, output=args.output), None)
     _output.refuse_lost(_show.show(store, found.id, args))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from kdelta.model import Experiment, ExperimentResult, Progress
     from kdelta.store.store import Store
 
+_FIRST_CASE_S = 0.5  # one of the five cases, counted, on a small machine: what is expected until one was measured here
+
 
 def now() -> datetime:
     """The wall clock, in UTC."""
@@ -93,17 +95,22 @@ class Session:
         return f"{boots}; continue with: kdelta resume {(resumed_as or experiment).id}"
 
     def _usual_boot_s(self, experiment: Experiment) -> float | None:
-        """Seconds that a boot of such an experiment took last time, for its number of cases; None the first time."""
+        """Seconds that a boot of such an experiment took last time, for its number of cases.
+
+        The first time a guess where instructions are counted, None where time is measured.
+        """
         import os
         from statistics import median
 
+        at_once = (os.cpu_count() or 1) if experiment.mode == "exact" else 1
         for row in self.store.experiments(kind=experiment.kind, limit=20):
-            boots = self.store.boots(row.id) if row.mode == experiment.mode and row.status == "complete" else []
-            taken_s = [boot.elapsed_s / len(boot.cases) for boot in boots if boot.elapsed_s and boot.cases]
+            if row.mode != experiment.mode or row.status != "complete":
+                continue
+            each = len(self.store.experiment(row.id).cases)
+            taken_s = [b.elapsed_s / (len(b.cases) or each) for b in self.store.boots(row.id) if b.elapsed_s and each]
             if taken_s:
-                at_once = (os.cpu_count() or 1) if experiment.mode == "exact" else 1
                 return median(taken_s) * len(experiment.cases) / at_once
-        return None
+        return _FIRST_CASE_S * len(experiment.cases) / at_once if experiment.mode == "exact" else None
 
     def show(self, experiment: Experiment, args: OutputArgs) -> ExperimentResult:
         """Print or write its report."""

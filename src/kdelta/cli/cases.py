@@ -21,6 +21,7 @@ EPILOG = """\b
 Examples:
   kdelta cases                              all of them (kdelta cases list)
   kdelta cases pipe                         one of them (kdelta cases show pipe)
+  kdelta cases syscalls                     those of a suite
   kdelta cases list --workloads ./will-it-scale/tests
 """
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
@@ -32,12 +33,28 @@ def command() -> None:
 
 
 @command.command("list")
+@click.argument("suite", required=False)
 @common.workloads_option
 @_JSON
-def list_(workloads: tuple[Path, ...], as_json: bool) -> None:
-    """One line for each workload, by suite."""
-    found = common.load_workloads(workloads)
+def list_(suite: str | None, workloads: tuple[Path, ...], as_json: bool) -> None:
+    """One line for each workload, by suite; of one SUITE alone where it is named."""
+    _print_suites(common.load_workloads(workloads), suite, as_json)
+
+
+def _print_suites(found: Mapping[str, Workload], wanted: str | None, as_json: bool) -> None:
+    """All suites with their workloads, or the one that is wanted.
+
+    Raises:
+        UserError: there is no such suite.
+    """
+    from kdelta.spec.cases import close_to
+
     groups = _by_suite(found)
+    if wanted is not None:
+        groups = [group for group in groups if group[0].name == wanted]
+        if not groups:
+            names = [suite.name for suite, _ in _by_suite(found) if suite.name]
+            raise UserError(f"there is no suite {wanted!r}; {close_to(wanted, names)}")
     if as_json:
         suites = {w.name: suite.name for suite, members in groups for w in members}
         _print_json([_row(w) | {"suite": suites[w.name]} for w in found.values()])
@@ -71,13 +88,15 @@ def _by_suite(workloads: Mapping[str, Workload]) -> list[tuple[Suite, list[Workl
 @_JSON
 def show(name: str, workloads: tuple[Path, ...], as_json: bool) -> None:
     """Everything about one workload: knobs, defaults, metrics, needs."""
-    found = common.load_workloads(workloads)
-    if name not in found:
-        import difflib
+    from kdelta.spec import suites
+    from kdelta.spec.cases import close_to
 
-        close = difflib.get_close_matches(name, found, n=2)
-        hint = f"did you mean {' or '.join(close)}?" if close else "kdelta cases list has them all"
-        raise UserError(f"there is no workload {name!r}; {hint}")
+    found = common.load_workloads(workloads)
+    if name not in found and name in suites.suites():
+        _print_suites(found, name, as_json)
+        return
+    if name not in found:
+        raise UserError(f"there is no workload {name!r}; {close_to(name, found)}")
     workload = found[name]
     if as_json:
         import msgspec

@@ -14,6 +14,7 @@ from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.store.rows import ExperimentRow, HistoryRow
+    from kdelta.store.store import Store
 
 _EPILOG = """\b
 Examples:
@@ -33,6 +34,8 @@ class _CaseOrCommand(_groups.DefaultGroup):
     bare = "show"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if len(args) > 1 and args[0] in ("rm", "remove", "del"):
+            args = ["delete", *args[1:]]
         return super().parse_args(ctx, args[1:] if args[:1] == ["list"] else args)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -78,6 +81,7 @@ def show(case: str | None, metric: str | None, tag: str | None, kind: str | None
             return
         rows = [row for row in store.history(case, metric) if tag is None or tag in row.tags]
         if not rows:
+            _refuse_experiment(store, case)
             raise UserError(_nothing(case, metric, tag, store.case_names()))
     _print_json("history", rows) if as_json else _print_history(rows)
 
@@ -131,13 +135,24 @@ def delete(experiment: str, yes: bool) -> None:
     say(f"{found}: deleted")
 
 
+def _refuse_experiment(store: Store, name: str) -> None:
+    """Raises:
+    UserError: ``name`` is an experiment's, and its report is what was meant.
+    """
+    try:
+        found = store.id_of(name)
+    except UserError:
+        return
+    raise UserError(f"{plain(name, 64)} is an experiment, not a case: kdelta report {found}")
+
+
 def _nothing(case: str, metric: str | None, tag: str | None, known: list[str]) -> str:
     import difflib
 
     wanted = f"no result for case {plain(case, 60)!r}"
     wanted += f", metric {plain(metric, 40)!r}" if metric else ""
     wanted += f", tag {plain(tag, 40)!r}" if tag else ""
-    close = difflib.get_close_matches(case, known, n=1)
+    close = difflib.get_close_matches(case, known, n=1) or difflib.get_close_matches(case.lower(), known, n=1)
     if close and close[0] != case:
         return f"{wanted}; did you mean {plain(close[0], 60)!r}?"
     cases = ", ".join(plain(name, 40) for name in known[:10])

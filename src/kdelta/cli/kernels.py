@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +15,7 @@ from kdelta.errors import UserError
 if TYPE_CHECKING:
     from kdelta.kernel.debver import DebianKernel
     from kdelta.model import Arch, Kernel
+    from kdelta.spec.kernels import KernelSpec
 
 EPILOG = """\b
 Examples:
@@ -118,11 +120,11 @@ def _available_json(kernel: DebianKernel) -> dict[str, Any]:
     return {"spec": _spec(kernel), **fields}
 
 
-def _resolve(texts: tuple[str, ...], quiet: bool) -> tuple[Kernel, ...]:
+def _resolve(specs: Sequence[KernelSpec], quiet: bool) -> tuple[Kernel, ...]:
     from kdelta.cli.progress import Reporter
 
     with Reporter(quiet) as reporter:
-        return _kernels.fetched(_kernels.named(texts), reporter)
+        return _kernels.fetched(specs, reporter)
 
 
 @command.command("fetch", epilog=FETCH_EPILOG)
@@ -133,7 +135,7 @@ def fetch(kernels: tuple[str, ...], as_json: bool, quiet: bool) -> None:
     """Fetch kernels into the cache, so that later commands need no network."""
     import msgspec
 
-    found = _resolve(kernels, quiet or as_json)
+    found = _resolve(_kernels.named(kernels), quiet or as_json)
     if as_json:
         _prune.print_json({"kernels": [msgspec.to_builtins(kernel) for kernel in found]})
         return
@@ -149,8 +151,8 @@ def show(kernel: str, as_json: bool, quiet: bool) -> None:
     """Describe one kernel: where it comes from, and what its config means for the cases."""
     import msgspec
 
-    _kernels.single(kernel, f"kernel {kernel!r}: a range is several kernels; show takes one")
-    (found,) = _resolve((kernel,), quiet or as_json)
+    spec = _kernels.single(kernel, f"kernel {kernel!r}: a range is several kernels; show takes one")
+    (found,) = _resolve([spec], quiet or as_json)
     facts = _describe(found)
     if as_json:
         _prune.print_json({**msgspec.to_builtins(found), **facts})

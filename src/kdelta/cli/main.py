@@ -13,6 +13,7 @@ import importlib
 import logging
 import os
 import re
+import select
 import signal
 import sys
 import threading
@@ -21,30 +22,14 @@ from types import FrameType
 import click
 
 from kdelta import __version__
+from kdelta.cli import _meant
 from kdelta.cli._ending import OUT_OF_MEMORY, Terminated, out_of_memory
 from kdelta.cli._say import say
-from kdelta.errors import KdeltaError
+from kdelta.errors import HostError, KdeltaError
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 # Python looks for circles after each 700 new objects; to import SQLAlchemy alone makes 300000, a sixth of a start-up.
 _GARBAGE_AT = 100_000
-# What newcomers type, and what they mean; see _spelled.
-_LISTS = {"cases": ("cases", "list"), "kernels": ("kernels", "list"), "recipes": ("check", "--list")}
-_MEANT = {
-    **dict.fromkeys(("diff", "cmp", "vs", "test"), "compare"),
-    **dict.fromkeys(("bench", "benchmark", "measure", "perf", "stat"), "run"),
-    **dict.fromkeys(("show", "result", "results", "print", "open"), "report"),
-    **dict.fromkeys(("status", "experiments", "log", "runs"), "history"),
-    **dict.fromkeys(("tag", "note", "delete", "rm", "remove"), "history"),
-    **dict.fromkeys(("explain", "because", "functions", "profile", "flamegraph"), "why"),
-    **dict.fromkeys(("web", "ui", "gui", "html", "server"), "serve"),
-    **dict.fromkeys(("continue", "restart", "start"), "resume"),
-    **dict.fromkeys(("info", "host", "setup", "install", "env"), "doctor"),
-    **dict.fromkeys(("fetch", "download", "kernel", "images", "prune", "clean"), "kernels"),
-    **dict.fromkeys(("workloads", "suites", "benchmarks", "case"), "cases"),
-    **dict.fromkeys(("verify", "claims", "recipes"), "check"),
-    **dict.fromkeys(("build", "patch", "mail"), "review"),
-}
 _COMPLETING = "_KDELTA_COMPLETE"  # a shell asks what a line could go on with: cli/_complete.py
 _AGAIN_S = 3.0  # what ends cleanly has ended by then
 _NOT_COMMANDS = {"__init__", "main", "common", "progress"}
@@ -92,68 +77,22 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:  # click would make it 1, bad input
+            if not _unread():
+                raise HostError(_of_machine(error)) from error
+            raise click.exceptions.Exit(128 + signal.SIGPIPE) from None
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            raise click.UsageError(f"there is no command {args[0]!r}{_meant(args, self.list_commands(ctx))}", ctx)
+            raise click.UsageError(
+                f"there is no command {args[0]!r}{_meant.command(args, self.list_commands(ctx))}", ctx
+            )
         return super().resolve_command(ctx, args)
-
-
-def _meant(args: list[str], commands: list[str]) -> str:
-    """What a line may have meant whose first word is no command."""
-    import difflib
-    import shlex
-
-    word = args[0]
-    if ":" in word or "/" in word or word == "running" or word.lstrip("v")[:1].isdigit():
-        verb = "compare" if len(args) > 1 and not args[1].startswith("-") else "run --kernel"
-        return f"; did you mean: kdelta {verb} {shlex.join(args)}"
-    close = [_MEANT[word]] if word in _MEANT else difflib.get_close_matches(word, commands, n=1, cutoff=0.65)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def _spelled(args: list[str]) -> list[str]:
-    """``args`` with the words that many programs know as the options and commands that they are here."""
-    if not args:
-        return ["--help"]
-    first, rest = args[0], args[1:]
-    if first == "help":
-        return [*rest, "--help"]
-    if first in ("version", "-V", "-v"):
-        return ["--version"]
-    if first in ("list", "ls"):
-        what = rest[0] if rest else ""
-        return [*_LISTS[what], *rest[1:]] if what in _LISTS else ["history", *rest]
-    return args
-
-
-def _example(command: click.Command) -> str:
-    """The first example of a command's help."""
-    lines = (line.strip() for line in (command.epilog or "").splitlines())
-    return next((line.split("   ")[0] for line in lines if line.startswith("kdelta ")), "")
-
-
-def _told(error: click.UsageError) -> str:
-    """A mistyped line in one line, with an example where a word is missing or stands alone."""
-    if error.ctx is None:
-        return error.format_message()
-    example = _example(error.ctx.command)
-    if isinstance(error, click.MissingParameter) and error.param is not None and example:
-        name = error.param.make_metavar(error.ctx) if isinstance(error.param, click.Argument) else error.param.opts[0]
-        about = (
-            f" ({error.param.help.rstrip('.')})" if isinstance(error.param, click.Option) and error.param.help else ""
-        )
-        return f"{error.ctx.info_name} needs {name}{about}, as in: {example}"
-    if isinstance(error, click.NoSuchOption) and any(param.name == "fmt" for param in error.ctx.command.params):
-        from kdelta.report import registry
-
-        if (name := error.option_name.lstrip("-")) in registry.formats():
-            return f"there is no option --{name}: write --format {name}"
-    where = f" (see {error.ctx.command_path} --help)"
-    if "unexpected extra argument" in error.format_message() and example:
-        where = f"; as in: {example}"
-    return error.format_message() + where
 
 
 @click.command(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
@@ -176,14 +115,14 @@ def run(args: list[str]) -> int:
     if _COMPLETING in os.environ:
         importlib.import_module("kdelta.cli._complete").register()
     try:
-        result = program.main(args=_spelled(args), prog_name="kdelta", standalone_mode=False)
+        result = program.main(args=_meant.spelled(args), prog_name="kdelta", standalone_mode=False)
     except click.exceptions.Abort as error:
         stopped = error.__cause__ if isinstance(error.__cause__, Terminated) else None
         notes = getattr(error.__cause__, "__notes__", ())  # how to go on, also where no progress is shown
         say(f"kdelta: {': '.join((str(stopped or 'interrupted'), *notes))}", err=True)
         return 128 + (stopped.number if stopped else signal.SIGINT)
     except click.UsageError as error:
-        say(f"kdelta: {_told(error)}", err=True)
+        say(f"kdelta: {_meant.told(error)}", err=True)
         return 1
     except click.ClickException as error:
         say(f"kdelta: {error.format_message()}", err=True)
@@ -193,9 +132,6 @@ def run(args: list[str]) -> int:
     except KdeltaError as error:
         say("kdelta: " + " ".join(str(error).split("\n")), err=True)
         return error.exit_code
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
     except OSError as error:
         say(f"kdelta: {_of_machine(error)}", err=True)
         return 2
@@ -217,6 +153,30 @@ def _of_machine(error: OSError) -> str:
     return f"{where}: {error.strerror or error}"
 
 
+def _unread() -> bool:
+    """Whether nobody reads what is printed any more, as with ``| head``; it goes nowhere from now on."""
+    found = False
+    for stream in (sys.stdout, sys.stderr):
+        asked = select.poll()
+        asked.register(stream.fileno(), 0)
+        if any(event & (select.POLLERR | select.POLLHUP) for _, event in asked.poll(0)):
+            found = True
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), stream.fileno())
+    return found
+
+
+def _complete_streams() -> None:
+    """Open what the caller closed, as with ``>&-``: the next file opened would be standard output."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+
+
 def _terminate(number: int, _frame: FrameType | None) -> None:
     """Raise, and once more later: what is raised within a destructor, or a hook around fork, is dropped by Python."""
     signal.signal(signal.SIGALRM, lambda *_: _terminate(number, None))
@@ -227,9 +187,8 @@ def _terminate(number: int, _frame: FrameType | None) -> None:
 def main() -> None:
     """Entry point of the installed program; being told to end is as Ctrl-C, so that all that ends cleanly then does."""
     gc.set_threshold(_GARBAGE_AT)
-    os.environ.setdefault(
-        "OPENBLAS_NUM_THREADS", "1"
-    )  # numpy starts a thread for each core, which kdelta has no use for
+    _complete_streams()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start a thread for each core
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, _terminate)

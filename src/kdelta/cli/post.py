@@ -33,7 +33,7 @@ _experiment = click.argument("experiment", default="last", metavar="[EXPERIMENT]
 _context = click.option("--context", default="kdelta", show_default=True, metavar="NAME", help="Tells several checks of one change apart.")  # fmt: skip
 
 
-@click.group(epilog=EPILOG)
+@click.group(epilog=EPILOG, no_args_is_help=False)
 def command() -> None:
     """Send a report to where the change is reviewed."""
 

@@ -5,12 +5,53 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from kdelta.cli._pace import Pace, words
 from kdelta.cli._say import harmless, say
 
+if TYPE_CHECKING:
+    from rich.progress import Progress as ProgressBar
+
 _QUIET_S = 15.0
+_BAR, _COUNTS, _LEFT = 24, 7, 18  # columns: the bar, "123/400", "about 120 min left"
+_NARROW = 72  # columns of a terminal below which there is no bar
+
+
+def _room(columns: int) -> tuple[int, int]:
+    """The columns of the words and of the bar: both give way to how much is done, and to the time left."""
+    bar = _BAR if columns >= _NARROW else 0
+    return max(8, min(60, columns - _COUNTS - _LEFT - (bar and bar + 1) - 2)), bar
+
+
+def _bar(left: Callable[[], str]) -> ProgressBar:
+    """The line on a terminal, never more than one; ``left`` says the time left, counted down between two boots too."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task
+    from rich.table import Column
+    from rich.text import Text
+
+    console = Console(stderr=True)
+
+    class Words(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            text = Text(task.description)
+            text.truncate(_room(console.width)[0], overflow="ellipsis")
+            return text
+
+    class Left(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(left())
+
+    def whole() -> Column:
+        return Column(no_wrap=True)
+
+    width = _room(console.width)[1]
+    bar = [BarColumn(bar_width=width)] if width else []
+    columns = (Words(whole()), *bar, MofNCompleteColumn(table_column=whole()), Left(whole()))
+    return Progress(*columns, console=console, transient=True)
 
 
 class Reporter:
@@ -30,26 +71,7 @@ class Reporter:
 
     def __enter__(self) -> Reporter:
         if self._tty:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
-            from rich.text import Text
-
-            reporter = self
-
-            class Left(ProgressColumn):
-                """The time left, counted down between two boots too."""
-
-                def render(self, task: Task) -> Text:
-                    return Text(words(reporter._pace.left_s()))
-
-            bar = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=24),
-                MofNCompleteColumn(),
-                Left(),
-                console=Console(stderr=True),
-                transient=True,
-            )
+            bar = _bar(lambda: words(self._pace.left_s()))
             bar.start()
             self._bar = bar
             self._task = bar.add_task("starting", total=None)

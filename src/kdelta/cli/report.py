@@ -44,7 +44,7 @@ def command(
     against: str | None,
     **options: Any,
 ) -> int:
-    """Print the report of a stored EXPERIMENT (an id, the start of one, or last)."""
+    """Print the report of a stored EXPERIMENT: an id, the start of one, last, or last~1 for the one before."""
     from kdelta.store.store import Store
 
     args = _output.OutputArgs(**options)
@@ -65,8 +65,18 @@ def command(
         elif against is not None:
             _output.write(_agreement(store, experiment, against, args), args.output)
         else:
-            _reports.show(store, store.experiment(experiment), args)
+            _reports.show(store, _found(store, experiment), args)
     return 0
+
+
+def _found(store: Any, name: str) -> Any:
+    """The experiment; of a case that stands in its place it is said what has it."""
+    try:
+        return store.experiment(name)
+    except UserError:
+        if name not in store.case_names():
+            raise
+    raise UserError(f"{name} is a case: kdelta why last {name} has its functions, kdelta history {name} its figures")
 
 
 def _ktap(store: Any, name: str, label: str) -> bytes:
@@ -84,8 +94,8 @@ def _agreement(store: Any, here: str, there: str, args: _output.OutputArgs) -> s
     from kdelta.results import agreement
 
     _given.refuse(["causes"], "does nothing beside --against, which names the functions that differ anyway")
-    if args.format not in ("terminal", "json"):
-        raise UserError(f"--against with --format {args.format}: it prints text, or JSON with --json")
+    if args.bare not in ("terminal", "json"):
+        raise UserError(f"--against with --format {args.bare}: it prints text, or JSON with --json")
     if args.view is not None:
         raise UserError(
             "--against with --view: another tool's reading belongs to one experiment; leave out one of them"
@@ -93,7 +103,7 @@ def _agreement(store: Any, here: str, there: str, args: _output.OutputArgs) -> s
     if Path(there).is_file():
         raise UserError(f"--against {there}: a file, not an experiment; import it first: kdelta import {there}")
     found = agreement.compare(store, here, there, all_metrics=args.all_metrics)
-    return layout.to_json(found) if args.format == "json" else layout.render(found)
+    return layout.to_json(found) if args.bare == "json" else layout.render(found)
 
 
 def _place(option: str, where: str) -> tuple[int, int]:

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import pkgutil
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
@@ -62,4 +63,14 @@ def find(name: str) -> Format:
     try:
         return formats()[name]
     except KeyError:
-        raise UserError(f"report format {name!r} is not known; one of {', '.join(formats())}") from None
+        close = get_close_matches(name.lower(), [*formats(), *_ALSO], n=1)
+        hint = f"did you mean {close[0]}?" if close else f"one of {', '.join(formats())}"
+        raise UserError(f"report format {name!r} is not known; {hint}") from None
+
+
+def of_file(path: Path) -> str | None:
+    """The format's name of a file so named, as kcidb of ``result.kcidb.json``; None where its name says none."""
+    ends = {one.suffix: one.name for one in formats().values()}
+    ends |= {f".{also}": name for also, name in _ALSO.items()}
+    fits = [end for end in ends if path.name.lower().endswith(end)]
+    return ends[max(fits, key=len)] if fits else None

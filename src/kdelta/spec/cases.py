@@ -41,7 +41,7 @@ def own_sources(folders: Iterable[Path], texts: Iterable[str]) -> tuple[Path, ..
 def close_to(word: str, known: Iterable[str]) -> str:
     """A remedy: the close matches of ``word``, else all that is known where that is not long."""
     names = sorted(known)
-    if close := get_close_matches(word, names, 3):
+    if close := get_close_matches(word, names, 3) or get_close_matches(word.lower(), names, 3):
         return f"did you mean {' or '.join(close)}?"
     return f"one of {', '.join(names) or 'none'}" if len(names) < 20 else "see: kdelta cases list"
 

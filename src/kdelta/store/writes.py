@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
@@ -29,8 +30,14 @@ class Found(NamedTuple):
     imported: bool
 
 
+_NEWEST = re.compile(r"last(?:~(\d{1,6}))?", re.ASCII)
+_LAST = frozenset({"last", "latest", "newest", "head", "-1"})
+
+
 def find(connection: Connection, name: str) -> Found:
-    """The experiment with this id, the only one whose id begins so, or for ``last`` the newest that is nobody's part.
+    """The experiment with this id, the only one whose id begins so, or the newest that is nobody's part.
+
+    That is ``last``; the one before it is ``last~1``.
 
     Raises:
         UserError: none, or several.
@@ -45,13 +52,16 @@ def find(connection: Connection, name: str) -> Found:
 def _match(connection: Connection, name: str) -> Any:
     e = tables.experiment.c
     wanted = select(e.no, e.id, e.mode, e.kernel_count, e.imported)
-    if name == "last":
+    if newest := _NEWEST.fullmatch(name):
         t = tables.tag.c
         part = exists().where(t.experiment_no == e.no, func.substr(t.name, 1, len(BESIDE_TAG)) == BESIDE_TAG)
-        row = connection.execute(wanted.where(not_(part)).order_by(e.created_at.desc(), e.no.desc()).limit(1)).first()
-        if row is None:
+        whole = wanted.where(not_(part)).order_by(e.created_at.desc(), e.no.desc())
+        rows = connection.execute(whole.offset(int(newest[1] or 0)).limit(1)).all()
+        if not rows and newest[1] and connection.execute(whole.limit(1)).first():
+            raise UserError(f"experiment {name!r}: so many are not in the store; kdelta history lists what is")
+        if not rows:
             raise UserError("no experiment is stored yet: start with kdelta compare or kdelta run")
-        return row
+        return rows[0]
     text = codec.column_text(name)
     exact = connection.execute(wanted.where(e.id == text)).first()
     if exact is not None:
@@ -60,7 +70,10 @@ def _match(connection: Connection, name: str) -> Any:
     rows = connection.execute(wanted.where(begins).order_by(e.id).limit(_SHOWN)).all() if text else []
     if len(rows) != 1:
         several = f"is ambiguous: {', '.join(row.id for row in rows)}; give more characters of the id" if rows else ""
-        raise UserError(f"experiment {name[:80]!r} {several or 'is not in the store; kdelta history lists what is'}")
+        absent = "is not in the store; " + (
+            "did you mean last?" if name.lower() in _LAST else "kdelta history lists what is"
+        )
+        raise UserError(f"experiment {name[:80]!r} {several or absent}")
     return rows[0]
 
 

@@ -90,3 +90,22 @@ def test_a_qemu_that_ended_is_not_waited_for(tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(HostError, match="QEMU ended before its monitor answered"):
         Monitor(tmp_path / "none.sock", deadline=started + 1e6, alive=lambda: False)
+
+
+def test_nobody_reads_any_more(tmp_path: Path) -> None:
+    env = {**os.environ, "KDELTA_STATE": str(tmp_path)}
+    with subprocess.Popen([*PROGRAM, "cases"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout is not None and run.stderr is not None
+        run.stdout.close()
+        assert run.stderr.read() == b""
+    assert run.returncode == 128 + signal.SIGPIPE
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_traceback_and_no_other_file(closed: str, tmp_path: Path) -> None:
+    env = {**os.environ, "KDELTA_STATE": str(tmp_path)}
+    words = ["sh", "-c", f'"$@" {closed}', "sh", *PROGRAM, "history"]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("No experiment yet") == (">&-" not in closed.replace("2>&-", ""))
+    assert not any(b"No experiment" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())

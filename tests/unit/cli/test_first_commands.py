@@ -68,6 +68,18 @@ ANSWERED = {
     "history nope": "kdelta compare",
     "compare --nonsense": "kdelta compare --help",
     "run --case pipe --nonsense": "No such option '--nonsense'",
+    "compare debian:6.12 debian:7.0 --cpus 4": "--smp",
+    "compare debian:6.12 debian:7.0 -n 10": "--seeds or --blocks",
+    "compare debian:6.12 debian:7.0 --workload pipe": "--case",
+    "compare debian:6.12 debian:7.0 --case PIPE": "did you mean pipe",
+    "compare debian:6.12 debian:7.0 --format jsn": "did you mean json?",
+    "serve 8080": "--port 8080",
+    "export last out.kdelta": "-o out.kdelta",
+    "report last getppid": "kdelta why last getppid",
+    "post": "as in: kdelta post patchwork",
+    "cases PIPE": "did you mean pipe",
+    "cases list syscal": "did you mean syscalls",
+    "help nosuch": "no command 'nosuch'",
 }
 # Options that would do nothing there, each with the line that it stands in.
 IDLE = {
@@ -149,6 +161,10 @@ def test_an_option_that_would_do_nothing_is_refused(option: str, capsys: pytest.
         ("list recipes", "pidfs"),
         ("cases", "fork_vmas"),
         ("cases pipe", "Writers and readers on one pipe"),
+        ("cases syscalls", "syscalls/getpid "),
+        ("cases list syscalls", "syscalls/getpid "),
+        ("help help", "Usage: kdelta"),
+        ("help list", "Usage: kdelta history"),
         ("kernels", "no kernels in"),
     ],
 )
@@ -183,6 +199,51 @@ def test_why_of_a_case_alone_is_of_the_last_experiment(capsys: pytest.CaptureFix
     assert run(["why", "pidfd_open"]) == 0
     assert capsys.readouterr().out.startswith("pidfd_open: 6.12 -> 7.0")
     refused("why nope", "'nope' is not in the store", capsys)
+
+
+def stored(*names: str) -> None:
+    with Store() as store:
+        for hour, name in enumerate(names):
+            store.create(experiment(name, ("6.12", "7.0"), created_at=f"2026-05-01T1{hour}:00:00+00:00"))
+            for slot in range(2):
+                store.save_boot(name, boot(0, slot))
+
+
+def test_the_experiment_before_the_last_has_a_name_too(capsys: pytest.CaptureFixture[str]) -> None:
+    stored("20260101-100000-aaaa", "20260101-110000-bbbb")
+    for name, id_ in (("last", "110000-bbbb"), ("last~0", "110000-bbbb"), ("last~1", "100000-aaaa")):
+        assert run(["report", name]) == 0
+        assert f"experiment 20260101-{id_}," in capsys.readouterr().out
+    refused("report last~2", "so many are not in the store", capsys)
+    refused("report latest", "did you mean last?", capsys)
+
+
+def test_a_case_and_an_experiment_in_each_others_place_are_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    stored("20260101-100000-aaaa")
+    refused("report pidfd_open", "kdelta why last pidfd_open", capsys)
+    refused("history last", "kdelta report 20260101-100000-aaaa", capsys)
+    refused("history 20260101-100000-aaaa", "kdelta report 20260101-100000-aaaa", capsys)
+    refused("history PIDFD_OPEN", "did you mean 'pidfd_open'?", capsys)
+    assert run(["history", "rm", "last", "--yes"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("a.html", "<!doctype html>"),
+        ("a.json", "{"),
+        ("a.md", "**"),
+        ("a.CSV", "record,"),
+        ("a.txt", "So far: "),
+        ("a", "So far: "),
+    ],
+)
+def test_a_report_is_written_in_the_format_that_its_name_says(name: str, begins: str) -> None:
+    stored("20260101-100000-aaaa")
+    assert run(["report", "last", "-o", name]) == 0
+    assert Path(name).read_text(encoding="utf-8").startswith(begins)
+    assert run(["report", "last", "-o", name, "--format", "html"]) == 0
+    assert Path(name).read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,12 @@ def _meant(prefix: str, body: str) -> str:
     """What somebody may have meant by a prefix that is none."""
     if body.startswith("//"):
         return "nothing is downloaded from an address: download it and name the file; "
+    if not prefix:
+        return ""
     close = get_close_matches(prefix.lower(), [one.prefix for one in all_sources()], n=1, cutoff=0.8)
     if close:
         return f"did you mean {close[0]}:{body}? "
-    return "of another distribution than Debian name the package, as deb:FILE or rpm:FILE; " if prefix else ""
+    return "of another distribution than Debian name the package, as deb:FILE or rpm:FILE; "
 
 
 def written(spec: KernelSpec) -> str:

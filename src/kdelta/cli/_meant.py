@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What newcomers type, and what they mean by it: words of other programs, and one line about what was mistyped."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+# What newcomers type, and what they mean: see spelled and command.
+_LISTS = {"cases": ("cases", "list"), "kernels": ("kernels", "list"), "recipes": ("check", "--list")}
+_MEANT = {
+    **dict.fromkeys(("diff", "cmp", "vs", "test"), "compare"),
+    **dict.fromkeys(("bench", "benchmark", "measure", "perf", "stat"), "run"),
+    **dict.fromkeys(("show", "result", "results", "print", "open"), "report"),
+    **dict.fromkeys(("status", "experiments", "log", "runs"), "history"),
+    **dict.fromkeys(("tag", "note", "delete", "rm", "remove"), "history"),
+    **dict.fromkeys(("explain", "because", "functions", "profile", "flamegraph"), "why"),
+    **dict.fromkeys(("web", "ui", "gui", "html", "server"), "serve"),
+    **dict.fromkeys(("continue", "restart", "start"), "resume"),
+    **dict.fromkeys(("info", "host", "setup", "install", "env"), "doctor"),
+    **dict.fromkeys(("fetch", "download", "kernel", "images", "prune", "clean"), "kernels"),
+    **dict.fromkeys(("workloads", "suites", "benchmarks", "case"), "cases"),
+    **dict.fromkeys(("verify", "claims", "recipes"), "check"),
+    **dict.fromkeys(("build", "patch", "mail"), "review"),
+}
+# Options of other programs, and those that they are here: what of them the command has is offered.
+_OPTIONS = {
+    **dict.fromkeys(("--cpus", "--cpu", "--vcpus", "--ncpus", "--cores"), ("--smp",)),
+    **dict.fromkeys(("--runs", "--iterations", "--repeat", "--count", "-n", "-r"), ("--seeds", "--blocks", "--boots")),
+    **dict.fromkeys(("--test", "--tests", "--workload", "--benchmark", "--bench", "-t"), ("--case",)),
+    **dict.fromkeys(("--mem", "--ram", "-m"), ("--memory",)),
+    **dict.fromkeys(("--timeout",), ("--limit", "--time-budget")),
+    **dict.fromkeys(("--out", "--outfile", "--file"), ("--output",)),
+    **dict.fromkeys(("--silent", "-s"), ("--quiet",)),
+    **dict.fromkeys(("--time", "--wall", "--real"), ("--timed",)),
+    **dict.fromkeys(("--instructions", "--icount"), ("--exact",)),
+    **dict.fromkeys(("--threshold", "--fail"), ("--fail-on",)),
+    **dict.fromkeys(("--explain", "--functions"), ("--causes",)),
+}
+_EXTRA = re.compile(r"unexpected extra arguments? \((.*)\)")
+
+
+def command(args: list[str], commands: list[str]) -> str:
+    """What a line may have meant whose first word is no command."""
+    import difflib
+    import shlex
+
+    word = args[0]
+    if ":" in word or "/" in word or word == "running" or word.lstrip("v")[:1].isdigit():
+        verb = "compare" if len(args) > 1 and not args[1].startswith("-") else "run --kernel"
+        return f"; did you mean: kdelta {verb} {shlex.join(args)}"
+    close = [_MEANT[word]] if word in _MEANT else difflib.get_close_matches(word, commands, n=1, cutoff=0.65)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def spelled(args: list[str]) -> list[str]:
+    """``args`` with the words that many programs know as the options and commands that they are here."""
+    if not args:
+        return ["--help"]
+    first, rest = args[0], args[1:]
+    if first == "help":
+        return [*(spelled(rest) if rest else []), "--help"]
+    if first in ("version", "-V", "-v"):
+        return ["--version"]
+    if first in ("list", "ls"):
+        what = rest[0] if rest else ""
+        return [*_LISTS[what], *rest[1:]] if what in _LISTS else ["history", *rest]
+    return args
+
+
+def _example(command: click.Command) -> str:
+    """The first example of a command's help."""
+    lines = (line.strip() for line in (command.epilog or "").splitlines())
+    return next((line.split("   ")[0] for line in lines if line.startswith("kdelta ")), "")
+
+
+def told(error: click.UsageError) -> str:
+    """A mistyped line in one line, with an example where a word is missing or stands alone."""
+    if error.ctx is None:
+        return error.format_message()
+    example = _example(error.ctx.command)
+    if isinstance(error, click.MissingParameter) and error.param is not None and example:
+        name = error.param.make_metavar(error.ctx) if isinstance(error.param, click.Argument) else error.param.opts[0]
+        about = (
+            f" ({error.param.help.rstrip('.')})" if isinstance(error.param, click.Option) and error.param.help else ""
+        )
+        return f"{error.ctx.info_name} needs {name}{about}, as in: {example}"
+    if isinstance(error, click.NoSuchOption) and (meant := _option_meant(error.option_name, error.ctx.command)):
+        return f"there is no option {error.option_name}: {meant}"
+    where = f" (see {error.ctx.command_path} --help)"
+    extra = _EXTRA.search(error.format_message())
+    if extra and (meant := _word_meant(extra[1], error.ctx)):
+        where = f"; did you mean {meant}?"
+    elif (extra or "Missing command" in error.format_message()) and example:
+        where = f"; as in: {example}"
+    return error.format_message() + where
+
+
+def _option_meant(name: str, command: click.Command) -> str:
+    """What an option that ``command`` has not may have meant; "" where nobody knows."""
+    has = {opt for param in command.params for opt in param.opts}
+    if "--format" in has:
+        from kdelta.report import registry
+
+        if (word := name.lstrip("-")) in registry.formats():
+            return f"write --format {word}"
+    meant = [option for option in _OPTIONS.get(name, ()) if option in has]
+    return f"did you mean {' or '.join(meant)}?" if meant else ""
+
+
+def _word_meant(word: str, context: click.Context) -> str:
+    """The option or command that a word too many may belong to; "" where nobody knows."""
+    has = {opt for param in context.command.params for opt in param.opts}
+    if "--port" in has and word.isdigit():
+        return f"--port {word}"
+    if "--output" in has and re.fullmatch(r"[^\s:]+\.[a-z]\w*", word):
+        return f"-o {word}"
+    return f"kdelta why last {word}" if context.info_name == "report" else ""

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Progress on a terminal: one line, whatever its width, with how much is done and the time left."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from kdelta.cli._session import Session
+from kdelta.cli.progress import Reporter
+from kdelta.store.store import Store
+from unit.serve.serve_store import boot, experiment
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("columns", [40, 60, 72, 80, 200])
+def test_how_much_is_done_and_the_time_left_never_give_way(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Terminal()
+    monkeypatch.setattr(sys, "stderr", told)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    with Reporter() as reporter:
+        reporter.expect(30.0)
+        reporter.boots(0, 120, "6.12.117-cloud, seed 1, 7.0.13-cloud, seed 1, 7.2.13-cloud, seed 1")
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", told.getvalue())
+    lines = {line.strip() for line in re.split(r"[\r\n]+", shown) if "boots" in line}
+    assert lines and all("0/120" in line and line.endswith("about 60 min left") for line in lines), lines
+    assert all(len(line) <= columns for line in lines)
+
+
+def test_a_boot_is_expected_to_take_what_the_like_took_here(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path}/kdelta.sqlite") as store:
+        session, asked = Session(store, quiet=True), experiment("20260102-000000-0000", ("6.12", "7.0"))
+        guessed_s = session._usual_boot_s(asked)
+        assert guessed_s is not None and 0 < guessed_s < 5
+        store.create(experiment("20260101-000000-0000", ("6.12", "7.0")))
+        for block, slot in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            store.save_boot("20260101-000000-0000", boot(block, slot, elapsed_s=400.0))
+        expected_s = session._usual_boot_s(asked)
+        assert expected_s is not None and expected_s > 2 * guessed_s, "boots of all cases name none"
