@@ -117,10 +117,7 @@ def run(args: list[str]) -> int:
     try:
         result = program.main(args=_meant.spelled(args), prog_name="kdelta", standalone_mode=False)
     except click.exceptions.Abort as error:
-        stopped = error.__cause__ if isinstance(error.__cause__, Terminated) else None
-        notes = getattr(error.__cause__, "__notes__", ())  # how to go on, also where no progress is shown
-        say(f"kdelta: {': '.join((str(stopped or 'interrupted'), *notes))}", err=True)
-        return 128 + (stopped.number if stopped else signal.SIGINT)
+        return _ended(error.__cause__)
     except click.UsageError as error:
         say(f"kdelta: {_meant.told(error)}", err=True)
         return 1
@@ -136,11 +133,20 @@ def run(args: list[str]) -> int:
         say(f"kdelta: {_of_machine(error)}", err=True)
         return 2
     except (MemoryError, ImportError, RuntimeError) as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # in a __set_name__, which Python before 3.12 tells of so
+            return _ended(error.__cause__)
         if not out_of_memory(error):
             raise
         say(f"kdelta: {OUT_OF_MEMORY}", err=True)
         return 2
     return result if isinstance(result, int) else 0
+
+
+def _ended(by: BaseException | None) -> int:
+    """Say what ended the command, and how to go on (the exception's notes); returns the exit code."""
+    stopped = by if isinstance(by, Terminated) else None
+    say(f"kdelta: {': '.join((str(stopped or 'interrupted'), *getattr(by, '__notes__', ())))}", err=True)
+    return 128 + (stopped.number if stopped else signal.SIGINT)
 
 
 def _of_machine(error: OSError) -> str:

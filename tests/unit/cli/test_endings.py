@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.cli import main
-from kdelta.cli._ending import out_of_memory
+from kdelta.cli._ending import Terminated, out_of_memory
 from kdelta.errors import HostError, KdeltaError
 from kdelta.machine.qmp import Monitor
 
@@ -42,6 +42,21 @@ def test_told_to_end_is_as_ctrl_c_and_says_how_to_go_on(number: signal.Signals, 
     last = said.splitlines()[-1]
     assert "Traceback" not in said and last.startswith(f"kdelta: ended by {number.name}: "), said
     assert "continue with: kdelta resume 2" in last
+
+
+@pytest.mark.parametrize(("ending", "code"), [(KeyboardInterrupt(), 130), (Terminated(signal.SIGTERM), 143)])
+def test_what_python_wraps_an_ending_in_is_still_one(
+    ending: BaseException, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python 3.11 does so where it comes while a class is made, as it did once in 200 kills (test_kills.py)."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("Error calling __set_name__ on 'cached_property' instance") from ending
+
+    monkeypatch.setattr(main.program, "main", fail)
+    assert main.run(["doctor"]) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"kdelta: {str(ending) or 'interrupted'}"
 
 
 def fails_with(error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
