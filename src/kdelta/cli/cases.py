@@ -57,7 +57,7 @@ def _print_suites(found: Mapping[str, Workload], wanted: str | None, as_json: bo
             raise UserError(f"there is no suite {wanted!r}; {close_to(wanted, names)}")
     if as_json:
         suites = {w.name: suite.name for suite, members in groups for w in members}
-        _print_json([_row(w) | {"suite": suites[w.name]} for w in found.values()])
+        _print_json([_row(w) | {"suite": suites[w.name]} for w in found.values() if w.name in suites])
         return
     for suite, members in groups:
         needs = f" (needs {suite.needs})" if suite.needs and not members else ""

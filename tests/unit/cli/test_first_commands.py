@@ -162,6 +162,7 @@ def test_an_option_that_would_do_nothing_is_refused(option: str, capsys: pytest.
         ("cases", "fork_vmas"),
         ("cases pipe", "Writers and readers on one pipe"),
         ("cases syscalls", "syscalls/getpid "),
+        ("cases syscalls --json", '"suite": "syscalls"'),
         ("cases list syscalls", "syscalls/getpid "),
         ("help help", "Usage: kdelta"),
         ("help list", "Usage: kdelta history"),
