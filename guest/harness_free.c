@@ -11,7 +11,7 @@
  * tasks the edge of each other one is a fraction of one of its operations.
  *
  * One task's interval begins after a rest and a tick, and ends before the next, as in
- * harness_exact.c. Of what operations leave to be freed later (RCU), an interval of
+ * harness_tick.c. Of what operations leave to be freed later (RCU), an interval of
  * two ticks held a part, and the seed said which: brk1 on 6.12 differed by 1.5 % (sd)
  * between seeds, now by 0.001 %. It holds none of it, as elsewhere.
  */
@@ -30,8 +30,8 @@
 #define PILOT_NS 1000000u    /* virtual ns, about as many instructions */
 #define SHORTEST_NS 3000000u /* it ends before the next tick, at up to 300 Hz */
 #define LONGEST_NS 200000000u
-#define REST_NS 60000000L /* as in harness_exact.c */
-#define AGREE_LEAST 1000  /* as there */
+#define REST_NS 60000000L /* as in harness_rest.c */
+#define AGREE_LEAST 1000  /* as in harness_exact.c */
 
 /* The first interval is like those that are counted, and shows whether one of these is enough. */
 enum step { STEP_START, STEP_PILOT, STEP_FEW, STEP_FIRST, STEP_COUNT };

@@ -82,21 +82,23 @@ static int64_t meminfo_bytes(const char *name)
 	int64_t bytes = -1;
 
 	read_whole("/proc/meminfo", &t);
-	if (t.s && (at = strstr(t.s, name)))
-		bytes = strtoll(at + strlen(name), NULL, 10) * 1024;
+	if (t.s && (at = strstr(t.s, name)) &&
+	    __builtin_mul_overflow(strtoll(at + strlen(name), NULL, 10), 1024, &bytes))
+		bytes = -1;
 	text_free(&t);
 	return bytes;
 }
 
 static bool parse(struct pressure *p, const char *spec)
 {
+	int64_t total = meminfo_bytes("MemTotal:");
 	unsigned int percent;
 	char end;
 
-	if (sscanf(spec, "%ux%u%%%c", &p->workers, &percent, &end) != 2 || !p->workers ||
-	    p->workers > 64 || !percent || percent > 95)
+	if (total < 0 || sscanf(spec, "%ux%u%%%c", &p->workers, &percent, &end) != 2 ||
+	    !p->workers || p->workers > 64 || !percent || percent > 95)
 		return false;
-	p->bytes = (uint64_t)meminfo_bytes("MemTotal:") / 100 * percent;
+	p->bytes = (uint64_t)total / 100 * percent;
 	return true;
 }
 
