@@ -214,9 +214,20 @@ def _parsed(mail: PatchMail) -> tuple[Change, ...]:
         raise UserError(f"patch {mail.name}: it changes no file")
     changes = _ended(parser.changes)
     last = changes[-1].hunks[-1:]
-    if last and not stripped(changes) and (lost := cut(last[0])) and (lost[0] != lost[1]):
+    if (
+        last
+        and (lost := cut(last[0]))
+        and (_says_nothing(last[0], lost) or (lost[0] != lost[1] and not stripped(changes)))
+    ):
         raise cut_off(changes, lost, mail.name)
     return changes
+
+
+def _says_nothing(hunk: Hunk, lost: tuple[int, int]) -> bool:
+    """Whether what shows a hunk's place was cut off, and added lines alone are left; or all that it changes."""
+    body, empty = _body(hunk)
+    changes = [line for line in body if line.startswith(("+", "-"))]
+    return not changes or (min(lost) > empty and all(line.startswith("+") for line in body))
 
 
 def _body(hunk: Hunk) -> tuple[list[str], int]:

@@ -185,3 +185,16 @@ def test_a_cut_that_could_have_lost_a_change_at_the_end_of_a_file_is_not_mended(
     assert lines[-2:] == ["-int line_8;", "+int line_eight;"]
     with pytest.raises(UserError, match="cut off in hunk 1"):
         result(("\n".join(lines[:-2]) + "\n").encode(), old)
+
+
+def test_a_cut_that_left_added_lines_alone_is_refused() -> None:
+    """Nothing of the hunk says where they belong: the tree has two lines more above than the patch's own."""
+    lines = f"diff --git a/{PATH} b/{PATH}\n--- a/{PATH}\n+++ b/{PATH}\n@@ -1,3 +1,4 @@\n+{{".split("\n")
+    with pytest.raises(UserError, match="cut off in hunk 1"):
+        result(mangling.mail(lines), "0\n1\na\nb\nc\nd\n")
+
+
+def test_a_cut_that_left_context_alone_is_refused() -> None:
+    lines = f"--- a/{PATH}\n+++ b/{PATH}\n@@ -1,4 +1,4 @@\n a\n b\n c".split("\n")
+    with pytest.raises(UserError, match="cut off in hunk 1"):
+        result(mangling.mail(lines), "a\nb\nc\nd\n")
