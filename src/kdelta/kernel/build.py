@@ -81,6 +81,8 @@ def environment(cache: Path) -> dict[str, str]:
         "CCACHE_BASEDIR": str(cache / "build"),
         "CCACHE_NOHASHDIR": "1",
         "CCACHE_COMPILERCHECK": "content",
+        # Headers are known from the compiler's own list (-MMD), not from a second run of the preprocessor.
+        "CCACHE_DEPEND": "1",
     }
 
 
