@@ -35,7 +35,10 @@ _ABSENT = re.compile(
     r"The repository '(\S+) (\S+) (?:InRelease|Release)' (?:does not have|no longer has|is not signed)"
     r"|GPG error: (\S+) (\S+) InRelease"
 )
+# apt 2.6: such a copy may be an old one that somebody replays, so apt takes nothing of it
+_EXPIRED = re.compile(r"Release file for \S+/dists/(\S+)/(?:InRelease|Release) is expired \(invalid since (\d+\S+)")
 _ONE_LINE = re.compile(r"^deb\s+(?:\[([^]]*)\]\s+)?(\S+)\s+(\S+)\s+(.+)$")
+_EXPIRED_REMEDY = "; is the clock right? Else: another mirror, or Acquire::Check-Valid-Until in apt's configuration"
 _UPDATE_LIMIT_S = 900
 _DOWNLOAD_LIMIT_S = 3600
 # Index files of all suites, as they arrive and as they are kept. apt 2.6 does not return when they do not fit.
@@ -134,6 +137,11 @@ def absent_suites(errors: str) -> frozenset[str]:
     return frozenset(match[2] or match[4] for match in _ABSENT.finditer(errors))
 
 
+def expired_suites(errors: str) -> dict[str, str]:
+    """Suites whose copy on the mirror apt calls too old, and since when, as in ``17d``."""
+    return dict(_EXPIRED.findall(errors))
+
+
 def first_error(errors: str) -> str:
     """apt's own line that says what failed."""
     lines = [line for line in errors.splitlines() if line.startswith("E: ")] or errors.strip().splitlines()
@@ -206,7 +214,8 @@ class Apt:
         self.architecture = architecture
         self.config = folder / "apt.conf"
 
-    def _configure(self, without: frozenset[str]) -> None:
+    def _configure(self, without: frozenset[str]) -> bool:
+        """Write apt's configuration; False where no suite of the main archive is left."""
         main, security = archives(machine_sources())
         if main is None:
             raise HostError(
@@ -229,6 +238,7 @@ class Apt:
             raise cache.disk_error(error, self.folder) from None
         cache.write_atomically(self.folder / "etc/sources.list.d/debian.sources", text.encode())
         cache.write_atomically(self.config, self._conf().encode())
+        return not without.issuperset(main_suites)
 
     def _conf(self) -> str:
         """apt.conf: everything in our directory, the machine's way of fetching, and none of its hooks."""
@@ -260,25 +270,31 @@ class Apt:
         return "\n".join(lines) + "\n"
 
     def update(self, progress: Progress) -> None:
-        """Fetch the package index; suites that the mirror does not have are left out with a note.
+        """Fetch the package index; suites that the mirror lacks, or that expired there, are left out with a note.
 
         Raises:
-            HostError: apt failed, with its own line.
+            HostError: apt failed, with its own line, or nothing is left.
         """
         cache.require_space(self.folder, _INDEX_BYTES, "the index of Debian's archive")
         without: frozenset[str] = frozenset()
-        for _ in range(3):
-            self._configure(without)
+        errors = ""
+        for _ in range(4):
+            if not self._configure(without):
+                raise HostError(f"apt could not update its index: {first_error(errors)}{_EXPIRED_REMEDY}")
             progress.step(f"updating the index of Debian's archive ({self.architecture})")
             argv = ["apt-get", "--quiet", "--error-on=any", "update"]
             status, _, errors = _run(argv, limit_s=_UPDATE_LIMIT_S, config=self.config)
             if status == 0:
                 return
-            missing = absent_suites(errors) - without
-            if not missing:
+            missing, expired = absent_suites(errors) - without, expired_suites(errors)
+            if missing:
+                progress.step(f"not on this mirror, left out: {', '.join(sorted(missing))}")
+            if expired:
+                named = ", ".join(f"{suite} ({since} ago)" for suite, since in sorted(expired.items()))
+                progress.note(f"expired on this mirror, their kernels are left out: {named}{_EXPIRED_REMEDY}")
+            if not missing and not expired:
                 break
-            progress.step(f"not on this mirror, left out: {', '.join(sorted(missing))}")
-            without |= missing
+            without |= missing | set(expired)
         raise HostError(f"apt could not update its index: {first_error(errors)}")
 
     def show(self, pattern: str) -> str:

@@ -57,6 +57,9 @@ class Steps(Quiet):
     def step(self, text: str, done: int | None = None, total: int | None = None) -> None:
         self.said.append(text)
 
+    def note(self, text: str) -> None:
+        self.said.append(text)
+
 
 def test_enabled_binary_sources_are_read_from_deb822() -> None:
     found = apt.parse_deb822(DEB822)
@@ -145,6 +148,33 @@ def test_absent_suites_are_left_out_with_a_note(monkeypatch: pytest.MonkeyPatch,
     assert any("duke" in said for said in steps.said)
     sources = (tmp_path / "apt/etc/sources.list.d/debian.sources").read_text()
     assert " duke " not in sources and "trixie-backports" in sources and "Signed-By: /k/" in sources
+
+
+EXPIRED = (
+    "E: Release file for http://m.test/debian/dists/{}/InRelease is expired (invalid since 17d 19h 36min 41s). "
+    "Updates for this repository will not be applied.\n"
+)
+
+
+def test_suites_that_expired_on_the_mirror_are_left_out_with_a_note(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    expired = EXPIRED.format("sid") + EXPIRED.format("trixie-updates")
+    calls = _archive(monkeypatch, tmp_path, [(100, "", expired), (0, "", "")])
+    steps = Steps()
+    apt.Apt(tmp_path / "apt", "amd64").update(steps)
+    assert len(calls) == 2
+    (note,) = (said for said in steps.said if "expired" in said)
+    assert "sid (17d ago), trixie-updates (17d ago); is the clock right?" in note
+    sources = (tmp_path / "apt/etc/sources.list.d/debian.sources").read_text()
+    assert " sid " not in sources and "trixie-updates" not in sources and "trixie-backports" in sources
+
+
+def test_nothing_is_left_where_all_suites_expired(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    expired = "".join(EXPIRED.format(suite) for suite in apt.suites(MAIN.suites)[0])
+    _archive(monkeypatch, tmp_path, [(100, "", expired)])
+    with pytest.raises(HostError, match=r"bookworm/InRelease is expired .*; is the clock right\? Else: another mirror"):
+        apt.Apt(tmp_path / "apt", "amd64").update(Steps())
 
 
 def test_apts_own_line_is_the_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
