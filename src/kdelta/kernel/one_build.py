@@ -25,7 +25,7 @@ from kdelta.kernel.worktree import Worktree, encode
 from kdelta.model import Location, Progress
 from kdelta.paths import cache_dir
 
-FORMAT = 1  # of what is remembered: raised when the build's own rules change
+FORMAT = 2  # of what is remembered and of build directories: raised when the build's own rules change
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -46,8 +46,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
 
     def objects(self, home: Path) -> Path:
-        """The build directory in the work tree at ``home``; it belongs to a config and a compiler."""
-        return home / f"obj-{self.tools.id[:6]}-{config_digest(self.request)}"
+        """The build directory in the work tree at ``home``; it belongs to a config, a compiler and these rules."""
+        return home / f"obj-{FORMAT}-{self.tools.id[:6]}-{config_digest(self.request)}"
 
 
 def config_digest(request: Request) -> str:
