@@ -31,7 +31,7 @@ def begun(kernels: Sequence[str], *, each: bool, finished: bool = False) -> Expe
     with Store() as store:
         for row in store.experiments(kind="sweep" if each else "compare", limit=_NEWEST):
             if (
-                row.status in (("running", "complete") if finished else ("running",))
+                row.status in (("partial", "complete") if finished else ("partial",))
                 and row.command == common.command_line()
             ):
                 found = store.experiment(row.id)

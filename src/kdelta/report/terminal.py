@@ -44,7 +44,7 @@ def render(view: View, colour: bool = False) -> str:
         lines[start:end] = [f"{_BOLD}{line}{_RESET}" for line in lines[start:end]]
     if not view.options.causes and _has_causes(view):
         what = "step" if view.sweeps else "case"
-        lines += [*wrap(f"The functions behind each {what}: kdelta report {view.result.experiment.id} --causes"), ""]
+        lines += [*wrap(f"What is behind each {what}: kdelta report {view.result.experiment.id} --causes"), ""]
     for heading, text in parts(view):
         lines += [f"{_BOLD}{heading}{_RESET}" if colour else heading, *text, ""]
     return "\n".join(lines).rstrip() + "\n"

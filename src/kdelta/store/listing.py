@@ -54,11 +54,11 @@ def _status(connection: Connection, row: Any) -> Status:
         with codec.named(row.id):
             looks = reads.looks(connection, row.no)
         if not looks:
-            return "running"
+            return "partial"
         experiment = writes.read_experiment(connection, writes.find(connection, row.id))
     except HostError:  # told with its remedy where it is opened
         return "damaged"
-    return "complete" if row.done + planned.boots_spared(experiment, looks) >= row.boots_planned else "running"
+    return "complete" if row.done + planned.boots_spared(experiment, looks) >= row.boots_planned else "partial"
 
 
 def _grouped(connection: Connection, key: Any, value: Any, order: Any) -> dict[int, tuple[str, ...]]:

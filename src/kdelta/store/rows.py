@@ -10,11 +10,11 @@ from msgspec import Struct, field
 from kdelta.model import Mitigations, Profile, State
 from kdelta.units import Better
 
-Status = Literal["running", "complete", "damaged"]
+Status = Literal["partial", "complete", "damaged"]
 
 
 class ExperimentRow(Struct, frozen=True, kw_only=True):
-    """One line of a list of experiments. ``running`` means not complete: at work, or interrupted and resumable."""
+    """One line of a list of experiments. ``partial``: at work, or interrupted and resumable."""
 
     id: str
     created_at: str

@@ -205,7 +205,7 @@ def test_experiments_are_listed_newest_first_with_what_is_done(store: Store) -> 
             store.save_boot("old", boot(block, slot))
     store.save_boot("new", boot())
     new, old = store.experiments()
-    assert (new.id, new.status, new.boots_done, new.boots_planned) == ("new", "running", 1, 4)
+    assert (new.id, new.status, new.boots_done, new.boots_planned) == ("new", "partial", 1, 4)
     assert (old.id, old.status, old.kernels) == ("old", "complete", ("6.12", "7.0"))
     assert [row.id for row in store.experiments(kind="sweep")] == ["old"]
     assert [row.id for row in store.experiments(limit=1)] == ["new"]
@@ -283,7 +283,7 @@ def test_a_look_is_stored_for_good(store: Store) -> None:
     assert store.looks("first") == [
         Look(blocks=8, decided={"0/ns_per_op": "improved"}, spent_alpha=0.0127, payload={"p": [0.001]})
     ]
-    assert store.experiments()[0].status == "running"
+    assert store.experiments()[0].status == "partial"
     store.save_look("first", 12, {}, 0.016, final=True)
     assert store.experiments()[0].status == "complete"
 

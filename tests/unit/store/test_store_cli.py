@@ -33,7 +33,7 @@ def test_history_lists_experiments_with_tags_and_notes(filled: Store, capsys: py
     assert run(["history", "--tag", "nightly"]) == 0
     out = capsys.readouterr().out
     assert "2026-05-01 10:00" in out
-    assert "2/4 running" in out
+    assert "2/4 partial" in out
     assert "6.12 7.0  [nightly]" in out
     assert "a note" in out
     assert all(len(line) <= 72 for line in out.splitlines())

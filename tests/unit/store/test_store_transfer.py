@@ -58,7 +58,7 @@ def test_an_import_gives_the_same_experiment_on_either_database(store: Store, se
     assert len(store.numbers("first")) == 6
     assert store.looks("first")[0].decided == {"a": "same"}
     row = store.experiments()[0]
-    assert (row.tags, row.note, row.status) == (("nightly",), "a note", "running")
+    assert (row.tags, row.note, row.status) == (("nightly",), "a note", "partial")
 
 
 def test_importing_again_changes_nothing_and_says_so(store: Store, sent: Path) -> None:
