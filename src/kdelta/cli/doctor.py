@@ -107,9 +107,10 @@ def _sandbox() -> Finding:
     from kdelta.kernel import sandbox
 
     if why := sandbox.refused():
-        return _lacks(
-            "build sandbox", f"src: kernels are built with --unsandboxed alone: {why}", "bubblewrap", "limited"
-        )
+        text = f"src: kernels are built with --unsandboxed alone: {why}"
+        if shutil.which("bwrap") is None:
+            return _lacks("build sandbox", text, "bubblewrap", "limited")
+        return Finding("build sandbox", "limited", text, sandbox.remedy())
     return Finding("build sandbox", "ok", "builds have no network and see no files of yours")
 
 

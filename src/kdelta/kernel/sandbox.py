@@ -40,10 +40,13 @@ _MEMORY = {"/tmp": 2 << 30, "/dev/shm": 64 << 20}  # bytes
 _CLOSED = ("--remount-ro", "/dev", "--remount-ro", "/")
 # Of a process, or of all in the sandbox. None of address space: sanitizers and hosts of many CPUs reserve much of it.
 _LIMITS = ("prlimit", "--core=0", f"--fsize={32 << 30}", "--nproc=16384", "--")
-_REMEDY = (
-    f"a build runs code of the patch, so it needs a sandbox: {distributions.install('bubblewrap')}; "
-    "or build without one, with your own rights and files: kdelta --unsandboxed COMMAND ..."
-)
+# Settings by which a system forbids namespaces to users, and their values that do: Debian's (linux 4.9 to 5.10 there),
+# Ubuntu's (23.10), the kernel's own (user_namespaces(7), 4.9).
+_FORBIDDING = {
+    "kernel.unprivileged_userns_clone": ("0", "1"),
+    "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
+    "user.max_user_namespaces": ("0", "15000"),
+}
 
 
 def inside(argv: Iterable[str], readable: Iterable[Path], writable: Iterable[Path]) -> list[str]:
@@ -58,7 +61,10 @@ def inside(argv: Iterable[str], readable: Iterable[Path], writable: Iterable[Pat
     if off():
         return words
     if why := refused():
-        raise HostError(f"{why}; {_REMEDY}")
+        raise HostError(
+            f"{why}; a build runs code of the patch, so it needs a sandbox: {remedy()}; "
+            "or build without one, with your own rights and files: kdelta --unsandboxed COMMAND ..."
+        )
     return [*_base(), *_binds("--ro-bind", readable), *_binds("--bind", writable), *_CLOSED, "--", *_LIMITS, *words]
 
 
@@ -101,6 +107,17 @@ def write(path: Path, text: str) -> None:
         HostError: the disk is full.
     """
     cache.write_atomically(path, text.encode("utf-8", "surrogateescape"))
+
+
+def remedy(settings: Path = Path("/proc/sys")) -> str:
+    """What makes a sandbox possible where there is none; ``settings`` is the directory of sysctl(8)."""
+    if shutil.which("bwrap") is None:
+        return distributions.install("bubblewrap")
+    for name, (forbids, allows) in _FORBIDDING.items():
+        path = settings / name.replace(".", "/", 1)
+        if path.is_file() and path.read_text("ascii", "replace").strip() == forbids:
+            return f"sysctl -w {name}={allows}"
+    return "allow namespaces; of a container: --security-opt seccomp=unconfined"
 
 
 def _base() -> list[str]:

@@ -34,6 +34,27 @@ def said(script: str, *readable: Path, writable: tuple[Path, ...] = ()) -> str:
 
 
 @needs_bwrap
+@pytest.mark.parametrize(
+    ("setting", "value", "remedy"),
+    [
+        ("kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1"),
+        (
+            "kernel/apparmor_restrict_unprivileged_userns",
+            "1",
+            "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+        ("user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=15000"),
+        ("user/max_user_namespaces", "96365", "of a container: --security-opt seccomp=unconfined"),
+    ],
+)
+def test_what_forbids_a_sandbox_is_named(tmp_path: Path, setting: str, value: str, remedy: str) -> None:
+    path = tmp_path / setting
+    path.parent.mkdir()
+    path.write_text(f"{value}\n")
+    assert sandbox.remedy(tmp_path).endswith(remedy)
+
+
+@needs_bwrap
 def test_what_a_build_may_see_and_write(tmp_path: Path) -> None:
     tree, obj, home = tmp_path / "tree", tmp_path / "obj", tmp_path / "home"
     for folder in (tree, obj, home):
