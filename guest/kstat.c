@@ -20,15 +20,26 @@
 
 bool kstat_alone;
 
-/* "Slab:   1234 kB" in /proc/meminfo, in bytes. */
+/* Adds a * b to *sum; false, and *sum is nothing, beyond 64 bits. */
+static bool add_product(int64_t *sum, int64_t a, int64_t b)
+{
+	int64_t product;
+
+	return !__builtin_mul_overflow(a, b, &product) &&
+	       !__builtin_add_overflow(*sum, product, sum);
+}
+
+/* "Slab:   1234 kB" in /proc/meminfo, in bytes; -1 if it is not there, or beyond 64 bits. */
 static int64_t meminfo(const struct text *t, const char *name)
 {
 	const char *line = t->s;
 	size_t n = strlen(name);
+	int64_t bytes = 0;
 
 	while (line && *line) {
 		if (!strncmp(line, name, n) && line[n] == ':')
-			return strtoll(line + n + 1, NULL, 10) * 1024;
+			return add_product(&bytes, strtoll(line + n + 1, NULL, 10), 1024) ? bytes
+											  : -1;
 		line = strchr(line, '\n');
 		line += line ? 1 : 0;
 	}
@@ -140,7 +151,8 @@ static int64_t object_bytes(const struct slabs *slabs)
 	size_t i;
 
 	for (i = 0; i < slabs->n; i++)
-		bytes += slabs->all[i].objects * slabs->all[i].size;
+		if (!add_product(&bytes, slabs->all[i].objects, slabs->all[i].size))
+			return -1;
 	return slabs->n ? bytes : -1;
 }
 
@@ -150,7 +162,8 @@ static int64_t objects(const struct slabs *slabs)
 	size_t i;
 
 	for (i = 0; i < slabs->n; i++)
-		sum += slabs->all[i].objects;
+		if (!add_product(&sum, slabs->all[i].objects, 1))
+			return -1;
 	return slabs->n ? sum : -1;
 }
 

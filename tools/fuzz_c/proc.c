@@ -29,6 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	slabs_read(&slabs);
 	for (size_t i = 0; i < slabs.n; i++)
 		HOLDS(slabs_find(&slabs, slabs.all[i].name));
+	objects(&slabs);
+	object_bytes(&slabs);
 	slabs_free(&slabs);
 	read_counters(sums);
 	text_bytes(&t, (const char *)data, size);
