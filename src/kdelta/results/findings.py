@@ -66,8 +66,12 @@ class Finding(Struct, frozen=True, kw_only=True):
         return self.mode == "exact" and _SLEEPS in lone and timers
 
 
-def swept(store: Store, names: Iterable[str] = ()) -> tuple[list[Swept], list[str]]:
+def swept(
+    store: Store, names: Iterable[str] = (), of: Callable[[Experiment], tuple[Sweep, ...]] | None = None
+) -> tuple[list[Swept], list[str]]:
     """(the named sweeps, or all that are stored, the newest first; what could not be read, a line each).
+
+    ``of`` knows the sweeps of an experiment, where it need not be read again.
 
     Raises:
         KdeltaError: a named one cannot be read.
@@ -77,7 +81,8 @@ def swept(store: Store, names: Iterable[str] = ()) -> tuple[list[Swept], list[st
     for name in asked or [row.id for row in store.experiments(kind="sweep")]:
         try:
             experiment = store.experiment(name)
-            found.append(Swept(experiment=experiment, sweeps=answer.result(store, experiment.id)[1].sweeps))
+            sweeps = of(experiment) if of else answer.result(store, experiment.id)[1].sweeps
+            found.append(Swept(experiment=experiment, sweeps=sweeps))
         except KdeltaError as error:
             if asked:
                 raise

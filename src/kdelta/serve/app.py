@@ -22,6 +22,7 @@ from kdelta.serve.flame_pages import FlamePages
 from kdelta.serve.function_pages import FunctionPages
 from kdelta.serve.guard import Access, Guard
 from kdelta.serve.history_pages import HistoryPages
+from kdelta.serve.results import Results, Sweeps
 from kdelta.store.store import Store
 
 
@@ -54,8 +55,9 @@ def create_app(store: Store, access: Access, complain: Callable[[str], None]) ->
     def style(_request: Request) -> Response:
         return Response(page.style(), media_type="text/css", headers={"cache-control": "private, max-age=300"})
 
-    one, over = ExperimentPages(store), HistoryPages(store)
-    boots, behind, diary = BootPages(store), FunctionPages(store), DiaryPages(store)
+    results = Results(store)
+    one, over = ExperimentPages(store, results), HistoryPages(store)
+    boots, behind, diary = BootPages(store), FunctionPages(store), DiaryPages(store, Sweeps(results))
     app = Starlette(
         routes=[
             Route("/", over.experiments),

@@ -13,6 +13,7 @@ from kdelta.report import findings as findings_text
 from kdelta.report.figures import effect, interval
 from kdelta.results import findings
 from kdelta.serve import lists, page
+from kdelta.serve.results import Sweeps
 from kdelta.store.store import Store
 
 PER_PAGE = 100
@@ -22,8 +23,8 @@ FINDINGS_SHOWN = 20
 class DiaryPages:
     """Handlers."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, sweeps: Sweeps) -> None:
+        self._store, self._sweeps = store, sweeps
 
     def steps(self, request: Request) -> Response:
         """The steps that followed sweeps announced, open ones first, then the newest first."""
@@ -43,7 +44,7 @@ class DiaryPages:
 
     def findings(self, request: Request) -> Response:
         """The largest steps of all stored sweeps."""
-        read, wrong = findings.swept(self._store)
+        read, wrong = findings.swept(self._store, of=self._sweeps.of)
         shown = findings.largest(read, FINDINGS_SHOWN)
         return page.draw(
             "findings.html",

@@ -21,8 +21,8 @@ _MEDIA = {"html": "text/html", "json": "application/json"}  # everything else is
 class ExperimentPages:
     """Handlers; ``id`` in their path is an experiment's id, the beginning of one, or ``last``."""
 
-    def __init__(self, store: Store) -> None:
-        self._store, self._results = store, Results(store)
+    def __init__(self, store: Store, results: Results) -> None:
+        self._store, self._results = store, results
 
     def _experiment(self, request: Request) -> Experiment:
         with page.looked_up():

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kdelta.model import Experiment, ExperimentResult
 from kdelta.report.view import View, build
 from kdelta.results import answer, cells
-from kdelta.results.types import Detail
+from kdelta.results.types import Detail, Sweep
 from kdelta.store.store import Store
 
 _KEPT = 8
@@ -39,7 +39,7 @@ class Results:
         with self._lock:
             busy = self._busy[experiment.id]
         with busy:
-            stamp = self._stamp(experiment)
+            stamp = self.stamp(experiment)
             with self._lock:
                 kept = self._kept.get(experiment.id)
             if kept is None or kept[0] != stamp:
@@ -56,7 +56,24 @@ class Results:
         result, detail = self.of(experiment)
         return result, detail, build(result, detail)
 
-    def _stamp(self, experiment: Experiment) -> _Stamp:
+    def stamp(self, experiment: Experiment) -> _Stamp:
+        """Equal while the result stays."""
         floors = cells.floors_of(experiment, self._store)
         boots, looks = len(self._store.done(experiment.id)), len(self._store.looks(experiment.id))
         return _Stamp(experiment, boots, looks, floors)
+
+
+class Sweeps:
+    """The sweeps of every experiment that was read: a page of all of them works none out a second time."""
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+        self._kept: dict[str, tuple[_Stamp, tuple[Sweep, ...]]] = {}
+
+    def of(self, experiment: Experiment) -> tuple[Sweep, ...]:
+        """The sweeps of a stored experiment."""
+        stamp = self._results.stamp(experiment)
+        kept = self._kept.get(experiment.id)
+        if kept is None or kept[0] != stamp:
+            kept = self._kept[experiment.id] = (stamp, self._results.of(experiment)[1].sweeps)
+        return kept[1]

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from starlette.testclient import TestClient
 
 from kdelta.model import CallCount, Case, plans
+from kdelta.results import answer
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
 from kdelta.store.store import Store
@@ -125,6 +126,22 @@ def test_a_long_list_has_pages(tmp_path_factory: pytest.TempPathFactory) -> None
         assert "41 to 45 of 45" in client.get("/?page=2").text
         assert "41 to 45 of 45" in client.get("/?page=99999999").text
         assert "1 to 40 of 45" in client.get("/?page=-1").text
+
+
+def test_the_page_of_findings_works_no_sweep_out_twice(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    result = answer.result
+
+    def counted(store: Store, name: str) -> object:
+        made.append(name)
+        return result(store, name)
+
+    monkeypatch.setattr(answer, "result", counted)
+    first = client.get("/findings").text
+    assert "sweep" in made
+    made.clear()
+    assert client.get("/findings").text == first and not made
+    assert client.get("/experiments/sweep").status_code == 200 and not made
 
 
 def test_a_program_has_its_system_calls_on_its_page(tmp_path_factory: pytest.TempPathFactory) -> None:
