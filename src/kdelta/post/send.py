@@ -52,10 +52,14 @@ def send(mail: Path, folder: Path, *, really: bool) -> str:
         raise HostError(f"git send-email did not end within {_LIMIT_S:.0f} s; the mail is {mail}") from None
     said = done.stdout + done.stderr
     if done.returncode:
-        why = (
-            f"git has no send-email here: {distributions.install('git-email')}"
-            if "not a git command" in said
-            else clean(said.strip())
-        )
-        raise HostError(f"git send-email {mail}: {why}")
+        raise HostError(f"git send-email {mail}: {_why(said)}")
     return "".join(f"{line}\n" for line in said.splitlines()[:_SAID_LINES])
+
+
+def _why(said: str) -> str:
+    """What git said as it failed, in one line, with the remedy where it is known."""
+    if "not a git command" in said:
+        return f"git has no send-email here: {distributions.install('git-email')}"
+    if "tell me who you are" in said or "_IDENT" in said:  # git-var(1) is asked for the From line
+        return "git does not know who you are: git config --global user.email YOU@EXAMPLE.ORG"
+    return clean(" ".join(line.strip() for line in said.splitlines() if line.strip()))

@@ -153,6 +153,9 @@ def test_a_reply_is_written_below_it_what_was_checked_beside_and_handed_to_git(
     monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'kdelta.sqlite'}")
     monkeypatch.setenv("KDELTA_STATE", str(tmp_path))
     monkeypatch.chdir(tmp_path)
+    for who in ("GIT_AUTHOR", "GIT_COMMITTER"):  # a machine without a domain has no address for git to guess
+        monkeypatch.setenv(f"{who}_NAME", "K")
+        monkeypatch.setenv(f"{who}_EMAIL", "k@example.org")
     words = ["review", str(series), "--tree", "debian:6.12", "--reply", str(out), "--send"]
     assert run(words) == 1
     assert "no mail with a Message-ID" in capsys.readouterr().err

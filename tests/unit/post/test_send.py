@@ -49,6 +49,11 @@ def test_what_git_refuses_is_one_line(tree: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(HostError, match="git send-email") as caught:
         send.send(tree / "reply", tree, really=True)
     assert "\n" not in str(caught.value)
+    for change in (("user.useConfigOnly", "true"), ("--unset", "user.email")):
+        subprocess.run(["git", "-C", str(tree), "config", *change], check=True)
+    with pytest.raises(HostError, match="who you are: git config --global") as caught:
+        send.send(tree / "reply", tree, really=False)
+    assert "\n" not in str(caught.value)
     monkeypatch.setenv("PATH", str(tree / "empty"))
     with pytest.raises(HostError, match="apt-get install"):
         send.send(tree / "reply", tree, really=False)
