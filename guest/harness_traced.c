@@ -9,6 +9,7 @@
 #include "trace.h"
 
 #define FIRST_PART 256 /* of the operations asked for */
+#define FIRST_MOST 16  /* however many are asked for: one may cost 100 ms */
 #define GROWTH 4
 #define WORTHWHILE 16 /* a batch that adds less than this part is not begun */
 #define WARM_ROUNDS 2
@@ -31,10 +32,13 @@ static uint64_t next_batch(const struct harness *h, uint64_t made, uint64_t sinc
 
 void traced_ops(struct harness *h, void (*round)(struct harness *h, uint64_t ops))
 {
-	uint64_t asked = h->job->ops, n = (asked + FIRST_PART - 1) / FIRST_PART, made = 0, start;
+	uint64_t asked = h->job->ops, n = asked / FIRST_PART + !!(asked % FIRST_PART), made = 0,
+		 start;
 	uint64_t tasks = h->counted ?: 1; /* one inline is not counted there */
 	int r;
 
+	if (n > FIRST_MOST)
+		n = FIRST_MOST;
 	for (r = 0; r < WARM_ROUNDS && !case_failed(h); r++)
 		round(h, n);
 	exact_rest(h);
