@@ -45,7 +45,7 @@ class Session:
         """Give ``template`` an id, a time and a seed, and store it."""
         from kdelta.experiment import templates
 
-        experiment = templates.created(template, seed, now)
+        experiment = templates.created(template, seed, now, self.store.taken)
         self.store.create(experiment)
         return experiment
 

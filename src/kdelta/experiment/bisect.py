@@ -46,9 +46,9 @@ def _confirm(lab: Laboratory, found: Found, now: Callable[[], datetime], blocks:
     experiment = lab.experiment
     name = experiment.annotations.search.confirmation
     if not name:
-        name = templates.new_id(now())
+        name = templates.new_id(now(), lab.store.taken)
         lab.note(confirmation=name)
-    if not any(row.id == name for row in lab.store.experiments("compare")):
+    if not lab.store.taken(name):
         commit_of = lab.commit_of(experiment)
         parent, culprit = (experiment.kernels[commit_of.index(commit)] for commit in (found.good, found.last))
         made = templates.created(

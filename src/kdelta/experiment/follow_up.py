@@ -90,7 +90,7 @@ def begin(store: Store, asked: Experiment, progress: Progress, now: Callable[[],
     if template is None:
         raise UserError(f"experiment {asked.id} left nothing inconclusive: there is nothing to decide")
     template = replace(template, command=f"{asked.command} && kdelta resume last --decide")
-    made = templates.created(template, asked.seed + 1 if asked.mode == "exact" else None, now)
+    made = templates.created(template, asked.seed + 1 if asked.mode == "exact" else None, now, store.taken)
     store.create(made)
     store.annotate(asked.id, lambda known: replace(known, followed_by=made.id))
     names = ", ".join(case.name for case in made.cases)

@@ -131,15 +131,25 @@ def seed_looks(seeds: int) -> tuple[int, ...]:
     return (*(look for look in counts.LOOKS if look < seeds), seeds)
 
 
-def new_id(now: datetime, token: Callable[[int], str] = secrets.token_hex) -> str:
-    """An experiment's id: sortable by time, unique by chance."""
-    return f"{now:%Y%m%d-%H%M%S}-{token(2)}"
+def _free(_experiment_id: str) -> bool:
+    return False
 
 
-def created(template: Experiment, rng_seed: int | None, now: Callable[[], datetime]) -> Experiment:
+def new_id(now: datetime, taken: Callable[[str], bool] = _free, token: Callable[[int], str] = secrets.token_hex) -> str:
+    """An experiment's id: sortable by time, and not ``taken`` by one of the same second."""
+    while True:
+        made = f"{now:%Y%m%d-%H%M%S}-{token(2)}"
+        if not taken(made):
+            return made
+
+
+def created(
+    template: Experiment, rng_seed: int | None, now: Callable[[], datetime], taken: Callable[[str], bool] = _free
+) -> Experiment:
     """``template`` with an id, a time, a seed, the identity of its host, and what its workloads are now.
 
-    The host is this one, unless it is a machine of a lab, which the template has asked.
+    The host is this one, unless it is a machine of a lab, which the template has asked. ``taken`` says which ids are
+    another experiment's: two of one second have the same random digits once in 65,536 times.
 
     Raises:
         UserError: the kernels are of several architectures.
@@ -153,7 +163,7 @@ def created(template: Experiment, rng_seed: int | None, now: Callable[[], dateti
     known = definitions.here(template.folders)
     return msgspec.structs.replace(
         template,
-        id=new_id(stamp),
+        id=new_id(stamp, taken),
         definitions=template.definitions or definitions.define(template, known),
         created_at=stamp.astimezone(UTC).isoformat(timespec="seconds"),
         seed=seed,

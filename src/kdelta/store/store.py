@@ -128,6 +128,12 @@ class Store(Diary):
         with self._reading() as connection:
             return listing.experiments(connection, kind, limit, tag)
 
+    def taken(self, experiment_id: str) -> bool:
+        """Whether an experiment of just this id is stored."""
+        e = tables.experiment.c
+        with self._reading() as connection:
+            return connection.execute(select(e.no).where(e.id == experiment_id)).first() is not None
+
     def id_of(self, experiment_id: str) -> str:
         """The whole id of an experiment; nothing else of it is read."""
         with self._reading() as connection:

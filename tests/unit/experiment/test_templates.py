@@ -117,6 +117,12 @@ def test_a_sweep_on_the_plan_of_another_has_its_own_versions() -> None:
     assert new.annotations.gaps == (gap,) and new.annotations.compilers == ("gcc 14",)
 
 
+def test_two_experiments_of_one_second_never_have_one_id() -> None:
+    digits = iter(["78cc", "78cc", "90aa"])
+    first = templates.new_id(now(), token=lambda _: next(digits))
+    assert templates.new_id(now(), {first}.__contains__, lambda _: next(digits)) == "20261121-120000-90aa"
+
+
 def test_an_experiment_is_made_with_an_id_a_seed_and_this_host() -> None:
     made = templates.created(templates.run(ASKED, (KERNEL,), "timed", 1), None, now)
     assert made.id.startswith("20261121-120000-") and made.created_at == "2026-11-21T12:00:00+00:00"

@@ -63,7 +63,7 @@ def test_an_id_is_taken_once(store: Store) -> None:
     store.create(experiment())
     with pytest.raises(UserError, match="already in the store"):
         store.create(experiment(seed=5))
-    assert store.experiment("first").seed == 0
+    assert store.experiment("first").seed == 0 and store.taken("first") and not store.taken("last")
 
 
 def test_a_boot_comes_back_whole(store: Store) -> None:
