@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Measurements of kdelta's own machinery for tools/bench.py: boots without the store."""
+"""Measurements of kdelta's own machinery for tools/bench.py: boots whose results nobody stores."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def _job(kernel: Kernel, mode: Mode, cases: tuple[str, ...], store: Store) -> Jo
     known = catalogue()
     chosen = tuple(case for text in cases for case in parse_case(text, known))
     experiment = Experiment(id="bench", mode=mode, kernels=(kernel,), cases=chosen, blocks=1, plan=plans.Run())
+    store.create(experiment)
     return prepare.prepare(experiment, store, Reporter(quiet=True))
 
 
