@@ -10,6 +10,7 @@
 #include "kdelta.h"
 
 #define POOL_BYTES (1u << 20)
+#define LINE_BYTES 64
 
 struct list {
 	struct block **items;
@@ -41,21 +42,23 @@ static void append(struct list *l, struct block *b)
 	l->items[l->n++] = b;
 }
 
-/* Small zeroed pieces that live as long as QEMU does. */
+/* Zeroed pieces that live as long as QEMU does; from the size of a cache line of the host's on they begin one. */
 static void *pool_alloc(size_t size)
 {
 	static char *pool;
 	static size_t left;
+	size_t align = size < LINE_BYTES ? 8 : LINE_BYTES, skip = -(uintptr_t)pool & (align - 1);
 	void *p;
 
 	size = (size + 7) & ~(size_t)7;
-	if (size > left) {
-		left = size > POOL_BYTES ? size : POOL_BYTES;
+	if (size + skip > left) {
+		left = size + LINE_BYTES > POOL_BYTES ? size + LINE_BYTES : POOL_BYTES;
 		pool = xalloc(1, left);
+		skip = -(uintptr_t)pool & (align - 1);
 	}
-	p = pool;
-	pool += size;
-	left -= size;
+	p = pool + skip;
+	pool += skip + size;
+	left -= skip + size;
 	return p;
 }
 
@@ -96,6 +99,7 @@ struct block *block_get(uint64_t pc, const struct insn *insns, uint32_t n, uint6
 	b->hash = hash;
 	b->n = n;
 	b->kind = last->kind == KIND_MARK ? KIND_PLAIN : last->kind;
+	b->counted = insns->kind != KIND_MARK;
 	b->fall = last->pc + last->size;
 	b->target = last->kind == KIND_REP ? last->pc : target;
 	b->insns = pool_alloc(n * sizeof(*insns));

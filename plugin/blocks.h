@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kdelta.h"
 #include "values.h"
 
 /*
@@ -21,6 +22,7 @@ struct insn {
 	uint64_t pc;
 	uint8_t size;
 	uint8_t kind;
+	uint8_t last; /* enum last_access; on several CPUs not told */
 	uint16_t mark;
 	bool locked;
 	bool no_loads;
@@ -45,23 +47,26 @@ struct insn {
 };
 
 struct block {
-	struct block *next; /* in its hash bucket */
+	/* What each entry looks at (flow.c), in one cache line of the host's. */
 	uint64_t pc;
-	uint64_t hash;
 	uint64_t target; /* of the last instruction: where it branches or jumps to; REP: itself */
 	uint64_t fall;	 /* address after the last instruction */
-	uint32_t n;
-	uint8_t kind; /* of the last instruction */
-	bool touched; /* ran since the counters were cleared: in the list `ran` */
-	bool summed;  /* in the list `in_interval` */
+	uint64_t (*count)[SLOTS]; /* QEMU adds here */
 	struct insn *insns;
+	uint32_t n;
+	uint32_t entry;	 /* calls.c: which entry into the kernel starts here, or 0 */
+	uint32_t listed; /* callers.c: in which function that acts for its caller, or 0 */
+	uint8_t kind;	 /* of the last instruction */
+	uint8_t counted; /* 1: flow.c counts the starts of the first instruction; 0: it is a mark */
+	bool touched;	 /* ran since the counters were cleared: in the list `ran` */
+	bool summed;	 /* in the list `in_interval` */
+
+	struct block *next; /* in its hash bucket */
+	uint64_t hash;
 	uint64_t function; /* stacks.c: where the function starts that it is in; 0: none is known */
 	uint8_t role;	   /* stacks.c: enum function_role */
-	uint32_t entry;	   /* calls.c: which entry into the kernel starts here, or 0 */
-	uint32_t listed;   /* callers.c: in which function that acts for its caller, or 0 */
 	uint64_t shortfall; /* calls.c: see there */
 	uint64_t rep_taken; /* calls.c: of the REP at its end, bytes that have been accounted for */
-	uint64_t (*count)[SLOTS];  /* QEMU adds here */
 	struct access_site *sites; /* coherence.c: one for each instruction, or NULL */
 	uint64_t (*sum)[SLOTS];	   /* of the open interval, NULL until first needed */
 };
@@ -69,6 +74,29 @@ struct block {
 static inline struct insn *block_last(const struct block *b)
 {
 	return &b->insns[b->n - 1];
+}
+
+/*
+ * How often the instruction behind the k-th started, which did so `starts` times.
+ * It has no counter (see instrument.c) where what the k-th did tells.
+ */
+static inline uint64_t starts_behind(const struct block *b, uint64_t (*count)[SLOTS], uint32_t k,
+				     uint64_t starts)
+{
+	const struct insn *insn = &b->insns[k];
+
+	if (insn[1].doubtful)
+		return count[k + 1][SLOT_STARTS];
+	if (insn->tame) /* nothing can come in between */
+		return starts;
+	switch (insn->last) {
+	case LAST_LOAD: /* with each QEMU slot one has the loads of what never stores */
+		return count[k][SLOT_ONE];
+	case LAST_STORE:
+		return count[k][SLOT_TWO];
+	default:
+		return count[k + 1][SLOT_STARTS];
+	}
 }
 
 /* NULL on failure is impossible, running out of memory ends QEMU with a message. */

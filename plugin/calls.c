@@ -174,7 +174,7 @@ static void pop_all(void)
 	task->too_deep = 0;
 }
 
-/* Whether starts of the instruction are counted by themselves: see plugin.c. */
+/* Whether starts of the instruction can be fewer than those of the one before. */
 static bool has_starts(const struct block *b, uint32_t i)
 {
 	return i && !b->insns[i - 1].tame && !b->insns[i].doubtful;
@@ -187,7 +187,7 @@ static uint64_t shortfall(const struct block *b)
 
 	for (uint32_t i = 1; i < b->n; i++)
 		if (has_starts(b, i))
-			n += b->count[0][SLOT_STARTS] - b->count[i][SLOT_STARTS];
+			n += b->count[0][SLOT_STARTS] - starts_behind(b, b->count, i - 1, 0);
 	return n;
 }
 

@@ -166,6 +166,71 @@ static bool x86_tame(const uint8_t *op, size_t left)
 	return x86_modrm_tame(op[0]);
 }
 
+/* Of operations on one byte of opcode with an operand in memory. */
+static enum last_access x86_last_modrm(uint8_t op, unsigned int reg)
+{
+	if (op < 0x40) { /* add, or, adc, sbb, and, sub, xor store; cmp does not */
+		bool stores = (op & 7) < 2 && op < 0x38;
+
+		return (op & 7) > 3 ? LAST_UNKNOWN : stores ? LAST_STORE : LAST_LOAD;
+	}
+	switch (op) {
+	case 0x63: /* movsxd, imul, test, mov */
+	case 0x69:
+	case 0x6b:
+	case 0x84:
+	case 0x85:
+	case 0x8a:
+	case 0x8b:
+		return LAST_LOAD;
+	case 0x80:
+	case 0x81:
+	case 0x83: /* as above, with an immediate */
+		return reg == 7 ? LAST_LOAD : LAST_STORE;
+	case 0x88:
+	case 0x89:
+		return LAST_STORE;
+	case 0xc6:
+	case 0xc7: /* mov immediate */
+		return reg ? LAST_UNKNOWN : LAST_STORE;
+	case 0xf6:
+	case 0xf7: /* test; not, neg; mul; div can fail */
+		return reg < 2 || reg == 4 || reg == 5 ? LAST_LOAD
+		       : reg < 4		       ? LAST_STORE
+						       : LAST_UNKNOWN;
+	case 0xfe:
+	case 0xff: /* inc, dec */
+		return reg < 2 ? LAST_STORE : LAST_UNKNOWN;
+	}
+	return LAST_UNKNOWN;
+}
+
+static enum last_access x86_last_modrm_0f(uint8_t op, unsigned int reg)
+{
+	if ((op & 0xf0) == 0x90 || op == 0xc3) /* setcc, movnti */
+		return LAST_STORE;
+	if (op == 0xba)
+		return reg == 4 ? LAST_LOAD : LAST_UNKNOWN;
+	/* cmov (loads in any case), bt, imul, movzx, movsx */
+	return (op & 0xf0) == 0x40 || op == 0xa3 || op == 0xaf || op == 0xb6 || op == 0xb7 ||
+			       op == 0xbe || op == 0xbf
+		       ? LAST_LOAD
+		       : LAST_UNKNOWN;
+}
+
+/* Which access is the last thing that the instruction does, in generated code that cannot leave behind it. */
+static enum last_access x86_last(const uint8_t *op, size_t left)
+{
+	if (op[0] >= 0x58 && op[0] <= 0x5f) /* pop */
+		return LAST_LOAD;
+	if ((op[0] >= 0x50 && op[0] <= 0x57) || op[0] == 0x68 || op[0] == 0x6a || op[0] == 0x9c)
+		return LAST_STORE; /* push, pushf */
+	if (op[0] == 0x0f)
+		return left > 2 && op[2] >> 6 != 3 ? x86_last_modrm_0f(op[1], (op[2] >> 3) & 7)
+						   : LAST_UNKNOWN;
+	return left > 1 && op[1] >> 6 != 3 ? x86_last_modrm(op[0], (op[1] >> 3) & 7) : LAST_UNKNOWN;
+}
+
 /* jmp to an address that the instruction or a register holds. */
 static bool x86_bare_jump(const uint8_t *op, size_t left)
 {
@@ -216,6 +281,7 @@ struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 	d.helper = x86_helper(op, left);
 	d.pair = p.wide && left > 2 && op[0] == 0x0f && op[1] == 0xc7 && ((op[2] >> 3) & 7) == 1;
 	d.tame = !p.lock && x86_tame(op, left);
+	d.last = p.lock ? LAST_UNKNOWN : x86_last(op, left);
 	d.bare = x86_bare_jump(op, left);
 	d.switches = x86_switches(bytes, size);
 	d.halts = op[0] == 0xf4 || (size == 3 && !memcmp(bytes, mwait, sizeof(mwait)));

@@ -164,7 +164,7 @@ void instrument(struct qemu_plugin_tb *tb, struct block *b)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, flow_rep_starts, CB_NO_REGS,
 							       b);
 		instrument_accesses(insn, b, i);
-		if (!i || !what[-1].tame || what->doubtful)
+		if (i && (what->doubtful || !(what[-1].tame || what[-1].last)))
 			add_on_start(insn, &b->count[i][SLOT_STARTS]);
 		if (what->saves)
 			qemu_plugin_register_vcpu_mem_cb(insn, counting_previous, CB_NO_REGS,

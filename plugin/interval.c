@@ -128,7 +128,6 @@ static void add_insn(const struct block *b, uint32_t k, bool at_end, uint64_t st
 	}
 }
 
-/* After a tame instruction there is no counter: nothing can come in between (see plugin.c). */
 static void add_block(const struct block *b, void *arg)
 {
 	uint64_t starts = b->sum[0][SLOT_STARTS], next = 0;
@@ -140,10 +139,8 @@ static void add_block(const struct block *b, void *arg)
 	for (uint32_t k = 0; k < n; k++, starts = next) {
 		bool at_end = k + 1 == n;
 
-		if (!at_end && b->insns[k].tame && !b->insns[k + 1].doubtful)
-			next = starts;
-		else if (!at_end)
-			next = b->sum[k + 1][SLOT_STARTS];
+		if (!at_end)
+			next = starts_behind(b, b->sum, k, starts);
 		add_insn(b, k, at_end, starts, next);
 	}
 }

@@ -58,12 +58,20 @@ enum insn_kind {
 	KIND_MARK,
 };
 
+/* Which of its accesses an instruction makes last: once that is made, the next instruction starts. */
+enum last_access {
+	LAST_UNKNOWN, /* none, several alike, or more can go wrong after it */
+	LAST_LOAD,    /* its only access */
+	LAST_STORE,
+};
+
 struct decoded {
 	enum insn_kind kind;
 	bool no_loads; /* what QEMU loads for it the guest does not (store-exclusive) */
 	bool locked;   /* atomic read-modify-write */
 	bool tame;     /* certain to reach the next instruction, without accesses */
 	bool bare;     /* a jump that makes no access */
+	enum last_access last;
 	bool pair;     /* 16 bytes that QEMU 7.2 accesses in two halves (cmpxchg16b) */
 	bool switches; /* takes the stack pointer of the next task: the kernel's task switch */
 	bool halts;    /* waits for an interrupt: only an idle CPU's task does */

@@ -16,7 +16,7 @@ static struct {
 
 static struct {
 	void (*arm)(void), (*quiet)(void);
-	bool is_quiet;
+	bool is_quiet, armed;
 } translation;
 
 static bool rehearsal; /* from REHEARSE to ORDER nothing that is said counts */
@@ -36,13 +36,17 @@ static void be_quiet(bool quiet)
 	if (quiet == translation.is_quiet)
 		return;
 	translation.is_quiet = quiet;
-	if (quiet) {
-		translation.quiet();
-	} else {
+	if (!quiet) {
 		counting_start_over();
 		calls_start_over();
-		translation.arm();
 	}
+	if (translation.armed)
+		return;
+	translation.armed = !quiet;
+	if (quiet)
+		translation.quiet();
+	else
+		translation.arm();
 }
 
 static void begin(bool for_others)

@@ -112,6 +112,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			.size = (uint8_t)size,
 			.kind = (uint8_t)d.kind,
 			.mark = d.mark,
+			.last = lines_wanted() ? LAST_UNKNOWN : (uint8_t)d.last,
 			.locked = d.locked,
 			.no_loads = d.no_loads,
 			.tame = d.tame,

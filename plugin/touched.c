@@ -14,7 +14,9 @@
 #include "table.h"
 
 #define LINE_SHIFT 6
-#define LATEST 1024 /* lines that need no look into the table */
+#define LINE_BYTES (1u << LINE_SHIFT)
+#define WIDEST_BYTES 16 /* of one access (QEMU: MO_128) */
+#define LATEST 1024	/* lines that need no look into the table */
 
 struct seen {
 	uint64_t number, unused;
@@ -49,16 +51,24 @@ static void touch(uint32_t info, uint64_t vaddr, uint64_t pc)
 		((struct first *)table_item(&first, pc, 0))->lines++;
 }
 
-static void access_cb(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *pc)
+static void access_at(uint32_t info, uint64_t vaddr, uint64_t pc)
 {
-	uint64_t last = vaddr + (1u << qemu_plugin_mem_size_shift(info)) - 1;
+	uint64_t last;
 
-	(void)vcpu;
 	if (!counting_now() || !(vaddr >> 63))
 		return;
-	touch(info, vaddr, (uint64_t)pc);
+	touch(info, vaddr, pc);
+	if ((vaddr & (LINE_BYTES - 1)) <= LINE_BYTES - WIDEST_BYTES)
+		return;
+	last = vaddr + (1u << qemu_plugin_mem_size_shift(info)) - 1;
 	if ((vaddr ^ last) >> LINE_SHIFT)
-		touch(info, last, (uint64_t)pc);
+		touch(info, last, pc);
+}
+
+static void access_cb(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *pc)
+{
+	(void)vcpu;
+	access_at(info, vaddr, (uint64_t)pc);
 }
 
 /*
@@ -70,14 +80,27 @@ static void noted_cb(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *uda
 {
 	const struct insn *what = udata;
 
+	(void)vcpu;
 	what->slots[qemu_plugin_mem_is_store(info) ? SLOT_TWO : SLOT_ONE]++;
-	access_cb(vcpu, info, vaddr, (void *)what->pc);
+	access_at(info, vaddr, what->pc);
+}
+
+/* Of an instruction that never stores. */
+static void noted_load_cb(unsigned int vcpu, uint32_t info, uint64_t vaddr, void *udata)
+{
+	const struct insn *what = udata;
+
+	(void)vcpu;
+	what->slots[SLOT_ONE]++;
+	access_at(info, vaddr, what->pc);
 }
 
 void touched_instrument(struct qemu_plugin_insn *insn, struct insn *what)
 {
 	if (what->noted && what->kind != KIND_REP)
-		qemu_plugin_register_vcpu_mem_cb(insn, noted_cb, CB_NO_REGS, MEM_RW, what);
+		qemu_plugin_register_vcpu_mem_cb(insn,
+						 what->last == LAST_LOAD ? noted_load_cb : noted_cb,
+						 CB_NO_REGS, MEM_RW, what);
 	else if (what->pc >> 63)
 		qemu_plugin_register_vcpu_mem_cb(insn, access_cb, CB_NO_REGS, MEM_RW,
 						 (void *)what->pc);

@@ -15,6 +15,7 @@
 #include "touched_x86_64.S"
 #include "tasks_x86_64.S"
 #include "boot_x86_64.S"
+#include "faults_x86_64.S"
 
 #ifdef WITH_QUIET
 	call arm		/* translated once */
@@ -119,6 +120,8 @@ fault_call:
 	call returns
 	movq %rbx, %rsp
 	END
+
+	FAULTS_MIDWAY
 
 	/* 6: the same in REP: four absent pages to store to, and both sides of a copy. */
 	BEGIN(6)
@@ -254,7 +257,7 @@ device_top:
 	call make_task
 	SWITCH(task_main, task_worker)	/* and back: a task is known by its first switch */
 #ifdef WITH_QUIET
-	call arm		/* again translated: ARM has dropped it */
+	call arm		/* as at its first time */
 	QUIET			/* which task this is must be found out anew */
 	call arm
 #endif
