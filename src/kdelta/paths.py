@@ -10,11 +10,14 @@ from kdelta.errors import HostError
 
 
 def cache_dir() -> Path:
-    """``$KDELTA_CACHE``, else ``$XDG_CACHE_HOME/kdelta``: kernels, guest binaries, snapshots; all rebuildable."""
+    """``$KDELTA_CACHE``, else ``$XDG_CACHE_HOME/kdelta``: kernels, guest binaries, snapshots; all rebuildable.
+
+    Absolute: QEMU and builds do not run where kdelta does.
+    """
     root = os.environ.get("KDELTA_CACHE")
     if root:
-        return Path(root)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kdelta"
+        return Path(root).absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "kdelta"
 
 
 def state_dir() -> Path:

@@ -21,8 +21,8 @@ KERNEL = "debian:6.1/cloud"
 )
 def test_a_guest_that_goes_wrong_has_its_own_state_and_console(kdelta, answer, how: str, state: str, why: str) -> None:  # type: ignore[no-untyped-def]
     got = answer(
-        "run", "--kernel", KERNEL, "--boots", "1", "--workloads", str(WORKLOADS), "--case", f"misbehave:how={how}",
-        check=None,
+        "run", "--kernel", KERNEL, "--timed", "--boots", "1", "--workloads", str(WORKLOADS),
+        "--case", f"misbehave:how={how}", check=None,
     )  # fmt: skip
     (row,) = [r for r in got["results"] if r["metric"] == "ns_per_op"]
     assert (row["state"], row["verdict"], row["baseline"]) == (state, None, None)
@@ -49,7 +49,7 @@ def test_a_panic_in_one_exact_case_costs_that_case_alone(kdelta, answer) -> None
 
 def test_a_run_that_hangs_is_hung_and_the_boot_goes_on(answer) -> None:  # type: ignore[no-untyped-def]
     got = answer(
-        "run", "--kernel", KERNEL, "--boots", "1", "--workloads", str(WORKLOADS), "--limit", "3s",
+        "run", "--kernel", KERNEL, "--timed", "--boots", "1", "--workloads", str(WORKLOADS), "--limit", "3s",
         "--case", "misbehave:how=hang", "--case", "getppid",
     )  # fmt: skip
     states = {row["case"]: row["state"] for row in got["results"]}

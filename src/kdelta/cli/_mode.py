@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
-    from kdelta.model import Kernel, Mode
+    from kdelta.model import Case, Kernel, Mode
+    from kdelta.spec.workloads import Workload
 
 Passes = Literal["timed", "exact", "both"]  # both: times decide, counts explain them
 
@@ -41,6 +42,12 @@ def wanted(*, timed: bool, exact: bool, kvm: str) -> Mode | None:
     if timed or exact:
         return "timed" if timed else "exact"
     return "exact" if kvm == "off" else None
+
+
+def valued(cases: Iterable[Case], known: Mapping[str, Workload]) -> bool:
+    """Whether what a case is about is neither time nor instructions, as memory: boots that count have no such figures."""
+    metrics = (metric for case in cases if case.workload in known for metric in known[case.workload].metrics)
+    return any(metric.primary and metric.source.startswith("value:") for metric in metrics)
 
 
 def accelerator(kernels: Sequence[Kernel], kvm: str, qemu: str, own: Sequence[Path]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _fleet, _given, _hardware, _kernels, _lab, _output, _program, _session, common
+from kdelta.cli import _fleet, _given, _hardware, _kernels, _lab, _mode, _output, _program, _session, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ EPILOG = """\b
 Examples:
   kdelta run                                     the five cases on the running kernel
   kdelta run --case pidfd_open:held=0|1 --json
-  kdelta run debian:7.0 --exact                  one kernel in a guest, counted exactly
+  kdelta run debian:7.0                          one kernel in guests: counts without KVM, times with it
+  kdelta run debian:7.0 --exact                  counted exactly on every machine
   kdelta run --workloads ./will-it-scale/tests --case wis/getppid1:tasks=2
 
 With one kernel there is no baseline: the figures are descriptive, with their spread and without a verdict.
@@ -31,6 +32,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
     """The options of ``kdelta run``."""
 
     kernel: str
+    timed: bool
     exact: bool
     boots: int
     pressure: str | None
@@ -41,7 +43,8 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
 @click.command(cls=_program.Command, epilog=EPILOG)
 @click.argument("named", required=False, metavar="[KERNEL]")
 @click.option("--kernel", "-k", default="running", show_default=True, help="Measure this kernel in guests instead, as KERNEL does.")  # fmt: skip
-@click.option("--exact", is_flag=True, help="Count executed instructions (needs --kernel).")
+@click.option("--timed", is_flag=True, help="Measure wall time (default on the running kernel, and with KVM).")
+@click.option("--exact", is_flag=True, help="Count executed instructions (default without KVM; needs --kernel).")
 @click.option("--boots", type=click.IntRange(1, 1000), default=3, show_default=True, help="Boots, or starts of the harness on the running kernel.")  # fmt: skip
 @common.case_options
 @common.pressure_option
@@ -67,14 +70,15 @@ def command(named: str | None, **options: Any) -> int:
     if args.exact and spec.kind == "running":
         raise UserError("--exact counts inside a guest: name a kernel, as in --kernel debian:6.12")
     native = spec.kind == "running"
+    _mode.refuse_both(timed=args.timed or args.pmu, exact=args.exact)
     if native and args.lab:
         raise UserError("--on starts a kernel there: name it, as in --kernel debian:6.12")
     args.refuse_on({"--exact": args.exact})
     _hardware.refuse(args.hardware, native)
     if native:
         _given.refuse(("smp", "memory", "kvm", "qemu", "turn"), "is about guests, and the running kernel has none")
-    _given.refuse_other_mode("exact" if args.exact else "timed", "add --exact, or leave it out")
-    _given.refuse_idle_machine("exact" if args.exact else "timed", args.smp)
+    if mode := _wanted(args, native):
+        _refuse_idle(args, mode)
     args.refuse(budget=False, others={})
     cases = args.cases_or(
         lambda: args.chosen(args.pressure, native=native), args.named, native
@@ -93,10 +97,29 @@ def command(named: str | None, **options: Any) -> int:
     return 0
 
 
+def _wanted(args: Args, native: bool) -> Mode | None:
+    timed = args.timed or args.pmu or native or bool(args.lab or args.pressure)
+    return _mode.wanted(timed=timed, exact=args.exact, kvm=args.kvm)
+
+
+def _of_machine(args: Args, cases: tuple[Case, ...], kernels: tuple[Kernel, ...]) -> Mode:
+    if _mode.valued(cases, common.load_workloads(args.folders)):
+        return "timed"
+    return _mode.of_machine(kernels, args.kvm, args.qemu, args.folders)
+
+
+def _refuse_idle(args: Args, mode: Mode) -> None:
+    _given.refuse_other_mode(
+        mode, "add --timed, or leave it out" if mode == "exact" else "add --exact, or leave it out"
+    )
+    _given.refuse_idle_machine(mode, args.smp)
+
+
 def _template(args: Args, cases: tuple[Case, ...], kernels: tuple[Kernel, ...], native: bool) -> Experiment:
     from kdelta.experiment import templates
 
-    mode: Mode = "exact" if args.exact else "timed"
+    mode = _wanted(args, native) or _of_machine(args, cases, kernels)
+    _refuse_idle(args, mode)
     return templates.run(_asked(args, cases, native), kernels, mode, args.boots)
 
 

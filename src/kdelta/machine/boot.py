@@ -136,7 +136,7 @@ def run(guest: GuestSpec, payload: bytes, limit_s: float, cpu: int | None = None
     """Boot ``guest`` with the initramfs ``payload`` and wait for its end."""
     write_file(guest.path("initramfs"), payload)
     argv = tuple(qemu.argv(guest))
-    with process.started(argv, guest.path("qemu.log"), cpu=cpu) as running:
+    with process.started(argv, guest.path("qemu.log"), cpu=cpu, folder=guest.folder) as running:
         ended = wait(running, guest, limit_s)
     return collect(guest, argv, ended)
 

@@ -62,7 +62,7 @@ def find_program(name: str, package: str) -> Path:
     found = shutil.which(name)
     if found is None:
         raise HostError(f"{name} is not installed: {distributions.install(package)}")
-    return Path(found)
+    return Path(found).absolute()
 
 
 def _size(path: Path) -> int:
@@ -87,9 +87,16 @@ def dying_with(parent: int) -> Callable[[], None]:
 
 @contextlib.contextmanager
 def started(
-    argv: Sequence[str], log: Path, pass_fds: Sequence[int] = (), cpu: int | str | None = None
+    argv: Sequence[str],
+    log: Path,
+    pass_fds: Sequence[int] = (),
+    cpu: int | str | None = None,
+    folder: Path | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a guest, on one ``cpu`` or a list of them; however the block is left, its process is gone afterwards."""
+    """Start a guest, on one ``cpu`` or a list of them; however the block is left, its process is gone afterwards.
+
+    ``folder`` is where it starts, and makes its sockets: their addresses are too short for whole paths (links.py).
+    """
     words = [*argv]
     if cpu is not None:
         words = [str(find_program("taskset", "util-linux")), "-c", str(cpu), *argv]
@@ -101,6 +108,7 @@ def started(
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 pass_fds=tuple(pass_fds),
+                cwd=folder,
                 start_new_session=True,
                 preexec_fn=dying_with(os.getpid()),
             )

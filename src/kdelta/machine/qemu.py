@@ -120,11 +120,11 @@ def _exact(guest: GuestSpec) -> list[str]:
         share = "on" if guest.snapshot_save else "off"
         ram = f"memory-backend-file,id=ram,size={guest.options.memory_mib}M,mem-path={_escape(guest.path('ram'))}"
         words += ["-object", f"{ram},share={share}"]
-        words += ["-qmp", f"unix:{_escape(guest.path('qmp.sock'))},server=on,wait=off"]
+        words += ["-qmp", "unix:qmp.sock,server=on,wait=off"]  # where it starts: see links.py
     if guest.restored:
         words += ["-incoming", "defer"]
         if guest.options.smp > 1:
-            words += ["-qtest", f"unix:{_escape(guest.path('qtest.sock'))},server=on,wait=off", "-qtest-log", "none"]
+            words += ["-qtest", "unix:qtest.sock,server=on,wait=off", "-qtest-log", "none"]
     if guest.jobs_in_fw_cfg:
         words += ["-fw_cfg", f"name=opt/kdelta/jobs,file={_escape(guest.path('jobs'))}"]
     return words

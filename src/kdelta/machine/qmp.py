@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from kdelta.errors import HostError
+from kdelta.machine import links
 
 
 class Monitor:
@@ -41,12 +42,9 @@ class Monitor:
 
     def _connect(self, path: Path) -> socket.socket:
         while True:
-            link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
-                link.connect(str(path))
-                return link
+                return links.connected(path)
             except OSError as error:
-                link.close()
                 if not self._alive():
                     raise HostError("QEMU ended before its monitor answered") from None
                 if self._clock() > self._deadline:

@@ -171,7 +171,7 @@ def _save(guest: GuestSpec, target: Path, limit_s: float) -> bool:
     """
     argv = tuple(qemu.argv(guest))
     deadline = time.monotonic() + limit_s
-    with process.started(argv, guest.path("qemu.log")) as running:
+    with process.started(argv, guest.path("qemu.log"), folder=guest.folder) as running:
         try:
             with _explained(guest), _monitor(guest, running, deadline) as monitor:
                 if monitor.wait_event(_PAUSED | _ENDED) in _ENDED:
@@ -278,7 +278,8 @@ def restored(
     """
     guest.path("ram").symlink_to(saved.ram)
     argv = qemu.argv(guest)
-    with process.started(argv, guest.path("qemu.log"), pass_fds) as running, contextlib.ExitStack() as held:
+    started = process.started(argv, guest.path("qemu.log"), pass_fds, folder=guest.folder)
+    with started as running, contextlib.ExitStack() as held:
         with _explained(guest):
             monitor = held.enter_context(_monitor(guest, running, time.monotonic() + limit_s))
             _load(monitor, saved.state)

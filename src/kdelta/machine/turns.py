@@ -9,11 +9,11 @@ its interrupt disabled, which Linux leaves alone. It is set from outside through
 
 from __future__ import annotations
 
-import socket
 import time
 from pathlib import Path
 
 from kdelta.errors import HostError
+from kdelta.machine import links
 
 _HPET = 0xFED00000  # registers: IA-PC HPET Specification 1.0a, 2.3
 _CAPABILITIES, _CONFIG, _COUNTER, _TIMER_2 = _HPET, _HPET + 0x10, _HPET + 0xF0, _HPET + 0x140
@@ -38,17 +38,16 @@ class Link:
     """QEMU's qtest protocol: a command and its answer, a line each."""
 
     def __init__(self, path: Path) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(_LINK_LIMIT_S)
         deadline = time.monotonic() + _LINK_LIMIT_S
         while True:
             try:
-                self._socket.connect(str(path))
+                self._socket = links.connected(path)
                 break
             except OSError as error:
                 if time.monotonic() > deadline:
                     raise HostError(f"QEMU's qtest socket did not answer: {error}") from None
                 time.sleep(0.01)
+        self._socket.settimeout(_LINK_LIMIT_S)
         self._lines = self._socket.makefile("rw", encoding="ascii")
 
     def close(self) -> None:

@@ -97,7 +97,7 @@ IDLE = {
     "--all": "compare debian:6.12 debian:7.0 --all",
     "--cold": "compare debian:6.12 debian:7.0 --cold",
     "--memory": "run --memory 2048",
-    "--turn  ": "run debian:6.12 --smp 2 --turn 400",
+    "--turn  ": "run debian:6.12 --timed --smp 2 --turn 400",
     "--blocks ": "sweep 6.1..7.3 --blocks 8",
     "--fresh": "sweep 6.1..7.3 --timed --fresh",
     "--tree": "sweep 6.1..7.3 --tree ./linux",
