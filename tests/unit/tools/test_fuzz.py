@@ -63,3 +63,11 @@ def test_clean_inputs_add_up_over_runs_and_begin_anew_with_one_that_breaks(tmp_p
         "| plugin-sites | C | 0 |",
         "| elf | Python | 1,200,000 |",
     ]
+
+
+def test_on_a_new_machine_counts_go_on_from_the_document(tmp_path: Path) -> None:
+    document = fuzz_counts.table({"mail": 700, "elf": 1_200_000}, ["plugin-sites"], ["elf", "mail"])
+    fuzz_counts.add(tmp_path / "new", "mail", 5, broke=True)  # of its own: what broke here is not clean elsewhere
+    fuzz_counts.go_on(tmp_path / "new", document)
+    assert fuzz_counts.clean(tmp_path / "new") == {"plugin-sites": 0, "elf": 1_200_000, "mail": 0}
+    assert fuzz_counts.add(tmp_path / "new", "elf", 300, broke=False) == 1_200_300
