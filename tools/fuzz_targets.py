@@ -5,18 +5,20 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import fuzz_files
-from kdelta.attribution import holds, lines, profiles, tracefs
+import fuzz_guest
+import fuzz_kernels
+import fuzz_mails
+import fuzz_pages
 from kdelta.errors import KdeltaError
-from kdelta.guest import ktap, protocol
-from kdelta.inbox import mails
-from kdelta.kernel import apt, btf, config_fragment, cover, diff, elf, image, kallsyms, kconfig, mail, memory, thread
+from kdelta.guest import follow
+from kdelta.kernel import apt, btf, config_fragment, debver, elf, kallsyms, memory
 from kdelta.kernel.sources import parse_kernel
-from kdelta.lab import hearing
 from kdelta.spec import cases, collectors, recipes, sources, workloads
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,98 +31,79 @@ def _text(read: Callable[[str], object]) -> Target:
     return lambda data: read(data.decode("utf-8", "replace"))
 
 
-def _patches(data: bytes) -> None:
-    for step in mail.steps(data, "fuzz.mbox"):
-        diff.parse(step)
+def _packages(text: str) -> None:
+    found = debver.kernels(text, "x86_64")
+    debver.newest(found, "6.12", "cloud")
+    debver.sources(text)
 
 
-def _elf(data: bytes) -> None:
-    file = elf.parse(data)
-    elf.build_id(file)
-    elf.has_pvh(file)
-    elf.functions(file)
+def _collector(text: str) -> None:
+    name = re.search(r'^name = "([^"\n]{1,99})"$', text, re.MULTILINE)  # which must be the file's
+    collectors.parse(text, f"{name[1] if name else 'fuzz'}.toml")
 
 
-def _kallsyms(data: bytes) -> None:
-    for _ in kallsyms.candidates(memory.open_image(data)):
-        break
+@cache
+def _few() -> dict[str, workloads.Workload]:
+    """Of the catalogue what has knobs, and some cases: an unknown name is compared with each."""
+    known = workloads.catalogue()
+    kept = [*(name for name in known if known[name].params)][:12]
+    return {name: known[name] for name in (*kept, *(name for name in known if name.startswith("syscalls/poll")))}
 
 
-def _serial(data: bytes) -> None:
-    said = hearing.apart(data)
-    protocol.parse(said.stream)
-    prompts = data.count(b"kd1 ")  # a record behind one becomes a line of its own
-    assert len(said.stream) + len(said.console) <= len(data) + prompts
-    hearing.ended(data), hearing.spoken(data), hearing.sampled(data)
-
-
-_catalogue = cache(workloads.catalogue)
-TARGETS: dict[str, Target] = {
-    "records": protocol.parse,
-    "counts": profiles.read,
-    "holds": holds.read,
-    "moves": lines.read,
-    "ktap": _text(lambda text: ktap.subtests(text.splitlines())),
-    "hist": _text(tracefs.parse_hist),
-    "mail": _patches,
-    "thread": thread.newest,
-    "cover": cover.read,
-    "inbox": mails.read,
-    "elf": _elf,
-    "kallsyms": _kallsyms,
-    "btf": btf.parse,
-    "image": lambda data: image.unpack("fuzz", data),
-    "kconfig": _text(kconfig.facts),
+_OWN: dict[str, Target] = {
     "fragment": _text(lambda text: config_fragment.parse(text, "fuzz.config")),
     "kernel": _text(parse_kernel),
-    "case": _text(lambda text: cases.parse_case(text, _catalogue())),
+    "case": _text(lambda text: cases.parse_case(text, _few())),
     "case-source": _text(lambda text: sources.cases_of(text, "fuzz.c")),
     "recipe": _text(lambda text: recipes.parse(text, "fuzz.toml")),
-    "collector": _text(lambda text: collectors.parse(text, "fuzz.toml")),
+    "collector": _text(_collector),
     "deb822": _text(apt.parse_deb822),
     "sources-list": _text(apt.parse_one_line),
-    "serial": _serial,
-    **fuzz_files.TARGETS,
+    "packages": _text(_packages),
+    "strace": _text(lambda text: list(follow.opened(text, ROOT))),
 }
-_KTAP = b"TAP version 13\n1..2\nok 1 first # SKIP no device\n    ok 1 inner\nnot ok 2 second # TODO x\n"
-_HIST = b"# event histogram\n#\n{ len: 64 } hitcount: 2\n\nTotals:\n    Hits: 2\n    Entries: 1\n    Dropped: 0\n"
+_GROUPS = (fuzz_guest, fuzz_mails, fuzz_kernels, fuzz_files, fuzz_pages)
+TARGETS: dict[str, Target] = {name: target for group in _GROUPS for name, target in group.TARGETS.items()} | _OWN
+_PACKAGE = b"""Package: linux-image-6.12.94+deb13-cloud-amd64
+Source: linux-signed-amd64 (6.12.94+1)
+Version: 6.12.94-1
+Architecture: amd64
+Filename: pool/x.deb
+Size: 12345678
+
+Package: linux-binary-6.12.95+deb13-amd64
+Version: 6.12.95-1~bpo12+1
+Size: 99999999
+
+Package: linux-base-6.12.95+deb13-amd64
+Version: 6.12.95-1~bpo12+1
+
+Package: linux-source-6.12
+Version: 6.12.95-1
+Size: 5
+"""
 _WRITTEN: dict[str, tuple[bytes, ...]] = {
-    "records": (b'kd1 0 c5ee9eb6 {"t":"hello","proto":1}\nnoise\n',),
-    "counts": (b"KDELTACT" + bytes(64),),
-    "holds": (bytes(64),),
-    "moves": (bytes(64),),
-    "ktap": (_KTAP,),
-    "serial": (
-        b'login: kd1 0 c5ee9eb6 {"t":"hello","proto":1}\n',
-        b'[    0.1] Linux\r\nkd1 0 c5ee9eb6 {"t":"hello","proto":1}\r\nx\r\nkd1 1 0 {"t":"end"}\n',
-    ),
-    "hist": (_HIST,),
-    "elf": (b"\x7fELF\2\1\1" + bytes(9) + b"\2\0\x3e\0\1\0\0\0" + bytes(40),),
-    "kallsyms": (b"\x7fELF\2\1\1" + bytes(9) + b"\2\0\x3e\0\1\0\0\0" + bytes(40), bytes(4096)),
-    "btf": (b"\x9f\xeb\1\0\x18\0\0\0" + bytes(64),),
-    "image": (b"MZ" + bytes(510) + b"HdrS" + bytes(600), b"!<arch>\ndebian-binary", b"\x1f\x8b\x08" + bytes(40)),
-    "kconfig": (b"CONFIG_SMP=y\n# CONFIG_NUMA is not set\nCONFIG_HZ=250\n",),
     "fragment": (b"CONFIG_SMP=y\n# CONFIG_NUMA is not set\n",),
     "kernel": (b'a=debian:6.12/cloud,cmdline="quiet",arch=arm64', b"src:.@v6.9+a.patch", b"debian:6.1..7.3"),
-    "case": (b"pipe:writers=1|2,message=64K", b"syscalls/poll-*", b"contention/*"),
+    "case": (b"pipe:writers=1|2,message=64K", b"syscalls/poll-*", b"thread_spawn:stack=8M,detached=1|0"),
     "deb822": (b"Types: deb\nURIs: http://deb.example/debian\nSuites: sid\nComponents: main\nSigned-By: /k.gpg\n",),
     "sources-list": (b"deb [arch=amd64 signed-by=/k.gpg] http://deb.example/debian sid main # x\n",),
+    "packages": (_PACKAGE,),
+    "strace": (
+        b'openat(AT_FDCWD</x>, "a\\303\\244.so", O_RDONLY|O_CLOEXEC) = 3</x/a>\nchdir("/y") = 0\n',
+        b'stat("b", {st_mode=S_IFREG}) = 0\nreadlink("/proc/self/exe", "/x", 9) = 2\nopen("c"..., O_CREAT) = -1\n',
+    ),
 }
-_FILES = {
-    **dict.fromkeys(("mail", "thread", "cover", "inbox"), "tests/data/mail/*.*[hlx]"),
-    "case-source": "guest/suites/*/*.c",
-    "recipe": "recipes/*.toml",
-    "collector": "recipes/collectors/*.toml",
-    "hist": "tests/data/traces/*6.1.stream",
-}
+_FILES = {"case-source": "guest/suites/*/*.c", "recipe": "recipes/*.toml", "collector": "recipes/collectors/*.toml"}
 _MOST_BYTES = 1 << 16  # of a seed
 
 
 def seeds(name: str) -> list[bytes]:
     """Inputs from which a target's others are made, and those that once broke it."""
-    written = fuzz_files.seeds(name) if name in fuzz_files.TARGETS else list(_WRITTEN.get(name, ()))
+    of_group: list[bytes] = next((group.seeds(name) for group in _GROUPS if name in group.TARGETS), [])
     files = sorted(ROOT.glob(_FILES[name]))[:12] if name in _FILES else []
     found = sorted(path for path in (FOUND / name).glob("*")) if (FOUND / name).is_dir() else []
+    written = [*of_group, *_WRITTEN.get(name, ())]
     return written + [path.read_bytes()[:_MOST_BYTES] for path in (*files, *found)]
 
 

@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 import fuzz_counts
+import fuzz_guest
 import fuzz_native
 import fuzz_targets
+from kdelta.attribution import lines, profiles
+from kdelta.errors import KdeltaError
+from kdelta.guest import protocol
 
 INPUTS, BY_OTHERS = 150, 15  # of targets that another program reads for us, few
 
@@ -25,6 +29,36 @@ def test_nothing_that_is_read_raises_what_it_does_not_declare(name: str) -> None
         fuzz_targets.run(name, data)
     for number in range(BY_OTHERS if name in ("deb", "rpm") else INPUTS):
         fuzz_targets.run(name, fuzz_targets.mutated(seeds[number % len(seeds)], dice))
+
+
+def _is_taken(name: str, data: bytes) -> bool:
+    try:
+        fuzz_targets.TARGETS[name](data)
+    except fuzz_targets.DECLARED:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", fuzz_targets.TARGETS)
+def test_inputs_are_made_of_one_that_is_read_to_its_end(name: str) -> None:
+    assert any(_is_taken(name, data) for data in fuzz_targets.seeds(name)), "all are refused: what follows is not tried"
+
+
+def test_what_is_sealed_passes_its_checksums() -> None:
+    run = fuzz_targets.seeds("records-sealed")[0]
+    assert protocol.parse(fuzz_guest.sealed_records(run)).state == "ok"
+    counts = fuzz_targets.seeds("counts-sealed")[0]
+    first, second = profiles.read(fuzz_guest.sealed_counts(counts))
+    assert first.stacks is not None and first.system_calls is not None and second.id == 2
+    moves = fuzz_targets.seeds("moves-sealed")[0]
+    assert lines.read(fuzz_guest.sealed_moves(moves)).intervals[0].total == 9
+
+
+@pytest.mark.parametrize("begin", [b"[", b'{"x":[', b"\x91", b"\x81\xa1x\x91"], ids=repr)
+@pytest.mark.parametrize("name", ["answer", "sent-build", "sent-kernel", "sent-outcome"])
+def test_what_is_nested_too_deeply_is_refused_in_a_word(name: str, begin: bytes) -> None:
+    with pytest.raises(KdeltaError):
+        fuzz_targets.TARGETS[name](begin + begin[-1:] * 100_000)
 
 
 @pytest.mark.parametrize("name", fuzz_native.LINKED)
