@@ -15,6 +15,7 @@ from kdelta.kernel import banner, btf, calls, elf, image, kallsyms, kconfig, mem
 
 Target = Callable[[bytes], object]
 TEXT = 0xFFFFFFFF81000000
+_ARM64 = 183  # EM_AARCH64
 _BANNER = b"Linux version 6.12.1 (a@b) (gcc 14) #1\0"
 _NOTES = struct.pack("<III4s4xIII4s4x", 4, 4, 3, b"GNU", 4, 4, 18, b"Xen")
 Layout = Literal["before", "after", "place"]
@@ -116,19 +117,26 @@ def _functions(count: int) -> dict[str, int]:
     return {name: TEXT + 16 * i for i, name in reversed(list(enumerate(names)))}
 
 
-def _code(places: dict[str, int], count: int) -> bytes:
+def _leads(at: int, to: int, call: bool, machine: int) -> bytes:
+    """A call or a jump: of x86-64 by 32 bits from its end, of arm64 by 26 bits of words from itself."""
+    if machine == _ARM64:
+        return struct.pack("<I", (0x94000000 if call else 0x14000000) | (to - at) // 4 & 0x3FFFFFF)
+    return (b"\xe8" if call else b"\xe9") + struct.pack("<i", to - at - 5)
+
+
+def _code(places: dict[str, int], count: int, machine: int = 62) -> bytes:
     """Each function calls another one, and jumps to its cold part."""
-    text = bytearray(b"\x90" * 16 * count)
+    text = bytearray((b"\x1f\x20\x03\xd5" if machine == _ARM64 else b"\x90" * 4) * 4 * count)
     for name, at in places.items():
-        to = TEXT + 16 * ((at - TEXT) // 16 * 5 % count)
-        text[at - TEXT : at - TEXT + 5] = b"\xe8" + struct.pack("<i", to - at - 5)
+        done = _leads(at, TEXT + 16 * ((at - TEXT) // 16 * 5 % count), True, machine)
         if cold := places.get(f"{name}.cold"):
-            text[at - TEXT + 5 : at - TEXT + 10] = b"\xe9" + struct.pack("<i", cold - at - 10)
+            done += _leads(at + len(done), cold, False, machine)
+        text[at - TEXT : at - TEXT + len(done)] = done
     return bytes(text)
 
 
 @cache
-def _named(count: int = 160) -> bytes:
+def _named(count: int = 120, machine: int = 62) -> bytes:
     """A kernel with a table of symbols that its code proves."""
     places = _functions(count)
     marks = {"startup_64": TEXT, "_stext": TEXT, "_etext": TEXT + 16 * count}
@@ -137,8 +145,8 @@ def _named(count: int = 160) -> bytes:
     for name, at, info, section in every:
         table += struct.pack("<IBBHQQ", len(strings), info, 0, section, at, 16 if info == 2 else 0)
         strings += name.encode() + b"\0"
-    text = (".text", 1, 6, TEXT, _code(places, count), 0)
-    return _vmlinux([text, (".symtab", 2, 0, 0, table, 3), (".strtab", 3, 0, 0, strings, 0)])
+    text = (".text", 1, 6, TEXT, _code(places, count, machine), 0)
+    return _vmlinux([text, (".symtab", 2, 0, 0, table, 3), (".strtab", 3, 0, 0, strings, 0)], machine)
 
 
 def _padded(data: bytes, step: int) -> bytes:
@@ -175,6 +183,16 @@ def _with_kallsyms(layout: Layout, count: int = 0) -> bytes:
     at = TEXT + len(code)
     tables = _tables(sorted(rows, key=lambda row: row[0]), layout, at)
     return _vmlinux([(".text", 1, 6, TEXT, code, 0), (".rodata", 1, 2, at, tables, 0)])
+
+
+def _arm64_code() -> bytes:
+    """An address of a text, made of a page and an offset; a load; a call; a branch; what is no instruction."""
+    code = bytes.fromhex("20000090 00100091 010440f9 fcffff97 40000054 ffffffff c0035fd6")
+    symtab = bytes(24) + struct.pack("<IBBHQQ", 1, 2, 0, 1, TEXT, len(code))
+    return _vmlinux([
+        (".text", 1, 6, TEXT, code, 0), (".rodata", 1, 2, TEXT + 0x4004, b"some text\0", 0),
+        (".symtab", 2, 0, 0, symtab, 4), (".strtab", 3, 0, 0, b"\0first\0", 0),
+    ], _ARM64)  # fmt: skip
 
 
 def _types() -> bytes:
@@ -230,14 +248,14 @@ def _images() -> list[bytes]:
 def seeds(name: str) -> list[bytes]:
     """Inputs from which a target's others are made."""
     layouts: tuple[Layout, ...] = ("before", "after", "place")
-    places = {**_functions(160), "_stext": TEXT, "_etext": TEXT + 2560, "startup_64": TEXT}
+    places = {**_functions(120), "_stext": TEXT, "_etext": TEXT + 16 * 120, "startup_64": TEXT}
     found: dict[str, Callable[[], list[bytes]]] = {
         "elf": lambda: [_named(6)],
         "kallsyms": lambda: [_with_kallsyms(layout, 2) for layout in layouts],
-        "symbols": lambda: [_named(), _with_kallsyms("after", 160)],
+        "symbols": lambda: [_named(), _named(machine=_ARM64), _with_kallsyms("after", 120)],
         "system-map": lambda: ["".join(f"{at:016x} t {one}\n" for one, at in places.items()).encode()],
         "btf": lambda: [_types()],
-        "machine-code": lambda: [_machine()],
+        "machine-code": lambda: [_machine(), _arm64_code()],
         "image": _images,
         "kconfig": lambda: [b"CONFIG_SMP=y\n# CONFIG_NUMA is not set\nCONFIG_HZ=250\n"],
     }

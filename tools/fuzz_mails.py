@@ -48,6 +48,13 @@ _V2 = (
 )
 _DIFF = b"--- a/f.c\n+++ b/f.c\n@@ -1,4 +1,5 @@ int f\n int f(void)\n {\n-\treturn 1;\n+\tx++;\n+\treturn 2;\n }\n"
 _FILE = b"int f(void)\n{\n\treturn 1;\n}\n\nint g(void)\n{\n\tif (x &&\n\t    y)\n\t\treturn 3;\n\n\treturn 4;\n}\n"
+_GIT = (
+    b"diff --git a/f.c b/f.c\nold mode 100644\nnew mode 100755\n"
+    + _DIFF
+    + b"diff --git a/f.c b/new-g.c\nsimilarity index 9%\n"
+    b"rename from f.c\nrename to new-g.c\ndiff --git a/new.c b/new.c\nnew file mode 100644\n--- /dev/null\n"
+    b"+++ b/new.c\n@@ -0,0 +1,2 @@\n+int h;\n+int i;\n\\ No newline at end of file\n"
+)
 _SECOND = b"@@ -7,5 +8,4 @@\n {\n \tif (x &&\n \t    y)\n \t\treturn 3;\n-\n"
 
 
@@ -66,6 +73,8 @@ def seeds(name: str) -> list[bytes]:
     """Inputs from which a target's others are made."""
     if name == "apply":
         spoiled = _DIFF.replace(b"\n \tif", b"\n\tif").replace(b"\t", b"    ")
-        return [_FILE + b"\0" + one for one in (_DIFF, _DIFF + _SECOND, spoiled, b"> " + _DIFF.replace(b"\n", b"\n> "))]
+        gap = _DIFF.replace(b"@@ -1,4 +1,5", b"@@ -5,4 +5,5").replace(b" {\n", b"{\n")
+        quoted = b"> " + _DIFF.replace(b"\n", b"\n> ")
+        return [_FILE + b"\0" + one for one in (_DIFF, _DIFF + _SECOND, spoiled, quoted, gap, _GIT)]
     files = [path.read_bytes() for path in sorted(ROOT.glob("tests/data/mail/**/*.*[hlx]"))]
     return [*files, _thread()]

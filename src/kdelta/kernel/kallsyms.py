@@ -207,7 +207,7 @@ def _relative(image: Image, at: int, base_at: int, count: int) -> Iterator[NDArr
         return
     signed = np.frombuffer(image.data, "<i4", count, at).astype(np.int64)
     (base,) = struct.unpack_from("<Q", image.data, base_at)
-    base = base or _relocated(image, base_at) or image.segments[0].address
+    base = base or _relocated(image, base_at) or next((segment.address for segment in image.segments), 0)
     if base >> 48 != 0xFFFF:
         return
     yield (signed & 0xFFFFFFFF).astype(np.uint64) + np.uint64(base)
