@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +32,19 @@ def test_nothing_that_is_read_raises_what_it_does_not_declare(name: str) -> None
         fuzz_targets.run(name, data)
     for number in range(BY_OTHERS if name in ("deb", "rpm") else INPUTS):
         fuzz_targets.run(name, fuzz_targets.mutated(seeds[number % len(seeds)], dice))
+
+
+def _grown(data: bytes) -> Iterator[bytes]:
+    """More digits than Python reads, and brackets deeper than it recurses: longer than what a fuzzer tries."""
+    for match in itertools.islice(re.finditer(rb"\d+|[\[({<]", data), 12):
+        grown = b"9" * 5000 if match[0].isdigit() else match[0] * 3000
+        yield data[: match.start()] + grown + data[match.end() :]
+
+
+@pytest.mark.parametrize("name", fuzz_targets.TARGETS)
+def test_numbers_and_nesting_without_end_raise_nothing_else(name: str) -> None:
+    for data in _grown(fuzz_targets.seeds(name)[0]):
+        fuzz_targets.run(name, data)
 
 
 def _is_taken(name: str, data: bytes) -> bool:
