@@ -37,6 +37,11 @@ def _packages(text: str) -> None:
     debver.sources(text)
 
 
+def _testcase(text: str) -> None:
+    """A file of will-it-scale."""
+    sources.kind_of(text), sources.description_of(text), sources.counts_in_inner_loop(text), sources.includes(text)
+
+
 def _collector(text: str) -> None:
     name = re.search(r'^name = "([^"\n]{1,99})"$', text, re.MULTILINE)  # which must be the file's
     collectors.parse(text, f"{name[1] if name else 'fuzz'}.toml")
@@ -55,6 +60,7 @@ _OWN: dict[str, Target] = {
     "kernel": _text(parse_kernel),
     "case": _text(lambda text: cases.parse_case(text, _few())),
     "case-source": _text(lambda text: sources.cases_of(text, "fuzz.c")),
+    "testcase": _text(_testcase),
     "recipe": _text(lambda text: recipes.parse(text, "fuzz.toml")),
     "collector": _text(_collector),
     "deb822": _text(apt.parse_deb822),
@@ -94,7 +100,12 @@ _WRITTEN: dict[str, tuple[bytes, ...]] = {
         b'stat("b", {st_mode=S_IFREG}) = 0\nreadlink("/proc/self/exe", "/x", 9) = 2\nopen("c"..., O_CREAT) = -1\n',
     ),
 }
-_FILES = {"case-source": "guest/suites/*/*.c", "recipe": "recipes/*.toml", "collector": "recipes/collectors/*.toml"}
+_FILES = {
+    "testcase": "tests/data/wis/*.c",
+    "case-source": "guest/suites/*/*.c",
+    "recipe": "recipes/*.toml",
+    "collector": "recipes/collectors/*.toml",
+}
 _MOST_BYTES = 1 << 16  # of a seed
 
 
