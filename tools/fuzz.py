@@ -31,9 +31,10 @@ def one(name: str, words: list[str]) -> None:
     import atheris
 
     with atheris.instrument_imports(include=["kdelta"]):
-        import fuzz_targets
+        import fuzz_one
 
-    atheris.Setup([name, *words], lambda data: fuzz_targets.run(name, data))
+        target = fuzz_one.group_of(name).TARGETS[name]
+    atheris.Setup([name, *words], lambda data: fuzz_one.run(target, data))
     atheris.Fuzz()
 
 

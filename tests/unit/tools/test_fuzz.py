@@ -15,6 +15,7 @@ import pytest
 import fuzz_counts
 import fuzz_guest
 import fuzz_native
+import fuzz_one
 import fuzz_targets
 from kdelta.attribution import lines, profiles
 from kdelta.errors import KdeltaError
@@ -50,7 +51,7 @@ def test_numbers_and_nesting_without_end_raise_nothing_else(name: str) -> None:
 def _is_taken(name: str, data: bytes) -> bool:
     try:
         fuzz_targets.TARGETS[name](data)
-    except fuzz_targets.DECLARED:
+    except fuzz_one.DECLARED:
         return False
     return True
 
