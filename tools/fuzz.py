@@ -2,7 +2,7 @@
 """Coverage-guided fuzzing of what reads foreign bytes: ``fuzz.py --minutes N [TARGET...]``, each in its turn.
 
 With ``--inputs N``, targets that had so many inputs since one broke them are left out: later runs go on where others
-ended. ``--table FILE`` writes how many each had into a document.
+ended. ``--table FILE`` writes how many each had into a document, and goes on from it where the corpora are new.
 
 libFuzzer, by atheris or around C (fuzz_native.py), grows a corpus of each target in ``--corpus``; an input that breaks
 a target is left there as ``crash-*``, ``timeout-*`` or ``oom-*``: it belongs into tests/data/fuzz/TARGET, where make
@@ -22,7 +22,7 @@ import fuzz_counts
 from marked import written
 
 ONE = "--one"
-_TIMEOUT_S = 20
+_HANGS_S = 20
 _MEMORY_MB = 3000
 
 
@@ -31,13 +31,14 @@ def one(name: str, words: list[str]) -> None:
     import atheris
 
     with atheris.instrument_imports(include=["kdelta"]):
-        import fuzz_targets
+        import fuzz_one
 
-    atheris.Setup([name, *words], lambda data: fuzz_targets.run(name, data))
+        target = fuzz_one.group_of(name).TARGETS[name]
+    atheris.Setup([name, *words], lambda data: fuzz_one.run(target, data))
     atheris.Fuzz()
 
 
-def round_of(name: str, corpus: Path, seconds: int) -> tuple[int, list[Path]]:
+def round_of(name: str, corpus: Path, seconds: int, hangs_s: int = _HANGS_S) -> tuple[int, list[Path]]:
     """(inputs tried, those that broke it) of a while of one target."""
     import fuzz_native
     import fuzz_targets
@@ -52,7 +53,7 @@ def round_of(name: str, corpus: Path, seconds: int) -> tuple[int, list[Path]]:
     if native:
         fuzz_native.build(name, corpus / f"{name}-program", alone=False)
         program = [str(corpus / f"{name}-program")]
-    limits = [f"-max_total_time={seconds}", f"-timeout={_TIMEOUT_S}", f"-rss_limit_mb={_MEMORY_MB}"]
+    limits = [f"-max_total_time={seconds}", f"-timeout={hangs_s}", f"-rss_limit_mb={_MEMORY_MB}"]
     options = [str(folder), f"-artifact_prefix={broken}/", "-print_final_stats=1", *limits]
     done = subprocess.run([*program, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     text = done.stdout.decode("utf-8", "replace")
@@ -78,17 +79,20 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0, help="for all targets together")
     parser.add_argument("--inputs", type=int, help="leave out what had so many since one broke it")
     parser.add_argument("--table", type=Path, metavar="FILE", help="write what each target had into this document")
+    parser.add_argument("--hangs", type=int, default=_HANGS_S, metavar="S", help="an input may take so many seconds")
     parser.add_argument("--corpus", type=Path, default=Path(os.environ.get("TMPDIR", "/tmp")) / "kdelta-fuzz")
     asked = parser.parse_args()
     names = asked.targets or known
     if unknown := set(names) - set(known):
         parser.error(f"no target {min(unknown)!r}; there are {', '.join(known)}")
+    if asked.table:
+        fuzz_counts.go_on(asked.corpus, asked.table.read_text(encoding="utf-8"))
     if asked.inputs is not None:
         had = fuzz_counts.clean(asked.corpus)
         names = [name for name in names if had.get(name, 0) < asked.inputs]
     failures = 0
     for name in names:
-        tried, found = round_of(name, asked.corpus, max(1, round(60 * asked.minutes / len(names))))
+        tried, found = round_of(name, asked.corpus, max(1, round(60 * asked.minutes / len(names))), asked.hangs)
         failures += len(found)
         clean = fuzz_counts.add(asked.corpus, name, tried, bool(found))
         broke = f"{len(found)} broke it {' '.join(map(str, found))}".strip()

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The kernel's entries, as the plugin reads them. */
-#include "../../plugin/entries.c"
 #include "target.h"
+
+#include "../../plugin/entries.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

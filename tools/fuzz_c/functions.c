@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The kernel's functions, as the plugin reads them. */
-#include "../../plugin/functions.c"
 #include "target.h"
+
+#include "../../plugin/functions.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,10 +3,11 @@
  * The guest's memory, in which the plugin looks for slab caches: the input is the
  * memory, its first bytes are the description of the kernel, as guest_facts.c reads it.
  */
+#include "target.h"
+
 #include "../../plugin/callers.c"
 #include "../../plugin/guest_facts.c"
 #include "../../plugin/slabs.c"
-#include "target.h"
 
 static const uint8_t *memory;
 static size_t memory_size;

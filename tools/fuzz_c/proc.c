@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a kernel says in /proc: slabinfo, meminfo, vmstat and kallsyms, as the guest reads them. */
+#include "target.h"
+
 #define read_whole told /* instead of guest/readfile.c */
 #include "../../guest/kallsyms.c"
 #include "../../guest/kstat.c"
 #include "../../guest/pressure.c"
-#include "target.h"
 
 static const uint8_t *said;
 static size_t said_size;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Where locks are taken and released, as the plugin reads it. */
-#include "../../plugin/hold.c"
 #include "target.h"
+
+#include "../../plugin/hold.c"
 
 /* Of QEMU, which nothing here calls. */
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, vcpu_udata_cb cb,

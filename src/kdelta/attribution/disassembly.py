@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import capstone
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from kdelta.errors import UserError
 from kdelta.kernel import elf
@@ -32,6 +33,7 @@ _ADD = re.compile(r"^(\w+), (\w+), #(0x[0-9a-f]+|\d)$")
 _OFFSET = re.compile(r"\[(\w+)(?:, #(0x[0-9a-f]+|\d))?\]")
 _DISCARDED = (".init", ".exit", "__ksymtab", "__bug", "___k")  # data that no function reads after boot
 _STRING_BYTES = 48
+_MOST_OVERLAP = 8  # of symbols; aliases of system calls make it less than 2
 _MASK = 0xFFFFFFFFFFFFFFFF  # of addresses
 _BRANCHES = {
     "x86_64": re.compile(r"^(?:j\w+|loop\w*|call\w*)$"),
@@ -78,6 +80,12 @@ def _kind(section: elf.Section) -> str:
     return "data" if section.kind == 1 and not section.name.startswith(_DISCARDED) else ""
 
 
+def _cover(symbols: NDArray[np.void], kinds: Sequence[str]) -> float:
+    """Bytes of code and data under all ``symbols``; aliases count several times."""
+    content = np.array([bool(kind) for kind in kinds])
+    return float(symbols["size"][content[symbols["shndx"]]].astype(np.float64).sum())
+
+
 def _part(function: Function) -> tuple[str, int]:
     """The order of a function's parts, for two builds alike: compilers number them anew each time."""
     return _DIGITS.sub("", function.name.partition("#")[0]), function.address
@@ -112,16 +120,18 @@ class Image:
         in_section = (raw["shndx"] > 0) & (raw["shndx"] < len(file.sections))
         kept = raw[in_section & np.isin(raw["info"] & 15, (0, 1, 2, 10))]
         kept = kept[np.lexsort((kept["name"], kept["value"]))]
+        kinds = [_kind(section) for section in file.sections]
+        if _cover(kept, kinds) > _MOST_OVERLAP * len(file.data):
+            raise UserError(f"{name}: its symbols cover it more than {_MOST_OVERLAP} times over: it is damaged")
         self._addresses: list[int] = []
         self._symbols: list[tuple[str, int]] = []
         self.functions: dict[str, Function] = {}
-        self.objects: dict[str, tuple[DataObject, ...]] = {}
+        objects: dict[str, list[DataObject]] = {}
         seen: dict[str, int] = {}
-        kinds = [_kind(section) for section in file.sections]
         for text, info, shndx, value, size in zip(
             *(kept[field].tolist() for field in ("name", "info", "shndx", "value", "size")), strict=True
         ):
-            label = pool[text : pool.find(b"\0", text)].decode("latin-1")
+            label = elf.name_at(pool, text)
             if not label or label.startswith((".L", "$", "__pfx_")):  # __pfx_: padding before functions
                 continue
             name = _NUMBERED.sub("", label) if "." in label else label
@@ -135,7 +145,8 @@ class Image:
                 self.functions[key] = Function(name=key, address=value, code=code, section=section)
             elif kind == "data" and info & 15 == 1:
                 made = DataObject(name=name, address=value, content=self._content(file.sections[shndx], value, size))
-                self.objects[name] = (*self.objects.get(name, ()), made)
+                objects.setdefault(name, []).append(made)
+        self.objects = {name: tuple(found) for name, found in objects.items()}
 
     def _content(self, section: elf.Section, address: int, size: int) -> bytes:
         start = section.offset + address - section.address

@@ -103,7 +103,7 @@ def counted(entries: Entries, table: NDArray[np.int64], kernel_instructions: int
     """
     found: dict[str, CallCount] = {}
     for row, calls, instructions, rep_bytes in table.tolist():
-        name = _EXTRA.get(row) or (entries.rows[row] if row < len(entries.rows) else REST)
+        name = _EXTRA.get(row) or (entries.rows[row] if 0 <= row < len(entries.rows) else REST)
         found[name] = CallCount(calls=calls, instructions=instructions, rep_bytes=rep_bytes)
     rest = kernel_instructions - sum(count.instructions for count in found.values())
     return found | ({REST: CallCount(calls=0, instructions=rest, rep_bytes=0)} if rest else {})

@@ -32,9 +32,9 @@ TITLE = "mutex hold, exact"
 UNIT = "instructions"
 _FEW = 4
 _HEAD = "kdelta-hold-sites 1"
-_INTERVAL = re.compile(r"^interval (\d+)$")
-_SITE = re.compile(r"^site (\d+) (\d+) (\d+) (\d+)$")
-_GROUP = re.compile(r"^group (\d+) (\d+) ([01])$")
+_INTERVAL = re.compile(r"^interval (\d{1,20})$")
+_SITE = re.compile(r"^site (\d{1,20}) (\d{1,20}) (\d{1,20}) (\d{1,20})$")
+_GROUP = re.compile(r"^group (\d{1,20}) (\d{1,20}) ([01])$")
 
 
 class Place(Struct, frozen=True, kw_only=True):

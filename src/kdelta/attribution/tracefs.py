@@ -20,9 +20,11 @@ Key = str | tuple[str, ...]  # a stack is a tuple, innermost first
 
 FRAME = re.compile(r"^(?:\[<[0-9a-fx]+>\] )?([\w.$]+)\+0x[0-9a-f]+/0x[0-9a-f]+")  # a line of a stack
 _INFO = re.compile(r"^# trigger info: hist:(?:name=[^:]*:)?keys=([^:]+)", re.MULTILINE)
-_VALUE = re.compile(r"([A-Za-z_][\w.]*):\s+(-?\d+)")
-_MAX = re.compile(r"^\s+max:\s+(\d+)", re.MULTILINE)
-_TOTAL = re.compile(r"^\s+(Hits|Entries|Dropped): (\d+)", re.MULTILINE)
+_VALUE = re.compile(r"(?<![\w.])([A-Za-z_][\w.]*):[ \t]+(-?\d{1,19})")
+_MAX = re.compile(r"^[ \t]+max:[ \t]+(\d{1,19})", re.MULTILINE)
+# A table's line: keys, over several lines where one is a stack, and values. No other line begins with a brace.
+_ENTRY = re.compile(r"^\{((?:(?!\n\{).)*?)\}([^\n}]*hitcount:[^\n]*)", re.MULTILINE | re.DOTALL)
+_TOTAL = re.compile(r"^[ \t]+(Hits|Entries|Dropped): (\d{1,19})", re.MULTILINE)
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -94,11 +96,10 @@ def _split_keys(text: str) -> dict[str, Key]:
 
 def _entries(body: str) -> tuple[Entry, ...]:
     found = []
-    at = 0
-    for match in re.finditer(r"^\{(.*?)\}([^\n]*hitcount:[^\n]*)", body, re.MULTILINE | re.DOTALL):
+    for match in _ENTRY.finditer(body):
         at = match.end()
-        after = body[at : body.find("\n{", at) if "\n{" in body[at:] else body.find("\nTotals:", at)]
-        most = _MAX.search(after)
+        ends = (body.find(mark, at) for mark in ("\n{", "\nTotals:"))
+        most = _MAX.search(body, at, next((end for end in ends if end >= 0), len(body)))
         found.append(
             Entry(
                 keys=_split_keys(match[1]),

@@ -22,7 +22,7 @@ from kdelta.model.collectors import Collector, Probe, Table, Way
 
 _SYMBOL = re.compile(r"^\[([0-9a-f]+)\]\s+(\S+)$")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+(/0x[0-9a-f]+)?( \[\w+\])?$")
-_MISSED = re.compile(r"^\s*(\S+)\s+(\d+)\s+(\d+)\s*$", re.MULTILINE)
+_MISSED = re.compile(r"^[ \t]*(\S+)[ \t]+(\d{1,19})[ \t]+(\d{1,19})[ \t]*$", re.MULTILINE)
 _TAKERS_SHOWN = 3
 ProbeState = Literal["ok", "missing", "absent"]
 
@@ -131,7 +131,7 @@ def _locks(pairs: Sequence[tuple[str, str, str]]) -> dict[str, str]:
 
 def _number(text: Key) -> int:
     """The exponent of ``~ 2^7``; ``0`` and negative values are in bucket -1."""
-    match = re.search(r"2\^(\d+)", text if isinstance(text, str) else "")
+    match = re.search(r"2\^(\d{1,4})", text if isinstance(text, str) else "")
     return int(match[1]) if match else -1
 
 

@@ -8,13 +8,13 @@ What is typed on the command line wins over the file.
 from __future__ import annotations
 
 import difflib
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kdelta.errors import UserError
+from kdelta.spec import toml
 
 _NAMES = {"case": "cases", "suite": "suites", "format": "fmt", "json": "as_json"}
 
@@ -35,10 +35,10 @@ def values(path: Path, command: click.Command) -> dict[str, Any]:
         UserError: it cannot be read, is no TOML, or has a key or a kind of value that the command does not take.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = toml.decode(path.read_text(encoding="utf-8"), dict[str, Any])
     except OSError as error:
         raise UserError(f"--spec {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise UserError(f"--spec {path}: not TOML: {error}") from None
     known = _known(command)
     found: dict[str, Any] = {}

@@ -41,8 +41,15 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def decode(data: bytes | None) -> Outcome:
-    """What ``Outcome.encode`` wrote."""
-    return msgspec.msgpack.decode(data, type=Outcome) if data else Outcome()
+    """What ``Outcome.encode`` wrote.
+
+    Raises:
+        HostError: it is not that.
+    """
+    try:
+        return msgspec.msgpack.decode(data, type=Outcome) if data else Outcome()
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise HostError(f"what came of the build cannot be read ({error})") from None
 
 
 def sent(key: str, kernel: Kernel, built: Built, blobs: Blobs, progress: Progress) -> Outcome:

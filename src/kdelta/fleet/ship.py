@@ -63,14 +63,23 @@ def _fetched(kernel: Kernel, parcel: Mapping[str, str], blobs: Blobs, progress: 
             progress.step(f"{kernel.label}: {name} from {blobs.url}", done, len(parcel))
             blobs.get(sha256, Path(work) / name)
             files[name] = (Path(work) / name).read_bytes()
-    try:
-        entry = msgspec.json.decode(files["meta.json"], type=cache.Entry)
-    except (KeyError, msgspec.MsgspecError) as error:
-        raise HostError(f"kernel {kernel.label}: what was sent cannot be read ({error})") from None
+    entry = entry_of(files.get("meta.json", b""), kernel.label)
     if entry.sha256 != kernel.image_sha256 or parcel.get("image") != entry.sha256:
         raise HostError(f"kernel {kernel.label}: another image was sent (sha256 {entry.sha256[:12]})")
     config = files.get("config", b"").decode("utf-8", "replace")
     return cache.put(entry, files["image"], files.get("vmlinux"), config, files.get(cache.SYSTEM_MAP, b""))
+
+
+def entry_of(data: bytes, label: str) -> cache.Entry:
+    """What a host says of the kernel ``label`` that it sends.
+
+    Raises:
+        HostError: it cannot be read.
+    """
+    try:
+        return msgspec.json.decode(data, type=cache.Entry)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise HostError(f"kernel {label}: what was sent cannot be read ({error})") from None
 
 
 def send_programs(cases: Sequence[Case], blobs: Blobs, progress: Progress) -> dict[str, Parcel]:

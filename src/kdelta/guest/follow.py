@@ -23,7 +23,7 @@ _NOT_PACKED = ("/proc", "/dev", "/sys")
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(lambda m: chr(int(m[1], 8)) if m[1].isdigit() else _PLAIN.get(m[1], m[1]), text)
+    return _ESCAPE.sub(lambda m: chr(int(m[1], 8)) if m[1][0] in "01234567" else _PLAIN.get(m[1], m[1]), text)
 
 
 def opened(trace: str, cwd: Path) -> Iterator[Path]:

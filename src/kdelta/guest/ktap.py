@@ -14,13 +14,14 @@ from msgspec import Struct
 
 Result = Literal["ok", "not ok", "skip", "missing"]
 _RESULT = re.compile(r"^( *)(ok|not ok)\b *(\d+)? *(?:- )?(.*)$")
-_PLAN = re.compile(r"^( *)1\.\.(\d+)")
+_PLAN = re.compile(r"^( *)1\.\.(\d{1,9})")
 # the one in brackets is KTAP's for tests that are expected to fail; tools/check_files.py wants no such word
 _DIRECTIVE = re.compile(r"(?<!\\)#\s*(SKIP|[T]ODO|XFAIL|TIMEOUT|ERROR)\b.*$", re.IGNORECASE)
 _BROKEN = ("TIMEOUT", "ERROR")
 _NUMBER = re.compile(r"\d+")
 _SKIP_EXIT = 4
 _SEPARATOR = " > "
+_DEEPEST = 64  # characters of indent that are told apart: of KTAP 32 levels
 
 
 class Ended(Struct, frozen=True, kw_only=True):
@@ -44,13 +45,45 @@ def _verdict(word: str, directive: str) -> Result:
     return "ok" if word == "ok" and not directive else "not ok"
 
 
-def _unique(name: str, taken: Iterable[str]) -> str:
-    known = set(taken)
-    count, found = 1, name
-    while found in known:
-        count += 1
-        found = f"{name} ({count})"
-    return found
+class _Names:
+    """Names that are taken: one that comes again is numbered."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._counts: dict[str, int] = {}
+
+    def take(self, name: str) -> None:
+        self._taken.add(name)
+
+    def unique(self, name: str) -> str:
+        """``name``, or ``name (2)`` and so on, and take it."""
+        count, found = self._counts.get(name, 1), name
+        while found in self._taken:
+            count += 1
+            found = f"{name} ({count})"
+        self._counts[name] = count
+        self._taken.add(found)
+        return found
+
+
+class _Read:
+    """Results so far: each line's indent, name and outcome. Indents rise, for a line takes in all that are deeper."""
+
+    def __init__(self) -> None:
+        self.pending: list[tuple[int, str, Result]] = []
+        self._names: dict[int, _Names] = {}
+
+    def add(self, indent: int, name: str, result: Result) -> None:
+        inner: list[tuple[int, str, Result]] = []
+        while self.pending and self.pending[-1][0] > indent:
+            inner.append(self.pending.pop())
+        self._names = {level: names for level, names in self._names.items() if level <= indent}
+        names = self._names.setdefault(indent, _Names())
+        name = names.unique(name)
+        for _, child, outcome in reversed(inner):
+            self.pending.append((indent, f"{name}{_SEPARATOR}{child}", outcome))
+            names.take(self.pending[-1][1])
+        self.pending.append((indent, name, result))
 
 
 def subtests(lines: Iterable[str]) -> dict[str, Result]:
@@ -58,8 +91,7 @@ def subtests(lines: Iterable[str]) -> dict[str, Result]:
 
     A result line ends the more deeply indented block before it. Fewer results than a top plan announces are missing.
     """
-    pending: list[tuple[int, str, Result]] = []
-    planned = 0
+    read, planned = _Read(), 0
     for line in lines:
         if match := _PLAN.match(line):
             planned = planned if match[1] else int(match[2])
@@ -67,18 +99,13 @@ def subtests(lines: Iterable[str]) -> dict[str, Result]:
         match = _RESULT.match(line.replace("\t", "    "))
         if match is None:
             continue
-        indent, said = len(match[1]), _DIRECTIVE.search(match[4])
+        said = _DIRECTIVE.search(match[4])
         text = _DIRECTIVE.sub("", match[4]).strip()
-        name = _NUMBER.sub("N", text) or f"test {match[3] or len(pending) + 1}"
+        name = _NUMBER.sub("N", text) or f"test {match[3] or len(read.pending) + 1}"
         result = _verdict(match[2], said[1].upper() if said else "")
-        children = [one for one in pending if one[0] > indent]
-        pending = [one for one in pending if one[0] <= indent]
-        name = _unique(name, (other for level, other, _ in pending if level == indent))
-        pending += [(indent, f"{name}{_SEPARATOR}{child}", outcome) for _, child, outcome in children]
-        pending.append((indent, name, result))
-    found: dict[str, Result] = {}
-    for _, name, result in pending:
-        found[_unique(name, found)] = result
+        read.add(min(len(match[1]), _DEEPEST), name, result)
+    names = _Names()
+    found = {names.unique(name): result for _, name, result in read.pending}
     top = sum(_SEPARATOR not in name for name in found)
     for number in range(top + 1, min(planned, top + 10_000) + 1):
         found[f"test {number} of the plan"] = "missing"

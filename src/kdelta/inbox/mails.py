@@ -59,7 +59,7 @@ def read(data: bytes) -> Mail:
         id=found[0] if found else f"<{hashlib.sha256(data).hexdigest()[:40]}@no-message-id>",
         parents=tuple(dict.fromkeys(nearest))[:_MOST_PARENTS],
         tag=tag,
-        sender=_sender(head),
+        sender=_sender_of(head),
         date_s=_date_s(_header(head, "Date")),
         change=change[1] if change else "",
         earlier=tuple(_earlier(said)),
@@ -81,6 +81,13 @@ def _earlier(said: str) -> Iterator[str]:
         if (match := _ARCHIVED.search(line)) and not _OTHER_WORK.search(line) and _EARLIER.search(f"{before} {line}"):
             yield f"<{unquote(match[1])}>"
         before = line
+
+
+def _sender_of(head: email.message.Message) -> str:
+    try:
+        return _sender(head)
+    except RecursionError:  # comments within comments, of which Python's email takes a level each
+        return ""
 
 
 def _sender(head: email.message.Message) -> str:

@@ -23,6 +23,7 @@ _SAME = (_TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _TYPE_TAG)  # another name, or 
 _EXTRA = {_INT: 4, _ARRAY: 12, _VAR: 4, _DECL_TAG: 4}  # bytes behind a type, where each element has none
 _ELEMENT = {_STRUCT: 12, _UNION: 12, _ENUM: 8, _PROTO: 8, _DATASEC: 12, _ENUM64: 12}
 _DEEPEST = 6  # structs within structs, and names of names
+_LONGEST_NAME = 1024  # bytes
 _LOCK_BYTES = 40  # what is no larger (an rw_semaphore, a list head, a counter) is told whole
 
 
@@ -54,7 +55,7 @@ class Types(Struct, frozen=True, dict=True):
 
     def _name(self, offset: int) -> str:
         at = self.strings + offset
-        end = self.data.find(b"\0", at)
+        end = self.data.find(b"\0", at, at + _LONGEST_NAME)
         return self.data[at:end].decode("latin-1") if end >= 0 else ""
 
     @cached_property
@@ -119,20 +120,33 @@ class Types(Struct, frozen=True, dict=True):
         raw = [_TYPE.unpack_from(self.data, at + _TYPE.size * (1 + i)) for i in range(count)]
         return tuple(Field(self._name(name), type_id, (offset & bits) // 8) for name, type_id, offset in raw)
 
-    def offset(self, ident: int, name: str, nested: int = _DEEPEST) -> int | None:
+    def offset(self, ident: int, name: str) -> int | None:
         """Where the field ``name`` of a struct begins, also where it is of an unnamed struct or union within it."""
+        return self._offset(ident, name, _DEEPEST, set())
+
+    def _offset(self, ident: int, name: str, nested: int, seen: set[int]) -> int | None:
+        """``seen`` are types that do not have it: a hostile one has many fields of its own type."""
+        if ident in seen:
+            return None
+        seen.add(ident)
         for field in self.fields(ident):
             if field.name == name:
                 return field.offset
             if field.name or not nested:
                 continue
-            if (inner := self.offset(field.type, name, nested - 1)) is not None:
+            if (inner := self._offset(field.type, name, nested - 1, seen)) is not None:
                 return field.offset + inner
         return None
 
-    def begins(self, ident: int, offset: int, name: str, nested: int = 2 * _DEEPEST) -> bool:
+    def begins(self, ident: int, offset: int, name: str) -> bool:
         """Whether a struct of that name begins at ``offset`` of a type, however deep within it, or is that type."""
+        return self._begins(ident, offset, name, 2 * _DEEPEST, set())
+
+    def _begins(self, ident: int, offset: int, name: str, nested: int, seen: set[tuple[int, int]]) -> bool:
         ident = self._plain(ident)
+        if (ident, offset) in seen:
+            return False
+        seen.add((ident, offset))
         at, kind, _, _ = self._at(ident)
         if kind == _STRUCT and not offset and self._name(at) == name:
             return True
@@ -141,9 +155,9 @@ class Types(Struct, frozen=True, dict=True):
         if kind == _ARRAY:
             element, _, _ = _TYPE.unpack_from(self.data, self.offsets[ident - 1] + _TYPE.size)
             size = self.size(element)
-            return bool(size) and self.begins(element, offset % size, name, nested - 1)
+            return bool(size) and self._begins(element, offset % size, name, nested - 1, seen)
         return any(
-            self.begins(field.type, offset - field.offset, name, nested - 1)
+            self._begins(field.type, offset - field.offset, name, nested - 1, seen)
             for field in self.fields(ident)
             if field.offset <= offset
         )
@@ -156,19 +170,22 @@ class Types(Struct, frozen=True, dict=True):
         """
         known = self._paths.get((ident, offset))
         if known is None:
-            known = self._paths[ident, offset] = self._path(ident, offset, 2, _DEEPEST)
+            known = self._paths[ident, offset] = self._path(ident, offset, 2, _DEEPEST, set())
         return known
 
-    def _path(self, ident: int, offset: int, depth: int, nested: int) -> str:
+    def _path(self, ident: int, offset: int, depth: int, nested: int, seen: set[tuple[int, int, int]]) -> str:
+        if (ident, offset, depth) in seen:
+            return ""
+        seen.add((ident, offset, depth))
         for field in self.fields(ident):
             if not field.offset <= offset < field.offset + max(1, self.size(field.type)):
                 continue
             if not field.name:
-                if nested and (inner := self._path(field.type, offset - field.offset, depth, nested - 1)):
+                if nested and (inner := self._path(field.type, offset - field.offset, depth, nested - 1, seen)):
                     return inner
                 continue
             deeper = depth > 1 and self.size(field.type) > _LOCK_BYTES
-            inner = self._path(field.type, offset - field.offset, depth - 1, _DEEPEST) if deeper else ""
+            inner = self._path(field.type, offset - field.offset, depth - 1, _DEEPEST, seen) if deeper else ""
             return f"{field.name}.{inner}" if inner else field.name
         return ""
 

@@ -59,7 +59,7 @@ def decode(data: bytes) -> Carried:
     """
     try:
         found = msgspec.convert(json.loads(data), Carried)
-    except (ValueError, msgspec.MsgspecError) as error:
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise HostError(f"the build that was sent cannot be read ({error})") from None
     if not _KEY.fullmatch(found.key):
         raise HostError(f"the build that was sent names its work tree {found.key[:80]!r}, which is no name")

@@ -82,7 +82,7 @@ def _claims(text: str) -> Iterator[str]:
     held = side = ""
     for line in text[: end.start() if end else len(text)].split("\n"):
         said = " ".join(line.split())
-        claim = _has_figure(said) and not said.startswith((">", "|")) and len(said) <= _LINE_CHARS
+        claim = len(said) <= _LINE_CHARS and not said.startswith((">", "|")) and _has_figure(said)
         if claim and len(held) >= _WRAPPED_CHARS and held[-1] not in ".:;" and said[0].islower():
             held = f"{held} {said}"
             continue

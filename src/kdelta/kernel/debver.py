@@ -54,6 +54,11 @@ def _order(character: str) -> int:
     return ord(character) if character.isalpha() else ord(character) + 256
 
 
+def _number(digits: str) -> int:
+    """What they say, 0 where that is no number that a package has."""
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 19 else 0
+
+
 def _compare_part(a: str, b: str) -> int:
     """Compare two upstream versions or two revisions: letters, then numbers, in turns; "~" sorts before the end."""
     for (text_a, number_a), (text_b, number_b) in zip(
@@ -62,8 +67,8 @@ def _compare_part(a: str, b: str) -> int:
         orders_a, orders_b = [*map(_order, text_a), 0], [*map(_order, text_b), 0]
         if orders_a != orders_b:
             return -1 if orders_a < orders_b else 1
-        if int(number_a or 0) != int(number_b or 0):
-            return -1 if int(number_a or 0) < int(number_b or 0) else 1
+        if _number(number_a) != _number(number_b):
+            return -1 if _number(number_a) < _number(number_b) else 1
     return 0
 
 
@@ -75,7 +80,7 @@ def compare(a: str, b: str) -> int:
         if not colon:
             epoch, rest = "0", version
         upstream, _, revision = rest.rpartition("-") if "-" in rest else (rest, "", "0")
-        return int(epoch) if epoch.isdigit() else 0, upstream, revision
+        return _number(epoch), upstream, revision
 
     (epoch_a, upstream_a, revision_a), (epoch_b, upstream_b, revision_b) = split(a), split(b)
     if epoch_a != epoch_b:
@@ -134,8 +139,7 @@ def _stanzas(text: str) -> list[dict[str, str]]:
 
 
 def _size(fields: dict[str, str]) -> int:
-    size = fields.get("Size", "0")
-    return int(size) if size.isdigit() else 0
+    return _number(fields.get("Size", ""))
 
 
 def kernels(index: str, arch: Arch) -> list[DebianKernel]:

@@ -17,6 +17,7 @@ MAGIC = b"\x7fELF"
 MACHINES = {62: "x86_64", 183: "arm64"}
 BOUNDS = ("_text", "_stext", "_etext", "_sinittext", "_einittext", "_end")
 _SYMTAB, _NOTE = 2, 7
+_NAME_BYTES = 512  # KSYM_NAME_LEN; else a million symbols could share one name as long as the file
 _EXECUTED = 4  # SHF_EXECINSTR
 _SYMBOL = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
@@ -67,9 +68,10 @@ class Elf:
         return next((section for section in self.sections if section.name == name), None)
 
 
-def _string(table: bytes, offset: int) -> str:
-    end = table.find(b"\0", offset)
-    return table[offset : end if end >= 0 else len(table)].decode("latin-1")
+def name_at(table: bytes, offset: int) -> str:
+    """The name at ``offset`` of a section of strings; one that does not end is cut off."""
+    end = table.find(b"\0", offset, offset + _NAME_BYTES)
+    return table[offset : end if end >= 0 else offset + _NAME_BYTES].decode("latin-1")
 
 
 def _sections(data: bytes, offset: int, size: int, count: int, names: int) -> tuple[Section, ...]:
@@ -81,7 +83,7 @@ def _sections(data: bytes, offset: int, size: int, count: int, names: int) -> tu
     if names >= count:
         raise ElfError("its section names are missing")
     strings = data[raw[names][4] : raw[names][4] + raw[names][5]]
-    return tuple(Section(_string(strings, r[0]), r[1], r[3], r[4], r[5], r[6], bool(r[2] & _EXECUTED)) for r in raw)
+    return tuple(Section(name_at(strings, r[0]), r[1], r[3], r[4], r[5], r[6], bool(r[2] & _EXECUTED)) for r in raw)
 
 
 def parse(data: bytes) -> Elf:
@@ -164,12 +166,12 @@ def functions(elf: Elf) -> tuple[NDArray[np.uint64], list[str], NDArray[np.uint8
     kind = symbols["info"] & 15
     keep = np.isin(symbols["shndx"], list(text)) & ((kind == 2) | (kind == 0) | (kind == 10))
     chosen = symbols[keep]
-    names = [_string(strings, int(offset)) for offset in chosen["name"]]
+    names = [name_at(strings, int(offset)) for offset in chosen["name"]]
     named = np.array([bool(name) and not name.startswith(("$", ".L")) for name in names], dtype=bool)
     names = [name for name, good in zip(names, named, strict=True) if good]
     chosen = chosen[named]
     wanted = symbols[(symbols["info"] >> 4) == 1]
-    marks = {_string(strings, int(s["name"])): int(s["value"]) for s in wanted if s["shndx"]}
+    marks = {name_at(strings, int(s["name"])): int(s["value"]) for s in wanted if s["shndx"]}
     bounds = {name: marks[name] for name in BOUNDS if name in marks}
     addresses: NDArray[np.uint64] = chosen["value"].astype(np.uint64)
     bindings: NDArray[np.uint8] = (chosen["info"] >> 4).astype(np.uint8)

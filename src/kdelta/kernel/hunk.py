@@ -75,7 +75,9 @@ class Misfit(Exception):
 
 
 def _nearby(expected: int, lowest: int, highest: int) -> Iterator[int]:
-    for distance in range(1, MAX_OFFSET + 1):
+    first = max(1, lowest - expected, expected - highest)
+    last = min(MAX_OFFSET, max(expected - lowest, highest - expected))
+    for distance in range(first, last + 1):
         for at in (expected - distance, expected + distance):
             if lowest <= at <= highest:
                 yield at

@@ -25,6 +25,7 @@ from kdelta.model import Arch
 
 Form = Literal["bzImage", "vmlinux", "Image", "zboot"]
 LIMIT_BYTES = 512 << 20
+_MOST_LAYERS = 3
 _BANNER = re.compile(rb"Linux version ([0-9]+\.[0-9]+[^ \0]{0,80}) \(")
 _IKCONFIG = b"IKCFG_ST"
 _LZ4_BLOCK_BYTES = 8 << 20
@@ -242,6 +243,11 @@ def unpack(name: str, data: bytes) -> Unpacked:
     Raises:
         UserError: not a kernel for x86_64 or arm64, damaged, or truncated.
     """
+    return _unpacked(name, data, _MOST_LAYERS)
+
+
+def _unpacked(name: str, data: bytes, layers: int) -> Unpacked:
+    """``layers``: how often it may be packed, one around the other."""
     if data.startswith(b"!<arch>\n"):
         raise UserError(f"{name}: a Debian package, not an image; name it deb:{name}")
     if len(data) >= 0x268 and data[0x202:0x206] == b"HdrS":
@@ -254,7 +260,9 @@ def unpack(name: str, data: bytes) -> Unpacked:
         return _vmlinux(name, data)
     if data.startswith((b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
         try:
-            return unpack(name, _unpack(data))
+            if not layers:
+                raise UserError(f"{name}: it is packed more than {_MOST_LAYERS} times over")
+            return _unpacked(name, _unpack(data), layers - 1)
         except _Packed as error:
             raise UserError(f"{name}: {error}") from None
     raise UserError(

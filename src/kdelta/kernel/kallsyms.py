@@ -38,6 +38,7 @@ _LONGEST_NAME = 514  # KSYM_NAME_LEN with its length, in bytes; names before 6.1
 # An image is hostile where more places than this look like a table: real ones have one or two.
 _MAX_TRIES = 4096
 _MAX_WALKS = 64
+_MAX_READ_BYTES = 8 * _SEARCH_BYTES  # for num_syms, in front of all places that look like markers
 
 
 class KallsymsError(ValueError):
@@ -146,8 +147,11 @@ def _counts(data: bytes, place: int, markers: NDArray[np.int64]) -> Iterator[tup
 def _find(data: bytes) -> _Tables:
     tokens_at, tokens, end = _tokens(data)
     types = frozenset(i for i, token in enumerate(tokens) if token and token[0] in _TYPES)
-    tries = walks = 0
+    tries = walks = read_bytes = 0
     for place, markers in _runs(data, tokens_at):
+        read_bytes += min(place, int(markers[-1]))
+        if read_bytes > _MAX_READ_BYTES:
+            raise KallsymsError("kallsyms tokens with too many possible markers: an unknown layout")
         for count_at, count in _counts(data, place, markers):
             for names_at in (count_at + 8, count_at + 4):
                 tries += 1
@@ -203,7 +207,7 @@ def _relative(image: Image, at: int, base_at: int, count: int) -> Iterator[NDArr
         return
     signed = np.frombuffer(image.data, "<i4", count, at).astype(np.int64)
     (base,) = struct.unpack_from("<Q", image.data, base_at)
-    base = base or _relocated(image, base_at) or image.segments[0].address
+    base = base or _relocated(image, base_at) or next((segment.address for segment in image.segments), 0)
     if base >> 48 != 0xFFFF:
         return
     yield (signed & 0xFFFFFFFF).astype(np.uint64) + np.uint64(base)

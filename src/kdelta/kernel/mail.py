@@ -271,7 +271,7 @@ def _mail(piece: bytes, name: str) -> PatchMail | None:
         try:
             message = email.message_from_bytes(re.sub(rb"\A\s*>?From [^\n]*\n", b"", piece.lstrip()))
             texts, subject = _texts(message), _subject(message)
-            answers = _ID.search(str(message.get("In-Reply-To", "")))
+            answers = _ID.search(str(message.get("In-Reply-To", ""))[:_SUBJECT_CHARS])
         except RecursionError:
             raise UserError(f"patch {name}: its MIME parts are nested too deeply; save the plain text only") from None
     else:

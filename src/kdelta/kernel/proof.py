@@ -53,7 +53,9 @@ def _bounds(image: Image, claim: Claim) -> str:
         return "_stext and _etext, the bounds of the code, are missing"
     if not len(claim.addresses):
         return "no function lies in the code"
-    low = min(segment.address for segment in image.segments if segment.address >> 63)
+    low = min((segment.address for segment in image.segments if segment.address >> 63), default=None)
+    if low is None:
+        return "no part of the image is loaded where a kernel is"
     end = min(claim.end or image.end, image.end)
     first, last = int(claim.addresses[0]), int(claim.addresses[-1])
     if first < low or last >= end or any(low > bound[0] or bound[1] > end for bound in claim.ranges):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
@@ -18,7 +17,7 @@ from msgspec import Struct, field
 
 from kdelta.errors import UserError
 from kdelta.model import Hardware
-from kdelta.spec import hardware
+from kdelta.spec import hardware, toml
 
 Start = Literal["kexec", "grub", "systemd-boot", "u-boot", "tftp", "fastboot"]
 T = TypeVar("T")
@@ -128,8 +127,8 @@ def described(text: str) -> Described:
     if path.suffix in (".yaml", ".yml"):
         return _of_environment(path, name)
     try:
-        tables = tomllib.loads(content)
-    except tomllib.TOMLDecodeError as error:
+        tables = toml.decode(content, dict[str, Any])
+    except ValueError as error:
         raise UserError(f"--on: {path}: {error}") from None
     table = _convert(_named(tables, path, name), _Table, f"{path}: {name}")
     if bool(table.address) == bool(table.adb):

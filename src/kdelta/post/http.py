@@ -74,7 +74,16 @@ def call(service: Service, method: str, path: str, body: object = None) -> Any:
         raise HostError(
             f"{what}: {getattr(error, 'reason', None) or error}; check the address and the network"
         ) from None
+    return parsed(said, what)
+
+
+def parsed(said: bytes, what: str) -> Any:
+    """The JSON that a service answered to ``what``, None where it answered nothing.
+
+    Raises:
+        HostError: it is none.
+    """
     try:
         return json.loads(said) if said.strip() else None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise HostError(f"{what}: the answer is no JSON; is this the address of its API?") from None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -23,6 +24,8 @@ from kdelta.spec import suites
 from kdelta.spec.workloads import Workload
 
 _WILD = frozenset("*?[")
+_PATTERN_CHARS = 200  # fnmatch takes time by the square of its brackets
+_MOST_CASES = 10_000
 _TASKS = "tasks"
 
 
@@ -75,7 +78,7 @@ def _named(text: str, name: str, catalogue: Mapping[str, Workload]) -> list[Work
         return [catalogue[name]]
     if (path := c_file(name)) is not None:
         found = [workload for workload in catalogue.values() if workload.source_path == path]
-    elif _WILD & set(name):
+    elif _WILD & set(name) and len(name) <= _PATTERN_CHARS:
         found = [workload for workload in catalogue.values() if fnmatch.fnmatchcase(workload.name, name)]
         if not found and name.startswith("wis/"):
             raise UserError(f"case {text!r}: name the directory of the will-it-scale testcases with --workloads")
@@ -109,6 +112,8 @@ def _grid(text: str, workload: Workload, rest: str) -> list[Case]:
         if knob in axes:
             raise UserError(f"case {text!r}: {knob} is given twice; several values are written {knob}=a|b")
         axes[knob] = values
+    if (count := math.prod(map(len, axes.values()))) > _MOST_CASES:
+        raise UserError(f"case {text[:80]!r}: a grid of {count} cases; at most {_MOST_CASES} are named at once")
     return [workload.case(dict(zip(axes, values, strict=True))) for values in itertools.product(*axes.values())]
 
 

@@ -14,12 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-import msgspec
-
 from kdelta.errors import UserError
 from kdelta.model import Arch, Kernel
 from kdelta.model.collectors import Collector, Probe, Way
 from kdelta.paths import shipped
+from kdelta.spec import toml
 
 HOLD = "hold"  # not a set of the tracefs, but the counting plugin
 LOCKS = "locks"  # the set that knows by which names functions take locks
@@ -36,8 +35,8 @@ def parse(text: str, where: str) -> Collector:
         UserError: it is not a collector set; names the key.
     """
     try:
-        found = msgspec.toml.decode(text, type=Collector)
-    except msgspec.DecodeError as error:
+        found = toml.decode(text, Collector)
+    except ValueError as error:
         raise UserError(f"collector {where}: {error}") from None
     if found.name != Path(where).stem:
         raise UserError(f"collector {where}: its name is {found.name!r}; name the file {found.name}.toml")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from kdelta import paths
 from kdelta.errors import UserError
 from kdelta.model import Arch, Case, Mode
+from kdelta.spec import toml
 from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import catalogue
 from kdelta.units import Better
@@ -97,11 +98,11 @@ def parse(text: str, where: str) -> Recipe:
         UserError: naming the file and the key.
     """
     try:
-        table = msgspec.toml.decode(text)
+        table = toml.decode(text, dict[str, Any])
         shared = table.pop("claim", {})
         table["claims"] = [{**shared, **claim} for claim in table.get("claims", [])]
         recipe = msgspec.convert(table, Recipe)
-    except (msgspec.DecodeError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise UserError(f"recipe {where}: {error}; see docs/reference/recipes.md") from None
     for number, claim in enumerate(recipe.claims, 1):
         if complaint := _complaint(claim):

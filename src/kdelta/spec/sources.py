@@ -8,6 +8,7 @@ numbers; anything else there is refused, so that what is read here is what the c
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -107,32 +108,50 @@ def _numbers(match: re.Match[str]) -> list[int | None]:
     return list(found)
 
 
+_PARENTHESIS, _TEXT = re.compile(r"[()]"), re.compile(r"\S")
 _LOOPS = re.compile(
     r"\b(?P<loop>for|while|do)\b|(?P<open>\{)|(?P<close>\})"
     r"|(?P<count>\*\s*iterations\s*\)?\s*(?:\+\+|\+=)|\+\+\s*\(?\s*\*\s*iterations\b)"
 )
 
 
-def _after_head(code: str, at: int) -> int:
-    """Where the body of a loop begins whose keyword ends at ``at``."""
-    while at < len(code) and code[at].isspace():
-        at += 1
-    depth = 0
-    while at < len(code) and (depth or code[at] == "("):
-        depth += {"(": 1, ")": -1}.get(code[at], 0)
-        at += 1
-    return at + len(code[at:]) - len(code[at:].lstrip())
+def _closed(code: str) -> dict[int, int]:
+    """Where each parenthesis is closed again: the place behind that, the end of the code where it is not."""
+    ends: dict[int, int] = {}
+    opened: list[int] = []
+    for match in _PARENTHESIS.finditer(code):
+        if match[0] == "(":
+            ends[match.start()] = len(code)
+            opened.append(match.start())
+        elif opened:
+            ends[opened.pop()] = match.end()
+    return ends
+
+
+def _text_from(code: str, at: int) -> int:
+    """The first place from ``at`` on that is no white space."""
+    match = _TEXT.search(code, at)
+    return match.start() if match else len(code)
+
+
+def _after_head(code: str, at: int, ends: Mapping[int, int]) -> int:
+    """Where the body of a loop begins whose keyword ends at ``at``; ``ends``: of ``_closed``."""
+    at = _text_from(code, at)
+    while at in ends:
+        at = ends[at]
+    return _text_from(code, at)
 
 
 def counts_in_inner_loop(text: str) -> bool:
     """Whether a testcase of will-it-scale counts iterations in a loop within its endless one, as page_fault1.c does."""
     code = _TOKEN.sub(lambda token: '""' if token[0][0] in "\"'" else token[0], without_comments(text))
+    ends = _closed(code)
     bodies: set[int] = set()  # braces that begin a loop's body
     blocks: list[bool] = []
     until = -1  # the end of a body without braces
     for token in _LOOPS.finditer(code, max(0, code.find("testcase"))):
         if token["loop"]:
-            body = _after_head(code, token.end())
+            body = _after_head(code, token.end(), ends)
             if code[body : body + 1] == "{":
                 bodies.add(body)
             else:

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from kdelta import distributions
 from kdelta.errors import UserError
 from kdelta.paths import shipped
+from kdelta.spec import toml
 from kdelta.spec.counted import Counted, complaint
 
 DEFAULT = "patches"
@@ -61,8 +62,8 @@ def load(path: Path) -> Suite:
         UserError: it is damaged.
     """
     try:
-        suite = msgspec.toml.decode(path.read_bytes(), type=Suite)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        suite = toml.decode(path.read_bytes(), Suite)
+    except (OSError, ValueError) as error:
         raise UserError(f"suite {path}: {error}") from None
     if why := _refused(suite):
         raise UserError(f"suite {path}: {why}")

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct, field
 from kdelta.errors import UserError
 from kdelta.model import Case, Effort, Metric
 from kdelta.paths import shipped
-from kdelta.spec import sources, suites, users
+from kdelta.spec import sources, suites, toml, users
 from kdelta.spec.counted import Counted
 from kdelta.units import Better
 
@@ -279,10 +279,10 @@ def load_entry(path: Path) -> Entry:
         UserError: naming the file, the key and the remedy.
     """
     try:
-        entry = msgspec.toml.decode(path.read_bytes(), type=Entry)
+        entry = toml.decode(path.read_bytes(), Entry)
     except OSError as error:
         raise UserError(f"workload {path}: cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # ValidationError is a DecodeError
+    except ValueError as error:
         raise UserError(f"workload {path}: {error}; see docs/how-to/add-a-workload.md") from None
     if complaint := _complaint(entry):
         raise UserError(f"workload {path}: {complaint}")

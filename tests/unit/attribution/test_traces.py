@@ -233,3 +233,19 @@ def test_operations_that_did_not_fit_are_told_with_their_number() -> None:
     cut = _made(protocol.Value(j=0, name="ops_left_out", v=700.0), *made)
     assert cut.ops == 300
     assert cut.warnings == (TraceShortened(300, 1000),)
+
+
+@pytest.mark.parametrize("more", ["\n", "{\n", "}", "{", "a", "a:", ", ", "{ k: 1 } hitcount: 2\n"], ids=repr)
+def test_a_table_of_anything_without_end_is_read_at_once(more: str) -> None:
+    head = "# event histogram\n#\n# trigger info: hist:keys=k:vals=hitcount\n"
+    (found,) = tracefs.parse_hist(
+        f"{head}\n{{ k: 1 }} hitcount: 7\n    max: 9\n{more * 40_000}\nTotals:\n    Hits: 7\n"
+    )
+    assert found.entries[0].values == {"hitcount": 7} and found.entries[0].most == 9
+
+
+def test_a_number_of_more_digits_than_a_counter_has_is_no_error() -> None:
+    (found,) = tracefs.parse_hist(
+        "# event histogram\n# trigger info: hist:keys=k\n{ k: 1 } hitcount: " + "9" * 5000 + "\nTotals:\n    Hits: 7\n"
+    )
+    assert found.hits == 7

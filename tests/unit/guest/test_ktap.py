@@ -131,3 +131,13 @@ def test_the_kept_document_reads_back_as_the_same_results() -> None:
     }
     again = ktap.subtests(ktap.text(programs).splitlines())
     assert again == {"p:a > x": "ok", "p:a": "ok", "p:b": "skip", "p:c": "not ok"}
+
+
+def test_many_results_of_one_name_and_nesting_without_end_are_read_at_once() -> None:
+    assert list(ktap.subtests(["ok 1 x"] * 50_000))[-1] == "x (50000)"
+    nested = ktap.subtests(" " * (2000 - n) + f"ok {n} x" for n in range(2000))
+    assert len(nested) == 2000 and max(map(len, nested)) < 1000
+
+
+def test_a_plan_of_more_results_than_numbers_have_digits_is_no_error() -> None:
+    assert len(ktap.subtests(["1.." + "9" * 5000, "ok 1 x"])) == 10_001

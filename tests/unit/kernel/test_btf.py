@@ -124,3 +124,20 @@ def test_damage_anywhere_is_refused_or_read_but_never_followed_outside() -> None
             if (ident := known.struct(name)) is not None:
                 assert known.size(ident) >= 0 and isinstance(known.path(ident, 40), str)
                 known.offset(ident, "second")
+
+
+def test_types_that_hold_themselves_many_times_over_are_looked_through_once() -> None:
+    made = Made()
+    word = made.add(INT, "u64", 8, struct.pack("<I", 64))
+    own = 2  # the next one
+    made.struct("", 4096, *(("", own, 8 * (i // 2)) for i in range(200)), ("last", word, 4088), kind=UNION)
+    known = btf.parse(made.bytes())
+    assert known.offset(own, "nowhere") is None and known.offset(own, "last") == 4088
+    assert known.path(own, 4000) == "" and known.path(own, 4088) == "last"
+    assert not known.begins(own, 2000, "page")
+
+
+def test_a_name_without_an_end_is_none() -> None:
+    made = Made()
+    made.struct("x" * 5000, 8, ("y", 1, 0))
+    assert btf.parse(made.bytes()).struct("x" * 5000) is None

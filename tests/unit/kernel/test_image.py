@@ -129,3 +129,14 @@ def test_a_config_inside_an_image_is_found() -> None:
     plain = synthetic.vmlinux(extra=b"IKCFG_ST" + gzip.compress(text.encode()) + b"IKCFG_ED")
     assert image.unpack("x", synthetic.bzimage(plain)).config == text
     assert image.unpack("x", synthetic.bzimage()).config is None
+
+
+def test_what_is_packed_without_end_is_refused() -> None:
+    data = _arm64()
+    for _ in range(2):
+        data = gzip.compress(data)
+    assert image.unpack("twice", data).form == "Image"
+    for _ in range(600):
+        data = zlib.compress(data, 0, 31)
+    with pytest.raises(UserError, match="packed more than 3 times"):
+        image.unpack("often", data)

@@ -64,3 +64,15 @@ def test_an_arm64_image_gets_the_base_into_which_its_pointers_lead() -> None:
     words = np.array([base + 8 * i for i in range(512)] + [0xFFFF800008000010], dtype="<u8")
     image = memory.raw_arm64(b"\0" * 56 + b"ARM\x64" + b"\0" * 4 + words.tobytes())
     assert image.segments[0].address == base
+
+
+def test_an_image_full_of_false_markers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kallsyms, "_MAX_READ_BYTES", 1 << 20)
+    rows = synthetic.symbols(40)
+    false = (np.arange(130, dtype="<u4") * 131_000).tobytes()
+    aligned = bytes(-len(synthetic.BANNER) % 4) + false * 200  # behind notes of 60 bytes
+    data = bytearray(synthetic.vmlinux("after", rows, extra=aligned))
+    at = data.rfind(len(rows).to_bytes(8, "little"))
+    data[at : at + 8] = bytes(8)  # its own number of names
+    with pytest.raises(kallsyms.KallsymsError, match="too many possible markers"):
+        read(bytes(data))

@@ -241,3 +241,9 @@ def test_a_path_without_end_is_not_printed_whole() -> None:
     with pytest.raises(UserError) as error:
         parse(mail)
     assert len(str(error.value)) < 1000
+
+
+def test_an_in_reply_to_without_end_is_read_at_once() -> None:
+    diff = b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
+    (step,) = steps(b"Subject: [PATCH] x\nIn-Reply-To: <" + b"a@" * 500_000 + b"\n\n" + diff, "x")
+    assert step.answers == ""

@@ -129,3 +129,11 @@ def test_a_suite_that_is_not_there_or_lacks_its_folder_says_so(shipped: dict[str
         chosen((), ("syscall",), (), shipped)
     with pytest.raises(UserError, match=r"--suite wis: needs a directory of testcases: --workloads"):
         chosen((), ("wis",), (), shipped)
+
+
+def test_a_pattern_without_end_and_a_grid_of_millions_are_refused_at_once(shipped: dict[str, Workload]) -> None:
+    with pytest.raises(UserError, match="unknown workload"):
+        parse_case("[" * 300_000, shipped)
+    values = "|".join(map(str, range(1, 65)))
+    with pytest.raises(UserError, match=f"a grid of {64**3} cases; at most 10000 are named at once"):
+        parse_case(f"pipe:writers={values},readers={values},message={values}", shipped)

@@ -134,3 +134,7 @@ def test_reading_is_linear_in_the_text(piece: str) -> None:
 def test_a_testcase_that_counts_in_an_inner_loop_is_known(body: str, inner: bool) -> None:
     text = f"#include <stdio.h>\nvoid testcase(unsigned long long *iterations, unsigned long nr)\n{{\n{body}\n}}\n"
     assert counts_in_inner_loop(text) is inner
+
+
+def test_parentheses_without_end_are_looked_through_once() -> None:
+    assert not counts_in_inner_loop("testcase()" + "for (" * 200_000)
