@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from kdelta import paths
 from kdelta.errors import UserError
 
 _NAMES = {"case": "cases", "suite": "suites", "format": "fmt", "json": "as_json"}
@@ -35,7 +36,7 @@ def values(path: Path, command: click.Command) -> dict[str, Any]:
         UserError: it cannot be read, is no TOML, or has a key or a kind of value that the command does not take.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(paths.written(path))
     except OSError as error:
         raise UserError(f"--spec {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
