@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -31,6 +32,23 @@ def state_dir() -> Path:
 def store_url() -> str:
     """``$KDELTA_STORE`` (an SQLAlchemy URL), else SQLite in the state directory."""
     return os.environ.get("KDELTA_STORE") or f"sqlite:///{state_dir() / 'kdelta.sqlite'}"
+
+
+_MOST_TEXT = 16 << 20
+
+
+def written(path: Path) -> str:
+    """The text that a user wrote into a file, or hands over in a pipe.
+
+    Raises:
+        OSError: it cannot be read, or does not end within 16 MiB, as /dev/zero never does.
+        UnicodeDecodeError: it is no text.
+    """
+    with path.open("rb") as file:
+        data = file.read(_MOST_TEXT + 1)
+    if len(data) > _MOST_TEXT:
+        raise OSError(errno.EFBIG, f"longer than {_MOST_TEXT >> 20} MiB", str(path))
+    return data.decode()
 
 
 def shipped(name: str) -> Path:

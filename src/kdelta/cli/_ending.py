@@ -4,7 +4,12 @@
 from __future__ import annotations
 
 import signal
+import time
+from collections.abc import Callable
+from types import FrameType
 
+_AGAIN_S = 3.0  # what ends cleanly has ended by then
+_BOUNCE_S = 1.0  # a second signal within this is the same wish: timeout(1) sends two, and so do impatient fingers
 OUT_OF_MEMORY = (
     "out of memory: kdelta takes some 500 MB, each guest what --memory says; raise the limit (ulimit -v, or memory.max "
     "of the cgroup) or lower --memory"
@@ -18,6 +23,66 @@ class Terminated(KeyboardInterrupt):
     def __init__(self, number: int) -> None:
         super().__init__(f"ended by {signal.Signals(number).name}")
         self.number = number
+
+
+class Endings:
+    """Handlers of the signals that end a command: the first raises, what comes at once after it leaves the clean-up alone.
+
+    SIGTERM and SIGHUP raise once more later: what is raised within a destructor, or a hook around fork, is dropped by Python.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._last = -_BOUNCE_S
+
+    def listen(self) -> None:
+        """Install the handlers, but for signals that the caller has us ignore (nohup, jobs in the background)."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self.interrupt if number == signal.SIGINT else self.terminate)
+
+    def over(self) -> None:
+        """The command has said its last line: from here on a signal just ends the process."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+
+    def interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        """Ctrl-C.
+
+        Raises:
+            KeyboardInterrupt: unless one was raised just now.
+        """
+        if self._first():
+            raise KeyboardInterrupt
+
+    def terminate(self, number: int, _frame: FrameType | None) -> None:
+        """To be told to end is as Ctrl-C.
+
+        Raises:
+            Terminated: unless an ending was raised just now.
+        """
+        if self._first():
+            signal.signal(signal.SIGALRM, lambda *_: self.terminate(number, None))
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+            raise Terminated(number)
+
+    def _first(self) -> bool:
+        now = self._clock()
+        if now - self._last < _BOUNCE_S:
+            return False
+        self._last = now
+        return True
+
+
+def notes(ending: BaseException | None) -> list[str]:
+    """How to go on, as said where ``ending`` was met first: an ending that came during the clean-up has the first as context."""
+    while ending is not None:
+        if found := getattr(ending, "__notes__", None):
+            return list(found)
+        ending = ending.__cause__ or ending.__context__
+    return []
 
 
 def out_of_memory(error: BaseException | None) -> bool:

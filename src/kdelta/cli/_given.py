@@ -56,6 +56,22 @@ def refuse_other_mode(mode: Mode, hint: str, but: Collection[str] = ()) -> None:
             raise UserError(f"{name(option)} is for {other} mode and would do nothing, as this is {mode}: {hint}")
 
 
+def refuse_large(memory_mib: int) -> None:
+    """Refuse guests that this machine has no memory for; hosts of a fleet say themselves what they have.
+
+    Raises:
+        UserError: --memory is more than all of it.
+    """
+    from kdelta.machine.hostfacts import memory_mib as all_of_it
+
+    context = click.get_current_context(silent=True)
+    fleet = context is not None and context.params.get("fleet")
+    if not fleet and memory_mib > (all_mib := all_of_it()):
+        raise UserError(
+            f"--memory {memory_mib}: a guest does not fit into the {all_mib} MiB of this machine; give less"
+        )
+
+
 def refuse_idle_machine(mode: Mode, smp: int) -> None:
     """Refuse options of the machine without effect (turns of one CPU, KVM where instructions are counted), or too large.
 
@@ -64,10 +80,11 @@ def refuse_idle_machine(mode: Mode, smp: int) -> None:
     """
     from kdelta.experiment.templates import refuse_many
 
+    context = click.get_current_context(silent=True)
+    refuse_large(context.params.get("memory", 0) if context is not None else 0)
     if mode == "exact":
         refuse_many(smp)
     if smp == 1:
         refuse(["turn"], "says how long each of several CPUs runs: give --smp too, or leave it out")
-    context = click.get_current_context(silent=True)
     if mode == "exact" and context is not None and context.params.get("kvm") == "on":
         refuse(["kvm"], "on would do nothing, as this is exact: instructions are counted in emulation, never under KVM")

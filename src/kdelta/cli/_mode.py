@@ -50,6 +50,22 @@ def valued(cases: Iterable[Case], known: Mapping[str, Workload]) -> bool:
     return any(metric.primary and metric.source.startswith("value:") for metric in metrics)
 
 
+def foreseen(kvm: str, qemu: str) -> Mode | None:
+    """``exact``, where it is known before a kernel is at hand that KVM runs none here; else None."""
+    from kdelta import paths
+    from kdelta.errors import HostError
+    from kdelta.machine import probe
+    from kdelta.machine.qemu import binary_name
+
+    if kvm != "auto":
+        return None
+    try:
+        found = probe.find_qemu(binary_name("x86_64"), "x86_64", qemu)
+    except HostError:
+        return None  # told when it is needed
+    return "exact" if probe.foreseen(found, paths.cache_dir()) == "tcg" else None
+
+
 def accelerator(kernels: Sequence[Kernel], kvm: str, qemu: str, own: Sequence[Path]) -> str:
     """``kvm`` where it runs these kernels, else ``tcg``. Compiles the guest's program, and may boot a trial guest.
 

@@ -77,6 +77,9 @@ class Session:
         except HostError as error:
             raise HostError(f"{error}; {self._kept(experiment, resumed_as)}") from None
         except (OSError, MemoryError, RuntimeError) as error:
+            if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was made: see main.run
+                error.__cause__.add_note(self._kept(experiment, resumed_as))
+                raise
             full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
             if full or out_of_memory(error):
                 what = (

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from kdelta import paths
 from kdelta.errors import UserError
 from kdelta.spec import toml
 
@@ -35,7 +36,7 @@ def values(path: Path, command: click.Command) -> dict[str, Any]:
         UserError: it cannot be read, is no TOML, or has a key or a kind of value that the command does not take.
     """
     try:
-        document = toml.decode(path.read_text(encoding="utf-8"), dict[str, Any])
+        document = toml.decode(paths.written(path), dict[str, Any])
     except OSError as error:
         raise UserError(f"--spec {path}: {error.strerror}") from None
     except ValueError as error:

@@ -157,10 +157,12 @@ class MachineArgs:
         """What the guests look like.
 
         Raises:
-            UserError: several lengths of turns, where one experiment has one.
+            UserError: several lengths of turns, where one experiment has one; more memory than there is.
         """
+        from kdelta.cli import _given
         from kdelta.model import MachineOptions
 
+        _given.refuse_large(self.memory)
         if len(self.turn) > 1 and not self.several_turns:
             raise UserError("--turn takes one length; several are compared by kdelta scale --exact")
         return MachineOptions(

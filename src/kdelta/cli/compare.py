@@ -196,7 +196,7 @@ def _asked(args: Args, chosen: Sequence[Case] | None) -> tuple[Asked, Stopping]:
     """
     from kdelta.experiment import templates
 
-    if wanted := _wanted(args):
+    if wanted := _wanted(args) or _mode.foreseen(args.kvm, args.qemu):
         _refuse_idle(args, wanted, auto=chosen is not None)
     args.format  # noqa: B018 - an unknown format is refused here
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))

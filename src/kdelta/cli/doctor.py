@@ -68,8 +68,6 @@ def _qemu(name: str, arch: str, package: str) -> Finding:
 
 
 def _kvm() -> Finding:
-    import msgspec
-
     from kdelta import paths
     from kdelta.machine import probe
 
@@ -77,18 +75,17 @@ def _kvm() -> Finding:
         return Finding("kvm", "limited", "no /dev/kvm: exact counts, and emulated time", "enable virtualisation")
     if not probe.kvm_opens():
         return Finding("kvm", "limited", "no permission to open /dev/kvm", "add your user to the group kvm")
-    memory = paths.cache_dir() / "kvm.json"
-    if not memory.exists():
+    known = probe.tried(paths.cache_dir())
+    if known is None:
         return Finding(
             "kvm", "limited", "/dev/kvm can be opened; not tried yet (the first compare boots a guest under it)"
         )
-    known: dict[str, str] = msgspec.json.decode(memory.read_bytes())
-    if known["works"] == "yes":
+    if known.works == "yes":
         return Finding("kvm", "ok", "a stock guest ran under KVM: timed mode works")
     return Finding(
         "kvm",
         "limited",
-        f"/dev/kvm can be opened, but no stock guest ran ({known['why']})",
+        f"/dev/kvm can be opened, but no stock guest ran ({known.why})",
         "exact mode does not need it",
     )
 

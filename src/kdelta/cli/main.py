@@ -17,13 +17,12 @@ import select
 import signal
 import sys
 import threading
-from types import FrameType
 
 import click
 
 from kdelta import __version__
 from kdelta.cli import _meant
-from kdelta.cli._ending import OUT_OF_MEMORY, Terminated, out_of_memory
+from kdelta.cli._ending import OUT_OF_MEMORY, Endings, Terminated, notes, out_of_memory
 from kdelta.cli._say import say
 from kdelta.errors import HostError, KdeltaError
 
@@ -31,7 +30,6 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 # Python looks for circles after each 700 new objects; to import SQLAlchemy alone makes 300000, a sixth of a start-up.
 _GARBAGE_AT = 100_000
 _COMPLETING = "_KDELTA_COMPLETE"  # a shell asks what a line could go on with: cli/_complete.py
-_AGAIN_S = 3.0  # what ends cleanly has ended by then
 _NOT_COMMANDS = {"__init__", "main", "common", "progress"}
 _ABOUT = re.compile(r'^"""`*kdelta [a-z-]+`*: (.+?)"""$', re.MULTILINE)
 EPILOG = """\b
@@ -145,7 +143,7 @@ def run(args: list[str]) -> int:
 def _ended(by: BaseException | None) -> int:
     """Say what ended the command, and how to go on (the exception's notes); returns the exit code."""
     stopped = by if isinstance(by, Terminated) else None
-    say(f"kdelta: {': '.join((str(stopped or 'interrupted'), *getattr(by, '__notes__', ())))}", err=True)
+    say(f"kdelta: {': '.join((str(stopped or 'interrupted'), *notes(by)))}", err=True)
     return 128 + (stopped.number if stopped else signal.SIGINT)
 
 
@@ -183,27 +181,24 @@ def _complete_streams() -> None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
-def _terminate(number: int, _frame: FrameType | None) -> None:
-    """Raise, and once more later: what is raised within a destructor, or a hook around fork, is dropped by Python."""
-    signal.signal(signal.SIGALRM, lambda *_: _terminate(number, None))
-    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
-    raise Terminated(number)
-
-
 def main() -> None:
     """Entry point of the installed program; being told to end is as Ctrl-C, so that all that ends cleanly then does."""
     gc.set_threshold(_GARBAGE_AT)
     _complete_streams()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start a thread for each core
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-            signal.signal(number, _terminate)
     told = sys.unraisablehook
-    sys.unraisablehook = lambda what: None if isinstance(what.exc_value, Terminated) else told(what)
+    sys.unraisablehook = lambda what: None if isinstance(what.exc_value, KeyboardInterrupt) else told(what)
     if logging.lastResort is not None:  # SQLAlchemy tells of any exception in its clean-up
-        logging.lastResort.addFilter(lambda told: not (told.exc_info and isinstance(told.exc_info[1], Terminated)))
-    code = run(sys.argv[1:])
-    signal.setitimer(signal.ITIMER_REAL, 0)
+        logging.lastResort.addFilter(
+            lambda told: not (told.exc_info and isinstance(told.exc_info[1], KeyboardInterrupt))
+        )
+    endings = Endings()
+    try:
+        endings.listen()
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt as ending:  # before click takes over
+        code = _ended(ending)
+    endings.over()
     gc.freeze()  # the end of the process frees it all
     if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
         sys.stdout.flush()

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
-import msgspec
-
 import kdelta
 from kdelta import digests, paths
 from kdelta.errors import HostError
@@ -18,7 +16,7 @@ from kdelta.experiment import emulator
 from kdelta.fleet.needs import Host, kind
 from kdelta.guest import binary
 from kdelta.kernel import sandbox, toolchain
-from kdelta.machine import plugin, probe
+from kdelta.machine import hostfacts, plugin, probe
 from kdelta.machine.qemu import binary_name
 from kdelta.model import Arch
 
@@ -44,17 +42,10 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def _memory_mib() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
-
-
 def kvm() -> bool:
     """Whether KVM may be had: /dev/kvm opens, and no trial (``probe.decide_accel``) has shown that no guest runs."""
-    memory = paths.cache_dir() / "kvm.json"
-    if not probe.kvm_opens() or not memory.exists():
-        return probe.kvm_opens()
-    known: dict[str, str] = msgspec.json.decode(memory.read_bytes())
-    return known.get("works") == "yes"
+    known = probe.tried(paths.cache_dir())
+    return probe.kvm_opens() and (known is None or known.works == "yes")
 
 
 def building(tools: toolchain.Toolchain) -> str:
@@ -96,5 +87,5 @@ def survey(name: str, slots: int, note: Callable[[str], None] = lambda _: None) 
         qemus=qemus,
         kvm=kvm(),
         cpus=os.cpu_count() or 1,
-        memory_mib=_memory_mib(),
+        memory_mib=hostfacts.memory_mib(),
     )

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 import msgspec
 from msgspec import Struct, field
 
+from kdelta import paths
 from kdelta.errors import UserError
 from kdelta.model import Hardware
 from kdelta.spec import hardware, toml
@@ -120,7 +121,7 @@ def described(text: str) -> Described:
     """
     path, name = parse(text)
     try:
-        content = path.read_text(encoding="utf-8")
+        content = paths.written(path)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise UserError(f"--on: {path} cannot be read: {why}") from None

@@ -29,6 +29,11 @@ def identity() -> dict[str, str]:
     return {"cpu": model, "cpus": str(os.cpu_count() or 1), "kernel": platform.release(), "arch": platform.machine()}
 
 
+def memory_mib() -> int:
+    """All of this machine's memory, in MiB."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+
+
 def _stat_ticks() -> tuple[float, float, float]:
     """(all ticks, busy ticks, stolen ticks) of all CPUs since boot, from the first line of /proc/stat (proc(5))."""
     fields = [float(f) for f in _read("/proc/stat").split("\n", 1)[0].split()[1:]]

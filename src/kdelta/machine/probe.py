@@ -12,6 +12,7 @@ import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -20,6 +21,8 @@ from kdelta.machine.options import Accel
 from kdelta.machine.process import find_program
 
 KVM_TRIAL_LIMIT_S = 20.0
+_VERSION_LIMIT_S = 20
+_TRIAL = "kvm.json"
 _PACKAGES = {"x86_64": "qemu-system-x86", "arm64": "qemu-system-arm"}
 
 
@@ -39,12 +42,16 @@ def find_qemu(name: str, arch: str, chosen: str = "") -> Qemu:
     """
     path = find_program(chosen or name, _PACKAGES[arch])
     try:
-        done = subprocess.run([str(path), "--version"], capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(f"{path} does not run: {error}") from None
-    match = re.search(r"version ((\d+)\.(\d+)[^\n]*)", done.stdout)
+        done = subprocess.run([str(path), "--version"], capture_output=True, timeout=_VERSION_LIMIT_S, check=False)
+    except OSError as error:
+        raise HostError(f"{path} does not run: {error.strerror or error}") from None
+    except subprocess.TimeoutExpired:
+        raise HostError(f"{path} does not run: no answer to --version in {_VERSION_LIMIT_S} s") from None
+    said, complaint = (out.decode("utf-8", "replace") for out in (done.stdout, done.stderr))
+    match = re.search(r"QEMU emulator version ((\d{1,4})\.(\d{1,4})[^\n]*)", said)
     if match is None:
-        raise HostError(f"{path} is not QEMU: {(done.stdout + done.stderr).strip()[:200]}")
+        told = " ".join((said + complaint).split())[:120]
+        raise HostError(f"{path} is not QEMU: to --version it says {told or 'nothing'!r}")
     return Qemu(path=path, version=(int(match.group(2)), int(match.group(3))), text=match.group(1))
 
 
@@ -56,6 +63,32 @@ def _key(qemu: Qemu) -> str:
 def kvm_opens() -> bool:
     """Whether /dev/kvm is there and ours to open."""
     return os.access("/dev/kvm", os.R_OK | os.W_OK)
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """What came of the trial under KVM; ``key``: this start of the host, and its QEMU."""
+
+    key: str
+    works: Literal["yes", "no"]
+    why: str = ""
+
+
+def tried(cache: Path) -> Trial | None:
+    """The last trial that this machine remembers; None where there was none, or its file is damaged."""
+    try:
+        return msgspec.json.decode((cache / _TRIAL).read_bytes(), type=Trial)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def foreseen(qemu: Qemu, cache: Path) -> Accel | None:
+    """What ``decide_accel`` will say of kernels of the host's architecture; None where it would have to try."""
+    if not kvm_opens():
+        return "tcg"
+    known = tried(cache)
+    if known is None or known.key != _key(qemu):
+        return None
+    return "kvm" if known.works == "yes" else "tcg"
 
 
 def decide_accel(
@@ -77,15 +110,14 @@ def decide_accel(
         if wanted == "on":
             raise HostError("KVM was requested, but /dev/kvm cannot be opened: add your user to the group kvm")
         return "tcg", "emulation: there is no usable /dev/kvm"
-    memory = cache / "kvm.json"
-    known: dict[str, str] = msgspec.json.decode(memory.read_bytes()) if memory.exists() else {}
-    if known.get("key") != _key(qemu):
+    known = tried(cache)
+    if known is None or known.key != _key(qemu):
         works, why = trial()
-        known = {"key": _key(qemu), "works": "yes" if works else "no", "why": why}
-        memory.parent.mkdir(parents=True, exist_ok=True)
-        memory.write_bytes(msgspec.json.encode(known))
-    if known["works"] == "yes":
+        known = Trial(_key(qemu), "yes" if works else "no", why)
+        cache.mkdir(parents=True, exist_ok=True)
+        (cache / _TRIAL).write_bytes(msgspec.json.encode(known))
+    if known.works == "yes":
         return "kvm", "KVM"
     if wanted == "on":
-        raise HostError(f"KVM was requested, but it cannot run a stock guest here: {known['why']}")
-    return "tcg", f"emulation: /dev/kvm opens but cannot run a stock guest ({known['why']})"
+        raise HostError(f"KVM was requested, but it cannot run a stock guest here: {known.why}")
+    return "tcg", f"emulation: /dev/kvm opens but cannot run a stock guest ({known.why})"

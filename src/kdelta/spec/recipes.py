@@ -130,7 +130,7 @@ def load(name: str) -> Recipe:
             raise UserError(f"recipe {name!r}: not one of {', '.join(names)}, nor a file ending in .toml")
         path = paths.shipped("recipes") / f"{name}.toml"
     try:
-        text = path.read_text(encoding="utf-8")
+        text = paths.written(path)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"recipe {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     return parse(text, str(path))

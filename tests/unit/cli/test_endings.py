@@ -11,10 +11,11 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
 
 from kdelta.cli import main
-from kdelta.cli._ending import Terminated, out_of_memory
+from kdelta.cli._ending import Endings, Terminated, out_of_memory
 from kdelta.errors import HostError, KdeltaError
 from kdelta.machine.qmp import Monitor
 
@@ -124,3 +125,76 @@ def test_closed_streams_are_no_traceback_and_no_other_file(closed: str, tmp_path
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("No experiment yet") == (">&-" not in closed.replace("2>&-", ""))
     assert not any(b"No experiment" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+
+
+def test_signals_that_come_at_once_are_one_ending() -> None:
+    now = [100.0]
+    endings = Endings(clock=lambda: now[0])
+    with pytest.raises(KeyboardInterrupt):
+        endings.interrupt(signal.SIGINT, None)
+    for _ in range(5):
+        now[0] += 0.3
+        if now[0] < 101:
+            endings.interrupt(signal.SIGINT, None)
+    with pytest.raises(KeyboardInterrupt):  # who insists, ends what hangs
+        endings.interrupt(signal.SIGINT, None)
+
+
+def test_how_to_go_on_is_told_where_another_ending_came_during_the_clean_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """timeout(1) sends its signal twice: the second one's exception had no notes."""
+
+    def twice(*_: object, **__: object) -> None:
+        first = Terminated(signal.SIGTERM)
+        first.add_note("2 finished boots are kept; continue with: kdelta resume X")
+        try:
+            raise first
+        finally:
+            try:
+                raise Terminated(signal.SIGTERM)
+            except Terminated as second:
+                raise click.exceptions.Abort from second
+
+    monkeypatch.setattr(main.program, "main", twice)
+    assert main.run(["doctor"]) == 143
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "kdelta: ended by SIGTERM: 2 finished boots are kept; continue with: kdelta resume X"
+
+
+def test_a_second_ctrl_c_is_no_traceback_of_a_library(tmp_path: Path) -> None:
+    """SQLAlchemy logs whatever comes while it closes a connection."""
+    program = (
+        "import logging, sys\n"
+        "from kdelta.cli import main\n"
+        "def fail(*_, **__):\n"
+        "    try:\n"
+        "        raise KeyboardInterrupt\n"
+        "    except KeyboardInterrupt:\n"
+        "        logging.getLogger('sqlalchemy').error('closing', exc_info=True)\n"
+        "        raise\n"
+        "main.program.main = fail\n"
+        "main.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (130, "kdelta: interrupted\n")
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_ctrl_c_while_the_program_is_still_read(ignored: bool, tmp_path: Path) -> None:
+    """Python's traceback stood there; a job in the background, which ignores SIGINT, goes on."""
+    program = (
+        "import os, signal, sys\n"
+        "class Slow:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'click': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Slow())\n"
+        "sys.argv = ['kdelta', 'history']\n"
+        "from kdelta.cli._start import main\n"
+        "main()\n"
+    )
+    argv = ["env", "--ignore-signal=INT" if ignored else "--default-signal=INT", sys.executable, "-c", program]
+    env = {**os.environ, "KDELTA_STATE": str(tmp_path)}
+    done = subprocess.run(argv, capture_output=True, text=True, env=env)
+    assert done.stderr == ""
+    assert done.returncode == (0 if ignored else -signal.SIGINT)

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from kdelta.cli import _kernels, _patching, main
+from kdelta import fleet
+from kdelta.cli import _fleet, _kernels, _patching, main
 
 COMPARE = ["compare", "debian:6.1", "debian:6.12", "--case", "getppid"]
 RUN = ["run", "--kernel", "debian:6.12", "--case", "getppid"]
@@ -50,3 +55,28 @@ def test_what_cannot_be_is_one_line(words: list[str], why: str, capsys: pytest.C
     assert main.run(words) == 1
     said = capsys.readouterr().err
     assert why in said and said.count("\n") == 1
+
+
+def test_ctrl_c_while_the_fleet_measures_says_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted:
+        def __getattr__(self, name: str) -> Callable[..., None]:
+            def asked(*_: object, **__: object) -> None:
+                if name == "wait":
+                    raise KeyboardInterrupt
+
+            return asked
+
+    @contextmanager
+    def ledger() -> Iterator[None]:
+        yield
+
+    monkeypatch.setattr(_fleet, "opened", ledger)
+    monkeypatch.setattr(fleet, "asking", Interrupted(), raising=False)
+    monkeypatch.setitem(sys.modules, "kdelta.fleet.asking", Interrupted())
+    session, experiment = SimpleNamespace(store=None), SimpleNamespace(cases=("getppid",), id="20261125-030000-aaaa")
+    with pytest.raises(KeyboardInterrupt) as told:
+        _fleet.run(session, experiment, _fleet.FleetArgs(fleet=True, detach=False), None)  # type: ignore[arg-type]
+    assert told.value.__notes__ == [
+        "the fleet goes on; wait again with: kdelta resume 20261125-030000-aaaa --fleet, "
+        "or stop it with: kdelta fleet --cancel 20261125-030000-aaaa"
+    ]

@@ -16,6 +16,7 @@ import click
 import pytest
 
 from kdelta.cli.main import _modules, program, run
+from kdelta.machine import probe
 
 CASE = ("--case", "pipe")
 # Subcommands that take kernels, with the kernel that is tried last.
@@ -206,3 +207,29 @@ def test_workloads_that_cannot_be_read_are_refused_first(
     (folder / "own").mkdir()
     (folder / "own" / "mine.toml").write_text(FILES["no.toml"])
     refused([*words, "--workloads", str(folder / "own")], folder, capsys, "mine.toml")
+
+
+@pytest.mark.parametrize("command", ["compare", "sweep"])
+def test_more_memory_than_there_is_is_refused_first(
+    command: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """QEMU took five minutes to fail of it, and a resume was offered."""
+    monkeypatch.setattr("kdelta.machine.hostfacts.memory_mib", lambda: 2048)
+    words = [word.format("debian:7.0") for word in KERNELS[command]]
+    case = () if "--case" in words else CASE
+    refused([*words, *case, "--memory", "2049"], folder, capsys, "does not fit into the 2048 MiB of this machine")
+
+
+def test_timed_options_are_refused_first_where_kvm_is_known_not_to_run(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were so only after the kernels had been fetched."""
+    monkeypatch.setattr("kdelta.machine.probe.kvm_opens", lambda: True)
+    qemu = folder / "bin" / "qemu-system-x86_64"
+    qemu.write_text("#!/bin/sh\necho QEMU emulator version 8.2.0\n")
+    qemu.chmod(0o755)
+    found = probe.find_qemu("qemu-system-x86_64", "x86_64")
+    host = {"aarch64": "arm64"}.get(machine := os.uname().machine, machine)
+    probe.decide_accel("auto", found, host, folder / "cache", lambda: (False, "it hung"))
+    words = ["compare", "debian:6.12", "debian:7.0", *CASE, "--blocks", "5"]
+    refused(words, folder, capsys, "--blocks is for timed mode")
