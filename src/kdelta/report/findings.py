@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from kdelta.report import moved
+from kdelta.report import moved, rewritten
 from kdelta.report.causes import because
 from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.markdown import escape
@@ -15,7 +16,7 @@ from kdelta.results.findings import Finding, Swept
 
 _ALIKE_SHOWN = 6
 _COMMITS_SHOWN = 3
-_SLEEPLESS = "Tasks wait for a timer on one of the two alone: a matter of emulated time rather than of cost"
+SLEEPLESS = "Tasks wait for a timer on one of the two alone: a matter of emulated time rather than of cost"
 _HEAD = """# Findings
 
 Made by `kdelta findings` from stored sweeps: the largest steps between neighbouring kernels, the largest change first.
@@ -62,6 +63,24 @@ def changes(finding: Finding) -> list[str]:
     return lines
 
 
+def more(one: rewritten.Told) -> str:
+    """How much of a diff is not shown."""
+    return f"{one.more} {'more lines' if one.diff else 'lines'} not shown"
+
+
+def _sources(finding: Finding) -> list[str]:
+    """What became of the functions' text, with the diff in blocks that nothing in it can end."""
+    lines = []
+    for one in rewritten.told(finding.rewrites):
+        lines += [escape(one.text), ""]
+        if one.diff:
+            fence = "`" * max(3, 1 + max(len(run) for line in one.diff for run in re.findall("`*", line)))
+            lines += [f"{fence}diff", *one.diff, fence, ""]
+        if one.more:
+            lines += [more(one), ""]
+    return lines
+
+
 def markdown(findings: Sequence[Finding], read: Sequence[Swept]) -> str:
     """The page; ``read`` are the sweeps that the findings are from."""
     lines = [_HEAD]
@@ -71,15 +90,13 @@ def markdown(findings: Sequence[Finding], read: Sequence[Swept]) -> str:
             lines.append(f"Because {escape(clean(text))}  ")
         lines += [f"{escape(line)}  " for line in changes(finding)]
         if finding.sleepless:
-            lines.append(
-                "Tasks wait for a timer on one of the two alone: a matter of emulated time rather than of cost  "
-            )
+            lines.append(f"{SLEEPLESS}  ")
         if finding.compiler:
             lines.append(f"The compiler changed too, and may explain it: {escape(clean(finding.compiler))}  ")
         if finding.alike:
             lines.append(f"Also: {escape(alike(finding))}  ")
         cpus = f", {finding.cpus} CPUs" if finding.cpus > 1 else ""
-        lines += [f"Experiment {escape(finding.experiment)}{cpus}", ""]
+        lines += [f"Experiment {escape(finding.experiment)}{cpus}", "", *_sources(finding)]
     if not findings:
         lines += ["No sweep in the store has a step. `kdelta sweep debian:6.1..7.0` makes one.", ""]
     lines += ["## Read for this page", ""]

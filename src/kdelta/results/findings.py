@@ -10,15 +10,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.errors import KdeltaError, UserError
-from kdelta.kernel import revisions
+from kdelta.kernel import revisions, rewrites
 from kdelta.kernel.history import Commit
-from kdelta.model import Experiment
+from kdelta.kernel.rewrites import Rewrite
+from kdelta.model import Experiment, Kernel
 from kdelta.results import answer, compilers
 from kdelta.results.types import CellName, Sweep, SweepStep
 from kdelta.store.store import Store
 
 _SLEEPS, _TIMERS = "__schedule", ("hrtimer", "nanosleep", "timerfd")
 _FUNCTIONS = 2  # of a finding are looked up in a tree
+_READ = 3  # of a finding are looked up in sources
+_ARCH = {"x86_64": "x86", "arm64": "arm64"}  # directories of arch/
 _ALIKE_AT = 0.5  # of the larger change, as logarithms: what is smaller is told apart
 
 
@@ -41,7 +44,7 @@ class Change(Struct, frozen=True, kw_only=True):
 class Finding(Struct, frozen=True, kw_only=True):
     """A step; ``alike``: other cases between the same versions, whose largest part is that of the same function.
 
-    ``images``: digests and command lines of the two kernels. ``compiler``: how it changed there, "" where it did not.
+    ``kernels``: the two that it lies between. ``compiler``: how it changed there, "" where it did not.
     """
 
     experiment: str
@@ -50,11 +53,16 @@ class Finding(Struct, frozen=True, kw_only=True):
     cell: CellName
     unit: str
     step: SweepStep
-    images: tuple[str, str]
-    releases: tuple[str, str] = ("", "")
+    kernels: tuple[Kernel, Kernel]
     compiler: str = ""
     alike: tuple[tuple[CellName, float], ...] = ()
     changes: tuple[Change, ...] = ()
+    rewrites: tuple[Rewrite, ...] = ()
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """What of the two kernels ran."""
+        return tuple(f"{kernel.image_sha256} {kernel.cmdline}" for kernel in self.kernels)
 
     @property
     def sleepless(self) -> bool:
@@ -101,8 +109,7 @@ def _lead(step: SweepStep) -> str:
 
 def _steps(one: Swept) -> Iterable[Finding]:
     e = one.experiment
-    releases = {kernel.label: kernel.release for kernel in e.kernels}
-    images = {kernel.label: f"{kernel.image_sha256} {kernel.cmdline}" for kernel in e.kernels}
+    kernels = {kernel.label: kernel for kernel in e.kernels}
     of = dict(zip((kernel.label for kernel in e.kernels), e.annotations.compilers, strict=False))
     for sweep in one.sweeps:
         explained = compilers.explained(sweep, of)
@@ -117,8 +124,7 @@ def _steps(one: Swept) -> Iterable[Finding]:
                 cell=sweep.cell,
                 unit=sweep.unit,
                 step=step,
-                images=(images[step.last], images[step.first]),
-                releases=(releases[step.last], releases[step.first]),
+                kernels=(kernels[step.last], kernels[step.first]),
                 compiler=compilers.changed(of, step),
             )
 
@@ -159,13 +165,36 @@ def with_changes(found: Sequence[Finding], tree: str, step: Callable[[str], None
 
 
 def _changes(finding: Finding, tree: str, step: Callable[[str], None]) -> Iterable[Change]:
-    if not any(finding.releases) or finding.cell.metric != "instructions":
+    if not any(kernel.release for kernel in finding.kernels) or finding.cell.metric != "instructions":
         return
     try:
-        before, after = (revisions.tag(tree, release) for release in finding.releases)
+        before, after = (revisions.tag(tree, kernel.release) for kernel in finding.kernels)
     except UserError:
         return  # its releases are not in this tree
     for delta in finding.step.because[:_FUNCTIONS]:
         step(f"{delta.function}, {before}..{after}")
         if before != after and (commits := revisions.between(tree, delta.function, before, after)):
             yield Change(function=delta.function, before=before, after=after, commits=commits)
+
+
+def with_rewrites(found: Sequence[Finding], source_of: Callable[[Kernel], rewrites.Source | None]) -> list[Finding]:
+    """``found`` with what became of the text of the functions behind them; ``source_of`` a kernel is None without one.
+
+    Raises:
+        KdeltaError: as ``source_of``.
+    """
+    return [replace(finding, rewrites=tuple(_rewrites(finding, source_of))) for finding in found]
+
+
+def _functions(step: SweepStep) -> list[str]:
+    """The functions behind a step; of lines that move, those they move for (``dput (_raw_spin_trylock)`` is dput)."""
+    return list(dict.fromkeys((d.where or d.function).partition(" ")[0] for d in step.because[:_READ]))
+
+
+def _rewrites(finding: Finding, source_of: Callable[[Kernel], rewrites.Source | None]) -> Iterable[Rewrite]:
+    before, after = map(source_of, finding.kernels)
+    if before is None or after is None:
+        return
+    for function in _functions(finding.step):
+        if told := rewrites.of(function, before, after, _ARCH[finding.kernels[1].arch]):
+            yield told

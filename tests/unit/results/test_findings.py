@@ -5,13 +5,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
+from kdelta.kernel.rewrites import Rewrite
 from kdelta.model import Annotations, FunctionDelta, Word
 from kdelta.report import findings as report
-from kdelta.results.findings import Swept, largest, with_changes
+from kdelta.report import rewritten
+from kdelta.results.findings import Swept, largest, with_changes, with_rewrites
 from kdelta.results.types import CellName, Sweep, SweepStep
 from unit.kernel.git_history import kernel_history
+from unit.kernel.source_texts import Texts
 from unit.store.store_builders import experiment, kernel
 
 LABELS = ("6.1", "6.12", "7.0", "7.1")
@@ -83,6 +87,53 @@ def test_commits_behind_a_finding_are_told_where_a_tree_has_its_releases(tmp_pat
     assert told == ["vfs_read, v6.1..v6.12"] and changed[1].changes == ()  # v7.0 is not in the tree
     page = report.markdown(changed, [])
     assert "vfs\\_read was changed between v6.1 and v6.12 by " in page and '("fs: check twice")' in page
+
+
+def test_what_became_of_the_functions_is_told_where_both_sources_are_at_hand() -> None:
+    body = "\n".join(f"\tdo_{number}();" for number in range(30))
+    old = f"static int vfs_read(int a)\n{{\n\tcheck(a); /* ``` */\n{body}\n}}\n"
+    new = old.replace("check(a)", 'check(a, "```")').replace("do_1", "do_x")
+    sources = {"6.1": Texts({"fs/a.c": old}), "6.12": Texts({"fs/a.c": new})}
+    step = _step(0, 50.0, "vfs_read")
+    other = FunctionDelta(function="line", baseline=0, patched=1, delta=1.0, where="vfs_read (_raw_spin_trylock)")
+    two = replace(step, because=(*step.because, other, other))
+    found = largest([_swept("a", read=(two, _step(1, 40.0, "vfs_read")))], 20)
+    told = with_rewrites(found, lambda kernel: sources.get(kernel.release))
+    assert [[(one.function, one.became) for one in f.rewrites] for f in told] == [[("vfs_read", "changed")], []]
+    page = report.markdown(told, [])
+    assert "vfs\\_read changed in fs/a.c: 12 lines out, 12 in" in page
+    assert "\n````diff\n {\n-        check(a);\n" in page
+    block = page.partition("````diff\n")[2].partition("\n````\n")[0].split("\n")
+    assert len(block) == 20
+    assert f"\n{len(told[0].rewrites[0].diff) - 20} more lines not shown\n" in page
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "text"),
+    [
+        (Rewrite(function="f", became="new", after="b.c"), "f is new in b.c"),
+        (Rewrite(function="f", became="gone", before="a.c"), "f is gone from a.c"),
+        (Rewrite(function="f", became="renamed", before="a.c", other="g"), "f of a.c is now called g"),
+        (Rewrite(function="f", became="renamed", after="a.c", other="g"), "f of a.c was called g"),
+        (Rewrite(function="f", became="same", before="a.c", after="a.c"), "f reads the same in both (a.c)"),
+        (Rewrite(function="f", became="same", before="a.c", after="b.c"), "f reads the same in both (a.c, then b.c)"),
+        (
+            Rewrite(function="f", became="same", before="a.c", after="a.c", beneath=("g", "h", "i", "j", "k")),
+            "f reads the same in both (a.c); changed of what it calls there: g, h, i, j, 1 more",
+        ),
+        (
+            Rewrite(function="f", became="same", before="a.S", after="a.S", other="g", diff=("-x", "+y", "+z")),
+            "f reads the same in both; g, which leads to it in a.S, changed: 1 lines out, 2 in",
+        ),
+        (
+            Rewrite(function="f", became="changed", before="a.c", after="b.c", diff=("+y",)),
+            "f moved from a.c to b.c and changed: 0 lines out, 1 in",
+        ),
+    ],
+)
+def test_each_thing_that_becomes_of_a_function_has_its_sentence(rewrite: Rewrite, text: str) -> None:
+    (told,) = rewritten.told([rewrite])
+    assert told.text.startswith(text) and told.diff == rewrite.diff and told.more == 0
 
 
 def test_what_goes_with_the_compiler_or_was_not_called_is_no_finding() -> None:

@@ -8,11 +8,13 @@ from lxml import html
 from msgspec.structs import replace
 from starlette.testclient import TestClient
 
+from kdelta.kernel import excerpts
 from kdelta.model import CallCount, Case, plans
 from kdelta.results import answer
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
 from kdelta.store.store import Store
+from unit.kernel.source_texts import Texts
 from unit.serve.serve_store import boot, experiment
 
 PAGES = [
@@ -142,6 +144,24 @@ def test_the_page_of_findings_works_no_sweep_out_twice(client: TestClient, monke
     made.clear()
     assert client.get("/findings").text == first and not made
     assert client.get("/experiments/sweep").status_code == 200 and not made
+
+
+def test_findings_show_what_became_of_functions_where_sources_are_at_hand(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = "{{\n\ta({});\n\tb();\n}}\n"
+    sources = {
+        "6.1": Texts({"fs/a.c": "int kernel_0(void)\n" + body.format('"<b>"')}),
+        "6.6": Texts({"fs/a.c": "int kernel_0(void)\n" + body.format('"</pre><b>"')}),
+    }
+    assert not tree(client, "/findings").findall(".//pre")
+    monkeypatch.setattr(excerpts, "version_of", lambda kernel: kernel.release)
+    monkeypatch.setattr(excerpts, "at_hand", sources.get)
+    page = tree(client, "/findings")
+    assert [one.text for one in page.findall(".//pre")] == [
+        ' {\n-        a("<b>");\n+        a("</pre><b>");\n         b();'
+    ]
+    assert "kernel_0 changed in fs/a.c: 1 lines out, 1 in" in page.text_content()
 
 
 def test_a_program_has_its_system_calls_on_its_page(tmp_path_factory: pytest.TempPathFactory) -> None:
