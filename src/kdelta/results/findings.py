@@ -89,7 +89,7 @@ def swept(
     for name in asked or [row.id for row in store.experiments(kind="sweep")]:
         try:
             experiment = store.experiment(name)
-            sweeps = of(experiment) if of else answer.result(store, experiment.id)[1].sweeps
+            sweeps = of(experiment) if of else answer.sweeps(store, experiment.id)
             found.append(Swept(experiment=experiment, sweeps=sweeps))
         except KdeltaError as error:
             if asked:
