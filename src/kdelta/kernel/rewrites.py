@@ -16,9 +16,10 @@ from msgspec import Struct
 from kdelta.kernel import definitions
 from kdelta.kernel.definitions import Definition
 
-Became = Literal["changed", "same", "new", "gone", "renamed"]
+Became = Literal["changed", "same", "both", "new", "gone", "renamed"]  # both: it is there, whatever its text
 
 _NAME = re.compile(r"[A-Za-z_]\w{0,119}")
+_INLINE = re.compile(r"\b(?:__always_inline|inline|__inline)\b")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 _RESEMBLES = 0.5  # of the lines: of one name in two files, what is less alike may be two functions
 _CONTEXT = 1  # lines around a change
@@ -40,6 +41,7 @@ class Source(Protocol):
 class Rewrite(Struct, frozen=True, kw_only=True):
     """What became of ``function``: the file that defines it on each side, "" without, and how its code differs.
 
+    ``inline``: it is declared so on the two sides; of those that have it.
     ``other``: what it is called on the other side, where it was renamed; where it is the same, the entry of its
     assembly file that names it and changed, whose ``diff`` this is. ``beneath``: the static functions of its file that
     it calls, by others of them too, and that changed: what the compiler may have put into it.
@@ -51,6 +53,7 @@ class Rewrite(Struct, frozen=True, kw_only=True):
     after: str = ""
     other: str = ""
     diff: tuple[str, ...] = ()
+    inline: tuple[bool, ...] = ()
     beneath: tuple[str, ...] = ()
 
 
@@ -67,10 +70,22 @@ def _code(text: str, name: str = "") -> str:
 
 
 def _diff(before: str, after: str) -> tuple[str, ...]:
-    """The lines of code that differ; ``@@`` stands between those that are not neighbours."""
-    told = difflib.unified_diff(definitions.code(before), definitions.code(after), n=_CONTEXT, lineterm="")
-    lines = ["@@" if line.startswith("@@") else line for line in list(told)[2:]]
-    return tuple(lines[1:])
+    """The lines of code that differ in more than layout; ``@@`` stands between those that are not neighbours."""
+    old, new = definitions.code(before), definitions.code(after)
+    plain = [[" ".join(line.split()) for line in side] for side in (old, new)]
+    found: list[str] = []
+    for group in difflib.SequenceMatcher(None, plain[0], plain[1], autojunk=False).get_grouped_opcodes(_CONTEXT):
+        found += ["@@"] if found else []
+        for what, i, j, k, m in group:
+            if what == "equal":
+                found += [f" {line}" for line in old[i:j]]
+            else:
+                found += [*(f"-{line}" for line in old[i:j]), *(f"+{line}" for line in new[k:m])]
+    return tuple(found)
+
+
+def _is_inline(one: Definition) -> bool:
+    return _INLINE.search(one.text.partition("{")[0]) is not None
 
 
 def of(function: str, before: Source, after: Source, arch: str) -> Rewrite | None:
@@ -91,18 +106,19 @@ def of(function: str, before: Source, after: Source, arch: str) -> Rewrite | Non
 
 
 def _both(function: str, old: Definition, new: Definition, before: Source, after: Source) -> Rewrite | None:
+    inline = (_is_inline(old), _is_inline(new))
     if _code(old.text) == _code(new.text):
         name = definitions.base(function)
         other, diff = _entry(name, old.path, before, after)
         return Rewrite(
-            function=function, became="same", before=old.path, after=new.path, other=other, diff=diff,
+            function=function, became="same", before=old.path, after=new.path, other=other, diff=diff, inline=inline,
             beneath=tuple(_beneath(new, before.read(old.path), after.read(new.path))),
         )  # fmt: skip
     alike = difflib.SequenceMatcher(None, definitions.code(old.text), definitions.code(new.text), autojunk=False)
     if old.path != new.path and alike.ratio() < _RESEMBLES:
         return None
     diff = _diff(old.text, new.text)
-    return Rewrite(function=function, became="changed", before=old.path, after=new.path, diff=diff)
+    return Rewrite(function=function, became="changed", before=old.path, after=new.path, diff=diff, inline=inline)
 
 
 def _beneath(one: Definition, before: str, after: str) -> Iterator[str]:

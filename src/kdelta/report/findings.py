@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kdelta.report import moved, rewritten
+from kdelta.report import moved, prose, rewritten
 from kdelta.report.causes import because
 from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.markdown import escape
@@ -15,14 +15,20 @@ from kdelta.report.view import cell_title, functions_text
 from kdelta.results.findings import Finding, Swept
 
 _ALIKE_SHOWN = 6
+_OTHERWISE = 0.05  # of a change: what REP bytes make of it is told from here on
 _COMMITS_SHOWN = 3
-SLEEPLESS = "Tasks wait for a timer on one of the two alone: a matter of emulated time rather than of cost"
+_TICKLESS = (
+    "The idle CPU stops its timer tick on one of the two alone: a matter of how long it expects to be idle in emulated "
+    "time rather than of cost"
+)
+_SLEEPLESS = "Tasks wait for a timer on one of the two alone: a matter of emulated time rather than of cost"
 _HEAD = """# Findings
 
 Made by `kdelta findings` from stored sweeps: the largest steps between neighbouring kernels, the largest change first.
 Counts are per operation and exact; the range behind a change is its interval. "Also" are cases whose step between the
-same kernels is led by the same function. Steps that come and go with the compiler are left out; those of which one
-side alone waits for a timer, because on the other it runs out before, are last.
+same kernels is led by the same function. A REP instruction counts once, however much it moves: steps stand in the order
+of the smaller change, with it as one or as one for each 8 bytes. Steps that come and go with the compiler are left out;
+those of which one side alone waits for a timer, because on the other it runs out before, or stops its tick are last.
 """
 
 
@@ -43,6 +49,20 @@ def figure(finding: Finding) -> str:
     bounds = interval(step.interval_percent, finding.mode == "exact")
     both = " to ".join(absolute(value, finding.unit, metric) for value in (step.baseline, step.patched))
     return f"{effect(step.effect_percent)} {bounds}".strip() + f" {clean(metric)}, {both}"
+
+
+def doubt(finding: Finding) -> str:
+    """Why a step may say nothing of a real machine; "" where nothing is known against it."""
+    return _SLEEPLESS if finding.sleepless else _TICKLESS if finding.tickless else ""
+
+
+def strings(finding: Finding) -> str:
+    """What string instructions moved, where the change is another with that counted; "" where it hardly is."""
+    one, other = finding.step.effect_percent, finding.step.effect_rep8_percent
+    if not finding.rep_bytes or other is None or abs(one - other) < _OTHERWISE * abs(one):
+        return ""
+    words = f"; with one instruction for each 8 of these the change is {effect(other)}"
+    return prose.rep_bytes(*finding.rep_bytes) + words
 
 
 def alike(finding: Finding) -> str:
@@ -68,10 +88,10 @@ def more(one: rewritten.Told) -> str:
     return f"{one.more} {'more lines' if one.diff else 'lines'} not shown"
 
 
-def _sources(finding: Finding) -> list[str]:
+def _sources(told: Sequence[rewritten.Told]) -> list[str]:
     """What became of the functions' text, with the diff in blocks that nothing in it can end."""
     lines = []
-    for one in rewritten.told(finding.rewrites):
+    for one in told:
         lines += [escape(one.text), ""]
         if one.diff:
             fence = "`" * max(3, 1 + max(len(run) for line in one.diff for run in re.findall("`*", line)))
@@ -84,19 +104,21 @@ def _sources(finding: Finding) -> list[str]:
 def markdown(findings: Sequence[Finding], read: Sequence[Swept]) -> str:
     """The page; ``read`` are the sweeps that the findings are from."""
     lines = [_HEAD]
-    for number, finding in enumerate(findings, 1):
+    for number, (finding, told) in enumerate(zip(findings, rewritten.of_all(findings), strict=True), 1):
         lines += [f"## {number}. {escape(title(finding))}", "", f"{escape(figure(finding))}  "]
         if text := reason(finding):
             lines.append(f"Because {escape(clean(text))}  ")
+        if text := strings(finding):
+            lines.append(f"{escape(text)}  ")
         lines += [f"{escape(line)}  " for line in changes(finding)]
-        if finding.sleepless:
-            lines.append(f"{SLEEPLESS}  ")
+        if text := doubt(finding):
+            lines.append(f"{text}  ")
         if finding.compiler:
             lines.append(f"The compiler changed too, and may explain it: {escape(clean(finding.compiler))}  ")
         if finding.alike:
             lines.append(f"Also: {escape(alike(finding))}  ")
         cpus = f", {finding.cpus} CPUs" if finding.cpus > 1 else ""
-        lines += [f"Experiment {escape(finding.experiment)}{cpus}", "", *_sources(finding)]
+        lines += [f"Experiment {escape(finding.experiment)}{cpus}", "", *_sources(told)]
     if not findings:
         lines += ["No sweep in the store has a step. `kdelta sweep debian:6.1..7.0` makes one.", ""]
     lines += ["## Read for this page", ""]

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from msgspec import Struct
 
 from kdelta.kernel.rewrites import Rewrite
 from kdelta.report.scrub import clean
+from kdelta.results.findings import Finding
 
 LINES_SHOWN = 20  # of all diffs of a finding
 _WIDTH = 110
@@ -25,7 +26,7 @@ class Told(Struct, frozen=True):
 
 def _count(lines: Sequence[str]) -> str:
     removed, added = (sum(line.startswith(sign) for line in lines) for sign in "-+")
-    return f"{removed} lines out, {added} in"
+    return f"{removed} line{'' if removed == 1 else 's'} out, {added} in"
 
 
 def _names(names: Sequence[str]) -> str:
@@ -44,6 +45,12 @@ def _sentence(one: Rewrite) -> str:
             return f"{one.function} of {one.before} is now called {one.other}, and is otherwise the same"
         case "renamed":
             return f"{one.function} of {one.after} was called {one.other}, and is otherwise the same"
+        case "both" | "same" if one.inline == (False, True):
+            return f"{one.function} is inline from here on ({one.after})"
+        case "both" | "same" if one.inline == (True, False):
+            return f"{one.function} was inline before ({one.before})"
+        case "both":
+            return f"{one.function} is in both ({one.after}): what calls it changed, or where the compiler puts it"
         case "same" if one.other:
             return (
                 f"{one.function} reads the same in both; {one.other}, which leads to it in {one.after}, changed: "
@@ -57,11 +64,27 @@ def _sentence(one: Rewrite) -> str:
     return f"{one.function} {where}: {_count(one.diff)}"
 
 
-def told(rewrites: Sequence[Rewrite]) -> list[Told]:
-    """A sentence for each, the first with most of its diff; all diffs together have ``LINES_SHOWN`` lines at most."""
+def told(rewrites: Sequence[Rewrite], shown: Set[tuple[str, ...]] = frozenset()) -> list[Told]:
+    """A sentence for each, the first with most of its diff; all diffs together have ``LINES_SHOWN`` lines at most.
+
+    ``shown``: diffs that stand above already.
+    """
     found, left = [], LINES_SHOWN
     for one in rewrites:
-        shown = tuple(clean(line[:1] + line[1:].expandtabs(8), _WIDTH) for line in one.diff[:left])
-        found.append(Told(clean(_sentence(one)), shown, len(one.diff) - len(shown)))
-        left -= len(shown)
+        if one.diff in shown:
+            found.append(Told(clean(f"{_sentence(one)}, as above")))
+            continue
+        lines = tuple(clean(line[:1] + line[1:].expandtabs(8), _WIDTH) for line in one.diff[:left])
+        found.append(Told(clean(_sentence(one)), lines, len(one.diff) - len(lines)))
+        left -= len(lines)
+    return found
+
+
+def of_all(findings: Sequence[Finding]) -> list[list[Told]]:
+    """``told`` of each finding; a diff stands once."""
+    shown: set[tuple[str, ...]] = set()
+    found = []
+    for finding in findings:
+        found.append(told(finding.rewrites, shown))
+        shown |= {one.diff for one, said in zip(finding.rewrites, found[-1], strict=True) if said.diff}
     return found

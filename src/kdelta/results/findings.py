@@ -13,14 +13,15 @@ from kdelta.errors import KdeltaError, UserError
 from kdelta.kernel import revisions, rewrites
 from kdelta.kernel.history import Commit
 from kdelta.kernel.rewrites import Rewrite
-from kdelta.model import Experiment, Kernel
+from kdelta.model import Experiment, FunctionDelta, Kernel
 from kdelta.results import answer, compilers
 from kdelta.results.types import CellName, Sweep, SweepStep
 from kdelta.store.store import Store
 
 _SLEEPS, _TIMERS = "__schedule", ("hrtimer", "nanosleep", "timerfd")
+_STOPS_TICK = ("__get_next_timer_interrupt", "fetch_next_timer_interrupt", "tick_nohz_stop_tick")
 _FUNCTIONS = 2  # of a finding are looked up in a tree
-_READ = 3  # of a finding are looked up in sources
+_READ = 3  # of a finding are told of what sources show
 _ARCH = {"x86_64": "x86", "arm64": "arm64"}  # directories of arch/
 _ALIKE_AT = 0.5  # of the larger change, as logarithms: what is smaller is told apart
 
@@ -44,6 +45,7 @@ class Change(Struct, frozen=True, kw_only=True):
 class Finding(Struct, frozen=True, kw_only=True):
     """A step; ``alike``: other cases between the same versions, whose largest part is that of the same function.
 
+    ``rep_bytes``: what string instructions moved before and after, () where that is the same or not known.
     ``kernels``: the two that it lies between. ``compiler``: how it changed there, "" where it did not.
     """
 
@@ -55,6 +57,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     step: SweepStep
     kernels: tuple[Kernel, Kernel]
     compiler: str = ""
+    rep_bytes: tuple[float, ...] = ()
     alike: tuple[tuple[CellName, float], ...] = ()
     changes: tuple[Change, ...] = ()
     rewrites: tuple[Rewrite, ...] = ()
@@ -69,9 +72,20 @@ class Finding(Struct, frozen=True, kw_only=True):
         """Whether tasks wait for a timer on one of the two alone: in emulated time, where an instruction takes a
         nanosecond, a few more can mean that it has run out before they wait. No machine would see that as a cost.
         """
-        lone = {d.function for d in self.step.because if not d.baseline or not d.patched}
         timers = any(word in d.function for d in self.step.because for word in _TIMERS)
-        return self.mode == "exact" and _SLEEPS in lone and timers
+        return self.mode == "exact" and _SLEEPS in self._lone and timers
+
+    @property
+    def tickless(self) -> bool:
+        """Whether the idle CPU stops its tick on one of the two alone: it does where it expects to be idle for long,
+        and in emulated time all that happens meanwhile is slow.
+        """
+        return self.mode == "exact" and any(name in self._lone for name in _STOPS_TICK)
+
+    @property
+    def _lone(self) -> set[str]:
+        """The functions that ran on one side alone."""
+        return {d.function for d in self.step.because if not d.baseline or not d.patched}
 
 
 def swept(
@@ -103,6 +117,20 @@ def _size(effect_percent: float) -> float:
     return abs(math.log1p(effect_percent / 100)) if effect_percent > -100 else math.inf
 
 
+def _plain_size(step: SweepStep) -> float:
+    """``_size`` by the account of string instructions that makes less of the step.
+
+    REP counts as one instruction whatever it moves, so a loop in its place seems to cost more than it does.
+    """
+    return min(_size(one) for one in (step.effect_percent, step.effect_rep8_percent) if one is not None)
+
+
+def _rep_bytes(sweep: Sweep, step: SweepStep) -> tuple[float, ...]:
+    by_kernel = {point.kernel: point.rep_bytes for point in sweep.points}
+    before, after = by_kernel.get(step.last), by_kernel.get(step.first)
+    return () if before is None or after is None or before == after else (before, after)
+
+
 def _lead(step: SweepStep) -> str:
     return step.because[0].function if step.because else ""
 
@@ -126,6 +154,7 @@ def _steps(one: Swept) -> Iterable[Finding]:
                 step=step,
                 kernels=(kernels[step.last], kernels[step.first]),
                 compiler=compilers.changed(of, step),
+                rep_bytes=_rep_bytes(sweep, step),
             )
 
 
@@ -133,25 +162,26 @@ def largest(found: Iterable[Swept], most: int) -> list[Finding]:
     """The ``most`` largest steps. A step that several sweeps show is told once, of the newest; pure.
 
     Steps of other cases between the same versions that are led by the same function belong to the largest of them.
-    What goes with the compiler is no finding about a kernel; steps of which one side alone waits for a timer come last.
+    What goes with the compiler is no finding about a kernel; steps of which one side alone waits for a timer,
+    or stops its tick, come last.
     """
     known: dict[tuple[object, ...], Finding] = {}
     for one in found:
         for finding in _steps(one):
             known.setdefault((finding.cell, finding.cpus, finding.images), finding)
-    ranked = sorted(known.values(), key=lambda f: (-_size(f.step.effect_percent), f.cell.case, f.cell.metric))
+    ranked = sorted(known.values(), key=lambda f: (-_plain_size(f.step), f.cell.case, f.cell.metric))
     heads: dict[tuple[object, ...], Finding] = {}
     for finding in ranked:
-        lead, size = _lead(finding.step), _size(finding.step.effect_percent)
+        lead, size = _lead(finding.step), _plain_size(finding.step)
         key = (finding.images, finding.cell.metric, lead or finding.cell, finding.step.effect_percent > 0)
         head = heads.get(key)
         if head is None:
             heads[key] = finding
-        elif size >= _ALIKE_AT * _size(head.step.effect_percent):
+        elif size >= _ALIKE_AT * _plain_size(head.step):
             heads[key] = replace(head, alike=(*head.alike, (finding.cell, finding.step.effect_percent)))
         else:
             heads[*key, finding.cell] = finding
-    return sorted(heads.values(), key=lambda finding: finding.sleepless)[:most]
+    return sorted(heads.values(), key=lambda finding: finding.sleepless or finding.tickless)[:most]
 
 
 def with_changes(found: Sequence[Finding], tree: str, step: Callable[[str], None]) -> list[Finding]:
@@ -186,15 +216,22 @@ def with_rewrites(found: Sequence[Finding], source_of: Callable[[Kernel], rewrit
     return [replace(finding, rewrites=tuple(_rewrites(finding, source_of))) for finding in found]
 
 
-def _functions(step: SweepStep) -> list[str]:
+def _functions(step: SweepStep) -> dict[str, FunctionDelta]:
     """The functions behind a step; of lines that move, those they move for (``dput (_raw_spin_trylock)`` is dput)."""
-    return list(dict.fromkeys((d.where or d.function).partition(" ")[0] for d in step.because[:_READ]))
+    found: dict[str, FunctionDelta] = {}
+    for delta in step.because:
+        found.setdefault((delta.where or delta.function).partition(" ")[0], delta)
+    return found
 
 
 def _rewrites(finding: Finding, source_of: Callable[[Kernel], rewrites.Source | None]) -> Iterable[Rewrite]:
+    """Those that say most: a function whose text changed and that ran on both sides, or that a side does not have."""
     before, after = map(source_of, finding.kernels)
     if before is None or after is None:
-        return
-    for function in _functions(finding.step):
-        if told := rewrites.of(function, before, after, _ARCH[finding.kernels[1].arch]):
-            yield told
+        return []
+    told = []
+    for function, delta in _functions(finding.step).items():
+        if one := rewrites.of(function, before, after, _ARCH[finding.kernels[1].arch]):
+            lone = bool(delta.note) and not delta.where
+            told.append(replace(one, became="both", diff=()) if lone and one.became == "changed" else one)
+    return sorted(told, key=lambda one: one.became in ("same", "both") and not one.diff)[:_READ]

@@ -183,6 +183,7 @@ def _exact_steps(
                 verdict=cell.verdict,
                 because=functions,
                 because_line=told,
+                effect_rep8_percent=cell.extra.get("effect_rep8_percent"),
             )
         )
     return tuple(found)

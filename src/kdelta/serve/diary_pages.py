@@ -54,10 +54,9 @@ class DiaryPages:
         return page.draw(
             "findings.html",
             request,
-            shown=shown,
+            shown=list(zip(shown, rewritten.of_all(shown), strict=True)),
             wrong=wrong,
             texts=findings_text,
-            rewritten=rewritten.told,
             sweeps=len(read),
         )
 

@@ -27,7 +27,7 @@ def test_a_changed_body_is_told_by_its_lines_of_code() -> None:
     found = told({"fs/a.c": c("f")}, {"fs/a.c": c("g") + c("f", new)}, "f.isra.0")
     assert found == Rewrite(
         function="f.isra.0", became="changed", before="fs/a.c", after="fs/a.c",
-        diff=(" \tint a = 1;", "-\twork(a);", "+\twork(a, 2);", " \tmore(a);"),
+        diff=(" \tint a = 1;", "-\twork(a);", "+\twork(a, 2);", " \tmore(a);"), inline=(False, False),
     )  # fmt: skip
 
 
@@ -43,6 +43,17 @@ def test_a_changed_body_is_told_by_its_lines_of_code() -> None:
 def test_comments_and_layout_are_no_change(after: str) -> None:
     found = told({"fs/a.c": c("f")}, {"fs/a.c": after})
     assert found is not None and (found.became, found.diff) == ("same", ())
+
+
+def test_lines_that_differ_in_layout_alone_are_no_part_of_a_diff() -> None:
+    new = BODY.replace("\twork(a);\n\tmore(a);", "\tif (a)\n\t\twork(a);\n    more(a);")
+    found = told({"fs/a.c": c("f")}, {"fs/a.c": c("f", new)})
+    assert found is not None and found.diff == (" \tint a = 1;", "+\tif (a)", " \twork(a);")
+
+
+def test_that_a_function_became_inline_is_told() -> None:
+    found = told({"fs/a.c": c("f")}, {"fs/a.c": c("f", head="static __always_inline int")})
+    assert found is not None and (found.became, found.inline) == ("changed", (False, True))
 
 
 def test_what_moved_is_known_where_it_is_alike() -> None:

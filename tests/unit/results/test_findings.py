@@ -13,7 +13,7 @@ from kdelta.model import Annotations, FunctionDelta, Word
 from kdelta.report import findings as report
 from kdelta.report import rewritten
 from kdelta.results.findings import Swept, largest, with_changes, with_rewrites
-from kdelta.results.types import CellName, Sweep, SweepStep
+from kdelta.results.types import CellName, Sweep, SweepPoint, SweepStep
 from unit.kernel.git_history import kernel_history
 from unit.kernel.source_texts import Texts
 from unit.store.store_builders import experiment, kernel
@@ -78,6 +78,55 @@ def test_a_timer_that_one_side_alone_waits_for_does_not_lead() -> None:
     assert page.index("read: 6.1") < page.index("nanosleep: 6.1") < page.index("wait for a timer on one")
 
 
+def test_a_tick_that_one_side_alone_stops_does_not_lead() -> None:
+    stopped = FunctionDelta(function="tick_nohz_stop_tick", baseline=0, patched=90, delta=90.0)
+    one = _swept("a", futex=(replace(_step(0, 80.0, "x"), because=(stopped,)),), read=(_step(0, 3.0, "y"),))
+    assert [case for _, case, _ in _told(one)] == ["read", "futex"]
+    page = report.markdown(largest([one], 20), [one])
+    assert page.index("futex: 6.1") < page.index("stops its timer tick on one of the two alone")
+
+
+def test_a_step_counts_by_the_smaller_account_of_string_instructions() -> None:
+    """A loop in the place of one REP MOVS is 90 % more instructions, and hardly more work."""
+    loop = replace(_step(0, 90.0, "memcpy"), effect_rep8_percent=4.0)
+    one = _swept("a", write=(loop,), read=(_step(1, 20.0, "y"),))
+    assert [case for _, case, _ in _told(one)] == ["read", "write"]
+
+
+def test_what_string_instructions_moved_is_told_where_the_change_hangs_on_it() -> None:
+    points = tuple(
+        SweepPoint(kernel=label, value=1.0, rep_bytes=moved) for label, moved in (("6.1", 65536.0), ("6.12", 0.0))
+    )
+    loop = replace(_step(0, 90.0, "memcpy"), effect_rep8_percent=4.0)
+    one = _swept("a", write=(loop,))
+    (sweep,) = one.sweeps
+    (found,) = largest([replace(one, sweeps=(replace(sweep, points=points),))], 20)
+    assert report.strings(found).startswith("REP bytes 64.00 KiB before, 0 B from here on; with one instruction")
+    assert report.strings(found).endswith("the change is +4.00 %")
+    assert report.strings(replace(found, step=replace(loop, effect_rep8_percent=89.0))) == ""
+    assert report.strings(largest([one], 20)[0]) == ""
+
+
+def test_a_function_that_ran_on_one_side_alone_is_no_diff() -> None:
+    """It is there in both: what calls it changed, and a change within it explains nothing."""
+    body = "int vfs_read(int a)\n{\n\tcheck(a);\n}\n"
+    sources = {"6.1": Texts({"a.c": body}), "6.12": Texts({"a.c": body.replace("(a);", "(a, 2);")})}
+    step = _step(0, 50.0, "vfs_read")
+    for note, became in (("new", "both"), ("", "changed")):
+        told = replace(step, because=(replace(step.because[0], note=note),))
+        (found,) = with_rewrites(largest([_swept("a", read=(told,))], 20), lambda kernel: sources[kernel.release])
+        assert [(one.became, bool(one.diff)) for one in found.rewrites] == [(became, became == "changed")]
+
+
+def test_a_diff_stands_once_on_a_page() -> None:
+    body = "int vfs_read(int a)\n{\n\tcheck(a);\n}\n"
+    sources = {"6.1": Texts({"a.c": body}), "6.12": Texts({"a.c": body.replace("(a);", "(a, 2);")})}
+    cases = {"read": (_step(0, 50.0, "vfs_read"),), "write": (_step(0, 9.0, "vfs_read"),)}
+    found = with_rewrites(largest([_swept("a", **cases)], 20), lambda kernel: sources[kernel.release])
+    page = report.markdown(found, [])
+    assert page.count("check(a, 2)") == 1 and page.count("1 line out, 1 in, as above") == 1
+
+
 def test_commits_behind_a_finding_are_told_where_a_tree_has_its_releases(tmp_path: Path) -> None:
     tree = kernel_history(tmp_path / "linux")
     found = largest([_swept("a", read=(_step(0, 50.0, "vfs_read"), _step(1, 40.0, "vfs_read")))], 20)
@@ -123,11 +172,20 @@ def test_what_became_of_the_functions_is_told_where_both_sources_are_at_hand() -
         ),
         (
             Rewrite(function="f", became="same", before="a.S", after="a.S", other="g", diff=("-x", "+y", "+z")),
-            "f reads the same in both; g, which leads to it in a.S, changed: 1 lines out, 2 in",
+            "f reads the same in both; g, which leads to it in a.S, changed: 1 line out, 2 in",
         ),
         (
             Rewrite(function="f", became="changed", before="a.c", after="b.c", diff=("+y",)),
             "f moved from a.c to b.c and changed: 0 lines out, 1 in",
+        ),
+        (Rewrite(function="f", became="both", before="a.c", after="a.c"), "f is in both (a.c): what calls it changed"),
+        (
+            Rewrite(function="f", became="both", before="a.c", after="a.h", inline=(False, True)),
+            "f is inline from here on (a.h)",
+        ),
+        (
+            Rewrite(function="f", became="same", before="a.h", after="a.c", inline=(True, False)),
+            "f was inline before (a.h)",
         ),
     ],
 )

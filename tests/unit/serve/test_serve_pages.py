@@ -168,8 +168,8 @@ def test_findings_show_what_became_of_functions_where_sources_are_at_hand(
 ) -> None:
     body = "{{\n\ta({});\n\tb();\n}}\n"
     sources = {
-        "6.1": Texts({"fs/a.c": "int kernel_0(void)\n" + body.format('"<b>"')}),
-        "6.6": Texts({"fs/a.c": "int kernel_0(void)\n" + body.format('"</pre><b>"')}),
+        "6.1": Texts({"fs/a.c": "int pidfd_create(void)\n" + body.format('"<b>"')}),
+        "6.6": Texts({"fs/a.c": "int pidfd_create(void)\n" + body.format('"</pre><b>"')}),
     }
     assert not tree(client, "/findings").findall(".//pre")
     monkeypatch.setattr(excerpts, "version_of", lambda kernel: kernel.release)
@@ -178,7 +178,7 @@ def test_findings_show_what_became_of_functions_where_sources_are_at_hand(
     assert [one.text for one in page.findall(".//pre")] == [
         ' {\n-        a("<b>");\n+        a("</pre><b>");\n         b();'
     ]
-    assert "kernel_0 changed in fs/a.c: 1 lines out, 1 in" in page.text_content()
+    assert "pidfd_create changed in fs/a.c: 1 line out, 1 in" in page.text_content()
 
 
 def test_a_program_has_its_system_calls_on_its_page(tmp_path_factory: pytest.TempPathFactory) -> None:
