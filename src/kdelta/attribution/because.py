@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from kdelta.attribution.inlining import Host, Side, hosts
+from kdelta.attribution.once import once
 from kdelta.attribution.profiles import USER, calls_of
 from kdelta.model import Because, FunctionDelta, Profile
 
@@ -21,6 +22,7 @@ NEW = "new"
 _WORTH_A_WORD = 0.02
 
 
+@once
 def _per_op(profile: Profile) -> dict[str, float]:
     return {name: counts[0] / profile.ops for name, counts in profile.functions.items() if name != USER and counts[0]}
 
@@ -50,6 +52,7 @@ def _where(before: Mapping[str, float], after: Mapping[str, float], delta: float
     return min(along, key=lambda name: (-abs(changes[name]), name), default="")
 
 
+@once
 def _side(profile: Profile) -> Side:
     return Side(_per_op(profile), calls_of(profile))
 
@@ -75,17 +78,13 @@ def differences(baseline: Profile, patched: Profile) -> tuple[FunctionDelta, ...
             return _place(GONE, "inlined into", into.get(name))
         return "" if name in old.counts else _place(NEW, "split out of", out_of.get(name))
 
-    deltas = [
-        FunctionDelta(
-            function=name,
-            baseline=old.counts.get(name, 0.0),
-            patched=new.counts.get(name, 0.0),
-            delta=new.counts.get(name, 0.0) - old.counts.get(name, 0.0),
-            note=note(name),
-        )
-        for name in old.counts.keys() | new.counts.keys()
-        if old.counts.get(name) != new.counts.get(name)
-    ]
+    deltas = []
+    for name in old.counts.keys() | new.counts.keys():
+        before, after = old.counts.get(name, 0.0), new.counts.get(name, 0.0)
+        if before != after:
+            deltas.append(
+                FunctionDelta(function=name, baseline=before, patched=after, delta=after - before, note=note(name))
+            )
     return tuple(sorted(deltas, key=lambda d: (-abs(d.delta), d.function)))
 
 
@@ -135,13 +134,22 @@ def _significant(
     patched: Sequence[Profile],
     per_op: Callable[[Profile], Mapping[str, float]],
 ) -> tuple[FunctionDelta, ...]:
-    sides = [[per_op(profile) for profile in side] for side in (baseline, patched)]
+    sides = [[per_op(profile) for profile in _unlike(side)] for side in (baseline, patched)]
+    vary = [side for side in sides if len(side) > 1]  # seeds whose profile is one have no spread
 
     def spread(name: str) -> float:
-        found = [[counts.get(name, 0.0) for counts in side] for side in sides if side]
-        return max((max(side) - min(side) for side in found), default=0.0)
+        widest = 0.0
+        for side in vary:
+            found = [counts.get(name, 0.0) for counts in side]
+            widest = max(widest, max(found) - min(found))
+        return widest
 
     return tuple(d for d in deltas if abs(d.delta) > spread(d.function))
+
+
+def _unlike(side: Sequence[Profile]) -> list[Profile]:
+    """Each profile of ``side`` once."""
+    return list({id(profile): profile for profile in side}.values())
 
 
 def cumulative_shares(deltas: Sequence[FunctionDelta]) -> tuple[float | None, ...]:

@@ -13,6 +13,7 @@ from itertools import permutations
 
 from msgspec import Struct
 
+from kdelta.attribution.once import once
 from kdelta.attribution.profiles import USER
 from kdelta.model import EXACT_COUNTERS, Profile
 
@@ -41,11 +42,13 @@ def counter_of(metric: str) -> int | None:
     return EXACT_COUNTERS.index(metric) if metric in EXACT_COUNTERS else None
 
 
-def per_op(profile: Profile, counter: int = 0) -> dict[str, float]:
+@once
+def per_op(profile: Profile, counter: int = 0) -> Counts:
     """Counts per operation of each kernel function that has any; ``counter`` indexes EXACT_COUNTERS."""
     return {n: c[counter] / profile.ops for n, c in profile.functions.items() if n != USER and c[counter]}
 
 
+@once
 def level(profile: Profile, counter: int = 0) -> float:
     """The kernel's count per operation."""
     ops = profile.ops

@@ -279,8 +279,8 @@ def pick(totals: Sequence[int]) -> int:
     return list(totals).index(statistics.median_low(modes))
 
 
-def median_profile(by_seed: Sequence[Profile]) -> Profile:
-    """The profile of the seed whose kernel instructions per operation are the lower median over the seeds.
+def median_place(by_seed: Sequence[Profile]) -> int:
+    """The seed whose kernel instructions per operation are the lower median over the seeds.
 
     Raises:
         ValueError: there is no profile.
@@ -288,4 +288,13 @@ def median_profile(by_seed: Sequence[Profile]) -> Profile:
     if not by_seed:
         raise ValueError("no profile to choose from")
     ranked = sorted(range(len(by_seed)), key=lambda i: (kernel_vector(by_seed[i])[0] / by_seed[i].ops, i))
-    return by_seed[ranked[(len(ranked) - 1) // 2]]
+    return ranked[(len(ranked) - 1) // 2]
+
+
+def median_profile(by_seed: Sequence[Profile]) -> Profile:
+    """The profile of that seed.
+
+    Raises:
+        ValueError: there is no profile.
+    """
+    return by_seed[median_place(by_seed)]

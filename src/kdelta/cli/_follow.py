@@ -64,8 +64,7 @@ def announce(store: Store, followed: Experiment, now: Callable[[], str]) -> tupl
     """(the steps that no sweep showed before, those known whose cause is known only now); both are kept."""
     from kdelta.results import answer
 
-    _, detail = answer.result(store, followed.id)
-    found = _steps(followed, detail.sweeps, now())
+    found = _steps(followed, answer.sweeps(store, followed.id), now())
     for old, step in _narrowed(store.steps(), found, [kernel.label for kernel in followed.kernels]):
         store.narrow(old.key, step)
     new = {step.key for step in found if store.announce(step)}

@@ -15,6 +15,7 @@ from kdelta.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kdelta.kernel import excerpts
     from kdelta.kernel.cache import Stored
     from kdelta.kernel.maps import Map
     from kdelta.kernel.trees import Tree
@@ -74,16 +75,17 @@ def _size_bytes(text: str | None) -> int | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Doomed:
-    """What a prune removes: kernels, the maps of their images, build trees, snapshots of guests."""
+    """What a prune removes: kernels, the maps of their images, build trees, snapshots of guests, sources' functions."""
 
     kernels: Sequence[Stored]
     maps: Sequence[Map]
     trees: Sequence[Tree]
     snapshots: Sequence[Kept]
+    sources: Sequence[excerpts.Kept]
 
     @property
     def size_bytes(self) -> int:
-        parts = (self.kernels, self.maps, self.trees, self.snapshots)
+        parts = (self.kernels, self.maps, self.trees, self.snapshots, self.sources)
         return sum(one.size_bytes for part in parts for one in part)
 
 
@@ -93,7 +95,7 @@ def _doomed(
     import time
 
     from kdelta import paths
-    from kdelta.kernel import cache, maps, trees
+    from kdelta.kernel import cache, excerpts, maps, trees
     from kdelta.machine import room
 
     now_s = time.time()
@@ -117,16 +119,24 @@ def _doomed(
 
     saved = room.snapshots(paths.cache_dir() / "snapshots")
     idle = [one for one in saved if old(one.used_s) and now_s - one.used_s > room.IN_USE_S]
-    return _Doomed(kernels=gone, maps=rows, trees=[one for one in trees.trees() if old(one.used_s)], snapshots=idle)
+    return _Doomed(
+        kernels=gone,
+        maps=rows,
+        trees=[one for one in trees.trees() if old(one.used_s)],
+        snapshots=idle,
+        sources=[one for one in excerpts.kept() if old(one.used_s)],
+    )
 
 
 def _remove(doomed: _Doomed) -> _Doomed:
     """Remove it; what was removed: a build tree in use stays."""
-    from kdelta.kernel import cache, maps, trees
+    from kdelta.kernel import cache, excerpts, maps, trees
     from kdelta.machine import room
 
     for one in doomed.maps:
         maps.remove(one)
+    for source in doomed.sources:
+        excerpts.remove(source)
     for saved in doomed.snapshots:
         room.remove(saved)
     with cache.locked(cache.root()):
@@ -149,7 +159,7 @@ def _remove(doomed: _Doomed) -> _Doomed:
 def command(
     older_than: str | None, size: str | None, everything: bool, keep: tuple[str, ...], dry_run: bool, as_json: bool
 ) -> None:
-    """Remove kernels, their maps, build trees and snapshots from the cache; all can be made again.
+    """Remove kernels, their maps, build trees, snapshots and functions of sources from the cache; all can be made again.
 
     --size spares all but kernels and their maps.
     """
@@ -169,6 +179,7 @@ def command(
                 "build_trees": [tree.name for tree in gone.trees],
                 "maps": [one.name for one in gone.maps],
                 "snapshots": [one.stem.name for one in gone.snapshots],
+                "sources": [one.name for one in gone.sources],
                 "dry_run": dry_run,
             }
         )
@@ -180,4 +191,6 @@ def command(
         say(f"{would} the build tree {tree.name} ({mib(tree.size_bytes)})")
     counts = f"{len(gone.kernels)} of {len(found)} kernels, {len(gone.trees)} build trees, {len(gone.maps)} maps"
     counts += f", {len(gone.snapshots)} snapshots"
+    if gone.sources:
+        counts += f", the functions of {len(gone.sources)} sources"
     say(f"{counts}, {mib(gone.size_bytes)} {'would be freed' if dry_run else 'freed'}")

@@ -47,12 +47,16 @@ def view_of(
     all_metrics: bool = False,
     causes: bool = False,
     readings: tuple[str, ...] = (),
+    hidden: bool = True,
 ) -> tuple[ExperimentResult, View]:
-    """The report of one experiment, rebuilt from the store; ``readings``: of other tools, by name."""
+    """The report of one experiment, rebuilt from the store; ``readings``: of other tools, by name.
+
+    ``hidden``: with the rows of a sweep that its steps stand for.
+    """
     from kdelta.report.view import Options, build
     from kdelta.results import answer
 
-    result, detail = answer.result(store, experiment_id, views=readings)
+    result, detail = answer.result(store, experiment_id, views=readings, hidden=hidden or all_metrics)
     return result, build(result, detail, Options(all_metrics=all_metrics, causes=causes, origin=origin()))
 
 
@@ -72,7 +76,9 @@ def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult
     readings = (args.view,) if args.view else ()
     if not args.quiet:
         _say_large(store, experiment_id)
-    result, view = view_of(store, experiment_id, all_metrics=args.all_metrics, causes=args.causes, readings=readings)
+    result, view = view_of(
+        store, experiment_id, all_metrics=args.all_metrics, causes=args.causes, readings=readings, hidden=chosen.hidden
+    )
     if chosen.name == "terminal" and args.output is None and _coloured():
         text: str | bytes = terminal.render(view, colour=True)
     else:

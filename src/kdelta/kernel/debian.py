@@ -8,7 +8,8 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -236,17 +237,14 @@ def _download(archive: Archive, package: str, version: str, size_bytes: int = 0)
         return deb.read_kernel(path)
 
 
-def fetch_source(version: str, progress: Progress | None = None) -> Path:
-    """The tarball of the newest linux-source package that ``version`` names (6.12, 6.12.117, 6.12.117-1), from the
-    cache or the archive.
+def source_of(version: str, progress: Progress | None = None) -> DebianSource:
+    """The newest linux-source package that ``version`` names (6.12, 6.12.117, 6.12.117-1).
 
     Raises:
         UserError: the archive has no source of that version.
         HostError: apt failed, or the disk is full.
     """
-    said = progress or Quiet()
-    archive = Archive("x86_64", said)
-    folder = cache_dir() / "sources"
+    archive = Archive("x86_64", progress)
     index = archive.index(INDEX_AGE_S if re.fullmatch(r"\d+\.\d+", version) else float("inf"))
     found = _newest_source(index.sources, version)
     if found is None:
@@ -255,13 +253,58 @@ def fetch_source(version: str, progress: Progress | None = None) -> Path:
     if found is None:
         near = ", ".join(debver.nearest([source.upstream for source in index.sources], version))
         raise UserError(f"src:debian:{version}: no linux-source of that version; nearest: {near or 'none'}")
-    with cache.locked(folder):
-        kept = sorted(folder.glob(f"linux-source-{found.package_version}.tar.*"))
-        if kept:
-            return kept[0]
-        said.step(f"downloading {found.package} {found.package_version} ({found.size_bytes >> 20} MiB)")
-        with archive.apt.download(found.package, found.package_version, 2 * found.size_bytes) as path:
-            return extract(path, _TARBALL, folder / f"linux-source-{found.package_version}", _TARBALL_LIMIT_BYTES)
+    return found
+
+
+@contextmanager
+def _package(found: DebianSource, progress: Progress) -> Iterator[Path]:
+    progress.step(f"downloading {found.package} {found.package_version} ({found.size_bytes >> 20} MiB)")
+    apt = Archive("x86_64", progress).apt
+    with apt.download(found.package, found.package_version, 2 * found.size_bytes) as path:
+        yield path
+
+
+def _tarball(found: DebianSource) -> Path:
+    """Where its tarball is kept, without the suffixes."""
+    return cache_dir() / "sources" / f"linux-source-{found.package_version}"
+
+
+def _kept(found: DebianSource) -> Path | None:
+    stem = _tarball(found)
+    return min(stem.parent.glob(f"{stem.name}.tar.*"), default=None)
+
+
+def fetch_source(version: str, progress: Progress | None = None) -> Path:
+    """The tarball of the newest linux-source package that ``version`` names, from the cache or the archive.
+
+    Raises:
+        UserError, HostError: as ``source_of``.
+    """
+    said = progress or Quiet()
+    found = source_of(version, said)
+    with cache.locked(_tarball(found).parent):
+        if (kept := _kept(found)) is not None:
+            return kept
+        with _package(found, said) as path:
+            return extract(path, _TARBALL, _tarball(found), _TARBALL_LIMIT_BYTES)
+
+
+@contextmanager
+def read_source(found: DebianSource, progress: Progress) -> Iterator[IO[bytes]]:
+    """The packed tarball of ``found``, read as it comes: where it is not in the cache it is not kept there either.
+
+    Raises:
+        UserError, HostError: as ``source_of``; a package without a tarball.
+    """
+    if (kept := _kept(found)) is not None:
+        with kept.open("rb") as file:
+            yield file
+        return
+    with _package(found, progress) as path, deb.contents(path) as tar:
+        for _, opened in members(tar, lambda member: _TARBALL_LIMIT_BYTES if _TARBALL.match(member) else None):
+            yield opened
+            return
+        raise UserError(f"{path.name}: the package holds no {_TARBALL.pattern}")
 
 
 def _newest_source(sources: list[DebianSource], version: str) -> DebianSource | None:

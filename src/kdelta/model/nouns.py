@@ -249,7 +249,7 @@ class CallCount(Struct, frozen=True, kw_only=True, array_like=True):
     rep_bytes: int
 
 
-class Profile(Struct, frozen=True, kw_only=True):
+class Profile(Struct, frozen=True, kw_only=True, weakref=True):
     """Exact counts of one run folded by function: ``functions[name]`` is a vector in EXACT_COUNTERS order.
 
     Kernel functions by name, user space as ``[user]``, addresses without a symbol as ``[unknown ADDRESS]``.

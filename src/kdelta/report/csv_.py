@@ -141,4 +141,4 @@ def render(view: View) -> str:
     return out.getvalue()
 
 
-FORMAT = Format(name="csv", suffix=".csv", render=render, help="one line per result, RFC 4180")
+FORMAT = Format(name="csv", suffix=".csv", render=render, hidden=True, help="one line per result, RFC 4180")

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from kdelta.report import moved
+from kdelta.report import moved, prose, rewritten
 from kdelta.report.causes import because
 from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.markdown import escape
@@ -14,14 +15,20 @@ from kdelta.report.view import cell_title, functions_text
 from kdelta.results.findings import Finding, Swept
 
 _ALIKE_SHOWN = 6
+_OTHERWISE = 0.05  # of a change: what REP bytes make of it is told from here on
 _COMMITS_SHOWN = 3
+_TICKLESS = (
+    "The idle CPU stops its timer tick on one of the two alone: a matter of how long it expects to be idle in emulated "
+    "time rather than of cost"
+)
 _SLEEPLESS = "Tasks wait for a timer on one of the two alone: a matter of emulated time rather than of cost"
 _HEAD = """# Findings
 
 Made by `kdelta findings` from stored sweeps: the largest steps between neighbouring kernels, the largest change first.
 Counts are per operation and exact; the range behind a change is its interval. "Also" are cases whose step between the
-same kernels is led by the same function. Steps that come and go with the compiler are left out; those of which one
-side alone waits for a timer, because on the other it runs out before, are last.
+same kernels is led by the same function. A REP instruction counts once, however much it moves: steps stand in the order
+of the smaller change, with it as one or as one for each 8 bytes. Steps that come and go with the compiler are left out;
+those of which one side alone waits for a timer, because on the other it runs out before, or stops its tick are last.
 """
 
 
@@ -44,6 +51,20 @@ def figure(finding: Finding) -> str:
     return f"{effect(step.effect_percent)} {bounds}".strip() + f" {clean(metric)}, {both}"
 
 
+def doubt(finding: Finding) -> str:
+    """Why a step may say nothing of a real machine; "" where nothing is known against it."""
+    return _SLEEPLESS if finding.sleepless else _TICKLESS if finding.tickless else ""
+
+
+def strings(finding: Finding) -> str:
+    """What string instructions moved, where the change is another with that counted; "" where it hardly is."""
+    one, other = finding.step.effect_percent, finding.step.effect_rep8_percent
+    if not finding.rep_bytes or other is None or abs(one - other) < _OTHERWISE * abs(one):
+        return ""
+    words = f"; with one instruction for each 8 of these the change is {effect(other)}"
+    return prose.rep_bytes(*finding.rep_bytes) + words
+
+
 def alike(finding: Finding) -> str:
     """The other cases of the same step with their changes."""
     shown = [f"{clean(cell_title(cell))} {effect(change)}" for cell, change in finding.alike[:_ALIKE_SHOWN]]
@@ -62,24 +83,42 @@ def changes(finding: Finding) -> list[str]:
     return lines
 
 
+def more(one: rewritten.Told) -> str:
+    """How much of a diff is not shown."""
+    return f"{one.more} {'more lines' if one.diff else 'lines'} not shown"
+
+
+def _sources(told: Sequence[rewritten.Told]) -> list[str]:
+    """What became of the functions' text, with the diff in blocks that nothing in it can end."""
+    lines = []
+    for one in told:
+        lines += [escape(one.text), ""]
+        if one.diff:
+            fence = "`" * max(3, 1 + max(len(run) for line in one.diff for run in re.findall("`*", line)))
+            lines += [f"{fence}diff", *one.diff, fence, ""]
+        if one.more:
+            lines += [more(one), ""]
+    return lines
+
+
 def markdown(findings: Sequence[Finding], read: Sequence[Swept]) -> str:
     """The page; ``read`` are the sweeps that the findings are from."""
     lines = [_HEAD]
-    for number, finding in enumerate(findings, 1):
+    for number, (finding, told) in enumerate(zip(findings, rewritten.of_all(findings), strict=True), 1):
         lines += [f"## {number}. {escape(title(finding))}", "", f"{escape(figure(finding))}  "]
         if text := reason(finding):
             lines.append(f"Because {escape(clean(text))}  ")
+        if text := strings(finding):
+            lines.append(f"{escape(text)}  ")
         lines += [f"{escape(line)}  " for line in changes(finding)]
-        if finding.sleepless:
-            lines.append(
-                "Tasks wait for a timer on one of the two alone: a matter of emulated time rather than of cost  "
-            )
+        if text := doubt(finding):
+            lines.append(f"{text}  ")
         if finding.compiler:
             lines.append(f"The compiler changed too, and may explain it: {escape(clean(finding.compiler))}  ")
         if finding.alike:
             lines.append(f"Also: {escape(alike(finding))}  ")
         cpus = f", {finding.cpus} CPUs" if finding.cpus > 1 else ""
-        lines += [f"Experiment {escape(finding.experiment)}{cpus}", ""]
+        lines += [f"Experiment {escape(finding.experiment)}{cpus}", "", *_sources(told)]
     if not findings:
         lines += ["No sweep in the store has a step. `kdelta sweep debian:6.1..7.0` makes one.", ""]
     lines += ["## Read for this page", ""]

@@ -250,4 +250,4 @@ def result_part(document: bytes) -> bytes:
     return _dump({key: value for key, value in parsed.items() if key not in VOLATILE}).encode("ascii")
 
 
-FORMAT = Format(name="json", suffix=".json", render=render, help="the JSON result, schema kdelta/1")
+FORMAT = Format(name="json", suffix=".json", render=render, hidden=True, help="the JSON result, schema kdelta/1")

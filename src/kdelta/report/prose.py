@@ -93,6 +93,11 @@ def moved(step: SweepStep, sweep: Sweep) -> str:
     before, after = by_kernel.get(step.last), by_kernel.get(step.first)
     if before is None or after is None or before == after:
         return ""
+    return rep_bytes(before, after)
+
+
+def rep_bytes(before: float, after: float) -> str:
+    """What string instructions moved before and after a step."""
     return f"REP bytes {absolute(before, 'B')} before, {absolute(after, 'B')} from here on"
 
 

@@ -28,12 +28,16 @@ _ALSO = {
 
 
 class Format(Struct, frozen=True, kw_only=True):
-    """A way to write a report. ``suffix`` starts with a dot; ``render`` returns text, bytes when ``binary``."""
+    """A way to write a report. ``suffix`` starts with a dot; ``render`` returns text, bytes when ``binary``.
+
+    ``hidden``: it writes all rows, also those of a sweep that the steps stand for elsewhere.
+    """
 
     name: str
     suffix: str
     render: Callable[[View], str | bytes]
     binary: bool = False
+    hidden: bool = False
     help: str = ""
 
 

@@ -70,6 +70,7 @@ class Scrubber:
 
     def __init__(self) -> None:
         self._labels: dict[str, str] = {}
+        self._texts: dict[tuple[str, int], str] = {}  # most stand in many rows
 
     def _label(self, text: str) -> str:
         if text not in self._labels:
@@ -81,9 +82,16 @@ class Scrubber:
             self._labels[text] = short
         return self._labels[text]
 
+    def _text(self, text: str, limit: int) -> str:
+        if (known := self._texts.get((text, limit))) is None:
+            known = self._texts[text, limit] = clean(text, limit)
+        return known
+
     def _value(self, value: Any, name: str) -> Any:
         if isinstance(value, str):
-            return self._label(value) if name in _LABELS else clean(value, _LIMITS.get(name, TEXT_LIMIT))
+            return self._label(value) if name in _LABELS else self._text(value, _LIMITS.get(name, TEXT_LIMIT))
+        if value is None or isinstance(value, int | float):
+            return value
         if isinstance(value, Point):
             return value  # numbers only, and there may be many
         if isinstance(value, Profile):
@@ -93,7 +101,7 @@ class Scrubber:
         if isinstance(value, tuple):
             return tuple(self._value(item, name) for item in value)
         if isinstance(value, dict):
-            return {clean(key, 64): self._value(item, "") for key, item in value.items()}
+            return {self._text(key, 64): self._value(item, "") for key, item in value.items()}
         return value
 
     def struct(self, value: T) -> T:

@@ -11,28 +11,38 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
-from kdelta.model import Experiment, ExperimentResult, plans
+from kdelta.model import CellResult, Experiment, ExperimentResult, plans
 from kdelta.results import beside, cells, definitions, explain, line_verdicts, remarks, sweep, varying
 from kdelta.results.detail import details
 from kdelta.results.explain import Seeds
-from kdelta.results.types import Detail
+from kdelta.results.types import Detail, Sweep
 from kdelta.results.warnings import CountsElsewhere
 from kdelta.store import planned
 from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
+from kdelta.verdict import CellData
 
 _HARDWARE = ("governor", "turbo", "smt", "isolated")  # as a boot saw it (machine/hardware.py)
 _FAULTS = frozenset({"lost", "panicked", "hung"})  # what becomes of a guest; the others are answers of a case
 
 
-def _swept(detail: Detail, experiment: Experiment, store: Store, numbers: Sequence[Number], seeds: Seeds) -> Detail:
-    """``detail`` of a sweep with its steps, and the functions behind them instead of those against the first kernel."""
+def _sweeps(experiment: Experiment, store: Store, data: Sequence[CellData], seeds: Seeds) -> tuple[Sweep, ...]:
+    """The sweeps of an experiment; () of one that is none."""
     if not experiment.in_steps:
-        return detail
-    data = cells.of_numbers(experiment, store, numbers)
+        return ()
     floors, metrics = cells.floors_of(experiment, store), definitions.metrics_of(experiment)
-    found = sweep.sweeps(experiment, data, floors, metrics, seeds)
-    return replace(detail, sweeps=found, functions=sweep.step_functions(found))
+    return sweep.sweeps(experiment, data, floors, metrics, seeds)
+
+
+def sweeps(store: Store, name: str) -> tuple[Sweep, ...]:
+    """The sweeps of the experiment ``name``, as ``result`` has them, without its rows against the first kernel.
+
+    Raises:
+        UserError: no such experiment.
+    """
+    experiment = store.experiment(name)
+    seeds = explain.seeds_of(experiment, store) if experiment.mode == "exact" and experiment.in_steps else {}
+    return _sweeps(experiment, store, cells.of_numbers(experiment, store, store.numbers(experiment.id)), seeds)
 
 
 def _machine(boots: Sequence[BootRow]) -> dict[str, str]:
@@ -88,11 +98,12 @@ def _explained(store: Store, timed: ExperimentResult) -> ExperimentResult:
 
 
 def result(
-    store: Store, name: str, views: Sequence[str] = (), only: str | None = None
+    store: Store, name: str, views: Sequence[str] = (), only: str | None = None, *, hidden: bool = True
 ) -> tuple[ExperimentResult, Detail]:
     """Everything that a report shows of the experiment ``name``, rebuilt from the store.
 
-    ``only``: the one case whose differences are explained; all are judged.
+    ``only``: the one case whose differences are explained; all are judged. ``hidden``: also those rows are explained
+    that no page shows, because the steps of a sweep stand for them.
 
     Raises:
         UserError: no such experiment.
@@ -100,16 +111,24 @@ def result(
     experiment = store.experiment(name)
     numbers = store.numbers(experiment.id)
     boots = store.boots(experiment.id)
-    rows = cells.judged(experiment, store, numbers)
+    data = cells.of_numbers(experiment, store, numbers)
+    rows = cells.judge(experiment, store, data)
     seeds = explain.seeds_of(experiment, store, only) if experiment.mode == "exact" else {}
     chosen = explain.chosen(seeds)
-    explained = (explain.explained(experiment, row, seeds) for row in remarks.on_rows(experiment, store, rows))
-    told = (varying.told(experiment, row, seeds) for row in explained)
+    swept = _sweeps(experiment, store, data, seeds)
+    stood_for = frozenset[object]() if hidden else frozenset((one.cell.case, one.cell.mitigations) for one in swept)
+    explainer = explain.Explainer(experiment, seeds)
+
+    def told(row: CellResult) -> CellResult:
+        if (row.case, row.mitigations) in stood_for:
+            return row
+        return varying.told(explainer.explained(row), explainer.by_kernel(row))
+
     looks = store.looks(experiment.id)
     lines = line_verdicts.of(experiment, store)
     answer = ExperimentResult(
         experiment=replace(experiment, host=_told_once(experiment.host, _machine(boots))),
-        results=tuple(told),
+        results=tuple(map(told, remarks.on_rows(experiment, store, rows))),
         boots_done=len(boots),
         boots_planned=planned.boots_planned(experiment),
         boots_spared=planned.boots_spared(experiment, looks),
@@ -122,4 +141,6 @@ def result(
     answer = _explained(store, answer)
     detail = details(experiment, store, numbers, rows, chosen, views)
     detail = replace(detail, moved=line_verdicts.told(detail.moved, lines))
-    return answer, _swept(detail, experiment, store, numbers, seeds)
+    if swept:  # the functions of its steps instead of those against the first kernel
+        detail = replace(detail, sweeps=swept, functions=sweep.step_functions(swept))
+    return answer, detail

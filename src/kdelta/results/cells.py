@@ -87,5 +87,9 @@ def of_numbers(experiment: Experiment, store: Store, numbers: Sequence[Number]) 
 
 def judged(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> tuple[CellResult, ...]:
     """The verdicts of one experiment, from numbers alone."""
-    data = of_numbers(experiment, store, numbers)
+    return judge(experiment, store, of_numbers(experiment, store, numbers))
+
+
+def judge(experiment: Experiment, store: Store, data: Sequence[verdict.CellData]) -> tuple[CellResult, ...]:
+    """The verdicts on what ``of_numbers`` made."""
     return verdict.judge(experiment, data, floors_of(experiment, store), definitions.metrics_of(experiment))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -23,12 +23,15 @@ Chosen: TypeAlias = Mapping[tuple[int, str], Mapping[int, Profile]]  # [case, mi
 
 def seeds_of(experiment: Experiment, store: Store, only: str | None = None) -> Seeds:
     """For every cell and kernel the profiles of all its seeds, in order; with ``only``, those of one case."""
+    if only is None:
+        stored = store.all_profiles(experiment.id)
+    else:
+        cases = [index for index, case in enumerate(experiment.cases) if case.name == only]
+        stored = {index: store.profiles(experiment.id, index) for index in cases}
     found: Seeds = {}
-    for case, asked in enumerate(experiment.cases):
-        if only is not None and asked.name != only:
-            continue
-        for row in store.profiles(experiment.id, case):
-            found.setdefault((case, row.mitigations), {}).setdefault(row.kernel, []).append(row.profile)
+    for index, rows in sorted(stored.items()):
+        for row in rows:
+            found.setdefault((index, row.mitigations), {}).setdefault(row.kernel, []).append(row.profile)
     return found
 
 
@@ -54,8 +57,7 @@ def rows_of(experiment: Experiment, store: Store, row: CellResult) -> tuple[Prof
         mine = [one for one in stored if one.kernel == kernel]
         if not mine:
             raise UserError(f"{row.case}: no profile is stored for {row.baseline_label} or {row.patched_label}")
-        median = profiles.median_profile([one.profile for one in mine])
-        found.append(next(one for one in mine if one.profile is median))
+        found.append(mine[profiles.median_place([one.profile for one in mine])])
     return found[0], found[1]
 
 
@@ -101,45 +103,63 @@ def _nameless(experiment: Experiment, row: CellResult) -> NoNames:
     return NoNames(tuple((label, why[label]) for label in labels if label in why))
 
 
-def _explain(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
-    """The finished ``row`` with the functions that account for it, where it is significant: nothing else has causes."""
-    case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
-    labels = [kernel.label for kernel in experiment.kernels]
-    by_kernel = seeds.get((case, row.mitigations), {})
-    if row.patched_label not in labels or row.metric not in _CAUSED:
-        return row
-    before, after = by_kernel.get(0, []), by_kernel.get(labels.index(row.patched_label), [])
-    if not before or not after:
-        return row
-    if not all(map(moved.has_names, (*before, *after))):
-        return replace(row, warnings=(*row.warnings, _nameless(experiment, row)))
-    if row.verdict not in ("improved", "regressed") or row.effect_percent is None:
-        return row
-    deltas, told = between(row.metric, before, after)
-    return replace(row, because=deltas, because_line=told)
+class Explainer:
+    """Explains finished rows of an experiment by the ``seeds`` of its cells."""
+
+    def __init__(self, experiment: Experiment, seeds: Seeds) -> None:
+        self._experiment, self._seeds = experiment, seeds
+        self._cases = places(case.name for case in experiment.cases)
+        self._kernels = places(kernel.label for kernel in experiment.kernels)
+
+    def by_kernel(self, row: CellResult) -> Mapping[str, list[Profile]]:
+        """The profiles of all seeds of a row's case, by kernel."""
+        mine = self._seeds.get((self._cases[row.case], row.mitigations), {})
+        return {label: mine[kernel] for label, kernel in self._kernels.items() if kernel in mine}
+
+    def _sides(self, row: CellResult) -> tuple[list[Profile], list[Profile]]:
+        """The profiles of the first kernel and of the row's own."""
+        mine = self._seeds.get((self._cases[row.case], row.mitigations), {})
+        return mine.get(0, []), mine.get(self._kernels[row.patched_label], [])
+
+    def _explain(self, row: CellResult) -> CellResult:
+        """The ``row`` with the functions that account for it, where it is significant: nothing else has causes."""
+        if row.patched_label not in self._kernels or row.metric not in _CAUSED:
+            return row
+        before, after = self._sides(row)
+        if not before or not after:
+            return row
+        if not all(map(moved.has_names, (*before, *after))):
+            return replace(row, warnings=(*row.warnings, _nameless(self._experiment, row)))
+        if row.verdict not in ("improved", "regressed") or row.effect_percent is None:
+            return row
+        deltas, told = between(row.metric, before, after)
+        return replace(row, because=deltas, because_line=told)
+
+    def _name_carrier(self, row: CellResult) -> CellResult:
+        """The ``row``; a warning that another count carries the effect names where it changed most."""
+        if not any(isinstance(warning, Carried) for warning in row.warnings):
+            return row
+        sides = self._sides(row)
+        if not all(sides):
+            return row
+        before, after = map(profiles.median_profile, sides)
+
+        def named(warning: Carried) -> Carried:
+            old, new = (profiles.column(side, warning.columns[0][0]) for side in (before, after))
+            names = sorted(old | new, key=lambda name: (-abs(new.get(name, 0.0) - old.get(name, 0.0)), name))
+            return replace(warning, function=names[0] if names else "")
+
+        told = (named(w) if isinstance(w, Carried) else w for w in row.warnings)
+        return replace(row, warnings=tuple(told))
+
+    def explained(self, row: CellResult) -> CellResult:
+        """The finished ``row`` with the functions that account for it, and for what carries its effect."""
+        return self._name_carrier(self._explain(row))
 
 
-def _name_carrier(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
-    """The finished ``row``; a warning that another count carries the effect names where it changed most."""
-    if not any(isinstance(warning, Carried) for warning in row.warnings):
-        return row
-    case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
-    labels = [kernel.label for kernel in experiment.kernels]
-    by_kernel = seeds.get((case, row.mitigations), {})
-    sides = [by_kernel.get(kernel, []) for kernel in (0, labels.index(row.patched_label))]
-    if not all(sides):
-        return row
-    before, after = map(profiles.median_profile, sides)
-
-    def named(warning: Carried) -> Carried:
-        old, new = (profiles.column(side, warning.columns[0][0]) for side in (before, after))
-        names = sorted(old | new, key=lambda name: (-abs(new.get(name, 0.0) - old.get(name, 0.0)), name))
-        return replace(warning, function=names[0] if names else "")
-
-    told = (named(w) if isinstance(w, Carried) else w for w in row.warnings)
-    return replace(row, warnings=tuple(told))
-
-
-def explained(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
-    """The finished ``row`` with the functions that account for it, and for what carries its effect."""
-    return _name_carrier(experiment, _explain(experiment, row, seeds), seeds)
+def places(names: Iterable[str]) -> dict[str, int]:
+    """The place of each name, the first of equal ones."""
+    found: dict[str, int] = {}
+    for place, name in enumerate(names):
+        found.setdefault(name, place)
+    return found

@@ -88,7 +88,7 @@ def of(experiment: Experiment, store: Store) -> tuple[CellResult, ...]:
     """The verdicts on the lines of a stored comparison of guests with several CPUs; () of any other experiment."""
     if experiment.mode != "exact" or experiment.machine.smp < 2 or len(experiment.kernels) < 2 or experiment.in_steps:
         return ()
-    return judged(experiment, {index: store.profiles(experiment.id, index) for index in range(len(experiment.cases))})
+    return judged(experiment, store.all_profiles(experiment.id))
 
 
 def changed(rows: Sequence[CellResult]) -> tuple[CellResult, ...]:

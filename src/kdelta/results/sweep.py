@@ -36,6 +36,7 @@ from kdelta.results.explain import between
 from kdelta.results.types import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
 from kdelta.results.versions import Version, versions_of
 from kdelta.results.warnings import StepDetectable, StepUnseen
+from kdelta.stats import exact
 from kdelta.stats.paired import MIN_PAIRS
 from kdelta.stats.steps import find_steps
 from kdelta.units import Better
@@ -65,11 +66,13 @@ def sweeps(
         seeds: the profiles of each kernel, one a seed, for the because of exact steps.
     """
     table: dict[tuple[int, Mitigations, str], dict[int, tuple[Observation, ...]]] = defaultdict(dict)
-    for cell in data:
-        table[cell.case, cell.mitigations, cell.metric][cell.kernel] = cell.boots
+    for one in data:
+        table[one.case, one.mitigations, one.metric][one.kernel] = one.boots
     versions, found = versions_of(experiment), []
     labels = [kernel.label for kernel in experiment.kernels]
-    neighbours = verdict.adjacent(experiment, data, floors, metrics) if experiment.mode == "exact" else ()
+    neighbours: dict[tuple[str, str, str], list[CellResult]] = defaultdict(list)
+    for cell in verdict.adjacent(experiment, data, floors, metrics) if experiment.mode == "exact" else ():
+        neighbours[cell.case, cell.mitigations, cell.metric].append(cell)
     for index, case in enumerate(experiment.cases):
         for mitigations in experiment.mitigations:
             for metric in metrics.get(case.workload, ()):
@@ -78,8 +81,7 @@ def sweeps(
                     continue
                 name = CellName(case=case.name, metric=metric.name, cgroup=case.cgroup, mitigations=mitigations)
                 if experiment.mode == "exact":
-                    this = (case.name, mitigations, metric.name)
-                    cells = [c for c in neighbours if (c.case, c.mitigations, c.metric) == this]
+                    cells = neighbours.get((case.name, mitigations, metric.name), [])
                     floor = floor_of(floors, case.name, metric.name) or 0.0
                     steps = _exact_steps(cells, labels, floor, seeds.get((index, mitigations), {}))
                     unseen = _undecided(cells, labels)
@@ -120,8 +122,8 @@ def _points(
 def _point(label: str, boots: Sequence[Observation], unseen: Warn | None, hidden: Sequence[Observation]) -> SweepPoint:
     """A version's figure: the median of its boots, or why there is none."""
     if measured(boots):
-        moved = float(np.median(values_of(hidden))) if measured(hidden) else None
-        return SweepPoint(kernel=label, value=float(np.median(values_of(boots))), unseen=unseen, rep_bytes=moved)
+        moved = exact.median(values_of(hidden)) if measured(hidden) else None
+        return SweepPoint(kernel=label, value=exact.median(values_of(boots)), unseen=unseen, rep_bytes=moved)
     states = {boot.state for boot in boots}
     state: State = next((s for s in GRAVEST_FIRST if s in states), "lost")
     why = next((boot.why for boot in boots if boot.state == state and boot.why), "" if boots else "not booted yet")
@@ -181,6 +183,7 @@ def _exact_steps(
                 verdict=cell.verdict,
                 because=functions,
                 because_line=told,
+                effect_rep8_percent=cell.extra.get("effect_rep8_percent"),
             )
         )
     return tuple(found)

@@ -161,7 +161,10 @@ class SweepPoint(Struct, frozen=True, kw_only=True):
 
 
 class SweepStep(Struct, frozen=True, kw_only=True):
-    """A change between two versions: ``last`` still has the old figure, ``first`` has the new one."""
+    """A change between two versions: ``last`` still has the old figure, ``first`` has the new one.
+
+    ``effect_rep8_percent``: of counted instructions, with one for each 8 bytes that REP moves (verdict/work.py).
+    """
 
     last: str
     first: str
@@ -173,6 +176,7 @@ class SweepStep(Struct, frozen=True, kw_only=True):
     p_value: float | None = None
     because: tuple[FunctionDelta, ...] = ()
     because_line: Because | None = None
+    effect_rep8_percent: float | None = None
 
 
 class Sweep(Struct, frozen=True, kw_only=True):

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
 from kdelta.attribution import moved
-from kdelta.model import CellResult, Experiment, Profile
-from kdelta.results.explain import Seeds
+from kdelta.model import CellResult, Profile
 from kdelta.results.warnings import ProgramVaries
 from kdelta.spec.counted import START
 from kdelta.spec.program import PACK
@@ -20,14 +19,9 @@ from kdelta.verdict.words import DELTA_PERCENT
 _CALLS_NAMED, _FUNCTIONS_NAMED = 4, 4
 
 
-def _sides(experiment: Experiment, row: CellResult, seeds: Seeds) -> dict[str, list[Profile]]:
+def _sides(row: CellResult, by_kernel: Mapping[str, list[Profile]]) -> dict[str, list[Profile]]:
     """The profiles of all seeds by kernel, of the kernels of ``row`` that have any with names."""
-    labels = [kernel.label for kernel in experiment.kernels]
-    case = next(i for i, c in enumerate(experiment.cases) if c.name == row.case)
-    by_kernel = seeds.get((case, row.mitigations), {})
-    found = {
-        label: by_kernel.get(labels.index(label), []) for label in (row.baseline_label, row.patched_label) if label
-    }
+    found = {label: by_kernel.get(label, []) for label in (row.baseline_label, row.patched_label) if label}
     return {label: side for label, side in found.items() if side and all(map(moved.has_names, side))}
 
 
@@ -64,8 +58,11 @@ def _program(row: CellResult, sides: dict[str, list[Profile]]) -> tuple[ProgramV
     return tuple(found)
 
 
-def told(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
-    """The finished ``row``; what its seeds differ in is named: functions, and where it is a program, its calls."""
+def told(row: CellResult, by_kernel: Mapping[str, list[Profile]]) -> CellResult:
+    """The finished ``row``; what its seeds differ in is named: functions, and where it is a program, its calls.
+
+    ``by_kernel``: the profiles of all seeds of its case.
+    """
     counter = moved.counter_of(row.metric)
     alone = not row.patched_label and row.primary  # nothing is judged: how it varies is said here
     program = (
@@ -74,7 +71,7 @@ def told(experiment: Experiment, row: CellResult, seeds: Seeds) -> CellResult:
     noisy = any(isinstance(warning, Noisy) for warning in row.warnings)
     if counter is None or row.state != "ok" or not (alone or program or noisy):
         return row
-    if not (sides := _sides(experiment, row, seeds)):
+    if not (sides := _sides(row, by_kernel)):
         return row
     side = _widest(sides, counter)[1]
     warnings = list(row.warnings)

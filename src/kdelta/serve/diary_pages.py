@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kdelta.kernel import excerpts
 from kdelta.model.diary import Triage, WatchedState
 from kdelta.report import findings as findings_text
+from kdelta.report import rewritten
 from kdelta.report.figures import effect, interval
 from kdelta.results import findings
 from kdelta.serve import lists, page
@@ -43,13 +46,15 @@ class DiaryPages:
         )
 
     def findings(self, request: Request) -> Response:
-        """The largest steps of all stored sweeps."""
+        """The largest steps of all stored sweeps, with what became of the functions where sources are at hand."""
         read, wrong = findings.swept(self._store, of=self._sweeps.of)
-        shown = findings.largest(read, FINDINGS_SHOWN)
+        source = cache(excerpts.at_hand)
+        largest = findings.largest(read, FINDINGS_SHOWN)
+        shown = findings.with_rewrites(largest, lambda kernel: source(excerpts.version_of(kernel)))
         return page.draw(
             "findings.html",
             request,
-            shown=shown,
+            shown=list(zip(shown, rewritten.of_all(shown), strict=True)),
             wrong=wrong,
             texts=findings_text,
             sweeps=len(read),

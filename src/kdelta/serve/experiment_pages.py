@@ -56,7 +56,7 @@ class ExperimentPages:
         """The report in one of its formats, as ``kdelta report`` writes it."""
         with page.looked_up():
             chosen = registry.find(request.path_params.get("format", "html"))
-        text = chosen.render(self._results.view_of(self._experiment(request))[2])
+        text = chosen.render(self._results.view_of(self._experiment(request), hidden=chosen.hidden)[2])
         content = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
         headers = {"content-security-policy": page.REPORT_POLICY} if chosen.name == "html" else None
         return Response(content, media_type=_MEDIA.get(chosen.name, "text/plain"), headers=headers)

@@ -30,31 +30,38 @@ class Results:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: OrderedDict[str, tuple[_Stamp, ExperimentResult, Detail]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[_Stamp, bool, ExperimentResult, Detail]] = OrderedDict()
         self._busy: defaultdict[str, Lock] = defaultdict(Lock)
         self._lock = Lock()
 
-    def of(self, experiment: Experiment) -> tuple[ExperimentResult, Detail]:
-        """The result of a stored experiment and what may be drawn of it."""
+    def of(self, experiment: Experiment, *, hidden: bool) -> tuple[ExperimentResult, Detail]:
+        """The result of a stored experiment and what may be drawn of it; ``hidden``: as ``answer.result`` has it."""
         with self._lock:
             busy = self._busy[experiment.id]
         with busy:
             stamp = self.stamp(experiment)
             with self._lock:
                 kept = self._kept.get(experiment.id)
-            if kept is None or kept[0] != stamp:
-                kept = (stamp, *answer.result(self._store, experiment.id))
+            if kept is None or kept[0] != stamp or (hidden and not kept[1]):
+                kept = (stamp, hidden, *answer.result(self._store, experiment.id, hidden=hidden))
             with self._lock:
                 self._kept[experiment.id] = kept
                 self._kept.move_to_end(experiment.id)
                 while len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)
-            return kept[1], kept[2]
+            return kept[2], kept[3]
 
-    def view_of(self, experiment: Experiment) -> tuple[ExperimentResult, Detail, View]:
+    def view_of(self, experiment: Experiment, *, hidden: bool = False) -> tuple[ExperimentResult, Detail, View]:
         """``of``, and the result laid out."""
-        result, detail = self.of(experiment)
+        result, detail = self.of(experiment, hidden=hidden)
         return result, detail, build(result, detail)
+
+    def sweeps_of(self, experiment: Experiment) -> tuple[Sweep, ...]:
+        """The sweeps alone, of the result where that is known."""
+        with self._lock:
+            kept = self._kept.get(experiment.id)
+        known = kept is not None and kept[0] == self.stamp(experiment)
+        return kept[3].sweeps if kept is not None and known else answer.sweeps(self._store, experiment.id)
 
     def stamp(self, experiment: Experiment) -> _Stamp:
         """Equal while the result stays."""
@@ -75,5 +82,5 @@ class Sweeps:
         stamp = self._results.stamp(experiment)
         kept = self._kept.get(experiment.id)
         if kept is None or kept[0] != stamp:
-            kept = self._kept[experiment.id] = (stamp, self._results.of(experiment)[1].sweeps)
+            kept = self._kept[experiment.id] = (stamp, self._results.sweeps_of(experiment))
         return kept[1]

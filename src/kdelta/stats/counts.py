@@ -105,9 +105,9 @@ def look(
     a, b = np.asarray(baseline, dtype=np.float64), np.asarray(patched, dtype=np.float64)
     if a.shape != b.shape or a.size == 0:
         raise ValueError(f"exact counts come in pairs of seeds, not {a.size} and {b.size}")
-    if not (np.isfinite(a).all() and np.isfinite(b).all()) or min(a.min(), b.min()) < 0:
+    if not all(math.isfinite(count) and count >= 0 for count in (*a.tolist(), *b.tolist())):
         raise ValueError("an exact count is negative or not finite")
-    if np.ptp(a) == 0 and np.ptp(b) == 0:
+    if len({*a.tolist()}) == len({*b.tolist()}) == 1:
         return _fact(float(a[0]), float(b[0]), a.size)
     plan_looks = sequential_looks(looks)
     index = sum(at <= a.size for at in plan_looks) - 1

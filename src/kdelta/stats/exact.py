@@ -11,12 +11,20 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
+def median(values: Floats) -> float:
+    """The middle one of some values, or the mean of the two in the middle, as numpy has it and sooner of a few."""
+    ordered: list[float] = sorted(values.tolist())
+    half, odd = divmod(len(ordered), 2)
+    return ordered[half] if odd else (ordered[half - 1] + ordered[half]) / 2
+
+
 def spread_percent(values: Floats) -> float:
     """Largest over smallest count, in percent; 0 when all are equal, infinite when only some are 0.
 
     A ratio, as effects are: two sides with the same counts then never differ by more than their spread.
     """
-    low, high = float(values.min()), float(values.max())
+    found: list[float] = values.tolist()
+    low, high = min(found), max(found)
     if low == high:
         return 0.0
     return 100.0 * (high / low - 1.0) if low > 0 else math.inf

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -107,14 +108,21 @@ def histograms(connection: Connection, no: int, case: int) -> list[HistogramRow]
     return [row for row in unpacked if row.histograms]
 
 
-def profiles(connection: Connection, no: int, case: int) -> list[ProfileRow]:
-    """See ``Store.profiles``."""
-    packed_column = tables.run_detail.c.profile
-    rows = connection.execute(_details(no, case, packed_column).where(packed_column.is_not(None)))
-    return [
-        ProfileRow(block, slot, kernel, mitigations, _opened(block, slot, codec.expand, packed, Profile))
-        for block, slot, kernel, mitigations, packed in rows
-    ]
+def profiles(connection: Connection, no: int, case: int | None) -> dict[int, list[ProfileRow]]:
+    """See ``Store.profiles`` and ``Store.all_profiles``; by case.
+
+    Runs that did the same have one profile: of repeated counts one in three is unlike, and it is unpacked once.
+    """
+    d = tables.run_detail.c
+    rows = connection.execute(_details(no, case, d.case_idx, d.profile).where(d.profile.is_not(None)))
+    known: dict[bytes, Profile] = {}
+    found: dict[int, list[ProfileRow]] = {}
+    for block, slot, kernel, mitigations, index, packed in rows:
+        content = hashlib.blake2b(packed, digest_size=16).digest()
+        if content not in known:
+            known[content] = _opened(block, slot, codec.expand, packed, Profile)
+        found.setdefault(index, []).append(ProfileRow(block, slot, kernel, mitigations, known[content]))
+    return found
 
 
 def facts(connection: Connection, no: int, case: int | None) -> list[FactRow]:

@@ -279,7 +279,12 @@ class Store(Diary):
     def profiles(self, experiment_id: str, case: int) -> list[ProfileRow]:
         """Exact counts by function of one case, a row per boot that has them."""
         with self._reading_of(experiment_id) as (connection, no):
-            return reads.profiles(connection, no, case)
+            return reads.profiles(connection, no, case).get(case, [])
+
+    def all_profiles(self, experiment_id: str) -> dict[int, list[ProfileRow]]:
+        """``profiles`` of every case, in one pass over the boots: asked case by case, each would be one."""
+        with self._reading_of(experiment_id) as (connection, no):
+            return reads.profiles(connection, no, None)
 
     def keep_stacks(self, experiment_id: str, place: tuple[int, int], case: int, stacks: str) -> None:
         """Add the call stacks of one run (``Profile.stacks``), counted later; ``place``: block and slot of its boot.

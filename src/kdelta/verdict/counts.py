@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.model import CellResult, Metric, Warn
 from kdelta.stats import counts, exact, paired
-from kdelta.verdict.pairing import Observation, Pairs, dropped, paired_blocks, values_of
+from kdelta.verdict.pairing import Floats, Observation, Pairs, dropped, paired_blocks, values_of
 from kdelta.verdict.warnings import FromZero, LegacyMetric, Noisy, SeedsMissing, SeedsVary, TooFewSeeds, WithinFloor
 from kdelta.verdict.words import DELTA_PERCENT, below, below_delta, shared_warnings, with_need, word
 
@@ -18,6 +19,17 @@ from kdelta.verdict.words import DELTA_PERCENT, below, below_delta, shared_warni
 def seed_pairs(blank: CellResult, a: Sequence[Observation], b: Sequence[Observation]) -> Pairs:
     """The seeds that both kernels were measured with."""
     return paired_blocks((blank.baseline_label, blank.patched_label), a, b, np.inf)
+
+
+class _Used(Struct, frozen=True, eq=False):
+    """The counts of the seeds that a look uses, of both kernels."""
+
+    a: Floats
+    b: Floats
+
+    @property
+    def spread_percent(self) -> float:
+        return max(exact.spread_percent(self.a), exact.spread_percent(self.b))
 
 
 def counted(
@@ -28,7 +40,7 @@ def counted(
     ``looks``: the plan in seeds. A seed that was lost leaves the cell without a verdict: it has fewer than planned.
     """
     values_a, values_b = values_of(a), values_of(b)
-    shown = replace(blank, baseline=float(np.median(values_a)), patched=float(np.median(values_b)))
+    shown = replace(blank, baseline=exact.median(values_a), patched=exact.median(values_b))
     shown = replace(shown, effect_percent=exact.percent(shown.patched or 0.0, shown.baseline or 0.0))
     pairs = seed_pairs(blank, a, b)
     if metric.legacy:
@@ -37,8 +49,9 @@ def counted(
         return replace(shown, warnings=(*_lost(pairs), *dropped(pairs)))
     shown = replace(shown, floor_percent=_floor(shown, metric))
     delta = max(DELTA_PERCENT, shown.floor_percent or 0.0)
-    look = counts.look(values_of(pairs.a), values_of(pairs.b), looks or counts.LOOKS, delta, whole=not metric.least)
-    used = replace(pairs, a=pairs.a[: look.n], b=pairs.b[: look.n])
+    seeds = _Used(values_of(pairs.a), values_of(pairs.b))
+    look = counts.look(seeds.a, seeds.b, looks or counts.LOOKS, delta, whole=not metric.least)
+    used = _Used(seeds.a[: look.n], seeds.b[: look.n])
     if not look.finished:
         return replace(shown, warnings=(_unfinished(look, looks or counts.LOOKS), *_noisy(look, used)))
     return _judged(_figures(shown, used), used, look, metric, delta)
@@ -63,21 +76,17 @@ def _unfinished(look: counts.CountLook, looks: tuple[int, ...]) -> Warn:
     return SeedsVary(look.n, first[0] if first else paired.MIN_PAIRS, at_least=not first)
 
 
-def _spread(used: Pairs) -> float:
-    return max(exact.spread_percent(values_of(used.a)), exact.spread_percent(values_of(used.b)))
-
-
-def _noisy(look: counts.CountLook, used: Pairs) -> tuple[Warn, ...]:
+def _noisy(look: counts.CountLook, used: _Used) -> tuple[Warn, ...]:
     """That counts vary with the seed, and what that means; nothing of facts."""
     if look.fact:
         return ()
-    spread = _spread(used)
+    spread = used.spread_percent
     return (Noisy(spread if np.isfinite(spread) else None, look.n if look.finished else None),)
 
 
-def _figures(shown: CellResult, used: Pairs) -> CellResult:
-    a, b = values_of(used.a), values_of(used.b)
-    return replace(shown, baseline=float(np.median(a)), patched=float(np.median(b)), boots=(len(used.a), len(used.b)))
+def _figures(shown: CellResult, used: _Used) -> CellResult:
+    figures = exact.median(used.a), exact.median(used.b)
+    return replace(shown, baseline=figures[0], patched=figures[1], boots=(used.a.size, used.b.size))
 
 
 def _in_floor(look: counts.CountLook, floor: float | None, delta: float) -> bool:
@@ -90,17 +99,16 @@ def _in_floor(look: counts.CountLook, floor: float | None, delta: float) -> bool
     return abs(look.effect) <= floor and below(look.low, delta) and below(look.high, delta)
 
 
-def _of_baseline(look: counts.CountLook, used: Pairs) -> tuple[float | None, tuple[float, float] | None]:
+def _of_baseline(look: counts.CountLook, used: _Used) -> tuple[float | None, tuple[float, float] | None]:
     """Effect and interval in percent of the baseline; None where that is 0.
 
     Logarithms have no 0, so counts with one among them are judged relative to the mean of both sides, where all of a
     count is 200 %.
     """
-    a, b = values_of(used.a), values_of(used.b)
-    baseline = float(np.median(a))
+    baseline = exact.median(used.a)
     if look.effect is None or (not look.logs and not baseline):
         return None, None
-    scale = 1.0 if look.logs else float(np.mean([*a, *b])) / baseline
+    scale = 1.0 if look.logs else float(np.mean([*used.a, *used.b])) / baseline
     effect, *bounds = (
         None if value is None else max(-100.0, scale * value) for value in (look.effect, look.low, look.high)
     )
@@ -108,9 +116,9 @@ def _of_baseline(look: counts.CountLook, used: Pairs) -> tuple[float | None, tup
     return effect, None if low is None or high is None else (low, high)
 
 
-def _judged(shown: CellResult, used: Pairs, look: counts.CountLook, metric: Metric, delta: float) -> CellResult:
+def _judged(shown: CellResult, used: _Used, look: counts.CountLook, metric: Metric, delta: float) -> CellResult:
     called = word(look.call, metric.better)
-    spread = _spread(used)
+    spread = used.spread_percent
     warnings = [*_noisy(look, used), *shared_warnings(look.agrees, look.logs)]
     if called in ("improved", "regressed") and _in_floor(look, shown.floor_percent, delta):
         called = "same"

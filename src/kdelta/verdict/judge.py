@@ -71,10 +71,12 @@ def adjacent(
     A kernel without a figure for a case is stepped over.
     """
     found: list[CellResult] = []
+    by_case: dict[tuple[int, Mitigations], list[CellData]] = {}
+    for d in data:
+        by_case.setdefault((d.case, d.mitigations), []).append(d)
     for index, mitigations in product(range(len(experiment.cases)), experiment.mitigations):
-        case = experiment.cases[index]
-        mine = [d for d in data if (d.case, d.mitigations) == (index, mitigations)]
-        primary = {m.name for m in metrics.get(case.workload, ()) if m.primary}
+        case, mine = experiment.cases[index], by_case.get((index, mitigations), [])
+        primary = {m.name: m for m in metrics.get(case.workload, ()) if m.primary}
         present = sorted({d.kernel for d in mine if d.metric in primary and measured(d.boots)})
         for pair in pairwise(present):
             places = {kernel: place for place, kernel in enumerate(pair)}
@@ -85,7 +87,7 @@ def adjacent(
                 mitigations=(mitigations,),
             )
             sides = [replace(d, case=0, kernel=places[d.kernel]) for d in mine if d.kernel in places]
-            found += [cell for cell in _cells(two, sides, floors, metrics) if cell.primary]
+            found += _cells(two, sides, floors, {case.workload: tuple(primary.values())})
     return corrected(found)
 
 

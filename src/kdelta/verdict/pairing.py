@@ -51,7 +51,7 @@ class CellData(Struct, frozen=True, kw_only=True):
 
 def measured(boots: Iterable[Observation]) -> int:
     """Boots that have a figure."""
-    return sum(boot.state == "ok" and boot.value is not None for boot in boots)
+    return len([boot for boot in boots if boot.state == "ok" and boot.value is not None])
 
 
 def values_of(boots: Iterable[Observation]) -> Floats:
@@ -82,14 +82,16 @@ def paired_blocks(
     """Blocks that hold both kernels; a fault of either boot takes its block out."""
     by_a, by_b = {boot.block: boot for boot in a}, {boot.block: boot for boot in b}
     common = sorted(by_a.keys() & by_b.keys())
-    faults = {k: _fault(by_a[k], labels[0], steal_limit) or _fault(by_b[k], labels[1], steal_limit) for k in common}
-    good = [k for k in common if not faults[k]]
-    return Pairs(
-        a=tuple(by_a[k] for k in good),
-        b=tuple(by_b[k] for k in good),
-        reached=common[-1] + 1 if common else 0,
-        faulty=tuple(fault for fault in faults.values() if fault),
-    )
+    good_a, good_b, faults = [], [], []
+    for k in common:
+        one, other = by_a[k], by_b[k]
+        if fault := _fault(one, labels[0], steal_limit) or _fault(other, labels[1], steal_limit):
+            faults.append(fault)
+        else:
+            good_a.append(one)
+            good_b.append(other)
+    reached = common[-1] + 1 if common else 0
+    return Pairs(a=tuple(good_a), b=tuple(good_b), reached=reached, faulty=tuple(faults))
 
 
 def at_look(pairs: Pairs, looks: tuple[int, ...]) -> tuple[int, Pairs]:

@@ -100,7 +100,7 @@ def test_a_version_that_disappears_from_the_archive_announces_nothing_again(
 def test_a_step_that_a_late_version_narrows_is_the_same_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'kdelta.sqlite'}")
     samples = sweep_of(swept(100.0, 110.0), "v0", "v1")
-    monkeypatch.setattr(answer, "result", lambda *_: samples)
+    monkeypatch.setattr(answer, "sweeps", lambda *_: samples[1].sweeps)
     with Store() as store:
         (first,), _ = _follow.announce(store, samples[0].experiment, lambda: "2026-11-22T03:00:00")
         store.judge(first.key, lambda one: replace(one, state="acknowledged", note="known"))
@@ -134,7 +134,7 @@ def test_a_step_says_that_the_compiler_changed_too(tmp_path: Path, monkeypatch: 
     labels = [one.label for one in result.experiment.kernels]
     compilers = tuple("gcc 16.1" if label == "6.12" else "gcc 14.2" for label in labels)
     one = replace(result.experiment, annotations=Annotations(compilers=compilers))
-    monkeypatch.setattr(answer, "result", lambda *_: (result, detail))
+    monkeypatch.setattr(answer, "sweeps", lambda *_: detail.sweeps)
     with Store() as store:
         found, _ = _follow.announce(store, one, lambda: "2026-11-22T03:00:00")
         assert _follow.announce(store, one, lambda: "2026-11-23T03:00:00") == ([], [])
@@ -190,7 +190,7 @@ def test_a_known_step_is_told_again_once_when_the_compiler_explains_it(
     one = replace(asked, annotations=Annotations(compilers=("gcc 14", "gcc 16", "gcc 14")))
 
     def at(*figures: float) -> tuple[list[Step], list[Step]]:
-        monkeypatch.setattr(answer, "result", lambda *_: (None, Detail(sweeps=(swept(*figures),))))
+        monkeypatch.setattr(answer, "sweeps", lambda *_: (swept(*figures),))
         with Store() as store:
             return _follow.announce(store, one, lambda: "2026-11-22T03:00:00")
 

@@ -96,6 +96,17 @@ def test_prune_removes_snapshots_that_nobody_uses() -> None:
     assert {path.name.partition(".")[0] for path in folder.iterdir()} == {"now"}
 
 
+def test_prune_removes_functions_of_sources_that_were_not_read_lately() -> None:
+    folder = paths.cache_dir() / "sources"
+    folder.mkdir()
+    for name, idle_s in (("6.1.1-1", 90_000), ("6.12.1-1", 7200)):
+        (folder / f"{name}.functions.zip").write_bytes(b"x")
+        os.utime(folder / f"{name}.functions.zip", (time.time() - idle_s,) * 2)
+    assert json.loads(_run("prune", "--older-than", "1d", "--json"))["sources"] == ["6.1.1-1"]
+    assert "the functions of 1 sources" in _run("prune", "--all")
+    assert list(folder.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("args", "why"),
     [((), "say what"), (("--older-than", "soon"), "not an age"), (("--size", "big"), "not a size")],

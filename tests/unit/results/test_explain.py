@@ -37,7 +37,7 @@ def seeds(first: list[Profile], last: list[Profile]) -> explain.Seeds:
 
 
 def test_a_significant_row_names_the_functions_of_its_own_two_kernels() -> None:
-    found = explain.explained(MADE, row(), seeds([OLD], [NEW]))
+    found = explain.Explainer(MADE, seeds([OLD], [NEW])).explained(row())
     assert {d.function: d.delta for d in found.because} == {"lock": -100.0, "read": 50.0}
     assert found.because_line == Because(gone=("lock",), gone_delta=-100.0, changed=(("read", 50.0),))
 
@@ -45,7 +45,7 @@ def test_a_significant_row_names_the_functions_of_its_own_two_kernels() -> None:
 def test_where_a_count_that_carries_an_effect_changed_most_is_named() -> None:
     old, new = (replace(p, data_lines=lines) for p, lines in ((OLD, {"lock": 9, "read": 4}), (NEW, {"read": 60})))
     warned = row(warnings=(Carried(0.9, (("data_lines", 14.0),)),))
-    found = explain.explained(MADE, warned, seeds([old], [new]))
+    found = explain.Explainer(MADE, seeds([old], [new])).explained(warned)
     assert found.warnings == (Carried(0.9, (("data_lines", 14.0),), "read"),)
 
 
@@ -57,7 +57,7 @@ def test_a_significant_row_of_transfers_names_the_lines_that_move() -> None:
         )
         return replace(profile, moved=lines)
 
-    found = explain.explained(MADE, row(metric="transfers"), seeds([moving(OLD, 58)], [moving(NEW, 46)]))
+    found = explain.Explainer(MADE, seeds([moving(OLD, 58)], [moving(NEW, 46)])).explained(row(metric="transfers"))
     assert {d.function: d.delta for d in found.because} == {"tasklist_lock": -12.0 / OLD.ops}
     assert found.because_line == Because(changed=(("tasklist_lock", -12.0 / OLD.ops),))
 
@@ -66,7 +66,7 @@ def test_a_significant_row_of_transfers_names_the_lines_that_move() -> None:
     "more", [{"verdict": "same"}, {"verdict": None}, {"metric": "loads"}, {"effect_percent": None}]
 )
 def test_nothing_else_has_causes(more: dict[str, Any]) -> None:
-    found = explain.explained(MADE, row(**more), seeds([OLD], [NEW]))
+    found = explain.Explainer(MADE, seeds([OLD], [NEW])).explained(row(**more))
     assert (found.because, found.because_line) == ((), None)
 
 
@@ -79,7 +79,7 @@ def test_a_function_that_varies_by_more_than_it_changed_is_left_out() -> None:
 
 def test_without_names_the_row_says_so() -> None:
     bare = Profile(ops=1, functions={"[unknown 0x1]": (9,) + (0,) * 6}, total=(9,) + (0,) * 6)
-    found = explain.explained(MADE, row(), seeds([OLD], [bare]))
+    found = explain.Explainer(MADE, seeds([OLD], [bare])).explained(row())
     assert found.because == () and found.warnings == (NoNames(()),)
 
 

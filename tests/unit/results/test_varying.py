@@ -42,10 +42,14 @@ def seeds(first: list[Profile], last: list[Profile] | None = None) -> explain.Se
 QUIET = profile({"read": 1000}, own=500, futex=5)
 
 
+def finished(row: CellResult, seeds: explain.Seeds) -> CellResult:
+    return varying.told(row, explain.Explainer(MADE, seeds).by_kernel(row))
+
+
 def test_counts_that_vary_name_the_functions_of_the_side_that_varies_most() -> None:
     slab = profile({"read": 900, "lock": 100, "___slab_alloc": 400})
     old = profile({"read": 900, "lock": 100})
-    (told,) = varying.told(MADE, row(warnings=(Noisy(4.0, None),)), seeds([old, old], [old, slab])).warnings
+    (told,) = finished(row(warnings=(Noisy(4.0, None),)), seeds([old, old], [old, slab])).warnings
     assert told == Noisy(4.0, None, functions=("___slab_alloc",))
 
 
@@ -57,7 +61,7 @@ def test_counts_that_vary_name_the_functions_of_the_side_that_varies_most() -> N
     ],
 )
 def test_a_program_that_does_other_things_from_seed_to_seed_is_told_so(wild: Profile, own: float, calls: Any) -> None:
-    (told,) = varying.told(MADE, row(params={"pack": "x"}), seeds([QUIET] * 2, [QUIET, wild])).warnings
+    (told,) = finished(row(params={"pack": "x"}), seeds([QUIET] * 2, [QUIET, wild])).warnings
     assert isinstance(told, ProgramVaries)
     assert (told.kernel, round(told.spread_percent, 6), told.functions) == ("7.0", 10.0, ("read",))
     assert told.own_percent == pytest.approx(own)
@@ -74,15 +78,15 @@ def test_a_program_that_does_other_things_from_seed_to_seed_is_told_so(wild: Pro
     ],
 )
 def test_where_the_program_repeats_or_there_is_none_nothing_is_said(params: dict[str, str], wild: Profile) -> None:
-    assert varying.told(MADE, row(params=params), seeds([QUIET] * 2, [QUIET, wild])).warnings == ()
+    assert finished(row(params=params), seeds([QUIET] * 2, [QUIET, wild])).warnings == ()
 
 
 def test_one_kernel_alone_names_what_varies_too() -> None:
     alone = row(patched_label="", patched=None, verdict=None, effect_percent=None, interval_percent=None)
     wild = profile({"read": 1100}, 500, futex=5)
-    (told,) = varying.told(MADE, alone, seeds([QUIET, wild])).warnings
+    (told,) = finished(alone, seeds([QUIET, wild])).warnings
     assert isinstance(told, Noisy) and told.functions == ("read",) and told.judged is None
-    assert varying.told(MADE, alone, seeds([QUIET, QUIET])).warnings == ()
+    assert finished(alone, seeds([QUIET, QUIET])).warnings == ()
 
 
 def test_calls_are_named_by_what_they_cost() -> None:

@@ -8,11 +8,13 @@ from lxml import html
 from msgspec.structs import replace
 from starlette.testclient import TestClient
 
+from kdelta.kernel import excerpts
 from kdelta.model import CallCount, Case, plans
 from kdelta.results import answer
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
 from kdelta.store.store import Store
+from unit.kernel.source_texts import Texts
 from unit.serve.serve_store import boot, experiment
 
 PAGES = [
@@ -130,18 +132,53 @@ def test_a_long_list_has_pages(tmp_path_factory: pytest.TempPathFactory) -> None
 
 def test_the_page_of_findings_works_no_sweep_out_twice(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    result = answer.result
+    sweeps = answer.sweeps
 
     def counted(store: Store, name: str) -> object:
         made.append(name)
-        return result(store, name)
+        return sweeps(store, name)
 
-    monkeypatch.setattr(answer, "result", counted)
+    monkeypatch.setattr(answer, "sweeps", counted)
     first = client.get("/findings").text
     assert "sweep" in made
     made.clear()
     assert client.get("/findings").text == first and not made
-    assert client.get("/experiments/sweep").status_code == 200 and not made
+
+
+def test_the_page_of_findings_takes_the_sweeps_of_results_that_are_known(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = client.get("/findings").text
+    for name in ("sweep", "hostile-sweep"):
+        assert client.get(f"/experiments/{name}").status_code == 200
+    monkeypatch.setattr(answer, "sweeps", pytest.fail)
+    assert client.get("/findings").text == found
+
+
+@pytest.mark.parametrize("name", ["first", "sweep", "hostile-sweep", "second"])
+def test_pages_are_the_same_whether_or_not_hidden_rows_were_explained(client: TestClient, name: str) -> None:
+    pages = [client.get(f"/experiments/{name}{part}").text for part in ("", "/report", "/report.markdown")]
+    whole = client.get(f"/experiments/{name}.json").text
+    assert [client.get(f"/experiments/{name}{part}").text for part in ("", "/report", "/report.markdown")] == pages
+    assert client.get(f"/experiments/{name}.json").text == whole
+
+
+def test_findings_show_what_became_of_functions_where_sources_are_at_hand(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = "{{\n\ta({});\n\tb();\n}}\n"
+    sources = {
+        "6.1": Texts({"fs/a.c": "int pidfd_create(void)\n" + body.format('"<b>"')}),
+        "6.6": Texts({"fs/a.c": "int pidfd_create(void)\n" + body.format('"</pre><b>"')}),
+    }
+    assert not tree(client, "/findings").findall(".//pre")
+    monkeypatch.setattr(excerpts, "version_of", lambda kernel: kernel.release)
+    monkeypatch.setattr(excerpts, "at_hand", sources.get)
+    page = tree(client, "/findings")
+    assert [one.text for one in page.findall(".//pre")] == [
+        ' {\n-        a("<b>");\n+        a("</pre><b>");\n         b();'
+    ]
+    assert "pidfd_create changed in fs/a.c: 1 line out, 1 in" in page.text_content()
 
 
 def test_a_program_has_its_system_calls_on_its_page(tmp_path_factory: pytest.TempPathFactory) -> None:

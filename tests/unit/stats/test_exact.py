@@ -4,6 +4,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kdelta.stats import counts, exact, paired
 
@@ -47,3 +49,8 @@ def test_the_spread_is_a_ratio() -> None:
     assert exact.spread_percent(np.array([100.0, 110.0])) == 100.0 * (1.1 - 1.0)
     assert exact.spread_percent(np.array([5.0, 5.0])) == 0.0
     assert math.isinf(exact.spread_percent(np.array([0.0, 5.0])))
+
+
+@given(st.lists(st.floats(min_value=0, max_value=1e15), min_size=1, max_size=13))
+def test_the_median_is_numpys_to_the_bit(values: list[float]) -> None:
+    assert exact.median(np.array(values)) == float(np.median(values))

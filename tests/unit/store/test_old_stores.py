@@ -48,7 +48,7 @@ def old_store(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     def result(name: str, views: tuple[str, ...]) -> Any:
         return whole(opened, name, views=views)
 
-    monkeypatch.setattr(answer, "result", lambda _store, name, views=(), only=None: result(name, tuple(views)))
+    monkeypatch.setattr(answer, "result", lambda _store, name, views=(), **_: result(name, tuple(views)))
     with Store(url) as opened:
         yield opened
 
