@@ -180,6 +180,11 @@ def _(w: of_verdicts.BelowDelta) -> str:
 
 
 @sentence.register
+def _(w: of_verdicts.BelowLeast) -> str:
+    return f"no more than {w.least:g} per operation apart: so are runs of what does the same"
+
+
+@sentence.register
 def _(w: of_verdicts.WithinFloor) -> str:
     return (
         f"within the noise floor of this case ({w.floor_percent:g} %): where the allocator puts an object moves as much"

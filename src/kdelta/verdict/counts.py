@@ -12,7 +12,16 @@ from msgspec.structs import replace
 from kdelta.model import CellResult, Metric, Warn
 from kdelta.stats import counts, exact, paired
 from kdelta.verdict.pairing import Floats, Observation, Pairs, dropped, paired_blocks, values_of
-from kdelta.verdict.warnings import FromZero, LegacyMetric, Noisy, SeedsMissing, SeedsVary, TooFewSeeds, WithinFloor
+from kdelta.verdict.warnings import (
+    BelowLeast,
+    FromZero,
+    LegacyMetric,
+    Noisy,
+    SeedsMissing,
+    SeedsVary,
+    TooFewSeeds,
+    WithinFloor,
+)
 from kdelta.verdict.words import DELTA_PERCENT, below, below_delta, shared_warnings, with_need, word
 
 
@@ -99,6 +108,11 @@ def _in_floor(look: counts.CountLook, floor: float | None, delta: float) -> bool
     return abs(look.effect) <= floor and below(look.low, delta) and below(look.high, delta)
 
 
+def _apart(used: _Used) -> float:
+    """Between the medians, in counts: in percent nothing that one side lacks is small."""
+    return abs(exact.median(used.b) - exact.median(used.a))
+
+
 def _of_baseline(look: counts.CountLook, used: _Used) -> tuple[float | None, tuple[float, float] | None]:
     """Effect and interval in percent of the baseline; None where that is 0.
 
@@ -120,13 +134,16 @@ def _judged(shown: CellResult, used: _Used, look: counts.CountLook, metric: Metr
     called = word(look.call, metric.better)
     spread = used.spread_percent
     warnings = [*_noisy(look, used), *shared_warnings(look.agrees, look.logs)]
-    if called in ("improved", "regressed") and _in_floor(look, shown.floor_percent, delta):
+    if called in ("improved", "regressed") and _apart(used) <= metric.least:
+        called = "same"
+        warnings.append(BelowLeast(metric.least))
+    elif called in ("improved", "regressed") and _in_floor(look, shown.floor_percent, delta):
         called = "same"
         warnings.append(WithinFloor(shown.floor_percent or 0.0))
     if called in ("improved", "regressed") and below(look.effect, delta):
         warnings.append(below_delta(delta))
     effect, interval = _of_baseline(look, used)
-    if effect is None:
+    if effect is None and called != "same":
         warnings.append(FromZero(shown.patched or 0.0))
     result = replace(
         shown,

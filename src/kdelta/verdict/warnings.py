@@ -91,6 +91,13 @@ class WithinFloor(Warn, frozen=True):
     floor_percent: float
 
 
+class BelowLeast(Warn, frozen=True):
+    """Averages over operations differ by no more than those of what does the same; in the unit of the metric."""
+
+    code: ClassVar[str] = "below-least"
+    least: float
+
+
 class CrossCheck(Warn, frozen=True):
     """A paired t interval disagrees."""
 

@@ -55,6 +55,14 @@ def test_less_than_the_least_difference_of_an_average_is_the_same() -> None:
     assert exact_one(control, [value + 1 for value in other], floor=5.0, metric=least).verdict == "regressed"
 
 
+@pytest.mark.parametrize(("before", "after"), [(0.0137, 0.0), (0.0, 0.0137), (0.0137, 0.03)])
+def test_a_fact_of_averages_is_no_difference_below_the_least_even_from_zero(before: float, after: float) -> None:
+    """14 transfers in 1,024 operations against none are "-100 %", or "from 0", and say nothing of a kernel."""
+    result = exact_one([before] * 5, [after] * 5, floor=5.0, metric=replace(COUNT, least=0.05))
+    assert result.verdict == "same" and codes(result) == {"below-least"}
+    assert exact_one([before] * 5, [after] * 5, floor=5.0).verdict in ("improved", "regressed")
+
+
 def test_fewer_than_five_seeds_never_give_a_verdict() -> None:
     for n in range(1, 5):
         result = exact_one([1000] * n, [714] * n)
