@@ -222,6 +222,18 @@ def _(w: of_verdicts.MixedAccounts) -> str:
 
 
 @sentence.register
+def _(w: of_verdicts.OtherCalls) -> str:
+    named = ", ".join([*(f"{name} {before:.4g} -> {after:.4g}" for name, before, after in w.calls), *_more(w.more)])
+    mixed = isinstance(w, of_verdicts.MixedCalls)
+    varies = "how many it makes hangs on when things happen and varies with the seed, so the count gives no verdict"
+    return (
+        f"the program made other calls ({named} per operation), which is most of {w.effect_percent:+.2f} %; with as "
+        f"many as on the baseline it would be {w.same_calls_percent:+.2f} %; "
+        f"{varies if mixed else 'they are the same under all seeds'}"
+    )
+
+
+@sentence.register
 def _(w: of_verdicts.Noisy) -> str:
     size = "from 0" if w.spread_percent is None else f"by {w.spread_percent:.2f} %"
     causes = ", ".join([*w.functions, *_more(w.more)]) or _SEED_CAUSES

@@ -17,7 +17,7 @@ from kdelta.report.sentences import sentence
 from kdelta.report.system_calls import CallTable
 from kdelta.results.types import CellName, Detail, LegacyLine, Sweep, SweepPoint, SweepStep
 from kdelta.units import finite
-from kdelta.verdict.warnings import MixedAccounts
+from kdelta.verdict.warnings import UNDECIDABLE
 from kdelta.verdict.words import MOST_BOOTS
 
 MARKS: dict[Word, str] = {"improved": "(I)", "regressed": "(R)", "same": "=", "inconclusive": "?"}
@@ -189,7 +189,7 @@ def _sentence(cell: CellResult) -> str:
 
 def _undecided(cell: CellResult) -> list[str]:
     """Why a cell is inconclusive and what would decide it: boots, or nothing that boots can tell."""
-    mixed = [sentence(warning) for warning in cell.warnings if isinstance(warning, MixedAccounts)]
+    mixed = [sentence(warning) for warning in cell.warnings if isinstance(warning, UNDECIDABLE)]
     if mixed:
         return mixed
     seen, boots = finite(cell.detectable_percent), cell.boots_needed
@@ -218,7 +218,7 @@ def _cell(cell: CellResult, exact: bool, notes: _Notes) -> Cell:
         interval=interval(cell.interval_percent, exact) if measured else "",
         mark=MARKS[cell.verdict] if cell.verdict and measured else "",
         sentence=_sentence(cell),
-        notes=notes.refer(w for w in cell.warnings if not (measured and isinstance(w, MixedAccounts))),
+        notes=notes.refer(w for w in cell.warnings if not (measured and isinstance(w, UNDECIDABLE))),
         source=cell,
     )
 

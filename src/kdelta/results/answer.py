@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.model import CellResult, Experiment, ExperimentResult, plans
-from kdelta.results import beside, cells, definitions, explain, line_verdicts, remarks, sweep, varying
+from kdelta.results import beside, calls, cells, definitions, explain, line_verdicts, remarks, sweep, varying
 from kdelta.results.detail import details
 from kdelta.results.explain import Seeds
 from kdelta.results.types import Detail, Sweep
@@ -97,6 +97,15 @@ def _explained(store: Store, timed: ExperimentResult) -> ExperimentResult:
     return beside.explained(timed, counts)
 
 
+def verdicts(store: Store, experiment: Experiment) -> tuple[CellResult, ...]:
+    """The rows of ``result`` with their verdicts alone: of few cases more is read than numbers."""
+    rows = cells.judged(experiment, store, store.numbers(experiment.id))
+    if experiment.mode != "exact":
+        return rows
+    doubtful = {row.case for row in rows if calls.doubtful(row)}
+    return explain.Explainer(experiment, explain.seeds_of(experiment, store, doubtful)).held(rows)
+
+
 def result(
     store: Store, name: str, views: Sequence[str] = (), only: str | None = None, *, hidden: bool = True
 ) -> tuple[ExperimentResult, Detail]:
@@ -112,12 +121,12 @@ def result(
     numbers = store.numbers(experiment.id)
     boots = store.boots(experiment.id)
     data = cells.of_numbers(experiment, store, numbers)
-    rows = cells.judge(experiment, store, data)
-    seeds = explain.seeds_of(experiment, store, only) if experiment.mode == "exact" else {}
+    seeds = explain.seeds_of(experiment, store, None if only is None else (only,)) if experiment.mode == "exact" else {}
+    explainer = explain.Explainer(experiment, seeds)
+    rows = explainer.held(cells.judge(experiment, store, data))
     chosen = explain.chosen(seeds)
     swept = _sweeps(experiment, store, data, seeds)
     stood_for = frozenset[object]() if hidden else frozenset((one.cell.case, one.cell.mitigations) for one in swept)
-    explainer = explain.Explainer(experiment, seeds)
 
     def told(row: CellResult) -> CellResult:
         if (row.case, row.mitigations) in stood_for:

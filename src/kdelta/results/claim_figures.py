@@ -11,7 +11,7 @@ from kdelta.results import cells, claim_cross, claim_share
 from kdelta.results.claims import Column, Measured, blank
 from kdelta.spec.recipes import Claim
 from kdelta.store.store import Store
-from kdelta.verdict.warnings import MixedAccounts
+from kdelta.verdict.warnings import UNDECIDABLE
 
 # counts that can carry an effect in time; the last two are of several CPUs
 COLUMNS = ("instructions", "locked", "code_lines", "data_lines", TRANSFERS, WAITS)
@@ -58,7 +58,7 @@ def _two_kernels(rows: Sequence[CellResult], result: ExperimentResult) -> Measur
 def _undecided(row: CellResult, exact: bool) -> str | Warn:
     if row.verdict not in (None, "inconclusive"):
         return ""
-    if mixed := next((warning for warning in row.warnings if isinstance(warning, MixedAccounts)), None):
+    if mixed := next((warning for warning in row.warnings if isinstance(warning, UNDECIDABLE)), None):
         return mixed
     made = f"{row.boots[0]} {'seeds' if exact else 'boots'}"
     seen = f"; minimum detectable effect {row.detectable_percent:.1f} %" if row.detectable_percent else ""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kdelta.attribution import because, exact, moved, profiles
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
+from kdelta.results import calls
 from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
@@ -21,12 +22,12 @@ Seeds: TypeAlias = dict[tuple[int, str], dict[int, list[Profile]]]  # [case, mit
 Chosen: TypeAlias = Mapping[tuple[int, str], Mapping[int, Profile]]  # [case, mitigations][kernel] -> the median seed's
 
 
-def seeds_of(experiment: Experiment, store: Store, only: str | None = None) -> Seeds:
-    """For every cell and kernel the profiles of all its seeds, in order; with ``only``, those of one case."""
+def seeds_of(experiment: Experiment, store: Store, only: Container[str] | None = None) -> Seeds:
+    """For every cell and kernel the profiles of all its seeds, in order; with ``only``, those of these cases."""
     if only is None:
         stored = store.all_profiles(experiment.id)
     else:
-        cases = [index for index, case in enumerate(experiment.cases) if case.name == only]
+        cases = [index for index, case in enumerate(experiment.cases) if case.name in only]
         stored = {index: store.profiles(experiment.id, index) for index in cases}
     found: Seeds = {}
     for index, rows in sorted(stored.items()):
@@ -116,16 +117,20 @@ class Explainer:
         mine = self._seeds.get((self._cases[row.case], row.mitigations), {})
         return {label: mine[kernel] for label, kernel in self._kernels.items() if kernel in mine}
 
-    def _sides(self, row: CellResult) -> tuple[list[Profile], list[Profile]]:
+    def sides(self, row: CellResult) -> tuple[list[Profile], list[Profile]]:
         """The profiles of the first kernel and of the row's own."""
         mine = self._seeds.get((self._cases[row.case], row.mitigations), {})
         return mine.get(0, []), mine.get(self._kernels[row.patched_label], [])
+
+    def held(self, rows: Sequence[CellResult]) -> tuple[CellResult, ...]:
+        """The ``rows``, held against what they would be with the system calls of the baseline."""
+        return tuple(calls.held(row, *self.sides(row)) if row.patched_label else row for row in rows)
 
     def _explain(self, row: CellResult) -> CellResult:
         """The ``row`` with the functions that account for it, where it is significant: nothing else has causes."""
         if row.patched_label not in self._kernels or row.metric not in _CAUSED:
             return row
-        before, after = self._sides(row)
+        before, after = self.sides(row)
         if not before or not after:
             return row
         if not all(map(moved.has_names, (*before, *after))):
@@ -139,7 +144,7 @@ class Explainer:
         """The ``row``; a warning that another count carries the effect names where it changed most."""
         if not any(isinstance(warning, Carried) for warning in row.warnings):
             return row
-        sides = self._sides(row)
+        sides = self.sides(row)
         if not all(sides):
             return row
         before, after = map(profiles.median_profile, sides)

@@ -32,6 +32,7 @@ from kdelta.model import (
     Warn,
     Word,
 )
+from kdelta.results import calls
 from kdelta.results.explain import between
 from kdelta.results.types import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
 from kdelta.results.versions import Version, versions_of
@@ -43,7 +44,7 @@ from kdelta.units import Better
 from kdelta.verdict import work
 from kdelta.verdict.judge import floor_of
 from kdelta.verdict.pairing import Observation, measured, values_of
-from kdelta.verdict.warnings import MixedAccounts
+from kdelta.verdict.warnings import UNDECIDABLE, MixedCalls
 
 Floats = NDArray[np.float64]
 Seeds = Mapping[tuple[int, str], Mapping[int, Sequence[Profile]]]  # [case, mitigations][kernel] -> one a seed
@@ -81,17 +82,43 @@ def sweeps(
                     continue
                 name = CellName(case=case.name, metric=metric.name, cgroup=case.cgroup, mitigations=mitigations)
                 if experiment.mode == "exact":
-                    cells = neighbours.get((case.name, mitigations, metric.name), [])
+                    mine = seeds.get((index, mitigations), {})
+                    cells = _held(neighbours.get((case.name, mitigations, metric.name), []), labels, mine)
                     floor = floor_of(floors, case.name, metric.name) or 0.0
-                    steps = _exact_steps(cells, labels, floor, seeds.get((index, mitigations), {}))
+                    steps = _exact_steps(cells, labels, floor, mine)
                     unseen = _undecided(cells, labels)
+                    whole = _whole(boots, mine) if metric.name == work.INSTRUCTIONS else None
                 else:
+                    whole = None
                     steps = _timed_steps(experiment, boots, metric.better, name)
                     unseen = _unseen(experiment, boots)
                 hidden = table.get((index, mitigations, work.BYTES), {}) if metric.name == work.INSTRUCTIONS else {}
                 points = _points(versions, boots, unseen, hidden)
-                found.append(Sweep(cell=name, unit=metric.unit, better=metric.better, points=points, steps=steps))
+                found.append(
+                    Sweep(cell=name, unit=metric.unit, better=metric.better, points=points, steps=steps, whole=whole)
+                )
     return tuple(found)
+
+
+def _held(
+    cells: Sequence[CellResult], labels: Sequence[str], seeds: Mapping[int, Sequence[Profile]]
+) -> list[CellResult]:
+    """The ``cells``, held against what they would be with the system calls of the version before."""
+    sides = ((labels.index(cell.baseline_label), labels.index(cell.patched_label)) for cell in cells)
+    return [calls.held(cell, seeds.get(a, ()), seeds.get(b, ())) for cell, (a, b) in zip(cells, sides, strict=True)]
+
+
+def _whole(boots: Mapping[int, tuple[Observation, ...]], seeds: Mapping[int, Sequence[Profile]]) -> Warn | None:
+    """Whether the change from the first measured version to the last is that a program made other calls."""
+    present = sorted(kernel for kernel, found in boots.items() if measured(found))
+    if len(present) < 2:
+        return None
+    first, last = present[0], present[-1]
+    before, after = (exact.median(values_of(boots[kernel])) for kernel in (first, last))
+    if not before or before == after:
+        return None
+    account = calls.second(before, 100.0 * (after / before - 1.0), seeds.get(first, ()), seeds.get(last, ()))
+    return account.most if account is not None and isinstance(account.most, MixedCalls) else None
 
 
 def step_functions(found: Sequence[Sweep]) -> tuple[FunctionDiff, ...]:
@@ -149,7 +176,7 @@ def _undecided(cells: Sequence[CellResult], labels: Sequence[str]) -> dict[int, 
     for cell in cells:
         if cell.state == "ok" and cell.verdict in (None, "inconclusive"):
             seen = StepDetectable(cell.detectable_percent) if cell.detectable_percent else None
-            mixed = next((warning for warning in cell.warnings if isinstance(warning, MixedAccounts)), None)
+            mixed = next((warning for warning in cell.warnings if isinstance(warning, UNDECIDABLE)), None)
             why = mixed or seen or next(iter(cell.warnings), Remark("undecided", "undecided"))
             found[labels.index(cell.patched_label)] = why
     return found

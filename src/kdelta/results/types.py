@@ -180,13 +180,17 @@ class SweepStep(Struct, frozen=True, kw_only=True):
 
 
 class Sweep(Struct, frozen=True, kw_only=True):
-    """One case and metric over an ordered list of kernels."""
+    """One case and metric over an ordered list of kernels.
+
+    ``whole``: why the last version against the first says nothing of the kernels; None where nothing is known.
+    """
 
     cell: CellName
     unit: str
     better: Better
     points: tuple[SweepPoint, ...]
     steps: tuple[SweepStep, ...] = ()
+    whole: Warn | None = None
 
 
 class ScalingLine(Struct, frozen=True, kw_only=True):

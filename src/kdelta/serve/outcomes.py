@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What each experiment of a list came to, and of which cases: verdicts from numbers alone, kept while they hold."""
+"""What each experiment of a list came to, and of which cases: verdicts alone, kept while they hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from threading import Lock
 from msgspec import Struct
 
 from kdelta.errors import KdeltaError
-from kdelta.results import cells
+from kdelta.results import answer
 from kdelta.store.rows import ExperimentRow
 from kdelta.store.store import Store
 
@@ -52,7 +52,7 @@ class Outcomes:
             names = frozenset(case.name for case in experiment.cases)
             if experiment.in_steps:
                 return Outcome(cases=names)
-            judged = cells.judged(experiment, self._store, self._store.numbers(experiment.id))
+            judged = answer.verdicts(self._store, experiment)
         except KdeltaError:  # its own page says what is wrong with it
             return Outcome()
         words = [result.verdict for result in judged]

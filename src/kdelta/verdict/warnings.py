@@ -134,6 +134,25 @@ class MixedAccounts(Warn, frozen=True):
     per_word_percent: float
 
 
+class OtherCalls(Warn, frozen=True):
+    """A program made its system calls in other numbers, which is most of a change: that, and what it were without.
+
+    ``calls``: (system call, on the baseline, on the other kernel) per operation, those that matter most.
+    """
+
+    code: ClassVar[str] = "other-calls"
+    effect_percent: float
+    same_calls_percent: float
+    calls: tuple[tuple[str, float, float], ...]
+    more: int
+
+
+class MixedCalls(OtherCalls, frozen=True):
+    """The same where the numbers vary with the seed, so that they decide nothing."""
+
+    code: ClassVar[str] = "mixed-calls"
+
+
 class Noisy(Warn, frozen=True):
     """Counts vary across seeds, by how much (None: from 0), and in which functions.
 
@@ -145,3 +164,6 @@ class Noisy(Warn, frozen=True):
     judged: int | None
     functions: tuple[str, ...] = ()
     more: int = 0
+
+
+UNDECIDABLE = (MixedAccounts, MixedCalls)  # why a cell is inconclusive however many boots there are

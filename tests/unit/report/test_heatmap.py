@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from kdelta.model import Because, ExperimentResult, Remark, plans
 from kdelta.report import heatmap, html, mail, markdown, terminal
 from kdelta.report.view import Options, View, build
 from kdelta.results.types import CellName, Detail, Sweep, SweepPoint, SweepStep
+from kdelta.verdict.warnings import MixedCalls
 from unit.report.report_samples import experiment
 
 LABELS = ("6.1.192", "6.12.117", "7.0.13", "7.3.4")
@@ -51,6 +53,13 @@ def view(*more: Sweep, others: int = 6) -> View:
 
 def row(text: str, name: str) -> list[str]:
     return next(line.split()[1:] for line in text.splitlines() if line.startswith(name))
+
+
+def test_a_last_version_that_tells_nothing_against_the_first_has_no_figure() -> None:
+    calls = swept("syscalls/stat", (1000.0, 780.0, 780.0, 8580.0))
+    told = replace(calls, whole=MixedCalls(758.0, 1.0, (("access", 1.0, 9.0),), 0))
+    assert row(terminal.render(view(calls)), "stat")[-1] == "+758"
+    assert row(terminal.render(view(told)), "stat")[-1] == "?"
 
 
 def test_each_case_is_one_line_with_its_steps_and_states() -> None:

@@ -25,7 +25,17 @@ from kdelta.results.warnings import (
     UnknownParameters,
 )
 from kdelta.stats.warnings import Bistable, Drift, TooFewBlocks
-from kdelta.verdict.warnings import Dropped, Fault, Noisy, SeedsMissing, SeedsVary, TailOfFew, Withdrawn
+from kdelta.verdict.warnings import (
+    Dropped,
+    Fault,
+    MixedCalls,
+    Noisy,
+    OtherCalls,
+    SeedsMissing,
+    SeedsVary,
+    TailOfFew,
+    Withdrawn,
+)
 
 FAULT = Fault(3, "7.0", "hung")
 TOLD = [
@@ -54,6 +64,15 @@ TOLD = [
         ProgramVaries("7.0", 4.6, None, (("futex", 5.0, 7.0),), 0, (), 0),
         "the program does not do the same in every run: on 7.0 the kernel's instructions vary by 4.60 %; calls: futex "
         "5 to 7; threads, time",
+    ),
+    (
+        OtherCalls(12.4, 3.0, (("futex", 0.0, 2.5),), 1),
+        "the program made other calls (futex 0 -> 2.5, 1 more per operation), which is most of +12.40 %; with as many "
+        "as on the baseline it would be +3.00 %; they are the same under all seeds",
+    ),
+    (
+        MixedCalls(-60.2, -2.1, (("sendto", 2.978, 1.021),), 0),
+        "the program made other calls (sendto 2.978 -> 1.021 per",
     ),
     (NoNames(()), "no function names; totals only"),
     (NoNames((("7.0", "stripped"),)), "7.0: no function names: stripped; totals only"),

@@ -15,6 +15,7 @@ from kdelta.kernel import banner as banner_module
 from kdelta.model import (
     Annotations,
     Because,
+    CallCount,
     Case,
     Experiment,
     ExperimentResult,
@@ -33,7 +34,7 @@ from kdelta.results.types import Detail, Sweep
 from kdelta.results.versions import Version, gaps_in
 from kdelta.results.warnings import StepDetectable, StepUnseen
 from kdelta.verdict import CellData, Observation
-from kdelta.verdict.warnings import MixedAccounts, TooFewSeeds
+from kdelta.verdict.warnings import MixedAccounts, MixedCalls, TooFewSeeds
 
 INSTRUCTIONS = Metric(name="instructions", unit="instructions/op", better="lower", primary=True)
 LOADS = Metric(name="loads", unit="loads/op", better="lower")
@@ -138,6 +139,18 @@ def test_counts_whose_two_accounts_disagree_say_that_first() -> None:
         data += cells([[side] * 8 for side in sides], metric.name)
     (found,) = sweeps(experiment(2), data, {}, {"pipe": (INSTRUCTIONS, *reps)}, {})
     assert found.steps == () and isinstance(found.points[1].unseen, MixedAccounts)
+
+
+def test_a_program_that_makes_other_calls_has_no_step_and_its_whole_change_says_nothing() -> None:
+    def run(calls: int) -> Profile:
+        made = {"access": CallCount(calls=calls, instructions=50 * calls, rep_bytes=0)}
+        return replace(profile(vfs_access=50 * calls), system_calls=made)
+
+    seeds = {k: [run(calls), run(calls + (calls > 20))] for k, calls in enumerate((20, 20, 100))}
+    found = sweep([[1000.0] * 5, [1000.0] * 5, [5000.0] * 5], seeds=seeds)
+    assert found.steps == () and [type(point.unseen) for point in found.points] == [type(None), type(None), MixedCalls]
+    assert isinstance(found.whole, MixedCalls) and found.whole.same_calls_percent == pytest.approx(0, abs=3)
+    assert sweep([[1000.0] * 5, [5000.0] * 5], seeds={0: [profile(f=1000)], 1: [profile(f=5000)]}).whole is None
 
 
 def test_a_step_names_the_functions_of_the_versions_around_it() -> None:

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from lxml import html
+from msgspec.structs import replace
 from starlette.testclient import TestClient
 
-from kdelta.model import Case
+from kdelta.model import CallCount, Case
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
 from kdelta.store.store import Store
@@ -73,6 +75,23 @@ def test_each_verdict_has_a_chip_and_a_sweep_has_none(client: TestClient) -> Non
     assert told == {"better": ["1 improved"], "worse": ["1 regressed"], "equal": ["1 same"], "sweep": []}
     (chip,) = chips["/experiments/worse"]
     assert chip.get("href") == "/experiments?verdict=regressed" and "v-regressed" in chip.get("class")
+
+
+def test_a_chip_says_what_the_page_says_of_a_program_that_makes_other_calls(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'kdelta.sqlite'}") as store:
+        store.create(experiment("spun", ("6.12", "7.0"), blocks=SEEDS))
+        for block in range(SEEDS):
+            for slot, calls in enumerate((10, 90 + block)):
+                made = boot(block, slot, cost=100 * calls)
+                (run,) = made.runs
+                assert run.profile is not None
+                one = {"access": CallCount(calls=calls * run.profile.ops, instructions=1600 * calls, rep_bytes=0)}
+                told = replace(run, profile=replace(run.profile, system_calls=one))
+                store.save_boot("spun", replace(made, runs=(told,)))
+        client = TestClient(create_app(store, Access(), pytest.fail), base_url="http://localhost")
+        (chip,) = main(client, "/experiments").findall(".//p[@class='chips']/a")
+        assert chip.text == "1 inconclusive"
+        assert "made other calls (access 10 -> 92 per operation)" in main(client, "/experiments/spun").text_content()
 
 
 def test_any_two_kernels_are_compared_from_an_experiments_page(client: TestClient) -> None:
