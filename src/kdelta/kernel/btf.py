@@ -215,7 +215,7 @@ def parse(data: bytes) -> Types:
         at += _TYPE.size + _EXTRA.get(kind, 0) + _ELEMENT.get(kind, 0) * count
     if at != end:
         raise BtfError(f"type {len(offsets)} lies outside of it")
-    return Types(data[: strings + str_len], tuple(offsets), strings)
+    return Types(data[: max(end, strings + str_len)], tuple(offsets), strings)
 
 
 def section_of(image: bytes) -> bytes | None:

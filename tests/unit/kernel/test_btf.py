@@ -137,6 +137,16 @@ def test_types_that_hold_themselves_many_times_over_are_looked_through_once() ->
     assert not known.begins(own, 2000, "page")
 
 
+def test_names_may_come_before_the_types() -> None:
+    whole = bytearray(_kernel())
+    types_at, types_len, _, strings_len = struct.unpack_from("<4I", whole, 8)
+    body, names = whole[24 + types_at : 24 + types_len], whole[24 + types_len :]
+    head = struct.pack("<HBBI4I", 0xEB9F, 1, 0, 24, strings_len, types_len, 0, strings_len)
+    known = btf.parse(head + bytes(names) + bytes(body))
+    kmem_cache = known.struct("kmem_cache")  # the last type
+    assert kmem_cache is not None and known.offset(kmem_cache, "list") == 40
+
+
 def test_a_name_without_an_end_is_none() -> None:
     made = Made()
     made.struct("x" * 5000, 8, ("y", 1, 0))
