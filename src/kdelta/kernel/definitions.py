@@ -9,7 +9,8 @@ so a name may have several definitions, of which one is compiled.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -71,7 +72,8 @@ def _spans(path: str, text: str, lines: Sequence[str]) -> Iterator[tuple[tuple[s
             yield (match[1],), index, index
 
 
-def every(path: str, text: str) -> dict[str, list[Definition]]:
+@lru_cache(maxsize=256)  # a finding's functions are often of few files, each asked for by several
+def every(path: str, text: str) -> Mapping[str, Sequence[Definition]]:
     """All definitions of a file by name, in order."""
     lines = text.split("\n")
     found: dict[str, list[Definition]] = {}
@@ -86,7 +88,7 @@ def names(path: str, text: str) -> frozenset[str]:
     return frozenset(name for found, _, _ in _spans(path, text, text.split("\n")) for name in found)
 
 
-def of(name: str, path: str, text: str) -> list[Definition]:
+def of(name: str, path: str, text: str) -> Sequence[Definition]:
     """All definitions of ``name`` in a file, in order."""
     return every(path, text).get(name, [])
 

@@ -66,8 +66,7 @@ class Excerpt:
 
     def where(self, name: str) -> list[str]:
         """The files that define a function."""
-        at = self._index.find(f"\n{name}\t".encode())
-        return self._index[at + 1 : self._index.index(b"\n", at + 1)].decode().split("\t")[1:] if at >= 0 else []
+        return _line(self._index, name.encode()).decode().split("\t")[1:]
 
     def read(self, path: str) -> str:
         """The text of a file, "" where there is none."""
@@ -75,7 +74,21 @@ class Excerpt:
 
     def has_word(self, name: str) -> bool:
         """Whether an identifier occurs anywhere."""
-        return f"\n{name}\n".encode() in self._words
+        return bool(_line(self._words, name.encode()))
+
+
+def _line(lines: bytes, name: bytes) -> bytes:
+    """The line whose first word is ``name``, b"" without one; each of the sorted ``lines`` begins behind a newline."""
+    low, high = 0, len(lines) - 1  # newlines, between which it is
+    while low < high:
+        begin = lines.rfind(b"\n", low, (low + high) // 2 + 1)
+        end = lines.index(b"\n", begin + 1)
+        line = lines[begin + 1 : end]
+        word = line.partition(b"\t")[0]
+        if word == name:
+            return line
+        low, high = (end, high) if word < name else (low, begin)
+    return b""
 
 
 def version_of(kernel: Kernel) -> str:

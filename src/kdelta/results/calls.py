@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import mean
+from statistics import fmean
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -107,8 +107,8 @@ def _per_op(side: Sequence[Profile], name: str) -> tuple[float, float]:
     """Calls and instructions of one system call, per operation: the mean of the seeds."""
     rows = [(profile.system_calls.get(name), profile.ops) for profile in side]
     return (
-        mean(row.calls / ops if row else 0.0 for row, ops in rows),
-        mean(row.instructions / ops if row else 0.0 for row, ops in rows),
+        fmean(row.calls / ops if row else 0.0 for row, ops in rows),
+        fmean(row.instructions / ops if row else 0.0 for row, ops in rows),
     )
 
 

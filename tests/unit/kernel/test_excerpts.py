@@ -6,11 +6,14 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
@@ -76,6 +79,20 @@ def test_a_source_is_read_once_and_found_again(archive: list[str]) -> None:
     assert [path.name for path in excerpts.kept()[0].path.parent.iterdir() if path.name != ".lock"] == [
         "6.12.9-1.functions.zip"  # neither the tarball nor a part of it
     ]
+
+
+NAMES = st.text("ab_", min_size=1, max_size=4)
+
+
+@given(st.lists(NAMES, unique=True, max_size=40), st.lists(NAMES, max_size=20))
+def test_every_function_and_word_of_a_source_is_found_and_no_other(names: list[str], others: list[str]) -> None:
+    texts = [(f"fs/{name}.c", f"int {name}(void)\n{{\n\treturn 0;\n}}\n".encode()) for name in names]
+    with tempfile.NamedTemporaryFile() as file:
+        excerpts.write(file, iter(texts))
+        found = excerpts.Excerpt(Path(file.name))
+        for name in (*names, *others):
+            assert found.where(name) == ([f"fs/{name}.c"] if name in names else [])
+            assert found.has_word(name) == (name in names)
 
 
 @pytest.mark.skipif(not synthetic.dpkg_works(), reason="dpkg-deb is not installed")
