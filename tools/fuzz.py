@@ -52,8 +52,9 @@ def round_of(name: str, corpus: Path, seconds: int, hangs_s: int = _HANGS_S) -> 
     program = [sys.executable, __file__, ONE, name]
     if native:
         fuzz_native.build(name, corpus / f"{name}-program", alone=False)
-        program = [str(corpus / f"{name}-program")]
-    limits = [f"-max_total_time={seconds}", f"-timeout={hangs_s}", f"-rss_limit_mb={_MEMORY_MB}"]
+        program = [str(corpus / f"{name}-program"), "-close_fd_mask=2"]  # what it says of each input it refuses
+    hangs = [f"-timeout={hangs_s}", f"-report_slow_units={hangs_s}"]  # by default, 10 s leave a file too
+    limits = [f"-max_total_time={seconds}", f"-rss_limit_mb={_MEMORY_MB}", *hangs]
     options = [str(folder), f"-artifact_prefix={broken}/", "-print_final_stats=1", *limits]
     done = subprocess.run([*program, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     text = done.stdout.decode("utf-8", "replace")
