@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Coverage-guided fuzzing of what reads foreign bytes: ``fuzz.py --minutes N [TARGET...]``, each in its turn.
 
-With ``--inputs N``, targets that had so many inputs since one broke them are left out: later runs go on where others
-ended. ``--table FILE`` writes how many each had into a document, and goes on from it where the corpora are new.
+With ``--inputs N``, a target ends when it had so many inputs since one broke it, and is then left out: later runs go
+on where others ended. ``--table FILE`` writes how many each had into a document, and goes on from it where the corpora
+are new.
 
 libFuzzer, by atheris or around C (fuzz_native.py), grows a corpus of each target in ``--corpus``; an input that breaks
 a target is left there as ``crash-*``, ``timeout-*`` or ``oom-*``: it belongs into tests/data/fuzz/TARGET, where make
@@ -38,8 +39,10 @@ def one(name: str, words: list[str]) -> None:
     atheris.Fuzz()
 
 
-def round_of(name: str, corpus: Path, seconds: int, hangs_s: int = _HANGS_S) -> tuple[int, list[Path]]:
-    """(inputs tried, those that broke it) of a while of one target."""
+def round_of(
+    name: str, corpus: Path, seconds: int, hangs_s: int = _HANGS_S, most: int | None = None
+) -> tuple[int, list[Path]]:
+    """(inputs tried, those that broke it) of a while of one target, which ends with ``most`` inputs."""
     import fuzz_native
     import fuzz_targets
 
@@ -52,8 +55,9 @@ def round_of(name: str, corpus: Path, seconds: int, hangs_s: int = _HANGS_S) -> 
     program = [sys.executable, __file__, ONE, name]
     if native:
         fuzz_native.build(name, corpus / f"{name}-program", alone=False)
-        program = [str(corpus / f"{name}-program")]
-    limits = [f"-max_total_time={seconds}", f"-timeout={hangs_s}", f"-rss_limit_mb={_MEMORY_MB}"]
+        program = [str(corpus / f"{name}-program"), "-close_fd_mask=2"]  # what it says of each input it refuses
+    hangs = [f"-timeout={hangs_s}", f"-report_slow_units={hangs_s}"]  # by default, 10 s leave a file too
+    limits = [f"-max_total_time={seconds}", f"-runs={most or -1}", f"-rss_limit_mb={_MEMORY_MB}", *hangs]
     options = [str(folder), f"-artifact_prefix={broken}/", "-print_final_stats=1", *limits]
     done = subprocess.run([*program, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     text = done.stdout.decode("utf-8", "replace")
@@ -77,7 +81,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(known))
     parser.add_argument("--minutes", type=float, default=10.0, help="for all targets together")
-    parser.add_argument("--inputs", type=int, help="leave out what had so many since one broke it")
+    parser.add_argument("--inputs", type=int, help="no more than so many since one broke it")
     parser.add_argument("--table", type=Path, metavar="FILE", help="write what each target had into this document")
     parser.add_argument("--hangs", type=int, default=_HANGS_S, metavar="S", help="an input may take so many seconds")
     parser.add_argument("--corpus", type=Path, default=Path(os.environ.get("TMPDIR", "/tmp")) / "kdelta-fuzz")
@@ -87,12 +91,15 @@ def main() -> int:
         parser.error(f"no target {min(unknown)!r}; there are {', '.join(known)}")
     if asked.table:
         fuzz_counts.go_on(asked.corpus, asked.table.read_text(encoding="utf-8"))
+    left: dict[str, int] = {}
     if asked.inputs is not None:
         had = fuzz_counts.clean(asked.corpus)
-        names = [name for name in names if had.get(name, 0) < asked.inputs]
+        left = {name: more for name in names if (more := asked.inputs - had.get(name, 0)) > 0}
+        names = list(left)
     failures = 0
     for name in names:
-        tried, found = round_of(name, asked.corpus, max(1, round(60 * asked.minutes / len(names))), asked.hangs)
+        seconds = max(1, round(60 * asked.minutes / len(names)))
+        tried, found = round_of(name, asked.corpus, seconds, asked.hangs, left.get(name))
         failures += len(found)
         clean = fuzz_counts.add(asked.corpus, name, tried, bool(found))
         broke = f"{len(found)} broke it {' '.join(map(str, found))}".strip()

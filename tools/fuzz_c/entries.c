@@ -6,6 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	entries = xalloc(room = 1, sizeof(*entries)); /* to grow within a few lines */
 	entries_read(as_file(data, size));
 	for (size_t i = 0; i < n_entries; i++) {
 		uint32_t nr = calls_entry(entries[i].pc);

@@ -173,8 +173,14 @@ def _find(data: bytes) -> _Tables:
 
 
 def _names(data: bytes, tables: _Tables) -> tuple[str, list[str]]:
-    """(one type letter a symbol, names)."""
-    tokens, at, types, names = tables.tokens, tables.names_at, [], []
+    """(one type letter a symbol, names).
+
+    Raises:
+        KallsymsError: a symbol has not even a type.
+    """
+    tokens, at = tables.tokens, tables.names_at
+    types: list[str] = []
+    names: list[str] = []
     for _ in range(tables.count):
         length = data[at]
         at += 1
@@ -182,6 +188,8 @@ def _names(data: bytes, tables: _Tables) -> tuple[str, list[str]]:
             length = (length & 0x7F) | data[at] << 7
             at += 1
         text = b"".join([tokens[byte] for byte in data[at : at + length]]).decode("latin-1")
+        if not text:
+            raise KallsymsError(f"kallsyms symbol {len(names)} has no type: an unknown layout")
         types.append(text[:1])
         names.append(text[1:])
         at += length

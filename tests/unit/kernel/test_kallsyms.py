@@ -46,6 +46,13 @@ def test_tables_with_a_damaged_name_are_refused() -> None:
         read(bytes(data))
 
 
+def test_tables_with_a_name_of_nothing_are_refused() -> None:
+    rows = synthetic.symbols()
+    rows[7] = (rows[7][0], "", " ")  # of one token, which is empty
+    with pytest.raises(kallsyms.KallsymsError, match="symbol 7 has no type"):
+        read(synthetic.vmlinux("after", rows))
+
+
 def test_random_bytes_are_no_kernel() -> None:
     with pytest.raises(memory.ImageError, match="neither"):
         memory.open_image(np.random.default_rng(1).bytes(4096))
