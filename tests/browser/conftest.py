@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from unit.serve.serve_store import filled
+from unit.serve.serve_store import fill_map, filled
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 OPTIONS = (
@@ -27,7 +27,8 @@ OPTIONS = (
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """``kdelta serve`` on a free port."""
     folder = tmp_path_factory.mktemp("browser")
-    filled(folder).close()
+    with filled(folder) as store:
+        fill_map(store)
     url = os.environ.get("KDELTA_SHOTS_STORE") or f"sqlite:///{folder / 'kdelta.sqlite'}"
     command = [sys.executable, "-c", "from kdelta.cli.main import main; main()", "serve", "--port", "0"]
     env = {**os.environ, "KDELTA_STORE": url}

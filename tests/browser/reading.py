@@ -26,6 +26,9 @@ CUT = """return [...document.querySelectorAll('.site nav a')].filter(a => {
     const words = document.createRange(); words.selectNodeContents(a);
     return words.getClientRects().length > 1; }).length"""
 
+SQUEEZED = """return [...document.querySelectorAll('p, li, caption')].filter(e => e.textContent.trim().length > 60
+    && e.checkVisibility() && e.clientWidth > 1 && e.clientWidth < 100).map(e => e.textContent)"""
+
 
 def press(browser: Any, element: Any) -> None:
     """Follow a link or send a form as a reader without a mouse does, focus and Enter, until the next page is there.
@@ -57,6 +60,7 @@ def seen(browser: Any, name: str, heading: str) -> str:
     width, window = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
     assert width <= window, f"{name} is {width} pixels wide in a window of {window}"
     assert browser.execute_script(CUT) == 0, f"{name}: words of the menu are cut in two"
+    assert browser.execute_script(SQUEEZED) == [], f"{name}: a text stands in a column of a few letters"
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.styleSheets[0].cssRules.length") > 50
     if folder := os.environ.get("KDELTA_SHOTS"):

@@ -67,6 +67,17 @@ def test_a_reader_clicks_through_all_pages(browser: Any, address: str, name: str
     assert paper == ("rgb(252, 252, 250)" if scheme == "light" else "rgb(21, 24, 27)")
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.skipif("KDELTA_SHOTS_STORE" in os.environ, reason="screenshots are taken of another store")
+def test_the_map_of_many_cases_is_read_with_its_key(browser: Any, address: str, width: int) -> None:
+    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 1000}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.get(address + "/experiments/map")
+    assert "a step in percent" in seen(browser, f"map-{width}", "sweep:")
+    key = browser.find_element("css selector", "p.key")
+    assert key.size["width"] > 300 > key.size["height"]
+
+
 @pytest.mark.skipif("KDELTA_SHOTS_STORE" in os.environ, reason="screenshots are taken of another store")
 def test_hostile_names_and_consoles_do_nothing_in_a_browser(browser: Any, address: str) -> None:
     places = ("", "/boots", "/boots/0.0", "/boots/1.0", "/functions", "/report")
@@ -101,6 +112,8 @@ def test_call_stacks_findings_and_triage_are_read_by_everybody(browser: Any, add
     browser.get(address + "/experiments/first/flame?case=0&from=0&to=1&q=mem")
     assert "0.5 on 6.12" in seen(browser, f"{scheme}-flame", "Call stacks of")
     assert browser.find_elements("css selector", ".flame .found")
+    tints = browser.find_elements("css selector", ".flame-key .tint")
+    assert len({tint.value_of_css_property("background-color") for tint in tints}) == 3
     click(browser, ".flame a[href*='memset']")
     assert "Callers of memset" in seen(browser, f"{scheme}-flame-zoomed", "Call stacks of")
     for place, heading in (("findings", "Findings"), ("steps", "Steps"), ("watched", "Watched")):

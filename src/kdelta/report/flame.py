@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from xml.etree import ElementTree as ET
 
 from msgspec import Struct
+from rich.cells import cell_len
 
 from kdelta.attribution.stack_diff import Frame
+from kdelta.attribution.stacks import ROOT
 from kdelta.report.scrub import clean
 from kdelta.report.svg import add
 from kdelta.report.text import fit
@@ -61,13 +63,19 @@ def strength(frame: Frame) -> float:
 def tells(frame: Frame) -> str:
     """A frame in words."""
     (before, after), own, calls = frame.whole, frame.own, frame.calls
-    change = f"{after - before:+.5g}" + (f" ({(after / before - 1) * 100:+.1f} %)" if before and after else "")
+    delta = f"{after - before:+.5g}" + (f" ({(after / before - 1) * 100:+.1f} %)" if before and after else "")
     was = f" (before: {clean(frame.was)})" if frame.was else ""
     state = was or (" (new)" if not before and after else " (gone)" if before and not after else "")
-    return (
-        f"{clean(frame.name)}{state}: {before:.5g} to {after:.5g} instructions per operation, {change}; "
-        f"itself {own[0]:.5g} to {own[1]:.5g}; entered {calls[0]:.4g} to {calls[1]:.4g} times"
-    )
+    text = f"{clean(frame.name)}{state}: {before:.5g} to {after:.5g} instructions per operation, {delta}"
+    if frame.name == ROOT:  # which is no function
+        return text
+    return f"{text}; itself {own[0]:.5g} to {own[1]:.5g}; entered {calls[0]:.4g} to {calls[1]:.4g} times"
+
+
+def change(frame: Frame) -> str:
+    """By how many instructions per operation it differs with all that it called; "" where by less than half of one."""
+    before, after = frame.whole
+    return f"{after - before:+.0f}" if abs(after - before) >= 0.5 else ""
 
 
 def lost(root: Frame, labels: Sequence[str]) -> str:
@@ -89,7 +97,10 @@ def _draw(into: ET.Element, frame: Frame, x: float, y: int, wide: float, found: 
     box.set("fill-opacity", "1" if way(frame) == "even" else f"{strength(frame):.2f}")
     add(parent, "title", tells(frame))
     if (letters := int((wide - 6) / _LETTER)) >= 3:
-        add(parent, "text", fit(clean(frame.name), letters), x=x + 3, y=y + ROW - 6)
+        name, figure = fit(clean(frame.name), letters), change(frame)
+        text = add(parent, "text", name, x=x + 3, y=y + ROW - 6)
+        if figure and cell_len(name) + 2 + len(figure) <= letters:
+            add(text, "tspan", figure, dx=2 * _LETTER, class_="change")
 
 
 def markup(above: Sequence[Frame], link: Link | None, search: str = "") -> tuple[str, int]:

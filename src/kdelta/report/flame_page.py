@@ -38,6 +38,8 @@ def _frame(into: ET.Element, place: flame.Place, mark: str) -> None:
     edges = f"--l:{100 * place.left:.5g};--w:{100 * place.wide:.4g};--d:{place.row};--p:{percent}"
     link = ET.SubElement(into, "a", {"class": flame.way(frame), "href": f"#{mark}", "style": edges})
     link.set("title", flame.tells(frame))
+    if figure := flame.change(frame):
+        link.set("data-change", figure)
     if place.wide < _BY_KEYS:
         link.set("tabindex", "-1")
     link.text = clean(frame.name)
@@ -73,8 +75,9 @@ def figure(item: StackDiff, number: int, most: int = MOST_FRAMES) -> Figure | No
         rules.append(f"#{name}-graph:has(#{mark}:target){{{zoom}}}")
     caption = (
         f"Kernel instructions per operation by call stack, callers above. Red: costs more on {item.patched_label}; "
-        "blue: costs less; the stronger, the larger the part that changed. Each frame is as wide as on the dearer "
-        "kernel, and a link that enlarges it; the uppermost shows all again. "
+        "blue: costs less; grey: the same. The stronger the colour, the larger the part of it that changed; behind a "
+        "name stands by how many instructions. Each frame is as wide as on the dearer kernel, and a link that enlarges "
+        "it; the uppermost shows all again. "
         + (f"{narrow} frames are too narrow to be drawn. " if narrow else "")
         + flame.lost(root, (item.baseline_label, item.patched_label))
     )

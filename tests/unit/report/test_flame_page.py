@@ -33,6 +33,7 @@ def test_frames_stand_within_their_callers_and_those_that_changed_are_listed() -
     assert b[0] >= a[0] and b[0] + b[1] <= a[0] + a[1] + 0.01 <= c[0] + 0.02
     assert figure.rows == (("a > b", "30", "10", "-20"), ("c", "0", "20", "+20"))
     assert "Every call was followed" in figure.caption
+    assert sorted(re.findall(r'data-change="([^"]*)"', figure.markup)) == ["+20", "-20", "-20"]  # the whole is the same
 
 
 def test_a_deep_and_wide_tree_is_cut_to_its_widest_frames() -> None:

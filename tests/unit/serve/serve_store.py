@@ -23,6 +23,7 @@ from kdelta.model import (
     plans,
 )
 from kdelta.model.diary import Step, Watched
+from kdelta.report.heatmap import MANY
 from kdelta.results.versions import gaps_in
 from kdelta.store.store import Store
 
@@ -115,6 +116,17 @@ def fill_sweep(store: Store) -> None:
                     {} if cost else {"state": "panicked", "why": "Kernel panic - not syncing: VFS", "runs": ()}
                 )
                 store.save_boot("sweep", boot(block, slot, cost=cost, plan=plan, **dead))
+
+
+def fill_map(store: Store) -> None:
+    """So many cases over three versions that a map of squares stands for them: two steps of each."""
+    cases = tuple(Case(workload="pidfd_open", label=f"case{number}") for number in range(MANY))
+    store.create(
+        sweep("map", [kernel("6.1"), kernel("6.6"), kernel("7.0")], cases=cases, created_at="2026-01-01T10:00:00+00:00")
+    )
+    for block in range(5):
+        for slot, cost in enumerate((1000, 900, 1200)):
+            store.save_boot("map", boot(block, slot, cases=MANY, cost=cost))
 
 
 def fill(store: Store) -> None:

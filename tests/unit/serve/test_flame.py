@@ -36,6 +36,15 @@ def test_the_graph_zooms_by_links_finds_by_name_and_lists_callers(client: TestCl
     assert "/flame?case=0" in client.get("/experiments/first/functions?case=0&from=0&to=1").text
 
 
+def test_a_frame_says_by_how_much_it_changed_and_the_uppermost_is_no_function(client: TestClient) -> None:
+    page = client.get(PAGE).text
+    assert re.search(r">memset<tspan[^>]*>\+2</tspan>", page)
+    summary = re.search(r'<p class="summary">([^<]*)</p>', page)
+    assert summary and summary[1].endswith("(+276.9 %).")
+    report = client.get("/experiments/first/report").text
+    assert re.findall(r'data-change="([^"]*)"', report) == ["+2", "+2", "+2"]
+
+
 def test_where_no_stacks_are_stored_the_page_says_how_to_count_them(client: TestClient) -> None:
     answer = client.get("/experiments/second/flame?case=0&from=0&to=1")
     assert answer.status_code == 404

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import json
+import re
+from importlib import resources
 
 import pytest
 from lxml import html
@@ -343,3 +345,15 @@ def test_watched_items_lead_to_their_reviews(client: TestClient) -> None:
     assert links(page).count("/experiments/first") == 2
     assert "by v2" in page.text_content()
     assert "bad" in tree(client, "/watched?state=failed").text_content()
+
+
+def test_what_the_pages_add_restyles_no_class_of_the_report() -> None:
+    alone = re.compile(r"(?:^|[,}\n])\s*\.([a-z][\w-]*)\s*(?=[,{])")
+
+    def classes(*parts: str) -> set[str]:
+        found = (resources.files("kdelta").joinpath(f"{part}.css").read_text(encoding="utf-8") for part in parts)
+        return {name for text in found for name in alone.findall(text)}
+
+    shared = classes(*(f"report/templates/{name}" for name in ("report", "heat", "flame")))
+    added = classes("serve/templates/serve")
+    assert "key" in shared and "frame" in added and not added & shared
