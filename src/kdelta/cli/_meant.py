@@ -11,13 +11,13 @@ import click
 _LISTS = {"cases": ("cases", "list"), "kernels": ("kernels", "list"), "recipes": ("check", "--list")}
 _MEANT = {
     **dict.fromkeys(("diff", "cmp", "vs", "test"), "compare"),
-    **dict.fromkeys(("bench", "benchmark", "measure", "perf", "stat", "boot"), "run"),
+    **dict.fromkeys(("bench", "benchmark", "measure", "perf", "stat", "boot", "exec", "record", "start"), "run"),
     **dict.fromkeys(("show", "result", "results", "print", "open"), "report"),
     **dict.fromkeys(("status", "experiments", "log", "runs"), "history"),
     **dict.fromkeys(("tag", "note", "delete", "rm", "remove"), "history"),
     **dict.fromkeys(("explain", "because", "functions", "profile", "flamegraph", "flame", "stacks"), "why"),
     **dict.fromkeys(("web", "ui", "gui", "html", "server"), "serve"),
-    **dict.fromkeys(("continue", "restart", "start"), "resume"),
+    **dict.fromkeys(("continue", "restart"), "resume"),
     **dict.fromkeys(("info", "host", "setup", "install", "env"), "doctor"),
     **dict.fromkeys(("fetch", "download", "kernel", "images", "prune", "clean"), "kernels"),
     **dict.fromkeys(("workloads", "suites", "benchmarks", "case"), "cases"),
@@ -26,7 +26,7 @@ _MEANT = {
 }
 # Options of other programs, and those that they are here: what of them the command has is offered.
 _OPTIONS = {
-    **dict.fromkeys(("--cpus", "--cpu", "--vcpus", "--ncpus", "--cores"), ("--smp",)),
+    **dict.fromkeys(("--cpus", "--cpu", "--vcpus", "--ncpus", "--cores", "--threads"), ("--smp",)),
     **dict.fromkeys(("--runs", "--iterations", "--repeat", "--count", "-n", "-r"), ("--seeds", "--blocks", "--boots")),
     **dict.fromkeys(("--test", "--tests", "--workload", "--benchmark", "--bench", "-t"), ("--case",)),
     **dict.fromkeys(("--mem", "--ram", "-m"), ("--memory",)),
@@ -37,10 +37,16 @@ _OPTIONS = {
     **dict.fromkeys(("--instructions", "--icount"), ("--exact",)),
     **dict.fromkeys(("--threshold", "--fail"), ("--fail-on",)),
     **dict.fromkeys(("--explain", "--functions"), ("--causes",)),
+    "--cases": ("--case",),
 }
-# Options of other programs that are not needed here: (an option of the commands that this is said of, why).
+# Options of other programs that are not needed, or said in a kernel's name: (an option of the commands concerned, why).
 _NEEDLESS = {
     **dict.fromkeys(("-j", "--jobs", "--parallel"), ("--exact", "counts take all CPUs, timed boots run one by one")),
+    **dict.fromkeys(
+        ("--cmdline", "--append"), ("--kvm", "it belongs to a kernel, as in 'debian:6.12,cmdline=\"quiet\"'")
+    ),
+    **dict.fromkeys(("--config", "--kconfig"), ("--kvm", "it belongs to a kernel, as in src:./linux,config=FILE")),
+    "--arch": ("--kvm", "it belongs to a kernel, as in debian:6.12,arch=arm64"),
     **dict.fromkeys(("-v", "--verbose"), ("--quiet", "progress is shown without one, and kdelta report has the rest")),
 }
 _EXTRA = re.compile(r"unexpected extra arguments? \((.*)\)")
