@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def named(texts: Sequence[str]) -> list[KernelSpec]:
-    """What each of ``texts`` names; nothing is looked at yet. What a version alone was taken for is said.
+    """What each of ``texts`` names; nothing is looked at yet. What a version or a package alone was taken for is said.
 
     Raises:
         UserError: one of them is not a kernel.
@@ -25,7 +25,8 @@ def named(texts: Sequence[str]) -> list[KernelSpec]:
     specs = [parse_kernel(text) for text in texts]
     for text, spec in zip(texts, specs, strict=True):
         if spec.text != text:
-            say(f"{text}: taken as {spec.text} (a tag of a git tree is src:TREE@{text})", err=True)
+            tag = f" (a tag of a git tree is src:TREE@{text})" if spec.kind in ("debian", "range") else ""
+            say(f"{text}: taken as {spec.text}{tag}", err=True)
     return specs
 
 

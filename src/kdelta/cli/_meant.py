@@ -11,11 +11,11 @@ import click
 _LISTS = {"cases": ("cases", "list"), "kernels": ("kernels", "list"), "recipes": ("check", "--list")}
 _MEANT = {
     **dict.fromkeys(("diff", "cmp", "vs", "test"), "compare"),
-    **dict.fromkeys(("bench", "benchmark", "measure", "perf", "stat"), "run"),
+    **dict.fromkeys(("bench", "benchmark", "measure", "perf", "stat", "boot"), "run"),
     **dict.fromkeys(("show", "result", "results", "print", "open"), "report"),
     **dict.fromkeys(("status", "experiments", "log", "runs"), "history"),
     **dict.fromkeys(("tag", "note", "delete", "rm", "remove"), "history"),
-    **dict.fromkeys(("explain", "because", "functions", "profile", "flamegraph"), "why"),
+    **dict.fromkeys(("explain", "because", "functions", "profile", "flamegraph", "flame", "stacks"), "why"),
     **dict.fromkeys(("web", "ui", "gui", "html", "server"), "serve"),
     **dict.fromkeys(("continue", "restart", "start"), "resume"),
     **dict.fromkeys(("info", "host", "setup", "install", "env"), "doctor"),
@@ -37,6 +37,11 @@ _OPTIONS = {
     **dict.fromkeys(("--instructions", "--icount"), ("--exact",)),
     **dict.fromkeys(("--threshold", "--fail"), ("--fail-on",)),
     **dict.fromkeys(("--explain", "--functions"), ("--causes",)),
+}
+# Options of other programs that are not needed here: (an option of the commands that this is said of, why).
+_NEEDLESS = {
+    **dict.fromkeys(("-j", "--jobs", "--parallel"), ("--exact", "counts take all CPUs, timed boots run one by one")),
+    **dict.fromkeys(("-v", "--verbose"), ("--quiet", "progress is shown without one, and kdelta report has the rest")),
 }
 _EXTRA = re.compile(r"unexpected extra arguments? \((.*)\)")
 
@@ -105,6 +110,9 @@ def _option_meant(name: str, command: click.Command) -> str:
 
         if (word := name.lstrip("-")) in registry.formats():
             return f"write --format {word}"
+    needs, why = _NEEDLESS.get(name, ("", ""))
+    if needs in has:
+        return why
     meant = [option for option in _OPTIONS.get(name, ()) if option in has]
     return f"did you mean {' or '.join(meant)}?" if meant else ""
 

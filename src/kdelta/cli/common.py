@@ -243,6 +243,32 @@ pmu_option = click.option(
     is_flag=True,
     help="Timed: also count instructions, cycles, cache misses and branch misses by the CPU's own counters, in windows of their own.",
 )
+
+
+class _Mebibytes(click.IntRange):
+    """A size in MiB, or with its unit as in 4G."""
+
+    name = "size"
+    _FORM = re.compile(r"([0-9]{1,9})([MGT])(?:i?B)?", re.IGNORECASE)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, str) and (match := self._FORM.fullmatch(value.strip())):
+            value = int(match[1]) << {"M": 0, "G": 10, "T": 20}[match[2].upper()]
+        try:
+            size: int = super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a size from {self.min} MiB to 1T, as in 2048 (MiB) or 4G", param, ctx)
+        return size
+
+
+memory_option = click.option(
+    "--memory",
+    type=_Mebibytes(256, 1 << 20),
+    default=1024,
+    show_default=True,
+    metavar="SIZE",
+    help="Memory of a guest in MiB, or as in 4G.",
+)
 machine_options = decorate(
     click.option(
         "--smp", type=click.IntRange(1, 512), default=1, show_default=True, help="CPUs of a guest (exact: up to 64)."
@@ -255,9 +281,7 @@ machine_options = decorate(
         callback=lambda _context, _option, text: turns(text),
         help="Exact: of several CPUs, how long each runs before the next does, in virtual ns (instructions).",
     ),
-    click.option(
-        "--memory", type=click.IntRange(256, 1 << 20), default=1024, show_default=True, help="Memory of a guest in MiB."
-    ),
+    memory_option,
     click.option(
         "--kvm",
         type=click.Choice(["auto", "on", "off"]),

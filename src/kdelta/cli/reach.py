@@ -45,7 +45,7 @@ class Args(common.CaseArgs):
 @click.argument("kernel")
 @click.argument("functions", nargs=-1, metavar="[FUNCTION]...")
 @common.case_options
-@click.option("--memory", type=click.IntRange(256, 1 << 20), default=1024, show_default=True, help="Memory of a guest in MiB.")  # fmt: skip
+@common.memory_option
 @click.option("--qemu", default="", metavar="PATH", help="The QEMU to use instead of the one on PATH.")
 @click.option("--list", "limit_rows", type=click.IntRange(1, 100_000), default=20, show_default=True, help="Cases to list for a function.")  # fmt: skip
 @click.option("--anew", is_flag=True, help="Count the cases again that were taken over from another kernel's map.")

@@ -84,6 +84,9 @@ def _named(text: str, name: str, catalogue: Mapping[str, Workload]) -> list[Work
             raise UserError(f"case {text!r}: name the directory of the will-it-scale testcases with --workloads")
     else:
         found = []
+    listed = [piece.strip() for piece in name.split(",")]
+    if not found and len(listed) > 1 and all(piece in catalogue for piece in listed):
+        raise UserError(f"case {text!r}: cases are given one by one: {' '.join(f'--case {piece}' for piece in listed)}")
     if not found and name.startswith(("./", "../", "/")):
         raise UserError(f"case {text!r}: a file of cases is C and ends in .c, as in --case {name}.c")
     if not found:

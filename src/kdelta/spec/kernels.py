@@ -74,6 +74,12 @@ def released(source: str) -> str:
     return re.sub(r"(^|\.\.)v", r"\1", source) if _RELEASED.match(source) else ""
 
 
+def packaged(source: str) -> str:
+    """``source`` with the prefix of its kind, where it is the path of a package alone; "" for other texts."""
+    kind = source.rpartition(".")[2].lower()
+    return f"{kind}:{source}" if kind in ("deb", "rpm") and ":" not in source else ""
+
+
 def version(text: str, wanted: str) -> str:
     """``wanted`` without the v of a tag, where it is a kernel's version; ``text`` is for the message.
 

@@ -79,6 +79,15 @@ ANSWERED = {
     "post": "as in: kdelta post patchwork",
     "cases PIPE": "did you mean pipe",
     "cases list syscal": "did you mean syscalls",
+    "compare debian:6.12 debian:7.0 --case pipe,fork_vmas": "--case pipe --case fork_vmas",
+    "compare debian:6.12 debian:7.0 -j4": "counts take all CPUs",
+    "compare debian:6.12 debian:7.0 --jobs 4": "counts take all CPUs",
+    "compare debian:6.12 debian:7.0 -v": "progress is shown",
+    "compare debian:6.12 debian:7.0 --memory 512T": "as in 2048 (MiB) or 4G",
+    "compare debian:6.12 debian:7.0 --memory 1M": "as in 2048 (MiB) or 4G",
+    "reach debian:6.12 --memory lots": "as in 2048 (MiB) or 4G",
+    "boot debian:6.12": "'run'",
+    "flame last": "'why'",
     "help nosuch": "no command 'nosuch'",
 }
 # Options that would do nothing there, each with the line that it stands in.
@@ -178,6 +187,13 @@ def test_a_version_alone_is_taken_and_said_so(capsys: pytest.CaptureFixture[str]
     assert run(["compare", "v6.12", "debian:7.0", "--case", "nope"]) == 1
     first, _ = capsys.readouterr().err.splitlines()
     assert first == "v6.12: taken as debian:6.12 (a tag of a git tree is src:TREE@v6.12)"
+
+
+def test_a_package_alone_is_taken_and_said_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "./linux-image.deb", "old=x.deb,arch=arm64", "--case", "nope"]) == 1
+    first, second, _ = capsys.readouterr().err.splitlines()
+    assert first == "./linux-image.deb: taken as deb:./linux-image.deb"
+    assert second == 'old=x.deb,arch=arm64: taken as old=deb:x.deb,arch="arm64"'
 
 
 @pytest.mark.parametrize("name", ["a.patch", "series.mbox", "mail"])

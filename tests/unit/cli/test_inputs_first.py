@@ -218,6 +218,9 @@ def test_more_memory_than_there_is_is_refused_first(
     words = [word.format("debian:7.0") for word in KERNELS[command]]
     case = () if "--case" in words else CASE
     refused([*words, *case, "--memory", "2049"], folder, capsys, "does not fit into the 2048 MiB of this machine")
+    refused(
+        [*words, *case, "--memory", "3GiB"], folder, capsys, "--memory 3072: a guest does not fit into the 2048 MiB"
+    )
 
 
 def test_timed_options_are_refused_first_where_kvm_is_known_not_to_run(

@@ -18,6 +18,8 @@ from kdelta.spec.kernels import PatchRef
         ("./bzImage", "image", "./bzImage"),
         ("/boot/vmlinuz-6.1.0-56-amd64", "image", "/boot/vmlinuz-6.1.0-56-amd64"),
         ("deb:linux-image.deb", "deb", "linux-image.deb"),
+        ("linux-image.deb", "deb", "linux-image.deb"),
+        ("./kernel.RPM", "rpm", "./kernel.RPM"),
         ("debian:6.12", "debian", "6.12"),
         ("debian:6.12.117+deb13", "debian", "6.12.117+deb13"),
         ("src:./linux", "src", "./linux"),

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.kernel.sources._source import Source
-from kdelta.spec.kernels import KernelSpec, joined, released, split
+from kdelta.spec.kernels import KernelSpec, joined, packaged, released, split
 
 
 @cache
@@ -44,14 +44,15 @@ def forms() -> str:
 
 
 def parse_kernel(text: str) -> KernelSpec:
-    """Parse one kernel name. Pure. A version alone is Debian's, and the ``text`` of its spec says so.
+    """Parse one kernel name. Pure. A version alone is Debian's, a package alone gets its prefix: see its ``text``.
 
     Raises:
         UserError: the text fits no form of the grammar.
     """
     bare, named = split(text)
-    if numbers := released(named):
-        named = f"debian:{numbers}"
+    numbers = released(named)
+    if full := f"debian:{numbers}" if numbers else packaged(named):
+        named = full
         bare = replace(bare, text=joined(bare, named))
     prefix, colon, body = named.partition(":")
     found = next((one for one in all_sources() if one.prefix and one.prefix == prefix), None)
