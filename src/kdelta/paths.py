@@ -10,6 +10,21 @@ from pathlib import Path
 from kdelta.errors import HostError
 
 
+def expanded(name: str | Path) -> Path:
+    """``name`` with the home that ~ or ~USER stands for, as a shell has it: as it is, where there is none."""
+    return Path(os.path.expanduser(name))
+
+
+def _home() -> Path:
+    """Raises:
+    HostError: the user has none, as where a container runs under a number.
+    """
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise HostError("this user has no home directory: set HOME, or KDELTA_STATE and KDELTA_CACHE") from None
+
+
 def cache_dir() -> Path:
     """``$KDELTA_CACHE``, else ``$XDG_CACHE_HOME/kdelta``: kernels, guest binaries, snapshots; all rebuildable.
 
@@ -18,7 +33,7 @@ def cache_dir() -> Path:
     root = os.environ.get("KDELTA_CACHE")
     if root:
         return Path(root).absolute()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "kdelta"
+    return Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache").absolute() / "kdelta"
 
 
 def state_dir() -> Path:
@@ -26,7 +41,7 @@ def state_dir() -> Path:
     root = os.environ.get("KDELTA_STATE")
     if root:
         return Path(root)
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kdelta"
+    return Path(os.environ.get("XDG_STATE_HOME") or _home() / ".local" / "state") / "kdelta"
 
 
 def store_url() -> str:

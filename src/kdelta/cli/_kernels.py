@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kdelta.cli._say import say
 from kdelta.errors import UserError
+from kdelta.paths import expanded
 
 if TYPE_CHECKING:
     from kdelta.model import Kernel, Progress
@@ -101,7 +102,6 @@ def of_one_tree(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
     Raises:
         UserError: they are not such kernels.
     """
-    from pathlib import Path
 
     import msgspec
 
@@ -111,7 +111,7 @@ def of_one_tree(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
     for text, spec in zip((good, bad), map(parse_kernel, (good, bad)), strict=True):
         if spec.kind != "src":
             raise UserError(f"bisect needs commits of a git tree, as in src:.@v6.9; {text!r} is not one")
-        target = str(Path(spec.target).expanduser().resolve())
+        target = str(expanded(spec.target).resolve())
         ends.append(msgspec.structs.replace(spec, target=target, ref=spec.ref or "HEAD", label=""))
     plain = [msgspec.structs.replace(spec, text="", ref="") for spec in ends]
     if plain[0] != plain[1]:

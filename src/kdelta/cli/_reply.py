@@ -78,7 +78,7 @@ def _public(text: str) -> str:
     """``text`` without directories of this machine; what was built before may name another state directory."""
     import re
 
-    from kdelta.paths import state_dir
+    from kdelta.paths import expanded, state_dir
 
     kept = re.compile(f"(?:{re.escape(str(state_dir()))}|(?:/[^/\\s+]+)+)/reviews/[0-9a-f]{{8}}/")
-    return kept.sub("", text).replace(f"{Path.home()}/", "~/")
+    return kept.sub("", text).replace(f"{expanded('~')}/", "~/")

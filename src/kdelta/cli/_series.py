@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kdelta.errors import UserError
+from kdelta.paths import expanded
 
 if TYPE_CHECKING:
     from kdelta.kernel.cover import Cover
@@ -116,7 +117,7 @@ def _bytes(series: str) -> bytes:
         if not data.strip():
             raise UserError("review -: standard input is empty; pipe the mails of the series into it")
         return data
-    path = Path(series).expanduser()
+    path = expanded(series)
     if path.is_dir():
         raise UserError(
             f"review {series}: a directory; give one series as an mbox, or have each of a Maildir or public-inbox "

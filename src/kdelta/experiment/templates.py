@@ -30,6 +30,7 @@ from kdelta.model import (
     Mode,
     plans,
 )
+from kdelta.paths import expanded
 from kdelta.results import definitions
 from kdelta.spec import collectors
 from kdelta.spec.cases import on_every_cpu
@@ -70,7 +71,7 @@ class Asked(Struct, frozen=True, kw_only=True):
             blocks=blocks,
             machine=self.machine,
             effort=self.effort,
-            folders=tuple(str(folder.expanduser().resolve()) for folder in self.folders),
+            folders=tuple(str(expanded(folder).resolve()) for folder in self.folders),
             command=self.command,
             plan=plan,
         )

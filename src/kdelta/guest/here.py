@@ -56,7 +56,7 @@ def work_tree(cwd: Path) -> Path:
 
 
 def _too_high(one: Path) -> bool:
-    return one == Path("/") or one.resolve() == Path.home().resolve()
+    return one == Path("/") or one.resolve() == paths.expanded("~").resolve()
 
 
 def git_folders(top: Path) -> list[Path]:

@@ -17,6 +17,7 @@ from kdelta.errors import HostError, UserError
 from kdelta.inbox import mails, series
 from kdelta.inbox.mails import Mail
 from kdelta.kernel import history, mail, origin
+from kdelta.paths import expanded
 
 _FORMS = "a Maildir, an mbox, a public-inbox folder (git/0.git), or a branch as REPOSITORY@BRANCH"
 _MOST_COMMITS = 5000
@@ -38,7 +39,7 @@ def find(text: str) -> Source:
     Raises:
         UserError: there is nothing of these kinds.
     """
-    path = Path(text).expanduser()
+    path = expanded(text)
     if path.is_file():
         return Source(kind="mbox", name=str(path.resolve()), path=path)
     if (path / "cur").is_dir() and (path / "new").is_dir():
@@ -46,8 +47,8 @@ def find(text: str) -> Source:
     if list(path.glob("git/*.git")):
         return Source(kind="public-inbox", name=str(path.resolve()), path=path)
     tree, at, branch = text.rpartition("@")
-    if at and branch and Path(tree).expanduser().is_dir():
-        where = Path(tree).expanduser()
+    if at and branch and expanded(tree).is_dir():
+        where = expanded(tree)
         history.commit(str(where), branch)
         return Source(kind="branch", name=f"{where.resolve()}@{branch}", path=where, branch=branch)
     raise UserError(f"watch {text}: no such source; give {_FORMS}")

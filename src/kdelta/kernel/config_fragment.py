@@ -17,7 +17,7 @@ from msgspec import Struct
 from kdelta.errors import UserError
 from kdelta.kernel import kconfig
 from kdelta.model import Arch
-from kdelta.paths import shipped
+from kdelta.paths import expanded, shipped
 
 _LINE = re.compile(r'^CONFIG_([A-Za-z0-9_]+)=("(?:[^"\\]|\\.)*"|[A-Za-z0-9_.+-]+|)\s*(?:#.*)?$')
 _UNSET = re.compile(r"^# CONFIG_([A-Za-z0-9_]+) is not set\s*$")
@@ -106,7 +106,7 @@ def _read(config: str) -> tuple[str, dict[str, str]]:
     if _WORDS.match(config):
         text = "".join(f"CONFIG_{word.removeprefix('CONFIG_')}\n" for word in config.split())
         return text, parse(text, config)
-    path = Path(config).expanduser()
+    path = expanded(config)
     try:
         if path.exists() and not path.is_file():
             raise UserError(f"config {config}: it is not a regular file")

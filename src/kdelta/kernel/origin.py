@@ -23,6 +23,7 @@ from kdelta.errors import HostError, UserError
 from kdelta.kernel.patch import File
 from kdelta.kernel.worktree import Worktree, decode, encode, require_space, version_of
 from kdelta.model.progress import Progress
+from kdelta.paths import expanded
 from kdelta.spec.kernels import released
 
 TREE_BYTES = 3 << 30
@@ -301,7 +302,7 @@ def look(target: str, ref: str) -> Seen:
     Raises:
         UserError: no such directory, not a kernel, an unknown ref.
     """
-    path = Path(target).expanduser()
+    path = expanded(target)
     try:
         if not path.is_dir():
             hint = f"; Debian's source is src:debian:{number}" if (number := released(target)) else ""

@@ -15,7 +15,7 @@ from kdelta.kernel import cache, ingest
 from kdelta.kernel.build import Products
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.model import Kernel, Location
-from kdelta.paths import cache_dir
+from kdelta.paths import cache_dir, expanded
 from kdelta.spec.kernels import KernelSpec
 
 
@@ -119,7 +119,7 @@ def adopt(key: str, built: Built) -> None:
 
 def _label(spec: KernelSpec, release: str) -> str:
     """Short and telling: ``6.12.117+my``, ``mybranch``, ``linux-my``."""
-    base = release if spec.kind == "src-debian" else spec.ref or Path(spec.target).expanduser().resolve().name
+    base = release if spec.kind == "src-debian" else spec.ref or expanded(spec.target).resolve().name
     return base + "".join(("-" if ref.reverse else "+") + Path(ref.path).stem for ref in spec.patches)
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from kdelta.errors import UserError
 from kdelta.kernel import mail
 from kdelta.kernel.worktree import encode
+from kdelta.paths import expanded
 from kdelta.spec.kernels import PatchRef
 
 
@@ -32,7 +33,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 def _read(name: str) -> bytes:
-    path = Path(name).expanduser()
+    path = expanded(name)
     try:
         if path.exists() and not path.is_file():
             raise UserError(f"patch {name}: it is not a regular file; save the patch to one")

@@ -15,7 +15,7 @@ from kdelta.report.headline import Headline
 from kdelta.report.scrub import Scrubber
 from kdelta.report.sentences import sentence
 from kdelta.report.system_calls import CallTable
-from kdelta.results.types import CellName, Detail, LegacyLine, Sweep, SweepPoint, SweepStep
+from kdelta.results.types import CellName, Detail, LegacyLine, Sweep, SweepPoint, SweepStep, case_key, primary
 from kdelta.units import finite
 from kdelta.verdict.warnings import UNDECIDABLE
 from kdelta.verdict.words import MOST_BOOTS
@@ -242,12 +242,8 @@ def _titles(results: Iterable[CellResult]) -> dict[tuple[object, ...], str]:
         others = params[title]
         differing = sorted(k for k in cell.params if any(p.get(k) != cell.params[k] for p in others))
         suffix = "".join(f" {key}={cell.params[key]}" for key in differing)
-        titles[_case_key(cell)] = title + suffix
+        titles[case_key(cell)] = title + suffix
     return titles
-
-
-def _case_key(cell: CellResult) -> tuple[object, ...]:
-    return (cell.case, cell.cgroup, cell.mitigations, tuple(sorted(cell.params.items())))
 
 
 def _row(cells: list[CellResult], exact: bool, cpus: int, notes: _Notes, explaining: frozenset[int]) -> Row:
@@ -270,8 +266,8 @@ def _tables(
     titles = _titles(results)
     explaining = frozenset(map(id, counts))
     tree: dict[str, dict[str, dict[str, list[CellResult]]]] = {}
-    for cell in (*results, *(cell for cell in counts if _case_key(cell) in titles)):
-        metrics = tree.setdefault(cell.baseline_label, {}).setdefault(titles[_case_key(cell)], {})
+    for cell in (*results, *(cell for cell in counts if case_key(cell) in titles)):
+        metrics = tree.setdefault(cell.baseline_label, {}).setdefault(titles[case_key(cell)], {})
         metrics.setdefault(cell.metric, []).append(cell)
     tables = []
     for baseline, cases in tree.items():
@@ -338,12 +334,10 @@ def _shown(result: ExperimentResult, detail: Detail, options: Options) -> list[C
     swept = {(s.cell.case, s.cell.cgroup, s.cell.mitigations, s.cell.metric) for s in detail.sweeps}
     if not result.experiment.in_steps:
         swept = set()
-    with_primary = {_case_key(cell) for cell in result.results if cell.primary}
     return [
         cell
-        for cell in result.results
-        if (options.all_metrics or cell.primary or _case_key(cell) not in with_primary)
-        and (cell.case, cell.cgroup, cell.mitigations, cell.metric) not in swept
+        for cell in (result.results if options.all_metrics else primary(result.results))
+        if (cell.case, cell.cgroup, cell.mitigations, cell.metric) not in swept
     ]
 
 

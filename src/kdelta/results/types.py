@@ -6,9 +6,11 @@ Cells are named as in ``model.CellResult``: case, cgroup, mitigations and metric
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
-from kdelta.model import Because, Cgroup, FunctionDelta, Mitigations, Profile, State, Warn, Word
+from kdelta.model import Because, CellResult, Cgroup, FunctionDelta, Mitigations, Profile, State, Warn, Word
 from kdelta.units import Better
 
 
@@ -234,3 +236,14 @@ class Detail(Struct, frozen=True, kw_only=True):
     sweeps: tuple[Sweep, ...] = ()
     scaling: tuple[Scaling, ...] = ()
     legacy: tuple[LegacyView, ...] = ()
+
+
+def case_key(cell: CellResult) -> tuple[object, ...]:
+    """What the metrics of one case share."""
+    return (cell.case, cell.cgroup, cell.mitigations, tuple(sorted(cell.params.items())))
+
+
+def primary(cells: Sequence[CellResult]) -> list[CellResult]:
+    """The cells of the metrics that a case is about; all of a case that has none."""
+    with_primary = {case_key(cell) for cell in cells if cell.primary}
+    return [cell for cell in cells if cell.primary or case_key(cell) not in with_primary]

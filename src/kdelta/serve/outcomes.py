@@ -9,10 +9,14 @@ from msgspec import Struct
 
 from kdelta.errors import KdeltaError
 from kdelta.results import answer
+from kdelta.results.types import primary
 from kdelta.store.rows import ExperimentRow
 from kdelta.store.store import Store
 
 WORDS = ("regressed", "improved", "inconclusive", "same")  # what a reader looks for first
+
+
+_NAMED = 3  # cases that are told by name
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -20,6 +24,16 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     cases: frozenset[str] = frozenset()
     verdicts: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def told(self) -> str:
+        """Its cases, or their number and suite: what tells apart two experiments on the same kernels."""
+        names = sorted(self.cases)
+        if len(names) <= _NAMED:
+            return ", ".join(names)
+        suites = {name.partition("/")[0] for name in names if "/" in name}
+        whole = len(suites) == 1 and all("/" in name for name in names)
+        return f"{len(names)} cases" + (f" of {suites.pop()}" if whole else "")
 
     def has(self, verdict: str) -> bool:
         """Whether any row got this verdict."""
@@ -55,5 +69,5 @@ class Outcomes:
             judged = answer.verdicts(self._store, experiment)
         except KdeltaError:  # its own page says what is wrong with it
             return Outcome()
-        words = [result.verdict for result in judged]
+        words = [result.verdict for result in primary(judged)]  # as its own page counts them
         return Outcome(cases=names, verdicts=tuple((word, words.count(word)) for word in WORDS if word in words))

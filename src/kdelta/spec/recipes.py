@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -123,7 +122,7 @@ def load(name: str) -> Recipe:
     Raises:
         UserError: there is none, or it is damaged.
     """
-    path = Path(name).expanduser()
+    path = paths.expanded(name)
     if path.suffix != ".toml" and "/" not in name:
         names = shipped()
         if name not in names:

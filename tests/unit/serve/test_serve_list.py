@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from kdelta.model import CallCount, Case
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
+from kdelta.serve.outcomes import Outcome
 from kdelta.store.store import Store
 from unit.serve.serve_store import boot, experiment, fill_sweep
 
@@ -104,3 +105,30 @@ def test_any_two_kernels_are_compared_from_an_experiments_page(client: TestClien
 
 def test_last_has_a_link_that_stays_the_same(client: TestClient) -> None:
     assert "/experiments/equal" in addresses(main(client, "/experiments/last"))
+
+
+def test_the_list_tells_experiments_on_the_same_kernels_apart_by_their_cases() -> None:
+    def told(*names: str) -> str:
+        return Outcome(cases=frozenset(names)).told
+
+    assert told("pipe", "fork_vmas") == "fork_vmas, pipe"
+    assert told("a/x", "a/y", "a/z", "a/w") == "4 cases of a"
+    assert told("a/x", "b/y", "a/z", "a/w") == told("a/x", "pipe", "a/z", "a/w") == "4 cases"
+    assert told() == ""
+
+
+def test_an_experiment_is_counted_in_the_list_as_on_its_own_page(tmp_path: Path) -> None:
+    """Figures beside the primary metric stand in no table: nine "improved" stood in the list, one on the page."""
+    with Store(f"sqlite:///{tmp_path / 'kdelta.sqlite'}") as store:
+        store.create(experiment("one", ("6.12", "7.0"), blocks=SEEDS))
+        for block in range(SEEDS):
+            for slot, cost in enumerate((1000, 900)):
+                done = boot(block, slot, cost=cost)
+                beside = replace(done.runs[0].series[0], metric="loads", unit="loads/op")
+                run = replace(done.runs[0], series=(*done.runs[0].series, beside))
+                store.save_boot("one", replace(done, runs=(run,)))
+        pages = TestClient(create_app(store, Access(), pytest.fail), base_url="http://localhost")
+        (row,) = html.fromstring(pages.get("/").text).xpath("//ol[@class='experiments']/li")
+        assert [chip.text_content() for chip in row.xpath(".//a[starts-with(@class, 'chip')]")] == ["1 improved"]
+        assert row.xpath("string(.//span[@class='cases'])") == "pidfd_open"
+        assert "1 improved" in pages.get("/experiments/one").text

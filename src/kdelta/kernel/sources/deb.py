@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
@@ -12,11 +10,12 @@ from kdelta.kernel import deb, ingest
 from kdelta.kernel.sources._source import Source, kernel_of, short
 from kdelta.model import Kernel
 from kdelta.model.progress import Progress
+from kdelta.paths import expanded
 from kdelta.spec.kernels import KernelSpec
 
 
 def _resolve(spec: KernelSpec, _: Progress) -> Kernel:
-    path = Path(spec.target).expanduser()
+    path = expanded(spec.target)
     files = deb.read_kernel(path)
     if not files.image:
         raise UserError(
@@ -30,7 +29,7 @@ def _resolve(spec: KernelSpec, _: Progress) -> Kernel:
 
 
 def _check(spec: KernelSpec) -> None:
-    deb.fields(Path(spec.target).expanduser())
+    deb.fields(expanded(spec.target))
 
 
 SOURCE = Source(

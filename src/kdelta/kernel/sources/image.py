@@ -13,6 +13,7 @@ from kdelta.kernel import cache, image, ingest
 from kdelta.kernel.sources._source import Source, kernel_of
 from kdelta.model import Kernel
 from kdelta.model.progress import Progress
+from kdelta.paths import expanded
 from kdelta.spec.kernels import KernelSpec
 
 _HEADER = re.compile(r"^# Linux/\S+ (\S+) Kernel Configuration", re.MULTILINE)
@@ -73,7 +74,7 @@ def check(spec: KernelSpec) -> None:
     """Raises:
     UserError: no such file, a directory, a patch, or one that cannot be read or is too large to be a kernel.
     """
-    path = Path(spec.target).expanduser()
+    path = expanded(spec.target)
     if path.is_dir():
         raise UserError(f"kernel {spec.text!r}: {path} is a directory; name an image in it, or src:{path} to build it")
     try:
@@ -94,7 +95,7 @@ def check(spec: KernelSpec) -> None:
 
 def _resolve(spec: KernelSpec, _: Progress) -> Kernel:
     check(spec)
-    path = Path(spec.target).expanduser().resolve()
+    path = expanded(spec.target).resolve()
     try:
         data = path.read_bytes()
     except OSError as error:

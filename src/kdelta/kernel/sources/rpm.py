@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
@@ -12,11 +10,12 @@ from kdelta.kernel import ingest, rpm
 from kdelta.kernel.sources._source import Source, kernel_of, short
 from kdelta.model import Kernel
 from kdelta.model.progress import Progress
+from kdelta.paths import expanded
 from kdelta.spec.kernels import KernelSpec
 
 
 def _resolve(spec: KernelSpec, progress: Progress) -> Kernel:
-    path = Path(spec.target).expanduser()
+    path = expanded(spec.target)
     progress.step(f"unpacking {path.name}")
     files = rpm.read_kernel(path)
     if not files.image:
@@ -33,7 +32,7 @@ def _resolve(spec: KernelSpec, progress: Progress) -> Kernel:
 
 
 def _check(spec: KernelSpec) -> None:
-    rpm.fields(Path(spec.target).expanduser())
+    rpm.fields(expanded(spec.target))
 
 
 SOURCE = Source(
