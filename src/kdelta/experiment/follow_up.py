@@ -84,8 +84,8 @@ def begin(store: Store, asked: Experiment, progress: Progress, now: Callable[[],
     mixed = ", ".join(dict.fromkeys(row.case for row in results if row.primary and row.verdict == "inconclusive"))
     if template is None and mixed:
         raise UserError(
-            f"experiment {asked.id}: no number of boots decides {mixed}, because the two accounts of string "
-            "instructions disagree; compare with --timed"
+            f"experiment {asked.id}: no number of boots decides {mixed}, because two accounts of the instructions "
+            "disagree, as its report says; compare with --timed"
         )
     if template is None:
         raise UserError(f"experiment {asked.id} left nothing inconclusive: there is nothing to decide")
