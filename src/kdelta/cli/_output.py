@@ -152,9 +152,9 @@ def refuse_lost(result: ExperimentResult) -> None:
     """Raises:
     GuestError: nothing at all could be measured, because guests were lost or their work failed.
     """
-    refuse_all_lost(
-        [(row.case, row.state, row.why + _unpacked(row.params, row.why)) for row in result.results], "measured"
-    )
+    rows = [(row.case, row.state, row.why + _unpacked(row.params, row.why)) for row in result.results]
+    ran = any(row.baseline is not None or row.patched is not None for row in result.results)
+    refuse_all_lost(rows, "compared" if ran else "measured")
 
 
 def _unpacked(params: Mapping[str, str], why: str) -> str:

@@ -2,7 +2,8 @@
 """The answer in a sentence: what stands on top of every report. Made from verdicts alone; no statistics.
 
 A count is never called time: fewer instructions are "fewer instructions", only times and rates are "faster". What is
-undecided, within the noise floor or not measured counts for neither side.
+undecided, within the noise floor or not measured counts for neither side. Where instructions hide another count that
+changed, that is told behind.
 """
 
 from __future__ import annotations
@@ -10,47 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from kdelta.model import Because, CellResult
 from kdelta.report.figures import effect
+from kdelta.report.tallies import Tally, in_case, in_cases, in_results, kind_of, tallied
 from kdelta.results.types import Sweep
-from kdelta.units import Better, finite
+from kdelta.results.warnings import Carried
+from kdelta.units import finite
 
 _KERNELS_TOLD = 3  # more patched kernels than these are told together
 _WORDS = ("so far: ", "it is undecided ", "there is no ", "nothing could ")  # that begin a sentence, unlike a label
 _NAMES_TOLD = 2  # functions
 _CAUSE_CHARS = 90  # a longer one is no answer: the causes have it whole
-
-
-class Kind(Struct, frozen=True):
-    """How verdicts on one kind of figures are told; the first three are verbs, the others a word each."""
-
-    improved: str  # "executes fewer instructions than"
-    regressed: str
-    same: str
-    less: str  # "fewer": improved, once it was said of what
-    more: str
-    noun: str = ""
-
-
-class Tally(Struct, frozen=True, kw_only=True):
-    """One patched kernel against its baseline in one kind of figures: how many cases got which answer."""
-
-    baseline: str
-    patched: str
-    kind: Kind
-    improved: int = 0
-    regressed: int = 0
-    same: int = 0
-    inconclusive: int = 0
-    descriptive: int = 0
-    missing: int = 0  # not measured
-
-    @property
-    def cases(self) -> int:
-        """All of them."""
-        return self.improved + self.regressed + self.same + self.inconclusive + self.descriptive + self.missing
+_HIDDEN = {"locked": "locked operations", "data_lines": "data lines"}  # lines of code move with every build
 
 
 class Largest(Struct, frozen=True, kw_only=True):
@@ -66,6 +39,30 @@ class Largest(Struct, frozen=True, kw_only=True):
         return effect(self.percent) + (f", because {self.cause}" if self.cause else "")
 
 
+class Hidden(Struct, frozen=True, kw_only=True):
+    """A count that changed in ``cases`` cases whose instructions did not, or went the other way; the largest of them.
+
+    ``function``: where most of it is, "" where that is not known.
+    """
+
+    noun: str
+    cases: int
+    where: str
+    percent: float
+    function: str = ""
+
+    def text(self, single: bool) -> str:
+        """``More locked operations in 9 cases, up to +24.1 % in hackbench/thread-pipe, most of it in pipe_write``."""
+        told = f"{'More' if self.percent > 0 else 'Fewer'} {self.noun}"
+        size = effect(self.percent)
+        if single:
+            told += f": {size}"
+        else:
+            several = f" in {self.cases} cases, up to {size}"
+            told += f"{several if self.cases > 1 else f': {size}'} in {self.where}"
+        return told + (f", most of it in {self.function}" if self.function else "")
+
+
 class Headline(Struct, frozen=True, kw_only=True):
     """The answer as a value; ``text`` is the sentence."""
 
@@ -73,16 +70,20 @@ class Headline(Struct, frozen=True, kw_only=True):
     case: str = ""  # the only case, where there is one
     steps: str = ""  # of a sweep, instead of tallies
     alone: str = ""  # the only kernel, where nothing was compared
+    nothing: str = ""  # why nothing was measured
     largest: Largest | None = None
+    hidden: Hidden | None = None
     unfinished: bool = False
 
     @property
     def text(self) -> str:
-        """The sentence, and the largest difference where there is one; "" where nothing was measured."""
-        told = self.steps or self._alone() or self._compared()
+        """The sentence, and the largest difference where there is one; "" where nothing was measured yet."""
+        told = self.nothing or self.steps or self._alone() or self._compared()
+        single = bool(self.case) and len(self.tallies) == 1
         if told and self.largest is not None:
-            single = bool(self.case) and len(self.tallies) == 1
             told += f": {self.largest.text}" if single else f". Largest: {self.largest.where} {self.largest.text}"
+        if told and self.hidden is not None:
+            told += f". {self.hidden.text(single)}"
         told = f"so far: {told}" if told and self.unfinished else told
         return f"{told[0].upper()}{told[1:]}." if told.startswith(_WORDS) else f"{told}." if told else ""
 
@@ -91,71 +92,8 @@ class Headline(Struct, frozen=True, kw_only=True):
 
     def _compared(self) -> str:
         if len({tally.patched for tally in self.tallies}) > _KERNELS_TOLD:
-            return "; ".join(_together(self.tallies, kind) for kind in dict.fromkeys(t.kind for t in self.tallies))
-        told = [_of_case(tally, self.case) if self.case else _of_cases(tally) for tally in self.tallies]
-        return "; ".join(told)
-
-
-def _sides(tally: Tally) -> list[tuple[int, str, str]]:
-    """(count, verb, word) of improved and regressed, the one that there is first."""
-    kind = tally.kind
-    sides = [(tally.improved, kind.improved, kind.less), (tally.regressed, kind.regressed, kind.more)]
-    return sides if tally.improved else sides[::-1]
-
-
-def _of_case(tally: Tally, case: str) -> str:
-    (count, verb, _), _ = _sides(tally)
-    if count or tally.same:
-        return f"{tally.patched} {verb if count else tally.kind.same} {tally.baseline} in {case}"
-    if tally.inconclusive:
-        return f"it is undecided whether {tally.patched} {tally.kind.improved} {tally.baseline} in {case}"
-    return f"{case} {'has no verdict' if tally.descriptive else 'could not be measured'} on {tally.patched}"
-
-
-def _of_cases(tally: Tally) -> str:
-    (count, verb, _), (others, _, other) = _sides(tally)
-    rest = {"the same": tally.same, "undecided": tally.inconclusive, "without a verdict": tally.descriptive}
-    rest["not measured"] = tally.missing
-
-    def some(number: int) -> str:
-        if number == tally.cases:
-            return "both cases" if number == 2 else f"all {number} cases"
-        return f"{number} of {tally.cases} cases"
-
-    if count:
-        told = f"{tally.patched} {verb} {tally.baseline} in {some(count)}"
-        told += f", {other} in {others or 'none'}" if count < tally.cases else ""
-    elif tally.same:
-        told = f"{tally.patched} {tally.kind.same} {tally.baseline} in {some(rest.pop('the same'))}"
-    elif tally.inconclusive:
-        where = some(rest.pop("undecided"))
-        told = f"it is undecided whether {tally.patched} {tally.kind.improved} {tally.baseline} in {where}"
-    else:
-        none = "there is no verdict on" if tally.descriptive else "nothing could be measured on"
-        return f"{none} {tally.patched} against {tally.baseline}"
-    return "; ".join(filter(None, [told, ", ".join(f"{word} in {number}" for word, number in rest.items() if number)]))
-
-
-def _together(tallies: Iterable[Tally], kind: Kind) -> str:
-    """Many kernels in one clause."""
-    mine = [tally for tally in tallies if tally.kind == kind]
-    total, less, more = (sum(getattr(t, name) for t in mine) for name in ("cases", "improved", "regressed"))
-    noun = f" {kind.noun}" if kind.noun else ""
-    return (
-        f"{len(mine)} kernels against {mine[0].baseline}: {kind.less}{noun} in {less or 'none'} of {total} results, "
-        f"{kind.more} in {more or 'none'}"
-    )
-
-
-def kind_of(metric: str, unit: str, better: Better, exact: bool) -> Kind:
-    """How verdicts on a metric are told: instructions, times and rates by their own words, others by name."""
-    if exact and metric == "instructions":
-        than, alike = "executes {} instructions than", "executes as many instructions as"
-        return Kind(than.format("fewer"), than.format("more"), alike, "fewer", "more", "instructions")
-    if not exact and (unit == "ns" or unit.endswith("/s")):
-        return Kind("is faster than", "is slower than", "is as fast as", "faster", "slower")
-    less, more = ("lower", "higher") if better == "lower" else ("higher", "lower")
-    return Kind(f"is {less} in {metric} than", f"is {more} in {metric} than", f"is the same in {metric} as", less, more)
+            return "; ".join(in_results(self.tallies, kind) for kind in dict.fromkeys(t.kind for t in self.tallies))
+        return "; ".join(in_case(tally, self.case) if self.case else in_cases(tally) for tally in self.tallies)
 
 
 def cause(told: Because | None, percent: float) -> str:
@@ -189,7 +127,21 @@ def _largest(found: Iterable[tuple[str, float | None, Because | None]]) -> Large
     return Largest(where=where, percent=value, cause=cause(told, value))
 
 
-_ANSWERS = {"improved": "improved", "regressed": "regressed", "same": "same", "inconclusive": "inconclusive"}
+def _hidden(rows: Sequence[tuple[str, CellResult]]) -> Hidden | None:
+    """Of the counts that instructions hide, the one in most cases, and of these changes the largest."""
+    found: dict[tuple[str, bool], list[tuple[str, float, str]]] = {}
+    for where, cell in rows:
+        warnings = [w for w in cell.warnings if isinstance(w, Carried)] if cell.state == "ok" else []
+        for warning, (name, percent) in ((w, column) for w in warnings for column in w.columns):
+            against = cell.verdict == "same" or (cell.effect_percent or 0.0) * percent < 0
+            if name in _HIDDEN and against:
+                function = warning.function if name == warning.columns[0][0] else ""  # it is of the first one
+                found.setdefault((name, percent > 0), []).append((where, percent, function))
+    if not found:
+        return None
+    (name, _), mine = max(found.items(), key=lambda one: (len(one[1]), one[0][0] == "locked"))
+    where, percent, function = max(mine, key=lambda one: abs(one[1]))
+    return Hidden(noun=_HIDDEN[name], cases=len(mine), where=where, percent=percent, function=function)
 
 
 def of_cells(rows: Sequence[tuple[str, CellResult]], exact: bool, unfinished: bool) -> Headline:
@@ -198,7 +150,7 @@ def of_cells(rows: Sequence[tuple[str, CellResult]], exact: bool, unfinished: bo
     compared = [(title, cell) for title, cell in rows if cell.patched_label]
     if not compared:
         return Headline(alone=rows[0][1].baseline_label if rows else "", unfinished=unfinished and bool(rows))
-    tallies = _tallies([cell for _, cell in compared], exact)
+    tallies = tallied([cell for _, cell in compared], exact)
     several = len({cell.patched_label for _, cell in compared}) > 1
     kinds = len({tally.kind for tally in tallies}) > 1
 
@@ -211,22 +163,9 @@ def of_cells(rows: Sequence[tuple[str, CellResult]], exact: bool, unfinished: bo
         tallies=tallies,
         case=titles.pop() if len(titles) == 1 else "",
         largest=_largest((where(title, cell), cell.effect_percent, cell.because_line) for title, cell in changed),
+        hidden=_hidden([(where(title, cell), cell) for title, cell in compared]),
         unfinished=unfinished,
     )
-
-
-def _tallies(cells: Sequence[CellResult], exact: bool) -> tuple[Tally, ...]:
-    """Verdicts counted by kernels and kind of figure; what was not measured counts with the figures that there are."""
-    found: dict[tuple[str, str, Kind], Tally] = {}
-    for cell in sorted(cells, key=lambda one: one.state != "ok"):  # stable: those without a figure last
-        sides = (cell.baseline_label, cell.patched_label)
-        key = (*sides, kind_of(cell.metric, cell.unit, cell.better, exact))
-        word = _ANSWERS.get(cell.verdict or "", "descriptive")
-        if cell.state != "ok":
-            key, word = next((known for known in found if known[:2] == sides), key), "missing"
-        tally = found.setdefault(key, Tally(baseline=key[0], patched=key[1], kind=key[2]))
-        found[key] = replace(tally, **{word: getattr(tally, word) + 1})
-    return tuple(found.values())
 
 
 def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact: bool, unfinished: bool) -> Headline:

@@ -89,6 +89,17 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def nothing(looked: Looked | None) -> str:
+    """Why no case was measured, as the answer."""
+    if looked is None:
+        return ""
+    if not looked.differ:
+        return f"Nothing was measured: {_differ(looked)}"
+    names = _names([one.name for one in looked.unreached], _SHOWN_MISSING)
+    mapped = "mapped " if looked.no_time else ""
+    return f"Nothing was measured: no {mapped}case {_executes(looked)} {names or 'anything that differs'}"
+
+
 def above(notes: Annotations, cpus: int = 1) -> tuple[str, ...]:
     """What stands above the table: a line for each check beside speed, new leaks first, then ``sentences``."""
     beside = sorted(notes.beside, key=lambda one: not one.leaks)

@@ -47,7 +47,7 @@ def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Seque
         steps = sum(len(sweep.steps) for sweep in sweeps)
         counts = f"{steps} {'step' if steps == 1 else 'steps'} found" + (counts and f"; {counts}")
     boots = f"{result.boots_done} of {result.boots_planned} boots done"
-    if _nothing(result):
+    if nothing(result):
         return "nothing was booted"
     if result.decided and result.boots_done < result.boots_planned:
         boots = f"stopped early: decided after {result.boots_done} boots"
@@ -56,7 +56,7 @@ def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Seque
     return f"{counts}; {boots}" if counts else boots
 
 
-def _nothing(result: ExperimentResult) -> bool:
+def nothing(result: ExperimentResult) -> bool:
     """Whether there was no case to measure: what differs is executed by none."""
     return result.experiment.annotations.looked is not None and not result.experiment.cases
 
@@ -236,7 +236,7 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
         *filter(None, () if stepped else (_floors(result.results, experiment.mode == "exact"),)),
         f"Machine: {where}.",
     ]
-    if _nothing(result):
+    if nothing(result):
         lines = ["Machine code and data of the kernels were compared, and what the cases execute looked up."]
     lines += [f"{case.name} found in the guest: {case.found}." for case in experiment.cases if case.found]
     lines += _layouts(experiment)
@@ -253,7 +253,7 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
 def reproduce(result: ExperimentResult) -> tuple[str, ...]:
     """What stands beside the command that repeats the experiment."""
     experiment = result.experiment
-    lines = [] if _nothing(result) else [f"Seed {experiment.seed}; it determines the order of all boots."]
+    lines = [] if nothing(result) else [f"Seed {experiment.seed}; it determines the order of all boots."]
     if not experiment.command:
         lines.append("The command was not recorded; the experiment is stored as " + experiment.id + ".")
     return tuple(lines)
@@ -277,7 +277,7 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
         changed = sum(cell.verdict in ("improved", "regressed") for cell in hidden)
         lines.append(f"Measured but not shown here: other metrics ({len(hidden)} figures, {changed} of them changed).")
     looked = result.experiment.annotations.looked
-    if looked is not None and _nothing(result):
+    if looked is not None and nothing(result):
         lines += ["What the changed code costs where it is executed: no case here does."] if looked.differ else []
     elif result.experiment.mode == "exact":
         alone = result.experiment.machine.smp == 1

@@ -346,6 +346,8 @@ def _headline(result: ExperimentResult, tables: Iterable[Table], sweeps: Sequenc
     if sweeps:
         labels = [kernel.label for kernel in result.experiment.kernels]
         return headline.of_sweeps([(cell_title(s.source.cell), s.source) for s in sweeps], labels, exact, unfinished)
+    if prose.nothing(result):
+        return Headline(nothing=looked.nothing(result.experiment.annotations.looked))
     groups = [group for table in tables for group in table.groups]
     rows = [(g.title, cell.source) for g in groups for row in g.rows if not row.explains for cell in row.cells]
     return headline.of_cells(rows, exact, unfinished)

@@ -44,8 +44,8 @@ def _side_figures(rows: Sequence[CellResult]) -> list[CellResult]:
         if row.metric == "instructions":
             for name in _SIDE_FIGURES:
                 side = by_key.get((row.case, row.mitigations, row.patched_label, name))
-                if side is not None and side.baseline is not None and (side.baseline or side.patched):
-                    extra[f"{name}_baseline"] = side.baseline
+                if side is not None and side.state == "ok" and (side.baseline or side.patched):
+                    extra[f"{name}_baseline"] = side.baseline or 0.0
                     extra[f"{name}_patched"] = side.patched or 0.0
         found.append(replace(row, extra=extra))
     return found

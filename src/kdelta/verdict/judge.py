@@ -166,7 +166,7 @@ def _cell(
 def _unmeasured(
     blank: CellResult, a: Sequence[Observation], b: Sequence[Observation], alone: bool
 ) -> CellResult | None:
-    """The cell as a state, where a side has no figure at all: never a number."""
+    """The cell as a state, where a side has no figure at all: no effect, but the figure of the side that has one."""
     sides = [(blank.baseline_label, a)] if alone else [(blank.baseline_label, a), (blank.patched_label, b)]
     missing: dict[tuple[State, str], list[str]] = {}  # kernels by what became of them
     for label, boots in sides:
@@ -183,7 +183,8 @@ def _unmeasured(
         f"{', '.join(dict.fromkeys(labels))}: {state}" + (f": {why}" if why else "")
         for (state, why), labels in missing.items()
     )
-    return replace(blank, state=gravest, why="; ".join(texts))
+    before, after = (float(np.median(values_of(boots))) if measured(boots) else None for boots in (a, b))
+    return replace(blank, state=gravest, why="; ".join(texts), baseline=before, patched=None if alone else after)
 
 
 def _alone(blank: CellResult, a: Sequence[Observation]) -> CellResult:

@@ -172,6 +172,8 @@ def test_a_change_that_no_case_executes_says_so_and_measures_nothing(bench: Benc
     cases, looked = bench.choose(SOURCE, SOURCE.replace("weights[a & 7]", "weights[a & 3]"))
     assert cases == []
     assert sentences.sentences(looked)[-1] == "None of 3 cases executes anything that differs: nothing was measured."
+    assert sentences.nothing(looked) == "Nothing was measured: no case executes weigh"
+    assert "machine code and data are identical" in sentences.nothing(bench.choose(SOURCE, SOURCE)[1])
 
 
 def test_many_names_are_cut_in_the_text_and_whole_in_the_json() -> None:

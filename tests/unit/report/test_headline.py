@@ -12,12 +12,17 @@ from kdelta.report import effects, mail, markdown, terminal
 from kdelta.report import html as page
 from kdelta.report.headline import of_cells
 from kdelta.report.view import Options, build
+from kdelta.results.warnings import Carried
 from unit.report.report_samples import cell, exact, experiment, gaps, several, timed
 from unit.report.sweep_samples import sweep
 
 WORDS = ("improved", "regressed", "same", "inconclusive", None)
 STATES = ("ok", "lost", "unsupported", "failed")
 EXACT = {"metric": "instructions", "unit": "instructions/op"}
+
+
+def hidden(instructions: float, locked: float, code_lines: float) -> Carried:
+    return Carried(instructions, (("locked", locked), ("code_lines", code_lines)), "f")
 
 
 @st.composite
@@ -103,7 +108,38 @@ GONE = Because(gone=("step_into", "walk_component"), gone_delta=-404.0, changed=
             sentence(cell("a", verdict="inconclusive"), is_exact=False),
             "It is undecided whether 7.0 is faster than 6.12 in a.",
         ),
-        (sentence(cell("a", verdict=None, state="lost")), "a could not be measured on 7.0."),
+        (sentence(cell("a", verdict=None, state="lost", baseline=None)), "a could not be measured on 7.0."),
+        (sentence(cell("a", verdict=None, state="hung")), "7.0 hangs in a, which 6.12 runs."),
+        (
+            sentence(*(cell(name, verdict=None, state="panicked") for name in "abc")),
+            "7.0 panics in all 3 cases, which 6.12 runs.",
+        ),
+        (
+            sentence(
+                cell("a", verdict=None, state="unsupported"),
+                cell("b", verdict=None, state="hung"),
+                cell("c", verdict=None, state="lost", baseline=None),
+                cell("d", verdict="same"),
+                is_exact=False,
+            ),
+            "7.0 is as fast as 6.12 in 1 of 4 cases; hangs in 1, does not support 1, not measured in 1.",
+        ),
+        (
+            sentence(cell("a", **EXACT, verdict="same", effect_percent=0.1, warnings=(hidden(0.1, 24.0, 9.0),))),
+            "7.0 executes as many instructions as 6.12 in a. More locked operations: +24.00 %, most of it in f.",
+        ),
+        (
+            sentence(
+                cell("a", **EXACT, verdict="same", effect_percent=0.1, warnings=(hidden(0.1, 4.0, 9.0),)),
+                cell("b", **EXACT, verdict="same", effect_percent=0.1, warnings=(hidden(0.1, 20.0, 9.0),)),
+            ),
+            "7.0 executes as many instructions as 6.12 in both cases. "
+            "More locked operations in 2 cases, up to +20.00 % in b, most of it in f.",
+        ),
+        (  # along with the instructions: nothing is hidden
+            sentence(cell("a", **EXACT, warnings=(hidden(-28.6, -90.0, 0.0),))),
+            "7.0 executes fewer instructions than 6.12 in a: -28.60 %.",
+        ),
         (
             sentence(cell("a", **EXACT), unfinished=True),
             "So far: 7.0 executes fewer instructions than 6.12 in a: -28.60 %.",

@@ -79,6 +79,8 @@ def test_rep_bytes_stand_beside_the_instructions_that_hide_them(store: Store) ->
     nothing = row(case="pipe", metric="rep_executions", baseline=0.0, patched=0.0, primary=False)
     first, *_ = remarks.on_rows(made(), store, [row(case="pipe", primary=False), side, nothing])
     assert first.extra == {"rep_bytes_baseline": 0.0, "rep_bytes_patched": 512.0}
+    hung = [replace(one, state="hung", patched=None) for one in (row(case="pipe", primary=False), side)]
+    assert remarks.on_rows(made(), store, hung)[0].extra == {}  # not "0 B" of a kernel that was not measured
 
 
 def test_reclaim_is_told_by_kernel_as_the_median_of_its_runs(store: Store) -> None:

@@ -108,13 +108,13 @@ def test_a_fault_takes_its_whole_block_out_and_is_counted() -> None:
 
 @pytest.mark.parametrize("state", ["lost", "panicked", "hung", "unsupported", "failed"])
 @pytest.mark.parametrize("mode", ["timed", "exact"])
-def test_a_side_without_figures_is_a_state_never_a_number(state: str, mode: str) -> None:
+def test_a_side_without_figures_is_a_state_and_the_other_keeps_its_own(state: str, mode: str) -> None:
     dead = tuple(replace(o, value=None, state=state, why="needs CONFIG_ANON_VMA_NAME") for o in boots([1.0] * 8, 1))
     data = [cell([5.0] * 8, 0), CellData(case=0, metric="latency", kernel=1, boots=dead)]
     chosen = experiment(mode=mode)  # type: ignore[arg-type]
     (result,) = judge(chosen, data, {}, {"pipe": (TIME,)})
     assert result.state == state and result.verdict is None
-    assert result.baseline is None and result.patched is None and result.effect_percent is None
+    assert result.baseline == 5.0 and result.patched is None and result.effect_percent is None
     assert result.why == f"b: {state}: needs CONFIG_ANON_VMA_NAME"
     assert open_cells(chosen, data, {}, {"pipe": (TIME,)}) == ()
 

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How many cases got which answer, and the clause that says so. Made from verdicts alone; no statistics.
+
+A count is never called time: fewer instructions are "fewer instructions", only times and rates are "faster". What is
+undecided, within the noise floor or not measured counts for neither side. Where only the patched kernel failed, how it
+did is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kdelta.model import GRAVEST_FIRST, CellResult, State
+from kdelta.units import Better
+
+_ANSWERS = {"improved": "improved", "regressed": "regressed", "same": "same", "inconclusive": "inconclusive"}
+_ENDS: dict[State, str] = {
+    "panicked": "panics in",
+    "hung": "hangs in",
+    "lost": "is lost in",
+    "failed": "fails in",
+    "unsupported": "does not support",
+}
+
+
+class Kind(Struct, frozen=True):
+    """How verdicts on one kind of figures are told; the first three are verbs, the others a word each."""
+
+    improved: str  # "executes fewer instructions than"
+    regressed: str
+    same: str
+    less: str  # "fewer": improved, once it was said of what
+    more: str
+    noun: str = ""
+
+
+class Tally(Struct, frozen=True, kw_only=True):
+    """One patched kernel against its baseline in one kind of figures: how many cases got which answer."""
+
+    baseline: str
+    patched: str
+    kind: Kind
+    improved: int = 0
+    regressed: int = 0
+    same: int = 0
+    inconclusive: int = 0
+    descriptive: int = 0
+    missing: int = 0  # not measured
+    ended: tuple[State, ...] = ()  # of the missing, how the patched kernel alone failed; the gravest first
+
+    @property
+    def cases(self) -> int:
+        """All of them."""
+        return self.improved + self.regressed + self.same + self.inconclusive + self.descriptive + self.missing
+
+
+def kind_of(metric: str, unit: str, better: Better, exact: bool) -> Kind:
+    """How verdicts on a metric are told: instructions, times and rates by their own words, others by name."""
+    if exact and metric == "instructions":
+        than, alike = "executes {} instructions than", "executes as many instructions as"
+        return Kind(than.format("fewer"), than.format("more"), alike, "fewer", "more", "instructions")
+    if not exact and (unit == "ns" or unit.endswith("/s")):
+        return Kind("is faster than", "is slower than", "is as fast as", "faster", "slower")
+    less, more = ("lower", "higher") if better == "lower" else ("higher", "lower")
+    return Kind(f"is {less} in {metric} than", f"is {more} in {metric} than", f"is the same in {metric} as", less, more)
+
+
+def tallied(cells: Sequence[CellResult], exact: bool) -> tuple[Tally, ...]:
+    """Verdicts counted by kernels and kind of figure; what was not measured counts with the figures that there are."""
+    found: dict[tuple[str, str, Kind], Tally] = {}
+    for cell in sorted(cells, key=lambda one: one.state != "ok"):  # stable: those without a figure last
+        sides = (cell.baseline_label, cell.patched_label)
+        key = (*sides, kind_of(cell.metric, cell.unit, cell.better, exact))
+        word = _ANSWERS.get(cell.verdict or "", "descriptive")
+        ended: tuple[State, ...] = ()
+        if cell.state != "ok":
+            key, word = next((known for known in found if known[:2] == sides), key), "missing"
+            ended = (cell.state,) if cell.baseline is not None else ()
+        tally = found.setdefault(key, Tally(baseline=key[0], patched=key[1], kind=key[2]))
+        ends = tuple(sorted((*tally.ended, *ended), key=GRAVEST_FIRST.index))
+        found[key] = replace(tally, ended=ends, **{word: getattr(tally, word) + 1})
+    return tuple(found.values())
+
+
+def _sides(tally: Tally) -> list[tuple[int, str, str]]:
+    """(count, verb, word) of improved and regressed, the one that there is first."""
+    kind = tally.kind
+    sides = [(tally.improved, kind.improved, kind.less), (tally.regressed, kind.regressed, kind.more)]
+    return sides if tally.improved else sides[::-1]
+
+
+def _ends(tally: Tally) -> dict[str, int]:
+    """How the patched kernel alone failed, in words, and in how many cases."""
+    return {_ENDS[state]: tally.ended.count(state) for state in dict.fromkeys(tally.ended)}
+
+
+def in_case(tally: Tally, case: str) -> str:
+    """One case on one patched kernel."""
+    (count, verb, _), _ = _sides(tally)
+    if count or tally.same:
+        return f"{tally.patched} {verb if count else tally.kind.same} {tally.baseline} in {case}"
+    if tally.inconclusive:
+        return f"it is undecided whether {tally.patched} {tally.kind.improved} {tally.baseline} in {case}"
+    if tally.ended and not tally.descriptive:
+        return f"{tally.patched} {_ENDS[tally.ended[0]]} {case}, which {tally.baseline} runs"
+    return f"{case} {'has no verdict' if tally.descriptive else 'could not be measured'} on {tally.patched}"
+
+
+def in_cases(tally: Tally) -> str:
+    """Several cases on one patched kernel."""
+    (count, verb, _), (others, _, other) = _sides(tally)
+    ends = _ends(tally)
+    rest = {"the same in": tally.same, "undecided in": tally.inconclusive, "without a verdict in": tally.descriptive}
+    rest |= ends | {"not measured in": tally.missing - len(tally.ended)}
+
+    def some(number: int) -> str:
+        if number == tally.cases:
+            return "both cases" if number == 2 else f"all {number} cases"
+        return f"{number} of {tally.cases} cases"
+
+    if count:
+        told = f"{tally.patched} {verb} {tally.baseline} in {some(count)}"
+        told += f", {other} in {others or 'none'}" if count < tally.cases else ""
+    elif tally.same:
+        told = f"{tally.patched} {tally.kind.same} {tally.baseline} in {some(rest.pop('the same in'))}"
+    elif tally.inconclusive:
+        where = some(rest.pop("undecided in"))
+        told = f"it is undecided whether {tally.patched} {tally.kind.improved} {tally.baseline} in {where}"
+    elif len(tally.ended) == tally.cases:
+        how = ", ".join(f"{word} {some(number)}" for word, number in ends.items())
+        return f"{tally.patched} {how}, which {tally.baseline} runs"
+    else:
+        none = "there is no verdict on" if tally.descriptive else "nothing could be measured on"
+        return f"{none} {tally.patched} against {tally.baseline}"
+    return "; ".join(filter(None, [told, ", ".join(f"{word} {number}" for word, number in rest.items() if number)]))
+
+
+def in_results(tallies: Iterable[Tally], kind: Kind) -> str:
+    """Many kernels in one clause."""
+    mine = [tally for tally in tallies if tally.kind == kind]
+    total, less, more, none = (sum(getattr(t, n) for t in mine) for n in ("cases", "improved", "regressed", "missing"))
+    noun = f" {kind.noun}" if kind.noun else ""
+    told = f"{len(mine)} kernels against {mine[0].baseline}: {kind.less}{noun} in {less or 'none'} of {total} results, "
+    return f"{told}{kind.more} in {more or 'none'}" + (f", not measured in {none}" if none else "")
