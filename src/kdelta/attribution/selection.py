@@ -48,23 +48,28 @@ def choose(
     cost_s: Callable[[Row], float],
     budget_s: float,
     *,
+    given: Sequence[str] = (),
     controls: bool = False,
 ) -> Selection:
     """The cases for ``changes`` that ``budget_s`` allows, at least one where any executes them.
 
-    ``cost_s`` is what measuring a case takes. ``controls`` adds some that should not move.
+    ``cost_s`` is what measuring a case takes. ``given`` are measured anyhow, and picked where they execute something of
+    it. ``controls`` adds some that should not move.
     """
     hosts = {name for change in changes for name in change.hosts}
     weight = {row.case: row.share(hosts) for row in reach.rows}
     by_change = {change.name: _executing(change, reach) for change in changes}
-    wanted = _cover(changes, by_change)
-    chosen = {row.case for row in wanted}
+    of_user = [row for row in reach.rows if row.case in given and weight[row.case]]
+    budget_s -= sum(map(cost_s, of_user))
+    wanted = [row for row in _cover(changes, by_change) if row not in of_user]
+    chosen = {row.case for row in (*wanted, *of_user)}
     further = sorted((row for row in reach.rows if weight[row.case] and row.case not in chosen), key=_by(weight))
-    affordable = _affordable(sorted(wanted, key=_by(weight)), cost_s, budget_s)
+    affordable = _affordable(sorted(wanted, key=_by(weight)), cost_s, budget_s, least=0 if of_user else 1)
     if len(affordable) == len(wanted):
         spent = sum(map(cost_s, affordable))
         more = _affordable(further[: max(0, MOST - len(wanted))], cost_s, budget_s - spent, least=0)
         affordable = sorted([*affordable, *more], key=_by(weight))
+    affordable = [*of_user, *affordable]
     names = {row.case for row in affordable}
     return Selection(
         picked=tuple(_picked(row, changes, weight[row.case]) for row in affordable),

@@ -33,13 +33,11 @@ def wanted(args: Args, specs: Sequence[KernelSpec]) -> bool:
     """Whether the cases are to be chosen: asked for, or a patch is given and nobody says which cases.
 
     Raises:
-        UserError: ``auto`` beside cases, a program or memory pressure, or of command lines; --all without it.
+        UserError: ``auto`` beside cases or memory pressure, or of command lines; --all without it.
     """
     asked = AUTO in args.cases
-    if asked and (len(args.cases) > 1 or args.program or args.pressure):
-        raise UserError(
-            "--case auto chooses the cases: name no other case, program or --pressure; --suite restricts it"
-        )
+    if asked and (len(args.cases) > 1 or args.pressure):
+        raise UserError("--case auto chooses the cases: name no other case or --pressure; --suite restricts it")
     patched = any(spec.patches for spec in specs) and all(spec.kind in BUILT_KINDS for spec in specs)
     alike = len({spec.cmdline for spec in specs}) == 1
     if asked and not alike:
@@ -92,6 +90,15 @@ def _ahead(kernel: Kernel, there: Event) -> None:
     auto.read_ahead(kernel)
 
 
+def given(args: Args) -> tuple[Case, ...]:
+    """The user's program, which is measured beside the cases that are chosen.
+
+    Raises:
+        UserError: as ``cases_or``.
+    """
+    return args.cases_or(tuple, named=False)
+
+
 def counts_s(row: Row, kernels: int, program: bool) -> float:
     """What counting a case takes here."""
     seeds = _SEEDS_OF_PROGRAMS if program else _SEEDS
@@ -110,7 +117,8 @@ def choose(
 
     plain = replace(free, memcg=False)
     candidates, workloads = reach.candidates(plain), common.load_workloads(args.folders)
-    programs = {case.name for case in candidates if workloads[case.workload].counted}
+    mine = given(args)
+    programs = {case.name for case in (*mine, *candidates) if workloads[case.workload].counted}
 
     def cost_s(row: Row) -> float:
         times_s = 20 * each * _TIMED_CASE_S
@@ -121,6 +129,7 @@ def choose(
         specs,
         auto.Asked(
             cases=candidates,
+            given=mine,
             usual=replace(plain, suites=(), workloads=()).chosen(),
             workloads=workloads,
             folders=args.folders,

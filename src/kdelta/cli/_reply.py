@@ -64,6 +64,8 @@ def command(message_id: str, tree: str, options: dict[str, Any]) -> str:
         if value and value != _DEFAULTS.get(name):
             option = "--" + _NAMES.get(name, name).replace("_", "-")
             words += [option] if value is True else [option, str(value)]
+    if program := options.get("program"):
+        words += ["--", Path(program[0]).name, *program[1:]]
     fetch = ["b4", "mbox", "-o", ".", "-n", "series.mbox", message_id.strip("<>")]
     return f"{shlex.join(fetch)} && {shlex.join(words)}"
 

@@ -162,7 +162,7 @@ def run(
     auto = _auto.wanted(args, specs)
     args.refuse_on({"--exact": args.exact, "--why": args.why, "--selftests": args.selftests})
     args.refuse(budget=budget_s is not None and not auto, others={"--why": args.why, "--fail-on": args.fail_on})
-    _asked(args, () if auto else None)  # refuses bad input before any kernel is fetched
+    _asked(args, _auto.given(args) if auto else None)  # refuses bad input before any kernel is fetched
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
             host = args.met(progress)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _output, _reply, _session, common
+from kdelta.cli import _output, _program, _reply, _session, common
 from kdelta.cli._budget import Budget
 from kdelta.cli._say import say
 from kdelta.errors import RegressionFound, UserError
@@ -26,6 +26,7 @@ Examples:
   kdelta review v6.18..mybranch --tree ./linux --format mail
   kdelta review series.mbox --tree ./linux --reply answer.eml --send
   kdelta review series.mbox --tree debian:6.12 --config 'NEW_OPTION=y OTHER=n'
+  kdelta review series.mbox --tree debian:6.12 -- ./bench 100    a program of yours, beside the cases
 
 The tree is built without the series and with it, in a sandbox; the cases that execute what the series changed are
 counted exactly; where it touches lifetimes of objects or locks, these cases are checked for leaks, and what runs under
@@ -49,7 +50,7 @@ _send = click.option(
 )  # fmt: skip
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=_program.Command, epilog=EPILOG)
 @click.argument("series", metavar="MBOX|RANGE|-")
 @click.option("--tree", required=True, metavar="TREE", help="What the series applies to: a source tree or repository [@REF], or debian:VERSION.")  # fmt: skip
 @click.option("--time-budget", default="10m", show_default=True, metavar="TIME", help="What all that follows the builds may take, as in 20m: cases are chosen to fit, and it ends there; the same command goes on.")  # fmt: skip
@@ -63,6 +64,7 @@ _send = click.option(
 @click.option("--no-beside", is_flag=True, help="Speed alone: no check for leaks, no counts under locks.")
 @click.option("--reuse", is_flag=True, help="Where the same command was carried out before, show what it found.")
 @click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")
+@_program.options
 @_output.format_option
 @_output.output_option("Write the report to a file.")
 @_reply_option
@@ -122,15 +124,17 @@ def _measure(found: Series, options: dict[str, Any], begun: list[Experiment], re
 
 def _words(options: dict[str, Any]) -> list[str]:
     """The options that compare takes too, as it takes them."""
-    names = {"fmt": "format", "all_cases": "all"}
-    words = []
-    for name, value in options.items():
+    names = {"fmt": "format", "all_cases": "all", "files": "file"}
+    program = options["program"]
+    words: list[str] = []
+    for name, value in ((name, value) for name, value in options.items() if name != "program"):
         option = "--" + names.get(name, name).replace("_", "-")
         if value is True:
             words.append(option)
-        elif value:
-            words += [option, str(value)]
-    return words
+        else:
+            given = value if isinstance(value, tuple) else (value,) if value else ()
+            words += [word for one in given for word in (option, str(one))]
+    return [*words, "--", *program] if program else words
 
 
 def _checks(experiment: Experiment, found: Series, budget: Budget, quiet: bool) -> tuple[Checked, ...]:

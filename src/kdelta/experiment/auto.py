@@ -30,11 +30,13 @@ _PATHS = 20  # changed functions for which the nearest callers are looked for
 class Asked(Struct, frozen=True, kw_only=True):
     """What ``choose`` takes from its front end: the cases to choose from, and what measuring one of them takes.
 
-    ``usual``: the cases where something differs, but what it is cannot be told. ``left_s``: the time left for them when
+    ``given``: cases that are measured in any case, a user's program. ``usual``: the cases where something differs, but
+    what it is cannot be told. ``left_s``: the time left for them when
     the map is there, ``over`` whether the map has had its part of it.
     """
 
     cases: Sequence[Case]
+    given: Sequence[Case] = ()
     usual: Sequence[Case]
     workloads: Mapping[str, Workload]
     folders: Sequence[Path]
@@ -68,7 +70,7 @@ def choose(
     bare = Looked(
         functions=found.functions,
         differ=len(found.changes),
-        candidates=len(asked.cases),
+        candidates=len(asked.cases) + len(asked.given),
         whole=found.whole,
         through=_through(kernels, specs) if found.whole else (),
         boot_patched=found.boot_patched,
@@ -76,12 +78,13 @@ def choose(
         off=_off(kernels[-1], specs),
     )
     if not found.changes:
-        return ((), bare) if found.nothing else (tuple(asked.usual), bare)
+        return ((), bare) if found.nothing else ((*asked.given, *asked.usual), bare)
     progress.note(f"{len(found.changes)} functions and variables differ")
     reach, known = _map(kernels, specs, found, asked, progress)
-    chosen = selection.choose(found.changes, reach, asked.cost_s, asked.left_s(), controls=asked.controls)
-    names = [picked.case for picked in chosen.picked]
-    by_name = {case.name: case for case in asked.cases}
+    given = [case.name for case in asked.given]
+    chosen = selection.choose(found.changes, reach, asked.cost_s, asked.left_s(), given=given, controls=asked.controls)
+    names = [*given, *(picked.case for picked in chosen.picked)]
+    by_name = {case.name: case for case in (*asked.cases, *asked.given)}
     looked = _looked(bare, found, chosen, reach, differing.graph_of(kernels[-1]) if reach.rows else None)
     if known is not None:
         failed = sorted({case.name for case in asked.cases} & known.failed.keys())
@@ -93,10 +96,11 @@ def _map(
     kernels: Sequence[Kernel], specs: Sequence[KernelSpec], found: Changes, asked: Asked, progress: Progress
 ) -> tuple[Reach, Atlas | None]:
     """The first kernel's map, and the atlas where that answers for the cases that it knows: these are not mapped."""
-    label, cases = kernels[0].label, mapping.can_be_counted(asked.cases, asked.workloads)
+    label = kernels[0].label
+    cases = mapping.can_be_counted((*asked.given, *asked.cases), asked.workloads)
     known = None
     if not asked.controls:
-        if all(change.in_no_case for change in found.changes):
+        if not asked.given and all(change.in_no_case for change in found.changes):
             return Reach(kernel=label, rows=()), None
         known = silent.told(found, kernels, specs, asked.machine, differing.graph_of(kernels[0]))
         if known is not None:

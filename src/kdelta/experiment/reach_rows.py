@@ -16,6 +16,7 @@ from kdelta.attribution import exact, profiles, reach
 from kdelta.attribution.reach import Ran, Row
 from kdelta.experiment.boot_once import Site, Work, identity
 from kdelta.experiment.measure import Measuring
+from kdelta.guest import packing
 from kdelta.guest.metrics import repetitions
 from kdelta.guest.protocol import interval_of
 from kdelta.kernel import cache, maps
@@ -74,8 +75,9 @@ def ready(kinds: Sequence[Measuring], digests: Sequence[str], site: Site, table:
 
 
 def base_of(site: Site, work: Work) -> str:
-    """What the boots of all rows of a kernel have in common."""
-    return identity(site, replace(work, jobs=replace(work.jobs, lines=())))
+    """What the boots of all rows of a kernel have in common: not the files of a program, whose digest its job says."""
+    shared = {name: path for name, path in work.data.items() if not name.startswith(f"{packing.SPEC}/")}
+    return identity(site, replace(work, jobs=replace(work.jobs, lines=()), data=shared, trees=()))
 
 
 def path_of(kernel: Kernel, base: str, work: Work, table: SymbolTable) -> Path:

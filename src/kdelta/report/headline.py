@@ -8,7 +8,7 @@ changed, that is told behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -73,6 +73,7 @@ class Headline(Struct, frozen=True, kw_only=True):
     nothing: str = ""  # why nothing was measured
     largest: Largest | None = None
     hidden: Hidden | None = None
+    console: str = ""  # what a patched kernel that failed said there
     unfinished: bool = False
 
     @property
@@ -84,6 +85,8 @@ class Headline(Struct, frozen=True, kw_only=True):
             told += f": {self.largest.text}" if single else f". Largest: {self.largest.where} {self.largest.text}"
         if told and self.hidden is not None:
             told += f". {self.hidden.text(single)}"
+        if told and self.console:
+            told += f". On its console: {self.console.rstrip('.!')}"
         told = f"so far: {told}" if told and self.unfinished else told
         return f"{told[0].upper()}{told[1:]}." if told.startswith(_WORDS) else f"{told}." if told else ""
 
@@ -144,8 +147,13 @@ def _hidden(rows: Sequence[tuple[str, CellResult]]) -> Hidden | None:
     return Hidden(noun=_HIDDEN[name], cases=len(mine), where=where, percent=percent, function=function)
 
 
-def of_cells(rows: Sequence[tuple[str, CellResult]], exact: bool, unfinished: bool) -> Headline:
-    """The answer of a table: ``rows`` are its cells with the titles of their cases. Primary metrics answer, if any."""
+def of_cells(
+    rows: Sequence[tuple[str, CellResult]], exact: bool, unfinished: bool, consoles: Mapping[str, str] | None = None
+) -> Headline:
+    """The answer of a table: ``rows`` are its cells with the titles of their cases. Primary metrics answer, if any.
+
+    ``consoles``: what kernels complained of, by label.
+    """
     rows = [row for row in rows if row[1].primary] or rows
     compared = [(title, cell) for title, cell in rows if cell.patched_label]
     if not compared:
@@ -164,6 +172,7 @@ def of_cells(rows: Sequence[tuple[str, CellResult]], exact: bool, unfinished: bo
         case=titles.pop() if len(titles) == 1 else "",
         largest=_largest((where(title, cell), cell.effect_percent, cell.because_line) for title, cell in changed),
         hidden=_hidden([(where(title, cell), cell) for title, cell in compared]),
+        console=next((text for t in tallies if t.ended and (text := (consoles or {}).get(t.patched))), ""),
         unfinished=unfinished,
     )
 

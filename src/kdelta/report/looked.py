@@ -72,7 +72,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         by = f" (by the atlas of {looked.atlas}; kdelta reach KERNEL maps this very kernel)" if looked.atlas else ""
         mapped = f"{looked.candidates - len(looked.no_time)}{' mapped' if looked.no_time else ''}"
         who = f"None of {mapped} cases {_executes(looked)} anything that differs"
-        lines.append(f"{who}{by}: nothing was measured.")
+        lines.append(f"{who}{by}: nothing was measured. A program of yours may: the same command with -- PROGRAM.")
     if looked.interrupting:
         lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
     if looked.controls:

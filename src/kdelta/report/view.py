@@ -16,6 +16,7 @@ from kdelta.report.scrub import Scrubber
 from kdelta.report.sentences import sentence
 from kdelta.report.system_calls import CallTable
 from kdelta.results.types import CellName, Detail, LegacyLine, Sweep, SweepPoint, SweepStep, case_key, primary
+from kdelta.results.warnings import KernelComplained
 from kdelta.units import finite
 from kdelta.verdict.warnings import UNDECIDABLE
 from kdelta.verdict.words import MOST_BOOTS
@@ -350,7 +351,8 @@ def _headline(result: ExperimentResult, tables: Iterable[Table], sweeps: Sequenc
         return Headline(nothing=looked.nothing(result.experiment.annotations.looked))
     groups = [group for table in tables for group in table.groups]
     rows = [(g.title, cell.source) for g in groups for row in g.rows if not row.explains for cell in row.cells]
-    return headline.of_cells(rows, exact, unfinished)
+    said = {w.kernel: w.lines[0] for w in result.warnings if isinstance(w, KernelComplained) and w.lines}
+    return headline.of_cells(rows, exact, unfinished, said)
 
 
 def build(result: ExperimentResult, detail: Detail | None = None, options: Options | None = None) -> View:

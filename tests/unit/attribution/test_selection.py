@@ -51,6 +51,17 @@ def test_what_no_case_executes_is_named_and_a_change_counts_through_its_hosts() 
     assert choose(change("driver"), Reach(kernel="k", rows=rows), lambda _: 1.0, 10.0).picked == ()
 
 
+def test_a_given_case_comes_first_and_is_looked_at_where_it_executes_a_change() -> None:
+    rows = (row("suite", f=(1, 50), rest=(1, 50)), row("mine", g=(1, 1), rest=(1, 99)))
+    reach = Reach(kernel="k", rows=rows)
+    chosen = choose(change("f", "g"), reach, lambda _: 1.0, 10.0, given=["mine"])
+    assert [one.case for one in chosen.picked] == ["mine", "suite"] and not chosen.unreached
+    chosen = choose(change("f"), reach, lambda _: 1.0, 10.0, given=["mine"])  # measured, but it looks at nothing of it
+    assert [one.case for one in chosen.picked] == ["suite"]
+    chosen = choose(change("f", "g"), reach, lambda _: 60.0, 100.0, given=["mine"])
+    assert ([one.case for one in chosen.picked], [one.name for one in chosen.left_out]) == (["mine"], ["f"])
+
+
 def test_controls_execute_nothing_that_changed() -> None:
     rows = [row(f"c{i}", rest=(1, 10)) for i in range(9)] + [row("hit", f=(1, 1))]
     lost = Row(case="lost", state="unsupported")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Event
 
 import pytest
@@ -43,6 +44,16 @@ def test_a_patch_without_a_case_chooses_and_a_named_case_is_taken(named: tuple[s
     assert not _auto.wanted(args, [parse_kernel("debian:6.12"), patched[1]])
     other = parse_kernel('src:debian:6.12+my.patch,cmdline="init_on_alloc=1"')  # its code says nothing of that
     assert not _auto.wanted(args, [patched[1], other])
+
+
+def test_a_program_is_measured_beside_the_cases_that_are_chosen() -> None:
+    context = compare.command.make_context("compare", ["a", "b", "--case", "auto", "--", "/bin/true"])
+    values = {name: value for name, value in context.params.items() if name in compare.Args.__dataclass_fields__}
+    args = compare.Args(**values)
+    assert _auto.wanted(args, [parse_kernel(text) for text in ("debian:6.12", "debian:7.0")])
+    assert [case.name for case in _auto.given(args)] == ["true"]
+    with pytest.raises(UserError, match="--file goes with a program"):
+        _auto.given(replace(args, program=(), files=("x",)))
 
 
 def test_code_is_not_asked_where_command_lines_differ(capsys: pytest.CaptureFixture[str]) -> None:

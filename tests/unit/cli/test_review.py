@@ -61,6 +61,15 @@ def test_mails_become_the_tree_without_and_with_them(
     assert "12.5% faster" in capsys.readouterr().out
 
 
+def test_a_program_behind_the_series_is_measured_beside_the_chosen_cases(asked: Asked, tmp_path: Path) -> None:
+    series = tmp_path / "a series +1,x.mbox"
+    words = ["--env", "A=1", "--env", "B=2", "--setup", "make x", "--", "./bench", "--fast", "1"]
+    assert run(["review", str(series), "--tree", "debian:6.12", *words]) == 0
+    ((_, args),) = asked
+    assert (args.program, args.env, args.setup) == (("./bench", "--fast", "1"), ("A=1", "B=2"), "make x")
+    assert args.cases == ("auto",)
+
+
 def test_a_patch_that_does_not_fit_is_named_as_the_user_does(
     asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

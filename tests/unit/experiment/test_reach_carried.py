@@ -119,6 +119,18 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     return Bench(tmp_path)
 
 
+def test_a_program_among_the_cases_leaves_the_rows_of_all_others_where_they_are(bench: Bench, tmp_path: Path) -> None:
+    (plain, *_), kernel = bench.rows(bench.kernel(SOURCE)), bench.kernel(SOURCE)
+    files = {name: tmp_path / name.replace("/", "-") for name in ("program/0a1b", "names.txt")}
+    for name, path in files.items():
+        path.write_text(name)
+    pack = {"program/0a1b": files["program/0a1b"]}
+    program = replace(plain.work, data=pack, trees=(files["program/0a1b"],))
+    shared = replace(plain.work, data={"names.txt": files["names.txt"]})
+    bases = [reach_rows.base_of(bench.site, replace(work, kernel=kernel)) for work in (plain.work, program, shared)]
+    assert bases[0] == bases[1] != bases[2]  # what all workloads share is in every guest
+
+
 OTHER = SOURCE.replace("a + 7", "a * 9 + 1")
 
 

@@ -136,6 +136,12 @@ GONE = Because(gone=("step_into", "walk_component"), gone_delta=-404.0, changed=
             "7.0 executes as many instructions as 6.12 in both cases. "
             "More locked operations in 2 cases, up to +20.00 % in b, most of it in f.",
         ),
+        (
+            of_cells(
+                [("a", cell("a", verdict=None, state="failed"))], True, False, {"7.0": "kernel BUG at a.c:1!"}
+            ).text,
+            "7.0 fails in a, which 6.12 runs. On its console: kernel BUG at a.c:1.",
+        ),
         (  # along with the instructions: nothing is hidden
             sentence(cell("a", **EXACT, warnings=(hidden(-28.6, -90.0, 0.0),))),
             "7.0 executes fewer instructions than 6.12 in a: -28.60 %.",
