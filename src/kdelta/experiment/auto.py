@@ -71,6 +71,7 @@ def choose(
         functions=found.functions,
         differ=len(found.changes),
         candidates=len(asked.cases) + len(asked.given),
+        given=tuple(case.name for case in asked.given),
         whole=found.whole,
         through=_through(kernels, specs) if found.whole else (),
         boot_patched=found.boot_patched,

@@ -74,6 +74,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     unreached: tuple[Unreached, ...] = ()
     left_out: tuple[str, ...] = ()
     interrupting: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()  # cases that the user named, measured whatever they execute
     controls: tuple[str, ...] = ()
     not_mapped: tuple[str, ...] = ()  # candidates that did not run here
     whole: bool = False

@@ -72,7 +72,10 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         by = f" (by the atlas of {looked.atlas}; kdelta reach KERNEL maps this very kernel)" if looked.atlas else ""
         mapped = f"{looked.candidates - len(looked.no_time)}{' mapped' if looked.no_time else ''}"
         who = f"None of {mapped} cases {_executes(looked)} anything that differs"
-        lines.append(f"{who}{by}: nothing was measured. A program of yours may: the same command with -- PROGRAM.")
+        if looked.given:
+            lines.append(f"{who}{by}; what you named is measured all the same: {_names(looked.given)}.")
+        else:
+            lines.append(f"{who}{by}: nothing was measured. A program of yours may: the same command with -- PROGRAM.")
     if looked.interrupting:
         lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
     if looked.controls:
@@ -133,6 +136,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "unreached": [{"name": one.name, "nearest": list(one.path)} for one in looked.unreached],
         "left_out": list(looked.left_out),
         "interrupting": list(looked.interrupting),
+        "given": list(looked.given),
         "controls": list(looked.controls),
         "not_mapped": list(looked.not_mapped),
         "whole": looked.whole,

@@ -186,6 +186,9 @@ def test_a_program_of_the_users_is_measured_whatever_it_executes(bench: Bench) -
     assert (cases, looked.cases, looked.measured, looked.candidates) == (["mine"], ("mine",), ("weigh",), 4)
     cases, looked = bench.choose(SOURCE, SOURCE.replace("a + 7", "a * 9 + 1"), given=(mine,))
     assert (cases, looked.cases) == (["mine", "a"], ("a",))
+    bench.reach = replace(bench.reach, rows=bench.reach.rows[:2])
+    told = sentences.sentences(bench.choose(SOURCE, unseen, given=(mine,))[1])[-1]
+    assert told.endswith("; what you named is measured all the same: mine.")
     assert bench.choose(SOURCE, SOURCE, given=(mine,))[0] == []  # identical: there is nothing to measure
 
 
