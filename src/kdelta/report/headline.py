@@ -162,8 +162,8 @@ def of_cells(
     several = len({cell.patched_label for _, cell in compared}) > 1
     kinds = len({tally.kind for tally in tallies}) > 1
 
-    def where(title: str, cell: CellResult) -> str:
-        return title + (f", {cell.metric}" if kinds else "") + (f" on {cell.patched_label}" if several else "")
+    def where(title: str, cell: CellResult, metric: bool = kinds) -> str:
+        return title + (f", {cell.metric}" if metric else "") + (f" on {cell.patched_label}" if several else "")
 
     changed = [row for row in compared if row[1].state == "ok" and row[1].verdict in ("improved", "regressed")]
     titles = {title for title, _ in compared}
@@ -171,7 +171,7 @@ def of_cells(
         tallies=tallies,
         case=titles.pop() if len(titles) == 1 else "",
         largest=_largest((where(title, cell), cell.effect_percent, cell.because_line) for title, cell in changed),
-        hidden=_hidden([(where(title, cell), cell) for title, cell in compared]),
+        hidden=_hidden([(where(title, cell, metric=False), cell) for title, cell in compared]),
         console=next((text for t in tallies if t.ended and (text := (consoles or {}).get(t.patched))), ""),
         unfinished=unfinished,
     )

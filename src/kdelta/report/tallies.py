@@ -118,7 +118,7 @@ def in_cases(tally: Tally) -> str:
 
     def some(number: int) -> str:
         if number == tally.cases:
-            return "both cases" if number == 2 else f"all {number} cases"
+            return {1: "1 case", 2: "both cases"}.get(number, f"all {number} cases")
         return f"{number} of {tally.cases} cases"
 
     if count:
