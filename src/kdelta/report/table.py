@@ -138,6 +138,6 @@ def sweep_lines(sweep: SweepTable, width: int = WIDTH, causes: bool = False) -> 
         rest = " " * _GAP + pad(fit(row.value, value), value, right=True)
         rest += " " * _GAP + pad(fit(row.change, change), change, right=True) + " " * _GAP + row.mark
         lines += _labelled(f"  {row.kernel}", rest, label, width)
-        if row.sentence and (causes or levels or not row.measured):
+        if row.sentence and (causes or levels or not row.measured or row.unseen):
             lines += wrap(row.sentence, width, first="      ", then="        ")
     return lines

@@ -294,24 +294,26 @@ def _gap_row(point: SweepPoint, is_kernel: bool) -> SweepRow:
 
 
 def _level_row(point: SweepPoint, sweep: Sweep, is_first: bool) -> SweepRow:
+    unseen = None if is_first else point.unseen
     return SweepRow(
         kernel=point.kernel,
         value=absolute(point.value, sweep.unit, sweep.cell.metric),
-        verdict="first" if is_first else "descriptive" if point.unseen else "as before",
-        unseen="" if is_first or point.unseen is None else sentence(point.unseen),
+        verdict="first" if is_first else "descriptive" if unseen else "as before",
+        mark=MARKS["inconclusive"] if point.undecided and unseen else "",
+        sentence=sentence(unseen) if isinstance(unseen, UNDECIDABLE) else "",
+        unseen="" if unseen is None else sentence(unseen),
     )
 
 
 def _step_row(point: SweepPoint, sweep: Sweep, step: SweepStep) -> SweepRow:
+    told = _because(step, sweep.cell.metric) or prose.levels(step, sweep)
     return SweepRow(
         kernel=point.kernel,
         value=absolute(point.value, sweep.unit, sweep.cell.metric),
         verdict=step.verdict or "descriptive",
         change=effect(step.effect_percent),
         mark=MARKS[step.verdict] if step.verdict else "step",
-        sentence="; ".join(
-            filter(None, [_because(step, sweep.cell.metric) or prose.levels(step, sweep), prose.moved(step, sweep)])
-        ),
+        sentence="; ".join(filter(None, (told, prose.moved(step, sweep)))),
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kdelta.model import Because, CellResult, Cgroup, FunctionDelta, Mitigations, Profile, State, Warn, Word
+from kdelta.results.warnings import StepUnseen
 from kdelta.units import Better
 
 
@@ -160,6 +161,11 @@ class SweepPoint(Struct, frozen=True, kw_only=True):
     why: str = ""
     unseen: Warn | None = None
     rep_bytes: float | None = None
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the figure was judged, and gave no verdict; not that there were too few boots for any."""
+        return self.unseen is not None and not isinstance(self.unseen, StepUnseen)
 
 
 class SweepStep(Struct, frozen=True, kw_only=True):

@@ -10,8 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.model import ExperimentResult, MachineOptions, Remark, plans
+from kdelta.report import html as page
+from kdelta.report import mail, markdown, terminal
 from kdelta.report.terminal import render
 from kdelta.report.view import Options, View, build
+from kdelta.results.warnings import StepUnseen
 from kdelta.verdict.warnings import MixedAccounts
 from unit.report.report_samples import cell, exact, experiment, gaps, several, timed
 from unit.report.sweep_samples import sweep
@@ -144,3 +147,17 @@ def test_boots_that_were_not_needed_are_not_missing() -> None:
     assert "90 of 120 boots done" in view.summary and any(
         "Planned boots not done: 2; kdelta resume " in one for one in view.not_measured
     )
+
+
+def test_a_version_without_a_verdict_is_told_in_its_sweep_and_in_the_answer() -> None:
+    result, detail = sweep()
+    mixed = replace(detail.sweeps[0].points[-1], unseen=MixedAccounts(0.3, 1.7))
+    few = replace(detail.sweeps[0].points[1], unseen=StepUnseen(2, 8))  # true of the whole sweep, and told of it
+    points = (detail.sweeps[0].points[0], few, *detail.sweeps[0].points[2:-1], mixed)
+    swept = replace(detail.sweeps[0], points=points, steps=detail.sweeps[0].steps[1:])
+    view = build(result, replace(detail, sweeps=(swept,)))
+    rows = {row.kernel: row for row in view.sweeps[0].rows}
+    assert (rows["7.3"].mark, rows["6.12"].mark) == ("?", "")
+    assert "; 1 undecided" in view.headline.text
+    for form in (terminal, markdown, mail, page):
+        assert "the two accounts disagree" in " ".join(str(form.render(view)).split())
