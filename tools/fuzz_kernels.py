@@ -124,14 +124,22 @@ def _leads(at: int, to: int, call: bool, machine: int) -> bytes:
     return (b"\xe8" if call else b"\xe9") + struct.pack("<i", to - at - 5)
 
 
+def _idle(size: int, machine: int) -> bytes:
+    """Code that does nothing, in few instructions, as compilers pad with: each is decoded for each input."""
+    if machine == _ARM64:
+        return b"\x1f\x20\x03\xd5" * (size // 4)
+    long, rest = divmod(size, 8)
+    return bytes.fromhex("0f1f840000000000") * long + (b"\x66" * (rest - 1) + b"\x90" if rest else b"")
+
+
 def _code(places: dict[str, int], count: int, machine: int = 62) -> bytes:
     """Each function calls another one, and jumps to its cold part."""
-    text = bytearray((b"\x1f\x20\x03\xd5" if machine == _ARM64 else b"\x90" * 4) * 4 * count)
+    text = bytearray(_idle(16, machine) * count)
     for name, at in places.items():
         done = _leads(at, TEXT + 16 * ((at - TEXT) // 16 * 5 % count), True, machine)
         if cold := places.get(f"{name}.cold"):
             done += _leads(at + len(done), cold, False, machine)
-        text[at - TEXT : at - TEXT + len(done)] = done
+        text[at - TEXT : at - TEXT + 16] = done + _idle(16 - len(done), machine)
     return bytes(text)
 
 

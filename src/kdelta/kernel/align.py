@@ -43,13 +43,13 @@ class Effort:
     def __init__(self, lines: int) -> None:
         self._left = _MOST_STEPS + 20 * lines
 
-    def step(self) -> None:
-        """Spend one.
+    def step(self, count: int = 1) -> None:
+        """Spend one, or ``count``.
 
         Raises:
             Ambiguous: none is left.
         """
-        self._left -= 1
+        self._left -= count
         if self._left < 0:
             raise Ambiguous("has too many similar lines to locate it: ambiguous")
 
@@ -123,6 +123,23 @@ def own_lines(lines: Sequence[Line]) -> int:
     while count and not lines[count - 1].raw:
         count -= 1
     return count
+
+
+def beginnings(lines: Sequence[Line], counts: tuple[int, int], how: How) -> frozenset[str] | None:
+    """What the first of the file's lines may be, squeezed, for ``align`` to come further there; None: it may be any.
+
+    For ``gaps``, which takes lines of the file that the mail lacks, this does not hold.
+    """
+    if not lines:
+        return frozenset()
+    first, room = lines[0], counts[1] > 0
+    if first.raw.startswith("\\ ") or (first.sign == "+" and room):
+        return None
+    bare = room and (first.sign in ("", " ") or how != "literal")
+    whole = [*([first.behind] if first.sign == "-" else []), *([first.whole] if bare else [])]
+    further = [line.whole for line in lines[1 : _MOST_WRAPPED + 1]] if how != "literal" else []
+    wrapped = (joined for one in whole if one for joined in itertools.accumulate(further, initial=one))
+    return frozenset((*whole, *wrapped))
 
 
 class _Aligner:

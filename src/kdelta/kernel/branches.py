@@ -9,6 +9,7 @@ not: what an ``e8`` is shows only where the instructions before it are decoded.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import capstone
 import numpy as np
@@ -57,16 +58,18 @@ def found(text: Bytes, arch: Arch) -> Iterator[tuple[Ints, Ints]]:
     return _FINDERS[arch](text)
 
 
-def _decoded(code: bytes) -> Iterator[int]:
+@lru_cache(maxsize=4 * _SAMPLES)  # each reading of an image's symbols is held against the same code
+def _decoded(code: bytes) -> tuple[int, ...]:
     """Targets of the calls of x86-64 ``code``, as offsets; its first bytes only serve to find the instructions."""
     engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
-    at = 0
+    at, found = 0, []
     while at < len(code) - _LONGEST_X86:
         for start, length, mnemonic, _ in engine.disasm_lite(code[at:], at):
             at = start + length
-            if mnemonic == "call" and code[start] == 0xE8 and start >= _SETTLE_BYTES:
-                yield at + int.from_bytes(code[at - 4 : at], "little", signed=True)
+            if code[start] == 0xE8 and mnemonic == "call" and start >= _SETTLE_BYTES:
+                found.append(at + int.from_bytes(code[at - 4 : at], "little", signed=True))
         at += 1  # what cannot be decoded, or the end
+    return tuple(found)
 
 
 def sampled(text: Bytes, arch: Arch) -> Ints:

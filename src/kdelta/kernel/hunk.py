@@ -6,12 +6,13 @@ What a mail did to its lines is undone by ``align``; of the places where it then
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.kernel.align import HOWS, Ambiguous, Effort, How, Line, align, lines_of, own_lines
+from kdelta.kernel.align import HOWS, Ambiguous, Effort, How, Line, align, beginnings, lines_of, own_lines
 
 MAX_OFFSET = 200  # lines
 
@@ -74,13 +75,8 @@ class Misfit(Exception):
         self.places = tuple(places)
 
 
-def _nearby(expected: int, lowest: int, highest: int) -> Iterator[int]:
-    first = max(1, lowest - expected, expected - highest)
-    last = min(MAX_OFFSET, max(expected - lowest, highest - expected))
-    for distance in range(first, last + 1):
-        for at in (expected - distance, expected + distance):
-            if lowest <= at <= highest:
-                yield at
+def _nearby(expected: int, lowest: int, highest: int) -> range:
+    return range(max(lowest, expected - MAX_OFFSET), min(highest, expected + MAX_OFFSET) + 1)
 
 
 def _why(hunk: Hunk, lines: Sequence[Line], real: Sequence[str], squeezed: Sequence[str], at: int) -> str:
@@ -137,9 +133,26 @@ class _Search:
         # With lines of the file filled in, a hunk could fit in many places: it must stand where it says.
         if self.hunk.old_count <= sum(trim) or how == "gaps":
             return [found] if found else []
+        return [one for one in (found, *self._around(expected, trim, how)) if one]
+
+    def _around(self, expected: int, trim: tuple[int, int], how: How) -> Iterator[Placed | None]:
+        """At most of the places nothing begins: of those, only the effort is counted."""
         own = self.lines[: self.own]  # elsewhere an empty line behind the mail must not pass for one of the hunk
-        around = (self._at(at, trim, how, own) for at in _nearby(expected, self.lowest, len(self.real)))
-        return [one for one in (found, *around) if one]
+        head, tail = trim
+        if head and (not own or own[0].sign in ("+", "-")):
+            return
+        old, new = self.hunk.old_count - head - tail, self.hunk.new_count - head - tail
+        if new < 0:
+            return
+        begin = beginnings(own[head:], (old, new), how)
+        near = _nearby(expected, self.lowest, len(self.real) - old)
+        begun: Iterable[int] = near
+        if begin is not None:
+            begun = compress(near, map(begin.__contains__, self.squeezed[near.start : near.stop]))
+        tried = sorted((at for at in begun if at != expected), key=lambda at: (abs(at - expected), at))
+        for at in tried:
+            yield self._at(at, trim, how, own)
+        self.effort.step(max(len(near) - (expected in near) - len(tried), 0))
 
 
 def place(hunk: Hunk, real: Sequence[str], squeezed: Sequence[str], shift: int, lowest: int) -> Placed:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +35,12 @@ _TYPES = frozenset(b"aAbBcCdDgGiInNpPrRsStTuUvVwW?-")
 _MAX_SYMBOLS = 4_000_000
 _SEARCH_BYTES = 64 << 20
 _PER_MARKER = 256  # names
+_INDEX_REACH = 0xFFFF  # bytes: offsets of tokens have 16 bits
 _LONGEST_NAME = 514  # KSYM_NAME_LEN with its length, in bytes; names before 6.1 are shorter
 # An image is hostile where more places than this look like a table: real ones have one or two.
 _MAX_TRIES = 4096
 _MAX_WALKS = 64
+_TOO_MANY = "kallsyms tokens with too many possible names: an unknown layout"
 _MAX_READ_BYTES = 8 * _SEARCH_BYTES  # for num_syms, in front of all places that look like markers
 
 
@@ -58,6 +61,15 @@ def _up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
+def _first_token(data: bytes, at: int) -> int | None:
+    """Where the tokens begin whose token "0" is at ``at``: "0" tokens before that; None where no index reaches."""
+    low = max(at - 1 - _INDEX_REACH, 0)
+    before = data[low : max(at - 1, 0)].rsplit(b"\0", ord("0"))
+    if len(before) > ord("0"):
+        return low + len(before[0]) + 1
+    return None if low else 0
+
+
 def _tokens(data: bytes) -> tuple[int, list[bytes], int]:
     """(offset of the token table, 256 tokens, end of the token index)."""
     at = -1
@@ -65,22 +77,18 @@ def _tokens(data: bytes) -> tuple[int, list[bytes], int]:
         at = data.find(_DIGITS, at + 1)
         if at < 0:
             break
-        start = at
-        for _ in range(ord("0")):
-            start = data.rfind(b"\0", 0, max(start - 1, 0)) + 1
-        tokens, offsets, end = [], [], start
-        for _ in range(256):
-            stop = data.find(b"\0", end)
-            if stop < 0:
-                break
-            tokens.append(data[end:stop])
-            offsets.append(end - start)
-            end = stop + 1
-        if len(tokens) < 256 or offsets[-1] > 0xFFFF:
+        start = _first_token(data, at)
+        tokens = [] if start is None else data[start : start + _INDEX_REACH].split(b"\0", 255)
+        if start is None or len(tokens) < 256:
             continue
+        offsets = [0, *accumulate(len(token) + 1 for token in tokens[:-1])]
+        stop = data.find(b"\0", start + offsets[-1])
+        if stop < 0:
+            continue
+        tokens[-1] = data[start + offsets[-1] : stop]
         index = struct.pack("<256H", *offsets)
         # The symbol before token "0" may end the padding: the start is where the index agrees.
-        for place in {_up(end, 4), _up(end, 8), _up(end, 16)}:
+        for place in {_up(stop + 1, 4), _up(stop + 1, 8), _up(stop + 1, 16)}:
             if data[place : place + 512] == index:
                 return start, tokens, place + 512
     raise KallsymsError("no kallsyms tables (is CONFIG_KALLSYMS off in this kernel?)")
@@ -130,8 +138,8 @@ class _Tables:
     end: int  # of the token index
 
 
-def _counts(data: bytes, place: int, markers: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Places that could be num_syms, where ``markers`` at ``place`` are (the first of) those of its names."""
+def _counts(data: bytes, place: int, markers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(places that could be num_syms, last first, what is there); ``markers`` are the first of those of its names."""
     low = max(0, place - int(markers[-1]) - _LONGEST_NAME * _PER_MARKER - 16) & ~3
     counts = np.frombuffer(data, "<u4", (place - low) // 4, low).astype(np.int64)
     places = low + 4 * np.arange(len(counts))
@@ -140,35 +148,39 @@ def _counts(data: bytes, place: int, markers: NDArray[np.int64]) -> Iterator[tup
     gap = place - places - last  # what the names behind the last marker and the padding may take
     good = (counts > 0) & (counts < _MAX_SYMBOLS) & (needed <= len(markers))
     good &= (gap > 4) & (gap <= _LONGEST_NAME * _PER_MARKER + 16)
-    for i in np.flatnonzero(good)[::-1].tolist():
-        yield int(places[i]), int(counts[i])
+    found = np.flatnonzero(good)[::-1]
+    return places[found], counts[found]
 
 
 def _find(data: bytes) -> _Tables:
     tokens_at, tokens, end = _tokens(data)
-    types = frozenset(i for i, token in enumerate(tokens) if token and token[0] in _TYPES)
+    typed = np.array([bool(token) and token[0] in _TYPES for token in tokens])
+    every = np.frombuffer(data, np.uint8)
     tries = walks = read_bytes = 0
     for place, markers in _runs(data, tokens_at):
         read_bytes += min(place, int(markers[-1]))
         if read_bytes > _MAX_READ_BYTES:
             raise KallsymsError("kallsyms tokens with too many possible markers: an unknown layout")
-        for count_at, count in _counts(data, place, markers):
-            for names_at in (count_at + 8, count_at + 4):
-                tries += 1
-                if tries > _MAX_TRIES or walks > _MAX_WALKS:
-                    raise KallsymsError("kallsyms tokens with too many possible names: an unknown layout")
-                first = data[names_at + 1 : names_at + 2]
-                if not first or first[0] not in types or not 0 < data[names_at] < 0x80:
-                    continue
-                begin = _walk(data, names_at, min(count, _PER_MARKER), place)
-                if begin is None or (count > _PER_MARKER and begin[0] - names_at != markers[1]):
-                    continue
-                walks += 1
-                walked = _walk(data, names_at, count, place)
-                if walked is None or walked[1] != markers[: len(walked[1])].tolist():
-                    continue
-                if place in (_up(walked[0], 4), _up(walked[0], 8)):
-                    return _Tables(count_at, count, names_at, tokens, end)
+        places, counts = _counts(data, place, markers)
+        begins = (places[:, np.newaxis] + (8, 4)).ravel()  # of the names
+        length, first = every[begins], every[begins + 1]
+        last = -1
+        for last in np.flatnonzero((length > 0) & (length < 0x80) & typed[first]).tolist():
+            if tries + last >= _MAX_TRIES or walks > _MAX_WALKS:
+                raise KallsymsError(_TOO_MANY)
+            count_at, count, names_at = int(places[last // 2]), int(counts[last // 2]), int(begins[last])
+            begin = _walk(data, names_at, min(count, _PER_MARKER), place)
+            if begin is None or (count > _PER_MARKER and begin[0] - names_at != markers[1]):
+                continue
+            walks += 1
+            walked = _walk(data, names_at, count, place)
+            if walked is None or walked[1] != markers[: len(walked[1])].tolist():
+                continue
+            if place in (_up(walked[0], 4), _up(walked[0], 8)):
+                return _Tables(count_at, count, names_at, tokens, end)
+        tries += len(begins)
+        if tries > _MAX_TRIES or (walks > _MAX_WALKS and last < len(begins) - 1):
+            raise KallsymsError(_TOO_MANY)
     raise KallsymsError("kallsyms tokens without names: an unknown layout")
 
 

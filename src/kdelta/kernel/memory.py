@@ -20,7 +20,7 @@ _ARM64_BASES = tuple(
     (1 << 64) - (1 << (bits - 1)) + area for bits in (48, 47, 42, 39, 36) for area in (2 << 30, 256 << 20, 128 << 20)
 )
 _ARM64_BRANCH, _ARM64_BRANCH_MASK = 0x14000000, 0xFC000000
-_KERNEL_HALF = 1 << 63
+_KERNEL_HALF, _BEYOND = 1 << 63, 1 << 64
 Span = tuple[int, int]  # half-open, virtual addresses
 
 
@@ -68,11 +68,13 @@ class Image:
 
 
 def _entry(file: elf.Elf) -> int | None:
-    """The entry point as a virtual address: x86-64 states the physical one."""
+    """The entry point as a virtual address: x86-64 states the physical one. None where it lies in no kernel's half."""
+    found = file.entry
     for segment in file.segments:
         if segment.physical <= file.entry < segment.physical + segment.memory and segment.address >= _KERNEL_HALF:
-            return segment.address + file.entry - segment.physical
-    return file.entry if file.entry >= _KERNEL_HALF else None
+            found = segment.address + file.entry - segment.physical
+            break
+    return found if _KERNEL_HALF <= found < _BEYOND else None
 
 
 def _from_elf(data: bytes) -> Image:

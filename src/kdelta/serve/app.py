@@ -44,7 +44,7 @@ def create_app(store: Store, access: Access, complain: Callable[[str], None]) ->
     def failed(request: Request, error: Exception) -> Response:
         if isinstance(error, page.Missing):
             return page.error(request, 404, str(error))
-        complain(f"{request.url.path[:200]!r}: {_story(error)}")
+        complain(f"{request.scope['path'][:200]!r}: {_story(error)}")
         return page.error(request, 500, "The page could not be rendered; the terminal of kdelta serve shows why.")
 
     def refused(request: Request, error: Exception) -> Response:

@@ -119,5 +119,5 @@ class Guard:
 def _without_token(request: Request) -> str:
     """The same page without the token, which must not stay in the browser's history; never another host's page."""
     rest = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
-    path = "/" + quote(request.url.path.lstrip("/\\"))
+    path = "/" + quote(request.scope["path"].lstrip("/\\"))
     return path + ("?" + urlencode(rest) if rest else "")

@@ -53,6 +53,20 @@ def test_tables_with_a_name_of_nothing_are_refused() -> None:
         read(synthetic.vmlinux("after", rows))
 
 
+def test_digits_further_behind_than_an_index_reaches_are_passed_over() -> None:
+    far = b"x" * 0x10100 + b"".join(b"%d\0" % i for i in range(10)) + bytes(600)
+    rows = synthetic.symbols()
+    assert read(synthetic.vmlinux("after", rows, extra=far))[0].names == [row[2] for row in rows]
+
+
+def test_an_image_with_too_many_places_for_names_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kallsyms, "_MAX_WALKS", 0)
+    assert read(synthetic.vmlinux("after")), "the first place that is walked is the right one"
+    monkeypatch.setattr(kallsyms, "_MAX_WALKS", -1)
+    with pytest.raises(kallsyms.KallsymsError, match="too many possible names"):
+        read(synthetic.vmlinux("after"))
+
+
 def test_random_bytes_are_no_kernel() -> None:
     with pytest.raises(memory.ImageError, match="neither"):
         memory.open_image(np.random.default_rng(1).bytes(4096))
