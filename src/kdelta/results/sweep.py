@@ -218,6 +218,7 @@ def _exact_steps(
                 because=functions,
                 because_line=told,
                 effect_rep8_percent=cell.extra.get("effect_rep8_percent"),
+                effect_same_calls_percent=cell.extra.get("effect_same_calls_percent"),
             )
         )
     return tuple(found)
