@@ -236,7 +236,8 @@ def _(w: of_verdicts.OtherCalls | of_verdicts.CallsBeside) -> str:
         return f"{made}, so this count gives no verdict, as that of instructions gives none"
     decides = ", so the count gives no verdict" if isinstance(w, of_verdicts.MixedCalls) else ""
     whole, same = f"{w.effect_percent:+.2f} %", f"{w.same_calls_percent:+.2f} %"
-    return f"{made}: with as many as on the baseline {whole} would be {same}; {_CALLS_WHY[w.why]}{decides}"
+    cost = ", each at the average cost," if w.averaged else ""
+    return f"{made}: with as many as on the baseline{cost} {whole} would be {same}; {_CALLS_WHY[w.why]}{decides}"
 
 
 @sentence.register

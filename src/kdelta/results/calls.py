@@ -7,6 +7,7 @@ made 21 calls of access(2) an operation on 6.12 and 134 on 6.16, where the call 
 loop that is stopped holds one more of what the loop does now and then, or one fewer: will-it-scale's tlb_flush2 unmaps
 once in 256 operations, of which there are 369. As with string instructions (verdict/work.py) there are two accounts;
 the second is the patched kernel's cost of each call at the baseline's number of calls, as in a Laspeyres price index.
+On several CPUs what each call costs is not counted, and all have the average price.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.attribution import profiles
-from kdelta.model import CellResult, Metric, Profile
+from kdelta.attribution.once import once
+from kdelta.model import CallCount, CellResult, Metric, Profile
 from kdelta.stats import counts, paired
 from kdelta.verdict.warnings import BelowDelta, CallsBeside, MixedCalls, OtherCalls, Why
 from kdelta.verdict.words import DELTA_PERCENT
@@ -108,7 +110,7 @@ def second(
     baseline: float, whole_percent: float, before: Sequence[Profile], after: Sequence[Profile], *, endless: bool = False
 ) -> Account | None:
     """The second account of a change by ``whole_percent`` of ``baseline``; None where the calls are the same."""
-    if not before or not after or not all(profile.system_calls for profile in (*before, *after)):
+    if not before or not after or not all(_made(profile) for profile in (*before, *after)):
         return None
     differing = _differing(before, after, endless=endless)
     if not differing or not baseline:
@@ -118,12 +120,12 @@ def second(
     if _TOLD <= left <= 1 / _TOLD:
         return Account(same_calls_percent=same)
     kind = MixedCalls if left < _LEFT and _why(differing) != "kernel" else OtherCalls
-    return Account(same_calls_percent=same, told=_said(kind, whole_percent, same, differing))
+    return Account(same_calls_percent=same, told=_said(kind, whole_percent, same, differing, bool(after[0].called)))
 
 
-def _said(kind: type[OtherCalls], whole: float, same: float, differing: Sequence[_Call]) -> OtherCalls:
+def _said(kind: type[OtherCalls], whole: float, same: float, differing: Sequence[_Call], averaged: bool) -> OtherCalls:
     named = tuple((call.name, call.before, call.after) for call in differing[:_NAMED])
-    return kind(whole, same, named, max(0, len(differing) - _NAMED), _why(differing))
+    return kind(whole, same, named, max(0, len(differing) - _NAMED), _why(differing), averaged)
 
 
 def _why(differing: Sequence[_Call]) -> Why:
@@ -152,7 +154,20 @@ def _evened_out(
     plain = look.finished and look.call in (paired.LOWER, paired.HIGHER)
     if not plain or abs(look.effect or 0.0) <= delta or abs(account.same_calls_percent) <= delta:
         return ()
-    return (_said(OtherCalls, row.effect_percent or 0.0, account.same_calls_percent, _differing(before, after)),)
+    whole, differing = row.effect_percent or 0.0, _differing(before, after)
+    return (_said(OtherCalls, whole, account.same_calls_percent, differing, bool(after[0].called)),)
+
+
+@once
+def _made(profile: Profile) -> Mapping[str, CallCount]:
+    """The system calls of a run with what each came to; on several CPUs at the average of all."""
+    if profile.system_calls or not profile.called:
+        return profile.system_calls
+    price = profiles.kernel_vector(profile)[0] / (sum(profile.called.values()) or 1)
+    return {
+        name: CallCount(calls=calls, instructions=round(calls * price), rep_bytes=0)
+        for name, calls in profile.called.items()
+    }
 
 
 def _size(percent: float) -> float:
@@ -163,7 +178,7 @@ def _differing(before: Sequence[Profile], after: Sequence[Profile], *, endless: 
     """The system calls whose numbers differ, those first that come to most; faults and interrupts are the kernel's."""
     found = []
     edges = sum(1.0 / fmean(profile.ops for profile in side) for side in (before, after))
-    for name in sorted(set().union(*(profile.system_calls for profile in (*before, *after)))):
+    for name in sorted(set().union(*(_made(profile) for profile in (*before, *after)))):
         (calls, cost), (calls_after, cost_after) = _per_op(before, name), _per_op(after, name)
         if name.startswith("[") or calls == calls_after:
             continue
@@ -183,7 +198,7 @@ def _differing(before: Sequence[Profile], after: Sequence[Profile], *, endless: 
 
 def _per_op(side: Sequence[Profile], name: str) -> tuple[float, float]:
     """Calls and instructions of one system call, per operation: the mean of the seeds."""
-    rows = [(profile.system_calls.get(name), profile.ops) for profile in side]
+    rows = [(_made(profile).get(name), profile.ops) for profile in side]
     return (
         fmean(row.calls / ops if row else 0.0 for row, ops in rows),
         fmean(row.instructions / ops if row else 0.0 for row, ops in rows),
@@ -191,4 +206,4 @@ def _per_op(side: Sequence[Profile], name: str) -> tuple[float, float]:
 
 
 def _varies(side: Sequence[Profile], name: str) -> bool:
-    return len({row.calls / p.ops if (row := p.system_calls.get(name)) else 0.0 for p in side}) > 1
+    return len({row.calls / p.ops if (row := _made(p).get(name)) else 0.0 for p in side}) > 1

@@ -143,6 +143,7 @@ class OtherCalls(Warn, frozen=True):
     ``calls``: (system call, on the baseline, on the other kernel) per operation, those that matter most; ``more``: how
     many others. ``why``: their numbers are the same under all seeds, hence the kernel's doing; vary with the ``seed``;
     or are what an ``interval`` of a loop without end holds of what it does now and then, one more or fewer.
+    ``averaged``: each call is taken to cost what all do on average, because on several CPUs that is not counted.
     """
 
     code: ClassVar[str] = "other-calls"
@@ -151,6 +152,7 @@ class OtherCalls(Warn, frozen=True):
     calls: tuple[tuple[str, float, float], ...]
     more: int
     why: Why
+    averaged: bool = False
 
 
 class MixedCalls(OtherCalls, frozen=True):
