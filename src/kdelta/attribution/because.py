@@ -11,6 +11,8 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kdelta.attribution.inlining import Host, Side, hosts
 from kdelta.attribution.once import once
 from kdelta.attribution.profiles import USER, calls_of
@@ -163,11 +165,34 @@ def cumulative_shares(deltas: Sequence[FunctionDelta]) -> tuple[float | None, ..
     return tuple(total / net for total in itertools.accumulate(d.delta for d in deltas))
 
 
+def _renamed(deltas: Sequence[FunctionDelta]) -> list[FunctionDelta]:
+    """The ``deltas``, where one that is gone or new and one of its name but for underscores are one, if they go apart.
+
+    7.0 has mod_memcg_lruvec_state() for __mod_memcg_lruvec_state(): told as new, it was several times what changed.
+    """
+    named: dict[str, list[FunctionDelta]] = {}
+    for one in deltas:
+        named.setdefault(one.function.lstrip("_"), []).append(one)
+    found = []
+    for group in named.values():
+        here = next((one for one in group if one.note in (GONE, NEW)), None)
+        if len(group) != 2 or here is None or group[0].delta * group[1].delta >= 0:
+            found += group
+            continue
+        other = group[0] if group[1] is here else group[1]
+        last = other if other.patched >= here.patched else here
+        before, after = (math.fsum(pair) for pair in ((here.baseline, other.baseline), (here.patched, other.patched)))
+        if before != after:
+            found.append(replace(last, baseline=before, patched=after, delta=after - before, note=""))
+    return sorted(found, key=lambda d: (-abs(d.delta), d.function))
+
+
 def line(deltas: Sequence[FunctionDelta], limit: int = 4) -> Because | None:
     """What one line tells of ``deltas``, ``limit`` functions of each kind at most; None where none is worth a word.
 
     What is gone or new is looked for further down the list than what merely changed: it says more.
     """
+    deltas = _renamed(deltas)
     movement = math.fsum(abs(d.delta) for d in deltas)
     worth = [d for d in deltas[: 2 * limit] if abs(d.delta) >= _WORTH_A_WORD * movement]
     gone, new = ([d for d in worth if d.note.startswith(word)][:limit] for word in (GONE, NEW))

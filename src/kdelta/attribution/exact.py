@@ -192,7 +192,10 @@ def _run(
     profile = profiles.fold(chosen.interval, names.functions, ops=chosen.ops * parts_of(metrics))
     if chosen.moves is not None:
         known = (chosen.moves, names.functions, names.variables, names.types)
-        profile = replace(profile, moved=line_table.table(*known), waits=line_table.waits(*known))
+        symbols = profiles.raw_names(chosen.interval.pcs, names.functions)
+        called = entries.called(symbols, chosen.interval.counts[:, 0].tolist())
+        tables = {"moved": line_table.table(*known), "waits": line_table.waits(*known)}
+        profile = replace(profile, **tables, called=called)
     system_calls = chosen.interval.system_calls
     if names.entries is not None and system_calls is not None:
         total = profiles.kernel_vector(profile)[0]

@@ -40,6 +40,7 @@ def _profile(twice: Profile, once: Profile) -> Profile:
         waits=(),
         data_lines={},
         code_lines={},
+        called={name: n for name in sorted(twice.called) if (n := twice.called[name] - once.called.get(name, 0))},
     )
 
 

@@ -259,6 +259,7 @@ class Profile(Struct, frozen=True, kw_only=True, weakref=True):
     the kernel's part of the instructions (attribution/entries.py); {} where a kernel's entries are not known.
     On one CPU: ``data_lines`` and ``code_lines``, distinct cache lines touched in the run, by the function that was
     first. On several: ``moved``, the lines that moved, most transfers first; ``waits``, locks found taken, likewise.
+    There also ``called``: how often each system call was made, of which none tells what it cost.
     ``stacks``: the tree of calls (attribution/stacks.py), as one text too; empty where calls were not followed.
     """
 
@@ -272,6 +273,7 @@ class Profile(Struct, frozen=True, kw_only=True, weakref=True):
     data_lines: dict[str, int] = field(default_factory=dict)
     code_lines: dict[str, int] = field(default_factory=dict)
     stacks: str = ""
+    called: dict[str, int] = field(default_factory=dict)
 
 
 class RunResult(Struct, frozen=True, kw_only=True):

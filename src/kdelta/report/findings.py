@@ -13,9 +13,10 @@ from kdelta.report.markdown import escape
 from kdelta.report.scrub import clean
 from kdelta.report.view import cell_title, functions_text
 from kdelta.results.findings import Finding, Swept
+from kdelta.results.types import SweepStep
 
 _ALIKE_SHOWN = 6
-_OTHERWISE = 0.05  # of a change: what REP bytes make of it is told from here on
+_REP_OTHERWISE, _CALLS_OTHERWISE = 0.05, 0.25  # of a change: what another account makes of it is told from here on
 _COMMITS_SHOWN = 3
 _TICKLESS = (
     "The idle CPU stops its timer tick on one of the two alone: a matter of how long it expects to be idle in emulated "
@@ -57,12 +58,18 @@ def doubt(finding: Finding) -> str:
 
 
 def strings(finding: Finding) -> str:
-    """What string instructions moved, where the change is another with that counted; "" where it hardly is."""
-    one, other = finding.step.effect_percent, finding.step.effect_rep8_percent
-    if not finding.rep_bytes or other is None or abs(one - other) < _OTHERWISE * abs(one):
-        return ""
-    words = f"; with one instruction for each 8 of these the change is {effect(other)}"
-    return prose.rep_bytes(*finding.rep_bytes) + words
+    """What string instructions moved, and what the program's calls did, where the change is another without that."""
+    step, told = finding.step, []
+    if finding.rep_bytes and _otherwise(step, step.effect_rep8_percent, _REP_OTHERWISE):
+        words = f"with one instruction for each 8 of these the change is {effect(step.effect_rep8_percent)}"
+        told.append(f"{prose.rep_bytes(*finding.rep_bytes)}; {words}")
+    if _otherwise(step, step.effect_same_calls_percent, _CALLS_OTHERWISE):
+        told.append(f"with as many system calls as before the change is {effect(step.effect_same_calls_percent)}")
+    return "; ".join(told)
+
+
+def _otherwise(step: SweepStep, other: float | None, share: float) -> bool:
+    return other is not None and abs(step.effect_percent - other) >= share * abs(step.effect_percent)
 
 
 def alike(finding: Finding) -> str:

@@ -120,6 +120,7 @@ def _steps(sweeps: Iterable[Sweep]) -> list[dict[str, Any]]:
             "interval_percent": _interval(step.interval_percent),
             "verdict": step.verdict,
             "p_value": _number(step.p_value),
+            "effect_same_calls_percent": _number(step.effect_same_calls_percent),
             "because": _because(step.because),
             "because_text": because(step.because_line, step.effect_percent),
         }

@@ -221,16 +221,23 @@ def _(w: of_verdicts.MixedAccounts) -> str:
     )
 
 
+_CALLS_WHY = {
+    "kernel": "they are the same under all seeds",
+    "seed": "how many it makes hangs on when things happen and varies with the seed",
+    "interval": "an interval of its loop holds one of them more or fewer, whatever the kernel",
+}
+
+
 @sentence.register
-def _(w: of_verdicts.OtherCalls) -> str:
+def _(w: of_verdicts.OtherCalls | of_verdicts.CallsBeside) -> str:
     named = ", ".join([*(f"{name} {before:.4g} -> {after:.4g}" for name, before, after in w.calls), *_more(w.more)])
-    mixed = isinstance(w, of_verdicts.MixedCalls)
-    varies = "how many it makes hangs on when things happen and varies with the seed, so the count gives no verdict"
-    return (
-        f"the program made other calls ({named} per operation), which is most of {w.effect_percent:+.2f} %; with as "
-        f"many as on the baseline it would be {w.same_calls_percent:+.2f} %; "
-        f"{varies if mixed else 'they are the same under all seeds'}"
-    )
+    made = f"the program made other calls ({named} per operation)"
+    if isinstance(w, of_verdicts.CallsBeside):
+        return f"{made}, so this count gives no verdict, as that of instructions gives none"
+    decides = ", so the count gives no verdict" if isinstance(w, of_verdicts.MixedCalls) else ""
+    whole, same = f"{w.effect_percent:+.2f} %", f"{w.same_calls_percent:+.2f} %"
+    cost = ", each at the average cost," if w.averaged else ""
+    return f"{made}: with as many as on the baseline{cost} {whole} would be {same}; {_CALLS_WHY[w.why]}{decides}"
 
 
 @sentence.register

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from kdelta.attribution import because, exact, moved, profiles
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
-from kdelta.results import calls
+from kdelta.results import calls, definitions
 from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
+from kdelta.verdict.warnings import MixedCalls
 
 _CAUSED = ("instructions", exact.TRANSFERS)  # metrics
 BECAUSE_KEPT = 12  # functions in the JSON result; `kdelta why` has all
@@ -111,6 +112,7 @@ class Explainer:
         self._experiment, self._seeds = experiment, seeds
         self._cases = places(case.name for case in experiment.cases)
         self._kernels = places(kernel.label for kernel in experiment.kernels)
+        self._endless = calls.endless(definitions.metrics_of(experiment))
 
     def by_kernel(self, row: CellResult) -> Mapping[str, list[Profile]]:
         """The profiles of all seeds of a row's case, by kernel."""
@@ -124,7 +126,13 @@ class Explainer:
 
     def held(self, rows: Sequence[CellResult]) -> tuple[CellResult, ...]:
         """The ``rows``, held against what they would be with the system calls of the baseline."""
-        return tuple(calls.held(row, *self.sides(row)) if row.patched_label else row for row in rows)
+        found = [self._held(row) if row.patched_label else row for row in rows]
+        undecided = {_cell(row): w for row in found for w in row.warnings if isinstance(w, MixedCalls)}
+        return tuple(calls.beside(row, undecided[_cell(row)]) if _cell(row) in undecided else row for row in found)
+
+    def _held(self, row: CellResult) -> CellResult:
+        workload = self._experiment.cases[self._cases[row.case]].workload
+        return calls.held(row, *self.sides(row), endless=workload in self._endless)
 
     def _explain(self, row: CellResult) -> CellResult:
         """The ``row`` with the functions that account for it, where it is significant: nothing else has causes."""
@@ -160,6 +168,10 @@ class Explainer:
     def explained(self, row: CellResult) -> CellResult:
         """The finished ``row`` with the functions that account for it, and for what carries its effect."""
         return self._name_carrier(self._explain(row))
+
+
+def _cell(row: CellResult) -> tuple[str, str, str]:
+    return row.case, row.mitigations, row.patched_label
 
 
 def places(names: Iterable[str]) -> dict[str, int]:

@@ -118,11 +118,12 @@ def _size(effect_percent: float) -> float:
 
 
 def _plain_size(step: SweepStep) -> float:
-    """``_size`` by the account of string instructions that makes less of the step.
+    """``_size`` by the account of string instructions, or of system calls, that makes least of the step.
 
     REP counts as one instruction whatever it moves, so a loop in its place seems to cost more than it does.
     """
-    return min(_size(one) for one in (step.effect_percent, step.effect_rep8_percent) if one is not None)
+    accounts = step.effect_percent, step.effect_rep8_percent, step.effect_same_calls_percent
+    return min(_size(one) for one in accounts if one is not None)
 
 
 def _rep_bytes(sweep: Sweep, step: SweepStep) -> tuple[float, ...]:

@@ -69,7 +69,7 @@ def sweeps(
     table: dict[tuple[int, Mitigations, str], dict[int, tuple[Observation, ...]]] = defaultdict(dict)
     for one in data:
         table[one.case, one.mitigations, one.metric][one.kernel] = one.boots
-    versions, found = versions_of(experiment), []
+    versions, endless, found = versions_of(experiment), calls.endless(metrics), []
     labels = [kernel.label for kernel in experiment.kernels]
     neighbours: dict[tuple[str, str, str], list[CellResult]] = defaultdict(list)
     for cell in verdict.adjacent(experiment, data, floors, metrics) if experiment.mode == "exact" else ():
@@ -83,11 +83,12 @@ def sweeps(
                 name = CellName(case=case.name, metric=metric.name, cgroup=case.cgroup, mitigations=mitigations)
                 if experiment.mode == "exact":
                     mine = seeds.get((index, mitigations), {})
-                    cells = _held(neighbours.get((case.name, mitigations, metric.name), []), labels, mine)
+                    stopped = case.workload in endless
+                    cells = _held(neighbours.get((case.name, mitigations, metric.name), []), labels, mine, stopped)
                     floor = floor_of(floors, case.name, metric.name) or 0.0
                     steps = _exact_steps(cells, labels, floor, mine)
                     unseen = _undecided(cells, labels)
-                    whole = _whole(boots, mine) if metric.name == work.INSTRUCTIONS else None
+                    whole = _whole(boots, mine, stopped) if metric.name == work.INSTRUCTIONS else None
                 else:
                     whole = None
                     steps = _timed_steps(experiment, boots, metric.better, name)
@@ -101,14 +102,19 @@ def sweeps(
 
 
 def _held(
-    cells: Sequence[CellResult], labels: Sequence[str], seeds: Mapping[int, Sequence[Profile]]
+    cells: Sequence[CellResult], labels: Sequence[str], seeds: Mapping[int, Sequence[Profile]], endless: bool
 ) -> list[CellResult]:
     """The ``cells``, held against what they would be with the system calls of the version before."""
     sides = ((labels.index(cell.baseline_label), labels.index(cell.patched_label)) for cell in cells)
-    return [calls.held(cell, seeds.get(a, ()), seeds.get(b, ())) for cell, (a, b) in zip(cells, sides, strict=True)]
+    return [
+        calls.held(cell, seeds.get(a, ()), seeds.get(b, ()), endless=endless)
+        for cell, (a, b) in zip(cells, sides, strict=True)
+    ]
 
 
-def _whole(boots: Mapping[int, tuple[Observation, ...]], seeds: Mapping[int, Sequence[Profile]]) -> Warn | None:
+def _whole(
+    boots: Mapping[int, tuple[Observation, ...]], seeds: Mapping[int, Sequence[Profile]], endless: bool
+) -> Warn | None:
     """Whether the change from the first measured version to the last is that a program made other calls."""
     present = sorted(kernel for kernel, found in boots.items() if measured(found))
     if len(present) < 2:
@@ -117,8 +123,9 @@ def _whole(boots: Mapping[int, tuple[Observation, ...]], seeds: Mapping[int, Seq
     before, after = (exact.median(values_of(boots[kernel])) for kernel in (first, last))
     if not before or before == after:
         return None
-    account = calls.second(before, 100.0 * (after / before - 1.0), seeds.get(first, ()), seeds.get(last, ()))
-    return account.most if account is not None and isinstance(account.most, MixedCalls) else None
+    sides = seeds.get(first, ()), seeds.get(last, ())
+    account = calls.second(before, 100.0 * (after / before - 1.0), *sides, endless=endless)
+    return account.told if account is not None and isinstance(account.told, MixedCalls) else None
 
 
 def step_functions(found: Sequence[Sweep]) -> tuple[FunctionDiff, ...]:
@@ -211,6 +218,7 @@ def _exact_steps(
                 because=functions,
                 because_line=told,
                 effect_rep8_percent=cell.extra.get("effect_rep8_percent"),
+                effect_same_calls_percent=cell.extra.get("effect_same_calls_percent"),
             )
         )
     return tuple(found)

@@ -171,7 +171,8 @@ class SweepPoint(Struct, frozen=True, kw_only=True):
 class SweepStep(Struct, frozen=True, kw_only=True):
     """A change between two versions: ``last`` still has the old figure, ``first`` has the new one.
 
-    ``effect_rep8_percent``: of counted instructions, with one for each 8 bytes that REP moves (verdict/work.py).
+    Of counted instructions, ``effect_rep8_percent``: with one for each 8 bytes that REP moves (verdict/work.py);
+    ``effect_same_calls_percent``: with the system calls of the version before, where they differ (results/calls.py).
     """
 
     last: str
@@ -185,6 +186,7 @@ class SweepStep(Struct, frozen=True, kw_only=True):
     because: tuple[FunctionDelta, ...] = ()
     because_line: Because | None = None
     effect_rep8_percent: float | None = None
+    effect_same_calls_percent: float | None = None
 
 
 class Sweep(Struct, frozen=True, kw_only=True):

@@ -109,10 +109,20 @@ def _numbers(match: re.Match[str]) -> list[int | None]:
 
 
 _PARENTHESIS, _TEXT = re.compile(r"[()]"), re.compile(r"\S")
-_LOOPS = re.compile(
-    r"\b(?P<loop>for|while|do)\b|(?P<open>\{)|(?P<close>\})"
-    r"|(?P<count>\*\s*iterations\s*\)?\s*(?:\+\+|\+=)|\+\+\s*\(?\s*\*\s*iterations\b)"
-)
+_COUNTER = re.compile(
+    r"\btestcase\s*\([^()*]{0,80}\*\s*(\w+)"
+)  # will-it-scale's: (unsigned long long *iterations, ...)
+# Called in a branch that is not taken, or that ends the program.
+_UNTAKEN = ("assert", "perror", "exit", "_exit", "abort", "err", "errx", "printf", "fprintf", "sizeof")
+
+
+def _steps(counter: str) -> re.Pattern[str]:
+    """What says where the ``counter`` of a testcase rises, and which calls hang on a condition."""
+    return re.compile(
+        r"\b(?P<loop>for|while|do)\b|\b(?P<branch>if|else)\b|(?P<open>\{)|(?P<close>\})"
+        rf"|(?P<count>\*\s*{counter}(?:\s*\))?\s*(?:\+\+|\+=)|\+\+\s*\(?\s*\*\s*{counter}\b)"
+        rf"|\b(?!(?:{'|'.join(_UNTAKEN)})\b)(?P<call>\w+)\s*\("
+    )
 
 
 def _closed(code: str) -> dict[int, int]:
@@ -142,25 +152,46 @@ def _after_head(code: str, at: int, ends: Mapping[int, int]) -> int:
     return _text_from(code, at)
 
 
+class _Body(Struct, frozen=True):
+    """The braces around a place: of a loop, or of what is done on a condition."""
+
+    loop: bool = False
+    branch: bool = False
+
+
 def counts_in_inner_loop(text: str) -> bool:
-    """Whether a testcase of will-it-scale counts iterations in a loop within its endless one, as page_fault1.c does."""
+    """Whether the operations of a testcase of will-it-scale are not alike, so that a few do not stand for all.
+
+    It counts iterations in a loop within its endless one, as page_fault1.c does, or makes a call in some of them alone,
+    as fallocate1.c, which truncates its file once in 128.
+    """
     code = _TOKEN.sub(lambda token: '""' if token[0][0] in "\"'" else token[0], without_comments(text))
-    ends = _closed(code)
-    bodies: set[int] = set()  # braces that begin a loop's body
-    blocks: list[bool] = []
-    until = -1  # the end of a body without braces
-    for token in _LOOPS.finditer(code, max(0, code.find("testcase"))):
-        if token["loop"]:
-            body = _after_head(code, token.end(), ends)
-            if code[body : body + 1] == "{":
-                bodies.add(body)
+    ends, named = _closed(code), _COUNTER.search(code)
+    bodies: dict[int, _Body] = {}  # by the brace that begins it
+    blocks: list[_Body] = []
+    single, until = _Body(), -1  # a body without braces, and its end
+    past = -1  # the end of a condition
+    for token in _steps(named[1] if named else "iterations").finditer(code, max(0, code.find("testcase"))):
+        around = [*blocks, single] if token.start() < until else blocks
+        loops = sum(body.loop for body in around)
+        if token["loop"] or token["branch"]:
+            body, at = (
+                _Body(loop=bool(token["loop"]), branch=bool(token["branch"])),
+                _after_head(code, token.end(), ends),
+            )
+            past = at
+            if code[at : at + 1] == "{":
+                bodies[at] = body
             else:
-                until = code.find(";", body)
+                single, until = body, code.find(";", at)
         elif token["open"]:
-            blocks.append(token.start() in bodies)
+            blocks.append(bodies.get(token.start(), _Body()))
         elif token["close"]:
             del blocks[-1:]
-        elif sum(blocks) + (token.start() < until) > 1:
+        elif token["call"]:
+            if loops and token.start() >= past and any(body.branch for body in around):
+                return True
+        elif loops > 1:
             return True
     return False
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 
@@ -134,10 +134,16 @@ class MixedAccounts(Warn, frozen=True):
     per_word_percent: float
 
 
-class OtherCalls(Warn, frozen=True):
-    """A program made its system calls in other numbers, which is most of a change: that, and what it were without.
+Why = Literal["kernel", "seed", "interval"]
 
-    ``calls``: (system call, on the baseline, on the other kernel) per operation, those that matter most.
+
+class OtherCalls(Warn, frozen=True):
+    """A program made its system calls in other numbers, which is much of a change: that, and what it were without.
+
+    ``calls``: (system call, on the baseline, on the other kernel) per operation, those that matter most; ``more``: how
+    many others. ``why``: their numbers are the same under all seeds, hence the kernel's doing; vary with the ``seed``;
+    or are what an ``interval`` of a loop without end holds of what it does now and then, one more or fewer.
+    ``averaged``: each call is taken to cost what all do on average, because on several CPUs that is not counted.
     """
 
     code: ClassVar[str] = "other-calls"
@@ -145,12 +151,22 @@ class OtherCalls(Warn, frozen=True):
     same_calls_percent: float
     calls: tuple[tuple[str, float, float], ...]
     more: int
+    why: Why
+    averaged: bool = False
 
 
 class MixedCalls(OtherCalls, frozen=True):
-    """The same where the numbers vary with the seed, so that they decide nothing."""
+    """The same where the kernel does not say how many they are, and they are most of the change: it decides nothing."""
 
     code: ClassVar[str] = "mixed-calls"
+
+
+class CallsBeside(Warn, frozen=True):
+    """Another count of a case whose instructions decide nothing because of its ``calls``, as in MixedCalls."""
+
+    code: ClassVar[str] = "mixed-calls"
+    calls: tuple[tuple[str, float, float], ...]
+    more: int
 
 
 class Noisy(Warn, frozen=True):
@@ -166,4 +182,4 @@ class Noisy(Warn, frozen=True):
     more: int = 0
 
 
-UNDECIDABLE = (MixedAccounts, MixedCalls)  # why a cell is inconclusive however many boots there are
+UNDECIDABLE = (MixedAccounts, MixedCalls, CallsBeside)  # why a cell is inconclusive however many boots there are

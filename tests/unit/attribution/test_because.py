@@ -125,3 +125,23 @@ def test_a_function_that_varies_by_more_than_it_changed_explains_nothing() -> No
     gone = differences(before[0], counts.profile({"steady": 100}))
     assert [d.function for d in significant(gone, before, [counts.profile({"steady": 100})] * 2)] == ["wild"]
     assert significant(deltas, [], []) == deltas
+
+
+def test_a_function_that_lost_or_got_underscores_is_told_by_what_it_changed() -> None:
+    """mod_memcg_lruvec_state for __mod_memcg_lruvec_state: "+61877, new" where all of a run is 49,800 more."""
+    before = counts.profile({"__mod_state": 40808, "_lru": 34800, "lru": 416, "same": 9, "__gone": 700})
+    after = counts.profile({"mod_state": 61877, "lru": 34392, "same": 9, "other": 650})
+    told = line(differences(before, after))
+    assert told == Because(changed=(("mod_state", 21069.0), ("lru", -824.0)), gone=("__gone",), gone_delta=-700.0,
+                           new=("other",), new_delta=650.0)  # fmt: skip
+    assert line(differences(after, before)) is not None
+
+
+def test_what_goes_the_same_way_under_two_names_is_told_twice() -> None:
+    before, after = counts.profile({"__free": 100, "free": 50}), counts.profile({"free": 20})
+    assert line(differences(before, after)) == Because(gone=("__free",), gone_delta=-100.0, changed=(("free", -30.0),))
+
+
+def test_a_function_that_moved_into_one_of_its_name_whole_is_worth_no_word() -> None:
+    before, after = counts.profile({"__free": 100, "x": 1}), counts.profile({"free": 100, "x": 5})
+    assert line(differences(before, after)) == Because(changed=(("x", 4.0),))

@@ -71,3 +71,9 @@ def test_what_was_counted_adds_up_to_the_kernels_instructions() -> None:
     }
     assert sum(row.instructions for row in rows.values()) == 360
     assert entries.REST not in entries.counted(known, table, 350)
+
+
+def test_a_system_call_was_made_as_often_as_its_function_began() -> None:
+    names = ("__do_sys_newstat", "__x64_sys_newstat", "__x64_sys_newstat", "__x64_sys_read", "vfs_read", "[user]")
+    assert entries.called(names, (3, 5, 4, 7, 70, 9)) == {"read": 7, "stat": 5}
+    assert entries.called((), ()) == {}

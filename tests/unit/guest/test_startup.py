@@ -57,6 +57,16 @@ def test_start_up_is_in_neither_figure_and_functions_add_up() -> None:
     assert sums == list(run.profile.total)
 
 
+def test_calls_of_start_up_are_not_among_those_of_several_cpus() -> None:
+    made = {0: {"read": 40, "execve": 1, "futex": 3}, 1: {"read": 70, "execve": 1, "futex": 2}}
+    runs = [counted(0, 500, f=1000 * (n + 1)) for n in made]
+    once, twice = (
+        replace(run, profile=replace(run.profile, called=made[n])) for n, run in enumerate(runs) if run.profile
+    )
+    profile = startup.without(twice, once).profile
+    assert profile is not None and profile.called == {"read": 30, "futex": -1}
+
+
 def test_no_more_for_twice_the_operations_is_a_failure() -> None:
     run = startup.without(counted(0, 500, start=1000), counted(0, 500, start=1000))
     assert run.state == "failed"

@@ -57,7 +57,7 @@ def row(text: str, name: str) -> list[str]:
 
 def test_a_last_version_that_tells_nothing_against_the_first_has_no_figure() -> None:
     calls = swept("syscalls/stat", (1000.0, 780.0, 780.0, 8580.0))
-    told = replace(calls, whole=MixedCalls(758.0, 1.0, (("access", 1.0, 9.0),), 0))
+    told = replace(calls, whole=MixedCalls(758.0, 1.0, (("access", 1.0, 9.0),), 0, "seed"))
     assert row(terminal.render(view(calls)), "stat")[-1] == "+758"
     assert row(terminal.render(view(told)), "stat")[-1] == "?"
 

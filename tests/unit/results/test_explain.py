@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kdelta.attribution.exact import exact_metrics
 from kdelta.errors import UserError
-from kdelta.model import Because, CellResult, MovedLine, Profile
+from kdelta.model import Because, CallCount, CellResult, Definition, MovedLine, Profile
 from kdelta.results import explain
 from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.store import Store
+from kdelta.verdict.warnings import CallsBeside, MixedCalls
 from unit.attribution import counts
 from unit.serve import serve_store
 
@@ -40,6 +42,36 @@ def test_a_significant_row_names_the_functions_of_its_own_two_kernels() -> None:
     found = explain.Explainer(MADE, seeds([OLD], [NEW])).explained(row())
     assert {d.function: d.delta for d in found.because} == {"lock": -100.0, "read": 50.0}
     assert found.because_line == Because(gone=("lock",), gone_delta=-100.0, changed=(("read", 50.0),))
+
+
+def test_all_counts_of_a_case_fall_where_its_calls_are_what_changed() -> None:
+    def made(calls: int) -> Profile:
+        spent = {"access": CallCount(calls=calls, instructions=40 * calls, rep_bytes=0)}
+        return replace(counts.profile({"f": 40 * calls}), ops=1, system_calls=spent)
+
+    whole = row(baseline=800.0, patched=4040.0, effect_percent=405.0, interval_percent=(404.0, 405.0))
+    rows = [whole, row(metric="locked"), row(metric="locked", case="pipe"), row(metric="locked", patched_label="7.0")]
+    experiment = replace(MADE, cases=(*MADE.cases[:1], replace(MADE.cases[0], workload="pipe", label="")))
+    given = {(0, "default"): {0: [made(20), made(20)], 2: [made(101), made(102)]}}
+    found = explain.Explainer(experiment, given).held(rows)
+    assert [one.verdict for one in found] == ["inconclusive", "inconclusive", "improved", "improved"]
+    assert [type(w) for one in found for w in one.warnings] == [MixedCalls, CallsBeside]
+
+
+def test_of_a_loop_without_end_what_its_interval_holds_is_no_evidence() -> None:
+    def made(unmapped: int) -> Profile:
+        spent = {"munmap": CallCount(calls=unmapped, instructions=30_000 * unmapped, rep_bytes=0)}
+        return replace(counts.profile({"f": 30_000 * unmapped}), ops=369, system_calls=spent)
+
+    whole = row(baseline=60_000 / 369, patched=30_000 / 369, effect_percent=-50.0)
+    given = seeds([made(2)] * 2, [made(1)] * 2)
+    told = {}
+    for endless in (False, True):
+        known = {MADE.cases[0].workload: exact_metrics(endless=endless)}
+        definition = Definition(metrics=known[MADE.cases[0].workload])
+        experiment = replace(MADE, definitions={MADE.cases[0].workload: definition})
+        told[endless] = explain.Explainer(experiment, given).held([whole])[0].verdict
+    assert told == {False: "improved", True: "inconclusive"}
 
 
 def test_where_a_count_that_carries_an_effect_changed_most_is_named() -> None:

@@ -93,6 +93,16 @@ def test_a_step_counts_by_the_smaller_account_of_string_instructions() -> None:
     assert [case for _, case, _ in _told(one)] == ["read", "write"]
 
 
+def test_a_step_counts_by_what_it_is_at_the_same_calls_and_says_so() -> None:
+    """fallocate1 was +21.0 % on 6.16 and is +13.2 % at the same number of ftruncate(2)."""
+    more = replace(_step(0, 21.0, "shmem"), effect_same_calls_percent=13.2)
+    one = _swept("a", fallocate=(more,), read=(_step(1, 15.0, "y"),))
+    assert [case for _, case, _ in _told(one)] == ["read", "fallocate"]
+    read, fallocate = largest([one], 20)
+    assert report.strings(fallocate) == "with as many system calls as before the change is +13.20 %"
+    assert report.strings(read) == ""
+
+
 def test_what_string_instructions_moved_is_told_where_the_change_hangs_on_it() -> None:
     points = tuple(
         SweepPoint(kernel=label, value=1.0, rep_bytes=moved) for label, moved in (("6.1", 65536.0), ("6.12", 0.0))
