@@ -11,6 +11,8 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kdelta.attribution.inlining import Host, Side, hosts
 from kdelta.attribution.once import once
 from kdelta.attribution.profiles import USER, calls_of
@@ -57,9 +59,7 @@ def _side(profile: Profile) -> Side:
     return Side(_per_op(profile), calls_of(profile))
 
 
-def _place(word: str, how: str, host: Host | None) -> str:
-    if host is None:
-        return word
+def _place(word: str, how: str, host: Host) -> str:
     return f"{word}, {'' if host.sure else 'maybe '}{how} {host.name}{' among others' if host.others else ''}"
 
 
@@ -70,22 +70,40 @@ def differences(baseline: Profile, patched: Profile) -> tuple[FunctionDelta, ...
     calls of both kernels show it ("maybe" where they merely allow it, "among others" where X is one of several). The
     deltas add up to the difference of the two profiles' kernel instructions per operation.
     """
-    old, new = _side(baseline), _side(patched)
-    into, out_of = hosts(old, new), hosts(new, old)
+    return placed(changes(baseline, patched), baseline, patched)
 
-    def note(name: str) -> str:
-        if name not in new.counts:
-            return _place(GONE, "inlined into", into.get(name))
-        return "" if name in old.counts else _place(NEW, "split out of", out_of.get(name))
 
-    deltas = []
-    for name in old.counts.keys() | new.counts.keys():
-        before, after = old.counts.get(name, 0.0), new.counts.get(name, 0.0)
-        if before != after:
-            deltas.append(
-                FunctionDelta(function=name, baseline=before, patched=after, delta=after - before, note=note(name))
-            )
+def changes(baseline: Profile, patched: Profile) -> tuple[FunctionDelta, ...]:
+    """``differences`` whose notes do not say yet where code went, or is from: that takes the calls."""
+    old, new = _per_op(baseline), _per_op(patched)
+    deltas = [
+        FunctionDelta(
+            function=name,
+            baseline=before,
+            patched=after,
+            delta=after - before,
+            note=GONE if name not in new else "" if name in old else NEW,
+        )
+        for name in old.keys() | new.keys()
+        if (before := old.get(name, 0.0)) != (after := new.get(name, 0.0))
+    ]
     return tuple(sorted(deltas, key=lambda d: (-abs(d.delta), d.function)))
+
+
+def placed(deltas: Sequence[FunctionDelta], baseline: Profile, patched: Profile) -> tuple[FunctionDelta, ...]:
+    """Some ``changes`` of two profiles with where code went that is gone, and where new code is from."""
+    notes = {d.note for d in deltas}
+    into = hosts(_side(baseline), _side(patched)) if GONE in notes else {}
+    out_of = hosts(_side(patched), _side(baseline)) if NEW in notes else {}
+
+    def told(d: FunctionDelta) -> FunctionDelta:
+        gone = d.note == GONE
+        host = (into if gone else out_of).get(d.function) if d.note else None
+        if host is None:
+            return d
+        return replace(d, note=_place(d.note, "inlined into" if gone else "split out of", host))
+
+    return tuple(map(told, deltas))
 
 
 def line_differences(baseline: Profile, patched: Profile) -> tuple[FunctionDelta, ...]:

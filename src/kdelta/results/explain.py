@@ -84,9 +84,9 @@ def between(
 def _functions_between(
     before: Sequence[Profile], after: Sequence[Profile]
 ) -> tuple[tuple[FunctionDelta, ...], Because | None]:
-    deltas = because.differences(profiles.median_profile(before), profiles.median_profile(after))
-    kept = because.significant([d for d in deltas if d.delta], before, after)
-    return kept[:BECAUSE_KEPT], because.line(kept)
+    medians = profiles.median_profile(before), profiles.median_profile(after)
+    kept = because.significant(because.changes(*medians), before, after)
+    return because.placed(kept[:BECAUSE_KEPT], *medians), because.line(kept)
 
 
 def _lines_between(
