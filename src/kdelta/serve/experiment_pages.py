@@ -12,7 +12,7 @@ from kdelta.report.charts import intervals
 from kdelta.report.curves import sweep as sweep_chart
 from kdelta.report.heatmap import KEY, heat_maps, largest
 from kdelta.serve import drill, page
-from kdelta.serve.results import Results
+from kdelta.serve.results import Depth, Results
 from kdelta.store.store import Store
 
 _MEDIA = {"html": "text/html", "json": "application/json"}  # everything else is shown as text
@@ -30,7 +30,7 @@ class ExperimentPages:
 
     def overview(self, request: Request) -> Response:
         """What an experiment found, with ways to the functions, boots and reports behind it."""
-        result, detail, view = self._results.view_of(self._experiment(request))
+        result, detail, view = self._results.view_of(self._experiment(request), Depth.STEPS)
         maps = heat_maps(view.sweeps)
         swept = () if maps else view.sweeps  # the map shows what hundreds of charts would
         figures = [sweep_chart(table, i) for i, table in enumerate(swept)]
@@ -56,7 +56,8 @@ class ExperimentPages:
         """The report in one of its formats, as ``kdelta report`` writes it."""
         with page.looked_up():
             chosen = registry.find(request.path_params.get("format", "html"))
-        text = chosen.render(self._results.view_of(self._experiment(request), hidden=chosen.hidden)[2])
+        depth = Depth.ALL if chosen.hidden else Depth.ROWS
+        text = chosen.render(self._results.view_of(self._experiment(request), depth)[2])
         content = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
         headers = {"content-security-policy": page.REPORT_POLICY} if chosen.name == "html" else None
         return Response(content, media_type=_MEDIA.get(chosen.name, "text/plain"), headers=headers)
