@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -132,7 +132,8 @@ def significant_lines(
     deltas: Sequence[FunctionDelta], baseline: Sequence[Profile], patched: Sequence[Profile]
 ) -> tuple[FunctionDelta, ...]:
     """As ``significant``, of lines."""
-    return _significant(deltas, baseline, patched, moved_per_op)
+    sides = [list(map(moved_per_op, side)) for side in _varying(baseline, patched)]
+    return _kept(deltas, lambda name: ([lines.get(name, 0.0) for lines in side] for side in sides))
 
 
 def significant(
@@ -143,31 +144,27 @@ def significant(
     ``baseline`` and ``patched`` are the profiles of all seeds, one each. What varies by more than it changed explains
     nothing: it would be named, up or down, by the chance of which seed is the median.
     """
-    return _significant(deltas, baseline, patched, _per_op)
+    sides = [[(profile.functions, profile.ops) for profile in side] for side in _varying(baseline, patched)]
+
+    def costs(name: str) -> Iterator[list[float]]:  # of few of a seed's functions, so that not all are worked out
+        return ([found[name][0] / ops if name in found else 0.0 for found, ops in side] for side in sides)
+
+    return _kept(deltas, costs)
 
 
-def _significant(
-    deltas: Sequence[FunctionDelta],
-    baseline: Sequence[Profile],
-    patched: Sequence[Profile],
-    per_op: Callable[[Profile], Mapping[str, float]],
+def _kept(
+    deltas: Sequence[FunctionDelta], figures: Callable[[str], Iterable[Sequence[float]]]
 ) -> tuple[FunctionDelta, ...]:
-    sides = [[per_op(profile) for profile in _unlike(side)] for side in (baseline, patched)]
-    vary = [side for side in sides if len(side) > 1]  # seeds whose profile is one have no spread
-
-    def spread(name: str) -> float:
-        widest = 0.0
-        for side in vary:
-            found = [counts.get(name, 0.0) for counts in side]
-            widest = max(widest, max(found) - min(found))
-        return widest
-
-    return tuple(d for d in deltas if abs(d.delta) > spread(d.function))
+    """The ``deltas`` that exceed the range of their ``figures`` over the seeds of either side."""
+    return tuple(
+        d for d in deltas if d.delta and all(abs(d.delta) > max(one) - min(one) for one in figures(d.function))
+    )
 
 
-def _unlike(side: Sequence[Profile]) -> list[Profile]:
-    """Each profile of ``side`` once."""
-    return list({id(profile): profile for profile in side}.values())
+def _varying(*sides: Sequence[Profile]) -> list[list[Profile]]:
+    """Each profile of a side once; seeds whose profile is one have no range."""
+    unlike = (list({id(profile): profile for profile in side}.values()) for side in sides)
+    return [side for side in unlike if len(side) > 1]
 
 
 def cumulative_shares(deltas: Sequence[FunctionDelta]) -> tuple[float | None, ...]:

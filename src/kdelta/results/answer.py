@@ -37,23 +37,29 @@ _HARDWARE = ("governor", "turbo", "smt", "isolated")  # as a boot saw it (machin
 _FAULTS = frozenset({"lost", "panicked", "hung"})  # what becomes of a guest; the others are answers of a case
 
 
-def _sweeps(experiment: Experiment, store: Store, data: Sequence[CellData], seeds: Seeds) -> tuple[Sweep, ...]:
+def _sweeps(
+    experiment: Experiment, store: Store, data: Sequence[CellData], seeds: Seeds, *, placed: bool = True
+) -> tuple[Sweep, ...]:
     """The sweeps of an experiment; () of one that is none."""
     if not experiment.in_steps:
         return ()
     floors, metrics = cells.floors_of(experiment, store), definitions.metrics_of(experiment)
-    return sweep.sweeps(experiment, data, floors, metrics, seeds)
+    return sweep.sweeps(experiment, data, floors, metrics, seeds, placed=placed)
 
 
-def sweeps(store: Store, name: str) -> tuple[Sweep, ...]:
+def sweeps(store: Store, name: str, *, placed: bool = True) -> tuple[Sweep, ...]:
     """The sweeps of the experiment ``name``, as ``result`` has them, without its rows against the first kernel.
+
+    ``placed``: as ``explain.between`` has it.
 
     Raises:
         UserError: no such experiment.
     """
     experiment = store.experiment(name)
-    seeds = explain.seeds_of(experiment, store) if experiment.mode == "exact" and experiment.in_steps else {}
-    return _sweeps(experiment, store, _data_of_steps(experiment, store, store.numbers(experiment.id)), seeds)
+    exact = experiment.mode == "exact" and experiment.in_steps
+    seeds = explain.seeds_of(experiment, store, costs_alone=True) if exact else {}
+    data = _data_of_steps(experiment, store, store.numbers(experiment.id))
+    return _sweeps(experiment, store, data, seeds, placed=placed)
 
 
 def _data_of_steps(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> list[CellData]:
@@ -151,6 +157,7 @@ def _assembled(
 def in_steps(store: Store, name: str) -> tuple[ExperimentResult, Detail] | None:
     """``result`` of an exact sweep without the rows that its steps stand for, and what is drawn of those.
 
+    Nor do functions say where their code went, except where no line tells of them: nothing else is shown of them.
     None where they do not stand for all rows: those that are left are judged together with the others.
 
     Raises:
@@ -166,9 +173,9 @@ def in_steps(store: Store, name: str) -> tuple[ExperimentResult, Detail] | None:
     swept = {(one.case, one.mitigations) for one in data if one.metric in primary[one.case]}
     if swept != {(number.case, number.mitigations) for number in numbers}:
         return None
-    seeds = explain.seeds_of(experiment, store)
+    seeds = explain.seeds_of(experiment, store, costs_alone=True)
     calls_made = system_calls.of_profiles(experiment, explain.chosen(seeds))
-    detail = Detail(sweeps=_sweeps(experiment, store, data, seeds), system_calls=calls_made)
+    detail = Detail(sweeps=_sweeps(experiment, store, data, seeds, placed=False), system_calls=calls_made)
     return _assembled(experiment, store, numbers, ()), detail
 
 

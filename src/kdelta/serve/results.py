@@ -74,7 +74,9 @@ class Results:
         with self._lock:
             kept = self._kept.get(experiment.id)
         known = kept is not None and kept[0] == self.stamp(experiment)
-        return kept[3].sweeps if kept is not None and known else answer.sweeps(self._store, experiment.id)
+        if kept is not None and known:
+            return kept[3].sweeps
+        return answer.sweeps(self._store, experiment.id, placed=False)
 
     def stamp(self, experiment: Experiment) -> _Stamp:
         """Equal while the result stays."""

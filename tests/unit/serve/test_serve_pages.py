@@ -137,9 +137,9 @@ def test_the_page_of_findings_works_no_sweep_out_twice(client: TestClient, monke
     made: list[str] = []
     sweeps = answer.sweeps
 
-    def counted(store: Store, name: str) -> object:
+    def counted(store: Store, name: str, *, placed: bool) -> object:
         made.append(name)
-        return sweeps(store, name)
+        return sweeps(store, name, placed=placed)
 
     monkeypatch.setattr(answer, "sweeps", counted)
     first = client.get("/findings").text
