@@ -10,7 +10,7 @@ from kdelta.model import Experiment
 from kdelta.report import registry
 from kdelta.report.charts import intervals
 from kdelta.report.curves import sweep as sweep_chart
-from kdelta.report.heatmap import KEY, heat_maps, largest
+from kdelta.report.heatmap import ALL, SIGNS, heat_maps, largest
 from kdelta.serve import drill, page
 from kdelta.serve.results import Depth, Results
 from kdelta.store.store import Store
@@ -40,7 +40,7 @@ class ExperimentPages:
             view=view,
             maps=maps,
             largest=largest(view.sweeps),
-            key=KEY,
+            signs=(*SIGNS, ALL),
             row=next(row for row in self._store.experiments() if row.id == result.experiment.id),
             drawn=intervals(view),
             figures=[figure for figure in figures if figure is not None],

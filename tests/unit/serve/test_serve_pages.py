@@ -203,7 +203,11 @@ def test_findings_show_what_became_of_functions_where_sources_are_at_hand(
     monkeypatch.setattr(excerpts, "version_of", lambda kernel: kernel.release)
     monkeypatch.setattr(excerpts, "at_hand", sources.get)
     page = tree(client, "/findings")
-    assert [one.text for one in page.findall(".//pre")] == [
+    assert [one.text for one in page.xpath("//pre/ins | //pre/del")] == [
+        '-        a("<b>");',
+        '+        a("</pre><b>");',
+    ]
+    assert [one.text_content() for one in page.findall(".//pre")] == [
         ' {\n-        a("<b>");\n+        a("</pre><b>");\n         b();'
     ]
     assert "pidfd_create changed in fs/a.c: 1 line out, 1 in" in page.text_content()
@@ -233,6 +237,7 @@ def test_an_empty_store_says_how_to_begin(tmp_path_factory: pytest.TempPathFacto
 def test_an_experiment_leads_to_its_functions(client: TestClient) -> None:
     page = tree(client, "/experiments/first")
     assert "-10.00 %" in page.text_content() and "improved" in page.text_content()
+    assert page.xpath("string(//*[@class='legend']/p)") == "(I) improved, (R) regressed, = same, ? inconclusive"
     [where] = [link for link in links(page) if "/functions" in link]
     text = tree(client, where).text_content()
     assert "kernel_0" in text and "kernel_1" in text and "-50" in text and "cost the same on both: 1" in text
