@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from unit.serve.serve_store import fill_map, filled
+from kdelta.report.heatmap import LONG
+from unit.serve.serve_store import boot, experiment, fill_map, filled
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 OPTIONS = (
@@ -29,6 +31,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("browser")
     with filled(folder) as store:
         fill_map(store)
+        fill_map(store, "long", LONG + 16)
+        store.create(experiment("decided", ("6.12", "7.0"), blocks=5, created_at="2026-01-02T10:00:00+00:00"))
+        for block, slot in product(range(5), range(2)):
+            store.save_boot("decided", boot(block, slot))
     url = os.environ.get("KDELTA_SHOTS_STORE") or f"sqlite:///{folder / 'kdelta.sqlite'}"
     command = [sys.executable, "-c", "from kdelta.cli.main import main; main()", "serve", "--port", "0"]
     env = {**os.environ, "KDELTA_STORE": url}

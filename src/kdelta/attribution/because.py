@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -59,9 +59,7 @@ def _side(profile: Profile) -> Side:
     return Side(_per_op(profile), calls_of(profile))
 
 
-def _place(word: str, how: str, host: Host | None) -> str:
-    if host is None:
-        return word
+def _place(word: str, how: str, host: Host) -> str:
     return f"{word}, {'' if host.sure else 'maybe '}{how} {host.name}{' among others' if host.others else ''}"
 
 
@@ -72,22 +70,40 @@ def differences(baseline: Profile, patched: Profile) -> tuple[FunctionDelta, ...
     calls of both kernels show it ("maybe" where they merely allow it, "among others" where X is one of several). The
     deltas add up to the difference of the two profiles' kernel instructions per operation.
     """
-    old, new = _side(baseline), _side(patched)
-    into, out_of = hosts(old, new), hosts(new, old)
+    return placed(changes(baseline, patched), baseline, patched)
 
-    def note(name: str) -> str:
-        if name not in new.counts:
-            return _place(GONE, "inlined into", into.get(name))
-        return "" if name in old.counts else _place(NEW, "split out of", out_of.get(name))
 
-    deltas = []
-    for name in old.counts.keys() | new.counts.keys():
-        before, after = old.counts.get(name, 0.0), new.counts.get(name, 0.0)
-        if before != after:
-            deltas.append(
-                FunctionDelta(function=name, baseline=before, patched=after, delta=after - before, note=note(name))
-            )
+def changes(baseline: Profile, patched: Profile) -> tuple[FunctionDelta, ...]:
+    """``differences`` whose notes do not say yet where code went, or is from: that takes the calls."""
+    old, new = _per_op(baseline), _per_op(patched)
+    deltas = [
+        FunctionDelta(
+            function=name,
+            baseline=before,
+            patched=after,
+            delta=after - before,
+            note=GONE if name not in new else "" if name in old else NEW,
+        )
+        for name in old.keys() | new.keys()
+        if (before := old.get(name, 0.0)) != (after := new.get(name, 0.0))
+    ]
     return tuple(sorted(deltas, key=lambda d: (-abs(d.delta), d.function)))
+
+
+def placed(deltas: Sequence[FunctionDelta], baseline: Profile, patched: Profile) -> tuple[FunctionDelta, ...]:
+    """Some ``changes`` of two profiles with where code went that is gone, and where new code is from."""
+    notes = {d.note for d in deltas}
+    into = hosts(_side(baseline), _side(patched)) if GONE in notes else {}
+    out_of = hosts(_side(patched), _side(baseline)) if NEW in notes else {}
+
+    def told(d: FunctionDelta) -> FunctionDelta:
+        gone = d.note == GONE
+        host = (into if gone else out_of).get(d.function) if d.note else None
+        if host is None:
+            return d
+        return replace(d, note=_place(d.note, "inlined into" if gone else "split out of", host))
+
+    return tuple(map(told, deltas))
 
 
 def line_differences(baseline: Profile, patched: Profile) -> tuple[FunctionDelta, ...]:
@@ -116,7 +132,8 @@ def significant_lines(
     deltas: Sequence[FunctionDelta], baseline: Sequence[Profile], patched: Sequence[Profile]
 ) -> tuple[FunctionDelta, ...]:
     """As ``significant``, of lines."""
-    return _significant(deltas, baseline, patched, moved_per_op)
+    sides = [list(map(moved_per_op, side)) for side in _varying(baseline, patched)]
+    return _kept(deltas, lambda name: ([lines.get(name, 0.0) for lines in side] for side in sides))
 
 
 def significant(
@@ -127,31 +144,27 @@ def significant(
     ``baseline`` and ``patched`` are the profiles of all seeds, one each. What varies by more than it changed explains
     nothing: it would be named, up or down, by the chance of which seed is the median.
     """
-    return _significant(deltas, baseline, patched, _per_op)
+    sides = [[(profile.functions, profile.ops) for profile in side] for side in _varying(baseline, patched)]
+
+    def costs(name: str) -> Iterator[list[float]]:  # of few of a seed's functions, so that not all are worked out
+        return ([found[name][0] / ops if name in found else 0.0 for found, ops in side] for side in sides)
+
+    return _kept(deltas, costs)
 
 
-def _significant(
-    deltas: Sequence[FunctionDelta],
-    baseline: Sequence[Profile],
-    patched: Sequence[Profile],
-    per_op: Callable[[Profile], Mapping[str, float]],
+def _kept(
+    deltas: Sequence[FunctionDelta], figures: Callable[[str], Iterable[Sequence[float]]]
 ) -> tuple[FunctionDelta, ...]:
-    sides = [[per_op(profile) for profile in _unlike(side)] for side in (baseline, patched)]
-    vary = [side for side in sides if len(side) > 1]  # seeds whose profile is one have no spread
-
-    def spread(name: str) -> float:
-        widest = 0.0
-        for side in vary:
-            found = [counts.get(name, 0.0) for counts in side]
-            widest = max(widest, max(found) - min(found))
-        return widest
-
-    return tuple(d for d in deltas if abs(d.delta) > spread(d.function))
+    """The ``deltas`` that exceed the range of their ``figures`` over the seeds of either side."""
+    return tuple(
+        d for d in deltas if d.delta and all(abs(d.delta) > max(one) - min(one) for one in figures(d.function))
+    )
 
 
-def _unlike(side: Sequence[Profile]) -> list[Profile]:
-    """Each profile of ``side`` once."""
-    return list({id(profile): profile for profile in side}.values())
+def _varying(*sides: Sequence[Profile]) -> list[list[Profile]]:
+    """Each profile of a side once; seeds whose profile is one have no range."""
+    unlike = (list({id(profile): profile for profile in side}.values()) for side in sides)
+    return [side for side in unlike if len(side) > 1]
 
 
 def cumulative_shares(deltas: Sequence[FunctionDelta]) -> tuple[float | None, ...]:

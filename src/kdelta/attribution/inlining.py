@@ -16,6 +16,7 @@ a rewrite. Read from the later kernel to the earlier one, the same says out of w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -33,11 +34,16 @@ _GROWN_AT_MOST = 1.1
 _STANDS_FOR = 0.5
 
 
-class Side(Struct, frozen=True):
+class Side(Struct, frozen=True, dict=True):
     """One kernel: instructions per operation by function that ran, and whom these can call."""
 
     counts: Mapping[str, float]
     calls: Calls
+
+    @cached_property
+    def called(self) -> Set[str]:
+        """Whoever is called by a function that ran."""
+        return set().union(*self.calls.values())
 
 
 class Host(Struct, frozen=True):
@@ -67,9 +73,17 @@ class _Caller:
         self.before, self.after = old.calls.get(name, frozenset()), new.calls.get(name, frozenset())
         self.lost = vanished - self.after
         self.gained = _reached(self.after - self.before, appeared, new.calls)
-        self.around = set(self.after).union(*(new.calls.get(other, frozenset()) for other in self.gained))
         self.grown = new.counts[name] - old.counts[name]
-        self.room = sum(old.counts[held] for held in _reached(self.before, self.lost, old.calls))
+
+    @cached_property
+    def around(self) -> Set[str]:
+        """Whom it now calls, itself or through new functions."""
+        return set(self.after).union(*(self.new.calls.get(other, frozenset()) for other in self.gained))
+
+    @cached_property
+    def room(self) -> float:
+        """What all cost that it may hold."""
+        return sum(self.old.counts[held] for held in _reached(self.before, self.lost, self.old.calls))
 
     def _replaced(self, function: str, own: Set[str], taken: Set[str]) -> bool:
         """Whether something new stands where ``function`` stood."""
@@ -114,15 +128,14 @@ def hosts(old: Side, new: Side) -> dict[str, Host]:
     Of several the one that grew most, sure ones first. Swap the sides to learn out of whom new functions were split.
     Empty where the calls of one side are not known.
     """
-    if not old.calls or not new.calls:
-        return {}
-    called_now: set[str] = set().union(*new.calls.values())
-    claims: dict[str, list[tuple[bool, float, str]]] = {}
     vanished, appeared = old.counts.keys() - new.counts.keys(), new.counts.keys() - old.counts.keys()
+    if not vanished or not old.calls or not new.calls:
+        return {}
+    claims: dict[str, list[tuple[bool, float, str]]] = {}
     stay = old.counts.keys() & new.counts.keys()
-    callers = (name for name in stay if vanished & old.calls.get(name, frozenset()))  # the others hold none of them
+    callers = (name for name in stay if not vanished.isdisjoint(old.calls.get(name, ())))  # the others hold none
     for caller in (_Caller(name, old, new, vanished, appeared) for name in callers):
-        for function, sure in caller.claims(called_now):
+        for function, sure in caller.claims(new.called):
             claims.setdefault(function, []).append((not sure, -caller.grown, caller.name))
     best = {function: min(found) for function, found in claims.items()}
     return {function: Host(name, not unsure, len(claims[function]) > 1) for function, (unsure, _, name) in best.items()}

@@ -32,6 +32,7 @@ class Figure(Struct, frozen=True, kw_only=True):
     series: tuple[str, ...] = ()  # legend: kernels in the order of their colours
     blocks: tuple[int, int] | None = None  # legend: first and last block of the colour ramp
     style: str = ""  # rules of its own, for the page's head
+    wide: bool = False  # than a phone's window
 
 
 def full_name(cell: CellName) -> str:

@@ -21,6 +21,7 @@ from kdelta.report.svg import add
 from kdelta.report.text import fit
 
 WIDTH, ROW, _LETTER, _LEAST = 1140, 19, 6.6, 0.7
+BY_KEYS = 0.02  # of the width: narrower frames are no stops of the tabulator key, their callers enlarge them
 Link = Callable[[Sequence[str]], str]
 
 
@@ -91,6 +92,8 @@ def lost(root: Frame, labels: Sequence[str]) -> str:
 
 def _draw(into: ET.Element, frame: Frame, x: float, y: int, wide: float, found: bool, link: str) -> None:
     parent = add(into, "a", href=link) if link else add(into, "g")
+    if link and wide < BY_KEYS * WIDTH:
+        parent.set("tabindex", "-1")
     box = add(
         parent, "rect", x=x, y=y, width=wide, height=ROW - 1, class_=f"frame {way(frame)}{' found' if found else ''}"
     )

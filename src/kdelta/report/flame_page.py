@@ -20,7 +20,6 @@ from kdelta.results.types import StackDiff
 
 MOST_FRAMES = 4000  # of all graphs of a page: some 1.6 MB
 _LEAST = 0.0002  # of the width; twice as wide as that is seen where a fiftieth of the graph is enlarged
-_BY_KEYS = 0.02  # narrower frames are no stops of the tabulator key
 _ROWS = 30
 
 
@@ -40,7 +39,7 @@ def _frame(into: ET.Element, place: flame.Place, mark: str) -> None:
     link.set("title", flame.tells(frame))
     if figure := flame.change(frame):
         link.set("data-change", figure)
-    if place.wide < _BY_KEYS:
+    if place.wide < flame.BY_KEYS:
         link.set("tabindex", "-1")
     link.text = clean(frame.name)
 
@@ -89,4 +88,5 @@ def figure(item: StackDiff, number: int, most: int = MOST_FRAMES) -> Figure | No
         header=("Call stack", item.baseline_label, item.patched_label, "Change of its last function itself"),
         rows=_rows(shown),
         style="\n".join(rules[1:]),
+        wide=True,
     )

@@ -24,10 +24,17 @@ _SQUARE = 5  # cells wide, with the space before it
 _NAME_MOST = 22
 _LEVELS = (1.0, 5.0, 20.0)  # percent: from here on a step is drawn stronger
 _RELEASE = re.compile(r"^v?(\d+\.\d+)\b")
-KEY = (
-    ". as before, +5 -5 a step in percent (x12: times 12), ? not decided, new: no figure before, u unsupported, "
-    "x failed, - left out; all: the last version against the first"
+SIGNS = (
+    (".", "as before"),
+    ("+5 -5", "a step in percent (x12: times 12)"),
+    ("?", "not decided"),
+    ("new", "no figure before"),
+    ("u", "unsupported"),
+    ("x", "failed"),
+    ("-", "left out"),
 )
+ALL = ("all", "the last version against the first")
+KEY = ", ".join(f"{sign}{':' * (sign == 'new')} {told}" for sign, told in SIGNS) + f"; {ALL[0]}: {ALL[1]}"
 _STATES = {"unsupported": "u", "left out": "-"}
 
 

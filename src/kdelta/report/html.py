@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kdelta.report import flame_page, flow
 from kdelta.report.charts import Figure, boots, intervals
 from kdelta.report.curves import distribution, functions, scaling, sweep
-from kdelta.report.heatmap import KEY, MANY, heat_maps, largest
+from kdelta.report.heatmap import ALL, MANY, SIGNS, heat_maps, largest
 from kdelta.report.registry import Format
 from kdelta.report.view import View
 from kdelta.results.types import CellPoints
@@ -85,7 +85,7 @@ def render(view: View) -> str:
         drawn=drawn,
         maps=heat_maps(view.sweeps),
         largest=largest(view.sweeps),
-        key=KEY,
+        signs=(*SIGNS, ALL),
         figures=figures[:MAX_FIGURES],
         left_out=left_out,
     )

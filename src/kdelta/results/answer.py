@@ -12,7 +12,18 @@ from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.model import CellResult, Experiment, ExperimentResult, plans
-from kdelta.results import beside, calls, cells, definitions, explain, line_verdicts, remarks, sweep, varying
+from kdelta.results import (
+    beside,
+    calls,
+    cells,
+    definitions,
+    explain,
+    line_verdicts,
+    remarks,
+    sweep,
+    system_calls,
+    varying,
+)
 from kdelta.results.detail import details
 from kdelta.results.explain import Seeds
 from kdelta.results.types import Detail, Sweep
@@ -20,29 +31,43 @@ from kdelta.results.warnings import CountsElsewhere
 from kdelta.store import planned
 from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
-from kdelta.verdict import CellData
+from kdelta.verdict import CellData, work
 
 _HARDWARE = ("governor", "turbo", "smt", "isolated")  # as a boot saw it (machine/hardware.py)
 _FAULTS = frozenset({"lost", "panicked", "hung"})  # what becomes of a guest; the others are answers of a case
 
 
-def _sweeps(experiment: Experiment, store: Store, data: Sequence[CellData], seeds: Seeds) -> tuple[Sweep, ...]:
+def _sweeps(
+    experiment: Experiment, store: Store, data: Sequence[CellData], seeds: Seeds, *, placed: bool = True
+) -> tuple[Sweep, ...]:
     """The sweeps of an experiment; () of one that is none."""
     if not experiment.in_steps:
         return ()
     floors, metrics = cells.floors_of(experiment, store), definitions.metrics_of(experiment)
-    return sweep.sweeps(experiment, data, floors, metrics, seeds)
+    return sweep.sweeps(experiment, data, floors, metrics, seeds, placed=placed)
 
 
-def sweeps(store: Store, name: str) -> tuple[Sweep, ...]:
+def sweeps(store: Store, name: str, *, placed: bool = True) -> tuple[Sweep, ...]:
     """The sweeps of the experiment ``name``, as ``result`` has them, without its rows against the first kernel.
+
+    ``placed``: as ``explain.between`` has it.
 
     Raises:
         UserError: no such experiment.
     """
     experiment = store.experiment(name)
-    seeds = explain.seeds_of(experiment, store) if experiment.mode == "exact" and experiment.in_steps else {}
-    return _sweeps(experiment, store, cells.of_numbers(experiment, store, store.numbers(experiment.id)), seeds)
+    exact = experiment.mode == "exact" and experiment.in_steps
+    seeds = explain.seeds_of(experiment, store, costs_alone=True) if exact else {}
+    data = _data_of_steps(experiment, store, store.numbers(experiment.id))
+    return _sweeps(experiment, store, data, seeds, placed=placed)
+
+
+def _data_of_steps(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> list[CellData]:
+    """What sweeps are made of: primary metrics, and what is held against counted instructions."""
+    metrics = definitions.metrics_of(experiment)
+    wanted = {metric.name for found in metrics.values() for metric in found if metric.primary}
+    wanted |= {"", work.EXECUTIONS, work.BYTES}  # a run that failed has no metric
+    return cells.of_numbers(experiment, store, [number for number in numbers if number.metric in wanted])
 
 
 def _machine(boots: Sequence[BootRow]) -> dict[str, str]:
@@ -106,6 +131,54 @@ def verdicts(store: Store, experiment: Experiment) -> tuple[CellResult, ...]:
     return explain.Explainer(experiment, explain.seeds_of(experiment, store, doubtful)).held(rows)
 
 
+def _assembled(
+    experiment: Experiment,
+    store: Store,
+    numbers: Sequence[Number],
+    rows: tuple[CellResult, ...],
+    counts: tuple[CellResult, ...] = (),
+) -> ExperimentResult:
+    """Finished rows with all that is told around them."""
+    boots, looks = store.boots(experiment.id), store.looks(experiment.id)
+    return ExperimentResult(
+        experiment=replace(experiment, host=_told_once(experiment.host, _machine(boots))),
+        results=rows,
+        boots_done=len(boots),
+        boots_planned=planned.boots_planned(experiment),
+        boots_spared=planned.boots_spared(experiment, looks),
+        decided=any(look.final for look in looks),
+        boots_faulty=_faulty(experiment, boots, numbers),
+        gate=experiment.annotations.gate,
+        counts=counts,
+        warnings=(*remarks.on_experiment(experiment, boots), *remarks.on_counters(experiment, store)),
+    )
+
+
+def in_steps(store: Store, name: str) -> tuple[ExperimentResult, Detail] | None:
+    """``result`` of an exact sweep without the rows that its steps stand for, and what is drawn of those.
+
+    Nor do functions say where their code went, except where no line tells of them: nothing else is shown of them.
+    None where they do not stand for all rows: those that are left are judged together with the others.
+
+    Raises:
+        UserError: no such experiment.
+    """
+    experiment = store.experiment(name)
+    if not experiment.in_steps or experiment.mode != "exact":
+        return None
+    numbers = store.numbers(experiment.id)
+    data = _data_of_steps(experiment, store, numbers)
+    metrics = definitions.metrics_of(experiment)
+    primary = [{m.name for m in metrics.get(case.workload, ()) if m.primary} for case in experiment.cases]
+    swept = {(one.case, one.mitigations) for one in data if one.metric in primary[one.case]}
+    if swept != {(number.case, number.mitigations) for number in numbers}:
+        return None
+    seeds = explain.seeds_of(experiment, store, costs_alone=True)
+    calls_made = system_calls.of_profiles(experiment, explain.chosen(seeds))
+    detail = Detail(sweeps=_sweeps(experiment, store, data, seeds, placed=False), system_calls=calls_made)
+    return _assembled(experiment, store, numbers, ()), detail
+
+
 def result(
     store: Store, name: str, views: Sequence[str] = (), only: str | None = None, *, hidden: bool = True
 ) -> tuple[ExperimentResult, Detail]:
@@ -119,7 +192,6 @@ def result(
     """
     experiment = store.experiment(name)
     numbers = store.numbers(experiment.id)
-    boots = store.boots(experiment.id)
     data = cells.of_numbers(experiment, store, numbers)
     seeds = explain.seeds_of(experiment, store, None if only is None else (only,)) if experiment.mode == "exact" else {}
     explainer = explain.Explainer(experiment, seeds)
@@ -133,20 +205,9 @@ def result(
             return row
         return varying.told(explainer.explained(row), explainer.by_kernel(row))
 
-    looks = store.looks(experiment.id)
     lines = line_verdicts.of(experiment, store)
-    answer = ExperimentResult(
-        experiment=replace(experiment, host=_told_once(experiment.host, _machine(boots))),
-        results=tuple(map(told, remarks.on_rows(experiment, store, rows))),
-        boots_done=len(boots),
-        boots_planned=planned.boots_planned(experiment),
-        boots_spared=planned.boots_spared(experiment, looks),
-        decided=any(look.final for look in looks),
-        boots_faulty=_faulty(experiment, boots, numbers),
-        gate=experiment.annotations.gate,
-        counts=line_verdicts.changed(lines),
-        warnings=(*remarks.on_experiment(experiment, boots), *remarks.on_counters(experiment, store)),
-    )
+    told_rows = tuple(map(told, remarks.on_rows(experiment, store, rows)))
+    answer = _assembled(experiment, store, numbers, told_rows, line_verdicts.changed(lines))
     answer = _explained(store, answer)
     detail = details(experiment, store, numbers, rows, chosen, views)
     detail = replace(detail, moved=line_verdicts.told(detail.moved, lines))

@@ -23,10 +23,15 @@ Seeds: TypeAlias = dict[tuple[int, str], dict[int, list[Profile]]]  # [case, mit
 Chosen: TypeAlias = Mapping[tuple[int, str], Mapping[int, Profile]]  # [case, mitigations][kernel] -> the median seed's
 
 
-def seeds_of(experiment: Experiment, store: Store, only: Container[str] | None = None) -> Seeds:
-    """For every cell and kernel the profiles of all its seeds, in order; with ``only``, those of these cases."""
+def seeds_of(
+    experiment: Experiment, store: Store, only: Container[str] | None = None, *, costs_alone: bool = False
+) -> Seeds:
+    """For every cell and kernel the profiles of all its seeds, in order; with ``only``, those of these cases.
+
+    ``costs_alone``: of the profiles what explains a step.
+    """
     if only is None:
-        stored = store.all_profiles(experiment.id)
+        stored = store.all_profiles(experiment.id, costs_alone=costs_alone)
     else:
         cases = [index for index, case in enumerate(experiment.cases) if case.name in only]
         stored = {index: store.profiles(experiment.id, index) for index in cases}
@@ -70,24 +75,26 @@ def profiles_of(experiment: Experiment, store: Store, row: CellResult) -> tuple[
 
 
 def between(
-    metric: str, before: Sequence[Profile], after: Sequence[Profile]
+    metric: str, before: Sequence[Profile], after: Sequence[Profile], *, placed: bool = True
 ) -> tuple[tuple[FunctionDelta, ...], Because | None]:
     """What differs between two kernels, given a profile for each seed, and what one line tells of it.
 
     Of instructions these are functions, of transfers the lines that move; other metrics have no causes. What varies
-    between seeds by more than it changed is left out; nothing where a side has no names.
+    between seeds by more than it changed is left out; nothing where a side has no names. ``placed``: functions say
+    where their code went or is from; if false, only where no line tells of them.
     """
     if metric not in _CAUSED or not before or not after or not all(map(moved.has_names, (*before, *after))):
         return (), None
-    return _lines_between(before, after) if metric == exact.TRANSFERS else _functions_between(before, after)
+    return _lines_between(before, after) if metric == exact.TRANSFERS else _functions_between(before, after, placed)
 
 
 def _functions_between(
-    before: Sequence[Profile], after: Sequence[Profile]
+    before: Sequence[Profile], after: Sequence[Profile], placed: bool
 ) -> tuple[tuple[FunctionDelta, ...], Because | None]:
-    deltas = because.differences(profiles.median_profile(before), profiles.median_profile(after))
-    kept = because.significant([d for d in deltas if d.delta], before, after)
-    return kept[:BECAUSE_KEPT], because.line(kept)
+    medians = profiles.median_profile(before), profiles.median_profile(after)
+    kept = because.significant(because.changes(*medians), before, after)
+    told, shown = because.line(kept), kept[:BECAUSE_KEPT]
+    return because.placed(shown, *medians) if placed or told is None else shown, told
 
 
 def _lines_between(

@@ -103,7 +103,7 @@ def swept(
     for name in asked or [row.id for row in store.experiments(kind="sweep")]:
         try:
             experiment = store.experiment(name)
-            sweeps = of(experiment) if of else answer.sweeps(store, experiment.id)
+            sweeps = of(experiment) if of else answer.sweeps(store, experiment.id, placed=False)
             found.append(Swept(experiment=experiment, sweeps=sweeps))
         except KdeltaError as error:
             if asked:

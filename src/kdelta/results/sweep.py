@@ -56,6 +56,8 @@ def sweeps(
     floors: Mapping[str, float],
     metrics: Mapping[str, tuple[Metric, ...]],
     seeds: Seeds,
+    *,
+    placed: bool = True,
 ) -> tuple[Sweep, ...]:
     """One sweep per case, mitigations and primary metric, kernels in the order of the experiment.
 
@@ -65,6 +67,7 @@ def sweeps(
         floors: noise floors in percent, by ``CASE/METRIC`` or ``CASE``.
         metrics: the metrics of each workload by its name.
         seeds: the profiles of each kernel, one a seed, for the because of exact steps.
+        placed: as ``explain.between`` has it.
     """
     table: dict[tuple[int, Mitigations, str], dict[int, tuple[Observation, ...]]] = defaultdict(dict)
     for one in data:
@@ -86,7 +89,7 @@ def sweeps(
                     stopped = case.workload in endless
                     cells = _held(neighbours.get((case.name, mitigations, metric.name), []), labels, mine, stopped)
                     floor = floor_of(floors, case.name, metric.name) or 0.0
-                    steps = _exact_steps(cells, labels, floor, mine)
+                    steps = _exact_steps(cells, labels, floor, mine, placed)
                     unseen = _undecided(cells, labels)
                     whole = _whole(boots, mine, stopped) if metric.name == work.INSTRUCTIONS else None
                 else:
@@ -194,7 +197,11 @@ def _word(rises: bool, better: Better) -> Word:
 
 
 def _exact_steps(
-    cells: Sequence[CellResult], labels: Sequence[str], floor: float, seeds: Mapping[int, Sequence[Profile]]
+    cells: Sequence[CellResult],
+    labels: Sequence[str],
+    floor: float,
+    seeds: Mapping[int, Sequence[Profile]],
+    placed: bool,
 ) -> tuple[SweepStep, ...]:
     """The changes between neighbours that the verdict engine calls, and that exceed the case's floor."""
     found = []
@@ -205,7 +212,7 @@ def _exact_steps(
         if abs(effect) <= floor:
             continue
         last, first = labels.index(cell.baseline_label), labels.index(cell.patched_label)
-        functions, told = between(cell.metric, seeds.get(last, ()), seeds.get(first, ()))
+        functions, told = between(cell.metric, seeds.get(last, ()), seeds.get(first, ()), placed=placed)
         found.append(
             SweepStep(
                 last=cell.baseline_label,

@@ -52,8 +52,10 @@ def create_app(store: Store, access: Access, complain: Callable[[str], None]) ->
         text = "Page not found." if error.status_code == 404 else error.detail
         return page.error(request, error.status_code, text)
 
-    def style(_request: Request) -> Response:
-        return Response(page.style(), media_type="text/css", headers={"cache-control": "private, max-age=300"})
+    def style(request: Request) -> Response:
+        kept = request.url.query == page.style_digest()
+        headers = {"cache-control": "private, max-age=31536000, immutable"} if kept else None
+        return Response(page.style(), media_type="text/css", headers=headers)
 
     results = Results(store)
     one, over = ExperimentPages(store, results), HistoryPages(store)
@@ -61,7 +63,7 @@ def create_app(store: Store, access: Access, complain: Callable[[str], None]) ->
     app = Starlette(
         routes=[
             Route("/", over.experiments),
-            Route("/style.css", style),
+            Route(page.STYLE, style),
             Route("/experiments", over.experiments),
             Route("/experiments/{id}.json", one.json),
             Route("/experiments/{id}", one.overview),

@@ -10,9 +10,9 @@ from kdelta.model import Experiment
 from kdelta.report import registry
 from kdelta.report.charts import intervals
 from kdelta.report.curves import sweep as sweep_chart
-from kdelta.report.heatmap import KEY, heat_maps, largest
+from kdelta.report.heatmap import ALL, SIGNS, heat_maps, largest
 from kdelta.serve import drill, page
-from kdelta.serve.results import Results
+from kdelta.serve.results import Depth, Results
 from kdelta.store.store import Store
 
 _MEDIA = {"html": "text/html", "json": "application/json"}  # everything else is shown as text
@@ -30,7 +30,7 @@ class ExperimentPages:
 
     def overview(self, request: Request) -> Response:
         """What an experiment found, with ways to the functions, boots and reports behind it."""
-        result, detail, view = self._results.view_of(self._experiment(request))
+        result, detail, view = self._results.view_of(self._experiment(request), Depth.STEPS)
         maps = heat_maps(view.sweeps)
         swept = () if maps else view.sweeps  # the map shows what hundreds of charts would
         figures = [sweep_chart(table, i) for i, table in enumerate(swept)]
@@ -40,7 +40,7 @@ class ExperimentPages:
             view=view,
             maps=maps,
             largest=largest(view.sweeps),
-            key=KEY,
+            signs=(*SIGNS, ALL),
             row=next(row for row in self._store.experiments() if row.id == result.experiment.id),
             drawn=intervals(view),
             figures=[figure for figure in figures if figure is not None],
@@ -56,7 +56,8 @@ class ExperimentPages:
         """The report in one of its formats, as ``kdelta report`` writes it."""
         with page.looked_up():
             chosen = registry.find(request.path_params.get("format", "html"))
-        text = chosen.render(self._results.view_of(self._experiment(request), hidden=chosen.hidden)[2])
+        depth = Depth.ALL if chosen.hidden else Depth.ROWS
+        text = chosen.render(self._results.view_of(self._experiment(request), depth)[2])
         content = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
         headers = {"content-security-policy": page.REPORT_POLICY} if chosen.name == "html" else None
         return Response(content, media_type=_MEDIA.get(chosen.name, "text/plain"), headers=headers)

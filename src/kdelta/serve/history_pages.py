@@ -59,8 +59,8 @@ class HistoryPages:
         rows = [row for row in rows if not tag or tag in row.tags]
         metrics = list(dict.fromkeys(row.metric for row in rows))
         metric = lists.picked(metrics, request.query_params.get("metric", "")) or (metrics[0] if metrics else "")
-        axis: trend.Axis = "kernel" if request.query_params.get("by") == "kernel" else "time"
         rows = [row for row in rows if row.metric == metric]
+        axis = trend.axis(rows, request.query_params.get("by", ""))
         return page.draw(
             "history.html",
             request,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -79,6 +80,7 @@ def _environment() -> Environment:
         "ident": id,
         "query": query,
         "version": __version__,
+        "style": f"{STYLE}?{style_digest()}",
         "path_part": lambda text: quote(text, safe=""),
     }
     return found
@@ -96,6 +98,15 @@ def error(request: Request, status: int, text: str) -> Response:
     """A page that says what is wrong and where to go on."""
     title = HTTPStatus(status).phrase
     return draw("error.html", request, status, status_code=status, title=title, text=text)
+
+
+STYLE = "/style.css"
+
+
+@cache
+def style_digest() -> str:
+    """What the address of the style sheet asks for: another one after an upgrade, so that none is kept too long."""
+    return hashlib.sha256(style()).hexdigest()[:12]
 
 
 @cache

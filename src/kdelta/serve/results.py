@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
+from enum import IntEnum
 from threading import Lock
 from typing import NamedTuple
 
@@ -25,25 +26,31 @@ class _Stamp(NamedTuple):
     floors: dict[str, float]
 
 
+class Depth(IntEnum):
+    """How much of a result is worked out: of a sweep its steps alone, or the rows too, or these with their causes."""
+
+    STEPS, ROWS, ALL = range(3)
+
+
 class Results:
     """``answer.result`` with a memory of the last few; any number of threads may ask, one works per experiment."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: OrderedDict[str, tuple[_Stamp, bool, ExperimentResult, Detail]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[_Stamp, Depth, ExperimentResult, Detail]] = OrderedDict()
         self._busy: defaultdict[str, Lock] = defaultdict(Lock)
         self._lock = Lock()
 
-    def of(self, experiment: Experiment, *, hidden: bool) -> tuple[ExperimentResult, Detail]:
-        """The result of a stored experiment and what may be drawn of it; ``hidden``: as ``answer.result`` has it."""
+    def of(self, experiment: Experiment, depth: Depth) -> tuple[ExperimentResult, Detail]:
+        """The result of a stored experiment and what may be drawn of it, at least to this depth."""
         with self._lock:
             busy = self._busy[experiment.id]
         with busy:
             stamp = self.stamp(experiment)
             with self._lock:
                 kept = self._kept.get(experiment.id)
-            if kept is None or kept[0] != stamp or (hidden and not kept[1]):
-                kept = (stamp, hidden, *answer.result(self._store, experiment.id, hidden=hidden))
+            if kept is None or kept[0] != stamp or kept[1] < depth:
+                kept = (stamp, *self._made(experiment, depth))
             with self._lock:
                 self._kept[experiment.id] = kept
                 self._kept.move_to_end(experiment.id)
@@ -51,9 +58,15 @@ class Results:
                     self._kept.popitem(last=False)
             return kept[2], kept[3]
 
-    def view_of(self, experiment: Experiment, *, hidden: bool = False) -> tuple[ExperimentResult, Detail, View]:
+    def _made(self, experiment: Experiment, depth: Depth) -> tuple[Depth, ExperimentResult, Detail]:
+        if depth is Depth.STEPS and (found := answer.in_steps(self._store, experiment.id)) is not None:
+            return depth, *found
+        depth = max(depth, Depth.ROWS)
+        return depth, *answer.result(self._store, experiment.id, hidden=depth is Depth.ALL)
+
+    def view_of(self, experiment: Experiment, depth: Depth) -> tuple[ExperimentResult, Detail, View]:
         """``of``, and the result laid out."""
-        result, detail = self.of(experiment, hidden=hidden)
+        result, detail = self.of(experiment, depth)
         return result, detail, build(result, detail)
 
     def sweeps_of(self, experiment: Experiment) -> tuple[Sweep, ...]:
@@ -61,7 +74,9 @@ class Results:
         with self._lock:
             kept = self._kept.get(experiment.id)
         known = kept is not None and kept[0] == self.stamp(experiment)
-        return kept[3].sweeps if kept is not None and known else answer.sweeps(self._store, experiment.id)
+        if kept is not None and known:
+            return kept[3].sweeps
+        return answer.sweeps(self._store, experiment.id, placed=False)
 
     def stamp(self, experiment: Experiment) -> _Stamp:
         """Equal while the result stays."""

@@ -47,6 +47,8 @@ def file_name(address: str) -> str:
     parts = urlsplit(address)
     if parts.path in ("", "/", START) and not parts.query:
         return "index.html"
+    if parts.path == page.STYLE:  # its query tells versions of one file apart
+        return page.STYLE.removeprefix("/")
     steps = [_plain(unquote(step)) for step in parts.path.split("/") if step]
     last = steps[-1]
     # /experiments/ID.json and /style.css are files already; a boot is numbered 0.1
@@ -119,6 +121,7 @@ def _relinked(text: str, address: str) -> tuple[bytes, set[str]]:
         if target is None:
             return match[1]
         targets.add(target[0])
-        return html.escape(ups + file_name(target[0]) + target[1])
+        version = target[0].removeprefix(page.STYLE) if target[0].startswith(page.STYLE + "?") else ""
+        return html.escape(ups + file_name(target[0]) + version + target[1])
 
     return _LINK.sub(led, text).encode("utf-8"), targets

@@ -20,6 +20,14 @@ _MAX_TICKS = 8
 _LEAST_SPAN = 0.05  # of the figure: what changes by less looks flat
 
 
+def axis(rows: Sequence[HistoryRow], asked: str) -> Axis:
+    """As asked; else over time, which one experiment on several kernels knows nothing of."""
+    if asked in ("time", "kernel"):
+        return "kernel" if asked == "kernel" else "time"
+    alone = len({row.experiment for row in rows}) == 1 and len({row.kernel for row in rows}) > 1
+    return "kernel" if alone else "time"
+
+
 def series_name(row: HistoryRow) -> str:
     """The kernel with its mitigations, where they are not the usual ones."""
     return clean(row.kernel, 64) + (" mitigations=off" if row.mitigations == "off" else "")

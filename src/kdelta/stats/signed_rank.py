@@ -45,10 +45,16 @@ def null_cdf(n: int) -> Floats:
     return cdf
 
 
+@lru_cache(maxsize=256)
+def _pairs(n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The places i <= j of ``n`` differences."""
+    return np.triu_indices(n)
+
+
 def walsh(differences: Floats) -> Floats:
     """Sorted Walsh averages (d_i + d_j) / 2, i <= j: shape (..., n) -> (..., n(n+1)/2)."""
     d = np.asarray(differences, dtype=np.float64)
-    first, second = np.triu_indices(d.shape[-1])
+    first, second = _pairs(d.shape[-1])
     return np.sort((d[..., first] + d[..., second]) / 2.0, axis=-1)
 
 

@@ -25,6 +25,7 @@ _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@+-]{0,63}")
 _SEAL = b"\xc1"
 _UNFIT = re.compile("[\0\ud800-\udfff]")  # PostgreSQL refuses NUL in text, UTF-8 has no surrogates
 _NOTE_LIMIT = 65_536
+_ROOM = 16_384  # bytes for what is inflated, where that may be small; what does not fit is copied to twice the room
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
@@ -215,7 +216,7 @@ def inflate(data: bytes) -> bytes:
         Damaged: the stored bytes are damaged.
     """
     try:
-        return zlib.decompress(data)
+        return zlib.decompress(data, bufsize=max(_ROOM, min(4 * len(data), 64 * _ROOM)))
     except zlib.error as error:
         raise Damaged(str(error)) from None
 

@@ -281,10 +281,13 @@ class Store(Diary):
         with self._reading_of(experiment_id) as (connection, no):
             return reads.profiles(connection, no, case).get(case, [])
 
-    def all_profiles(self, experiment_id: str) -> dict[int, list[ProfileRow]]:
-        """``profiles`` of every case, in one pass over the boots: asked case by case, each would be one."""
+    def all_profiles(self, experiment_id: str, *, costs_alone: bool = False) -> dict[int, list[ProfileRow]]:
+        """``profiles`` of every case, in one pass over the boots: asked case by case, each would be one.
+
+        ``costs_alone``: without the lines that functions touched, waits and stacks.
+        """
         with self._reading_of(experiment_id) as (connection, no):
-            return reads.profiles(connection, no, None)
+            return reads.profiles(connection, no, None, costs_alone=costs_alone)
 
     def keep_stacks(self, experiment_id: str, place: tuple[int, int], case: int, stacks: str) -> None:
         """Add the call stacks of one run (``Profile.stacks``), counted later; ``place``: block and slot of its boot.

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.attribution.because import cumulative_shares, differences, line, significant
+from kdelta.attribution import because
+from kdelta.attribution.because import changes, cumulative_shares, differences, line, placed, significant
 from kdelta.attribution.profiles import kernel_vector
 from kdelta.model import Because
 from unit.attribution import counts
@@ -51,6 +52,14 @@ def test_the_other_way_round_a_new_function_names_the_one_that_it_was_split_from
     assert notes["step_into"] == "new, maybe split out of link_path_walk"
     told = line(differences(NEW, OLD))
     assert told is not None and (told.new, told.new_delta) == (("step_into", "walk_component"), 413)
+
+
+def test_whom_functions_call_is_asked_only_of_what_came_or_went(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = differences(OLD, NEW)
+    plain = [d for d in changes(OLD, NEW) if d.note == ""]
+    assert list(placed(changes(OLD, NEW), OLD, NEW)) == list(whole)
+    monkeypatch.setattr(because, "hosts", pytest.fail)
+    assert list(placed(plain, OLD, NEW)) == plain == [d for d in whole if d.note == ""]
 
 
 def test_without_calls_a_function_is_gone_or_new_and_nothing_more() -> None:

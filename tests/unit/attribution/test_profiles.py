@@ -101,6 +101,8 @@ def test_a_fold_keeps_whom_the_functions_that_ran_call() -> None:
     assert folded.calls == "f1 f2\nf9"
     assert profiles.calls_of(folded) == {"f1": {"f2"}, "f9": set()}
     assert profiles.calls_of(profiles.fold(interval, None)) == {}
+    again = profiles.calls_of(profiles.fold(interval, ByPage()))
+    assert again["f1"] is profiles.calls_of(folded)["f1"]  # the same row of many profiles is kept once
 
 
 def test_a_profile_that_was_stored_before_calls_were_kept_is_read() -> None:

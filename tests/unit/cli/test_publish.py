@@ -10,6 +10,7 @@ import pytest
 from lxml import html
 
 from kdelta.cli.main import run
+from kdelta.serve import page
 from kdelta.serve.site import file_name
 from unit.serve.serve_store import filled
 
@@ -26,6 +27,8 @@ def test_every_link_of_the_site_leads_to_a_file(
     assert {"index.html", "style.css", "experiments/first.html", "experiments/first.json"} <= names
     assert f"{len(names) - 1} files" in capsys.readouterr().out
     followed = 0
+    styles = {html.parse(path).xpath("string(//link[@rel='stylesheet']/@href)").split("/")[-1] for path in pages}
+    assert styles == {"", f"style.css?{page.style_digest()}"}  # the reports have their style inside
     for path in pages:
         tree = html.fromstring(path.read_bytes())
         assert not tree.findall(".//script") and not tree.findall(".//form"), path
@@ -62,7 +65,7 @@ def test_a_second_run_replaces_its_own_files_alone(
 
 def test_addresses_become_names_that_differ_where_they_do() -> None:
     assert file_name("/experiments") == file_name("/") == "index.html"
-    assert file_name("/style.css") == "style.css"
+    assert file_name("/style.css") == file_name("/style.css?0123456789ab") == "style.css"
     assert file_name("/experiments/a1") == "experiments/a1.html"
     assert file_name("/experiments/a1/report.csv") == "experiments/a1/report.csv"
     assert file_name("/experiments/a1/boots/0.1") == "experiments/a1/boots/0.1.html"

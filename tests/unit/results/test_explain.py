@@ -74,6 +74,25 @@ def test_of_a_loop_without_end_what_its_interval_holds_is_no_evidence() -> None:
     assert told == {False: "improved", True: "inconclusive"}
 
 
+def inlined(pairs: int) -> tuple[Profile, Profile]:
+    """So many functions, each of which is inlined into its caller."""
+    walks, steps = ([f"{name}{number}" for number in range(pairs)] for name in ("walk", "step"))
+    calls = dict(zip(walks, steps, strict=True)) | dict.fromkeys(steps, "dput lookup")
+    old = counts.profile(dict.fromkeys(walks, 400) | dict.fromkeys(steps, 200), calls=calls)
+    return old, counts.profile(dict.fromkeys(walks, 500), calls=dict.fromkeys(walks, "dput lookup"))
+
+
+def test_where_code_went_is_looked_up_where_that_is_shown() -> None:
+    old, new = inlined(2)
+    whole, told = explain.between("instructions", [old], [new])
+    assert [d.note for d in whole] == ["gone, inlined into walk0", "gone, inlined into walk1", "", ""]
+    without, same = explain.between("instructions", [old], [new], placed=False)
+    assert [d.note for d in without] == ["gone", "gone", "", ""] and same == told is not None
+    many = [[one] for one in inlined(60)]  # each too little for a word: the functions themselves are shown
+    assert explain.between("instructions", *many, placed=False) == explain.between("instructions", *many)
+    assert explain.between("instructions", *many)[1] is None
+
+
 def test_where_a_count_that_carries_an_effect_changed_most_is_named() -> None:
     old, new = (replace(p, data_lines=lines) for p, lines in ((OLD, {"lock": 9, "read": 4}), (NEW, {"read": 60})))
     warned = row(warnings=(Carried(0.9, (("data_lines", 14.0),)),))

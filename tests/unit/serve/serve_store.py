@@ -118,15 +118,14 @@ def fill_sweep(store: Store) -> None:
                 store.save_boot("sweep", boot(block, slot, cost=cost, plan=plan, **dead))
 
 
-def fill_map(store: Store) -> None:
+def fill_map(store: Store, name: str = "map", lines: int = MANY) -> None:
     """So many cases over three versions that a map of squares stands for them: two steps of each."""
-    cases = tuple(Case(workload="pidfd_open", label=f"case{number}") for number in range(MANY))
-    store.create(
-        sweep("map", [kernel("6.1"), kernel("6.6"), kernel("7.0")], cases=cases, created_at="2026-01-01T10:00:00+00:00")
-    )
+    cases = tuple(Case(workload="pidfd_open", label=f"case{number}") for number in range(lines))
+    made = "2026-01-01T10:00:00+00:00"
+    store.create(sweep(name, [kernel("6.1"), kernel("6.6"), kernel("7.0")], cases=cases, created_at=made))
     for block in range(5):
         for slot, cost in enumerate((1000, 900, 1200)):
-            store.save_boot("map", boot(block, slot, cases=MANY, cost=cost))
+            store.save_boot(name, boot(block, slot, cases=lines, cost=cost))
 
 
 def fill(store: Store) -> None:

@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 pytest.importorskip("httpx2", reason="Starlette's test client needs httpx2")
 from starlette.testclient import TestClient
 
+from kdelta.attribution import stack_diff
+from kdelta.report import flame
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
+from unit.attribution import counts
 from unit.serve.serve_store import filled
 
 PAGE = "/experiments/first/flame?case=0&from=0&to=1"
@@ -43,6 +47,13 @@ def test_a_frame_says_by_how_much_it_changed_and_the_uppermost_is_no_function(cl
     assert summary and summary[1].endswith("(+276.9 %).")
     report = client.get("/experiments/first/report").text
     assert re.findall(r'data-change="([^"]*)"', report) == ["+2", "+2", "+2"]
+
+
+def test_frames_too_narrow_for_a_word_are_no_stops_of_the_tabulator_key() -> None:
+    side = replace(counts.profile({"wide": 990, "thin": 10}), stacks="0 0 0 [kernel]\n1 990 1 wide\n1 10 1 thin")
+    markup, _ = flame.markup([stack_diff.compared(side, side)], lambda path: f"?{path}")
+    stops = [re.search("<title>([a-z]*)", one)[1] for one in markup.split("<a ")[2:] if "tabindex" not in one]  # type: ignore[index]
+    assert stops == ["wide"] and markup.count('tabindex="-1"') == 1
 
 
 def test_where_no_stacks_are_stored_the_page_says_how_to_count_them(client: TestClient) -> None:

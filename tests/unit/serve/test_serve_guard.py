@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import re
+
 import pytest
+from lxml import html
 from starlette.testclient import TestClient
 
 from kdelta.serve.app import create_app
@@ -71,6 +74,16 @@ def test_every_answer_forbids_scripts_frames_and_other_origins(client: TestClien
     assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
     assert headers["cross-origin-resource-policy"] == "same-origin"
     assert not [name for name in headers if name.startswith("access-control")]
+
+
+def test_a_browser_keeps_the_style_of_this_version_alone(client: TestClient) -> None:
+    (link,) = html.document_fromstring(client.get("/").text).xpath("//link[@rel='stylesheet']/@href")
+    assert re.fullmatch(r"/style\.css\?[0-9a-f]{12}", link)
+    found = client.get(link)
+    assert found.headers["content-type"].startswith("text/css") and "immutable" in found.headers["cache-control"]
+    for other in ("/style.css", "/style.css?000000000000"):
+        assert client.get(other).headers["cache-control"] == "no-store"
+        assert client.get(other).content == found.content
 
 
 def test_head_is_answered_without_a_body(client: TestClient) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import re
 from importlib import resources
+from itertools import product
 
 import pytest
 from lxml import html
@@ -17,7 +18,7 @@ from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
 from kdelta.store.store import Store
 from unit.kernel.source_texts import Texts
-from unit.serve.serve_store import boot, experiment
+from unit.serve.serve_store import boot, experiment, kernel, sweep
 
 PAGES = [
     "/",
@@ -136,9 +137,9 @@ def test_the_page_of_findings_works_no_sweep_out_twice(client: TestClient, monke
     made: list[str] = []
     sweeps = answer.sweeps
 
-    def counted(store: Store, name: str) -> object:
+    def counted(store: Store, name: str, *, placed: bool) -> object:
         made.append(name)
-        return sweeps(store, name)
+        return sweeps(store, name, placed=placed)
 
     monkeypatch.setattr(answer, "sweeps", counted)
     first = client.get("/findings").text
@@ -155,6 +156,31 @@ def test_the_page_of_findings_takes_the_sweeps_of_results_that_are_known(
         assert client.get(f"/experiments/{name}").status_code == 200
     monkeypatch.setattr(answer, "sweeps", pytest.fail)
     assert client.get("/findings").text == found
+
+
+def test_the_page_of_a_sweep_judges_no_rows_that_its_steps_stand_for(
+    client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh = TestClient(create_app(store, Access(), pytest.fail), base_url="http://localhost")
+    assert client.get("/experiments/sweep.json").status_code == 200
+    whole = client.get("/experiments/sweep").text  # of the rows that were worked out for JSON
+    monkeypatch.setattr(answer, "result", pytest.fail)
+    assert fresh.get("/experiments/sweep").text == whole
+
+
+def test_the_page_of_a_sweep_shows_rows_that_no_step_stands_for(tmp_path_factory: pytest.TempPathFactory) -> None:
+    cases = (Case(workload="pidfd_open"), Case(workload="pidfd_open", label="bare"))
+    with Store(f"sqlite:///{tmp_path_factory.mktemp('bare') / 'kdelta.sqlite'}") as store:
+        store.create(sweep("bare", [kernel("6.1"), kernel("6.6")], cases=cases))
+        for block, slot in product(range(5), range(2)):
+            whole, other = boot(block, slot, cases=2).runs
+            bare = replace(other, series=tuple(replace(one, metric="rep_bytes") for one in other.series))
+            store.save_boot("bare", replace(boot(block, slot), runs=(whole, bare)))
+        page = tree(
+            TestClient(create_app(store, Access(), pytest.fail), base_url="http://localhost"), "/experiments/bare"
+        )
+    assert [one.text_content() for one in page.xpath("//tr[@class='case']")] == ["bare"]
+    assert len(page.xpath("//caption[starts-with(., 'Sweep of')]")) == 1
 
 
 @pytest.mark.parametrize("name", ["first", "sweep", "hostile-sweep", "second"])
@@ -177,7 +203,11 @@ def test_findings_show_what_became_of_functions_where_sources_are_at_hand(
     monkeypatch.setattr(excerpts, "version_of", lambda kernel: kernel.release)
     monkeypatch.setattr(excerpts, "at_hand", sources.get)
     page = tree(client, "/findings")
-    assert [one.text for one in page.findall(".//pre")] == [
+    assert [one.text for one in page.xpath("//pre/ins | //pre/del")] == [
+        '-        a("<b>");',
+        '+        a("</pre><b>");',
+    ]
+    assert [one.text_content() for one in page.findall(".//pre")] == [
         ' {\n-        a("<b>");\n+        a("</pre><b>");\n         b();'
     ]
     assert "pidfd_create changed in fs/a.c: 1 line out, 1 in" in page.text_content()
@@ -207,6 +237,7 @@ def test_an_empty_store_says_how_to_begin(tmp_path_factory: pytest.TempPathFacto
 def test_an_experiment_leads_to_its_functions(client: TestClient) -> None:
     page = tree(client, "/experiments/first")
     assert "-10.00 %" in page.text_content() and "improved" in page.text_content()
+    assert page.xpath("string(//*[@class='legend']/p)") == "(I) improved, (R) regressed, = same, ? inconclusive"
     [where] = [link for link in links(page) if "/functions" in link]
     text = tree(client, where).text_content()
     assert "kernel_0" in text and "kernel_1" in text and "-50" in text and "cost the same on both: 1" in text

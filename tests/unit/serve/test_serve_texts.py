@@ -90,3 +90,10 @@ def test_announced_steps_are_marked_between_the_kernels() -> None:
     assert figure.markup.count('class="step"') == 1 and "step at 6.12" in figure.markup
     over_time = trend.chart(rows, "time", "pipe", marks)
     assert over_time is not None and 'class="step"' not in over_time.markup
+
+
+def test_one_experiment_on_several_kernels_is_drawn_by_kernel_unless_asked_otherwise() -> None:
+    alone, more = [row(1, "6.12"), row(1, "7.0")], [row(1, "7.0"), row(2, "7.0")]
+    assert [trend.axis(rows, "") for rows in (alone, more, alone[:1], [])] == ["kernel", "time", "time", "time"]
+    assert [trend.axis(alone, asked) for asked in ("time", "kernel", "<b>")] == ["time", "kernel", "kernel"]
+    assert trend.axis(more, "kernel") == "kernel"

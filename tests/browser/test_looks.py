@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How pages look where there is little room, on paper, and to a reader without a mouse."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from browser.reading import seen
+from kdelta.report.heatmap import LONG
+
+pytestmark = pytest.mark.skipif("KDELTA_SHOTS_STORE" in os.environ, reason="screenshots are taken of another store")
+FLAME = "/experiments/first/flame?case=0&from=0&to=1"
+WIDER = "return [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length"
+
+
+def window(browser: Any, width: int, media: str = "screen") -> None:
+    """A window of this width, or paper."""
+    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media})
+
+
+@pytest.mark.parametrize(("width", "hinted"), [(390, True), (1280, False)])
+def test_a_graph_that_is_wider_than_its_window_says_so(browser: Any, address: str, width: int, hinted: bool) -> None:
+    window(browser, width)
+    browser.get(address + FLAME)
+    assert browser.find_element("class name", "hint").is_displayed() is hinted
+    assert bool(browser.execute_script(WIDER)) is hinted
+
+
+@pytest.mark.parametrize("page", ["/history?case=case0", "/experiments/first/functions"])
+def test_a_telephone_shows_all_columns(browser: Any, address: str, page: str) -> None:
+    window(browser, 390)
+    browser.get(address + page)
+    assert browser.find_elements("css selector", "table.figures") and browser.execute_script(WIDER) == 0
+
+
+def test_paper_has_the_causes_and_nothing_to_click(browser: Any, address: str) -> None:
+    window(browser, 718, "print")
+    browser.get(address + "/experiments/decided")
+    shown = "return [...document.querySelectorAll(arguments[0])].map(e => e.checkVisibility())"
+    assert set(browser.execute_script(shown, ".why p")) == {True}
+    assert set(browser.execute_script(shown, "summary, nav, form, .drill")) == {False}
+    browser.get(address + FLAME)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 718
+    assert not browser.find_element("class name", "hint").is_displayed()
+
+
+def test_a_long_map_says_that_it_scrolls_and_explains_each_sign(browser: Any, address: str) -> None:
+    window(browser, 1280)
+    browser.get(address + "/experiments/long")
+    text = seen(browser, "long-map", "sweep:")
+    assert f"largest steps first; the {LONG + 16} lines scroll" in text
+    assert [one.text for one in browser.find_elements("css selector", ".signs li")][2:4] == [
+        "? not decided",
+        "new no figure before",
+    ]
