@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import HostError
+from kdelta.guest.binary import STRICT
 from kdelta.machine import plugin
 
 
@@ -53,6 +54,14 @@ def test_the_compilers_first_error_is_named(sources: Path, tmp_path: Path) -> No
         plugin.build(tmp_path / "cache")
     assert "\n" not in str(caught.value)
     assert not list((tmp_path / "cache" / "plugin").iterdir())
+
+
+def test_a_warning_that_a_newer_compiler_knows_stops_nobody_but_the_check(sources: Path, tmp_path: Path) -> None:
+    """gcc 15 found an array that is not a string, and no count could be made on Fedora 42."""
+    (sources / "one.c").write_text("static int unused;\n")
+    assert plugin.build(tmp_path / "cache").is_file()
+    with pytest.raises(HostError, match="unused"):
+        plugin.build(tmp_path / "cache", STRICT)
 
 
 def test_a_machine_without_gcc_is_told_what_to_install(
