@@ -19,6 +19,8 @@ from kdelta.paths import shipped
 _FLAGS = ("-std=c11", "-O2", "-flto", "-shared", "-fPIC", "-fvisibility=hidden")
 _COMPILE_LIMIT_S = 120
 _HELP_LIMIT_S = 20
+# QEMU 11.1 takes plugins of interface 7 and later, 10.0 those up to 4.
+TOO_NEW = "kdelta counts in QEMU 7.2 to 10.0: name one with --qemu, or measure with --timed"
 
 
 def _compiler() -> tuple[str, str]:
@@ -95,3 +97,15 @@ def supports_plugins(qemu: Path) -> bool:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HostError(f"QEMU {qemu}: cannot be run ({error}); install it or name another with --qemu") from None
     return any(line.startswith("-plugin ") for line in said.stdout.splitlines())
+
+
+def refusal(qemu: Path, built: Path) -> str:
+    """Why this QEMU does not load the plugin, "" where it does: the plugin then refuses an argument."""
+    argv = [str(qemu), "-M", "none", "-display", "none", "-plugin", f"{built},speed=0"]
+    try:
+        said = subprocess.run(argv, capture_output=True, text=True, timeout=_HELP_LIMIT_S, check=False).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"it cannot be run: {error}"
+    if "unknown argument speed=0" in said:
+        return ""
+    return said.strip().rpartition(".so: ")[2] or "it says nothing"

@@ -95,6 +95,16 @@ ANSWERED = {
     "boot debian:6.12": "'run'",
     "flame last": "'why'",
     "help nosuch": "no command 'nosuch'",
+    "init": "kdelta doctor",
+    "cancel": "kdelta fleet --cancel EXPERIMENT",
+    "stop last": "Ctrl-C ends a command and kdelta resume goes on",
+    "config": "src:./linux,config=FILE",
+    "plot last": "kdelta report last --format html -o report.html",
+    "graph": "kdelta report last --format html -o report.html",
+    "annotate vfs_read": "did you mean 'code'?",
+    "ps": "did you mean 'history'?",
+    "compare debian:6.12 debian:7.0 --quick": "--case pidfd_open",
+    "compare debian:6.12 debian:7.0 --debug": "kdelta report last --console",
 }
 # Options that would do nothing there, each with the line that it stands in.
 IDLE = {

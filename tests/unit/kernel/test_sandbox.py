@@ -100,6 +100,8 @@ def test_root_of_a_container_has_a_sandbox_too_and_so_has_who_may_start_few_proc
     """Engines start root without these rights: bubblewrap then makes the namespaces as a user does."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("needs root and setpriv to give up rights")
+    if subprocess.run(["unshare", "--user", "true"], capture_output=True).returncode:
+        pytest.skip("needs user namespaces")
     code = "from kdelta.kernel import sandbox; print(sandbox.refused() or sandbox._limits())"
     bounds = ["setpriv", f"--bounding-set={lost}", "prlimit", "--nproc=5000", "--fsize=8000000000"]
     done = subprocess.run([*bounds, sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -93,3 +93,11 @@ def test_plugins_are_supported_where_the_help_names_the_option(tmp_path: Path, h
 def test_a_qemu_that_cannot_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="cannot be run"):
         plugin.supports_plugins(tmp_path / "missing")
+
+
+def test_a_qemu_that_loads_it_has_nothing_against_it(guest_cache: Path) -> None:
+    qemu = shutil.which("qemu-system-x86_64")
+    if qemu is None:
+        pytest.skip("needs QEMU")
+    assert plugin.refusal(Path(qemu), plugin.build(guest_cache)) == ""
+    assert plugin.refusal(Path(qemu), guest_cache / "gone.so").startswith("cannot open shared object file")
