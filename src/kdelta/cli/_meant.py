@@ -16,7 +16,9 @@ _MEANT = {
     **dict.fromkeys(("status", "experiments", "log", "runs", "ps"), "history"),
     **dict.fromkeys(("annotate", "disasm", "objdump", "asm"), "code"),
     **dict.fromkeys(("jobs", "queue", "hosts", "workers"), "fleet"),
-    **dict.fromkeys(("tag", "note", "delete", "rm", "remove"), "history"),
+    **dict.fromkeys(("delete", "rm", "remove"), "history delete"),
+    "tag": "history tag",
+    "note": "history note",
     **dict.fromkeys(("explain", "because", "functions", "profile", "flamegraph", "flame", "stacks"), "why"),
     **dict.fromkeys(("web", "ui", "gui", "html", "server"), "serve"),
     **dict.fromkeys(("continue", "restart"), "resume"),
@@ -24,13 +26,18 @@ _MEANT = {
     **dict.fromkeys(("fetch", "download", "kernel", "images", "prune", "clean"), "kernels"),
     **dict.fromkeys(("workloads", "suites", "benchmarks", "case"), "cases"),
     **dict.fromkeys(("verify", "claims", "recipes"), "check"),
-    **dict.fromkeys(("build", "patch", "mail"), "review"),
+    **dict.fromkeys(("build", "patch", "mail", "am", "apply", "b4", "series"), "review"),
 }
 # Words of other programs that are no command here, and what to do instead.
 _INSTEAD = {
     **dict.fromkeys(
         ("cancel", "stop", "abort", "kill", "pause"),
         "Ctrl-C ends a command and kdelta resume goes on with it; of a fleet: kdelta fleet --cancel EXPERIMENT",
+    ),
+    "man": "each command explains itself: kdelta COMMAND --help",
+    **dict.fromkeys(
+        ("update", "upgrade", "refresh"),
+        "Debian's index is read anew each day, and kdelta kernels fetch gets a kernel; kdelta itself comes by pip",
     ),
     "init": "nothing has to be set up; kdelta doctor says what this machine can do",
     **dict.fromkeys(
@@ -67,6 +74,8 @@ _NEEDLESS = {
     **dict.fromkeys(
         ("--quick", "--fast"), ("--case", "name a case, as in --case pidfd_open: two kernels take seconds")
     ),
+    "--case": ("--reply", "a review counts the cases that execute what changed; kdelta compare takes --case"),
+    "--list": ("--case", "kdelta cases list has the cases, kdelta kernels list the kernels"),
     "--debug": ("--case", "what a boot printed is kept: kdelta report last --console BLOCK.SLOT, as in 0.1"),
     **dict.fromkeys(("-v", "--verbose"), ("--quiet", "progress is shown without one, and kdelta report has the rest")),
 }
