@@ -114,6 +114,13 @@ def test_an_elf_program_is_no_kernel() -> None:
         (b"", "it starts with nothing"),
         (b"\0\1\2\3\4\5\6\7", "it starts with 0001020304050607"),
     ],
+    ids=[
+        "module",
+        "initramfs",
+        "text",
+        "nothing",
+        "bytes",
+    ],  # gzip has the time in its bytes: workers' ids would differ
 )
 def test_what_lies_beside_kernels_is_called_by_its_name(data: bytes, said: str) -> None:
     with pytest.raises(UserError, match=said):
