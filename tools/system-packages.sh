@@ -13,7 +13,7 @@ test | full) full=(chromium chromium-driver fish groff-base) ;;
 fuzz) full=(clang libclang-rt-dev) ;;
 esac
 if [ "${1:-}" = full ]; then
-	full+=(postgresql mmdebstrap e2fsprogs adb fastboot openssh-server shellcheck)
+	full+=(postgresql mmdebstrap buildah e2fsprogs adb fastboot openssh-server shellcheck)
 	# the real benchstat is installed with Go; one in /usr/local is as good as Debian's
 	PATH="$PATH:/usr/local/go/bin" command -v go >/dev/null || full+=(golang-go)
 fi

@@ -20,9 +20,10 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from kdelta import paths
 from kdelta.attribution.profiles import Interval, read
 from kdelta.errors import GuestError
-from kdelta.machine.plugin import build
+from kdelta.machine.plugin import build, refusal
 
 HERE = Path(__file__).resolve().parent
 LIMIT_S = 60
@@ -75,6 +76,8 @@ def _qemu(which: str, name: str) -> str:
     path = shutil.which(name) if which == "path" else _beside(name)
     if path is None:
         pytest.skip(f"no {name} on PATH" if which == "path" else f"no {name}: tools/fetch_qemu.py")
+    if "supports only a minimum version" in (why := refusal(Path(path), build(paths.cache_dir()))):
+        pytest.skip(f"{path}: {why}")
     return path
 
 

@@ -85,6 +85,15 @@ def to_measure(
     return fetched(specs, progress, each)
 
 
+def note_equal(kernels: Sequence[Kernel], progress: Progress) -> None:
+    """Say which kernel is another one again: nothing but noise can come of it."""
+    first: dict[tuple[str, str], str] = {}
+    for kernel in kernels:
+        label = first.setdefault((kernel.image_sha256, kernel.cmdline), kernel.label)
+        if kernel.image_sha256 and label != kernel.label:
+            progress.note(f"{kernel.label} is {label} again, the same image and command line: only noise is measured")
+
+
 def refuse_without_image(kernels: tuple[Kernel, ...], refusal: str) -> tuple[Kernel, ...]:
     """``kernels``, all of which can be booted.
 
@@ -110,7 +119,8 @@ def of_one_tree(good: str, bad: str) -> tuple[KernelSpec, KernelSpec]:
     ends = []
     for text, spec in zip((good, bad), map(parse_kernel, (good, bad)), strict=True):
         if spec.kind != "src":
-            raise UserError(f"bisect needs commits of a git tree, as in src:.@v6.9; {text!r} is not one")
+            sweep = f"; steps between releases: kdelta sweep {good} {bad}" if spec.kind == "debian" else ""
+            raise UserError(f"bisect needs commits of a git tree, as in src:.@v6.9; {text!r} is not one{sweep}")
         target = str(expanded(spec.target).resolve())
         ends.append(msgspec.structs.replace(spec, target=target, ref=spec.ref or "HEAD", label=""))
     plain = [msgspec.structs.replace(spec, text="", ref="") for spec in ends]

@@ -13,8 +13,12 @@ _MEANT = {
     **dict.fromkeys(("diff", "cmp", "vs", "test"), "compare"),
     **dict.fromkeys(("bench", "benchmark", "measure", "perf", "stat", "boot", "exec", "record", "start"), "run"),
     **dict.fromkeys(("show", "result", "results", "print", "open"), "report"),
-    **dict.fromkeys(("status", "experiments", "log", "runs"), "history"),
-    **dict.fromkeys(("tag", "note", "delete", "rm", "remove"), "history"),
+    **dict.fromkeys(("status", "experiments", "log", "runs", "ps"), "history"),
+    **dict.fromkeys(("annotate", "disasm", "objdump", "asm"), "code"),
+    **dict.fromkeys(("jobs", "queue", "hosts", "workers"), "fleet"),
+    **dict.fromkeys(("delete", "rm", "remove"), "history delete"),
+    "tag": "history tag",
+    "note": "history note",
     **dict.fromkeys(("explain", "because", "functions", "profile", "flamegraph", "flame", "stacks"), "why"),
     **dict.fromkeys(("web", "ui", "gui", "html", "server"), "serve"),
     **dict.fromkeys(("continue", "restart"), "resume"),
@@ -22,7 +26,27 @@ _MEANT = {
     **dict.fromkeys(("fetch", "download", "kernel", "images", "prune", "clean"), "kernels"),
     **dict.fromkeys(("workloads", "suites", "benchmarks", "case"), "cases"),
     **dict.fromkeys(("verify", "claims", "recipes"), "check"),
-    **dict.fromkeys(("build", "patch", "mail"), "review"),
+    **dict.fromkeys(("build", "patch", "mail", "am", "apply", "b4", "series"), "review"),
+}
+# Words of other programs that are no command here, and what to do instead.
+_INSTEAD = {
+    **dict.fromkeys(
+        ("cancel", "stop", "abort", "kill", "pause"),
+        "Ctrl-C ends a command and kdelta resume goes on with it; of a fleet: kdelta fleet --cancel EXPERIMENT",
+    ),
+    "man": "each command explains itself: kdelta COMMAND --help",
+    **dict.fromkeys(
+        ("update", "upgrade", "refresh"),
+        "Debian's index is read anew each day, and kdelta kernels fetch gets a kernel; kdelta itself comes by pip",
+    ),
+    "init": "nothing has to be set up; kdelta doctor says what this machine can do",
+    **dict.fromkeys(
+        ("config", "configure", "settings"),
+        "options may stand in a file (--spec FILE); a kernel's config belongs to its name, as in src:./linux,config=FILE",
+    ),
+    **dict.fromkeys(
+        ("plot", "graph", "chart", "draw"), "did you mean: kdelta report last --format html -o report.html?"
+    ),
 }
 # Options of other programs, and those that they are here: what of them the command has is offered.
 _OPTIONS = {
@@ -47,6 +71,12 @@ _NEEDLESS = {
     ),
     **dict.fromkeys(("--config", "--kconfig"), ("--kvm", "it belongs to a kernel, as in src:./linux,config=FILE")),
     "--arch": ("--kvm", "it belongs to a kernel, as in debian:6.12,arch=arm64"),
+    **dict.fromkeys(
+        ("--quick", "--fast"), ("--case", "name a case, as in --case pidfd_open: two kernels take seconds")
+    ),
+    "--case": ("--reply", "a review counts the cases that execute what changed; kdelta compare takes --case"),
+    "--list": ("--case", "kdelta cases list has the cases, kdelta kernels list the kernels"),
+    "--debug": ("--case", "what a boot printed is kept: kdelta report last --console BLOCK.SLOT, as in 0.1"),
     **dict.fromkeys(("-v", "--verbose"), ("--quiet", "progress is shown without one, and kdelta report has the rest")),
 }
 _EXTRA = re.compile(r"unexpected extra arguments? \((.*)\)")
@@ -61,6 +91,8 @@ def command(args: list[str], commands: list[str]) -> str:
     if ":" in word or "/" in word or word == "running" or word.lstrip("v")[:1].isdigit():
         verb = "compare" if len(args) > 1 and not args[1].startswith("-") else "run --kernel"
         return f"; did you mean: kdelta {verb} {shlex.join(args)}"
+    if word in _INSTEAD:
+        return f"; {_INSTEAD[word]}"
     close = [_MEANT[word]] if word in _MEANT else difflib.get_close_matches(word, commands, n=1, cutoff=0.65)
     return f"; did you mean {close[0]!r}?" if close else ""
 

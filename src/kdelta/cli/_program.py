@@ -134,10 +134,10 @@ def refuse_bare(words: Sequence[str]) -> None:
     import shutil
 
     from kdelta.spec import suites
-    from kdelta.spec.kernels import released
+    from kdelta.spec.kernels import is_commit, released
 
     for at, word in enumerate(words):
-        if word == "running" or set(word) & set(":=,.") or released(word) or Path(word).exists():
+        if word == "running" or set(word) & set(":=,.") or released(word) or is_commit(word) or Path(word).exists():
             continue
         if word in common.load_workloads(()):
             raise UserError(f"{word!r} is a case, not a kernel: write --case {word}")

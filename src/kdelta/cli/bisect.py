@@ -72,6 +72,11 @@ def run(good: str | None, bad: str | None, args: Args) -> int:
             "--resume takes everything from the stored bisection: leave out GOOD, BAD, --case and the program"
         )
     if not args.resume and not (good and bad):
+        tree, at, refs = (good or "").rpartition("@")
+        first, dots, last = refs.partition("..")
+        if dots:
+            tree = tree if at else "src:."
+            raise UserError(f"bisect takes GOOD and BAD apart: kdelta bisect {tree}@{first} {tree}@{last.strip('.')}")
         raise UserError("bisect takes GOOD and BAD, as in: kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --case pipe")
     args.refuse(budget=False, others={"kdelta bisect": True})
     if args.resume:

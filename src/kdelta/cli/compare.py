@@ -14,6 +14,7 @@ from kdelta.cli import (
     _fleet,
     _gate,
     _given,
+    _kernels,
     _lab,
     _layouts,
     _mode,
@@ -169,6 +170,7 @@ def run(
             _fleet.built(args, specs, progress, each=args.each)
             resolved = (_auto if auto else _patching).fetched(specs, args.each, progress)
             resolved = _layouts.linked(resolved, specs, args.layouts, args.seed, progress)
+            _kernels.note_equal(resolved, progress)
             budget.begin()
             chosen = _auto.choose(args, specs, resolved, budget, progress) if auto else (None, None)
             if not _wanted(args):

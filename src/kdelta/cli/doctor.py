@@ -22,6 +22,7 @@ Examples:
   kdelta doctor --json
   kdelta doctor --fix                    the one line that installs what is missing
 """
+_NARROW = 60  # columns; below that a finding begins under its name
 Level = Literal["ok", "limited", "missing"]
 
 
@@ -52,6 +53,7 @@ def _program(name: str, program: str, package: str, purpose: str) -> Finding:
 
 
 def _qemu(name: str, arch: str, package: str) -> Finding:
+    from kdelta import paths
     from kdelta.errors import HostError
     from kdelta.machine import plugin, probe
     from kdelta.machine.qemu import binary_name
@@ -64,6 +66,12 @@ def _qemu(name: str, arch: str, package: str) -> Finding:
         return Finding(
             name, "limited", f"QEMU {found.text} has no TCG plugins: no exact mode", "use the QEMU of a distribution"
         )
+    try:
+        why = plugin.refusal(found.path, plugin.build(paths.cache_dir()))
+    except HostError as error:
+        why = str(error)
+    if why:
+        return Finding(name, "limited", f"QEMU {found.text}: no exact mode ({why})", plugin.TOO_NEW)
     return Finding(name, "ok", f"QEMU {found.text}, with plugins: exact mode works")
 
 
@@ -123,11 +131,17 @@ def _noise() -> Finding:
         sum(range(40_000))
         spans.append(time.perf_counter_ns() - start)
     spans.sort()
-    spread = 100.0 * (spans[int(len(spans) * 0.9)] - spans[len(spans) // 2]) / spans[len(spans) // 2]
-    load = hostfacts.snapshot().get("load1", 0.0)
-    level: Level = "ok" if spread < 5 and load < 0.5 else "limited"
-    remedy = "" if level == "ok" else "stop other work before --timed; kdelta calibrate measures the noise floor"
-    return Finding("noise", level, f"a fixed computation varies by {spread:.1f} % (p90), load {load:.2f}", remedy)
+    return _noise_said(spans[int(len(spans) * 0.9)] / spans[len(spans) // 2], hostfacts.snapshot().get("load1", 0.0))
+
+
+def _noise_said(ratio: float, load: float) -> Finding:
+    """What it means that the slowest tenth of equal runs takes ``ratio`` of their median or more."""
+    longer = f"{ratio:.0f} times as long" if ratio >= 2 else f"{100 * (ratio - 1):.1f} % longer"
+    text = f"one run in ten of the same work takes {longer}, load {load:.2f}"
+    if ratio < 1.05 and load < 0.5:
+        return Finding("noise", "ok", f"quiet: {text}")
+    remedy = "counts do not mind; stop other work before --timed (kdelta calibrate measures the noise floor)"
+    return Finding("noise", "limited", f"not quiet: {text}", remedy)
 
 
 def _governor() -> Finding:
@@ -233,11 +247,34 @@ def command(as_json: bool, fix: bool) -> int:
 
         say(json.dumps({"findings": [asdict(finding) for finding in findings]}, indent=2))
         return 0
+    width = shutil.get_terminal_size(fallback=(0, 0)).columns
     for finding in findings:
-        say(f"{finding.level:8} {finding.name:16} {finding.text}")
-        if finding.remedy:
-            say(f"{'':25} -> {finding.remedy}")
+        say("\n".join(_lines(finding, width)))
     return 0
+
+
+def _lines(finding: Finding, width: int) -> list[str]:
+    """A finding for a terminal of ``width`` columns; 0: a file or pipe, where lines stay whole."""
+    import textwrap
+
+    narrow = 0 < width < _NARROW
+    indent = 4 if narrow else 26
+    head = f"{finding.level:8} {finding.name:16} "
+    lines = [head.rstrip()] if narrow else []
+    space = " " * indent
+    for first, rest, text in (
+        (space if narrow else head, space, finding.text),
+        (f"{space}-> ", f"{space}   ", finding.remedy),
+    ):
+        lines += textwrap.wrap(
+            text,
+            width or 10**6,
+            initial_indent=first,
+            subsequent_indent=rest,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    return lines
 
 
 def _print_fix(findings: list[Finding]) -> None:

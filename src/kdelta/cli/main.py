@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import io
 import logging
 import os
 import re
@@ -21,7 +22,7 @@ import threading
 import click
 
 from kdelta import __version__
-from kdelta.cli import _meant
+from kdelta.cli import _help, _meant
 from kdelta.cli._ending import OUT_OF_MEMORY, Endings, Terminated, notes, out_of_memory
 from kdelta.cli._say import say
 from kdelta.errors import HostError, KdeltaError
@@ -112,6 +113,7 @@ def run(args: list[str]) -> int:
     """The program as a function of its arguments: prints, and returns the exit code."""
     if _COMPLETING in os.environ:
         importlib.import_module("kdelta.cli._complete").register()
+    click.Context.formatter_class = _help.Formatter
     try:
         result = program.main(args=_meant.spelled(args), prog_name="kdelta", standalone_mode=False)
     except click.exceptions.Abort as error:
@@ -154,6 +156,8 @@ def _of_machine(error: OSError) -> str:
         return f"{where}: the disk is full: free some space, then run the same command again"
     if error.errno == errno.ENOMEM:
         return OUT_OF_MEMORY
+    if error.errno == errno.EBADF and error.filename is None:
+        return "standard output is closed: nothing was printed"
     return f"{where}: {error.strerror or error}"
 
 
@@ -171,14 +175,18 @@ def _unread() -> bool:
 
 
 def _complete_streams() -> None:
-    """Open what the caller closed, as with ``>&-``: the next file opened would be standard output."""
+    """Open what the caller closed, as with ``>&-``: the next file opened would be standard output.
+
+    What goes to standard output is what was asked for, so writing there fails as it does in other programs.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            nowhere = os.open(os.devnull, os.O_RDWR)
+            nowhere = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
             if nowhere != number:
                 os.dup2(nowhere, number)
                 os.close(nowhere)
-            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+            raw = io.FileIO(number, "w" if number else "r", closefd=False)
+            setattr(sys, name, io.TextIOWrapper(raw, write_through=True))  # nothing is left for the end to write
 
 
 def main() -> None:

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,8 +16,6 @@ from kdelta.cli import _output, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from kdelta.model import Case
 
 EPILOG = """\b
@@ -66,6 +66,8 @@ def command(kernel: str, functions: tuple[str, ...], **options: Any) -> int:
     from kdelta.report import reach as report
 
     args = Args(**options)
+    if not functions and re.fullmatch(r"[a-z_]\w*", kernel) and kernel != "running" and not Path(kernel).exists():
+        raise UserError(f"reach takes KERNEL first, as in: kdelta reach debian:6.12 {kernel}")
     spec = parse_kernel(kernel)
     if spec.is_range or spec.kind == "running":
         raise UserError(f"{kernel}: reach maps one kernel in a guest; name one, as in debian:6.12")
@@ -73,17 +75,18 @@ def command(kernel: str, functions: tuple[str, ...], **options: Any) -> int:
     cases = mapping.can_be_counted(candidates(args), workloads)
     with Reporter(args.quiet) as reporter:
         resolved = resolve_all([spec], reporter)[0]
-        machine = MachineOptions(memory_mib=args.memory, qemu=args.qemu)
-        found = mapping.build(resolved, cases, workloads, args.folders, machine, reporter, anew=args.anew)
         table = naming.load(resolved)
         if isinstance(table, NoSymbols):
             raise UserError(f"{kernel}: {table.why}")
         known = reach.known_functions(table)
+        named = _named(functions, known)  # before minutes of mapping
+        machine = MachineOptions(memory_mib=args.memory, qemu=args.qemu)
+        found = mapping.build(resolved, cases, workloads, args.folders, machine, reporter, anew=args.anew)
         graph = calls.load(resolved, table)
         places, about = directories.of(spec, resolved, known) if not functions else ({}, "")
     asked = {
         name: () if found.executing(name) or not isinstance(graph, CallGraph) else found.near(name, graph.callers)
-        for name in _named(functions, known)
+        for name in named
     }
     parts = () if functions else reach.coverage(found, known, places)
     if args.as_json:

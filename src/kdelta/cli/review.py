@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,10 @@ As a check of b4, which then tells it of each patch of your branch:
 """
 
 
+# https://lore.kernel.org/LIST/MESSAGE-ID/raw, or what stands in the mail's own line
+_MESSAGE = re.compile(
+    r"(?:(?:\w+://\S*?|lore\.kernel\.org/\S*?/)(?:([^/\s<>]+@[^/\s<>]+)\S*)?|<?([^/\s<>]+@[^/\s<>]+)>?)"
+)
 _reply_option = click.option(
     "--reply", type=click.Path(path_type=Path, dir_okay=False), callback=_output.check, metavar="FILE",
     help="Write the report as a mail in the series' thread, for git send-email; nothing is sent.",
@@ -50,8 +55,25 @@ _send = click.option(
 )  # fmt: skip
 
 
+def _on_disk(ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    """Raises:
+    UserError: an address or a Message-ID, of which nothing is downloaded here.
+    """
+    if (
+        not ctx.resilient_parsing
+        and ".." not in value
+        and (named := _MESSAGE.fullmatch(value))
+        and not Path(value).exists()
+    ):
+        message = named[1] or named[2] or "MESSAGE-ID"
+        raise UserError(
+            f"review {value}: nothing is downloaded here; have b4 do it: b4 am -o - {message} | kdelta review - --tree ./linux"
+        )
+    return value
+
+
 @click.command(cls=_program.Command, epilog=EPILOG)
-@click.argument("series", metavar="MBOX|RANGE|-")
+@click.argument("series", metavar="MBOX|RANGE|-", callback=_on_disk)
 @click.option("--tree", required=True, metavar="TREE", help="What the series applies to: a source tree or repository [@REF], or debian:VERSION.")  # fmt: skip
 @click.option("--time-budget", default="10m", show_default=True, metavar="TIME", help="What all that follows the builds may take, as in 20m: cases are chosen to fit, and it ends there; the same command goes on.")  # fmt: skip
 @click.option(

@@ -71,7 +71,11 @@ def survey(name: str, slots: int, note: Callable[[str], None] = lambda _: None) 
             qemus[arch] = qemu.text
             makes[kind("timed", arch)] = _digest(code, program)
             if plugin.supports_plugins(qemu.path):
-                counter = digests.of_file(plugin.build(paths.cache_dir()))
+                built = plugin.build(paths.cache_dir())
+                if why := plugin.refusal(qemu.path, built):
+                    note(f"no exact boots of {arch} here: {why}; {plugin.TOO_NEW}")
+                    continue
+                counter = digests.of_file(built)
                 size = str(qemu.path.stat().st_size)
                 makes[kind("exact", arch)] = _digest(code, program, counter, qemu.text, size)
                 if arch == "x86_64" and (other := emulator.of_several_cpus(arch)):

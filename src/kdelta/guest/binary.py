@@ -31,9 +31,12 @@ from kdelta.spec import users
 NAME = "kdelta-guest"
 _STEP_LIMIT_S = 300
 
+# Our warnings are for who changes the sources, before a commit: a compiler that came later knows more of them.
+SILENT = ("-w",)
+STRICT = ("-Wall", "-Wextra", "-Werror")
 _COMMON = ("-O2", "-std=gnu11", "-fno-pie", "-pthread")
-_STRICT = ("-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror")
-# What others wrote is compiled as they wrote it: our warnings are not their errors.
+_OURS = (*_COMMON, "-D_GNU_SOURCE")
+# What others wrote is compiled as they wrote it.
 _FOREIGN = ("-D_GNU_SOURCE=", "-w")
 _LINK = ("-static", "-no-pie", "-pthread", "-s")
 _LIBRARIES = ("-lm",)
@@ -92,10 +95,11 @@ def toolchain(arch: Arch) -> Toolchain:
     raise HostError(f"guest: no C compiler for {arch}; install one with: sudo {distributions.install(packages)}")
 
 
-def _shipped_units(guest: Path) -> list[_Unit]:
-    units = [_Unit(path, (*_COMMON, *_STRICT)) for path in sorted([*guest.glob("*.c"), *guest.glob("workloads/*.c")])]
+def _shipped_units(guest: Path, warnings: Sequence[str]) -> list[_Unit]:
+    flags = (*_OURS, *warnings)
+    units = [_Unit(path, flags) for path in sorted([*guest.glob("*.c"), *guest.glob("workloads/*.c")])]
     for path in sorted(guest.glob("suites/*/*.c")):
-        units.append(_Unit(path, (*_COMMON, *_STRICT, f"-DCASE_SUITE={path.parent.name}")))
+        units.append(_Unit(path, (*flags, f"-DCASE_SUITE={path.parent.name}")))
     return units
 
 
@@ -104,7 +108,7 @@ def _testcase_units(guest: Path, path: Path, symbol: str) -> list[_Unit]:
     defines = (f"-DWIS_SYMBOL={symbol}", f'-DWIS_NAME="{path.stem}"')
     return [
         _Unit(path, (*_COMMON, *_FOREIGN), wis_symbol=symbol, foreign=True),
-        _Unit(guest / "wis.c", (*_COMMON, *_STRICT, *defines)),
+        _Unit(guest / "wis.c", (*_OURS, *SILENT, *defines)),
     ]
 
 
@@ -218,7 +222,7 @@ def _object(tools: Toolchain, unit: _Unit, target: Path, kept: Path | None, log:
         return None
     complaint = _compile(tools, unit, target, log)
     if kept is not None and complaint is None:
-        mine = target.with_suffix(".kept")
+        mine = kept.with_name(f".{target.parent.name}-{target.name}")  # they may be kept on another file system
         shutil.copyfile(target, mine)
         digests.keep(mine, kept)  # atomic: no other build sees half of it
     return complaint
@@ -260,13 +264,21 @@ def _make(tools: Toolchain, units: Sequence[_Unit], kept: Sequence[Path | None],
     return target
 
 
-def build(arch: Arch, own: Sequence[Path] = (), *, cache: Path, data: Sequence[Path] = ()) -> Path:
+def build(
+    arch: Arch,
+    own: Sequence[Path] = (),
+    *,
+    cache: Path,
+    data: Sequence[Path] = (),
+    warnings: Sequence[str] = SILENT,
+) -> Path:
     """The guest binary for ``arch``, from the cache when nothing has changed and it is whole.
 
     Args:
         own: directories and C files of the user's: workloads, cases, will-it-scale testcases.
         cache: the cache directory; the result is ``cache/guest/HASH/kdelta-guest``.
         data: data files of the user's workloads: a changed one makes another guest.
+        warnings: what the compiler warns of in our sources.
 
     Raises:
         HostError: no compiler, no static C library, or our own sources do not compile.
@@ -274,7 +286,7 @@ def build(arch: Arch, own: Sequence[Path] = (), *, cache: Path, data: Sequence[P
     """
     tools = toolchain(arch)
     guest = shipped("guest")
-    units = _shipped_units(guest) + _users_units(guest, own)
+    units = _shipped_units(guest, warnings) + _users_units(guest, own)
     try:
         folder = cache / "guest" / _fingerprint(tools, units, guest, data)
         target = folder / NAME

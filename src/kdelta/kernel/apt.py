@@ -38,6 +38,7 @@ _ABSENT = re.compile(
 # apt 2.6: such a copy may be an old one that somebody replays, so apt takes nothing of it
 _EXPIRED = re.compile(r"Release file for \S+/dists/(\S+)/(?:InRelease|Release) is expired \(invalid since (\d+\S+)")
 _ONE_LINE = re.compile(r"^deb\s+(?:\[([^]]*)\]\s+)?(\S+)\s+(\S+)\s+(.+)$")
+EXPIRED = "expired on this mirror, their kernels are left out"
 _EXPIRED_REMEDY = "; is the clock right? Else: another mirror, or Acquire::Check-Valid-Until in apt's configuration"
 _UPDATE_LIMIT_S = 900
 _DOWNLOAD_LIMIT_S = 3600
@@ -269,14 +270,18 @@ class Apt:
                 lines += [f'{key} "{value}";' for value in values if value]
         return "\n".join(lines) + "\n"
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: Progress) -> tuple[str, ...]:
         """Fetch the package index; suites that the mirror lacks, or that expired there, are left out with a note.
+
+        Returns:
+            the suites that expired.
 
         Raises:
             HostError: apt failed, with its own line, or nothing is left.
         """
         cache.require_space(self.folder, _INDEX_BYTES, "the index of Debian's archive")
         without: frozenset[str] = frozenset()
+        stale: set[str] = set()
         errors = ""
         for _ in range(4):
             if not self._configure(without):
@@ -285,13 +290,14 @@ class Apt:
             argv = ["apt-get", "--quiet", "--error-on=any", "update"]
             status, _, errors = _run(argv, limit_s=_UPDATE_LIMIT_S, config=self.config)
             if status == 0:
-                return
+                return tuple(sorted(stale))
             missing, expired = absent_suites(errors) - without, expired_suites(errors)
             if missing:
                 progress.step(f"not on this mirror, left out: {', '.join(sorted(missing))}")
             if expired:
                 named = ", ".join(f"{suite} ({since} ago)" for suite, since in sorted(expired.items()))
-                progress.note(f"expired on this mirror, their kernels are left out: {named}{_EXPIRED_REMEDY}")
+                progress.note(f"{EXPIRED}: {named}{_EXPIRED_REMEDY}")
+                stale |= set(expired)
             if not missing and not expired:
                 break
             without |= missing | set(expired)

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from kdelta.errors import HostError, UserError
 from kdelta.kernel import cache, deb, debver, ingest
-from kdelta.kernel.apt import Apt
+from kdelta.kernel.apt import EXPIRED, Apt
 from kdelta.kernel.debver import DebianKernel, DebianSource
 from kdelta.kernel.package import KernelFiles, members
 from kdelta.model import Arch, Progress, Quiet
@@ -33,11 +33,15 @@ _FORMAT = 1
 
 
 class Index(Struct, frozen=True, kw_only=True):
-    """What the archive offers for one architecture, and when that was read (seconds since the epoch)."""
+    """What the archive offers for one architecture, and when that was read (seconds since the epoch).
+
+    ``expired``: the suites that were left out then, because the mirror's copy is an old one.
+    """
 
     kernels: list[DebianKernel]
     sources: list[DebianSource]
     read_s: float
+    expired: tuple[str, ...] = ()
     format: int = _FORMAT
 
 
@@ -69,9 +73,14 @@ class Archive:
             stored = self._stored()
             if stored is not None and stored.read_s >= asked_s:  # another process did while this one waited
                 return stored
-            self.apt.update(self.progress)
+            expired = self.apt.update(self.progress)
             text = self.apt.show(_PATTERN)
-            index = Index(kernels=debver.kernels(text, self.arch), sources=debver.sources(text), read_s=self.now())
+            index = Index(
+                kernels=debver.kernels(text, self.arch),
+                sources=debver.sources(text),
+                read_s=self.now(),
+                expired=expired,
+            )
             cache.write_atomically(self.folder / "index.json", msgspec.json.encode(index))
         return index
 
@@ -141,7 +150,9 @@ def _from_cache(arch: Arch) -> list[DebianKernel]:
     return found
 
 
-def unknown(found: list[DebianKernel], version: str, flavour: str, arch: Arch) -> UserError:
+def unknown(
+    found: list[DebianKernel], version: str, flavour: str, arch: Arch, expired: tuple[str, ...] = ()
+) -> UserError:
     """The error for a version or flavour that the archive does not have, naming the nearest that it has."""
     flavours = sorted(
         {kernel.flavour for kernel in found if debver.matches(version, kernel.upstream, kernel.package_version)}
@@ -155,8 +166,9 @@ def unknown(found: list[DebianKernel], version: str, flavour: str, arch: Arch) -
         return UserError(f"debian:{version}/{flavour}: no such flavour for {arch}; there are {names or 'none'}")
     series = list(dict.fromkeys(debver.series(upstream) for upstream in sorted(of_flavour, key=debver.version_key)))
     near = ", ".join(debver.nearest(of_flavour, version))
+    left_out = f"; {EXPIRED}: {', '.join(expired)}" if expired else ""
     return UserError(
-        f"debian:{version}: not in Debian's archive for {arch}; nearest: {near}; series: {', '.join(series)}"
+        f"debian:{version}: not in Debian's archive for {arch}; nearest: {near}; series: {', '.join(series)}{left_out}"
     )
 
 
@@ -181,7 +193,7 @@ def find(version: str, flavour: str, arch: Arch, progress: Progress | None = Non
             raise
         return found
     if found is None:
-        raise unknown(index.kernels, version, flavour, arch)
+        raise unknown(index.kernels, version, flavour, arch, index.expired)
     return found
 
 
@@ -194,15 +206,19 @@ def find_range(first: str, last: str, flavour: str, arch: Arch, progress: Progre
     """
     if debver.compare(first, last) > 0:
         raise UserError(f"debian:{first}..{last}: the range is reversed; write debian:{last}..{first}")
+    archive = Archive(arch, progress)
+    asked_s = archive.now()
     try:
-        kernels = Archive(arch, progress).index().kernels
+        index = archive.index()
     except HostError:
-        kernels = _from_cache(arch)
-        if not kernels:
+        index = Index(kernels=_from_cache(arch), sources=[], read_s=asked_s)
+        if not index.kernels:
             raise
-    found = debver.expand(kernels, first, last, flavour)
+    if index.expired and index.read_s < asked_s:  # else it was said just now
+        archive.progress.note(f"{EXPIRED}: {', '.join(index.expired)}")
+    found = debver.expand(index.kernels, first, last, flavour)
     if not found:
-        raise unknown(kernels, first, flavour, arch)
+        raise unknown(index.kernels, first, flavour, arch, index.expired)
     return found
 
 

@@ -96,6 +96,7 @@ def run(argv: list[str], doing: str, env: dict[str, str] | None = None) -> bytes
 
     Raises:
         HostError: it is missing or fails; its last words are in the message.
+        UserError: git finds a tree of another user, as containers mount one, and reads nothing there.
     """
     try:
         done = subprocess.run(argv, check=False, capture_output=True, stdin=subprocess.DEVNULL, env=env)
@@ -103,6 +104,8 @@ def run(argv: list[str], doing: str, env: dict[str, str] | None = None) -> bytes
         raise HostError(f"{doing}: {argv[0]} is missing; {distributions.install(argv[0])}") from None
     if done.returncode:
         words = decode(done.stderr).strip().splitlines() or [f"exit code {done.returncode}"]
+        if argv[0] == "git" and (trust := re.search(r"git config --global --add safe\.directory .*", words[-1])):
+            raise UserError(f"{doing}: the tree belongs to another user; git reads it once you say: {trust[0]}")
         raise HostError(f"{doing}: {argv[0]} failed: {words[-1]}")
     return done.stdout
 

@@ -122,7 +122,7 @@ def resolve_all(
     singles = [single for spec in specs for single in expand(spec, said)]
     kernels = []
     for done, single in enumerate(singles):
-        said.step(f"kernel {single.label or single.target}", done, len(singles))
+        said.step(f"kernel {single.label or single.target or single.kind}", done, len(singles))
         kernels.append(resolve(single, said))
         had(kernels[-1])
     return unique(kernels, frozenset(i for i, single in enumerate(singles) if single.label and single in specs))

@@ -11,6 +11,7 @@ the user's own it needs root.
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -38,8 +39,16 @@ _POWERLESS = ("--cap-drop", "ALL", "--remount-ro", "/proc")
 # /tmp and /dev/shm are memory; /dev and the root are such file systems too, where nothing is to be written.
 _MEMORY = {"/tmp": 2 << 30, "/dev/shm": 64 << 20}  # bytes
 _CLOSED = ("--remount-ro", "/dev", "--remount-ro", "/")
-# Of a process, or of all in the sandbox. None of address space: sanitizers and hosts of many CPUs reserve much of it.
-_LIMITS = ("prlimit", "--core=0", f"--fsize={32 << 30}", "--nproc=16384", "--")
+# Of a process, or of all in the sandbox, as prlimit(1) calls them. None of address space: sanitizers and hosts of many
+# CPUs reserve much of it.
+_LIMITS = {
+    "core": (resource.RLIMIT_CORE, 0),
+    "fsize": (resource.RLIMIT_FSIZE, 32 << 30),
+    "nproc": (resource.RLIMIT_NPROC, 16384),
+}
+# What bubblewrap as root needs: to mount, and to bring up a network of its own (capabilities(7): 21 and 12). Root of a
+# container may neither, and gets namespaces as any user does.
+_OF_A_MACHINE = 1 << 21 | 1 << 12
 # Settings by which a system forbids namespaces to users, and their values that do: Debian's (linux 4.9 to 5.10 there),
 # Ubuntu's (23.10), the kernel's own (user_namespaces(7), 4.9).
 _FORBIDDING = {
@@ -65,7 +74,7 @@ def inside(argv: Iterable[str], readable: Iterable[Path], writable: Iterable[Pat
             f"{why}; a build runs code of the patch, so it needs a sandbox: {remedy()}; "
             "or build without one, with your own rights and files: kdelta --unsandboxed COMMAND ..."
         )
-    return [*_base(), *_binds("--ro-bind", readable), *_binds("--bind", writable), *_CLOSED, "--", *_LIMITS, *words]
+    return [*_base(), *_binds("--ro-bind", readable), *_binds("--bind", writable), *_CLOSED, "--", *_limits(), *words]
 
 
 def off() -> bool:
@@ -117,14 +126,34 @@ def remedy(settings: Path = Path("/proc/sys")) -> str:
         path = settings / name.replace(".", "/", 1)
         if path.is_file() and path.read_text("ascii", "replace").strip() == forbids:
             return f"sysctl -w {name}={allows}"
-    return "allow namespaces; of a container: --security-opt seccomp=unconfined"
+    return (
+        "allow namespaces; of a container: --security-opt seccomp=unconfined "
+        "and --security-opt unmask=ALL (Docker: systempaths=unconfined)"
+    )
 
 
 def _base() -> list[str]:
     system = [word for path in (*_SYSTEM, *_FILES) for word in ("--ro-bind-try", path, path)]
     memory = [word for path, size in _MEMORY.items() for word in (*_sized(size), "--tmpfs", path)]
     own = ["--proc", "/proc", "--dev", "/dev", *memory, "--setenv", "HOME", "/tmp", "--setenv", "TMPDIR", "/tmp"]
-    return ["bwrap", *_ALONE, *system, *own, *_POWERLESS]
+    users = ["--unshare-user"] if os.geteuid() == 0 and not _owns_the_machine() else []
+    return ["bwrap", *_ALONE, *users, *system, *own, *_POWERLESS]
+
+
+@lru_cache(maxsize=1)
+def _owns_the_machine() -> bool:
+    status = Path("/proc/self/status").read_text("ascii", "replace")
+    rights = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), "0")
+    return int(rights, 16) & _OF_A_MACHINE == _OF_A_MACHINE
+
+
+def _limits() -> list[str]:
+    """The limits, none above what this process may set, which prlimit(1) would refuse."""
+    words = []
+    for name, (kind, most) in _LIMITS.items():
+        hard = resource.getrlimit(kind)[1]
+        words.append(f"--{name}={most if hard == resource.RLIM_INFINITY else min(most, hard)}")
+    return ["prlimit", *words, "--"]
 
 
 @lru_cache(maxsize=1)
@@ -147,7 +176,7 @@ def refused() -> str:
     """Why there is no sandbox on this machine, "" where there is."""
     if shutil.which("bwrap") is None:
         return "bwrap is missing"
-    argv = [*_base(), *_CLOSED, "--", *_LIMITS, "true"]
+    argv = [*_base(), *_CLOSED, "--", *_limits(), "true"]
     done = subprocess.run(argv, check=False, capture_output=True, stdin=subprocess.DEVNULL)
     if done.returncode == 0:
         return ""

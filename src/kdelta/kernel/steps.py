@@ -41,6 +41,8 @@ def _read(name: str) -> bytes:
             raise UserError(mail.too_large(name, path.stat().st_size))
         return path.read_bytes()
     except (OSError, ValueError) as error:
+        if "://" in name:
+            raise UserError(f"patch {name}: nothing is downloaded from an address: save it, as b4 am does") from None
         raise UserError(f"patch {name}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kdelta.errors import HostError
 from kdelta.guest import protocol
-from kdelta.machine import process, qemu
+from kdelta.machine import plugin, process, qemu
 from kdelta.machine.options import GuestSpec
 from kdelta.model import State
 
@@ -64,7 +64,8 @@ def read_counts(path: Path) -> bytes | mmap.mmap:
 def _qemu_refused(status: int | None, log: str, console: bytes, stream: bytes) -> str:
     """QEMU's own complaint when it never started the guest."""
     if status and not console and not stream and log.strip():
-        return log.strip().splitlines()[-1]
+        why = log.strip().splitlines()[-1]
+        return f"{why}; {plugin.TOO_NEW}" if "plugin requires API version" in why else why
     return ""
 
 

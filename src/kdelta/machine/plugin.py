@@ -7,16 +7,20 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from functools import cache as memoise
 from pathlib import Path
 
 from kdelta import digests, distributions
 from kdelta.errors import HostError
+from kdelta.guest.binary import SILENT
 from kdelta.paths import shipped
 
-_FLAGS = ("-std=c11", "-O2", "-flto", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror")
+_FLAGS = ("-std=c11", "-O2", "-flto", "-shared", "-fPIC", "-fvisibility=hidden")
 _COMPILE_LIMIT_S = 120
 _HELP_LIMIT_S = 20
+# QEMU 11.1 takes plugins of interface 7 and later, 10.0 those up to 4.
+TOO_NEW = "kdelta counts in QEMU 7.2 to 10.0: name one with --qemu, or measure with --timed"
 
 
 def _compiler() -> tuple[str, str]:
@@ -33,16 +37,19 @@ def _version(gcc: str) -> str:
     return said.stdout.partition("\n")[0]
 
 
-def _digest(files: list[Path], compiler: str) -> str:
-    digest = hashlib.sha256("\0".join((compiler, *_FLAGS)).encode())
+def _digest(files: list[Path], compiler: str, flags: Sequence[str]) -> str:
+    digest = hashlib.sha256("\0".join((compiler, *flags)).encode())
     for path in files:
         content = path.read_bytes()
         digest.update(f"\0{path.name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:16]
 
 
-def build(cache: Path) -> Path:
+def build(cache: Path, warnings: Sequence[str] = SILENT) -> Path:
     """The plugin as a shared object below ``cache``, compiled unless those of the same sources is there, whole.
+
+    Args:
+        warnings: what the compiler warns of; where kdelta is used, of nothing: a newer one knows more warnings.
 
     Raises:
         HostError: no compiler, the compiler refuses, or the cache cannot be written.
@@ -51,7 +58,8 @@ def build(cache: Path) -> Path:
     files = sorted([*folder.glob("*.c"), *folder.glob("*.h")])
     sources = [str(path) for path in files if path.suffix == ".c"]
     gcc, compiler = _compiler()
-    target = cache / "plugin" / f"kdelta-{_digest(files, compiler)}.so"
+    flags = (*_FLAGS, *warnings)
+    target = cache / "plugin" / f"kdelta-{_digest(files, compiler, flags)}.so"
     if digests.is_whole(target):
         return target
     try:
@@ -59,7 +67,7 @@ def build(cache: Path) -> Path:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as scratch:
             made = Path(scratch) / target.name
             done = subprocess.run(
-                [gcc, *_FLAGS, "-o", str(made), *sources],
+                [gcc, *flags, "-o", str(made), *sources],
                 capture_output=True,
                 text=True,
                 timeout=_COMPILE_LIMIT_S,
@@ -89,3 +97,15 @@ def supports_plugins(qemu: Path) -> bool:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HostError(f"QEMU {qemu}: cannot be run ({error}); install it or name another with --qemu") from None
     return any(line.startswith("-plugin ") for line in said.stdout.splitlines())
+
+
+def refusal(qemu: Path, built: Path) -> str:
+    """Why this QEMU does not load the plugin, "" where it does: the plugin then refuses an argument."""
+    argv = [str(qemu), "-M", "none", "-display", "none", "-plugin", f"{built},speed=0"]
+    try:
+        said = subprocess.run(argv, capture_output=True, text=True, timeout=_HELP_LIMIT_S, check=False).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"it cannot be run: {error}"
+    if "unknown argument speed=0" in said:
+        return ""
+    return said.strip().rpartition(".so: ")[2] or "it says nothing"

@@ -23,6 +23,7 @@ BUILT_KINDS = ("src", "src-debian")  # of kernels that are built here
 MAX_CHARS = 16_384
 _LABEL = re.compile(r"^([A-Za-z0-9][A-Za-z0-9_.@%-]{0,63})=(?=\S)")
 _HEAD = re.compile(r"^([^=,:\"'/+]*)=(.*)$", re.DOTALL)  # what stands before an = that can be no part of a SOURCE
+_COMMIT = re.compile(r"(HEAD|master|main|[0-9a-f]{7,40})([~^]\d*)*")
 _RELEASED = re.compile(r"^v?\d{1,5}(\.\d{1,5}){1,2}(-rc\d{1,3})?(\.\.v?\d{1,5}(\.\d{1,5}){1,2})?$", re.ASCII)
 _VERSION = re.compile(r"^\d{1,5}\.\d{1,5}(\.\d{1,5})?([-~+][A-Za-z0-9.+~-]{1,100})?$", re.ASCII)
 _OPTIONS = ("cmdline", "config", "arch")
@@ -74,10 +75,15 @@ def released(source: str) -> str:
     return re.sub(r"(^|\.\.)v", r"\1", source) if _RELEASED.match(source) else ""
 
 
+def is_commit(source: str) -> bool:
+    """Whether a name alone can only be meant as a commit of some git tree, as in HEAD~1, master and 610dbbea2f59."""
+    return _COMMIT.fullmatch(source) is not None
+
+
 def packaged(source: str) -> str:
     """``source`` with the prefix of its kind, where it is the path of a package alone; "" for other texts."""
-    kind = source.rpartition(".")[2].lower()
-    return f"{kind}:{source}" if kind in ("deb", "rpm") and ":" not in source else ""
+    _, dot, kind = source.lower().rpartition(".")
+    return f"{kind}:{source}" if dot and kind in ("deb", "rpm") and ":" not in source else ""
 
 
 def version(text: str, wanted: str) -> str:

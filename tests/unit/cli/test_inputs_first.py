@@ -119,7 +119,7 @@ def _repository(tree: Path) -> Path:
     """A kernel's tree with two releases."""
     (tree / "fs").mkdir(parents=True)
     (tree / "Kconfig").write_text("")
-    git = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    git = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "maintenance.auto=false"]
     subprocess.run(["git", "init", "-q", str(tree)], check=True)
     for minor in (11, 12):
         (tree / "Makefile").write_text(f"VERSION = 6\nPATCHLEVEL = {minor}\nSUBLEVEL = 0\nEXTRAVERSION =\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -144,6 +145,28 @@ def test_a_damaged_program_is_compiled_again(tmp_path: Path) -> None:
     whole = made.read_bytes()
     made.write_bytes(whole[: len(whole) // 2])
     assert binary.build("x86_64", cache=tmp_path).read_bytes() == whole
+
+
+def test_a_warning_that_a_newer_compiler_knows_stops_nobody_but_the_check(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(shipped("guest"), tmp_path / "guest")
+    (tmp_path / "guest" / "new.c").write_text("static int unused;\n")
+    monkeypatch.setattr(binary, "shipped", lambda name: tmp_path / name)
+    assert binary.build("x86_64", cache=cache).is_file()
+    with pytest.raises(HostError, match="unused"):
+        binary.build("x86_64", cache=cache, warnings=binary.STRICT)
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs a second file system")
+def test_an_object_may_be_kept_on_another_file_system(tmp_path: Path) -> None:
+    """As where /tmp is memory (Debian 13): "Invalid cross-device link"."""
+    source, kept = tmp_path / "one.c", tmp_path / "one.o"
+    source.write_text("int one;\n")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
+        unit, target = binary._Unit(source, ()), Path(memory) / "0.o"
+        assert binary._object(binary.toolchain("x86_64"), unit, target, kept, pytest.fail) is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.c", "one.o", "one.o.sha256"]
 
 
 def test_a_users_file_costs_its_own_compilation_alone(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.errors import HostError
+from kdelta.errors import HostError, UserError
 from kdelta.kernel import apt, cache, debian, debver
 from kdelta.kernel.apt import Source
 from kdelta.model import Quiet
@@ -168,6 +168,24 @@ def test_suites_that_expired_on_the_mirror_are_left_out_with_a_note(
     assert "sid (17d ago), trixie-updates (17d ago); is the clock right?" in note
     sources = (tmp_path / "apt/etc/sources.list.d/debian.sources").read_text()
     assert " sid " not in sources and "trixie-updates" not in sources and "trixie-backports" in sources
+
+
+def test_suites_that_expired_are_named_again_where_their_kernels_may_be_missed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The note came with the index alone; for a day after it a sweep was short by them without a word."""
+    stanza = "Package: linux-image-6.12.117+deb13-amd64\nVersion: 6.12.117-1\nSize: 108488460\n"
+    read = [(0, "linux-image-6.12.117+deb13-amd64 - Linux\n", ""), (0, stanza, "")]
+    _archive(monkeypatch, tmp_path, [(100, "", EXPIRED.format("sid")), (0, "", ""), *read])
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+    notes: list[str] = []
+    for _ in range(2):
+        steps = Steps()
+        assert [one.upstream for one in debian.find_range("6.1", "7.3", "", "x86_64", steps)] == ["6.12.117"]
+        notes += [said for said in steps.said if "expired" in said]
+    assert [note.partition(": ")[2][:3] for note in notes] == ["sid", "sid"]
+    with pytest.raises(UserError, match=r"series: 6\.12; expired on this mirror, their kernels are left out: sid$"):
+        debian.find("7.2", "", "x86_64", Steps())
 
 
 def test_nothing_is_left_where_all_suites_expired(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

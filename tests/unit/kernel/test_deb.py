@@ -102,3 +102,10 @@ def test_a_package_becomes_a_kernel_with_its_facts(tmp_path: Path, monkeypatch: 
     assert Path(kernel.image_path).read_bytes() == image
     assert kernel.vmlinux_path and Path(kernel.vmlinux_path).read_bytes() == synthetic.vmlinux()
     assert kernel.build_id == bytes(range(20)).hex()
+
+
+def test_a_package_of_debug_symbols_names_the_one_with_the_image(tmp_path: Path) -> None:
+    members: list[tarfile.TarInfo | tuple[str, bytes]] = [("./usr/lib/debug/boot/vmlinux-6.1", b"\x7fELF")]
+    path = synthetic.package(tmp_path / "a.deb", members, "linux-image-6.1-dbg")
+    with pytest.raises(UserError, match=r"no kernel image .*; the image is in the package linux-image-6\.1$"):
+        resolve(parse_kernel(f"deb:{path}"))

@@ -105,6 +105,28 @@ def test_an_elf_program_is_no_kernel() -> None:
         image.unpack("ls", synthetic.vmlinux().replace(b"Linux version", b"Minix version"))
 
 
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (synthetic.vmlinux()[:16] + b"\1\0" + synthetic.vmlinux()[18:], "a module or another object file"),
+        (gzip.compress(b"070701000002D1" + b"0" * 96), "it is an initramfs"),
+        (b"#\n# Linux/x86 6.1 Kernel Configuration\n#\nCONFIG_X=y\n", "it is a text file"),
+        (b"", "it starts with nothing"),
+        (b"\0\1\2\3\4\5\6\7", "it starts with 0001020304050607"),
+    ],
+    ids=[
+        "module",
+        "initramfs",
+        "text",
+        "nothing",
+        "bytes",
+    ],  # gzip has the time in its bytes: workers' ids would differ
+)
+def test_what_lies_beside_kernels_is_called_by_its_name(data: bytes, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        image.unpack("x", data)
+
+
 def _arm64() -> bytes:
     return b"MZ\0\0" + b"\0" * 52 + b"ARM\x64" + b"\0" * 4 + synthetic.BANNER + b"\0" * 4096
 

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,7 +46,7 @@ def said(script: str, *readable: Path, writable: tuple[Path, ...] = ()) -> str:
             "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
         ),
         ("user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=15000"),
-        ("user/max_user_namespaces", "96365", "of a container: --security-opt seccomp=unconfined"),
+        ("user/max_user_namespaces", "96365", "--security-opt unmask=ALL (Docker: systempaths=unconfined)"),
     ],
 )
 def test_what_forbids_a_sandbox_is_named(tmp_path: Path, setting: str, value: str, remedy: str) -> None:
@@ -90,6 +92,20 @@ def test_root_builds_without_its_rights_and_cannot_turn_the_kernels_screws() -> 
     assert "ro" in proc
     assert "Read-only" in said("echo 1 > /proc/self/oom_score_adj")
     assert "ermi" in said("mount -t tmpfs x /tmp; mknod /tmp/node c 1 3")  # not permitted, permission denied
+
+
+@needs_bwrap
+@pytest.mark.parametrize("lost", ["-sys_admin", "-net_admin", "-sys_admin,-net_admin,-sys_resource"])
+def test_root_of_a_container_has_a_sandbox_too_and_so_has_who_may_start_few_processes(lost: str) -> None:
+    """Engines start root without these rights: bubblewrap then makes the namespaces as a user does."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("needs root and setpriv to give up rights")
+    if subprocess.run(["unshare", "--user", "true"], capture_output=True).returncode:
+        pytest.skip("needs user namespaces")
+    code = "from kdelta.kernel import sandbox; print(sandbox.refused() or sandbox._limits())"
+    bounds = ["setpriv", f"--bounding-set={lost}", "prlimit", "--nproc=5000", "--fsize=8000000000"]
+    done = subprocess.run([*bounds, sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == str(["prlimit", "--core=0", "--fsize=8000000000", "--nproc=5000", "--"])
 
 
 @needs_bwrap

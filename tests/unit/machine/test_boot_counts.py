@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from kdelta.attribution import profiles
-from kdelta.machine import boot, process
+from kdelta.machine import boot, plugin, process
 from unit.attribution.counts import HEADER, trailer
 
 
@@ -70,3 +70,11 @@ def test_a_guest_that_counts_is_not_asked_for_its_first_sample(tmp_path: Path) -
             running.kill()
         found.append((ended.timed_out, ended.first_sample_s is None))
     assert found == [(True, False), (True, True)]
+
+
+def test_a_qemu_too_new_for_the_plugin_is_told_with_the_remedy() -> None:
+    log = (
+        "qemu: Could not load plugin x.so: plugin requires API version 4, but this QEMU supports only a minimum of 7\n"
+    )
+    assert boot._qemu_refused(1, log, b"", b"") == f"{log.strip()}; {plugin.TOO_NEW}"
+    assert boot._qemu_refused(1, "qemu: no memory\n", b"", b"") == "qemu: no memory"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import HostError
+from kdelta.guest.binary import STRICT
 from kdelta.machine import plugin
 
 
@@ -55,6 +56,14 @@ def test_the_compilers_first_error_is_named(sources: Path, tmp_path: Path) -> No
     assert not list((tmp_path / "cache" / "plugin").iterdir())
 
 
+def test_a_warning_that_a_newer_compiler_knows_stops_nobody_but_the_check(sources: Path, tmp_path: Path) -> None:
+    """gcc 15 found an array that is not a string, and no count could be made on Fedora 42."""
+    (sources / "one.c").write_text("static int unused;\n")
+    assert plugin.build(tmp_path / "cache").is_file()
+    with pytest.raises(HostError, match="unused"):
+        plugin.build(tmp_path / "cache", STRICT)
+
+
 def test_a_machine_without_gcc_is_told_what_to_install(
     sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,3 +93,11 @@ def test_plugins_are_supported_where_the_help_names_the_option(tmp_path: Path, h
 def test_a_qemu_that_cannot_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="cannot be run"):
         plugin.supports_plugins(tmp_path / "missing")
+
+
+def test_a_qemu_that_loads_it_has_nothing_against_it(guest_cache: Path) -> None:
+    qemu = shutil.which("qemu-system-x86_64")
+    if qemu is None:
+        pytest.skip("needs QEMU")
+    assert plugin.refusal(Path(qemu), plugin.build(guest_cache))[:28] in ("", "plugin requires API version ")
+    assert plugin.refusal(Path(qemu), guest_cache / "gone.so").startswith("cannot open shared object file")

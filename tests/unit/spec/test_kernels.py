@@ -2,7 +2,7 @@
 """The kernel grammar."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -88,6 +88,7 @@ SPECS = (
 
 
 @given(st.one_of(st.sampled_from(SPECS), st.text(st.sampled_from("ab=:,'\"/@+-. debian6src"), max_size=30)))
+@example("deb")
 def test_what_is_written_is_read_back(text: str) -> None:
     try:
         spec = parse_kernel(text)

@@ -18,8 +18,10 @@ def _resolve(spec: KernelSpec, _: Progress) -> Kernel:
     path = expanded(spec.target)
     files = deb.read_kernel(path)
     if not files.image:
+        image = files.package.removesuffix("-dbg")
+        hint = f"; the image is in the package {image}" if image != files.package else ""
         raise UserError(
-            f"{path}: the package {files.package} holds no kernel image (want boot/vmlinuz-* or linux-binary-*)"
+            f"{path}: the package {files.package} holds no kernel image (want boot/vmlinuz-* or linux-binary-*){hint}"
         )
     origin = f"package {files.package} {files.version}"
     stored = ingest.store(

@@ -16,7 +16,9 @@ from kdelta.model.progress import Progress
 from kdelta.spec.kernels import KernelSpec, joined, version
 
 _NEWEST = "9999.0"  # the end of a range without one
-_PATCHED = re.compile(r"^[^/+]*[+-](~?\.{0,2}/|.*\.(patch|diff|mbox|eml)$)")  # what can only be meant as a patch
+_PATCHED = re.compile(
+    r"^[^/+]*[+-](~?\.{0,2}/|https?://|.*\.(patch|diff|mbox|eml)$)"
+)  # what can only be meant as a patch
 _FLAVOUR = re.compile(r"^[a-z0-9][a-z0-9-]{0,63}$")
 
 

@@ -14,9 +14,10 @@ from kdelta.kernel.sources._source import Source, kernel_of
 from kdelta.model import Kernel
 from kdelta.model.progress import Progress
 from kdelta.paths import expanded
-from kdelta.spec.kernels import KernelSpec
+from kdelta.spec.kernels import KernelSpec, is_commit
 
 _HEADER = re.compile(r"^# Linux/\S+ (\S+) Kernel Configuration", re.MULTILINE)
+_FLAVOURED = re.compile(r"v?\d+\.\d+(\.\d+)?/[a-z][a-z0-9-]*")
 _STEMS = ("vmlinuz", "vmlinux", "bzImage")
 _PATCH = (b"From ", b"diff --git ", b"--- ", b"Index: ")  # what a patch or a mail with one begins with
 _PATCH_NAMES = (".patch", ".diff", ".mbox", ".eml")
@@ -58,6 +59,13 @@ def _map_beside(path: Path) -> bytes:
 
 def _meant(target: str) -> str:
     """How to name what a file's name that is none may have been meant for."""
+    tree, at, _ = target.rpartition("@")
+    if at and expanded(tree).is_dir():
+        return f"; did you mean src:{target}?"
+    if is_commit(target):
+        return f"; a commit is named with its tree, as in src:.@{target}"
+    if _FLAVOURED.fullmatch(target):
+        return f"; did you mean debian:{target.removeprefix('v')}?"
     if "/" in target:
         return ""
     number = re.search(r"\d+\.\d+(\.\d+)?", target)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta doctor: what it says of this machine, and how it stands on a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kdelta.cli import doctor
+from kdelta.cli.main import run
+from kdelta.machine import plugin
+
+TOO_NEW = "plugin requires API version 4, but this QEMU supports only a minimum version of 7"
+
+
+def test_noise_says_what_it_means_for_whom() -> None:
+    quiet = doctor._noise_said(1.012, 0.1)
+    assert (quiet.level, quiet.remedy) == ("ok", "")
+    assert quiet.text == "quiet: one run in ten of the same work takes 1.2 % longer, load 0.10"
+    busy = doctor._noise_said(50.83, 5.4)
+    assert busy.text == "not quiet: one run in ten of the same work takes 51 times as long, load 5.40"
+    assert busy.remedy.startswith("counts do not mind; stop other work before --timed")
+    assert doctor._noise_said(1.0, 3.0).level == "limited"
+
+
+@pytest.mark.parametrize("width", [34, 59, 60, 80])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    found = doctor.Finding("build sandbox", "limited", "src: kernels are built " * 9, "allow namespaces " * 7)
+    lines = doctor._lines(found, width)
+    assert max(map(len, lines)) <= width
+    assert " ".join(" ".join(lines).split()) == " ".join(
+        f"limited build sandbox {found.text} -> {found.remedy}".split()
+    )
+
+
+def test_a_pipe_gets_whole_lines() -> None:
+    found = doctor.Finding("noise", "limited", "word " * 99 + "end", "remedy " * 99 + "end")
+    assert [line.split()[-1] for line in doctor._lines(found, 0)] == ["end", "end"]
+
+
+def test_a_qemu_that_does_not_take_the_plugin_is_no_exact_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """QEMU 11.1 takes plugins of interface 7 and later; doctor called exact mode good."""
+    program = tmp_path / "qemu-system-x86_64"
+    program.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *--version*) echo "QEMU emulator version 11.1.3 (Debian)";;\n'
+        '*-plugin*) echo "Could not load plugin a.so: ' + TOO_NEW + '" >&2; exit 1;;\n'
+        "*) echo '-plugin [file=]<file>';; esac\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    found = doctor._qemu("qemu x86-64", "x86_64", "qemu-system-x86")
+    assert (found.level, found.remedy) == ("limited", plugin.TOO_NEW)
+    assert found.text == f"QEMU 11.1.3 (Debian): no exact mode ({TOO_NEW})"
+
+
+def test_help_on_a_narrow_terminal_stands_below_the_options(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert run(["doctor", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "  --json\n      Print the findings as JSON.\n" in said
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["doctor", "--help"]) == 0
+    assert "  --json      Print the findings as JSON.\n" in capsys.readouterr().out
