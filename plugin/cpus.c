@@ -28,8 +28,10 @@ static struct cpu {
 static unsigned int ours[CPUS_MAX]; /* by QEMU's number */
 static bool believed, refuted;
 static uint32_t strangers;
-static struct qemu_plugin_register *gs, *kernel_gs;
-static struct qemu_plugin_register *general[X86_REGISTERS];
+static struct reg {
+	struct qemu_plugin_register *handle; /* NULL is one too, from QEMU 11.1 on */
+	bool there;
+} gs, kernel_gs, general[X86_REGISTERS];
 static GByteArray *value;
 
 static void keep_register(const qemu_plugin_reg_descriptor *r)
@@ -38,21 +40,19 @@ static void keep_register(const qemu_plugin_reg_descriptor *r)
 					    "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
 
 	if (!strcmp(r->name, "gs_base"))
-		gs = r->handle;
+		gs = (struct reg){r->handle, true};
 	else if (!strcmp(r->name, "k_gs_base"))
-		kernel_gs = r->handle;
+		kernel_gs = (struct reg){r->handle, true};
 	for (unsigned int i = 0; i < X86_REGISTERS; i++)
 		if (!strcmp(r->name, names[i]))
-			general[i] = r->handle;
+			general[i] = (struct reg){r->handle, true};
 }
 
-static void vcpu_started(qemu_plugin_id_t id, unsigned int vcpu)
+static void cpu_started(void)
 {
 	GArray *all = qemu_plugin_get_registers();
 	size_t step = g_array_get_element_size(all);
 
-	(void)id;
-	(void)vcpu;
 	for (unsigned int i = 0; i < all->len; i++)
 		keep_register((const void *)(all->data + i * step));
 	g_array_free(all, 1);
@@ -68,18 +68,18 @@ bool cpus_open(uint64_t plugin, unsigned int n)
 		return false;
 	}
 	value = g_byte_array_new();
-	qemu_plugin_register_vcpu_init_cb(plugin, vcpu_started);
+	on_cpu(plugin, cpu_started);
 	return true;
 }
 
-static uint64_t read_register(struct qemu_plugin_register *r)
+static uint64_t read_register(struct reg r)
 {
 	uint64_t word = 0;
 
 	g_byte_array_set_size(value, 0);
-	if (!r)
+	if (!r.there)
 		return 0;
-	qemu_plugin_read_register(r, value);
+	qemu_plugin_read_register(r.handle, value);
 	if (value->len >= sizeof(word))
 		memcpy(&word, value->data, sizeof(word));
 	return word;

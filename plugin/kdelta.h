@@ -24,6 +24,7 @@
  *   output.c    header, intervals, trailer
  *   marks.c     what the guest says; begin and end of an interval
  *   instrument.c what QEMU is asked to do for each instruction
+ *   versions.c  what QEMU's versions do differently
  *   plugin.c    QEMU's side: install, translate
  */
 #ifndef KDELTA_PLUGIN_H

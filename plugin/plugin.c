@@ -26,19 +26,6 @@
 #define X86_INSN_MAX 15
 #define PAGE_BYTES 4096
 
-/* Read by QEMU before it installs the plugin. */
-EXPORT int qemu_plugin_version;
-
-__attribute__((constructor)) static void choose_version(void)
-{
-	if (!qemu_plugin_scoreboard_new)
-		qemu_plugin_version = 1;
-	else if (!qemu_plugin_register_vcpu_tb_exec_cond_cb)
-		qemu_plugin_version = 2;
-	else
-		qemu_plugin_version = qemu_plugin_read_memory_vaddr ? 4 : 3;
-}
-
 static qemu_plugin_id_t self;
 static struct decoded (*decode)(const uint8_t *bytes, size_t size, uint64_t pc);
 
@@ -48,7 +35,7 @@ static size_t insn_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes)
 
 	if (size > INSN_MAX_BYTES)
 		size = INSN_MAX_BYTES;
-	if (qemu_plugin_version >= 3) {
+	if (insn_data_copies()) {
 		qemu_plugin_insn_data(insn, bytes, size);
 	} else {
 		const void *(*data)(const struct qemu_plugin_insn *) =
@@ -86,7 +73,7 @@ static bool maybe_absent(uint64_t pc)
 	       (pc & (PAGE_BYTES - 1)) > PAGE_BYTES - X86_INSN_MAX;
 }
 
-static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static void translated(struct qemu_plugin_tb *tb)
 {
 	static struct insn insns[TB_MAX_INSNS];
 	size_t n = qemu_plugin_tb_n_insns(tb);
@@ -94,7 +81,6 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	uint64_t hash = pc * 0x9e3779b97f4a7c15, target = 0;
 	struct block *b;
 
-	(void)id;
 	if (!n || n > TB_MAX_INSNS)
 		return;
 	instrument_check();
@@ -163,15 +149,14 @@ static void quiet(void)
 		return;
 	wants_quiet = !idle_is_translated();
 	if (!wants_quiet)
-		qemu_plugin_register_vcpu_tb_trans_cb(self, NULL);
+		on_translation(self, NULL);
 }
 
 /* Before the guest says ARM: marks are followed, nothing is counted. */
-static void translated_unarmed(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static void translated_unarmed(struct qemu_plugin_tb *tb)
 {
 	size_t n = qemu_plugin_tb_n_insns(tb);
 
-	(void)id;
 	for (size_t i = 0; i < n; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint64_t at = qemu_plugin_insn_vaddr(insn);
@@ -189,14 +174,13 @@ static void translated_unarmed(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 }
 
 /* A boot for a snapshot: nothing is counted, only its clock is kept (idle.c). All that halts ends its block. */
-static void translated_uncounted(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static void translated_uncounted(struct qemu_plugin_tb *tb)
 {
 	size_t n = qemu_plugin_tb_n_insns(tb);
 	uint8_t bytes[INSN_MAX_BYTES];
 	struct qemu_plugin_insn *last;
 	uint64_t at;
 
-	(void)id;
 	if (!n)
 		return;
 	last = qemu_plugin_tb_get_insn(tb, n - 1);
@@ -205,10 +189,8 @@ static void translated_uncounted(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		idle_instrument(last);
 }
 
-static void finished(qemu_plugin_id_t id, void *udata)
+static void finished(void)
 {
-	(void)id;
-	(void)udata;
 	output_close(marks_flags());
 	hold_close();
 	lines_close();
@@ -216,17 +198,17 @@ static void finished(qemu_plugin_id_t id, void *udata)
 }
 
 /* All that was translated so far is dropped, and translated again with its counters. */
-static void count_from_now(qemu_plugin_id_t id)
+static void count_from_now(void)
 {
-	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
-	qemu_plugin_register_atexit_cb(id, finished, NULL);
+	on_translation(self, translated);
+	on_exit_of_qemu(self, finished);
 }
 
 static void arm(void)
 {
 	wants_quiet = false;
 	if (!all_along)
-		qemu_plugin_reset(self, count_from_now);
+		on_reset(self, count_from_now);
 }
 
 static bool choose_guest(const qemu_info_t *info, bool uncounted, bool several)
@@ -317,7 +299,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 		return -1;
 	if (o.uncounted) {
 		idle_open();
-		qemu_plugin_register_vcpu_tb_trans_cb(id, translated_uncounted);
+		on_translation(id, translated_uncounted);
 		return 0;
 	}
 	if (!output_open(o.out, info->target_name, info->version.cur))
@@ -338,11 +320,11 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	if ((o.order && !order_open(o.order)) || (o.serve && !serve_open(atoi(o.serve), o.out)))
 		return -1;
 	if (o.lazy) {
-		qemu_plugin_register_vcpu_tb_trans_cb(id, translated_unarmed);
-		qemu_plugin_register_atexit_cb(id, finished, NULL);
+		on_translation(id, translated_unarmed);
+		on_exit_of_qemu(id, finished);
 	} else {
 		all_along = true;
-		count_from_now(id);
+		count_from_now();
 	}
 	return 0;
 }

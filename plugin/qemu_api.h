@@ -47,15 +47,17 @@ enum { CB_NO_REGS = 0, CB_R_REGS = 1 };
 enum { MEM_R = 1, MEM_W = 2, MEM_RW = 3 };
 enum { INLINE_ADD_U64 = 0 };
 
-typedef void (*udata_cb)(qemu_plugin_id_t id, void *udata);
 typedef void (*vcpu_udata_cb)(unsigned int vcpu, void *udata);
 typedef void (*vcpu_mem_cb)(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr,
 			    void *udata);
-typedef void (*tb_trans_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
 
-void qemu_plugin_reset(qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t id));
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, tb_trans_cb cb);
-void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, udata_cb cb, void *udata);
+/* Their callbacks have other arguments from interface 7 on, and data for them then: versions.c. */
+typedef void (*any_cb)(void);
+void qemu_plugin_reset(qemu_plugin_id_t id, any_cb cb, void *udata);
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, any_cb cb, void *udata);
+void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, any_cb cb, void *udata);
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, any_cb cb, void *udata);
+
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, vcpu_udata_cb cb, int flags,
 					  void *udata);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, vcpu_udata_cb cb,
@@ -72,8 +74,6 @@ unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
 
 struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t vaddr);
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *hwaddr);
-void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id,
-				       void (*cb)(qemu_plugin_id_t id, unsigned int vcpu));
 
 /* Up to interface 2 it takes one argument and returns a pointer; from 3 on it copies. See insn_bytes(). */
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *dest, size_t size);
@@ -120,7 +120,10 @@ WEAK void qemu_plugin_register_vcpu_tb_exec_cond_cb(void);
 /* First in interface 4: of the CPU that runs, by its page tables. */
 WEAK bool qemu_plugin_read_memory_vaddr(uint64_t addr, GByteArray *data, size_t len);
 
-/* Likewise: what an access loaded or stored, of as many bytes as it has. */
+/* Only looked for: first in interface 6. */
+WEAK void qemu_plugin_set_pc(void);
+
+/* Likewise from 4 on: what an access loaded or stored, of as many bytes as it has. */
 typedef struct {
 	int type;
 	union {
@@ -131,5 +134,12 @@ typedef struct {
 	} data;
 } qemu_plugin_mem_value;
 WEAK qemu_plugin_mem_value qemu_plugin_mem_get_value(qemu_plugin_meminfo_t info);
+
+/* versions.c: the same callbacks whatever QEMU's version. */
+bool insn_data_copies(void);
+void on_translation(qemu_plugin_id_t id, void (*cb)(struct qemu_plugin_tb *tb));
+void on_exit_of_qemu(qemu_plugin_id_t id, void (*cb)(void));
+void on_cpu(qemu_plugin_id_t id, void (*cb)(void));
+void on_reset(qemu_plugin_id_t id, void (*cb)(void));
 
 #endif

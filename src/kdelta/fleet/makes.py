@@ -73,7 +73,7 @@ def survey(name: str, slots: int, note: Callable[[str], None] = lambda _: None) 
             if plugin.supports_plugins(qemu.path):
                 built = plugin.build(paths.cache_dir())
                 if why := plugin.refusal(qemu.path, built):
-                    note(f"no exact boots of {arch} here: {why}; {plugin.TOO_NEW}")
+                    note(f"no exact boots of {arch} here: {why}; {plugin.COUNTS_IN}")
                     continue
                 counter = digests.of_file(built)
                 size = str(qemu.path.stat().st_size)

@@ -65,7 +65,7 @@ def _qemu_refused(status: int | None, log: str, console: bytes, stream: bytes) -
     """QEMU's own complaint when it never started the guest."""
     if status and not console and not stream and log.strip():
         why = log.strip().splitlines()[-1]
-        return f"{why}; {plugin.TOO_NEW}" if "plugin requires API version" in why else why
+        return f"{why}; {plugin.COUNTS_IN}" if "plugin requires API version" in why else why
     return ""
 
 

@@ -19,8 +19,8 @@ from kdelta.paths import shipped
 _FLAGS = ("-std=c11", "-O2", "-flto", "-shared", "-fPIC", "-fvisibility=hidden")
 _COMPILE_LIMIT_S = 120
 _HELP_LIMIT_S = 20
-# QEMU 11.1 takes plugins of interface 7 and later, 10.0 those up to 4.
-TOO_NEW = "kdelta counts in QEMU 7.2 to 10.0: name one with --qemu, or measure with --timed"
+# 11.0 has interface 6, and nothing by which the plugin could tell it from 11.1 and its 7: plugin/versions.c.
+COUNTS_IN = "kdelta counts in QEMU 7.2, 9.0 to 10.0 and 11.1: name one with --qemu, or measure with --timed"
 
 
 def _compiler() -> tuple[str, str]:
@@ -56,7 +56,7 @@ def build(cache: Path, warnings: Sequence[str] = SILENT) -> Path:
     """
     folder = shipped("plugin")
     files = sorted([*folder.glob("*.c"), *folder.glob("*.h")])
-    sources = [str(path) for path in files if path.suffix == ".c"]
+    sources = [path.name for path in files if path.suffix == ".c"]  # in their folder: assert() would keep its path
     gcc, compiler = _compiler()
     flags = (*_FLAGS, *warnings)
     target = cache / "plugin" / f"kdelta-{_digest(files, compiler, flags)}.so"
@@ -65,9 +65,10 @@ def build(cache: Path, warnings: Sequence[str] = SILENT) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as scratch:
-            made = Path(scratch) / target.name
+            made = (Path(scratch) / target.name).absolute()
             done = subprocess.run(
                 [gcc, *flags, "-o", str(made), *sources],
+                cwd=folder,
                 capture_output=True,
                 text=True,
                 timeout=_COMPILE_LIMIT_S,

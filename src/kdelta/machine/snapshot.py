@@ -36,6 +36,7 @@ _PAGE = 4096
 _CHUNK = 256 * _PAGE
 _ZEROS = bytes(_CHUNK)
 _IGNORE_SHARED = {"capabilities": [{"capability": "x-ignore-shared", "state": True}]}
+_FILES = (9, 1)
 # A guest that came by migration announces itself to its network 50, 200, ... ms later, of the host's time, network or
 # not (qemu_announce_self, migration/announce.c). Those timers shorten the turns of several CPUs, as icount_get_limit()
 # heeds timers of real time too, and wake the main loop: the same seed was never the same twice.
@@ -191,15 +192,30 @@ def _save(guest: GuestSpec, target: Path, limit_s: float) -> bool:
     return True
 
 
+def _passed(monitor: Monitor, path: Path, flags: int) -> str:
+    """What QEMU calls the file at ``path``, which is opened here: it has no way to it of its own.
+
+    ``fd:`` is deprecated for files from 9.1 on and refused by 11.1; ``file:`` is there from 8.2 on.
+    """
+    files = _version(monitor) >= _FILES
+    words, uri = ({"fdset-id": 0}, "file:/dev/fdset/0") if files else ({"fdname": "state"}, "fd:state")
+    fd = os.open(path, flags, 0o600)
+    try:
+        monitor.command("add-fd" if files else "getfd", words, fd=fd)
+    finally:
+        os.close(fd)
+    return uri
+
+
+def _version(monitor: Monitor) -> tuple[int, int]:
+    said = monitor.command("query-version")["qemu"]
+    return said["major"], said["minor"]
+
+
 def _migrate(monitor: Monitor, target: Path) -> None:
     monitor.command("migrate-set-capabilities", _IGNORE_SHARED)
     monitor.command("migrate-set-parameters", {"max-bandwidth": 1 << 40})
-    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        monitor.command("getfd", {"fdname": "state"}, fd=fd)
-    finally:
-        os.close(fd)
-    monitor.command("migrate", {"uri": "fd:state"})
+    monitor.command("migrate", {"uri": _passed(monitor, target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)})
     while (state := monitor.command("query-migrate").get("status")) not in ("completed", "failed"):
         time.sleep(0.01)
     if state == "failed":
@@ -255,12 +271,7 @@ def ensure(
 def _load(monitor: Monitor, state: Path) -> None:
     monitor.command("migrate-set-capabilities", _IGNORE_SHARED)
     monitor.command("migrate-set-parameters", _NOT_ANNOUNCED)
-    fd = os.open(state, os.O_RDONLY)
-    try:
-        monitor.command("getfd", {"fdname": "state"}, fd=fd)
-    finally:
-        os.close(fd)
-    monitor.command("migrate-incoming", {"uri": "fd:state"})
+    monitor.command("migrate-incoming", {"uri": _passed(monitor, state, os.O_RDONLY)})
     while monitor.command("query-status")["status"] == "inmigrate":
         time.sleep(0.001)
 

@@ -101,3 +101,17 @@ def test_a_qemu_that_loads_it_has_nothing_against_it(guest_cache: Path) -> None:
         pytest.skip("needs QEMU")
     assert plugin.refusal(Path(qemu), plugin.build(guest_cache))[:28] in ("", "plugin requires API version ")
     assert plugin.refusal(Path(qemu), guest_cache / "gone.so").startswith("cannot open shared object file")
+
+
+def test_the_bytes_do_not_hang_on_where_kdelta_lies(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """assert() kept the path of its source: hosts of a fleet with kdelta in different places were unlike kinds."""
+    kept = '__attribute__((visibility("default"))) int one(int n);\nint one(int n) { assert(n); return n; }\n'
+    (sources / "one.c").write_text(f"#include <assert.h>\n{kept}")
+    built = [plugin.build(tmp_path / "a").read_bytes()]
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(sources, elsewhere)
+    monkeypatch.setattr(plugin, "shipped", lambda _: elsewhere)
+    built.append(plugin.build(tmp_path / "b").read_bytes())
+    assert built[0] == built[1]
