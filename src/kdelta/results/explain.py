@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kdelta.attribution import because, exact, moved, profiles
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
-from kdelta.results import calls, definitions
+from kdelta.results import calls, definitions, idling
 from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
@@ -174,7 +174,10 @@ class Explainer:
 
     def explained(self, row: CellResult) -> CellResult:
         """The finished ``row`` with the functions that account for it, and for what carries its effect."""
-        return self._name_carrier(self._explain(row))
+        found = self._name_carrier(self._explain(row))
+        if self._experiment.machine.smp > 1 or row.patched_label not in self._kernels:
+            return found
+        return idling.told(found, *self.sides(row))
 
 
 def _cell(row: CellResult) -> tuple[str, str, str]:
