@@ -44,6 +44,14 @@ def varies(w: of_results.ProgramVaries) -> str:
     )
 
 
+def placed(w: of_verdicts.Placed) -> str:
+    """Why a count of a program on several CPUs decides nothing."""
+    return (
+        f"on {w.cpus} CPUs the scheduler places the program's tasks, which all seeds of a kernel share: on identical "
+        "kernels that alone moved as much, so the count gives no verdict (one CPU counts the path, --timed its time)"
+    )
+
+
 def idles(w: of_results.Idles) -> str:
     """That operations wait otherwise than on the baseline."""
     if w.anew:

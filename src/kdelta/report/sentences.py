@@ -219,7 +219,7 @@ def _(w: of_verdicts.MixedAccounts) -> str:
     )
 
 
-for said in (doings.other_calls, doings.varies, doings.idles):
+for said in (doings.other_calls, doings.varies, doings.placed, doings.idles):
     sentence.register(said)
 
 
