@@ -8,34 +8,44 @@ changed, that is told behind.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from kdelta.model import Because, CellResult
+from kdelta.model import Because, CellResult, Warn
 from kdelta.report.figures import effect
 from kdelta.report.tallies import Tally, in_case, in_cases, in_results, kind_of, tallied
 from kdelta.results.types import Sweep
-from kdelta.results.warnings import Carried
+from kdelta.results.warnings import Carried, Idles
 from kdelta.units import finite
+from kdelta.verdict.warnings import OtherCalls
 
 _KERNELS_TOLD = 3  # more patched kernels than these are told together
 _WORDS = ("so far: ", "it is undecided ", "there is no ", "nothing could ")  # that begin a sentence, unlike a label
 _NAMES_TOLD = 2  # functions
+_AGAINST = 0.25  # of what is new; where more than this of it is gone, or the other way, one alone says too much
+_BEYOND = 1.5  # of the effect: what changed by more was nearly made up for elsewhere, and explains nothing alone
 _CAUSE_CHARS = 90  # a longer one is no answer: the causes have it whole
 _HIDDEN = {"locked": "locked operations", "data_lines": "data lines"}  # lines of code move with every build
 
 
 class Largest(Struct, frozen=True, kw_only=True):
-    """The largest difference that has a verdict, and because of what, "" where that is not known."""
+    """The largest difference that has a verdict, and because of what, "" where that is not known.
+
+    ``same_calls``: what it is at the baseline's number of system calls, where that is far from it.
+    """
 
     where: str
     percent: float
     cause: str = ""
+    same_calls: float | None = None
 
     @property
     def text(self) -> str:
         """``-29.56 %, because step_into and walk_component are gone (-404)``."""
+        if self.same_calls is not None:
+            return f"{effect(self.percent)}, at as many system calls {effect(self.same_calls)}"
         return effect(self.percent) + (f", because {self.cause}" if self.cause else "")
 
 
@@ -74,6 +84,9 @@ class Headline(Struct, frozen=True, kw_only=True):
     largest: Largest | None = None
     hidden: Hidden | None = None
     console: str = ""  # what a patched kernel that failed said there
+    waits: str = ""  # where operations wait as on the baseline they do not
+    unseen: str = ""  # what of a patch no case executed
+    evened: Largest | None = None  # of what is the same in all, what changed most at as many system calls
     unfinished: bool = False
 
     @property
@@ -83,10 +96,17 @@ class Headline(Struct, frozen=True, kw_only=True):
         single = bool(self.case) and len(self.tallies) == 1
         if told and self.largest is not None:
             told += f": {self.largest.text}" if single else f". Largest: {self.largest.where} {self.largest.text}"
+        if told and self.evened is not None:
+            where = "" if single else f" in {self.evened.where}"
+            told += f". At as many system calls: {effect(self.evened.percent)}{where}"
         if told and self.hidden is not None:
             told += f". {self.hidden.text(single)}"
+        if told and self.waits:
+            told += f". {self.waits}"
         if told and self.console:
             told += f". On its console: {self.console.rstrip('.!')}"
+        if told and self.unseen:
+            told += f". {self.unseen}"
         told = f"so far: {told}" if told and self.unfinished else told
         return f"{told[0].upper()}{told[1:]}." if told.startswith(_WORDS) else f"{told}." if told else ""
 
@@ -99,16 +119,25 @@ class Headline(Struct, frozen=True, kw_only=True):
         return "; ".join(in_case(tally, self.case) if self.case else in_cases(tally) for tally in self.tallies)
 
 
-def cause(told: Because | None, percent: float) -> str:
-    """The one cause that weighs most of those that go the way of the effect; "" where none does."""
+def cause(told: Because | None, percent: float, whole: float = math.inf) -> str:
+    """The one cause that weighs most of those that go the way of the effect; "" where none does.
+
+    ``whole``: the effect in counts, of which no cause is much more.
+    """
     if told is None:
         return ""
-    causes = [(told.gone_delta, f"{_named(told.gone)} gone ({_signed(told.gone_delta)})")] if told.gone else []
-    causes += [(told.new_delta, f"{_named(told.new)} new ({_signed(told.new_delta)})")] if told.new else []
+    gone, new = ((d, f"{_named(names)} {word} ({_signed(d)})") for names, d, word in (
+        (told.gone, told.gone_delta, "gone"), (told.new, told.new_delta, "new"),
+    ))  # fmt: skip
+    less, more = sorted((abs(told.gone_delta), abs(told.new_delta)))
+    if told.gone and told.new and gone[0] * new[0] < 0 and less > _AGAINST * more:  # as where one was renamed
+        causes = [(gone[0] + new[0], f"{new[1]}, {gone[1]}")]
+    else:
+        causes = [one for one, names in ((gone, told.gone), (new, told.new)) if names]
     causes += [(delta, f"of {name} ({_signed(delta)})") for name, delta in told.changed]
     along = [(abs(delta), text) for delta, text in causes if delta * percent > 0]
-    text = max(along, key=lambda one: one[0])[1] if along else ""
-    return text if len(text) <= _CAUSE_CHARS else ""
+    weight, text = max(along, key=lambda one: one[0], default=(0.0, ""))
+    return text if len(text) <= _CAUSE_CHARS and weight <= _BEYOND * whole else ""
 
 
 def _signed(delta: float) -> str:
@@ -122,12 +151,26 @@ def _named(names: Sequence[str]) -> str:
     return f"{' and '.join(shown)} {'are' if len(shown) > 1 else 'is'}"
 
 
-def _largest(found: Iterable[tuple[str, float | None, Because | None]]) -> Largest | None:
-    known = [(where, value, told) for where, percent, told in found if (value := finite(percent)) is not None]
+def _largest(found: Iterable[tuple[str, float | None, float | None, Because | None, Sequence[Warn]]]) -> Largest | None:
+    """Of (where, effect in percent, baseline, because of what, warnings)."""
+    known = [(value, one) for one in found if (value := finite(one[1])) is not None]
     if not known:
         return None
-    where, value, told = max(known, key=lambda one: abs(one[1]))
-    return Largest(where=where, percent=value, cause=cause(told, value))
+    value, (where, _, baseline, told, warnings) = max(known, key=lambda one: abs(one[0]))
+    whole = math.inf if baseline is None else abs(baseline * value / 100)
+    return Largest(where=where, percent=value, cause=cause(told, value, whole), same_calls=_same_calls(warnings))
+
+
+def _same_calls(warnings: Sequence[Warn]) -> float | None:
+    return next((w.same_calls_percent for w in warnings if isinstance(w, OtherCalls)), None)
+
+
+def _evened(rows: Iterable[tuple[str, CellResult]]) -> Largest | None:
+    """Of what is the same because fewer system calls cost more each, or more of them less, the largest."""
+    found = [(where, cell) for where, cell in rows if cell.verdict == "same" and cell.state == "ok"]
+    known = [(where, value) for where, cell in found if (value := _same_calls(cell.warnings)) is not None]
+    where, value = max(known, key=lambda one: abs(one[1]), default=("", 0.0))
+    return Largest(where=where, percent=value) if where else None
 
 
 def _hidden(rows: Sequence[tuple[str, CellResult]]) -> Hidden | None:
@@ -147,12 +190,27 @@ def _hidden(rows: Sequence[tuple[str, CellResult]]) -> Hidden | None:
     return Hidden(noun=_HIDDEN[name], cases=len(mine), where=where, percent=percent, function=function)
 
 
+def _waits(cells: Sequence[CellResult]) -> str:
+    """In how many cases operations wait otherwise, more often first; "" where they do not."""
+    found = [warning for cell in cells for warning in cell.warnings if isinstance(warning, Idles)]
+    more, less = sum(one.more for one in found), sum(not one.more for one in found)
+    if not found:
+        return ""
+    words = ((more, "more often"), (less, "less often"))
+    told = " and ".join(f"{word} in {count} case{'s' * (count != 1)}" for count, word in words if count)
+    return f"Operations wait {told}: for how long, counts do not tell"
+
+
 def of_cells(
-    rows: Sequence[tuple[str, CellResult]], exact: bool, unfinished: bool, consoles: Mapping[str, str] | None = None
+    rows: Sequence[tuple[str, CellResult]],
+    exact: bool,
+    unfinished: bool,
+    consoles: Mapping[str, str] | None = None,
+    unseen: str = "",
 ) -> Headline:
     """The answer of a table: ``rows`` are its cells with the titles of their cases. Primary metrics answer, if any.
 
-    ``consoles``: what kernels complained of, by label.
+    ``consoles``: what kernels complained of, by label. ``unseen``: what of a patch the cases do not speak of.
     """
     rows = [row for row in rows if row[1].primary] or rows
     compared = [(title, cell) for title, cell in rows if cell.patched_label]
@@ -170,8 +228,14 @@ def of_cells(
     return Headline(
         tallies=tallies,
         case=titles.pop() if len(titles) == 1 else "",
-        largest=_largest((where(title, cell), cell.effect_percent, cell.because_line) for title, cell in changed),
+        largest=_largest(
+            (where(title, cell), cell.effect_percent, cell.baseline, cell.because_line, cell.warnings)
+            for title, cell in changed
+        ),
+        evened=_evened((where(title, cell), cell) for title, cell in compared),
         hidden=_hidden([(where(title, cell, metric=False), cell) for title, cell in compared]),
+        unseen=unseen,
+        waits=_waits([cell for _, cell in compared]),
         console=next((text for t in tallies if t.ended and (text := (consoles or {}).get(t.patched))), ""),
         unfinished=unfinished,
     )
@@ -193,6 +257,8 @@ def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact
     undecided = sum(point.undecided for _, sweep in sweeps for point in sweep.points[1:])
     told = ": ".join(filter(None, [told, ", ".join(counts)])) + (f"; {undecided} undecided" if undecided else "")
     found = _largest(
-        (f"{title} on {step.first}", step.effect_percent, step.because_line) for title, _, step in steps if step.verdict
+        (f"{title} on {step.first}", step.effect_percent, step.baseline, step.because_line, ())
+        for title, _, step in steps
+        if step.verdict
     )
     return Headline(steps=told, largest=found, unfinished=unfinished)

@@ -103,6 +103,18 @@ def nothing(looked: Looked | None) -> str:
     return f"Nothing was measured: no {mapped}case {_executes(looked)} {names or 'anything that differs'}"
 
 
+def unseen(looked: Looked | None) -> str:
+    """What of the change the measured cases do not speak of, as part of the answer; "" where they execute all of it."""
+    missed = len(looked.unreached) + len(looked.left_out) if looked else 0
+    if looked is None or not missed:
+        return ""
+    noun = "function" if looked.sizes_only else "function or variable"
+    many = f"{missed} of {looked.differ} {noun.replace('n or', 'ns or')}s that differ"
+    whose = f"The one {noun} that differs was" if looked.differ == 1 else f"{many} {'was' if missed == 1 else 'were'}"
+    names = _names([*(one.name for one in looked.unreached), *looked.left_out], _SHOWN_MISSING)
+    return f"{whose} not looked at: {names}"
+
+
 def above(notes: Annotations, cpus: int = 1) -> tuple[str, ...]:
     """What stands above the table: a line for each check beside speed, new leaks first, then ``sentences``."""
     beside = sorted(notes.beside, key=lambda one: not one.leaks)

@@ -351,10 +351,10 @@ def _headline(result: ExperimentResult, tables: Iterable[Table], sweeps: Sequenc
         return headline.of_sweeps([(cell_title(s.source.cell), s.source) for s in sweeps], labels, exact, unfinished)
     if prose.nothing(result):
         return Headline(nothing=looked.nothing(result.experiment.annotations.looked))
-    groups = [group for table in tables for group in table.groups]
+    groups = (group for table in tables for group in table.groups)
     rows = [(g.title, cell.source) for g in groups for row in g.rows if not row.explains for cell in row.cells]
     said = {w.kernel: w.lines[0] for w in result.warnings if isinstance(w, KernelComplained) and w.lines}
-    return headline.of_cells(rows, exact, unfinished, said)
+    return headline.of_cells(rows, exact, unfinished, said, looked.unseen(result.experiment.annotations.looked))
 
 
 def build(result: ExperimentResult, detail: Detail | None = None, options: Options | None = None) -> View:

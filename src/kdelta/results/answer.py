@@ -19,6 +19,7 @@ from kdelta.results import (
     definitions,
     explain,
     line_verdicts,
+    placed,
     remarks,
     sweep,
     system_calls,
@@ -127,7 +128,8 @@ def verdicts(store: Store, experiment: Experiment) -> tuple[CellResult, ...]:
     rows = cells.judged(experiment, store, store.numbers(experiment.id))
     if experiment.mode != "exact":
         return rows
-    doubtful = {row.case for row in rows if calls.doubtful(row)}
+    known, cpus = {case.name: case for case in experiment.cases}, experiment.machine.smp
+    doubtful = {row.case for row in rows if calls.doubtful(row) or placed.doubtful(row, known[row.case], cpus)}
     return explain.Explainer(experiment, explain.seeds_of(experiment, store, doubtful)).held(rows)
 
 

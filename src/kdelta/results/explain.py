@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kdelta.attribution import because, exact, moved, profiles
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
-from kdelta.results import calls, definitions
+from kdelta.results import calls, definitions, idling, placed
 from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
@@ -138,8 +138,10 @@ class Explainer:
         return tuple(calls.beside(row, undecided[_cell(row)]) if _cell(row) in undecided else row for row in found)
 
     def _held(self, row: CellResult) -> CellResult:
-        workload = self._experiment.cases[self._cases[row.case]].workload
-        return calls.held(row, *self.sides(row), endless=workload in self._endless)
+        case = self._experiment.cases[self._cases[row.case]]
+        sides = self.sides(row)
+        found = calls.held(row, *sides, endless=case.workload in self._endless)
+        return placed.held(found, case, self._experiment.machine.smp, *sides)
 
     def _explain(self, row: CellResult) -> CellResult:
         """The ``row`` with the functions that account for it, where it is significant: nothing else has causes."""
@@ -174,7 +176,10 @@ class Explainer:
 
     def explained(self, row: CellResult) -> CellResult:
         """The finished ``row`` with the functions that account for it, and for what carries its effect."""
-        return self._name_carrier(self._explain(row))
+        found = self._name_carrier(self._explain(row))
+        if self._experiment.machine.smp > 1 or row.patched_label not in self._kernels:
+            return found
+        return idling.told(found, *self.sides(row))
 
 
 def _cell(row: CellResult) -> tuple[str, str, str]:

@@ -17,6 +17,7 @@ from kdelta import verdict
 from kdelta.attribution import because
 from kdelta.attribution.exact import MOVED_LEAST, TRANSFERS
 from kdelta.model import CellResult, Experiment, Metric
+from kdelta.results import placed
 from kdelta.results.definitions import MOVED_FLOOR_PERCENT
 from kdelta.results.types import CellName, MovedDiff
 from kdelta.store.rows import ProfileRow
@@ -66,6 +67,8 @@ def judged(experiment: Experiment, profiles: Mapping[int, Sequence[ProfileRow]])
     floors: dict[str, float] = {}
     metrics: defaultdict[str, list[Metric]] = defaultdict(list)
     for index, case in enumerate(experiment.cases):
+        if placed.places(case, experiment.machine.smp, [row.profile for row in profiles.get(index, ())]):
+            continue
         for off in experiment.mitigations:
             sides: defaultdict[int, dict[int, dict[str, float]]] = defaultdict(dict)
             for row in profiles.get(index, ()):

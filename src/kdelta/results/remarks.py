@@ -88,7 +88,8 @@ def _carried(rows: Sequence[CellResult]) -> list[CellResult]:
 def _alone(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResult]:
     """That a case has one task where transfers between CPUs were counted, as a warning on that row."""
     found = definitions.of(experiment)
-    alone = {case.name for case in experiment.cases if case.workload in found and found[case.workload].one_task}
+    cases = [case for case in experiment.cases if "pack" not in case.params]  # how many a program has is its own affair
+    alone = {case.name for case in cases if case.workload in found and found[case.workload].one_task}
     warn = OneTask(experiment.machine.smp)
     return [
         replace(row, warnings=(*row.warnings, warn)) if row.metric == TRANSFERS and row.case in alone else row

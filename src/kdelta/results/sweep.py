@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from kdelta import verdict
 from kdelta.model import (
     GRAVEST_FIRST,
+    Case,
     CellResult,
     Experiment,
     Gap,
@@ -32,7 +33,7 @@ from kdelta.model import (
     Warn,
     Word,
 )
-from kdelta.results import calls
+from kdelta.results import calls, placed
 from kdelta.results.explain import between
 from kdelta.results.types import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
 from kdelta.results.versions import Version, versions_of
@@ -87,7 +88,8 @@ def sweeps(
                 if experiment.mode == "exact":
                     mine = seeds.get((index, mitigations), {})
                     stopped = case.workload in endless
-                    cells = _held(neighbours.get((case.name, mitigations, metric.name), []), labels, mine, stopped)
+                    adjacent = neighbours.get((case.name, mitigations, metric.name), [])
+                    cells = _held(adjacent, labels, mine, case, experiment.machine.smp, stopped)
                     floor = floor_of(floors, case.name, metric.name) or 0.0
                     steps = _exact_steps(cells, labels, floor, mine, placed)
                     unseen = _undecided(cells, labels)
@@ -105,14 +107,20 @@ def sweeps(
 
 
 def _held(
-    cells: Sequence[CellResult], labels: Sequence[str], seeds: Mapping[int, Sequence[Profile]], endless: bool
+    cells: Sequence[CellResult],
+    labels: Sequence[str],
+    seeds: Mapping[int, Sequence[Profile]],
+    case: Case,
+    cpus: int,
+    endless: bool,
 ) -> list[CellResult]:
-    """The ``cells``, held against what they would be with the system calls of the version before."""
-    sides = ((labels.index(cell.baseline_label), labels.index(cell.patched_label)) for cell in cells)
-    return [
-        calls.held(cell, seeds.get(a, ()), seeds.get(b, ()), endless=endless)
-        for cell, (a, b) in zip(cells, sides, strict=True)
-    ]
+    """The ``cells`` of ``case``, held against what they would be with the system calls of the version before."""
+    found = []
+    for cell in cells:
+        before, after = (seeds.get(labels.index(label), ()) for label in (cell.baseline_label, cell.patched_label))
+        one = calls.held(cell, before, after, endless=endless)
+        found.append(placed.held(one, case, cpus, before, after))
+    return found
 
 
 def _whole(

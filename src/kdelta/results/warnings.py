@@ -70,6 +70,14 @@ class Carried(Warn, frozen=True):
     function: str = ""
 
 
+class Idles(Warn, frozen=True):
+    """Operations wait ``more`` often than on the baseline, or less; ``anew``: on one of the two not at all."""
+
+    code: ClassVar[str] = "idles"
+    more: bool
+    anew: bool
+
+
 class Explained(Warn, frozen=True):
     """What counts say of a row in time. Changes are in percent, by name, the largest first; fewer is cheaper.
 

@@ -169,6 +169,13 @@ class CallsBeside(Warn, frozen=True):
     more: int
 
 
+class Placed(Warn, frozen=True):
+    """On so many CPUs a program's tasks meet as the scheduler placed them, which moves its counts as much."""
+
+    code: ClassVar[str] = "placed"
+    cpus: int
+
+
 class Noisy(Warn, frozen=True):
     """Counts vary across seeds, by how much (None: from 0), and in which functions.
 
@@ -182,4 +189,4 @@ class Noisy(Warn, frozen=True):
     more: int = 0
 
 
-UNDECIDABLE = (MixedAccounts, MixedCalls, CallsBeside)  # why a cell is inconclusive however many boots there are
+UNDECIDABLE = (MixedAccounts, MixedCalls, CallsBeside, Placed)  # inconclusive however many boots there are

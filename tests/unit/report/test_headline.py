@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kdelta.model import Because, CellResult, ExperimentResult
 from kdelta.report import effects, mail, markdown, terminal
@@ -13,6 +16,7 @@ from kdelta.report import html as page
 from kdelta.report.headline import of_cells
 from kdelta.report.view import Options, build
 from kdelta.results.warnings import Carried
+from kdelta.verdict.warnings import OtherCalls
 from unit.report.report_samples import cell, exact, experiment, gaps, several, timed
 from unit.report.sweep_samples import sweep
 
@@ -86,7 +90,7 @@ GONE = Because(gone=("step_into", "walk_component"), gone_delta=-404.0, changed=
     ("told", "wanted"),
     [
         (
-            sentence(cell("a", **EXACT, because_line=GONE), cell("b", verdict="same", **EXACT)),
+            sentence(cell("a", **EXACT, baseline=1000.0, because_line=GONE), cell("b", verdict="same", **EXACT)),
             "7.0 executes fewer instructions than 6.12 in 1 of 2 cases, more in none; the same in 1. "
             "Largest: a -28.60 %, because step_into and walk_component are gone (-404).",
         ),
@@ -164,6 +168,35 @@ def test_what_it_says(told: str, wanted: str) -> None:
 def test_a_cause_that_goes_the_other_way_is_none() -> None:
     told = sentence(cell("a", **EXACT, because_line=Because(changed=(("memset_orig", 200.0),))))
     assert "because" not in told
+
+
+def test_a_renamed_function_is_no_more_than_what_it_changed() -> None:
+    renamed = Because(gone=("eventfd_write",), gone_delta=-60.0, new=("eventfd_do_write",), new_delta=125.0)
+    slower: dict[str, Any] = {"verdict": "regressed", "baseline": 1000.0, "effect_percent": 14.9}
+    told = sentence(cell("a", **EXACT, **slower, because_line=renamed))
+    assert told.endswith("because eventfd_do_write is new (+125), eventfd_write is gone (-60).")
+    other = replace(renamed, changed=(("memset_orig", 70.0),))
+    assert sentence(cell("a", **EXACT, **slower, because_line=other)).endswith("because of memset_orig (+70).")
+    mostly = replace(renamed, gone_delta=-10.0)
+    told = sentence(cell("a", **EXACT, **slower, because_line=mostly))
+    assert told.endswith("because eventfd_do_write is new (+125).")
+
+
+def test_what_changed_by_more_than_the_whole_is_no_cause() -> None:
+    inlined = Because(changed=(("do_syscall_64", 28671.0), ("mod_memcg_state", 1251.0)))
+    slower: dict[str, Any] = {"verdict": "regressed", "baseline": 1396342.0, "effect_percent": 0.15}
+    assert sentence(cell("a", **EXACT, **slower, because_line=inlined)).endswith("in a: +0.15 %.")
+    larger = slower | {"effect_percent": 2.1}
+    assert sentence(cell("a", **EXACT, **larger, because_line=inlined)).endswith("because of do_syscall_64 (+28671).")
+
+
+def test_other_system_calls_of_a_program_are_part_of_the_answer() -> None:
+    other = OtherCalls(28.72, 1.34, (("read", 1722.0, 2189.0),), 0, "kernel")
+    row = cell("a", **EXACT, verdict="regressed", effect_percent=28.72, because_line=GONE, warnings=(other,))
+    assert sentence(row).endswith("in a: +28.72 %, at as many system calls +1.34 %.")
+    evened = replace(row, verdict="same", effect_percent=0.01, warnings=(replace(other, same_calls_percent=-1.46),))
+    assert sentence(evened) == ("7.0 executes as many instructions as 6.12 in a. At as many system calls: -1.46 %.")
+    assert ". At as many system calls: -1.46 % in a." in sentence(evened, cell("b", **EXACT, verdict="same"))
 
 
 @pytest.mark.parametrize("sample", [timed, exact, gaps, several, sweep])

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from kcidb_io.schema import V5_0, V5_3
 from msgspec.structs import replace
 
-from kdelta.model import Annotations, Beside, ExperimentResult, Gap, Looked, Unreached
+from kdelta.model import Annotations, Beside, Case, ExperimentResult, Gap, Looked, Unreached
 from kdelta.report import kcidb
 from kdelta.report.outcomes import outcomes, stable_names
 from kdelta.report.registry import find
@@ -108,6 +108,27 @@ def test_what_no_case_executes_is_a_warning_everywhere() -> None:
     assert text("github", view).startswith(
         "::warning title=kdelta not looked at::no case executes it in its operations (1 of "
     )
+
+
+@pytest.mark.parametrize(
+    ("unreached", "left_out", "wanted"),
+    [
+        ((), (), ""),
+        (("foo_probe (new)",), (), "1 of 9 functions or variables that differ was not looked at: foo_probe (new)."),
+        (("a", "b"), ("c", "d"), "4 of 9 functions or variables that differ were not looked at: a, b, c and 1 more."),
+    ],
+)
+def test_the_answer_says_what_of_a_change_it_does_not_speak_of(
+    unreached: tuple[str, ...], left_out: tuple[str, ...], wanted: str
+) -> None:
+    result, detail = exact()
+    missed = tuple(Unreached(name=one) for one in unreached)
+    looked = Looked(functions=90, differ=9, candidates=5, cases=("pipe",), unreached=missed, left_out=left_out)
+    notes = replace(result.experiment.annotations, looked=looked)
+    asked = replace(result.experiment, cases=(Case(workload="pipe"),), annotations=notes)
+    view = build(replace(result, experiment=asked), detail)
+    assert view.headline.text.endswith(f". {wanted}") if wanted else "looked at" not in view.headline.text
+    assert not wanted or wanted in " ".join(text("mail", view).split())
 
 
 def test_where_nothing_was_booted_a_reply_says_nothing_of_boots() -> None:

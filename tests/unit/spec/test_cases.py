@@ -99,6 +99,12 @@ def test_a_pattern_is_every_workload_that_matches_in_the_order_of_the_sources(sh
         parse_case("wis/*", shipped)
 
 
+def test_testcases_have_the_floor_of_the_same_system_calls_as_cases() -> None:
+    known = catalogue([WIS])
+    floors = {one.floor_percent for name, one in known.items() if name.startswith("wis/")}
+    assert floors == {known["syscalls/poll-100"].floor_percent} and min(floors) > 0
+
+
 def test_a_c_file_is_every_case_in_it(tmp_path: Path) -> None:
     (tmp_path / "mine.c").write_text(TWO)
     text = str(tmp_path / "mine.c")

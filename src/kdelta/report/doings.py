@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sentences on what hangs on more than the kernel's code: a program's calls, where its tasks run, their waiting."""
+
+from __future__ import annotations
+
+from kdelta.results import warnings as of_results
+from kdelta.verdict import warnings as of_verdicts
+
+
+def more(count: int) -> list[str]:
+    """The end of a list of names."""
+    return [f"{count} more"] if count else []
+
+
+_CALLS_WHY = {
+    "kernel": "they are the same under all seeds",
+    "seed": "how many it makes hangs on when things happen and varies with the seed",
+    "interval": "an interval of its loop holds one of them more or fewer, whatever the kernel",
+}
+
+
+def other_calls(w: of_verdicts.OtherCalls | of_verdicts.CallsBeside) -> str:
+    """What the program called more or less often, and what the count is worth then."""
+    named = ", ".join([*(f"{name} {before:.4g} -> {after:.4g}" for name, before, after in w.calls), *more(w.more)])
+    made = f"the program made other calls ({named} per operation)"
+    if isinstance(w, of_verdicts.CallsBeside):
+        return f"{made}, so this count gives no verdict, as that of instructions gives none"
+    decides = ", so the count gives no verdict" if isinstance(w, of_verdicts.MixedCalls) else ""
+    whole, same = f"{w.effect_percent:+.2f} %", f"{w.same_calls_percent:+.2f} %"
+    cost = ", each at the average cost," if w.averaged else ""
+    return f"{made}: with as many as on the baseline{cost} {whole} would be {same}; {_CALLS_WHY[w.why]}{decides}"
+
+
+def varies(w: of_results.ProgramVaries) -> str:
+    """That a program does not do the same in every run."""
+    own = "" if w.own_percent is None else f", its own by {w.own_percent:.2f} %"
+    calls = [f"{name} {low:g} to {high:g}" for name, low, high in w.calls]
+    parts = [("calls", [*calls, *more(w.more_calls)]), ("functions", [*w.functions, *more(w.more_functions)])]
+    named = "".join(f"; {what}: {', '.join(names)}" for what, names in parts if names)
+    return (
+        f"the program does not do the same in every run: on {w.kernel} the kernel's instructions vary by "
+        f"{w.spread_percent:.2f} %{own}{named}; threads, time and random numbers do that: fix what can be fixed "
+        "(--env GOMAXPROCS=1, one thread, a seed), or take the interval as it is"
+    )
+
+
+def placed(w: of_verdicts.Placed) -> str:
+    """Why a count of a program on several CPUs decides nothing."""
+    return (
+        f"on {w.cpus} CPUs the scheduler places the program's tasks, which all seeds of a kernel share: on identical "
+        "kernels that alone moved as much, so the count gives no verdict (one CPU counts the path, --timed its time)"
+    )
+
+
+def idles(w: of_results.Idles) -> str:
+    """That operations wait otherwise than on the baseline."""
+    if w.anew:
+        how = "wait, where on the baseline they do not" if w.more else "no longer wait, where on the baseline they do"
+    else:
+        how = f"wait {'more' if w.more else 'less'} often than on the baseline"
+    return f"operations {how}: all tasks sleep and the CPU idles; for how long, counts do not tell (--timed does)"

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether operations wait on one kernel where on the other they do not, which no count of instructions tells. Pure.
+
+On one CPU the idle task runs in an interval only where every task waits: for a timer, a grace period of RCU, a device.
+A patch that had pipe_release() wait for RCU was "+1.27 %" of a shell script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from kdelta.model import CellResult, Profile
+from kdelta.results.warnings import Idles
+from kdelta.verdict.work import INSTRUCTIONS
+
+_LOOP = ("do_idle", "cpu_startup_entry")  # the second holds the first where the compiler inlined it
+_LEAST = 10.0  # instructions of it an operation: a wait has some 40 in Linux 6.12, 80 where the idle CPU also ticks
+_TIMES = 1.5  # both kernels wait; one of them so much more often
+
+
+def _idle(profile: Profile) -> float:
+    """Instructions of the idle loop, per operation."""
+    return sum(profile.functions[name][0] for name in _LOOP if name in profile.functions) / profile.ops
+
+
+def told(row: CellResult, before: Sequence[Profile], after: Sequence[Profile]) -> CellResult:
+    """The ``row`` of one CPU; with a warning where under all seeds its operations wait more often, or less.
+
+    ``before`` and ``after`` are the profiles of all seeds of its two kernels.
+    """
+    if row.metric != INSTRUCTIONS or row.state != "ok" or not before or not after:
+        return row
+    old, new = list(map(_idle, before)), list(map(_idle, after))
+    less, more = (old, new) if max(old) <= min(new) else (new, old)
+    if min(more) - max(less) < _LEAST or min(more) < _TIMES * max(less):
+        return row
+    return replace(row, warnings=(*row.warnings, Idles(more=more is new, anew=max(less) < _LEAST)))
