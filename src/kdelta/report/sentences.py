@@ -9,7 +9,8 @@ from functools import singledispatch
 
 from kdelta.attribution import warnings as of_traces
 from kdelta.model import Remark, Warn
-from kdelta.report.causes import listed
+from kdelta.report import other_calls
+from kdelta.report.causes import listed, more
 from kdelta.results import warnings as of_results
 from kdelta.stats import warnings as of_data
 from kdelta.verdict import warnings as of_verdicts
@@ -17,10 +18,6 @@ from kdelta.verdict import warnings as of_verdicts
 _SEED_CAUSES = "allocator order, random numbers or timer ticks"  # what it can be where no profile tells
 _FAULTS_SHOWN = 4
 _FAR_TIMES = 3.0  # more than the count that changed most
-
-
-def _more(count: int) -> list[str]:
-    return [f"{count} more"] if count else []
 
 
 @singledispatch
@@ -221,29 +218,15 @@ def _(w: of_verdicts.MixedAccounts) -> str:
     )
 
 
-_CALLS_WHY = {
-    "kernel": "they are the same under all seeds",
-    "seed": "how many it makes hangs on when things happen and varies with the seed",
-    "interval": "an interval of its loop holds one of them more or fewer, whatever the kernel",
-}
-
-
 @sentence.register
 def _(w: of_verdicts.OtherCalls | of_verdicts.CallsBeside) -> str:
-    named = ", ".join([*(f"{name} {before:.4g} -> {after:.4g}" for name, before, after in w.calls), *_more(w.more)])
-    made = f"the program made other calls ({named} per operation)"
-    if isinstance(w, of_verdicts.CallsBeside):
-        return f"{made}, so this count gives no verdict, as that of instructions gives none"
-    decides = ", so the count gives no verdict" if isinstance(w, of_verdicts.MixedCalls) else ""
-    whole, same = f"{w.effect_percent:+.2f} %", f"{w.same_calls_percent:+.2f} %"
-    cost = ", each at the average cost," if w.averaged else ""
-    return f"{made}: with as many as on the baseline{cost} {whole} would be {same}; {_CALLS_WHY[w.why]}{decides}"
+    return other_calls.told(w)
 
 
 @sentence.register
 def _(w: of_verdicts.Noisy) -> str:
     size = "from 0" if w.spread_percent is None else f"by {w.spread_percent:.2f} %"
-    causes = ", ".join([*w.functions, *_more(w.more)]) or _SEED_CAUSES
+    causes = ", ".join([*w.functions, *more(w.more)]) or _SEED_CAUSES
     judged = "" if w.judged is None else f"; judged by the interval over {w.judged} seeds"
     return f"varies {size} across seeds ({causes}){judged}"
 
@@ -252,7 +235,7 @@ def _(w: of_verdicts.Noisy) -> str:
 def _(w: of_results.ProgramVaries) -> str:
     own = "" if w.own_percent is None else f", its own by {w.own_percent:.2f} %"
     calls = [f"{name} {low:g} to {high:g}" for name, low, high in w.calls]
-    parts = [("calls", [*calls, *_more(w.more_calls)]), ("functions", [*w.functions, *_more(w.more_functions)])]
+    parts = [("calls", [*calls, *more(w.more_calls)]), ("functions", [*w.functions, *more(w.more_functions)])]
     named = "".join(f"; {what}: {', '.join(names)}" for what, names in parts if names)
     return (
         f"the program does not do the same in every run: on {w.kernel} the kernel's instructions vary by "
@@ -277,6 +260,14 @@ def _(w: of_results.Carried) -> str:
     columns = ", ".join(f"{name.replace('_', ' ')} {percent:+.1f} %" for name, percent in w.columns)
     where = f": most of it in {w.function}" if w.function else ""
     return f"instructions {w.instructions_percent:+.1f} %, but {columns}{where}; time may follow these"
+
+
+@sentence.register
+def _(w: of_results.Layout) -> str:
+    return (
+        f"layout: {w.moved:+.3g} of {w.moved + w.others:+.3g} lines are of functions that run the same and lie "
+        "otherwise across cache lines, as after any change of the code before them"
+    )
 
 
 def _columns(found: Sequence[tuple[str, float]]) -> str:
@@ -346,7 +337,7 @@ def _(w: of_results.UnknownParameters) -> str:
 
 @sentence.register
 def _(w: of_results.KernelComplained) -> str:
-    lines = "; ".join([*w.lines, *_more(w.more)])
+    lines = "; ".join([*w.lines, *more(w.more)])
     return f"{w.kernel} complained on its console in {w.boots} of {w.of} boots: {lines}"
 
 

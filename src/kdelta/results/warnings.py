@@ -70,6 +70,14 @@ class Carried(Warn, frozen=True):
     function: str = ""
 
 
+class Layout(Warn, frozen=True):
+    """Lines of code, per operation, that functions ``moved`` which run what they ran; ``others`` are the rest."""
+
+    code: ClassVar[str] = "layout"
+    moved: float
+    others: float
+
+
 class Explained(Warn, frozen=True):
     """What counts say of a row in time. Changes are in percent, by name, the largest first; fewer is cheaper.
 
