@@ -74,7 +74,7 @@ def test_guests_that_are_not_forked_give_the_same_answer_and_it_is_said(
     ]
 
 
-def _never(self: served.Rehearsed, seed: int, limit_s: float) -> NoReturn:
+def _never(self: served.Rehearsed, seed: int) -> NoReturn:
     raise served.NotForked("QEMU was not forked")
 
 

@@ -15,6 +15,10 @@ pytestmark = pytest.mark.skipif("KDELTA_SHOTS_STORE" in os.environ, reason="scre
 FLAME = "/experiments/first/flame?case=0&from=0&to=1"
 WIDER = "return [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length"
 
+TICK = """const tick = document.querySelector('.chart .tick'), chart = tick.ownerSVGElement;
+    const scale = chart.getBoundingClientRect().width / chart.viewBox.baseVal.width;
+    return scale * parseFloat(getComputedStyle(tick).fontSize)"""
+
 
 def window(browser: Any, width: int, media: str = "screen") -> None:
     """A window of this width, or paper."""
@@ -35,7 +39,19 @@ def test_a_graph_that_is_wider_than_its_window_says_so(browser: Any, address: st
 def test_a_telephone_shows_all_columns(browser: Any, address: str, page: str) -> None:
     window(browser, 390)
     browser.get(address + page)
-    assert browser.find_elements("css selector", "table.figures") and browser.execute_script(WIDER) == 0
+    assert browser.find_elements("css selector", "table.figures")
+    assert browser.execute_script(WIDER.replace("'.scroll'", "'.scroll:has(table)'")) == 0
+
+
+@pytest.mark.parametrize(("width", "hinted"), [(390, True), (640, False)])
+def test_the_words_of_a_chart_are_large_enough_on_a_telephone(
+    browser: Any, address: str, width: int, hinted: bool
+) -> None:
+    window(browser, width)
+    browser.get(address + "/history?case=case0")
+    height = browser.execute_script(TICK)
+    assert height >= 11
+    assert browser.find_element("class name", "chart-hint").is_displayed() is hinted
 
 
 def test_paper_has_the_causes_and_nothing_to_click(browser: Any, address: str) -> None:

@@ -269,6 +269,14 @@ def column(profile: Profile, name: str) -> dict[str, float]:
     return {function: count / profile.ops for function, count in counts.items() if function != USER}
 
 
+def runs_alike(before: Profile, after: Profile, function: str) -> bool:
+    """Whether a function ran on both sides and executed the same mix of instructions, be it more often."""
+    old, new = before.functions.get(function), after.functions.get(function)
+    if not old or not new or not (old[0] and new[0]):
+        return False
+    return all(was * new[0] == now * old[0] for was, now in zip(old, new, strict=True))
+
+
 def pick(totals: Sequence[int]) -> int:
     """Index of the repetition that stands for all: the first with the most frequent total, ties by the lower median.
 

@@ -6,7 +6,7 @@ The help of an option of one mode begins with its name ("Timed:", "Exact:"); it 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -44,15 +44,15 @@ def refuse(parameters: Iterable[str], why: str) -> None:
             raise UserError(f"{name(written[parameter])} {why}")
 
 
-def refuse_other_mode(mode: Mode, hint: str, but: Collection[str] = ()) -> None:
+def refuse_other_mode(mode: Mode, hint: str) -> None:
     """Refuse the options of the mode that is not ``mode``; ``hint`` says how to come to the other one.
 
     Raises:
-        UserError: such an option was given, and is not one of the parameters ``but``.
+        UserError: such an option was given.
     """
     other = "exact" if mode == "timed" else "timed"
-    for parameter, option in given().items():
-        if parameter not in but and (option.help or "").startswith(f"{other.capitalize()}:"):
+    for option in given().values():
+        if (option.help or "").startswith(f"{other.capitalize()}:"):
             raise UserError(f"{name(option)} is for {other} mode and would do nothing, as this is {mode}: {hint}")
 
 

@@ -78,7 +78,14 @@ _NEEDLESS = {
     "--list": ("--case", "kdelta cases list has the cases, kdelta kernels list the kernels"),
     "--debug": ("--case", "what a boot printed is kept: kdelta report last --console BLOCK.SLOT, as in 0.1"),
     **dict.fromkeys(("-v", "--verbose"), ("--quiet", "progress is shown without one, and kdelta report has the rest")),
+    **dict.fromkeys(
+        ("--seconds", "--duration", "--runtime", "--run-time"),
+        ("--limit", "a case is so many operations, not so long; what one run of it may take at most is --limit 60s"),
+    ),
 }
+_WHOLE = ("--seconds", "--duration", "--runtime", "--run-time")  # may also mean all that a command does
+_LOUD = ("-v", "--verbose")
+_LIST = re.compile(r"'(\d+(?:[,|.]+\d+)+)' is not a valid integer")
 _EXTRA = re.compile(r"unexpected extra arguments? \((.*)\)")
 
 
@@ -104,6 +111,8 @@ def spelled(args: list[str]) -> list[str]:
     first, rest = args[0], args[1:]
     if first == "help":
         return [*(spelled(rest) if rest else []), "--help"]
+    if first in _LOUD and rest:
+        return [*spelled(rest), first]
     if first in ("version", "-V", "-v"):
         return ["--version"]
     if first in ("list", "ls"):
@@ -131,6 +140,8 @@ def told(error: click.UsageError) -> str:
         return f"{error.ctx.info_name} needs {name}{about}, as in: {example}"
     if isinstance(error, click.NoSuchOption) and (meant := _option_meant(error.option_name, error.ctx.command)):
         return f"there is no option {error.option_name}: {meant}"
+    if isinstance(error, click.BadParameter) and (numbers := _LIST.search(error.format_message())):
+        return f"{error.param.opts[0] if error.param else ''} {numbers[1]}: {_one_by_one(numbers[1], error)}"
     where = f" (see {error.ctx.command_path} --help)"
     extra = _EXTRA.search(error.format_message())
     if extra and (meant := _word_meant(extra[1], error.ctx)):
@@ -138,6 +149,17 @@ def told(error: click.UsageError) -> str:
     elif (extra or "Missing command" in error.format_message()) and example:
         where = f"; as in: {example}"
     return error.format_message() + where
+
+
+def _one_by_one(numbers: str, error: click.BadParameter) -> str:
+    """What to write where an option takes one number and got several."""
+    has = {opt for param in (error.ctx.command.params if error.ctx else ()) for opt in param.opts}
+    if error.param is None or "--smp" not in error.param.opts:
+        return "it takes one number"
+    if "--cpus" in has:
+        most = re.split(r"[,|.]+", numbers)[-1]
+        return f"did you mean --exact --cpus {numbers}, or in time --tasks {numbers} --smp {most}?"
+    return "guests are of one size here; over several: kdelta scale --exact KERNEL --cpus 1,2,4"
 
 
 def _option_meant(name: str, command: click.Command) -> str:
@@ -150,7 +172,9 @@ def _option_meant(name: str, command: click.Command) -> str:
             return f"write --format {word}"
     needs, why = _NEEDLESS.get(name, ("", ""))
     if needs in has:
-        return why
+        return why + ("; of all there is to do, --time-budget 5m" if name in _WHOLE and "--time-budget" in has else "")
+    if name in _LOUD:
+        return "what a command can show besides stands in its --help"
     meant = [option for option in _OPTIONS.get(name, ()) if option in has]
     return f"did you mean {' or '.join(meant)}?" if meant else ""
 

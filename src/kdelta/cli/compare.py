@@ -104,7 +104,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
 @click.option(
     "--time-budget",
     metavar="TIME",
-    help="Timed: time limit; no block starts that would exceed it, as in 20m. With --case auto: cases are chosen that it should suffice for [default there: 10m]; where one is given, mapping and counting end with it.",
+    help="Time limit, as in 20m; no block starts that would exceed it, and of counts no seed after the first five. With --case auto: cases are chosen that it should suffice for [default there: 10m]; where one is given, mapping and counting end with it.",
 )
 @click.option(
     "--seeds",
@@ -199,7 +199,7 @@ def _asked(args: Args, chosen: Sequence[Case] | None) -> tuple[Asked, Stopping]:
     from kdelta.experiment import templates
 
     if wanted := _wanted(args) or _mode.foreseen(args.kvm, args.qemu):
-        _refuse_idle(args, wanted, auto=chosen is not None)
+        _refuse_idle(args, wanted)
     args.format  # noqa: B018 - an unknown format is refused here
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
     cases = args.cases_or(lambda: args.chosen(args.pressure), args.named) if chosen is None else tuple(chosen)
@@ -215,14 +215,14 @@ def _wanted(args: Args) -> _mode.Passes | None:
     return _mode.passes(timed=timed, exact=args.exact, pressure=args.pressure, kvm=args.kvm)
 
 
-def _refuse_idle(args: Args, mode: _mode.Passes, *, auto: bool) -> None:
-    """Refuse what would do nothing in ``mode``; with ``auto`` a time budget is of counts too."""
+def _refuse_idle(args: Args, mode: _mode.Passes) -> None:
+    """Refuse what would do nothing in ``mode``."""
     if mode == "both":
         _passes.refuse(each=args.each)
         _given.refuse_idle_machine("timed", args.smp)  # turns are of the counts
         return
     hint = "add --timed, or leave it out" if mode == "exact" else "add --exact instead of --timed, or leave it out"
-    _given.refuse_other_mode(mode, hint, but=("time_budget",) if auto else ())
+    _given.refuse_other_mode(mode, hint)
     _given.refuse_idle_machine(mode, args.smp)
 
 
@@ -238,7 +238,7 @@ def _templates(
     said = args.timed or args.lab or args.pressure or args.each or args.fleet
     if mode == "timed" and not said and _passes.usual(asked.cases, common.load_workloads(args.folders), args.smp):
         mode = "both"  # where KVM runs
-    _refuse_idle(args, mode, auto=chosen is not None)
+    _refuse_idle(args, mode)
     counts = templates.compare(asked, kernels, "exact", stop, looked=looked) if mode == "both" else None
     reported = "timed" if mode == "both" else mode
     made = templates.compare(asked, kernels, reported, stop, selftests=tests, series=args.each, looked=looked)

@@ -78,7 +78,9 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
 @click.option("--seeds", type=click.IntRange(5, 99), default=12, show_default=True, help="Exact: maximum number of seeds (perturbed guests) per version.")  # fmt: skip
 @click.option("--repetitions", type=click.IntRange(1, 255), default=3, show_default=True, help="Exact: maximum number of repetitions per seed; one that agrees with the round before it is enough.")  # fmt: skip
 @click.option(
-    "--time-budget", metavar="TIME", help="Timed: time limit; no block starts that would exceed it, as in 2h."
+    "--time-budget",
+    metavar="TIME",
+    help="Time limit, as in 2h; no block starts that would exceed it, and of counts no seed after the first five.",
 )
 @click.option("--refs", metavar="FIRST..LAST", help="The release tags of a git tree between these two, both included.")
 @click.option("--tree", default=".", show_default=True, metavar="TREE", help="The git tree of --refs.")

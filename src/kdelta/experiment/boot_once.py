@@ -26,6 +26,7 @@ from kdelta.lab.boot import Machine, Order
 from kdelta.machine import boot, folders, native, orders, served, snapshot, turns
 from kdelta.machine.boot import RawBoot
 from kdelta.machine.options import Accel, GuestSpec, Port
+from kdelta.machine.patience import not_in_time
 from kdelta.machine.probe import Qemu
 from kdelta.machine.slots import Slots
 from kdelta.model import Arch, Kernel, MachineOptions, Mitigations
@@ -314,7 +315,7 @@ def _served(site: Site, work: Work, saved: snapshot.Saved, told: Mapping[int, Jo
                 forks.failed.append(str(error))
                 return None
             if raw.state in _BELIEVED:
-                return _in_time(raw, alone.limit_s)
+                return raw
             forks.failed.append(f"{raw.state}: {raw.why}" if raw.why else raw.state)
             return None
 
@@ -346,8 +347,9 @@ def _forked(site: Site, work: Work, saved: snapshot.Saved, forks: Forks, *, coun
 
     watched = (work.plugin, work.hold_sites, work.entries, work.functions, work.kernel_facts, counters)
     text = _unseeded(work.jobs)
-    with forks.rehearsed((saved, watched), text, server, work.limit_s) as guest:
-        return guest.run(work.jobs.seed, work.limit_s)
+    whole = bool(work.wall_limits_s)  # the user's word
+    with forks.rehearsed((saved, watched), text, server, work.limit_s, whole=whole) as guest:
+        return guest.run(work.jobs.seed)
 
 
 def _ordered(site: Site, work: Work, folder: Path) -> GuestSpec:
@@ -373,9 +375,4 @@ def _restored(site: Site, work: Work, saved: snapshot.Saved) -> RawBoot:
             text = work.jobs.text(turns_ms=_turns_ms(site))
             boot.write_file(guest.path("jobs"), text.encode("ascii"))
         raw = snapshot.restore(guest, saved, work.limit_s)
-    return _in_time(raw, work.limit_s)
-
-
-def _in_time(raw: RawBoot, limit_s: float) -> RawBoot:
-    """As it is, or hung: then its limit is named."""
-    return replace(raw, why=f"not at its end after {limit_s:g} s (--limit)") if raw.state == "hung" else raw
+    return replace(raw, why=not_in_time(work.limit_s)) if raw.state == "hung" else raw

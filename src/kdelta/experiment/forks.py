@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from kdelta.errors import HostError
+from kdelta.machine.patience import Patience
 from kdelta.machine.served import NotForked, Rehearsed, Server
 
 T = TypeVar("T")
@@ -75,6 +76,7 @@ class Forks:
 
     def __init__(self, most: int, free_bytes: Callable[[], int] = _free_bytes) -> None:
         self.most, self._lock = most, threading.Lock()
+        self._patience = Patience()
         self._free_bytes, self._least_bytes = free_bytes, free_bytes() // 2
         self._servers: dict[Hashable, _Kept[Server]] = {}
         self._guests: OrderedDict[tuple[Hashable, bytes], _Kept[Rehearsed]] = OrderedDict()
@@ -101,8 +103,12 @@ class Forks:
         jobs: bytes,
         server: Callable[[], AbstractContextManager[Server]],
         limit_s: float,
+        *,
+        whole: bool = False,
     ) -> Iterator[Rehearsed]:
         """The guest with these jobs, of the kernel and plugin that ``of`` stands for and ``server`` starts.
+
+        ``whole``: it is waited for until its limit, whatever others took.
 
         Raises:
             NotForked: there is none.
@@ -112,7 +118,8 @@ class Forks:
             if self.is_closed:
                 raise HostError("the experiment is at its end")
             root = self._servers.setdefault(of, _Kept(server))
-            kept = self._guests.setdefault((of, jobs), _Kept(lambda: self._started(root).rehearsed(jobs, limit_s)))
+            waited = self._patience.of(of, jobs, limit_s, whole=whole)
+            kept = self._guests.setdefault((of, jobs), _Kept(lambda: self._started(root).rehearsed(jobs, waited)))
             self._guests.move_to_end((of, jobs))
             kept.users += 1
             over = self._over()

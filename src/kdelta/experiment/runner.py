@@ -215,7 +215,7 @@ class _Run:
 
     def _open(self, segment: range, still: tuple[OpenCell, ...]) -> Iterator[PlannedBoot]:
         """The boots of ``segment`` that are not stored, asked for one by one as there is room for them."""
-        if self._kernel_by_kernel():
+        if self._kernel_by_kernel(segment):
             yield from self._in_turn(segment, still)
             return
         for index in segment:
@@ -230,10 +230,18 @@ class _Run:
                     return
             self.blocks += 1
 
-    def _kernel_by_kernel(self) -> bool:
-        """Whether the guests that boots share are too many to wait all at once; counts have no drift to fear."""
+    def _kernel_by_kernel(self, segment: range) -> bool:
+        """Whether the guests that boots share are too many to wait all at once; counts have no drift to fear.
+
+        A time budget asks for whole seeds, where it has a say.
+        """
         guests = len(self.experiment.kernels) * len(self.experiment.cases)
-        return self.job.forks is not None and self.job.time_budget_s is None and guests > self.job.forks.most
+        whole = self.job.time_budget_s is not None and segment.stop > self._least_blocks()
+        return self.job.forks is not None and not whole and guests > self.job.forks.most
+
+    def _least_blocks(self) -> int:
+        """So many are made whatever the time budget: before the first look seeds say nothing."""
+        return min(self.experiment.looks, default=1) if self.experiment.mode == "exact" else 1
 
     def _in_turn(self, segment: range, still: tuple[OpenCell, ...]) -> Iterator[PlannedBoot]:
         plans = outstanding.missing(self.experiment, segment, still, self.finished)
@@ -246,9 +254,7 @@ class _Run:
     def _over_budget(self) -> bool:
         """Whether a further block would end after the time that was given."""
         spent, budget = self.clock() - self.start, self.job.time_budget_s
-        # Before the first look seeds say nothing.
-        least = min(self.experiment.looks, default=1) if self.experiment.mode == "exact" else 1
-        return budget is not None and self.blocks >= least and spent + spent / self.blocks > budget
+        return budget is not None and self.blocks >= self._least_blocks() and spent + spent / self.blocks > budget
 
     def _segment(self, pool: Executor, plans: Iterator[PlannedBoot]) -> None:
         running: dict[Future[BootResult], PlannedBoot] = {}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -126,11 +126,15 @@ def merged(parts: Mapping[int, RawBoot]) -> RawBoot:
     )
 
 
-def wait(running: process.Running, guest: GuestSpec, limit_s: float) -> process.Ended:
-    """Wait for the guest's end, its time limit or the limits of its files."""
+def wait(
+    running: process.Running, guest: GuestSpec, limit_s: float, given_up: Callable[[], bool] | None = None
+) -> process.Ended:
+    """Wait for the guest's end, its time limit or the limits of its files, or until it is ``given_up``."""
     stream, console, counts = (guest.path(name) for name in ("stream", "console", "counts"))
     sampled = not guest.restored
-    return process.wait(running, stream=stream, console=console, counts=counts, limit_s=limit_s, sampled=sampled)
+    return process.wait(
+        running, stream=stream, console=console, counts=counts, limit_s=limit_s, sampled=sampled, given_up=given_up
+    )
 
 
 def run(guest: GuestSpec, payload: bytes, limit_s: float, cpu: int | None = None) -> RawBoot:

@@ -145,13 +145,14 @@ def wait(
     counts: Path,
     limit_s: float,
     sampled: bool = True,
-    tick: Callable[[float], None] | None = None,
+    given_up: Callable[[], bool] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Ended:
     """Wait for the guest's end or its limit, noting when its first record and first sample arrived.
 
     Args:
         sampled: whether it is asked for these two; a guest that counts has no use for them.
+        given_up: asked now and then, whether its end comes before the limit.
     """
     start = clock()
     first_record: float | None = None
@@ -165,14 +166,12 @@ def wait(
                 head = stream.read_bytes()[:65536]
                 if b'"t":"win"' in head or b'"t":"rep"' in head:
                     first_sample = elapsed
-            if elapsed > limit_s:
+            if elapsed > limit_s or (given_up is not None and given_up()):
                 timed_out = True
                 break
             if _size(stream) + _size(console) > OUTPUT_LIMIT or _size(counts) > COUNTS_LIMIT:
                 flooded = True
                 break
-            if tick is not None:
-                tick(elapsed)
             left_ms = max(1, int(1000 * (limit_s - elapsed)) + 1)
             ending.poll(min(left_ms, _POLL_MS if sampled and first_sample is None else _WATCH_MS))
     return Ended(

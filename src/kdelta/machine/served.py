@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from kdelta.errors import HostError
 from kdelta.machine import boot, process, qemu, snapshot
 from kdelta.machine.options import GuestSpec
+from kdelta.machine.patience import Waited
 
 _ENDED, _READY = b"ended\n", b"ready\n"
 _GOOD, _BAD = 1, 2  # 1: as isa-debug-exit's
@@ -72,16 +73,18 @@ class Child:
             pass
         return self._status
 
-    def is_ready(self, limit_s: float) -> bool:
-        """Wait until it is to be told its seed; False where that is not within its limit.
+    def is_ready(self, waited: Waited) -> bool:
+        """Wait until it is to be told its seed; False where that is not within its limit, or it is given up sooner.
 
         Raises:
             NotForked: it has ended instead.
         """
-        deadline = time.monotonic() + limit_s
+        deadline = time.monotonic() + waited.limit_s
         while (left_s := deadline - time.monotonic()) > 0 and self.poll() is None:
             if self._said == _READY:
                 return True
+            if waited.is_enough(self.cpu_s()):
+                return False
             self._hear(min(_WATCH_MS, 1 + int(1000 * left_s)))
         if self._status is not None:
             raise NotForked("the guest ended before it was told its seed")
@@ -151,12 +154,15 @@ def seed_text(seed: int) -> bytes:
 
 
 class Rehearsed:
-    """A guest that has its job behind it once, and waits for seeds; or one that did not come to that in time."""
+    """A guest that has its job behind it once, and waits for seeds; or one that did not come to that in time.
 
-    def __init__(self, guest: GuestSpec, link: _Link, hung: boot.RawBoot | None) -> None:
-        self._guest, self._link, self._hung = guest, link, hung
+    One that hung under a seed hangs under all: nobody waits for it again.
+    """
 
-    def run(self, seed: int, limit_s: float) -> boot.RawBoot:
+    def __init__(self, guest: GuestSpec, link: _Link, waited: Waited, hung: boot.RawBoot | None) -> None:
+        self._guest, self._link, self._waited, self._hung = guest, link, waited, hung
+
+    def run(self, seed: int) -> boot.RawBoot:
         """The guest that has this seed.
 
         Raises:
@@ -166,10 +172,16 @@ class Rehearsed:
             return self._hung
         with _aside(self._guest) as guest:
             with self._link.child(guest.folder, seed_text(seed)) as child:
-                ended = boot.wait(child, guest, limit_s)
-                stood_still = ended.timed_out and child.cpu_s() < ended.elapsed_s * _BUSY
+                ended = boot.wait(child, guest, self._waited.limit_s, lambda: self._waited.is_enough(child.cpu_s()))
+                cpu_s = child.cpu_s()
             raw = boot.collect(guest, tuple(qemu.argv(self._guest)), ended)
-        return replace(raw, state="lost", why="the forked QEMU stood still") if stood_still else raw
+        if ended.timed_out and cpu_s < ended.elapsed_s * _BUSY:
+            return replace(raw, state="lost", why="the forked QEMU stood still")
+        if raw.state == "hung":
+            self._hung = raw = replace(raw, why=self._waited.hung(ended.elapsed_s, cpu_s))
+        elif raw.state == "ok":
+            self._waited.took(ended.elapsed_s)  # nobody says any more how much CPU time that was: this at most
+        return raw
 
 
 class Server:
@@ -179,7 +191,7 @@ class Server:
         self._guest, self._link = guest, link
 
     @contextlib.contextmanager
-    def rehearsed(self, jobs: bytes, limit_s: float) -> Iterator[Rehearsed]:
+    def rehearsed(self, jobs: bytes, waited: Waited) -> Iterator[Rehearsed]:
         """The guest that has these jobs, for as many seeds as it is asked for.
 
         Raises:
@@ -189,13 +201,18 @@ class Server:
         with end, theirs, _aside(self._guest) as guest, self._link.child(guest.folder, jobs, theirs) as child:
             theirs.close()
             began = time.monotonic()
-            ready = child.is_ready(limit_s)
-            if not ready and child.cpu_s() < limit_s * _BUSY:
+            ready = child.is_ready(waited)
+            elapsed_s, cpu_s, hung = time.monotonic() - began, child.cpu_s(), None
+            if ready:
+                waited.took(cpu_s)
+            elif cpu_s < elapsed_s * _BUSY:
                 raise NotForked("the forked QEMU stood still")
-            hung = None if ready else _hung(guest, time.monotonic() - began)
-            if not ready:
+            else:
+                why = waited.hung(elapsed_s, cpu_s)
+                hung = _hung(guest, elapsed_s)
+                hung = replace(hung, why=why) if hung.state == "hung" else hung
                 child.kill()  # it would keep a core busy
-            yield Rehearsed(guest, _Link(end, child.pid), hung)
+            yield Rehearsed(guest, _Link(end, child.pid), waited.seeded(), hung)
 
 
 def _hung(guest: GuestSpec, elapsed_s: float) -> boot.RawBoot:

@@ -19,6 +19,11 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def more(count: int) -> list[str]:
+    """``["3 more"]``, nothing of 0: the end of names that are not all shown."""
+    return [f"{count} more"] if count else []
+
+
 def because(told: Because | None, effect_percent: float | None = None) -> str:
     """``"-33 %: memset_orig -671, step_into and walk_component gone (-413)"``: what weighs most comes first.
 

@@ -29,10 +29,15 @@ class Figure(Struct, frozen=True, kw_only=True):
     markup: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    series: tuple[str, ...] = ()  # legend: kernels in the order of their colours
+    series: tuple[str, ...] = ()  # legend: kernels in the order of their marks
     blocks: tuple[int, int] | None = None  # legend: first and last block of the colour ramp
     style: str = ""  # rules of its own, for the page's head
     wide: bool = False  # than a phone's window
+
+    @property
+    def legend(self) -> tuple[tuple[str, str], ...]:
+        """(swatch as SVG, name) of each series."""
+        return tuple((svg.swatch(index), name) for index, name in enumerate(self.series))
 
 
 def full_name(cell: CellName) -> str:

@@ -3,14 +3,9 @@
 
 from __future__ import annotations
 
+from kdelta.report.causes import more
 from kdelta.results import warnings as of_results
 from kdelta.verdict import warnings as of_verdicts
-
-
-def more(count: int) -> list[str]:
-    """The end of a list of names."""
-    return [f"{count} more"] if count else []
-
 
 _CALLS_WHY = {
     "kernel": "they are the same under all seeds",

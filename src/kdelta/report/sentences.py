@@ -10,8 +10,7 @@ from functools import singledispatch
 from kdelta.attribution import warnings as of_traces
 from kdelta.model import Remark, Warn
 from kdelta.report import doings
-from kdelta.report.causes import listed
-from kdelta.report.doings import more
+from kdelta.report.causes import listed, more
 from kdelta.results import warnings as of_results
 from kdelta.stats import warnings as of_data
 from kdelta.verdict import warnings as of_verdicts
@@ -247,6 +246,14 @@ def _(w: of_results.Carried) -> str:
     columns = ", ".join(f"{name.replace('_', ' ')} {percent:+.1f} %" for name, percent in w.columns)
     where = f": most of it in {w.function}" if w.function else ""
     return f"instructions {w.instructions_percent:+.1f} %, but {columns}{where}; time may follow these"
+
+
+@sentence.register
+def _(w: of_results.Layout) -> str:
+    return (
+        f"layout: {w.moved:+.3g} of {w.moved + w.others:+.3g} lines are of functions that run the same and lie "
+        "otherwise across cache lines, as after any change of the code before them"
+    )
 
 
 def _columns(found: Sequence[tuple[str, float]]) -> str:

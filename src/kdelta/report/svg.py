@@ -16,7 +16,10 @@ from xml.etree import ElementTree as ET
 from kdelta.report.text import fit
 
 WIDTH = 500
-SERIES = 6  # CSS classes s0..s5
+SERIES = 6  # colours: CSS classes s0..s5
+DASHES = 4  # CSS classes d0..d3
+_SHAPES = 4  # of markers, one for each round of colours
+_SWATCH = (26, 10)  # px
 
 
 def add(parent: ET.Element, tag: str, text: str = "", **attributes: object) -> ET.Element:
@@ -130,10 +133,37 @@ def axis_x(area: Canvas, texts: Sequence[tuple[float, str]], label: str, grid: b
     add(area.root, "text", label, class_="axis", x=middle, y=area.bottom + 33, text_anchor="middle")
 
 
+def marks(series: int) -> tuple[str, str, int]:
+    """(colour, dash, shape) of a series: CSS classes and a number; the first 24 are all different."""
+    turn = series // SERIES
+    return f"s{series % SERIES}", f"d{(series + turn) % DASHES}", turn % _SHAPES
+
+
+def marker(parent: ET.Element, x: float, y: float, series: int) -> None:
+    """A dot, square, triangle or diamond."""
+    colour, _, shape = marks(series)
+    if not shape:
+        add(parent, "circle", class_=f"dot {colour}", cx=float(x), cy=float(y), r=3)
+        return
+    path = ("", "m-3-3h6v6h-6z", "m0-4l4 7h-8z", "m0-4.5l4.5 4.5l-4.5 4.5l-4.5-4.5z")[shape]
+    add(parent, "path", class_=f"dot {colour}", d=f"M{x:.1f} {y:.1f}{path}")
+
+
 def polyline(area: Canvas, points: Sequence[tuple[float, float]], series: int) -> None:
     """A line through pixel positions, told apart from others by colour, dash and marker."""
-    index = series % SERIES
+    colour, dash, _ = marks(series)
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    add(area.root, "path", class_=f"line s{index}", d=path)
+    add(area.root, "path", class_=f"line {colour} {dash}", d=path)
     for x, y in points:
-        add(area.root, "circle", class_=f"dot s{index}", cx=float(x), cy=float(y), r=3)
+        marker(area.root, x, y, series)
+
+
+def swatch(series: int) -> str:
+    """What stands before its name in a legend."""
+    width, height = _SWATCH
+    root = ET.Element("svg", viewBox=f"0 0 {width} {height}", width=str(width), height=str(height))
+    root.attrib |= {"class": "swatch", "aria-hidden": "true"}
+    colour, dash, _ = marks(series)
+    add(root, "path", class_=f"line {colour} {dash}", d=f"M0 {height / 2:g}H{width}")
+    marker(root, width / 2, height / 2, series)
+    return ET.tostring(root, encoding="unicode")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from kdelta.attribution.profiles import column
+from kdelta.attribution.profiles import column, runs_alike
 from kdelta.model import Profile
 
 _NAME_WIDTH = 34
@@ -28,5 +28,6 @@ def touched_lines(before: Profile, after: Profile, limit: int | None) -> list[st
     lines.append(f"{'function':{_NAME_WIDTH}}{'before':>9}{'after':>9}{'delta':>9}  of")
     for title, name, one, other in rows:
         head = f"{name[: _NAME_WIDTH - 1]:{_NAME_WIDTH}}"
-        lines.append(f"{head}{one:9.2f}{other:9.2f}{other - one:+9.2f}  {title}")
+        alike = title == _COLUMNS["code_lines"] and runs_alike(before, after, name)
+        lines.append(f"{head}{one:9.2f}{other:9.2f}{other - one:+9.2f}  {title}{', layout alone' if alike else ''}")
     return lines

@@ -39,19 +39,25 @@ _FAULTS = frozenset({"lost", "panicked", "hung"})  # what becomes of a guest; th
 
 
 def _sweeps(
-    experiment: Experiment, store: Store, data: Sequence[CellData], seeds: Seeds, *, placed: bool = True
+    experiment: Experiment,
+    store: Store,
+    data: Sequence[CellData],
+    seeds: Seeds,
+    *,
+    placed: bool = True,
+    causes: bool = True,
 ) -> tuple[Sweep, ...]:
     """The sweeps of an experiment; () of one that is none."""
     if not experiment.in_steps:
         return ()
     floors, metrics = cells.floors_of(experiment, store), definitions.metrics_of(experiment)
-    return sweep.sweeps(experiment, data, floors, metrics, seeds, placed=placed)
+    return sweep.sweeps(experiment, data, floors, metrics, seeds, placed=placed, causes=causes)
 
 
-def sweeps(store: Store, name: str, *, placed: bool = True) -> tuple[Sweep, ...]:
+def sweeps(store: Store, name: str, *, placed: bool = True, causes: bool = True) -> tuple[Sweep, ...]:
     """The sweeps of the experiment ``name``, as ``result`` has them, without its rows against the first kernel.
 
-    ``placed``: as ``explain.between`` has it.
+    ``placed``: as ``explain.between`` has it. ``causes``: whether steps are explained.
 
     Raises:
         UserError: no such experiment.
@@ -60,7 +66,7 @@ def sweeps(store: Store, name: str, *, placed: bool = True) -> tuple[Sweep, ...]
     exact = experiment.mode == "exact" and experiment.in_steps
     seeds = explain.seeds_of(experiment, store, costs_alone=True) if exact else {}
     data = _data_of_steps(experiment, store, store.numbers(experiment.id))
-    return _sweeps(experiment, store, data, seeds, placed=placed)
+    return _sweeps(experiment, store, data, seeds, placed=placed, causes=causes)
 
 
 def _data_of_steps(experiment: Experiment, store: Store, numbers: Sequence[Number]) -> list[CellData]:

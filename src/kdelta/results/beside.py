@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kdelta.attribution.exact import TRANSFERS, WAITS
 from kdelta.model import CellResult, ExperimentResult
-from kdelta.results.warnings import Explained
+from kdelta.results.warnings import Explained, Layout
 
 COLUMNS = ("instructions", "locked", "data_lines", "code_lines", TRANSFERS, WAITS)  # that can carry an effect in time
 _CHANGED = ("improved", "regressed")
@@ -21,13 +21,17 @@ def _key(row: CellResult) -> _Key:
     return (row.case, row.cgroup, row.mitigations, row.patched_label)
 
 
+def _is_layout(column: CellResult) -> bool:
+    return any(isinstance(warning, Layout) for warning in column.warnings)
+
+
 def _told(row: CellResult, columns: Sequence[CellResult]) -> CellResult:
     """``row``, a time, with what the counts beside it say."""
     if row.state != "ok" or row.effect_percent is None or not row.patched_label:
         return row
     sides: dict[str, list[tuple[str, float]]] = {word: [] for word in _CHANGED}
     for column in columns:
-        if column.verdict in _CHANGED and column.effect_percent is not None:
+        if column.verdict in _CHANGED and column.effect_percent is not None and not _is_layout(column):
             sides[column.verdict].append((column.metric, column.effect_percent))
     for found in sides.values():
         found.sort(key=lambda one: (-abs(one[1]), one[0]))

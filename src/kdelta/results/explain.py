@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kdelta.attribution import because, exact, moved, profiles
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
-from kdelta.results import calls, definitions, idling, placed
+from kdelta.results import calls, definitions, idling, layout, placed
 from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
@@ -158,8 +158,13 @@ class Explainer:
         return replace(row, because=deltas, because_line=told)
 
     def _name_carrier(self, row: CellResult) -> CellResult:
-        """The ``row``; a warning that another count carries the effect names where it changed most."""
-        if not any(isinstance(warning, Carried) for warning in row.warnings):
+        """The ``row``; a warning that another count carries the effect names where it changed most.
+
+        Lines of code that only moved carry none.
+        """
+        if row.metric != layout.CODE_LINES and not any(isinstance(warning, Carried) for warning in row.warnings):
+            return row
+        if row.patched_label not in self._kernels:
             return row
         sides = self.sides(row)
         if not all(sides):
@@ -167,12 +172,17 @@ class Explainer:
         before, after = map(profiles.median_profile, sides)
 
         def named(warning: Carried) -> Carried:
-            old, new = (profiles.column(side, warning.columns[0][0]) for side in (before, after))
-            names = sorted(old | new, key=lambda name: (-abs(new.get(name, 0.0) - old.get(name, 0.0)), name))
+            if warning.columns[0][0] == layout.CODE_LINES:
+                deltas, _ = layout.changes(before, after)
+            else:
+                old, new = (profiles.column(side, warning.columns[0][0]) for side in (before, after))
+                deltas = {name: new.get(name, 0.0) - old.get(name, 0.0) for name in old | new}
+            names = sorted(deltas, key=lambda name: (-abs(deltas[name]), name))
             return replace(warning, function=names[0] if names else "")
 
-        told = (named(w) if isinstance(w, Carried) else w for w in row.warnings)
-        return replace(row, warnings=tuple(told))
+        found = layout.told(row, before, after)
+        told = (named(w) if isinstance(w, Carried) else w for w in found.warnings)
+        return replace(found, warnings=tuple(told))
 
     def explained(self, row: CellResult) -> CellResult:
         """The finished ``row`` with the functions that account for it, and for what carries its effect."""

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count, pairwise
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kdelta import verdict
@@ -59,6 +60,7 @@ def sweeps(
     seeds: Seeds,
     *,
     placed: bool = True,
+    causes: bool = True,
 ) -> tuple[Sweep, ...]:
     """One sweep per case, mitigations and primary metric, kernels in the order of the experiment.
 
@@ -69,6 +71,7 @@ def sweeps(
         metrics: the metrics of each workload by its name.
         seeds: the profiles of each kernel, one a seed, for the because of exact steps.
         placed: as ``explain.between`` has it.
+        causes: whether exact steps are explained.
     """
     table: dict[tuple[int, Mitigations, str], dict[int, tuple[Observation, ...]]] = defaultdict(dict)
     for one in data:
@@ -91,7 +94,8 @@ def sweeps(
                     adjacent = neighbours.get((case.name, mitigations, metric.name), [])
                     cells = _held(adjacent, labels, mine, case, experiment.machine.smp, stopped)
                     floor = floor_of(floors, case.name, metric.name) or 0.0
-                    steps = _exact_steps(cells, labels, floor, mine, placed)
+                    steps = _exact_steps(cells, labels, floor)
+                    steps = _explained(steps, metric.name, labels, mine, placed) if causes else steps
                     unseen = _undecided(cells, labels)
                     whole = _whole(boots, mine, stopped) if metric.name == work.INSTRUCTIONS else None
                 else:
@@ -204,13 +208,23 @@ def _word(rises: bool, better: Better) -> Word:
     return "improved" if rises == (better == "higher") else "regressed"
 
 
-def _exact_steps(
-    cells: Sequence[CellResult],
+def _explained(
+    steps: Sequence[SweepStep],
+    metric: str,
     labels: Sequence[str],
-    floor: float,
     seeds: Mapping[int, Sequence[Profile]],
     placed: bool,
 ) -> tuple[SweepStep, ...]:
+    """The ``steps`` with the functions behind each."""
+    found = []
+    for step in steps:
+        last, first = labels.index(step.last), labels.index(step.first)
+        functions, told = between(metric, seeds.get(last, ()), seeds.get(first, ()), placed=placed)
+        found.append(replace(step, because=functions, because_line=told))
+    return tuple(found)
+
+
+def _exact_steps(cells: Sequence[CellResult], labels: Sequence[str], floor: float) -> tuple[SweepStep, ...]:
     """The changes between neighbours that the verdict engine calls, and that exceed the case's floor."""
     found = []
     for cell in cells:
@@ -219,8 +233,6 @@ def _exact_steps(
         effect = math.inf if cell.effect_percent is None else cell.effect_percent
         if abs(effect) <= floor:
             continue
-        last, first = labels.index(cell.baseline_label), labels.index(cell.patched_label)
-        functions, told = between(cell.metric, seeds.get(last, ()), seeds.get(first, ()), placed=placed)
         found.append(
             SweepStep(
                 last=cell.baseline_label,
@@ -230,8 +242,6 @@ def _exact_steps(
                 effect_percent=effect,
                 interval_percent=cell.interval_percent,
                 verdict=cell.verdict,
-                because=functions,
-                because_line=told,
                 effect_rep8_percent=cell.extra.get("effect_rep8_percent"),
                 effect_same_calls_percent=cell.extra.get("effect_same_calls_percent"),
             )

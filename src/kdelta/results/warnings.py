@@ -78,6 +78,14 @@ class Idles(Warn, frozen=True):
     anew: bool
 
 
+class Layout(Warn, frozen=True):
+    """Lines of code, per operation, that functions ``moved`` which run what they ran; ``others`` are the rest."""
+
+    code: ClassVar[str] = "layout"
+    moved: float
+    others: float
+
+
 class Explained(Warn, frozen=True):
     """What counts say of a row in time. Changes are in percent, by name, the largest first; fewer is cheaper.
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Lock
 
 from msgspec import Struct
 
 from kdelta.errors import KdeltaError
 from kdelta.results import answer
-from kdelta.results.types import primary
+from kdelta.results.types import Sweep, primary
 from kdelta.store.rows import ExperimentRow
 from kdelta.store.store import Store
 
@@ -20,9 +21,10 @@ _NAMED = 3  # cases that are told by name
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """``verdicts`` are (word, rows with it), the gravest first; none of a sweep, whose steps are no verdicts."""
+    """``verdicts`` are (word, rows with it), the gravest first; of a sweep, its ``steps`` that are so."""
 
     cases: frozenset[str] = frozenset()
+    steps: int | None = None  # of a sweep
     verdicts: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -65,9 +67,20 @@ class Outcomes:
             experiment = self._store.experiment(row.id)
             names = frozenset(case.name for case in experiment.cases)
             if experiment.in_steps:
-                return Outcome(cases=names)
+                return _of_sweeps(names, answer.sweeps(self._store, row.id, causes=False))
             judged = answer.verdicts(self._store, experiment)
         except KdeltaError:  # its own page says what is wrong with it
             return Outcome()
         words = [result.verdict for result in primary(judged)]  # as its own page counts them
-        return Outcome(cases=names, verdicts=tuple((word, words.count(word)) for word in WORDS if word in words))
+        return Outcome(cases=names, verdicts=_counted(words))
+
+
+def _of_sweeps(names: frozenset[str], found: Sequence[Sweep]) -> Outcome:
+    """As the page of the sweeps counts: at the first version there is nothing to decide."""
+    steps = [step.verdict for sweep in found for step in sweep.steps]
+    undecided = sum(point.undecided for sweep in found for point in sweep.points[1:])
+    return Outcome(cases=names, steps=len(steps), verdicts=_counted([*steps, *["inconclusive"] * undecided]))
+
+
+def _counted(words: Sequence[str | None]) -> tuple[tuple[str, int], ...]:
+    return tuple((word, words.count(word)) for word in WORDS if word in words)

@@ -120,7 +120,7 @@ def _by_mitigations(row: HistoryRow) -> str:
 
 def _dots(area: svg.Canvas, points: Sequence[tuple[float, float]], series: int) -> None:
     for x, y in points:
-        svg.add(area.root, "circle", class_=f"dot s{series % svg.SERIES}", cx=x, cy=y, r=3)
+        svg.marker(area.root, x, y, series)
 
 
 def _mark(area: svg.Canvas, x: float, text: str) -> None:
@@ -130,7 +130,7 @@ def _mark(area: svg.Canvas, x: float, text: str) -> None:
 
 
 def _range(area: svg.Canvas, scale: svg.Scale, x: float, row: HistoryRow, series: int) -> None:
-    group = svg.add(area.root, "g", class_=f"s{series % svg.SERIES}")
+    group = svg.add(area.root, "g", class_=svg.marks(series)[0])
     when = clean(row.created_at[:16].replace("T", " "), 16)
     svg.add(group, "title", f"{series_name(row)}, {when}: {absolute(row.value, row.unit, row.metric)}")
     low, high = scale(min(row.values)), scale(max(row.values))

@@ -125,6 +125,14 @@ ANSWERED = {
     "ps": "did you mean 'history'?",
     "compare debian:6.12 debian:7.0 --quick": "--case pidfd_open",
     "compare debian:6.12 debian:7.0 --debug": "kdelta report last --console",
+    "compare debian:6.12 debian:7.0 --seconds 5": "--limit 60s; of all there is to do, --time-budget 5m",
+    "scale debian:6.12 --duration=5": "--limit 60s",
+    "scale debian:6.12 --smp 3,9": "--exact --cpus 3,9, or in time --tasks 3,9 --smp 9",
+    "compare debian:6.12 debian:7.0 --smp 1,2": "kdelta scale --exact KERNEL --cpus",
+    "compare debian:6.12 debian:7.0 --seeds 5,8": "it takes one number",
+    "-v compare debian:6.12 debian:7.0": "no option -v: progress is shown without one",
+    "--verbose doctor": "no option --verbose",
+    "why last pipe -v": "no option -v",
 }
 # Options that would do nothing there, each with the line that it stands in.
 IDLE = {
@@ -132,7 +140,6 @@ IDLE = {
     "--max-blocks": "compare debian:6.12 debian:7.0 --exact --max-blocks 12",
     "--precision": "compare debian:6.12 debian:7.0 --kvm off --precision 1%",
     "--precision ": "compare debian:6.12 debian:7.0 --timed --blocks 8 --precision 1%",
-    "--time-budget": "compare debian:6.12 debian:7.0 --exact --time-budget 5m",
     "--seeds": "compare debian:6.12 debian:7.0 --timed --seeds 5",
     "--repetitions": "compare debian:6.12 debian:7.0 --pressure 2x60% --repetitions 2",
     "--rep-features": "compare debian:6.12 debian:7.0 --timed --rep-features",

@@ -10,6 +10,7 @@ import pytest
 
 from kdelta.errors import HostError
 from kdelta.experiment import forks
+from kdelta.machine.patience import Waited
 from kdelta.machine.served import NotForked
 
 
@@ -27,7 +28,7 @@ class Log:
         self.said.append("no server")
 
     @contextmanager
-    def rehearsed(self, jobs: bytes, limit_s: float) -> Iterator[Any]:
+    def rehearsed(self, jobs: bytes, waited: Waited) -> Iterator[Any]:
         if jobs in self._broken:
             raise NotForked("it ended")
         self.said.append(jobs.decode())

@@ -214,6 +214,17 @@ def test_no_block_is_begun_that_would_end_after_the_budget(machine: Machine) -> 
     assert len(machine.made) == 2 * len(blocks), "a block that was begun is finished"
 
 
+def test_of_counts_a_budget_ends_whole_seeds_and_none_before_the_first_look(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "room", lambda: 1)  # so that guests go kernel by kernel where that may be
+    ticks: Iterator[int] = count(0, 10)
+    asked = experiment("exact", 12, looks=(5, 8))
+    runner.execute(job(asked, time_budget_s=15.0), Shelf(), Quiet(), lambda: float(next(ticks)))
+    five = [(block, 0) for block in range(5)] + [(block, 1) for block in range(5)]
+    assert machine.places() == [*five, (5, 0), (5, 1)]
+
+
 def test_a_kernel_that_never_boots_ends_a_comparison(machine: Machine) -> None:
     machine.state = {1: "panicked"}
     shelf = Shelf()

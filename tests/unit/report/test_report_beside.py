@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kdelta.experiment import templates
 from kdelta.model import CellResult, ExperimentResult, plans
@@ -14,6 +15,7 @@ from kdelta.report import json_, mail
 from kdelta.report.sentences import sentence
 from kdelta.report.view import build
 from kdelta.results import answer, beside
+from kdelta.results.warnings import Layout
 from kdelta.store.store import Store
 from unit.report.report_samples import cell, experiment
 
@@ -57,6 +59,13 @@ SAID = {
 def test_what_counts_say_of_a_time(said: str) -> None:
     timed, counts = SAID[said]
     assert said in told(timed, *(count(*one) for one in counts))
+
+
+def test_lines_of_code_that_only_moved_explain_no_time() -> None:
+    same, lines = count("instructions", "same", 0.1), count("code_lines", "regressed", 6.0)
+    assert "and so code lines +6.0 %" in told(time("regressed", 3.0), same, lines)
+    laid = replace(lines, warnings=(Layout(1.0, 0.0),))
+    assert "layout of the code" in told(time("regressed", 3.0), same, laid)
 
 
 def test_a_time_and_counts_that_are_the_same_need_no_word() -> None:

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from kdelta.attribution.exact import exact_metrics
 from kdelta.errors import UserError
 from kdelta.model import Because, CallCount, CellResult, Definition, MovedLine, Profile
-from kdelta.results import explain
-from kdelta.results.warnings import Carried, NoNames
+from kdelta.report.sentences import sentence
+from kdelta.results import explain, layout
+from kdelta.results.warnings import Carried, Layout, NoNames
 from kdelta.store.store import Store
 from kdelta.verdict.warnings import CallsBeside, MixedCalls
 from unit.attribution import counts
@@ -98,6 +99,36 @@ def test_where_a_count_that_carries_an_effect_changed_most_is_named() -> None:
     warned = row(warnings=(Carried(0.9, (("data_lines", 14.0),)),))
     found = explain.Explainer(MADE, seeds([old], [new])).explained(warned)
     assert found.warnings == (Carried(0.9, (("data_lines", 14.0),), "read"),)
+
+
+def laid(lines: dict[str, int], **spent: int) -> Profile:
+    return replace(counts.profile(spent), code_lines=lines)
+
+
+def test_lines_of_code_of_functions_that_only_moved_carry_no_effect() -> None:
+    old = laid({"filldir64": 4, "iterate_dir": 3, "cond_resched": 1}, filldir64=900, iterate_dir=90, cond_resched=8)
+    new = laid({"filldir64": 4, "iterate_dir": 4, "cond_resched": 2}, filldir64=880, iterate_dir=90, cond_resched=16)
+    mix = {"filldir64": (880, 200, *new.functions["filldir64"][2:])}
+    new = replace(new, functions=new.functions | mix)
+    told = explain.Explainer(MADE, seeds([old], [new]))
+    both = row(warnings=(Carried(-1.5, (("locked", 20.0), ("code_lines", 25.0)), ""),))
+    assert [w.columns for w in told.explained(both).warnings] == [(("locked", 20.0),)]  # type: ignore[attr-defined]
+    assert not told.explained(row(warnings=(Carried(-1.5, (("code_lines", 25.0),)),))).warnings
+    (said,) = told.explained(row(metric="code_lines")).warnings
+    assert said == Layout(2 / old.ops, 0.0)
+    assert sentence(said).startswith("layout: +")
+    assert layout.changes(old, new) == ({"filldir64": 0.0}, {"iterate_dir": 1 / old.ops, "cond_resched": 1 / old.ops})
+    assert not told.explained(row(metric="data_lines")).warnings
+    assert not told.explained(row(metric="code_lines", verdict="same")).warnings
+
+
+def test_lines_of_code_of_what_runs_besides_carry_it_and_are_named() -> None:
+    old = laid({"read": 2, "walk": 9}, read=100, walk=500)
+    new = laid({"read": 5, "walk": 7, "refill": 6}, read=100, walk=510, refill=60)
+    warned = row(warnings=(Carried(0.5, (("code_lines", 63.0),)),))
+    explainer = explain.Explainer(MADE, seeds([old], [new]))
+    assert explainer.explained(warned).warnings == (Carried(0.5, (("code_lines", 63.0),), "refill"),)
+    assert not explainer.explained(row(metric="code_lines")).warnings
 
 
 def test_a_significant_row_of_transfers_names_the_lines_that_move() -> None:

@@ -44,7 +44,7 @@ def test_a_frame_says_by_how_much_it_changed_and_the_uppermost_is_no_function(cl
     page = client.get(PAGE).text
     assert re.search(r">memset<tspan[^>]*>\+2</tspan>", page)
     summary = re.search(r'<p class="summary">([^<]*)</p>', page)
-    assert summary and summary[1].endswith("(+276.9 %).")
+    assert summary and summary[1].endswith("(+276.9\u00a0%).")
     report = client.get("/experiments/first/report").text
     assert re.findall(r'data-change="([^"]*)"', report) == ["+2", "+2", "+2"]
 

@@ -54,10 +54,10 @@ def addresses(page: html.HtmlElement) -> list[str]:
 @pytest.mark.parametrize(
     ("query", "names"),
     [
-        ("?verdict=improved", {"better"}),
-        ("?verdict=regressed", {"worse"}),
+        ("?verdict=improved", {"better", "sweep"}),
+        ("?verdict=regressed", {"worse", "sweep"}),
         ("?verdict=same", {"equal"}),
-        ("?kernel=7.0&verdict=regressed", {"worse"}),
+        ("?kernel=7.0&verdict=regressed", {"worse", "sweep"}),
         ("?kernel=6.12&kind=compare", {"better"}),
         ("?case=pipe", {"worse", "equal"}),
         ("?case=pipe&verdict=improved", set()),
@@ -69,11 +69,19 @@ def test_a_filter_by_verdict_kernel_or_case_is_an_address(client: TestClient, qu
     assert {one.removeprefix("/experiments/") for one in found if one.startswith("/experiments/")} == names
 
 
-def test_each_verdict_has_a_chip_and_a_sweep_has_none(client: TestClient) -> None:
+def test_each_verdict_has_a_chip_and_a_sweep_its_steps(client: TestClient) -> None:
     page = main(client, "/experiments")
     chips = {item.find("h2/a").get("href"): item.findall("p[@class='chips']/a") for item in page.findall(".//ol/li")}
     told = {name.removeprefix("/experiments/"): [one.text for one in found] for name, found in chips.items()}
-    assert told == {"better": ["1 improved"], "worse": ["1 regressed"], "equal": ["1 same"], "sweep": []}
+    assert told == {
+        "better": ["1 improved"],
+        "worse": ["1 regressed"],
+        "equal": ["1 same"],
+        "sweep": ["1 regressed", "2 improved"],
+    }
+    (steps,) = page.xpath("//li[h2/a/@href='/experiments/sweep']/p[@class='chips']/span")
+    assert steps.text == "3 steps"
+    assert "3 steps over 4 kernels" in main(client, "/experiments/sweep").text_content()
     (chip,) = chips["/experiments/worse"]
     assert chip.get("href") == "/experiments?verdict=regressed" and "v-regressed" in chip.get("class")
 
