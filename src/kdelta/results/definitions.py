@@ -12,9 +12,9 @@ from kdelta.model import Definition, Experiment, Metric, Mode, plans
 from kdelta.spec import workloads
 from kdelta.spec.workloads import Workload
 
-# Of what crosses between CPUs: who comes first is chance. Two placebos (another command line, 8 CPUs, 8 seeds) moved
-# transfers by 0.3 and 0.7 %, with bounds at 2.7 %; lengths of turns agree within 5 % (docs/how-to/contention.md).
-MOVED_FLOOR_PERCENT = 5.0
+# Of what crosses between CPUs: which objects share a line hangs on where memory lies, and seeds of a kernel share that.
+# Identical kernels with other command lines (4 CPUs, 12 seeds, ten cases): up to 12.2 % apart, with bounds at 19.4 %.
+MOVED_FLOOR_PERCENT = 20.0
 # What makes a run of the leak check whole; the counts themselves are facts of the run (results/leaks.py).
 LEAK_METRICS = (Metric(name="batches", unit="", better="higher", source="value:leak_batches", primary=True),)
 
