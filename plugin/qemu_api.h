@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The part of QEMU's plugin interface that is used here, declared by hand so
- * that one shared object loads in QEMU 7.2 (interface 1) and in every QEMU from
- * 9.0 on (interface 2 and later, where inline operations act on scoreboards).
+ * that one shared object loads in QEMU 7.2 (interface 1) and from 9.0 on
+ * (interface 2 and later, where inline operations act on scoreboards), but for
+ * 11.0: versions.c.
  * What only some versions have is weak: absent functions have address NULL.
  * Documented in QEMU's docs/devel/tcg-plugins.rst and include/qemu/qemu-plugin.h.
  */
