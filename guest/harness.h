@@ -209,6 +209,8 @@ void clock_measure(struct clock_cost *c);
 int kbest(uint64_t *samples, size_t n, double *ns);
 
 /* harness_perturb.c */
+/* Of a sequence that the state says. */
+uint64_t random_next(uint64_t *state);
 void crng_seed(uint64_t seed);
 /* Its buffers are filled anew: when that is no longer hangs on what ran before. */
 void crng_renew(void);

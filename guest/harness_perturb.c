@@ -23,7 +23,7 @@
 #define REST_NS 250000000u
 
 /* splitmix64 (Steele, Lea, Flood 2014). */
-static uint64_t next_random(uint64_t *state)
+uint64_t random_next(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15u;
 
@@ -48,7 +48,7 @@ void crng_seed(uint64_t seed)
 	if (fd < 0)
 		return;
 	for (i = 0; i < 8; i++) {
-		uint64_t r = next_random(&seed);
+		uint64_t r = random_next(&seed);
 
 		memcpy((char *)pool.info.buf + i * 8, &r, sizeof(r));
 	}
@@ -80,8 +80,8 @@ void crng_renew(void)
  */
 static void hold(uint64_t *state)
 {
-	uint64_t pages = 16 + next_random(state) % 128, files = next_random(state) % 32;
-	uint64_t pipes = next_random(state) % 16;
+	uint64_t pages = 16 + random_next(state) % 128, files = random_next(state) % 32;
+	uint64_t pipes = random_next(state) % 16;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *p = mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		       0);
@@ -150,7 +150,7 @@ uint64_t perturb_ns(uint64_t seed, uint32_t nr, uint64_t below)
 {
 	uint64_t state = seed << 16 ^ nr;
 
-	return next_random(&state) % below;
+	return random_next(&state) % below;
 }
 
 void perturb_rest(void)
@@ -164,11 +164,11 @@ pid_t perturb_start(uint64_t seed, struct holder *holder)
 	pid_t pid;
 	char byte;
 
-	next_random(&state);
+	random_next(&state);
 	crng_seed(state);
 	open_last_pid();
 	if (last_pid >= 0)
-		dprintf(last_pid, "%u", PIDS_FROM + (unsigned int)(next_random(&state) % PIDS));
+		dprintf(last_pid, "%u", PIDS_FROM + (unsigned int)(random_next(&state) % PIDS));
 	if (holder->ready.pid)
 		pid = ready_go(&holder->ready, (const char *)&state, sizeof(state));
 	else

@@ -355,6 +355,8 @@ void init_main(char **argv)
 	raise_loopback();
 	error = load_jobs(&js, why, sizeof(why));
 	crng_seed(js.seed);
+	if (!error && js.scatter)
+		scatter(js.scatter);
 	if (!error && js.snapshot) {
 		port = "debugcon";
 		s = (struct stream){.fd = -1, .put = snapshot_put};

@@ -3,6 +3,7 @@
 #define KDELTA_INIT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct jobs;
 struct supervisor;
@@ -11,6 +12,8 @@ struct text;
 /* PID 1: never returns, always ends the machine. */
 void init_main(char **argv) __attribute__((noreturn));
 
+/* The kernel's objects come to lie, on each CPU, as a seed says. Before the snapshot. */
+void scatter(uint64_t seed);
 /*
  * Pauses the machine while it is idle, and once it runs again reads the jobs from
  * fw_cfg. Returns 0, or -1 with a sentence in why.

@@ -6,18 +6,22 @@
  * QEMU's main loop may still let the virtual clock jump to the next timer. Jobs
  * come through fw_cfg (docs/specs/fw_cfg: selector 0x510, data 0x511), which is
  * read synchronously: input that arrives on a port of its own would come when
- * the host likes.
+ * the host likes. A machine of several CPUs is stopped by the plugin, for which
+ * the instant of a watchdog is chance (plugin/stop.c).
  */
 #include <stdio.h>
 
 #include "init.h"
+#include "mark.h"
 #include "stream.h"
 
 #if defined(__x86_64__)
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/io.h>
 #include <time.h>
+#include <unistd.h>
 
 #define WATCHDOG_PORT 0x443
 #define WATCHDOG_2S 14 /* hw/watchdog/wdt_ib700.c: time_map */
@@ -83,20 +87,37 @@ static int fw_cfg_jobs(struct text *jobs, char *why, size_t size)
 	return -1;
 }
 
-int snapshot_pause(struct text *jobs, char *why, size_t size)
+static void rest(void)
 {
 	struct timespec t = {SLEEP_NS / 1000000000u, SLEEP_NS % 1000000000u};
-	int result;
+
+	while (nanosleep(&t, &t))
+		;
+}
+
+/* True in the machine that runs again; false where nobody stopped it. */
+static bool stopped(struct text *jobs, char *why, size_t size)
+{
+	rest();
+	MARK(MARK_OP_STOP, 0);
+	return !fw_cfg_jobs(jobs, why, size);
+}
+
+int snapshot_pause(struct text *jobs, char *why, size_t size)
+{
+	bool several = sysconf(_SC_NPROCESSORS_ONLN) > 1;
+	int result = 0;
 
 	if (ioperm(WATCHDOG_PORT, 1, 1) || ioperm(FW_CFG_SELECTOR, 2, 1)) {
 		snprintf(why, size, "snapshot: no access to I/O ports (CONFIG_X86_IOPL_IOPERM): %s",
 			 strerror(errno));
 		return -1;
 	}
-	outb(WATCHDOG_2S, WATCHDOG_PORT);
-	while (nanosleep(&t, &t))
-		;
-	result = fw_cfg_jobs(jobs, why, size);
+	if (!several || !stopped(jobs, why, size)) {
+		outb(WATCHDOG_2S, WATCHDOG_PORT);
+		rest();
+		result = fw_cfg_jobs(jobs, why, size);
+	}
 	/* Children would inherit the bitmap, at 51 instructions a system call. */
 	ioperm(WATCHDOG_PORT, 1, 0);
 	ioperm(FW_CFG_SELECTOR, 2, 0);

@@ -211,6 +211,9 @@ static int set_line(struct jobs *js, char *rest, char *why, size_t size)
 	} else if (key && value && !strcmp(key, "seed") && number(value, 0, UINT64_MAX, &v)) {
 		js->seed = v;
 		return 0;
+	} else if (key && value && !strcmp(key, "scatter") && number(value, 0, UINT64_MAX, &v)) {
+		js->scatter = v;
+		return 0;
 	} else if (key && value && !strcmp(key, "settle_ms") && number(value, 0, 3600000, &v)) {
 		js->settle_ms = v;
 		return 0;

@@ -49,6 +49,7 @@ struct jobs {
 	bool rehearsal;	  /* uncounted, and once is enough */
 	bool rehearsed;	  /* so it was run before, by this guest */
 	uint64_t seed, settle_ms;
+	uint64_t scatter;  /* where the kernel's objects lie, as this says; 0: as they happen to */
 	uint64_t turns_ms; /* several CPUs: how long after the start their turns become short */
 	uint64_t tick_ns;  /* a tick of the kernel's timer, by the clock; 0: none is known */
 	uint64_t turns_ns; /* that instant, by the clock; whoever starts the jobs sets it */

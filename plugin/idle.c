@@ -11,9 +11,6 @@
  *
  * What is called of QEMU is no interface of plugins. Without it the clock is as QEMU has it.
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-
 #include "kdelta.h"
 #include "qemu_api.h"
 
@@ -27,8 +24,8 @@ static bool seen;
 
 void idle_open(void)
 {
-	*(void **)&qemu.account = dlsym(RTLD_DEFAULT, "icount_update");
-	*(void **)&qemu.cpu = dlsym(RTLD_DEFAULT, "qemu_get_cpu");
+	*(void **)&qemu.account = qemu_function("icount_update", NULL);
+	*(void **)&qemu.cpu = qemu_function("qemu_get_cpu", NULL);
 }
 
 /* All of them, as QEMU's number may be wrong (cpus.c): one that does not run has nothing to add. */

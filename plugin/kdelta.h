@@ -16,6 +16,7 @@
  *   guest_facts.c what the host knows of the guest's kernel
  *   touched.c   distinct cache lines of data, on one CPU
  *   table.c     a hash table
+ *   stop.c      where a machine of several CPUs stops, to be kept
  *   idle.c      what a CPU executed is on QEMU's clock before it halts
  *   hold.c      instructions while locks are held
  *   entries.c   where the kernel is entered, as the host lists it
@@ -48,7 +49,8 @@ enum mark_op {
 	MARK_ARM,
 	MARK_QUIET,
 	MARK_ORDER,
-	MARK_REHEARSE
+	MARK_REHEARSE,
+	MARK_STOP
 };
 
 enum insn_kind {
@@ -223,6 +225,9 @@ void hold_begin(void);
 void hold_end(uint32_t id);
 void hold_close(void);
 
+/* stop.c */
+void stop_open(void);
+void stop_here(void); /* the machine stops */
 /* idle.c */
 void idle_open(void);
 void idle_instrument(struct qemu_plugin_insn *insn); /* one that halts */

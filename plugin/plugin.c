@@ -173,7 +173,27 @@ static void translated_unarmed(struct qemu_plugin_tb *tb)
 		quiet();
 }
 
-/* A boot for a snapshot: nothing is counted, only its clock is kept (idle.c). All that halts ends its block. */
+static void stop_cb(unsigned int vcpu, void *unused)
+{
+	(void)vcpu;
+	(void)unused;
+	stop_here();
+}
+
+/* Whether it is STOP, in user space. */
+static void stop_instrument(struct qemu_plugin_insn *insn)
+{
+	uint8_t bytes[INSN_MAX_BYTES];
+	struct decoded d = decode(bytes, insn_bytes(insn, bytes), qemu_plugin_insn_vaddr(insn));
+
+	if (d.mark >> 12 == MARK_STOP)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, stop_cb, CB_NO_REGS, NULL);
+}
+
+/*
+ * A boot for a snapshot: nothing is counted, only its clock is kept (idle.c), and it is stopped (stop.c). All that
+ * halts ends its block.
+ */
 static void translated_uncounted(struct qemu_plugin_tb *tb)
 {
 	size_t n = qemu_plugin_tb_n_insns(tb);
@@ -187,6 +207,8 @@ static void translated_uncounted(struct qemu_plugin_tb *tb)
 	at = qemu_plugin_insn_vaddr(last);
 	if (at >> 63 && decode(bytes, insn_bytes(last, bytes), at).halts)
 		idle_instrument(last);
+	for (size_t i = 0; !(at >> 63) && i < n; i++)
+		stop_instrument(qemu_plugin_tb_get_insn(tb, i));
 }
 
 static void finished(void)
@@ -299,6 +321,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 		return -1;
 	if (o.uncounted) {
 		idle_open();
+		stop_open();
 		on_translation(id, translated_uncounted);
 		return 0;
 	}

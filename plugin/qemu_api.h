@@ -137,6 +137,8 @@ typedef struct {
 WEAK qemu_plugin_mem_value qemu_plugin_mem_get_value(qemu_plugin_meminfo_t info);
 
 /* versions.c: the same callbacks whatever QEMU's version. */
+/* One that QEMU exports, by the name it has or by one that it had (NULL: none); NULL where it is not there. */
+void *qemu_function(const char *now, const char *before);
 bool insn_data_copies(void);
 void on_translation(qemu_plugin_id_t id, void (*cb)(struct qemu_plugin_tb *tb));
 void on_exit_of_qemu(qemu_plugin_id_t id, void (*cb)(void));

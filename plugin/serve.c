@@ -15,7 +15,6 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -32,6 +31,7 @@
 #include <unistd.h>
 
 #include "kdelta.h"
+#include "qemu_api.h"
 
 #define ORDER_ADDRESS 0x4b44000000u /* guest/init_order.c */
 #define ORDER_MAX (64u << 10)
@@ -55,21 +55,14 @@ static int host = -1;	      /* a socket of packets; the next ORDER waits for the
 static int witness = -1;      /* in a child: a pipe whose other end the host has */
 static char folder[PATH_MAX]; /* of the files that QEMU writes to, as /proc has it: without links */
 
-static void *named(const char *now, const char *before)
-{
-	void *found = dlsym(RTLD_DEFAULT, now);
-
-	return found || !before ? found : dlsym(RTLD_DEFAULT, before);
-}
-
 static bool find_qemu(void)
 {
-	*(void **)&qemu.lock = named("bql_lock_impl", "qemu_mutex_lock_iothread_impl");
-	*(void **)&qemu.unlock = named("bql_unlock", "qemu_mutex_unlock_iothread");
-	*(void **)&qemu.main_loop = named("qemu_main_loop", NULL);
-	*(void **)&qemu.notify = named("qemu_notify_event", NULL);
-	*(void **)&qemu.cpu = named("qemu_get_cpu", NULL);
-	*(void **)&qemu.memory = named("cpu_memory_rw_debug", NULL);
+	*(void **)&qemu.lock = qemu_function("bql_lock_impl", "qemu_mutex_lock_iothread_impl");
+	*(void **)&qemu.unlock = qemu_function("bql_unlock", "qemu_mutex_unlock_iothread");
+	*(void **)&qemu.main_loop = qemu_function("qemu_main_loop", NULL);
+	*(void **)&qemu.notify = qemu_function("qemu_notify_event", NULL);
+	*(void **)&qemu.cpu = qemu_function("qemu_get_cpu", NULL);
+	*(void **)&qemu.memory = qemu_function("cpu_memory_rw_debug", NULL);
 	if (qemu.lock && qemu.unlock && qemu.main_loop && qemu.notify && qemu.cpu && qemu.memory)
 		return true;
 	fprintf(stderr, "kdelta plugin: this QEMU does not export what orders need\n");

@@ -6,6 +6,9 @@
  * with last. The functions that register take the data from 7 on; the older
  * ones never look at an argument more.
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+
 #include "qemu_api.h"
 
 #define INTERFACE_USERDATA 7
@@ -24,6 +27,13 @@ __attribute__((constructor)) static void choose_version(void)
 		qemu_plugin_version = 3;
 	else
 		qemu_plugin_version = qemu_plugin_set_pc ? INTERFACE_USERDATA : 4;
+}
+
+void *qemu_function(const char *now, const char *before)
+{
+	void *found = dlsym(RTLD_DEFAULT, now);
+
+	return found || !before ? found : dlsym(RTLD_DEFAULT, before);
 }
 
 bool insn_data_copies(void)

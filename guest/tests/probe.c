@@ -33,10 +33,10 @@ static int parse_jobs(const struct text *in)
 		jobs_free(&js);
 		return 0;
 	}
-	printf("exact=%d snapshot=%d seed=%" PRIu64 " settle_ms=%" PRIu64 " turns_ms=%" PRIu64
-	       "%s%s\n",
-	       js.exact, js.snapshot, js.seed, js.settle_ms, js.turns_ms, js.port ? " port=" : "",
-	       js.port ? js.port : "");
+	printf("exact=%d snapshot=%d seed=%" PRIu64 " scatter=%" PRIu64 " settle_ms=%" PRIu64
+	       " turns_ms=%" PRIu64 "%s%s\n",
+	       js.exact, js.snapshot, js.seed, js.scatter, js.settle_ms, js.turns_ms,
+	       js.port ? " port=" : "", js.port ? js.port : "");
 	for (i = 0; i < js.njobs; i++) {
 		const struct job *j = &js.jobs[i];
 

@@ -187,6 +187,11 @@ def identity(site: Site, work: Work) -> str:
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
+def _scatter(site: Site, work: Work) -> int:
+    """Where the kernel's objects lie: on several CPUs each seed has a boot of its own, with other random numbers."""
+    return work.jobs.seed if work.plugin is not None and site.options.smp > 1 else 0
+
+
 def _turns_ms(site: Site) -> int:
     return turns.AFTER_MS if site.options.smp > 1 else 0
 
@@ -204,6 +209,7 @@ def _guest(site: Site, work: Work, folder: Path) -> GuestSpec:
         qemu_version=qemu.version,
         folder=folder,
         port=site.port,
+        seed=_scatter(site, work) or 1,
     )
 
 
@@ -239,7 +245,7 @@ def _counted(site: Site, work: Work) -> RawBoot:
 
 
 def _guests(site: Site, work: Work) -> dict[int, RawBoot]:
-    """Each job in a guest of its own, from the snapshot (made on first use) that is the same for all.
+    """Each job in a guest of its own, from the snapshot (made on first use) that is the same for all of its seed.
 
     Where the guest cannot pause itself, each boots cold; none does where the first said nothing.
 
@@ -282,7 +288,7 @@ def _cold(site: Site, work: Work) -> RawBoot:
 
 
 def _snapshot(site: Site, work: Work) -> snapshot.Saved | None:
-    settled = JobList(mode="exact").text(settle_ms=SETTLE_MS, snapshot=True)
+    settled = JobList(mode="exact").text(settle_ms=SETTLE_MS, snapshot=True, scatter=_scatter(site, work))
     with folders.private(site.scratch) as folder:
         paused = replace(_guest(site, work, folder), snapshot_save=True, plugin=work.plugin)
         content = _content(site, work, settled)

@@ -52,14 +52,18 @@ class JobList(Struct, frozen=True, kw_only=True):
     rehearsed: bool = True
     lines: tuple[str, ...] = ()
 
-    def text(self, *, settle_ms: int = 0, snapshot: bool = False, turns_ms: int = 0, port: str = "") -> str:
+    def text(
+        self, *, settle_ms: int = 0, snapshot: bool = False, scatter: int = 0, turns_ms: int = 0, port: str = ""
+    ) -> str:
         """As the guest reads it; with ``snapshot`` it pauses and gets its jobs when it runs again, through fw_cfg.
 
+        ``scatter``: where the kernel's objects lie before that; 0: as they happen to.
         ``turns_ms``: how long after that the turns of its CPUs become short (machine/turns.py), where they do.
         ``port``: the serial console of a machine that is no guest, by its device's name.
         """
         head = (f"mode {self.mode}", f"seed {self.seed}", f"settle_ms {settle_ms}", f"snapshot {int(snapshot)}")
         more = (
+            *((f"scatter {scatter}",) if scatter else ()),
             *((f"turns_ms {turns_ms}",) if turns_ms else ()),
             *((f"port {port}",) if port else ()),
             *(() if self.rehearsed else ("rehearse 0",)),

@@ -24,14 +24,12 @@ _PERIODIC_SET = 0x148
 _TICK_NS = 10  # hw/timer/hpet.c: HPET_CLK_PERIOD
 _LINK_LIMIT_S = 10.0
 # When turns become short, in virtual ms after a guest goes on from its snapshot. Until then it warms up: short turns
-# cost the host as much for CPUs that idle or warm up as for those that are watched. The watchdog pauses a guest 50 ms
-# before its sleep ends (guest/init_snapshot.c), so it counts from later than the timer does. It counts on its own
-# clock, which the kernel has calibrated: Debian's 6.12 was up to 0.8 ms ahead by then, and one seed in five counted
-# operations whose turns were not short yet (0.14 transfers instead of 20.8). So they become short earlier than it
-# thinks, by what a clock wrong by 0.5 % comes to in the three seconds since the snapshot's sleep began.
+# cost the host as much for CPUs that idle or warm up as for those that are watched. A guest that the plugin stopped
+# counts from the same instant as the timer does, one that a watchdog paused from up to 50 ms later (plugin/stop.c,
+# guest/init_snapshot.c). It counts on its own clock, which the kernel has calibrated, so they become short earlier than
+# it thinks: by what a clock wrong by 1.5 % comes to until then.
 AFTER_MS = 1000
 EARLIER_MS = 15
-_ASLEEP_MS = 50
 
 
 class Link:
@@ -87,7 +85,7 @@ def shorten(path: Path, turn_ns: int, cpus: int) -> None:
         if not config & _ENABLED:
             link.ask(f"writel {_CONFIG:#x} {config | _ENABLED:#x}")
         ticks = period_ticks(turn_ns, cpus)
-        wait = (AFTER_MS + _ASLEEP_MS - EARLIER_MS) * 1_000_000 // _TICK_NS
+        wait = (AFTER_MS - EARLIER_MS) * 1_000_000 // _TICK_NS
         first = link.ask(f"readl {_COUNTER:#x}") + wait + ticks & 0xFFFFFFFF
         link.ask(f"writel {_TIMER_2:#x} {_PERIODIC_SET:#x}")
         link.ask(f"writel {_TIMER_2 + 8:#x} {first:#x}")

@@ -81,6 +81,7 @@ class Definition(Struct, frozen=True, kw_only=True):
     moved_floor_percent: float = 0.0  # of what crosses between CPUs
     exact_label: str = ""  # what an exact figure means where that is not plain
     one_task: bool = False  # however many CPUs there are
+    booted_seeds: bool = False  # several CPUs: each seed has a boot of its own, not one that all share
 
 
 class Case(Struct, frozen=True, kw_only=True):

@@ -134,7 +134,7 @@ def verdicts(store: Store, experiment: Experiment) -> tuple[CellResult, ...]:
     rows = cells.judged(experiment, store, store.numbers(experiment.id))
     if experiment.mode != "exact":
         return rows
-    known, cpus = {case.name: case for case in experiment.cases}, experiment.machine.smp
+    known, cpus = {case.name: case for case in experiment.cases}, placed.shared_cpus(experiment)
     doubtful = {row.case for row in rows if calls.doubtful(row) or placed.doubtful(row, known[row.case], cpus)}
     return explain.Explainer(experiment, explain.seeds_of(experiment, store, doubtful)).held(rows)
 

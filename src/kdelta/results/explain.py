@@ -141,7 +141,7 @@ class Explainer:
         case = self._experiment.cases[self._cases[row.case]]
         sides = self.sides(row)
         found = calls.held(row, *sides, endless=case.workload in self._endless)
-        return placed.held(found, case, self._experiment.machine.smp, *sides)
+        return placed.held(found, case, placed.shared_cpus(self._experiment), *sides)
 
     def _explain(self, row: CellResult) -> CellResult:
         """The ``row`` with the functions that account for it, where it is significant: nothing else has causes."""

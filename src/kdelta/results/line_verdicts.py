@@ -18,7 +18,7 @@ from kdelta.attribution import because
 from kdelta.attribution.exact import MOVED_LEAST, TRANSFERS
 from kdelta.model import CellResult, Experiment, Metric
 from kdelta.results import placed
-from kdelta.results.definitions import MOVED_FLOOR_PERCENT
+from kdelta.results.definitions import line_floor_percent
 from kdelta.results.types import CellName, MovedDiff
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
@@ -42,7 +42,7 @@ def _levels(figures: Figures) -> dict[str, float]:
     return {name: median(seed.get(name, 0.0) for seed in figures.values()) for name in names}
 
 
-def hottest(before: Figures, after: Figures) -> dict[str, float]:
+def hottest(before: Figures, after: Figures, floor_percent: float) -> dict[str, float]:
     """The lines that are judged, hottest first by the larger side, each with its floor in percent.
 
     They are chosen by how often they move, never by what changed: that would find differences by chance.
@@ -52,7 +52,7 @@ def hottest(before: Figures, after: Figures) -> dict[str, float]:
     level = {name: max(side.get(name, 0.0) for side in sides) for name in sides[0].keys() | sides[1].keys()}
     named = [name for name in level if level[name] > least and not name.startswith("[")]
     ranked = sorted(named, key=lambda name: (-level[name], name))[:JUDGED]
-    return {name: max(MOVED_FLOOR_PERCENT, 100.0 * least / level[name]) for name in ranked}
+    return {name: max(floor_percent, 100.0 * least / level[name]) for name in ranked}
 
 
 def _observed(figures: Figures, line: str) -> tuple[verdict.Observation, ...]:
@@ -66,8 +66,9 @@ def judged(experiment: Experiment, profiles: Mapping[int, Sequence[ProfileRow]])
     data: list[verdict.CellData] = []
     floors: dict[str, float] = {}
     metrics: defaultdict[str, list[Metric]] = defaultdict(list)
+    floor_percent, cpus = line_floor_percent(experiment), placed.shared_cpus(experiment)
     for index, case in enumerate(experiment.cases):
-        if placed.places(case, experiment.machine.smp, [row.profile for row in profiles.get(index, ())]):
+        if placed.places(case, cpus, [row.profile for row in profiles.get(index, ())]):
             continue
         for off in experiment.mitigations:
             sides: defaultdict[int, dict[int, dict[str, float]]] = defaultdict(dict)
@@ -75,7 +76,7 @@ def judged(experiment: Experiment, profiles: Mapping[int, Sequence[ProfileRow]])
                 if row.mitigations == off:
                     sides[row.kernel][row.block] = because.moved_per_op(row.profile)
             for kernel in sorted(sides.keys() - {0}):
-                for line, floor in hottest(sides.get(0, {}), sides[kernel]).items():
+                for line, floor in hottest(sides.get(0, {}), sides[kernel], floor_percent).items():
                     floors[f"{case.name}/{name_of(line)}"] = floor
                     metric = Metric(name=name_of(line), unit=f"{TRANSFERS}/op", better="lower", least=MOVED_LEAST)
                     metrics[case.workload] += [metric] if metric not in metrics[case.workload] else []

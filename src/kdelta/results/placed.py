@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs of several tasks on several CPUs: the scheduler places them, and all seeds of a kernel share how. Pure.
+"""Programs of several tasks on several CPUs, where all seeds of a kernel had one boot and share its placements. Pure.
 
-Cases pin their tasks, programs do not. Who meets whom then hangs on when a guest was started, which seeds move little:
-of a program of eight threads on four CPUs an identical kernel with a longer command line had 80 % more transfers and
+Cases pin their tasks, programs do not. Who meets whom then hangs on when a guest was started. Each seed has a boot of
+its own by now, and intervals hold what that moves; experiments of before share one (``Definition.booted_seeds``): of a
+program of eight threads on four CPUs an identical kernel with a longer command line had 80 % more transfers and
 2.0 % more instructions under every seed, of one of two threads on two CPUs 4 % more locked operations.
 """
 
@@ -13,12 +14,18 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kdelta.attribution.exact import CROSSING
-from kdelta.model import Case, CellResult, Profile
+from kdelta.model import Case, CellResult, Experiment, Profile
+from kdelta.results import definitions
 from kdelta.verdict.warnings import BelowDelta, Placed
 
 _PERCENT = 5.0  # of the counts that do not cross: what is more than twice that of an identical kernel is the kernel's
 _CHANGED = ("improved", "regressed")
 _CALLS = ("clone", "clone3", "fork", "vfork")
+
+
+def shared_cpus(experiment: Experiment) -> int:
+    """How many CPUs tasks are placed on alike under all seeds; 1 where that differs among them."""
+    return 1 if definitions.booted_seeds(experiment) else experiment.machine.smp
 
 
 def doubtful(row: CellResult, case: Case, cpus: int) -> bool:

@@ -34,8 +34,10 @@ from kdelta.model import (
     Warn,
     Word,
 )
-from kdelta.results import calls, placed
+from kdelta.results import calls
 from kdelta.results.explain import between
+from kdelta.results.placed import held as kept_by_placement
+from kdelta.results.placed import shared_cpus
 from kdelta.results.types import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
 from kdelta.results.versions import Version, versions_of
 from kdelta.results.warnings import StepDetectable, StepUnseen
@@ -92,7 +94,7 @@ def sweeps(
                     mine = seeds.get((index, mitigations), {})
                     stopped = case.workload in endless
                     adjacent = neighbours.get((case.name, mitigations, metric.name), [])
-                    cells = _held(adjacent, labels, mine, case, experiment.machine.smp, stopped)
+                    cells = _held(adjacent, labels, mine, case, shared_cpus(experiment), stopped)
                     floor = floor_of(floors, case.name, metric.name) or 0.0
                     steps = _exact_steps(cells, labels, floor)
                     steps = _explained(steps, metric.name, labels, mine, placed) if causes else steps
@@ -123,7 +125,7 @@ def _held(
     for cell in cells:
         before, after = (seeds.get(labels.index(label), ()) for label in (cell.baseline_label, cell.patched_label))
         one = calls.held(cell, before, after, endless=endless)
-        found.append(placed.held(one, case, cpus, before, after))
+        found.append(kept_by_placement(one, case, cpus, before, after))
     return found
 
 

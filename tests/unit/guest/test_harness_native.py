@@ -174,11 +174,11 @@ def test_k_best_is_that_of_lebench(probe: Callable[..., str], samples: str, figu
 def test_a_job_list_is_read_as_written(probe: Callable[..., str]) -> None:
     text = (
         b"kdelta-jobs 1\nset mode exact   # or timed\nset seed 3\nset settle_ms 20\nset snapshot 1\n"
-        b"set turns_ms 7\nset port hvc0\n"
+        b"set scatter 4\nset turns_ms 7\nset port hvc0\n"
         b"job 5 pipe limit_ms=100 reps=3 ops=9 cgroup=child message=64 name=a=b\nend\n"
     )
     assert probe("jobs", given=text).splitlines() == [
-        "exact=1 snapshot=1 seed=3 settle_ms=20 turns_ms=7 port=hvc0",
+        "exact=1 snapshot=1 seed=3 scatter=4 settle_ms=20 turns_ms=7 port=hvc0",
         "job 5 pipe limit_ms=100 reps=3 ops=9 child=1 message=64 name=a=b bad=",
     ]
 

@@ -57,8 +57,8 @@ def test_turns_are_long_until_the_guest_has_warmed_up(qtest: Path) -> None:
     now, first, upper = (link.ask(f"readl {HPET + at:#x}") for at in (0xF0, 0x148, 0x14C))
     link.close()
     assert now < 100, "the clock of a stopped machine"
-    assert first >= turns.AFTER_MS * 100_000, "in ticks of 10 ns"
-    guests = (turns.AFTER_MS + 50) * 100_000  # when a guest whose clock is right thinks that they are
+    guests = turns.AFTER_MS * 100_000  # in ticks of 10 ns: when a guest whose clock is right thinks that they are
+    assert first >= guests * 0.9
     assert first <= guests * 0.99, "short in time for a guest whose clock is wrong by a hundredth"
     assert upper == 0, "the reset value is ones, which is in the past"
 

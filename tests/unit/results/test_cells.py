@@ -90,7 +90,7 @@ def test_what_crosses_between_cpus_has_a_floor_of_its_own(store: Store) -> None:
     known = workloads.catalogue(())
     eight = replace(several, definitions=definitions.define(several, known))
     floor = known["pipe"].floor_percent
-    wanted = {"pipe": floor, "pipe/transfers": 20.0, "pipe/waits": 20.0, "pipe/retries": 20.0}
+    wanted = {"pipe": floor, "pipe/transfers": 10.0, "pipe/waits": 10.0, "pipe/retries": 10.0}
     assert cells.floors_of(eight, store) == wanted
     one = replace(eight, machine=MachineOptions(), definitions={})
     one = replace(one, definitions=definitions.define(one, known))

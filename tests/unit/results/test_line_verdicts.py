@@ -112,8 +112,8 @@ def test_one_kernel_or_one_cpu_has_no_verdicts_on_lines(tmp_path: Path) -> None:
 def test_the_lines_that_are_judged_are_the_hottest_whatever_changed() -> None:
     before = {0: {f"l{n}": 100.0 - n for n in range(20)}}
     after = {0: {f"l{n}": (100.0 - n) * (0.1 if n == 19 else 1) for n in range(20)}}
-    found = line_verdicts.hottest(before, after)
+    found = line_verdicts.hottest(before, after, 20.0)
     assert list(found) == [f"l{n}" for n in range(line_verdicts.JUDGED)], "not l19, which changed most"
-    assert line_verdicts.hottest({0: {"big": 1000.0, "small": 20.0}}, {})["small"] > 50, (
+    assert line_verdicts.hottest({0: {"big": 1000.0, "small": 20.0}}, {}, 20.0)["small"] > 50, (
         "a hundredth of all is its floor"
     )

@@ -68,12 +68,20 @@ def _run(transfers: int) -> RunResult:
     return RunResult(case=0, state="ok", series=series, profile=profile)
 
 
-@pytest.mark.parametrize(("case", "wanted"), [(PROGRAM, "inconclusive"), (replace(PROGRAM, params={}), "regressed")])
-def test_reports_verdicts_and_lines_know_it(tmp_path: Path, case: Case, wanted: str) -> None:
+@pytest.mark.parametrize(
+    ("case", "booted", "wanted"),
+    [
+        (PROGRAM, False, "inconclusive"),
+        (PROGRAM, True, "regressed"),  # each seed had placed its tasks anew
+        (replace(PROGRAM, params={}), False, "regressed"),
+    ],
+)
+def test_reports_verdicts_and_lines_know_it(tmp_path: Path, case: Case, booted: bool, wanted: str) -> None:
+    workload = Definition(metrics=exact_metrics(cpus=4), moved_floor_percent=5.0, one_task=True, booted_seeds=booted)
     made = experiment(
         "e1", mode="exact", plan=plans.Compare(), kernels=(kernel("old"), kernel("new")), cases=(case,), blocks=5,
         looks=(5, 8), machine=MachineOptions(smp=4),
-        definitions={"program": Definition(metrics=exact_metrics(cpus=4), moved_floor_percent=5.0, one_task=True)},
+        definitions={"program": workload},
     )  # fmt: skip
     with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
         store.create(made)
@@ -85,5 +93,5 @@ def test_reports_verdicts_and_lines_know_it(tmp_path: Path, case: Case, wanted: 
         for rows in (result.results, answer.verdicts(store, made)):
             assert [one.verdict for one in rows if one.metric == "transfers"] == [wanted]
     (told,) = (one for one in result.results if one.metric == "transfers")
-    assert any("has one task" in sentence(w) for w in told.warnings) == (case is not PROGRAM)
-    assert bool(result.counts) == (case is not PROGRAM), "lines of a program have no verdicts either"
+    assert any("has one task" in sentence(w) for w in told.warnings) == ("pack" not in case.params)
+    assert bool(result.counts) == (wanted == "regressed"), "lines have no verdicts either"
