@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,18 @@ def test_a_panic_in_one_exact_case_costs_that_case_alone(kdelta, answer) -> None
     stamped = [line for line in console.splitlines() if line.startswith("[ ")]
     early = stamped[: next(number for number, line in enumerate(stamped) if "Kernel panic" in line)]
     assert early and len(early) == len(set(early))  # of the boot that both guests came of, once
+
+
+@pytest.mark.parametrize("cpus", ["1", "4"])
+def test_a_kernel_that_panics_as_it_boots_is_so_on_one_cpu_and_on_several(kdelta, cpus: str) -> None:  # type: ignore[no-untyped-def]
+    broken = f'{KERNEL},cmdline="mem=24M"'
+    words = ("compare", KERNEL, broken, "--seeds", "1", "--smp", cpus, "--case", "getppid", "--json", "-q")
+    done = kdelta(*words, check=None)
+    if "its backport cannot be had" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    rows = [row for row in json.loads(done.stdout)["results"] if row["primary"]]
+    assert {row["state"] for row in rows} == {"panicked"}
+    assert all("Kernel panic" in row["why"] and row["baseline"] > 0 for row in rows)
 
 
 def test_a_run_that_hangs_is_hung_and_the_boot_goes_on(answer) -> None:  # type: ignore[no-untyped-def]

@@ -252,11 +252,15 @@ def _guests(site: Site, work: Work) -> dict[int, RawBoot]:
     Raises:
         HostError: it has several CPUs and cannot pause itself, so that nobody can set their turns.
     """
+    apart = work.jobs.apart()
     saved = _snapshot(site, work) if work.kernel.arch == "x86_64" else None
+    if isinstance(saved, RawBoot):
+        if saved.state in snapshot.DEAD:
+            return {next(iter(apart)): saved}
+        saved = None
     if saved is None and site.options.smp > 1:
         why = "its guest cannot be paused, so several CPUs are not counted"
         raise HostError(f"{work.kernel.label}: {why}; add --timed")
-    apart = work.jobs.apart()
     found: dict[int, RawBoot] = {}
     told = {job: jobs for job, jobs in apart.items() if _takes_orders(site, work, jobs)}
     if saved is not None and (len(told) > 1 or site.forks is not None):
@@ -287,12 +291,13 @@ def _cold(site: Site, work: Work) -> RawBoot:
         return boot.run(_with_plugin(work, _guest(site, work, folder)), cold, work.limit_s)
 
 
-def _snapshot(site: Site, work: Work) -> snapshot.Saved | None:
+def _snapshot(site: Site, work: Work) -> snapshot.Saved | RawBoot:
     settled = JobList(mode="exact").text(settle_ms=SETTLE_MS, snapshot=True, scatter=_scatter(site, work))
     with folders.private(site.scratch) as folder:
         paused = replace(_guest(site, work, folder), snapshot_save=True, plugin=work.plugin)
         content = _content(site, work, settled)
-        return snapshot.ensure(paused, content, lambda: _payload(site, work, settled), site.snapshots, work.limit_s)
+        limit_s = min(work.limit_s, site.options.boot_limit_s)  # it runs no case
+        return snapshot.ensure(paused, content, lambda: _payload(site, work, settled), site.snapshots, limit_s)
 
 
 def _with_plugin(work: Work, guest: GuestSpec) -> GuestSpec:

@@ -29,6 +29,7 @@ from kdelta.machine import boot, icount, process, qemu, room, turns
 from kdelta.machine.options import GuestSpec
 from kdelta.machine.qmp import Monitor
 
+DEAD = ("panicked", "hung")
 _PAUSED = frozenset({"STOP"})
 _ENDED = frozenset({"SHUTDOWN"})
 _TRAILER = b"KDSNAP05"  # of the files that make one; another one where plugin/idle.c keeps another clock
@@ -123,6 +124,7 @@ def _digest(state: Path, ram: Path, copy: Path | None = None) -> bytes:
 
 
 _made: dict[Path, tuple[int, ...]] = {}  # by this process, and what its files were then
+_dead: dict[Path, boot.RawBoot] = {}  # guests that did not live to be paused
 
 
 def _facts(saved: Saved) -> tuple[int, ...]:
@@ -164,8 +166,8 @@ def _explained(guest: GuestSpec) -> Iterator[None]:
         raise HostError(f"{error}: {said[-1]}" if said else str(error)) from None
 
 
-def _save(guest: GuestSpec, target: Path, limit_s: float) -> bool:
-    """Boot until the guest pauses, then write its devices' state; False when it ended instead of pausing.
+def _save(guest: GuestSpec, target: Path, limit_s: float) -> boot.RawBoot | None:
+    """Boot until the guest pauses, then write its devices' state; what became of it where it did not pause.
 
     Raises:
         HostError: QEMU refused to run or to save.
@@ -176,12 +178,12 @@ def _save(guest: GuestSpec, target: Path, limit_s: float) -> bool:
         try:
             with _explained(guest), _monitor(guest, running, deadline) as monitor:
                 if monitor.wait_event(_PAUSED | _ENDED) in _ENDED:
-                    return False
+                    return _ended(guest, argv, running, deadline, limit_s)
                 _migrate(monitor, target)
                 monitor.command("quit")
         except HostError:
             if running.poll() is not None or time.monotonic() >= deadline:
-                return False  # the guest is gone, or hangs: a boot without a snapshot says how
+                return _ended(guest, argv, running, deadline, limit_s)
             raise
         running.wait(timeout=max(1.0, deadline - time.monotonic()))
     state = icount.at_one_ns(target.read_bytes(), guest.boot_shift)
@@ -189,7 +191,26 @@ def _save(guest: GuestSpec, target: Path, limit_s: float) -> bool:
         guest.path("ram").unlink()
         return _save(replace(guest, boot_shift=0), target, limit_s)
     target.write_bytes(state)
-    return True
+    return None
+
+
+def _ended(
+    guest: GuestSpec, argv: tuple[str, ...], running: subprocess.Popen[bytes], deadline: float, limit_s: float
+) -> boot.RawBoot:
+    """What became of a guest that is gone, or hangs at its limit."""
+    now = time.monotonic()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        if now < deadline:
+            running.wait(timeout=deadline - now)
+    ended = process.Ended(
+        status=running.poll(),
+        timed_out=running.poll() is None,
+        flooded=False,
+        elapsed_s=limit_s - (deadline - now),
+        first_record_s=None,
+        first_sample_s=None,
+    )
+    return boot.collect(guest, argv, ended)
 
 
 def _passed(monitor: Monitor, path: Path, flags: int) -> str:
@@ -222,15 +243,15 @@ def _migrate(monitor: Monitor, target: Path) -> None:
         raise HostError(f"QEMU could not write the snapshot {target}: is the disk full?")
 
 
-def _make(guest: GuestSpec, saved: Saved, limit_s: float, same: Callable[[], bool]) -> bool:
-    """Make the files of ``saved``, each under another name until it is whole; False when the guest cannot pause.
+def _make(guest: GuestSpec, saved: Saved, limit_s: float, same: Callable[[], bool]) -> boot.RawBoot | None:
+    """Make the files of ``saved``, each under another name until it is whole; what became of a guest that never pauses.
 
     ``same`` says whether what was booted is still what ``saved`` is named by.
     """
     state, ram = (path.with_suffix(f"{path.suffix}.part") for path in (saved.state, saved.ram))
     try:
-        if not _save(guest, state, limit_s):
-            return False
+        if died := _save(guest, state, limit_s):
+            return died
         if not same():
             raise HostError(f"{qemu.booted(guest)} changed while it was booted: nothing of that boot is kept")
         checksum = _digest(state, guest.path("ram"), copy=ram)
@@ -244,15 +265,17 @@ def _make(guest: GuestSpec, saved: Saved, limit_s: float, same: Callable[[], boo
     finally:
         for part in (state, ram, guest.path("ram")):
             part.unlink(missing_ok=True)
-    return True
+    return None
 
 
 def ensure(
     guest: GuestSpec, content: bytes, payload: Callable[[], bytes], folder: Path, limit_s: float
-) -> Saved | None:
-    """The snapshot of ``guest``, made now if there is none; None when this guest cannot pause itself.
+) -> Saved | boot.RawBoot:
+    """The snapshot of ``guest``, made now if there is none; what became of the guest where it did not pause.
 
-    ``content`` says what is in its initramfs, which ``payload`` puts together where it is booted.
+    ``content`` says what is in its initramfs, which ``payload`` puts together where it is booted. One that died is
+    not booted again by this process: it would cost its limit each time.
+    Where it ended without a word, as one that has no access to ports, it may run when it is booted otherwise.
 
     Raises:
         HostError: QEMU refused to run or to save, or the image changed meanwhile.
@@ -261,11 +284,18 @@ def ensure(
     path = folder / f"{made_of[:40]}.state"
     saved = Saved(path, path.with_suffix(".ram"))
     with _locked(path):
+        if path in _dead:
+            return _dead[path]
         if valid(saved):
             return saved
         room.make(folder)
         boot.write_file(guest.path("initramfs"), payload())
-        return saved if _make(guest, saved, limit_s, lambda: key(guest, content) == made_of) else None
+        ended = _make(guest, saved, limit_s, lambda: key(guest, content) == made_of)
+        if ended is None:
+            return saved
+        if ended.state in DEAD:
+            _dead[path] = ended
+        return ended
 
 
 def _load(monitor: Monitor, state: Path) -> None:

@@ -8,9 +8,10 @@ import pytest
 
 from kdelta.errors import HostError
 from kdelta.machine import snapshot
+from kdelta.machine.boot import RawBoot
 from kdelta.machine.options import GuestSpec, common_port
 from kdelta.machine.qemu import append_line, argv
-from kdelta.model import Kernel, MachineOptions
+from kdelta.model import Kernel, MachineOptions, State
 
 
 def kernel(**changes: object) -> Kernel:
@@ -136,16 +137,44 @@ def test_an_image_replaced_while_its_guest_settles_leaves_no_snapshot(
     pvh = kernel(vmlinux_path=str(image), config={"PVH": "y"})
     settling = guest(tmp_path, mode="exact", snapshot_save=True, kernel=pvh)
 
-    def save(_guest: GuestSpec, target: Path, _limit_s: float) -> bool:
+    def save(_guest: GuestSpec, target: Path, _limit_s: float) -> None:
         target.write_bytes(b"state")
         settling.path("ram").write_bytes(b"memory")
         image.write_bytes(b"another!")
-        return True
 
     monkeypatch.setattr(snapshot, "_save", save)
     with pytest.raises(HostError, match="vmlinux changed while it was booted"):
         snapshot.ensure(settling, b"content", lambda: b"payload", tmp_path / "snapshots", 1.0)
     assert [path.suffix for path in (tmp_path / "snapshots").iterdir()] == [".lock"]
+
+
+def _dies(state: State) -> RawBoot:
+    return RawBoot(
+        argv=(), state=state, why="", records=(), console=b"", stream=b"", elapsed_s=1.0, first_sample_s=None,
+        qemu_log="",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("state", "boots"), [("hung", 1), ("panicked", 1), ("lost", 2)])
+def test_a_guest_that_died_before_its_snapshot_is_not_booted_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State, boots: int
+) -> None:
+    """A kernel that hangs as it boots cost its limit twice for each seed: 17 minutes of a comparison."""
+    (image := tmp_path / "vmlinux").write_bytes(b"a kernel")
+    pvh = kernel(vmlinux_path=str(image), config={"PVH": "y"})
+    settling = guest(tmp_path, mode="exact", snapshot_save=True, kernel=pvh)
+    booted = []
+
+    def save(*_: object) -> RawBoot:
+        booted.append(1)
+        return _dies(state)
+
+    monkeypatch.setattr(snapshot, "_save", save)
+    monkeypatch.setattr(snapshot, "_dead", {})
+    for _ in range(2):
+        found = snapshot.ensure(settling, b"content", lambda: b"payload", tmp_path / "snapshots", 1.0)
+        assert isinstance(found, RawBoot) and found.state == state
+    assert len(booted) == boots
 
 
 def test_the_memory_of_a_snapshot_is_a_file_and_a_restored_guest_leaves_it_as_it_is() -> None:
