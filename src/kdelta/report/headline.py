@@ -93,22 +93,28 @@ class Headline(Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The sentence, and the largest difference where there is one; "" where nothing was measured yet."""
         told = self.nothing or self.steps or self._alone() or self._compared()
+        if not told:
+            return ""
         single = bool(self.case) and len(self.tallies) == 1
-        if told and self.largest is not None:
-            told += f": {self.largest.text}" if single else f". Largest: {self.largest.where} {self.largest.text}"
-        if told and self.evened is not None:
-            where = "" if single else f" in {self.evened.where}"
-            told += f". At as many system calls: {effect(self.evened.percent)}{where}"
-        if told and self.hidden is not None:
-            told += f". {self.hidden.text(single)}"
-        if told and self.waits:
-            told += f". {self.waits}"
-        if told and self.console:
-            told += f". On its console: {self.console.rstrip('.!')}"
-        if told and self.unseen:
-            told += f". {self.unseen}"
-        told = f"so far: {told}" if told and self.unfinished else told
-        return f"{told[0].upper()}{told[1:]}." if told.startswith(_WORDS) else f"{told}." if told else ""
+        first = f"so far: {told}" if self.unfinished else told
+        told = ". ".join(filter(None, (first + self._largest(single), *self._beside(single))))
+        return f"{told[0].upper()}{told[1:]}." if told.startswith(_WORDS) else f"{told}."
+
+    def _largest(self, single: bool) -> str:
+        if self.largest is None:
+            return ""
+        return f": {self.largest.text}" if single else f". Largest: {self.largest.where} {self.largest.text}"
+
+    def _beside(self, single: bool) -> tuple[str, ...]:
+        """What the verdicts do not say by themselves, a sentence each; "" where there is nothing to say."""
+        evened = "" if self.evened is None else f"At as many system calls: {effect(self.evened.percent)}"
+        return (
+            evened + (f" in {self.evened.where}" if self.evened is not None and not single else ""),
+            "" if self.hidden is None else self.hidden.text(single),
+            self.waits,
+            f"On its console: {self.console.rstrip('.!')}" if self.console else "",
+            self.unseen,
+        )
 
     def _alone(self) -> str:
         return f"Figures of {self.alone} alone: there is nothing to compare them with" if self.alone else ""
