@@ -261,6 +261,14 @@ def _guests(site: Site, work: Work) -> dict[int, RawBoot]:
     if saved is None and site.options.smp > 1:
         why = "its guest cannot be paused, so several CPUs are not counted"
         raise HostError(f"{work.kernel.label}: {why}; add --timed")
+    with snapshot.used_once(saved) if saved is not None and site.options.smp > 1 else contextlib.nullcontext():
+        return _of_snapshot(site, work, saved, apart)
+
+
+def _of_snapshot(
+    site: Site, work: Work, saved: snapshot.Saved | None, apart: Mapping[int, JobList]
+) -> dict[int, RawBoot]:
+    """The guests of the jobs: forked from one that is restored, restored each, or, without a snapshot, booted."""
     found: dict[int, RawBoot] = {}
     told = {job: jobs for job, jobs in apart.items() if _takes_orders(site, work, jobs)}
     if saved is not None and (len(told) > 1 or site.forks is not None):

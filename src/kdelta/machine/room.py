@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import time
 from collections.abc import Iterable
@@ -27,15 +28,20 @@ class Kept(Struct, frozen=True, kw_only=True):
 
 def snapshots(folder: Path) -> list[Kept]:
     """All snapshots in ``folder``, also those that a kill left without a part of their files."""
-    found: dict[Path, list[os.stat_result]] = {}
+    found: dict[Path, dict[str, os.stat_result]] = {}
     for entry in os.scandir(folder) if folder.is_dir() else ():
         with contextlib.suppress(FileNotFoundError):  # another process makes room too
-            known = entry.stat()
-            found.setdefault(folder / entry.name.partition(".")[0], []).append(known)
+            name, _, suffix = entry.name.partition(".")
+            found.setdefault(folder / name, {})[suffix] = entry.stat()
     return [
-        Kept(stem=stem, size_bytes=sum(512 * s.st_blocks for s in parts), used_s=max(s.st_mtime for s in parts))
+        Kept(stem=stem, size_bytes=sum(512 * s.st_blocks for s in parts.values()), used_s=_used_s(parts))
         for stem, parts in found.items()
     ]
+
+
+def _used_s(parts: dict[str, os.stat_result]) -> float:
+    lock = parts.get("lock")
+    return lock.st_mtime if lock else max(part.st_mtime for part in parts.values())
 
 
 def doomed(kept: Iterable[Kept], *, limit_bytes: int, now_s: float, in_use_s: float = IN_USE_S) -> list[Kept]:
@@ -52,9 +58,19 @@ def doomed(kept: Iterable[Kept], *, limit_bytes: int, now_s: float, in_use_s: fl
 
 
 def remove(one: Kept) -> None:
-    """Remove a snapshot. A guest that runs from it keeps its memory: the file lives as long as it is mapped."""
-    for path in one.stem.parent.glob(f"{one.stem.name}.*"):
-        path.unlink(missing_ok=True)
+    """Remove a snapshot, unless somebody holds its lock: he is about to run guests from it.
+
+    A guest that runs from it keeps its memory: the file lives as long as it is mapped.
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(FileNotFoundError):  # a kill left none
+            lock = held.enter_context(one.stem.with_suffix(".lock").open("rb"))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+        for path in one.stem.parent.glob(f"{one.stem.name}.*"):
+            path.unlink(missing_ok=True)
 
 
 def make(folder: Path, limit_bytes: int = LIMIT_BYTES) -> None:

@@ -19,6 +19,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -81,13 +82,27 @@ def key(guest: GuestSpec, initramfs: bytes) -> str:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of one snapshot, so that two runs do not both make it."""
+def _locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[IO[bytes]]:
+    """Hold the lock of one snapshot, so that two runs do not both make it, nor one remove what another uses."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(lock, how)
         os.utime(lock.fileno())  # when it was used: room.py
-        yield
+        yield lock
+
+
+@contextlib.contextmanager
+def used_once(saved: Saved) -> Iterator[None]:
+    """For one boot, after which it is among the first to make room: of such there is one for each kernel and seed.
+
+    Until then nobody removes it.
+    """
+    with _locked(saved.state, fcntl.LOCK_SH) as lock:
+        try:
+            yield
+        finally:
+            over_s = time.time() - room.IN_USE_S
+            os.utime(lock.fileno(), (over_s, over_s))
 
 
 def _pages(fd: int) -> Iterator[tuple[int, bytes]]:
@@ -283,6 +298,9 @@ def ensure(
     made_of = key(guest, content)
     path = folder / f"{made_of[:40]}.state"
     saved = Saved(path, path.with_suffix(".ram"))
+    with _locked(path, fcntl.LOCK_SH):
+        if valid(saved):
+            return saved
     with _locked(path):
         if path in _dead:
             return _dead[path]

@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.machine import room
+from kdelta.machine import room, snapshot
 from kdelta.machine.room import Kept
 
 NOW_S = 1e9
@@ -56,3 +56,20 @@ def test_a_snapshot_that_another_process_removes_meanwhile_is_none(tmp_path: Pat
     (tmp_path / "gone.state").symlink_to(tmp_path / "nowhere")  # listed, and no longer there
     (tmp_path / "kept.state").touch()
     assert [one.stem.name for one in room.snapshots(tmp_path)] == ["kept"]
+
+
+def test_what_one_boot_alone_needs_stays_until_it_is_over_and_is_then_the_first_to_go(tmp_path: Path) -> None:
+    """On several CPUs each kernel and seed has a snapshot: twenty of ten kernels are 18 GB."""
+    saved = snapshot.Saved(tmp_path / "once.state", tmp_path / "once.ram")
+    for path in (saved.state, saved.ram):
+        path.write_bytes(b"x" * 8192)
+    with snapshot.used_once(saved):
+        (once,) = room.snapshots(tmp_path)
+        assert time.time() - once.used_s < room.IN_USE_S
+        os.utime(tmp_path / "once.lock", (0, 0))
+        room.make(tmp_path, limit_bytes=0)  # as another process would, that thinks it unused
+        assert saved.ram.exists()
+    (over,) = room.snapshots(tmp_path)
+    assert time.time() - over.used_s >= room.IN_USE_S
+    room.make(tmp_path, limit_bytes=0)
+    assert not list(tmp_path.iterdir())

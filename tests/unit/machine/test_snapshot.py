@@ -119,15 +119,14 @@ def test_a_book_cut_short_vouches_for_nothing(saved: snapshot.Saved, monkeypatch
 def test_what_this_process_made_is_read_again_only_when_it_changed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def save(_guest: object, target: Path, _limit_s: float) -> bool:
+    def save(_guest: object, target: Path, _limit_s: float) -> None:
         target.write_bytes(b"devices")
         _ram(tmp_path / "guest-ram", {3: b"a"}, 64 << 20)
-        return True
 
     monkeypatch.setattr(snapshot, "_save", save)
     guest: Any = SimpleNamespace(path=lambda name: tmp_path / f"guest-{name}")
     made = snapshot.Saved(tmp_path / "x.state", tmp_path / "x.ram")
-    assert snapshot._make(guest, made, 1.0, lambda: True)
+    assert snapshot._make(guest, made, 1.0, lambda: True) is None
     with monkeypatch.context() as unread:
         unread.setattr(snapshot, "_digest", lambda *_: pytest.fail("it was read"))
         assert snapshot.valid(made)
