@@ -18,7 +18,7 @@
 #include "kdelta.h"
 #include "qemu_api.h"
 
-#define RUN_STATE_PAUSED 4 /* qapi/run-state.json, the same from 7.2 to 11.1 */
+#define RUN_STATE_PAUSED 4 /* qapi/run-state.json; seen to stop 10.0.2 and 11.1.3 */
 #define TURN_US 200
 #define TURNS_MOST 50000
 

@@ -159,7 +159,7 @@ def _dies(state: State) -> RawBoot:
 def test_a_guest_that_died_before_its_snapshot_is_not_booted_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State, boots: int
 ) -> None:
-    """A kernel that hangs as it boots cost its limit twice for each seed: 17 minutes of a comparison."""
+    """A kernel that hangs as it boots cost its limit twice for each seed."""
     (image := tmp_path / "vmlinux").write_bytes(b"a kernel")
     pvh = kernel(vmlinux_path=str(image), config={"PVH": "y"})
     settling = guest(tmp_path, mode="exact", snapshot_save=True, kernel=pvh)
