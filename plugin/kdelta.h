@@ -228,6 +228,12 @@ void hold_close(void);
 /* stop.c */
 void stop_open(void);
 void stop_here(void); /* the machine stops */
+
+/* turns.c: does nothing unless turns_open() was called. */
+void turns_open(const char *period_ns);
+void turns_check(void);
+bool turns_were_long(void); /* once at least */
+
 /* idle.c */
 void idle_open(void);
 void idle_instrument(struct qemu_plugin_insn *insn); /* one that halts */

@@ -5,7 +5,7 @@
 #include "kdelta.h"
 
 /* In the trailer of the output. */
-enum { FLAG_OPEN = 1, FLAG_ABANDONED = 2, FLAG_BLIND = 4, FLAG_BARE = 8 };
+enum { FLAG_OPEN = 1, FLAG_ABANDONED = 2, FLAG_BLIND = 4, FLAG_BARE = 8, FLAG_LONG = 16 };
 
 static struct {
 	bool abandoned;
@@ -51,6 +51,7 @@ static void be_quiet(bool quiet)
 
 static void begin(bool for_others)
 {
+	turns_check();
 	interval.abandoned |= counting_is_open();
 	blocks_drop_sums();
 	interval.id = interval.next_id;
@@ -70,6 +71,7 @@ static void end(void)
 
 	if (!counting_close())
 		return;
+	turns_check();
 	hold_end(interval.id);
 	lines_end(interval.id);
 	n = interval_records(&records);
@@ -159,5 +161,6 @@ void mark_halts(unsigned int vcpu, void *unused)
 uint32_t marks_flags(void)
 {
 	return (counting_is_open() ? FLAG_OPEN : 0) | (interval.abandoned ? FLAG_ABANDONED : 0) |
-	       (interval.blind ? FLAG_BLIND : 0) | (interval.bare ? FLAG_BARE : 0);
+	       (interval.blind ? FLAG_BLIND : 0) | (interval.bare ? FLAG_BARE : 0) |
+	       (turns_were_long() ? FLAG_LONG : 0);
 }

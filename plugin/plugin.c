@@ -257,7 +257,8 @@ static bool choose_guest(const qemu_info_t *info, bool uncounted, bool several)
 }
 
 struct options {
-	const char *out, *sites, *holds, *lines, *entries, *functions, *kernel, *serve, *order;
+	const char *out, *sites, *holds, *lines, *entries, *functions, *kernel, *serve, *order,
+		*period;
 	bool lazy, uncounted;
 };
 
@@ -278,6 +279,8 @@ static bool parse_options(struct options *o, int argc, char **argv)
 			o->functions = argv[i] + 10;
 		} else if (!strncmp(argv[i], "kernel=", 7)) {
 			o->kernel = argv[i] + 7;
+		} else if (!strncmp(argv[i], "period=", 7)) {
+			o->period = argv[i] + 7;
 		} else if (!strncmp(argv[i], "serve=", 6)) {
 			o->serve = argv[i] + 6;
 		} else if (!strncmp(argv[i], "order=", 6)) {
@@ -290,7 +293,7 @@ static bool parse_options(struct options *o, int argc, char **argv)
 			fprintf(stderr,
 				"kdelta plugin: unknown argument %s; there are out=PATH, "
 				"lazy=on, entries=PATH with functions=PATH, lines=PATH with "
-				"kernel=PATH, order=PATH or serve=FD, "
+				"kernel=PATH and period=NS, order=PATH or serve=FD, "
 				"sites=PATH with holds=PATH, and counted=off alone\n",
 				argv[i]);
 			return false;
@@ -302,8 +305,8 @@ static bool parse_options(struct options *o, int argc, char **argv)
 		fprintf(stderr, "kdelta plugin: the argument out=PATH is missing\n");
 	else if (!o->sites != !o->holds)
 		fprintf(stderr, "kdelta plugin: sites=PATH and holds=PATH go together\n");
-	else if (o->kernel && !o->lines)
-		fprintf(stderr, "kdelta plugin: kernel=PATH takes lines=PATH\n");
+	else if ((o->kernel || o->period) && !o->lines)
+		fprintf(stderr, "kdelta plugin: kernel=PATH and period=NS take lines=PATH\n");
 	else if (o->functions && !o->entries)
 		fprintf(stderr, "kdelta plugin: functions=PATH takes entries=PATH\n");
 	else if (o->lines && (o->sites || o->entries))
@@ -334,6 +337,8 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 		if (!cpus_open(id, (unsigned int)info->system.smp_vcpus) || !lines_open(o.lines) ||
 		    (o.kernel && !guest_facts_read(o.kernel)))
 			return -1;
+		if (o.period)
+			turns_open(o.period);
 		blocks_touch_no_singles();
 	}
 	instrument_open();

@@ -45,8 +45,12 @@ def kdelta(tmp_path: Path, cache: Path) -> Program:
     """The program as a user runs it, with a store of this test's own."""
     environment = {**os.environ, "KDELTA_STATE": str(tmp_path / "state"), "KDELTA_CACHE": str(cache)}
 
-    def run(*args: str, timeout: float = 400, check: int | None = 0) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-c", "from kdelta.cli.main import main; main()", *args]
+    def run(
+        *args: str, timeout: float = 400, check: int | None = 0, before: str = "pass"
+    ) -> subprocess.CompletedProcess[str]:
+        """``before``: what is done to ``kdelta.machine.turns`` first."""
+        program = f"from kdelta.machine import turns; {before}; from kdelta.cli.main import main; main()"
+        argv = [sys.executable, "-c", program, *args]
         done = subprocess.run(
             argv, capture_output=True, text=True, errors="replace", timeout=timeout, env=environment, check=False
         )

@@ -41,6 +41,17 @@ def test_turns_are_short_when_operations_begin_however_the_guest_was_booted(
     assert min(figures) > 8, figures
 
 
+def test_operations_that_are_counted_before_turns_are_short_give_no_figure(
+    kdelta: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    words = ("--smp", "2", "--case", "contention/dup_threads", "--seeds", "1")
+    done = kdelta("compare", *PLACEBOS[:2], *words, check=None, before="turns.EARLIER_MS = -60")
+    if "its backport cannot be had" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 3, done.stdout
+    assert "the turns of the CPUs were long while operations were counted" in done.stderr
+
+
 @pytest.mark.full
 def test_identical_kernels_whose_memory_lies_otherwise_differ_in_no_line(
     kdelta: Callable[..., subprocess.CompletedProcess[str]],

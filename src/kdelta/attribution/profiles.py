@@ -36,6 +36,7 @@ _LINE_SHIFT = np.uint64(6)
 _OPEN_BEGIN = 1
 _BLIND = 4  # tasks could not be told apart
 _BARE = 8  # before the plugin instrumented code, or after
+_LONG_TURNS = 16  # of several CPUs
 _KERNEL_HALF = np.uint64(1 << 63)
 _PAGE = np.uint64(4095)
 
@@ -111,6 +112,10 @@ def _trailer(section: tuple[int, int, int], found: Sequence[Interval], rest: int
         raise GuestError("counts: the guest ended inside an interval (a BEGIN mark without its END)")
     if flags & _BARE:
         raise GuestError("counts: an interval was begun where nothing was instrumented")
+    if flags & _LONG_TURNS:
+        raise GuestError(
+            "counts: the turns of the CPUs were long while operations were counted, so that little crosses between them"
+        )
     if flags & _BLIND:
         raise GuestError("counts: no task switch of this kernel was recognised, so several tasks cannot be counted")
 

@@ -6,6 +6,7 @@ Guests get no network, no host files, no default devices, and QEMU's own seccomp
 
 from __future__ import annotations
 
+from kdelta.machine import turns
 from kdelta.machine.options import GuestSpec
 
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
@@ -116,6 +117,8 @@ def _exact(guest: GuestSpec) -> list[str]:
             plugin += f",lines={_escape(guest.path('lines'))}"
             if guest.kernel_facts is not None:
                 plugin += f",kernel={_escape(guest.kernel_facts)}"
+            if guest.restored:
+                plugin += f",period={turns.period_ns(guest.options.turn_ns, guest.options.smp)}"
         words += ["-plugin", plugin]
     if guest.arch == "x86_64":
         words += ["-device", "ib700", "-action", "watchdog=pause", "-device", "isa-debug-exit"]

@@ -70,6 +70,11 @@ def period_ticks(turn_ns: int, cpus: int) -> int:
     return max(1, turn_ns * cpus // _TICK_NS)
 
 
+def period_ns(turn_ns: int, cpus: int) -> int:
+    """The same in ns."""
+    return period_ticks(turn_ns, cpus) * _TICK_NS
+
+
 def shorten(path: Path, turn_ns: int, cpus: int) -> None:
     """Set the turns of a stopped guest whose qtest socket is ``path``, from shortly before ``AFTER_MS`` on.
 

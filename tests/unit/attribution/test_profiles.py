@@ -65,6 +65,7 @@ def test_a_changed_byte_in_an_interval_is_refused(position: int, flip: int) -> N
         (counts.output() + b"more", "4 bytes follow"),
         (counts.output(flags=1), "BEGIN mark without its END"),
         (counts.output(flags=4), "no task switch of this kernel was recognised"),
+        (counts.output(flags=16), "the turns of the CPUs were long"),
         (counts.output(counts.interval(5, []), counts.interval(5, [])), "0x5 occurs twice"),
         (counts.output(counts.interval(5, [(2, ONE), (1, ONE)])), "not in order"),
         (counts.output(counts.interval(5, [(2, ONE), (2, ONE)])), "not in order"),

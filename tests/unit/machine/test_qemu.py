@@ -72,12 +72,13 @@ def test_lines_are_followed_on_several_cpus_alone_and_turns_set_once_a_guest_is_
     several = guest(mode="exact", plugin=plugin, restored=True, options=MachineOptions(smp=4))
     words = argv(several)
     assert words[words.index("-smp") + 1] == "4"
-    assert words[words.index("-plugin") + 1].endswith(",lines=/boot-x/lines")
+    assert words[words.index("-plugin") + 1].endswith(",lines=/boot-x/lines,period=800")
     told = argv(msgspec.structs.replace(several, kernel_facts=Path("/boot-x/kernel_facts")))
-    assert ",lines=/boot-x/lines,kernel=/boot-x/kernel_facts" in told[told.index("-plugin") + 1]
+    assert ",lines=/boot-x/lines,kernel=/boot-x/kernel_facts,period=800" in told[told.index("-plugin") + 1]
     assert "slab_nomerge" in append_line(several).split()
     assert words[words.index("-qtest") + 1].startswith("unix:qtest.sock,")
     saved = argv(msgspec.structs.replace(several, restored=False, snapshot_save=True))
+    assert "period=" not in " ".join(argv(msgspec.structs.replace(several, restored=False)))
     assert "-qtest" not in saved, "one snapshot serves all lengths of turns"
     assert saved[saved.index("-plugin") + 1] == "/p.so,counted=off", "but its clock is kept"
     one = argv(guest(mode="exact", plugin=plugin, restored=True))

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Whether the turns of several CPUs are short while operations are counted. The
+ * host has a timer see to it (machine/turns.py), which runs out again within one
+ * period, whatever else the guest waits for. A guest that counted before it was
+ * set (stop.c) looked right in the report, with one transfer instead of 92.
+ *
+ * QEMU is asked by a thread of our own: one that runs a CPU may ask for the time
+ * between two blocks only ("Bad icount read", accel/tcg/icount-common.c), and what
+ * it lacks is less than a turn. The main loop may have taken the timer off its list
+ * for a moment, so it is looked at several times.
+ *
+ * What is called of QEMU is no interface of plugins. Without it nothing is checked.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "kdelta.h"
+#include "qemu_api.h"
+
+#define CLOCK_OF_GUEST 1 /* QEMU_CLOCK_VIRTUAL, include/qemu/timer.h */
+#define ALL_TIMERS (-1)	 /* QEMU_TIMER_ATTR_ALL */
+#define LOOKS 20
+#define LOOK_US 500
+
+static int64_t (*next_timer_ns)(int clock, int timers);
+static int64_t period_ns; /* 0: nothing is checked */
+static bool were_long;
+
+void turns_open(const char *period)
+{
+	*(void **)&next_timer_ns = qemu_function("qemu_clock_deadline_ns_all", NULL);
+	period_ns = next_timer_ns ? atoll(period) : 0;
+}
+
+static void *look(void *found)
+{
+	int64_t *next = found;
+
+	for (int i = 0; i < LOOKS; i++) {
+		*next = next_timer_ns(CLOCK_OF_GUEST, ALL_TIMERS);
+		if (*next >= 0 && *next <= 2 * period_ns)
+			break;
+		usleep(LOOK_US);
+	}
+	return NULL;
+}
+
+void turns_check(void)
+{
+	int64_t next = 0;
+	pthread_t thread;
+
+	if (!period_ns || pthread_create(&thread, NULL, look, &next))
+		return;
+	pthread_join(thread, NULL);
+	were_long |= next < 0 || next > 2 * period_ns;
+}
+
+bool turns_were_long(void)
+{
+	return were_long;
+}
