@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from kdelta.model import Because, CellResult, Warn
 from kdelta.report.figures import effect
-from kdelta.report.tallies import Tally, in_case, in_cases, in_results, kind_of, tallied
+from kdelta.report.tallies import Tally, in_case, in_cases, in_results, kind_of, tallied, told_once
 from kdelta.results.types import Sweep
 from kdelta.results.warnings import Carried, Idles
 from kdelta.units import finite
@@ -122,7 +122,9 @@ class Headline(Struct, frozen=True, kw_only=True):
     def _compared(self) -> str:
         if len({tally.patched for tally in self.tallies}) > _KERNELS_TOLD:
             return "; ".join(in_results(self.tallies, kind) for kind in dict.fromkeys(t.kind for t in self.tallies))
-        return "; ".join(in_case(tally, self.case) if self.case else in_cases(tally) for tally in self.tallies)
+        return "; ".join(
+            in_case(tally, self.case) if self.case else in_cases(tally) for tally in told_once(self.tallies)
+        )
 
 
 def cause(told: Because | None, percent: float, whole: float = math.inf) -> str:

@@ -106,7 +106,8 @@ def _fault(fault: of_verdicts.Fault) -> str:
 @sentence.register
 def _(w: of_verdicts.Dropped) -> str:
     shown = "; ".join(map(_fault, w.faults[:_FAULTS_SHOWN])) + ("; ..." if w.dropped > _FAULTS_SHOWN else "")
-    return f"{w.dropped} of {w.blocks} blocks dropped: {shown}"
+    why = next((f"; {fault.kernel}: {fault.why}" for fault in w.faults if fault.why), "")
+    return f"{w.dropped} of {w.blocks} blocks dropped: {shown}{why}"
 
 
 @sentence.register

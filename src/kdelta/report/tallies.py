@@ -35,6 +35,7 @@ class Kind(Struct, frozen=True):
     less: str  # "fewer": improved, once it was said of what
     more: str
     noun: str = ""
+    on: str = ""  # " in transfers": of a figure that is not what the case is measured by
 
 
 class Tally(Struct, frozen=True, kw_only=True):
@@ -65,7 +66,8 @@ def kind_of(metric: str, unit: str, better: Better, exact: bool) -> Kind:
     if not exact and (unit == "ns" or unit.endswith("/s")):
         return Kind("is faster than", "is slower than", "is as fast as", "faster", "slower")
     less, more = ("lower", "higher") if better == "lower" else ("higher", "lower")
-    return Kind(f"is {less} in {metric} than", f"is {more} in {metric} than", f"is the same in {metric} as", less, more)
+    verbs = (f"is {less} in {metric} than", f"is {more} in {metric} than", f"is the same in {metric} as")
+    return Kind(*verbs, less, more, on=f" in {metric}")
 
 
 def tallied(cells: Sequence[CellResult], exact: bool) -> tuple[Tally, ...]:
@@ -83,6 +85,16 @@ def tallied(cells: Sequence[CellResult], exact: bool) -> tuple[Tally, ...]:
         ends = tuple(sorted((*tally.ended, *ended), key=GRAVEST_FIRST.index))
         found[key] = replace(tally, ended=ends, **{word: getattr(tally, word) + 1})
     return tuple(found.values())
+
+
+def told_once(tallies: Sequence[Tally]) -> tuple[Tally, ...]:
+    """Without those that say a second time of two kernels that there is no verdict."""
+    silent = [(t.baseline, t.patched) for t in tallies if t.cases == t.descriptive + t.missing and not t.ended]
+    several = {
+        sides for sides in silent if silent.count(sides) == sum(sides == (t.baseline, t.patched) for t in tallies)
+    }
+    firsts = {(t.baseline, t.patched): t for t in reversed(tallies)}
+    return tuple(t for t in tallies if (t.baseline, t.patched) not in several or t is firsts[t.baseline, t.patched])
 
 
 def _sides(tally: Tally) -> list[tuple[int, str, str]]:
@@ -106,7 +118,8 @@ def in_case(tally: Tally, case: str) -> str:
         return f"it is undecided whether {tally.patched} {tally.kind.improved} {tally.baseline} in {case}"
     if tally.ended and not tally.descriptive:
         return f"{tally.patched} {_ENDS[tally.ended[0]]} {case}, which {tally.baseline} runs"
-    return f"{case} {'has no verdict' if tally.descriptive else 'could not be measured'} on {tally.patched}"
+    none = f"has no verdict{tally.kind.on}" if tally.descriptive else "could not be measured"
+    return f"{case} {none} on {tally.patched}"
 
 
 def in_cases(tally: Tally) -> str:
@@ -133,7 +146,7 @@ def in_cases(tally: Tally) -> str:
         how = ", ".join(f"{word} {some(number)}" for word, number in ends.items())
         return f"{tally.patched} {how}, which {tally.baseline} runs"
     else:
-        none = "there is no verdict on" if tally.descriptive else "nothing could be measured on"
+        none = f"there is no verdict{tally.kind.on} on" if tally.descriptive else "nothing could be measured on"
         return f"{none} {tally.patched} against {tally.baseline}"
     return "; ".join(filter(None, [told, ", ".join(f"{word} {number}" for word, number in rest.items() if number)]))
 

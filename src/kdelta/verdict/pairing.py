@@ -71,7 +71,7 @@ class Pairs(Struct, frozen=True):
 def _fault(boot: Observation, label: str, steal_limit: float) -> Fault | None:
     """Why a boot takes its block out: only what was declared in advance, never its value."""
     if boot.state != "ok" or boot.value is None:
-        return Fault(boot.block, label, boot.state)
+        return Fault(boot.block, label, boot.state, why=boot.why)
     steal = boot.facts.get("steal_percent", 0.0)
     return Fault(boot.block, label, boot.state, steal) if steal > steal_limit else None
 

@@ -66,6 +66,7 @@ class Fault(Struct, frozen=True):
     kernel: str
     state: str
     steal_percent: float | None = None
+    why: str = ""
 
 
 class Dropped(Warn, frozen=True):

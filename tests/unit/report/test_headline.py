@@ -112,6 +112,17 @@ GONE = Because(gone=("step_into", "walk_component"), gone_delta=-404.0, changed=
             sentence(cell("a", verdict="inconclusive"), is_exact=False),
             "It is undecided whether 7.0 is faster than 6.12 in a.",
         ),
+        (
+            sentence(
+                cell("a", **EXACT, verdict=None), cell("a", metric="transfers", unit="transfers/op", verdict=None)
+            ),
+            "a has no verdict on 7.0.",
+        ),
+        (
+            sentence(cell("a", **EXACT), cell("a", metric="transfers", unit="transfers/op", verdict=None)),
+            "7.0 executes fewer instructions than 6.12 in a; a has no verdict in transfers on 7.0. "
+            "Largest: a, instructions -28.60 %.",
+        ),
         (sentence(cell("a", verdict=None, state="lost", baseline=None)), "a could not be measured on 7.0."),
         (sentence(cell("a", verdict=None, state="hung")), "7.0 hangs in a, which 6.12 runs."),
         (

@@ -50,6 +50,10 @@ TOLD = [
     (TailOfFew(100.0, 40, None), "a maximum does not estimate a percentile: shown, but never given a verdict"),
     (Dropped(1, 8, (FAULT,)), "1 of 8 blocks dropped: block 3: 7.0 hung"),
     (Dropped(1, 8, (Fault(3, "7.0", "ok", 12.34),)), "1 of 8 blocks dropped: block 3: 7.0 lost 12.3 % to steal"),
+    (
+        Dropped(2, 8, (FAULT, Fault(4, "7.0", "failed", why="no room"))),
+        "2 of 8 blocks dropped: block 3: 7.0 hung; block 4: 7.0 failed; 7.0: no room",
+    ),
     (Dropped(1, 8, (Fault(3, "7.0", "ok"),)), "1 of 8 blocks dropped: block 3: no value"),
     (Dropped(6, 8, (FAULT,) * 5), f"6 of 8 blocks dropped: {'; '.join(['block 3: 7.0 hung'] * 4)}; ..."),
     (Withdrawn(9, 0.06, None), "not significant after Benjamini-Hochberg (9 cells, adjusted p = 0.060)"),
