@@ -77,7 +77,7 @@ def show(case: str | None, metric: str | None, tag: str | None, kind: str | None
         if case is None:
             everything = as_json and "limit" not in _given.given()
             listed = store.experiments(kind=kind, limit=None if everything else limit, tag=tag)
-            _print_json("experiments", listed) if as_json else _print_experiments(listed)
+            _print_json("experiments", listed) if as_json else _print_experiments(store, listed)
             return
         rows = [row for row in store.history(case, metric) if tag is None or tag in row.tags]
         if not rows:
@@ -168,10 +168,13 @@ def _print_json(name: str, rows: list[Any]) -> None:
     say(json.dumps(value, separators=(",", ":")))
 
 
-def _print_experiments(rows: list[ExperimentRow]) -> None:
+def _print_experiments(store: Store, rows: list[ExperimentRow]) -> None:
     if not rows:
         say("No experiment yet. Start with: kdelta compare debian:6.12 debian:7.0")
         return
+    from kdelta.results.outcomes import Outcomes
+
+    outcomes = Outcomes(store)
     say(f"{'experiment':20} {'when':16} {'kind':9} {'mode':5} {'boots':>9} state")
     for row in rows:
         boots = str(row.boots_done) if row.status == "complete" else f"{row.boots_done}/{row.boots_planned}"
@@ -179,6 +182,9 @@ def _print_experiments(rows: list[ExperimentRow]) -> None:
         say(f"{row.id:20} {when:16} {plain(row.kind, 9):9} {row.mode:5} {boots:>9} {row.status}")
         tags = f"  [{' '.join(row.tags)}]" if row.tags else ""
         say("  " + plain(" ".join(row.kernels) + tags, 70))
+        outcome = outcomes.of(row)
+        if outcome.told:
+            say("  " + plain(": ".join(filter(None, (outcome.told, outcome.words))), 70))
         if row.note:
             say("  " + plain(row.note, 70))
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kdelta.model import Experiment
+from kdelta.model import GRAVEST_FIRST, Experiment
 from kdelta.report.figures import effect
-from kdelta.serve import compared, lists, outcomes, page, trend
+from kdelta.results import outcomes
+from kdelta.serve import compared, lists, page, trend
 from kdelta.store.store import Store
 
 EXPERIMENTS_PER_PAGE = 40
@@ -35,16 +36,21 @@ class HistoryPages:
         if chosen["verdict"]:
             found = [row for row in found if self._outcomes.of(row).has(chosen["verdict"])]
         shown = lists.page(found, page.number(request, "page", 1), EXPERIMENTS_PER_PAGE)
+        told = {row.id: self._outcomes.of(row) for row in shown.rows}
         return page.draw(
             "experiments.html",
             request,
             found=shown,
-            outcomes={row.id: self._outcomes.of(row) for row in shown.rows},
+            outcomes=told,
             kinds=sorted({row.kind for row in rows}),
             tags=sorted({name for row in rows for name in row.tags}),
             kernels=kernels,
             cases=cases,
-            verdicts=outcomes.WORDS,
+            verdicts=[
+                word
+                for word in outcomes.WORDS
+                if word not in GRAVEST_FIRST or word == chosen["verdict"] or any(one.has(word) for one in told.values())
+            ],
             chosen=chosen,
             empty=not rows,
         )

@@ -11,10 +11,11 @@ from lxml import html
 from msgspec.structs import replace
 from starlette.testclient import TestClient
 
-from kdelta.model import CallCount, Case
+from kdelta.cli.main import run
+from kdelta.model import CallCount, Case, RunResult
+from kdelta.results.outcomes import Outcome
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
-from kdelta.serve.outcomes import Outcome
 from kdelta.store.store import Store
 from unit.serve.serve_store import boot, experiment, fill_sweep
 
@@ -101,6 +102,30 @@ def test_a_chip_says_what_the_page_says_of_a_program_that_makes_other_calls(tmp_
         (chip,) = main(client, "/experiments").findall(".//p[@class='chips']/a")
         assert chip.text == "1 inconclusive"
         assert "made other calls (access 10 -> 92 per operation)" in main(client, "/experiments/spun").text_content()
+
+
+def test_a_kernel_that_hangs_in_every_case_has_a_chip_a_filter_and_a_line_in_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'kdelta.sqlite'}")
+    with Store() as store:
+        store.create(experiment("stuck", ("6.12", "7.0"), blocks=SEEDS))
+        store.create(experiment("fine", ("6.12", "6.13"), blocks=SEEDS, created_at="2026-05-02T10:00:00+00:00"))
+        for block in range(SEEDS):
+            store.save_boot("stuck", boot(block, 0))
+            hung = RunResult(case=0, state="hung", why="no answer")
+            store.save_boot("stuck", replace(boot(block, 1), runs=(hung,)))
+            for slot in (0, 1):
+                store.save_boot("fine", boot(block, slot, cost=1000))
+        client = TestClient(create_app(store, Access(), pytest.fail), base_url="http://localhost")
+        chips = main(client, "/experiments").findall(".//p[@class='chips']/a")
+        assert [chip.text for chip in chips] == ["1 same", "1 hung"]
+        assert "/experiments/fine" not in addresses(main(client, chips[1].get("href")))
+        words = main(client, "/experiments").xpath("//select[@name='verdict']/option/@value")
+        assert words == ["", "hung", "regressed", "improved", "inconclusive", "same"]
+    assert run(["list"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[2] == "  6.12 6.13" and told[3] == "  pidfd_open: 1 same" and told[6] == "  pidfd_open: 1 hung"
 
 
 def test_any_two_kernels_are_compared_from_an_experiments_page(client: TestClient) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What each experiment of a list came to, and of which cases: verdicts alone, kept while they hold."""
+"""What each experiment of a list came to, and of which cases: verdicts and ends alone, kept while they hold."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from threading import Lock
 from msgspec import Struct
 
 from kdelta.errors import KdeltaError
+from kdelta.model import GRAVEST_FIRST
 from kdelta.results import answer
 from kdelta.results.types import Sweep, primary
 from kdelta.store.rows import ExperimentRow
 from kdelta.store.store import Store
 
-WORDS = ("regressed", "improved", "inconclusive", "same")  # what a reader looks for first
-
-
+WORDS = (*GRAVEST_FIRST, "regressed", "improved", "inconclusive", "same")  # what a reader looks for first
 _NAMED = 3  # cases that are told by name
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """``verdicts`` are (word, rows with it), the gravest first; of a sweep, its ``steps`` that are so."""
+    """``verdicts`` are (word, rows with it), the gravest first; of a sweep, its ``steps`` that are so.
+
+    The word of a row that was not measured is how its runs ended, such as hung.
+    """
 
     cases: frozenset[str] = frozenset()
     steps: int | None = None  # of a sweep
@@ -36,6 +38,12 @@ class Outcome(Struct, frozen=True, kw_only=True):
         suites = {name.partition("/")[0] for name in names if "/" in name}
         whole = len(suites) == 1 and all("/" in name for name in names)
         return f"{len(names)} cases" + (f" of {suites.pop()}" if whole else "")
+
+    @property
+    def words(self) -> str:
+        """``2 regressed, 1 same``; of a sweep its steps first."""
+        steps = [] if self.steps is None else [f"{self.steps} step{'s' if self.steps != 1 else ''}"]
+        return ", ".join([*steps, *(f"{count} {word}" for word, count in self.verdicts)])
 
     def has(self, verdict: str) -> bool:
         """Whether any row got this verdict."""
@@ -71,7 +79,8 @@ class Outcomes:
             judged = answer.verdicts(self._store, experiment)
         except KdeltaError:  # its own page says what is wrong with it
             return Outcome()
-        words = [result.verdict for result in primary(judged)]  # as its own page counts them
+        rows = primary(judged)  # as its own page counts them
+        words = [row.verdict if row.state == "ok" else row.state for row in rows if row.patched_label]
         return Outcome(cases=names, verdicts=_counted(words))
 
 
