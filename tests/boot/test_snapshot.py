@@ -89,6 +89,41 @@ def test_a_main_loop_that_never_sleeps_counts_the_same(tmp_path: Path, cache: Pa
     assert asked == {_run(PROGRAM, tmp_path / "state", cache, *words)}
 
 
+# Somebody removes it, once, as the first guest is started from its snapshot.
+REMOVED = f"""
+import contextlib, itertools
+from kdelta.machine import snapshot
+
+started, times = snapshot.process.started, itertools.count()
+
+@contextlib.contextmanager
+def emptied(argv, *rest, **more):
+    if "-incoming" in argv and not next(times):
+        (more["folder"] / "ram").resolve().unlink()
+    with started(argv, *rest, **more) as running:
+        yield running
+
+snapshot.process.started = emptied
+{PROGRAM}
+"""
+
+
+def test_a_snapshot_that_somebody_removes_as_a_guest_starts_from_it_is_made_anew(tmp_path: Path, cache: Path) -> None:
+    """QEMU makes a memory that is not there, of zeros: such a guest was waited for until its limit."""
+    own = _without_snapshots(cache, tmp_path / "cache")
+    environment = {**os.environ, "KDELTA_STATE": str(tmp_path / "state"), "KDELTA_CACHE": str(own)}
+    words = ("compare", "debian:6.12/cloud", "debian:7.0/cloud", "--case", "pidfd_open", "--seeds", "3", "-q")
+
+    def told(program: str, *words: str) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-c", program, *words]
+        return subprocess.run(argv, capture_output=True, text=True, timeout=300, env=environment, check=False)
+
+    first = told(REMOVED, *words)
+    assert first.returncode == 2 and "somebody removed the snapshot" in first.stderr, first.stderr
+    again = told(PROGRAM, "resume", "last", "-q")
+    assert again.returncode == 0 and "6 of 6 boots" in again.stdout, again.stdout + again.stderr
+
+
 # While a guest boots for its snapshot, too.
 ASKED_AT_BOOT = f"""
 from kdelta.machine import qmp

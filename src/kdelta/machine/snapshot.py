@@ -39,6 +39,7 @@ _CHUNK = 256 * _PAGE
 _ZEROS = bytes(_CHUNK)
 _IGNORE_SHARED = {"capabilities": [{"capability": "x-ignore-shared", "state": True}]}
 _FILES = (9, 1)
+_REMOVED = "somebody removed the snapshot in {} that a guest was started from"
 # A guest that came by migration announces itself to its network 50, 200, ... ms later, of the host's time, network or
 # not (qemu_announce_self, migration/announce.c). Those timers shorten the turns of several CPUs, as icount_get_limit()
 # heeds timers of real time too, and wake the main loop: the same seed was never the same twice.
@@ -316,6 +317,18 @@ def ensure(
         return ended
 
 
+def _there(saved: Saved) -> tuple[int, ...]:
+    """Which files they are.
+
+    Raises:
+        HostError: there is none.
+    """
+    try:
+        return tuple(path.stat().st_ino for path in (saved.state, saved.ram))
+    except FileNotFoundError:
+        raise HostError(_REMOVED.format(saved.state.parent)) from None
+
+
 def _load(monitor: Monitor, state: Path) -> None:
     monitor.command("migrate-set-capabilities", _IGNORE_SHARED)
     monitor.command("migrate-set-parameters", _NOT_ANNOUNCED)
@@ -333,14 +346,18 @@ def restored(
     Its monitor stays connected: the end of a connection would wake QEMU's main loop while the guest runs.
 
     Raises:
-        HostError: QEMU refused to run.
+        HostError: QEMU refused to run, or the snapshot was removed meanwhile.
     """
+    there = _there(saved)
     guest.path("ram").symlink_to(saved.ram)
     argv = qemu.argv(guest)
     started = process.started(argv, guest.path("qemu.log"), pass_fds, folder=guest.folder)
     with started as running, contextlib.ExitStack() as held:
         with _explained(guest):
             monitor = held.enter_context(_monitor(guest, running, time.monotonic() + limit_s))
+            if _there(saved) != there:  # QEMU makes a memory that is not there, all zero
+                saved.ram.unlink(missing_ok=True)
+                raise HostError(_REMOVED.format(saved.state.parent))
             _load(monitor, saved.state)
             if guest.options.smp > 1:
                 turns.shorten(guest.path("qtest.sock"), guest.options.turn_ns, guest.options.smp)
