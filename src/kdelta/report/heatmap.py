@@ -14,6 +14,7 @@ from rich.cells import cell_len
 
 from kdelta.report.text import WIDTH, fit, head, pad, wrap
 from kdelta.report.view import SweepRow, SweepTable
+from kdelta.results.types import NOT_BOOTED
 from kdelta.units import finite
 
 MANY = 7  # sweeps from which a map stands for them; fewer are shown version by version
@@ -89,6 +90,8 @@ def short(percent: float) -> str:
 
 def _square(row: SweepRow, percent: float | None) -> Square:
     told = ": ".join(filter(None, [f"{row.kernel} {row.value} {row.change} {row.mark}".rstrip(), row.sentence]))
+    if row.sentence == NOT_BOOTED:
+        return Square(text="", verdict=row.verdict, told=told)
     if not row.measured:
         return Square(text=_STATES.get(row.verdict, "x"), verdict=row.verdict, told=told)
     if row.verdict == "first":

@@ -259,17 +259,30 @@ def reproduce(result: ExperimentResult) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str, ...]:
-    """What a reader might believe was covered and was not."""
-    gaps: dict[str, list[str]] = {}
+def _gaps(result: ExperimentResult) -> list[str]:
+    """Cases without a figure, by what became of them; where that is all of them on a kernel, no case by name."""
+    gaps: dict[str, dict[tuple[str, str], None]] = {}
+    cases: dict[str, set[str]] = {}
     for cell in result.results:
+        label = cell.patched_label or cell.baseline_label
+        cases.setdefault(label, set()).add(cell.case)
         if cell.state != "ok":
             reason = f"{cell.state}: {cell.why}" if cell.why else cell.state
-            name = f"{cell.case} on {cell.patched_label or cell.baseline_label}"
-            names = gaps.setdefault(reason, [])
-            if name not in names:
-                names.append(name)
-    lines = [f"{', '.join(names)} ({reason})." for reason, names in gaps.items()]
+            gaps.setdefault(reason, {})[cell.case, label] = None
+    lines = []
+    for reason, names in gaps.items():
+        all_of = {
+            label for label, known in cases.items() if len(known) > 2 and all((one, label) in names for one in known)
+        }
+        told = [f"all {len(cases[label])} cases on {label}" for label in cases if label in all_of]
+        told += [f"{case} on {label}" for case, label in names if label not in all_of]
+        lines.append(f"{', '.join(told)} ({reason}).")
+    return lines
+
+
+def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str, ...]:
+    """What a reader might believe was covered and was not."""
+    lines = _gaps(result)
     visible = set(map(id, shown))
     hidden = [cell for cell in result.results if id(cell) not in visible and cell.state == "ok"]
     swept = result.experiment.in_steps

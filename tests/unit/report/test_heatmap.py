@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from kdelta.model import Because, ExperimentResult, Remark, plans
 from kdelta.report import heatmap, html, mail, markdown, terminal
 from kdelta.report.view import Options, View, build
-from kdelta.results.types import CellName, Detail, Sweep, SweepPoint, SweepStep
+from kdelta.results.types import NOT_BOOTED, CellName, Detail, Sweep, SweepPoint, SweepStep
 from kdelta.verdict.warnings import MixedCalls
 from unit.report.report_samples import experiment
 
@@ -60,6 +60,13 @@ def test_a_last_version_that_tells_nothing_against_the_first_has_no_figure() -> 
     told = replace(calls, whole=MixedCalls(758.0, 1.0, (("access", 1.0, 9.0),), 0, "seed"))
     assert row(terminal.render(view(calls)), "stat")[-1] == "+758"
     assert row(terminal.render(view(told)), "stat")[-1] == "?"
+
+
+def test_a_version_that_was_not_booted_yet_is_no_failed_one() -> None:
+    begun = swept("syscalls/stat", (1000.0, 780.0, 780.0, None))
+    last = replace(begun.points[-1], state="lost", why=NOT_BOOTED)
+    shown = view(replace(begun, points=(*begun.points[:-1], last)))
+    assert row(terminal.render(shown), "stat") == ["-22", ".", "-22"]
 
 
 def test_each_case_is_one_line_with_its_steps_and_states() -> None:

@@ -25,6 +25,14 @@ def only(**fields: Any) -> View:
     return build(result)
 
 
+def test_a_kernel_on_which_no_case_was_measured_is_told_once() -> None:
+    cells = [cell(name, verdict=None, state="panicked", why="7.0: panicked: no init") for name in "abc"]
+    cells += [cell(name, patched_label="7.1") for name in "ab"]
+    cells += [cell("c", patched_label="7.1", verdict=None, state="hung")]
+    told = build(ExperimentResult(experiment=experiment("6.12", "7.0", "7.1"), results=tuple(cells))).not_measured
+    assert told[:2] == ("all 3 cases on 7.0 (panicked: 7.0: panicked: no init).", "c on 7.1 (hung).")
+
+
 def test_one_footnote_per_distinct_text() -> None:
     view = build(*timed())
     assert len(view.footnotes) == 3
