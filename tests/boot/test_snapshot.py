@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -122,6 +125,37 @@ def test_a_snapshot_that_somebody_removes_as_a_guest_starts_from_it_is_made_anew
     assert first.returncode == 2 and "somebody removed the snapshot" in first.stderr, first.stderr
     again = told(PROGRAM, "resume", "last", "-q")
     assert again.returncode == 0 and "6 of 6 boots" in again.stdout, again.stdout + again.stderr
+
+
+def _booting(parent: int) -> list[int]:
+    """The QEMUs of a process that boot guests for snapshots."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes()
+            if b"counted=off" in words and f"PPid:\t{parent}\n" in (entry / "status").read_text():
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.parametrize("cpus", ["1", "2"])
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
+def test_a_qemu_that_is_killed_as_it_boots_for_a_snapshot_is_started_again(
+    tmp_path: Path, cache: Path, cpus: str, by: signal.Signals
+) -> None:
+    """It ended the experiment; or its seed was counted from a cold boot, which counts up to 0.6 % otherwise."""
+    own = _without_snapshots(cache, tmp_path / "cache")
+    environment = {**os.environ, "KDELTA_STATE": str(tmp_path / "state"), "KDELTA_CACHE": str(own)}
+    words = ("compare", "debian:6.12/cloud", "debian:7.0/cloud", "--case", "pidfd_open", "--seeds", "1", "--smp", cpus)
+    argv = [sys.executable, "-c", PROGRAM, *words]
+    with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        while not (at := _booting(running.pid)) and running.poll() is None:
+            time.sleep(0.01)
+        time.sleep(0.5)
+        os.kill(at[0], by)
+        out, err = running.communicate(timeout=300)
+    assert running.returncode == 0, err
+    assert "measured again" in err and "2 of 2 boots" in out, err + out
 
 
 # While a guest boots for its snapshot, too.

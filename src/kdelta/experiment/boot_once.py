@@ -23,7 +23,7 @@ from kdelta.guest import image
 from kdelta.guest.jobs import JobList
 from kdelta.kernel import intact
 from kdelta.lab.boot import Machine, Order
-from kdelta.machine import boot, folders, native, orders, served, snapshot, turns
+from kdelta.machine import boot, deaths, folders, native, orders, served, snapshot, turns
 from kdelta.machine.boot import RawBoot
 from kdelta.machine.options import Accel, GuestSpec, Port
 from kdelta.machine.patience import not_in_time
@@ -247,7 +247,8 @@ def _counted(site: Site, work: Work) -> RawBoot:
 def _guests(site: Site, work: Work) -> dict[int, RawBoot]:
     """Each job in a guest of its own, from the snapshot (made on first use) that is the same for all of its seed.
 
-    Where the guest cannot pause itself, each boots cold; none does where the first said nothing.
+    Where the guest cannot pause itself, each boots cold; none does where the first said nothing. Cold ones count a
+    little otherwise, so what was killed is no reason for it.
 
     Raises:
         HostError: it has several CPUs and cannot pause itself, so that nobody can set their turns.
@@ -255,7 +256,7 @@ def _guests(site: Site, work: Work) -> dict[int, RawBoot]:
     apart = work.jobs.apart()
     saved = _snapshot(site, work) if work.kernel.arch == "x86_64" else None
     if isinstance(saved, RawBoot):
-        if saved.state in snapshot.DEAD:
+        if saved.state in deaths.DEAD or saved.killed:
             return {next(iter(apart)): saved}
         saved = None
     if saved is None and site.options.smp > 1:
@@ -305,8 +306,7 @@ def _snapshot(site: Site, work: Work) -> snapshot.Saved | RawBoot:
         paused = replace(_guest(site, work, folder), snapshot_save=True, plugin=work.plugin)
         content = _content(site, work, settled)
         boot_s = site.options.boot_limit_s * max(1.0, site.options.smp / 8)  # CPU s: 4 on 4 CPUs, 14 on 24
-        limit_s = min(work.limit_s, boot_s)  # it runs no case
-        return snapshot.ensure(paused, content, lambda: _payload(site, work, settled), site.snapshots, limit_s)
+        return snapshot.ensure(paused, content, lambda: _payload(site, work, settled), site.snapshots, boot_s)
 
 
 def _with_plugin(work: Work, guest: GuestSpec) -> GuestSpec:

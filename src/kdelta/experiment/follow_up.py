@@ -18,6 +18,7 @@ from kdelta.model import Annotations, CellResult, Experiment, Progress, plans
 from kdelta.results import answer
 from kdelta.store.store import Store
 from kdelta.verdict import fresh
+from kdelta.verdict.warnings import Placed
 
 MOST_BOOTS = 400
 
@@ -81,7 +82,13 @@ def begin(store: Store, asked: Experiment, progress: Progress, now: Callable[[],
             f"experiment {asked.id} needs more than {MOST_BOOTS} boots per kernel to be decided: this host is too "
             "noisy for so small an effect; count exactly (--exact), or measure on a quieter host or with KVM"
         )
-    mixed = ", ".join(dict.fromkeys(row.case for row in results if row.primary and row.verdict == "inconclusive"))
+    left = [row for row in results if row.primary and row.verdict == "inconclusive"]
+    mixed = ", ".join(dict.fromkeys(row.case for row in left))
+    if template is None and any(isinstance(warning, Placed) for row in left for warning in row.warnings):
+        raise UserError(
+            f"experiment {asked.id} has one boot of each kernel for all seeds of {mixed}, as an older kdelta made it; "
+            f"now each seed has its own: measure it again with: {asked.command}"
+        )
     if template is None and mixed:
         raise UserError(
             f"experiment {asked.id}: no number of boots decides {mixed}, because two accounts of the instructions "

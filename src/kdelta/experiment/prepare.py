@@ -53,7 +53,7 @@ def prepare(experiment: Experiment, store: Store, progress: Progress, *, time_bu
         work=boots.work,
         runs=boots.runs,
         machine=here.machine,
-        undecided=lambda blocks: looks.undecided(store, experiment, blocks),
+        undecided=lambda blocks: looks.undecided(store, store.experiment(experiment.id), blocks),
         time_budget_s=time_budget_s,
         workers=(os.cpu_count() or 1) if exact else 1,
         identity=identity,

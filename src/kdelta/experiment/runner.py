@@ -28,6 +28,7 @@ from kdelta.machine import hostfacts
 from kdelta.machine.boot import RawBoot
 from kdelta.machine.slots import Slots
 from kdelta.model import BootResult, Experiment, OpenCell, PlannedBoot, Progress, RunResult
+from kdelta.results import definitions
 from kdelta.store.rows import BootRow
 
 
@@ -38,6 +39,7 @@ class BootStore(Protocol):
     def save_boot(self, experiment_id: str, boot: BootResult) -> None: ...
     def boots(self, experiment_id: str) -> Sequence[BootRow]: ...
     def forget(self, experiment_id: str, places: Collection[tuple[int, int]]) -> None: ...
+    def redefine(self, experiment_id: str, change: Callable[[Experiment], Experiment]) -> Experiment: ...
 
 
 def _utc_now() -> datetime:
@@ -150,6 +152,8 @@ class _Run:
             if not self._through(pool, stale):
                 self.store.forget(self.experiment.id, stale)
                 self.finished -= stale
+                if not self.finished:  # what it says of its boots was true of those
+                    self.experiment = self.store.redefine(self.experiment.id, definitions.as_booted_now)
                 self.progress.note(
                     f"{len(stale)} boots were counted with another guest program, plugin or QEMU: they are made again"
                 )

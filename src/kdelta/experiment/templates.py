@@ -165,7 +165,7 @@ def created(
     return msgspec.structs.replace(
         template,
         id=new_id(stamp, taken),
-        definitions=template.definitions or definitions.define(template, known),
+        definitions=definitions.booted_now(template, template.definitions) or definitions.define(template, known),
         created_at=stamp.astimezone(UTC).isoformat(timespec="seconds"),
         seed=seed,
         tool_version=__version__,

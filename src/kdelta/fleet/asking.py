@@ -15,6 +15,7 @@ from kdelta.fleet.needs import Host, Needs
 from kdelta.fleet.queue import Queue
 from kdelta.fleet.units import Ask
 from kdelta.model import Experiment, Progress
+from kdelta.results import definitions
 from kdelta.store.store import Store
 
 _LOOK_S = 1.0
@@ -75,6 +76,8 @@ def ask(store: Store, ledger: Ledger, experiment: Experiment, progress: Progress
     stale = units.stale(experiment, boots, wanted.make)
     if stale and tend.planner(store)(experiment.id, asked)[0]:
         store.forget(experiment.id, stale)
+        if len(stale) == len(boots):
+            store.redefine(experiment.id, definitions.as_booted_now)
         progress.note(f"{len(stale)} boots were not counted as the fleet counts now: they are made again")
     ledger.open(experiment.id, asked)
     return wanted

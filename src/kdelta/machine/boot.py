@@ -36,6 +36,7 @@ class RawBoot(Struct, frozen=True, kw_only=True):
     first_sample_s: float | None
     qemu_log: str
     ended: Mapping[int, tuple[State, str]] = {}
+    killed: bool = False  # QEMU was, by a signal: a boot for a snapshot
     facts: Mapping[str, float | str] = {}  # of a machine that is not this one
 
     def end_of(self, job: int) -> tuple[State, str]:

@@ -14,6 +14,8 @@ import msgspec
 from kdelta.errors import HostError
 from kdelta.machine import links
 
+_GONE = "QEMU exited while its monitor was in use"
+
 
 class Monitor:
     """A connection to one QEMU; events that arrive between answers are kept."""
@@ -30,6 +32,7 @@ class Monitor:
         self._deadline = deadline
         self._buffer = b""
         self.events: list[str] = []
+        self.from_outside = False  # whether a signal to QEMU shut the guest down
         self._socket = self._connect(path)
         self._line()  # greeting
         self.command("qmp_capabilities")
@@ -62,21 +65,25 @@ class Monitor:
             except OSError as error:
                 raise HostError(f"QEMU's monitor went silent: {error}") from None
             if not chunk:
-                raise HostError("QEMU exited while its monitor was in use")
+                raise HostError(_GONE)
             self._buffer += chunk
         line, self._buffer = self._buffer.split(b"\n", 1)
         message: dict[str, Any] = msgspec.json.decode(line)
         if "event" in message:
             self.events.append(str(message["event"]))
+            self.from_outside |= message.get("data", {}).get("reason") == "host-signal"
         return message
 
     def command(self, name: str, arguments: dict[str, Any] | None = None, fd: int | None = None) -> Any:
         """Run one command, with a file descriptor passed along when given; returns its ``return`` value."""
         body = msgspec.json.encode({"execute": name, "arguments": arguments or {}}) + b"\n"
-        if fd is None:
-            self._socket.sendall(body)
-        else:
-            socket.send_fds(self._socket, [body], [fd])
+        try:
+            if fd is None:
+                self._socket.sendall(body)
+            else:
+                socket.send_fds(self._socket, [body], [fd])
+        except OSError:
+            raise HostError(_GONE) from None
         while True:
             message = self._line()
             if "error" in message:

@@ -58,7 +58,7 @@ def doomed(kept: Iterable[Kept], *, limit_bytes: int, now_s: float, in_use_s: fl
 
 
 def remove(one: Kept) -> None:
-    """Remove a snapshot, unless somebody holds its lock: he is about to run guests from it.
+    """Remove a snapshot, unless somebody holds its lock or has used it meanwhile: he is about to run guests from it.
 
     A guest that runs from it keeps its memory: the file lives as long as it is mapped.
     """
@@ -68,6 +68,8 @@ def remove(one: Kept) -> None:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                return
+            if os.fstat(lock.fileno()).st_mtime > one.used_s:
                 return
         for path in one.stem.parent.glob(f"{one.stem.name}.*"):
             path.unlink(missing_ok=True)

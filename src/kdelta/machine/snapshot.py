@@ -26,11 +26,10 @@ from msgspec.structs import replace
 
 from kdelta import digests, vouched
 from kdelta.errors import HostError
-from kdelta.machine import boot, icount, process, qemu, room, turns
+from kdelta.machine import boot, deaths, icount, process, qemu, room, turns
 from kdelta.machine.options import GuestSpec
 from kdelta.machine.qmp import Monitor
 
-DEAD = ("panicked", "hung")
 _PAUSED = frozenset({"STOP"})
 _ENDED = frozenset({"SHUTDOWN"})
 _TRAILER = b"KDSNAP05"  # of the files that make one; another one where plugin/idle.c keeps another clock
@@ -39,6 +38,7 @@ _CHUNK = 256 * _PAGE
 _ZEROS = bytes(_CHUNK)
 _IGNORE_SHARED = {"capabilities": [{"capability": "x-ignore-shared", "state": True}]}
 _FILES = (9, 1)
+_DEATH_S = 1.0  # a process that was killed closes its end of the monitor before it is gone
 _REMOVED = "somebody removed the snapshot in {} that a guest was started from"
 # A guest that came by migration announces itself to its network 50, 200, ... ms later, of the host's time, network or
 # not (qemu_announce_self, migration/announce.c). Those timers shorten the turns of several CPUs, as icount_get_limit()
@@ -82,14 +82,26 @@ def key(guest: GuestSpec, initramfs: bytes) -> str:
     return digest.hexdigest()
 
 
+def _names(path: Path, file: IO[bytes]) -> bool:
+    """Whether ``path`` is this file; another process may have removed it while its lock was waited for."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
+
+
 @contextlib.contextmanager
 def _locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[IO[bytes]]:
     """Hold the lock of one snapshot, so that two runs do not both make it, nor one remove what another uses."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_suffix(".lock").open("wb") as lock:
-        fcntl.flock(lock, how)
-        os.utime(lock.fileno())  # when it was used: room.py
-        yield lock
+    book = path.with_suffix(".lock")
+    while True:
+        with book.open("wb") as lock:
+            fcntl.flock(lock, how)
+            if _names(book, lock):
+                os.utime(lock.fileno())  # when it was used: room.py
+                yield lock
+                return
 
 
 @contextlib.contextmanager
@@ -140,7 +152,6 @@ def _digest(state: Path, ram: Path, copy: Path | None = None) -> bytes:
 
 
 _made: dict[Path, tuple[int, ...]] = {}  # by this process, and what its files were then
-_dead: dict[Path, boot.RawBoot] = {}  # guests that did not live to be paused
 
 
 def _facts(saved: Saved) -> tuple[int, ...]:
@@ -194,10 +205,12 @@ def _save(guest: GuestSpec, target: Path, limit_s: float) -> boot.RawBoot | None
         try:
             with _explained(guest), _monitor(guest, running, deadline) as monitor:
                 if monitor.wait_event(_PAUSED | _ENDED) in _ENDED:
-                    return _ended(guest, argv, running, deadline, limit_s)
+                    return _ended(guest, argv, running, deadline, limit_s, killed=monitor.from_outside)
                 _migrate(monitor, target)
                 monitor.command("quit")
         except HostError:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                running.wait(_DEATH_S)
             if running.poll() is not None or time.monotonic() >= deadline:
                 return _ended(guest, argv, running, deadline, limit_s)
             raise
@@ -211,7 +224,12 @@ def _save(guest: GuestSpec, target: Path, limit_s: float) -> boot.RawBoot | None
 
 
 def _ended(
-    guest: GuestSpec, argv: tuple[str, ...], running: subprocess.Popen[bytes], deadline: float, limit_s: float
+    guest: GuestSpec,
+    argv: tuple[str, ...],
+    running: subprocess.Popen[bytes],
+    deadline: float,
+    limit_s: float,
+    killed: bool = False,
 ) -> boot.RawBoot:
     """What became of a guest that is gone, or hangs at its limit."""
     now = time.monotonic()
@@ -226,7 +244,7 @@ def _ended(
         first_record_s=None,
         first_sample_s=None,
     )
-    return boot.collect(guest, argv, ended)
+    return replace(boot.collect(guest, argv, ended), killed=killed or (ended.status or 0) < 0)
 
 
 def _passed(monitor: Monitor, path: Path, flags: int) -> str:
@@ -290,7 +308,7 @@ def ensure(
     """The snapshot of ``guest``, made now if there is none; what became of the guest where it did not pause.
 
     ``content`` says what is in its initramfs, which ``payload`` puts together where it is booted. One that died is
-    not booted again by this process: it would cost its limit each time.
+    not booted again by this process, if it hung not for ten minutes: it would cost its limit each time.
     Where it ended without a word, as one that has no access to ports, it may run when it is booted otherwise.
 
     Raises:
@@ -303,8 +321,8 @@ def ensure(
         if valid(saved):
             return saved
     with _locked(path):
-        if path in _dead:
-            return _dead[path]
+        if died := deaths.told(path, limit_s):
+            return died
         if valid(saved):
             return saved
         room.make(folder)
@@ -312,8 +330,7 @@ def ensure(
         ended = _make(guest, saved, limit_s, lambda: key(guest, content) == made_of)
         if ended is None:
             return saved
-        if ended.state in DEAD:
-            _dead[path] = ended
+        deaths.keep(path, ended, limit_s)
         return ended
 
 
@@ -355,8 +372,7 @@ def restored(
     with started as running, contextlib.ExitStack() as held:
         with _explained(guest):
             monitor = held.enter_context(_monitor(guest, running, time.monotonic() + limit_s))
-            if _there(saved) != there:  # QEMU makes a memory that is not there, all zero
-                saved.ram.unlink(missing_ok=True)
+            if _there(saved) != there:  # QEMU makes a memory that is not there, all zero, which is no valid one
                 raise HostError(_REMOVED.format(saved.state.parent))
             _load(monitor, saved.state)
             if guest.options.smp > 1:

@@ -18,6 +18,7 @@ from kdelta.model.experiment import (
 from kdelta.model.nouns import (
     EXACT_COUNTERS,
     GRAVEST_FIRST,
+    UNBOOTED,
     Arch,
     Because,
     BootResult,
@@ -54,6 +55,7 @@ __all__ = [
     "BESIDE_TAG",
     "EXACT_COUNTERS",
     "GRAVEST_FIRST",
+    "UNBOOTED",
     "Annotations",
     "Arch",
     "Because",

@@ -355,6 +355,9 @@ class FunctionDelta(Struct, frozen=True, kw_only=True):
     where: str = ""  # of a cache line that moves: the function for which that changed most
 
 
+UNBOOTED = "not booted"  # what a cell says of a kernel of which there is no boot
+
+
 class CellResult(Struct, frozen=True, kw_only=True):
     """One row of the answer: a case and metric for one patched kernel against the baseline."""
 
@@ -384,3 +387,8 @@ class CellResult(Struct, frozen=True, kw_only=True):
     because_line: Because | None = None
     warnings: tuple[Warn, ...] = ()
     extra: dict[str, float] = field(default_factory=dict)  # named side figures: rep bytes, k-best, spread
+
+    @property
+    def unbooted(self) -> bool:
+        """Whether there is no figure because nothing was booted yet, which is no way to end."""
+        return self.state == "lost" and self.why.endswith(UNBOOTED)

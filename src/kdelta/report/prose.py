@@ -267,7 +267,7 @@ def _gaps(result: ExperimentResult) -> list[str]:
         label = cell.patched_label or cell.baseline_label
         cases.setdefault(label, set()).add(cell.case)
         if cell.state != "ok":
-            reason = f"{cell.state}: {cell.why}" if cell.why else cell.state
+            reason = cell.why if cell.unbooted else ": ".join(filter(None, (cell.state, cell.why)))
             gaps.setdefault(reason, {})[cell.case, label] = None
     lines = []
     for reason, names in gaps.items():

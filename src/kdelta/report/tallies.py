@@ -50,6 +50,7 @@ class Tally(Struct, frozen=True, kw_only=True):
     inconclusive: int = 0
     descriptive: int = 0
     missing: int = 0  # not measured
+    waiting: int = 0  # of the missing, not booted yet
     ended: tuple[State, ...] = ()  # of the missing, how the patched kernel alone failed; the gravest first
 
     @property
@@ -80,10 +81,11 @@ def tallied(cells: Sequence[CellResult], exact: bool) -> tuple[Tally, ...]:
         ended: tuple[State, ...] = ()
         if cell.state != "ok":
             key, word = next((known for known in found if known[:2] == sides), key), "missing"
-            ended = (cell.state,) if cell.baseline is not None else ()
+            ended = (cell.state,) if cell.baseline is not None and not cell.unbooted else ()
         tally = found.setdefault(key, Tally(baseline=key[0], patched=key[1], kind=key[2]))
         ends = tuple(sorted((*tally.ended, *ended), key=GRAVEST_FIRST.index))
-        found[key] = replace(tally, ended=ends, **{word: getattr(tally, word) + 1})
+        waiting = tally.waiting + cell.unbooted
+        found[key] = replace(tally, ended=ends, waiting=waiting, **{word: getattr(tally, word) + 1})
     return tuple(found.values())
 
 
@@ -119,7 +121,7 @@ def in_case(tally: Tally, case: str) -> str:
     if tally.ended and not tally.descriptive:
         return f"{tally.patched} {_ENDS[tally.ended[0]]} {case}, which {tally.baseline} runs"
     none = f"has no verdict{tally.kind.on}" if tally.descriptive else "could not be measured"
-    return f"{case} {none} on {tally.patched}"
+    return f"{case} {none if tally.descriptive or not tally.waiting else 'is not measured yet'} on {tally.patched}"
 
 
 def in_cases(tally: Tally) -> str:
@@ -147,6 +149,8 @@ def in_cases(tally: Tally) -> str:
         return f"{tally.patched} {how}, which {tally.baseline} runs"
     else:
         none = f"there is no verdict{tally.kind.on} on" if tally.descriptive else "nothing could be measured on"
+        if tally.waiting == tally.cases:
+            none = "nothing is measured yet on"
         return f"{none} {tally.patched} against {tally.baseline}"
     return "; ".join(filter(None, [told, ", ".join(f"{word} {number}" for word, number in rest.items() if number)]))
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from kdelta.attribution.exact import exact_metrics
 from kdelta.errors import UserError
 from kdelta.model import Definition, Experiment, Metric, Mode, plans
@@ -52,19 +54,29 @@ def define(experiment: Experiment, known: Mapping[str, Workload]) -> dict[str, D
             found += pmu_metrics(workload.part, workload.parts_per_op)
         return found
 
-    several = experiment.mode == "exact" and experiment.machine.smp > 1
     named = [known[case.workload] for case in experiment.cases if case.workload in known]
-    return {
+    defined = {
         one.name: Definition(
             metrics=metrics(one),
             floor_percent=one.floor_percent,
-            moved_floor_percent=MOVED_FLOOR_PERCENT if several else 0.0,
-            booted_seeds=several,
             exact_label=one.exact_label,
             one_task=not (one.multi_task or one.every_cpu),
         )
         for one in named
     }
+    return booted_now(experiment, defined)
+
+
+def booted_now(experiment: Experiment, defined: Mapping[str, Definition]) -> dict[str, Definition]:
+    """``defined``, as boots are made now: what an experiment of before says of its own is not true of new ones."""
+    several = experiment.mode == "exact" and experiment.machine.smp > 1
+    floor = MOVED_FLOOR_PERCENT if several else 0.0
+    return {name: replace(one, moved_floor_percent=floor, booted_seeds=several) for name, one in defined.items()}
+
+
+def as_booted_now(experiment: Experiment) -> Experiment:
+    """``experiment``, all of whose boots are made anew."""
+    return replace(experiment, definitions=booted_now(experiment, experiment.definitions))
 
 
 def of_mode(workload: Workload, mode: Mode, cpus: int = 1) -> tuple[Metric, ...]:
@@ -95,7 +107,12 @@ def here(folders: Iterable[str]) -> dict[str, Workload]:
 def of(experiment: Experiment) -> Mapping[str, Definition]:
     """The definitions of the workloads of ``experiment``, by name."""
     folders = () if experiment.imported else experiment.folders  # no bundle says what is read here
-    return experiment.definitions or define(experiment, here(folders))
+    if experiment.definitions:
+        return experiment.definitions
+    defined = define(experiment, here(folders))  # such stores are older than boots of seeds
+    several = experiment.mode == "exact" and experiment.machine.smp > 1
+    floor = _SHARED_FLOOR_PERCENT if several else 0.0
+    return {name: replace(one, moved_floor_percent=floor, booted_seeds=False) for name, one in defined.items()}
 
 
 def booted_seeds(experiment: Experiment) -> bool:

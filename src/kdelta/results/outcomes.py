@@ -80,7 +80,9 @@ class Outcomes:
         except KdeltaError:  # its own page says what is wrong with it
             return Outcome()
         rows = primary(judged)  # as its own page counts them
-        words = [row.verdict if row.state == "ok" else row.state for row in rows if row.patched_label]
+        words = [
+            row.verdict if row.state == "ok" else row.state for row in rows if row.patched_label and not row.unbooted
+        ]
         return Outcome(cases=names, verdicts=_counted(words))
 
 

@@ -98,7 +98,7 @@ class Store(Diary):
     def annotate(self, experiment_id: str, change: Callable[[Annotations], Annotations]) -> Experiment:
         """Keep what was found out around an experiment: ``change`` makes new annotations of those that are stored.
 
-        Returns the experiment as it is now. Its plan and all else stay: nothing but this and ``add_kernel`` changes it.
+        Returns the experiment as it is now. All else stays: only ``add_kernel`` and ``redefine`` change it.
         """
         with self._writing() as connection:
             found = writes.find(connection, experiment_id)
@@ -109,6 +109,11 @@ class Store(Diary):
         with self._writing() as connection:
             found = writes.find(connection, experiment_id)
             return writes.grow(connection, found, lambda e: replace(e, kernels=(*e.kernels, kernel)))
+
+    def redefine(self, experiment_id: str, change: Callable[[Experiment], Experiment]) -> Experiment:
+        """Change what an experiment says of its boots, all of which are to be made anew; returns it as it is now."""
+        with self._writing() as connection:
+            return writes.grow(connection, writes.find(connection, experiment_id), change)
 
     def vouch(self, experiment_id: str, change: Callable[[Experiment], Experiment] = lambda e: e) -> Experiment:
         """Take an imported experiment as one's own, as ``change`` makes it; returns it as it is now."""

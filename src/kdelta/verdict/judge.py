@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kdelta.model import GRAVEST_FIRST, CellResult, Experiment, Metric, Mitigations, State, Warn
+from kdelta.model import GRAVEST_FIRST, UNBOOTED, CellResult, Experiment, Metric, Mitigations, State, Warn
 from kdelta.stats import counts, design, exact, paired, sequential, signed_rank
 from kdelta.verdict import work
 from kdelta.verdict.correction import corrected
@@ -174,13 +174,13 @@ def _unmeasured(
             continue
         states = {boot.state for boot in boots}
         state: State = next((s for s in GRAVEST_FIRST if s in states), "lost")
-        why = next((boot.why for boot in boots if boot.state == state and boot.why), "" if boots else "no boot")
+        why = next((boot.why for boot in boots if boot.state == state and boot.why), "") if boots else UNBOOTED
         missing.setdefault((state, why), []).append(label)
     if not missing:
         return None
     gravest = min((state for state, _ in missing), key=GRAVEST_FIRST.index)
     texts = (
-        f"{', '.join(dict.fromkeys(labels))}: {state}" + (f": {why}" if why else "")
+        f"{', '.join(dict.fromkeys(labels))}: {': '.join(filter(None, (state, why))) if why != UNBOOTED else why}"
         for (state, why), labels in missing.items()
     )
     before, after = (float(np.median(values_of(boots))) if measured(boots) else None for boots in (a, b))

@@ -17,10 +17,10 @@ from kdelta.guest.jobs import JobList, case_jobs
 from kdelta.guest.protocol import Note, Window
 from kdelta.lab.boot import Machine, Order
 from kdelta.lab.describe import Described, Options
-from kdelta.machine import boot
+from kdelta.machine import boot, snapshot
 from kdelta.machine.options import GuestSpec
 from kdelta.machine.probe import Qemu
-from kdelta.model import Effort, Kernel, MachineOptions
+from kdelta.model import Effort, Kernel, MachineOptions, State
 from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import catalogue
 
@@ -188,3 +188,44 @@ def test_a_machine_of_a_lab_gets_kernel_program_and_jobs(
     assert (asked[2].data, asked[2].initramfs) == ({"words": IMAGE}, b"")
     with pytest.raises(UserError, match="--in-system runs cases alone"):
         boot_once(inside, replace(work, plugin=None, programs={"stress-ng": IMAGE}))
+
+
+def _died(state: State, *, killed: bool = False) -> boot.RawBoot:
+    return boot.RawBoot(
+        argv=(),
+        state=state,
+        why="",
+        records=(),
+        console=b"",
+        stream=b"",
+        elapsed_s=1.0,
+        first_sample_s=None,
+        qemu_log="",
+        killed=killed,
+    )
+
+
+@pytest.mark.parametrize("cpus", [1, 4])
+def test_a_boot_for_a_snapshot_that_was_killed_is_lost_and_no_reason_to_count_otherwise(
+    site: Site, work: Work, monkeypatch: pytest.MonkeyPatch, cpus: int
+) -> None:
+    """Cold guests count up to 0.6 % otherwise, and several CPUs were told that they cannot be paused."""
+    monkeypatch.setattr(snapshot, "_make", lambda *_: _died("lost", killed=True))
+    monkeypatch.setattr(boot, "run", lambda *_: pytest.fail("booted cold"))
+    assert boot_once(replace(site, options=MachineOptions(smp=cpus)), work).state == "lost"
+
+
+def test_what_hung_is_tried_again_with_more_time_and_what_panicked_is_not(
+    site: Site, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states, limits = ["hung", "panicked"], []
+
+    def make(_guest: object, _saved: object, limit_s: float, _same: object) -> boot.RawBoot:
+        limits.append(limit_s)
+        return _died(states[len(limits) - 1])  # type: ignore[arg-type]
+
+    monkeypatch.setattr(snapshot, "_make", make)
+    short, long = (MachineOptions(smp=24, boot_limit_s=limit) for limit in (60.0, 90.0))
+    seen = [boot_once(replace(site, options=one), work).state for one in (short, short, long, long)]
+    assert seen == ["hung", "hung", "panicked", "panicked"]
+    assert limits == [180.0, 270.0], "24 CPUs have three times as long, whatever the limit of a run"

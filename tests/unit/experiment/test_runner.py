@@ -35,6 +35,9 @@ class Shelf:
     def forget(self, _id: str, places: Collection[Place]) -> None:
         assert not places
 
+    def redefine(self, _id: str, change: Callable[[Experiment], Experiment]) -> Experiment:
+        raise AssertionError("no boot was dropped")
+
     def save_boot(self, _id: str, boot: BootResult) -> None:
         place = (boot.plan.block, boot.plan.slot)
         assert place not in self.places, "a place in the schedule is stored once"

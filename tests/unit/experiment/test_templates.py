@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from kdelta.errors import UserError
 from kdelta.experiment import templates
 from kdelta.experiment.templates import Asked, Stopping
-from kdelta.model import Case, Effort, Experiment, Gap, Kernel, MachineOptions, plans
+from kdelta.model import Case, Definition, Effort, Experiment, Gap, Kernel, MachineOptions, plans
+from kdelta.results import definitions
 from kdelta.spec import collectors
 from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import catalogue
@@ -145,3 +146,30 @@ def test_the_host_is_this_one_unless_it_is_a_machine_of_a_lab() -> None:
     for one, kept in ((asked, True), (ASKED, False)):
         template = replace(templates.run(one, (KERNEL,), "timed", 1), host=there)
         assert (templates.created(template, 1, now).host == there) is kept
+
+
+def _stored() -> Experiment:
+    case = parse_case("pipe", catalogue())[0]
+    return Experiment(
+        id="old",
+        plan=plans.Compare(),
+        mode="exact",
+        kernels=(KERNEL,),
+        cases=(case,),
+        blocks=5,
+        command="kdelta compare",
+        created_at="2026-11-20T10:00:00+00:00",
+        tool_version="0.1.0",
+    )
+
+
+def test_what_is_made_after_an_older_experiment_is_judged_by_how_its_own_boots_are_made() -> None:
+    """A followed sweep took its first night's floor along, and that seeds share a boot."""
+    shared = {"pipe": Definition(metrics=(), moved_floor_percent=20.0)}
+    asked = replace(_stored(), mode="exact", machine=MachineOptions(smp=4), definitions=shared)
+    made = templates.created(asked, 1, now)
+    assert definitions.booted_seeds(made) and made.definitions["pipe"].moved_floor_percent == 10.0
+    assert not definitions.booted_seeds(asked), "its own boots stay what they were"
+    bare = definitions.of(replace(asked, definitions={}))
+    assert {one.booted_seeds for one in bare.values()} == {False}
+    assert {one.moved_floor_percent for one in bare.values()} == {20.0}

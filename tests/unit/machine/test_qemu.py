@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kdelta.errors import HostError
-from kdelta.machine import snapshot
+from kdelta.machine import deaths, snapshot
 from kdelta.machine.boot import RawBoot
 from kdelta.machine.options import GuestSpec, common_port
 from kdelta.machine.qemu import append_line, argv
@@ -171,7 +171,7 @@ def test_a_guest_that_died_before_its_snapshot_is_not_booted_again(
         return _dies(state)
 
     monkeypatch.setattr(snapshot, "_save", save)
-    monkeypatch.setattr(snapshot, "_dead", {})
+    monkeypatch.setattr(deaths, "_known", {})
     for _ in range(2):
         found = snapshot.ensure(settling, b"content", lambda: b"payload", tmp_path / "snapshots", 1.0)
         assert isinstance(found, RawBoot) and found.state == state

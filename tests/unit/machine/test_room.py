@@ -73,3 +73,15 @@ def test_what_one_boot_alone_needs_stays_until_it_is_over_and_is_then_the_first_
     assert time.time() - over.used_s >= room.IN_USE_S
     room.make(tmp_path, limit_bytes=0)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_was_used_since_it_was_looked_at_stays(tmp_path: Path) -> None:
+    for suffix in ("state", "ram", "sum", "lock"):
+        (tmp_path / f"a.{suffix}").write_bytes(b"x")
+    os.utime(tmp_path / "a.lock", (1, 1))
+    (found,) = room.snapshots(tmp_path)
+    os.utime(tmp_path / "a.lock")  # another process: snapshot.ensure()
+    room.remove(found)
+    assert (tmp_path / "a.ram").exists()
+    room.remove(room.snapshots(tmp_path)[0])
+    assert not (tmp_path / "a.ram").exists()
