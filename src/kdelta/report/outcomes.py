@@ -18,6 +18,7 @@ from msgspec import Struct
 from kdelta.model import Kernel
 from kdelta.report.figures import absolute
 from kdelta.report.view import Cell, Row, SweepRow, SweepTable, View, cell_title
+from kdelta.results.types import NOT_BOOTED
 
 Result = Literal["pass", "skipped", "failure", "error"]
 _PASS = frozenset({"improved", "same", "first", "as before"})
@@ -37,12 +38,19 @@ class Outcome(Struct, frozen=True, kw_only=True):
     aside: tuple[str, ...] = ()
     notes: tuple[int, ...] = ()
     functions: tuple[str, ...] = ()  # behind the effect, the largest first
+    waiting: bool = False  # not booted yet
+    explains: bool = False  # a count or a single line beside what the case is judged by
 
     @property
     def result(self) -> Result:
-        """A regression is a failure, a version or cell that has no figure an error unless it never could have one."""
-        if self.word in _PASS:
+        """A regression is a failure, a version or cell that has no figure an error unless it never could have one.
+
+        What explains is neither: a line that was renamed is one that came and one that went.
+        """
+        if self.word in _PASS or self.explains:
             return "pass"
+        if self.waiting:
+            return "skipped"
         return "skipped" if self.word in _SKIP else "failure" if self.word == "regressed" else "error"
 
     @property
@@ -94,6 +102,8 @@ def _of_cell(row: Row, cell: Cell, names: Mapping[str, str]) -> Outcome:
         aside=row.aside,
         notes=cell.notes,
         functions=tuple(delta.function for delta in cell.source.because),
+        explains=row.explains,
+        waiting=cell.source.unbooted,
     )
 
 
@@ -123,6 +133,7 @@ def _of_version(table: SweepTable, row: SweepRow, names: Mapping[str, str]) -> O
         effect=row.change,
         mark=row.mark,
         message=_step_message(row),
+        waiting=row.sentence == NOT_BOOTED,
     )
 
 

@@ -98,14 +98,14 @@ def _figures(shown: CellResult, used: _Used) -> CellResult:
     return replace(shown, baseline=figures[0], patched=figures[1], boots=(used.a.size, used.b.size))
 
 
-def _in_floor(look: counts.CountLook, floor: float | None, delta: float) -> bool:
+def _in_floor(look: counts.CountLook, floor: float | None) -> bool:
     """Whether a difference is no more than the path's own noise, which seeds need not show.
 
     On one image a longer command line moved 18 of 163 system calls by 1 to 4 instructions, the same under all seeds.
     """
     if not floor or look.effect is None or look.low is None or look.high is None:
         return False
-    return abs(look.effect) <= floor and below(look.low, delta) and below(look.high, delta)
+    return abs(look.effect) <= floor
 
 
 def _apart(used: _Used) -> float:
@@ -137,8 +137,9 @@ def _judged(shown: CellResult, used: _Used, look: counts.CountLook, metric: Metr
     if called in ("improved", "regressed") and _apart(used) <= metric.least:
         called = "same"
         warnings.append(BelowLeast(metric.least))
-    elif called in ("improved", "regressed") and _in_floor(look, shown.floor_percent, delta):
-        called = "same"
+    elif called in ("improved", "regressed") and _in_floor(look, shown.floor_percent):
+        bounded = below(look.low, delta) and below(look.high, delta)
+        called = "same" if bounded else "inconclusive"
         warnings.append(WithinFloor(shown.floor_percent or 0.0))
     if called in ("improved", "regressed") and below(look.effect, delta):
         warnings.append(below_delta(delta))

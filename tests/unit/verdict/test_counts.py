@@ -41,6 +41,16 @@ def test_a_fact_within_the_floor_of_its_case_is_the_same() -> None:
     assert beyond.verdict == "regressed" and "within-floor" not in codes(beyond)
 
 
+def test_a_difference_within_the_floor_whose_interval_is_wide_is_neither_the_same_nor_a_change() -> None:
+    """Transfers of fork_exit, +8.2 % under a floor of 10 %, were regressed in a table and no step of its sweep."""
+    a = [100.0 + n % 5 for n in range(20)]
+    apart = [value + n % 9 * 2.3 for n, value in enumerate(a)]
+    wide = exact_one(a, apart, floor=10.0)
+    assert wide.effect_percent is not None and wide.interval_percent is not None
+    assert 0 < wide.effect_percent < 10 < wide.interval_percent[1]
+    assert wide.verdict == "inconclusive" and "within-floor" in codes(wide)
+
+
 def test_small_differences_that_vary_across_seeds_are_the_same_within_the_floor() -> None:
     a = [3035.0 + n % 3 for n in range(20)]
     moved = exact_one(a, [value + 8 for value in a], floor=0.7)
