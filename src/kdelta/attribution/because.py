@@ -219,3 +219,17 @@ def line(deltas: Sequence[FunctionDelta], limit: int = 4) -> Because | None:
         new_delta=math.fsum(d.delta for d in new),
         changed=tuple((d.function, d.delta) for d in changed),
     )
+
+
+def told_delta(told: Because) -> float:
+    """What the functions that are named come to."""
+    return told.gone_delta + told.new_delta + math.fsum(delta for _, delta in told.changed)
+
+
+def beside(told: Because | None, deltas: Sequence[FunctionDelta]) -> Because | None:
+    """``told`` of ``deltas``, with what all the others of them come to, also those that vary with the seed."""
+    if told is None:
+        return None
+    named = {*told.gone, *told.new, *(name for name, _ in told.changed)}
+    others = sum(d.delta != 0 for d in deltas if d.function not in named)
+    return replace(told, others=others, others_delta=math.fsum(d.delta for d in deltas) - told_delta(told))

@@ -147,12 +147,16 @@ def _named(experiment: Experiment, word: str) -> str:
 def _row(
     experiment: Experiment, rows: tuple[CellResult, ...], case: str, patched: str | None, mitigations: str | None
 ) -> CellResult:
-    label = patched or (experiment.kernels[-1].label if len(experiment.kernels) > 1 else "")
     if not (of_case := [r for r in rows if r.case == case and r.metric == "instructions"]):
         raise UserError(f"experiment {experiment.id} has no instructions of {case}")
-    mine = [r for r in of_case if r.patched_label == label and mitigations in (None, r.mitigations)]
+    if not (of_mode := [r for r in of_case if mitigations in (None, r.mitigations)]):
+        raise UserError(f"experiment {experiment.id} did not run {case} with mitigations {mitigations}")
+    there = [r.patched_label for r in of_mode if r.state == "ok"] or [of_mode[-1].patched_label]
+    label = patched or there[-1]  # the last one that was measured
+    mine = [r for r in of_mode if r.patched_label == label]
     if not mine:
-        raise UserError(f"experiment {experiment.id} has no kernel {label!r} beside its baseline")
+        labels = ", ".join(dict.fromkeys(r.patched_label for r in of_mode if r.patched_label))
+        raise UserError(f"experiment {experiment.id} has no kernel {label!r} beside its baseline; it has {labels}")
     if mine[0].state != "ok":
         raise UserError(f"{case} was not measured: {mine[0].state}: {mine[0].why}")
     return mine[0]

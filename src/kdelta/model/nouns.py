@@ -334,7 +334,8 @@ class Remark(Warn, frozen=True, rename={"about": "code"}):
 class Because(Struct, frozen=True, kw_only=True):
     """The functions behind an effect, as one line tells them: what is gone, what is new, what changed.
 
-    Of those that are gone, and of those that are new, the names and what they come to in all; of the others each delta.
+    Of those that are gone, and of those that are new, the names and what they come to in all; of those that changed
+    each delta. ``others``: how many functions have another count besides, and what all of them come to.
     """
 
     gone: tuple[str, ...] = ()
@@ -342,6 +343,8 @@ class Because(Struct, frozen=True, kw_only=True):
     new: tuple[str, ...] = ()
     new_delta: float = 0.0
     changed: tuple[tuple[str, float], ...] = ()
+    others: int = 0
+    others_delta: float = 0.0
 
 
 class FunctionDelta(Struct, frozen=True, kw_only=True):

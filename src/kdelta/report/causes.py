@@ -6,8 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from kdelta.attribution.because import told_delta
 from kdelta.model import Because
 from kdelta.units import percent
+
+_WORTH_TELLING = 0.25  # of the whole difference: from here on what the named functions leave is told
 
 
 def _signed(value: float) -> str:
@@ -35,6 +38,9 @@ def because(told: Because | None, effect_percent: float | None = None) -> str:
     parts = [(delta, f"{listed(names)} {word} ({_signed(delta)})") for names, delta, word in groups if names]
     parts += [(delta, f"{name} {_signed(delta)}") for name, delta in told.changed]
     text = ", ".join(part for _, part in sorted(parts, key=lambda one: -abs(one[0])))
+    whole = told_delta(told) + told.others_delta
+    if told.others and abs(told.others_delta) > _WORTH_TELLING * abs(whole):
+        text += f", {told.others} other{'s' if told.others > 1 else ''} {_signed(told.others_delta)}"
     if effect_percent is None or not math.isfinite(effect_percent):
         return text
     return f"{percent(effect_percent, 0 if abs(effect_percent) >= 10 else 1)}: {text}"

@@ -12,7 +12,7 @@ from kdelta.report.figures import change, interval
 from kdelta.report.moved import moved_lines
 from kdelta.report.text import WIDTH, wrap
 from kdelta.report.touched import touched_lines
-from kdelta.report.view import View
+from kdelta.report.view import View, cell_title
 from kdelta.results.types import Detail, MovedRow
 
 _LINES_SHOWN = 12
@@ -37,7 +37,7 @@ def render(row: CellResult, before: Profile, after: Profile, detail: Detail, eve
     shares = cumulative_shares(deltas)
     shown = list(zip(deltas, shares, strict=True))
     shown = shown if everything else [pair for pair in shown if pair[0].delta][:30]
-    told = because(row.because_line, row.effect_percent) or "no function changed"
+    told = because(row.because_line, row.effect_percent) or _unexplained(row, bool(shown))
     lines = [f"{row.case}: {row.baseline_label} -> {row.patched_label}: {told}", ""]
     lines.append(f"{'function':34}{'before':>9}{'after':>9}{'delta':>9}{'cum.':>7}  note")
     for delta, share in shown:
@@ -53,6 +53,13 @@ def render(row: CellResult, before: Profile, after: Profile, detail: Detail, eve
             pair = [_vector(profile, name) for profile in (before, after)]
             lines.append(f"{name}: {pair[0]} -> {pair[1]}")
     return "\n".join(lines) + "\n" + system_calls.below(row, detail, everything)
+
+
+def _unexplained(row: CellResult, differ: bool) -> str:
+    """Where no cause is told, whether that is because nothing was decided."""
+    if not differ:
+        return "no function changed"
+    return "the same" if row.verdict == "same" else "not decided" if row.verdict == "inconclusive" else "no verdict"
 
 
 def _change(line: MovedRow) -> str:
@@ -81,8 +88,16 @@ def _judged(row: CellResult, detail: Detail) -> list[str]:
 
 
 def causes(view: View) -> str:
-    """What is behind each row of the tables, in a sentence: because of which functions, or why nothing was decided."""
+    """What is behind each row of the tables and each step of a sweep, in a sentence, or why nothing was decided."""
     lines = [view.title, ""]
+    for sweep in view.sweeps:
+        case = f"{cell_title(sweep.source.cell)}, {sweep.source.cell.metric}"
+        steps = [step for step in sweep.rows if step.change]
+        if not steps:
+            lines += wrap(f"{case}: no step", then="  ")
+        for step in steps:
+            lines += wrap(f"{case}, {step.kernel}: {step.change} {step.mark}".rstrip(), then="  ")
+            lines += wrap(step.sentence or step.verdict, first="  ")
     for group, row, cell in view.cells(explaining=True):
         kernel = f", {cell.kernel}" if cell.kernel and len(view.result.experiment.kernels) > 2 else ""
         lines += wrap(f"{group.title}, {row.metric}{kernel}: {cell.figure} {cell.mark}".rstrip(), then="  ")

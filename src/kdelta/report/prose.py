@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from kdelta.attribution.exact import CROSSING
+from kdelta.attribution.exact import CROSSING, MOVED_LEAST
 from kdelta.model import CellResult, Experiment, ExperimentResult, Kernel, plans
+from kdelta.report.causes import listed, more
 from kdelta.report.figures import absolute
 from kdelta.results.types import Sweep, SweepStep
 from kdelta.units import finite
@@ -140,25 +141,39 @@ def asides(cells: list[CellResult], exact: bool, cpus: int) -> tuple[str, ...]:
     return tuple(lines)
 
 
+_FLOORS_NAMED = 6  # cases
+
+
 def _floors(cells: Iterable[CellResult], exact: bool) -> str:
     """What was taken for noise; "" where counts have none."""
-    floors: dict[float, list[str]] = {}
+    floors: dict[float, dict[str, None]] = {}
+    crossing: dict[str, float] = {}
+    cases: dict[str, None] = {}
     for cell in cells:
-        if (
-            cell.floor_percent is not None
-            and finite(cell.floor_percent) is not None
-            and (cell.floor_percent or not exact)
-        ):
-            names = floors.setdefault(cell.floor_percent, [])
-            name = f"{cell.metric} of {cell.case}" if cell.metric in CROSSING else cell.case
-            if name not in names:
-                names.append(name)
-    if not floors:
+        floor = cell.floor_percent
+        if floor is None or finite(floor) is None or not (floor or not exact):
+            continue
+        if cell.metric in CROSSING:
+            crossing[cell.metric] = min(floor, crossing.get(cell.metric, floor))
+        else:
+            cases[cell.case] = None
+            floors.setdefault(floor, {})[cell.case] = None
+    if not floors and not crossing:
         return "" if exact else "Noise floor: not calibrated on this host; see the notes for what was used."
-    said = "; ".join(f"{floor:.2f} % ({', '.join(names)})" for floor, names in floors.items())
-    if len(floors) == 1:
-        said = f"{next(iter(floors)):.2f} %"
-    return f"Noise floor: {said}."
+    told = [f"{floor:.2f} %{_of(names, len(floors) > 1 or bool(crossing), cases)}" for floor, names in floors.items()]
+    for floor in dict.fromkeys(crossing.values()):
+        names = listed([name for name, one in crossing.items() if one == floor])
+        told.append(f"{floor:.2f} % of {names}, or {MOVED_LEAST:g} an operation where that is more")
+    return f"Noise floor: {'; '.join(told)}."
+
+
+def _of(names: Collection[str], several: bool, cases: Collection[str]) -> str:
+    """Whose floor it is, where there are ``several``; no more than a few by name."""
+    if not several:
+        return ""
+    if len(names) == len(cases) > _FLOORS_NAMED:
+        return f" (all {len(cases)} cases)"
+    return f" ({', '.join([*list(names)[:_FLOORS_NAMED], *more(max(0, len(names) - _FLOORS_NAMED))])})"
 
 
 def _seeds(experiment: Experiment) -> str:

@@ -92,8 +92,9 @@ def _functions_between(
     before: Sequence[Profile], after: Sequence[Profile], placed: bool
 ) -> tuple[tuple[FunctionDelta, ...], Because | None]:
     medians = profiles.median_profile(before), profiles.median_profile(after)
-    kept = because.significant(because.changes(*medians), before, after)
-    told, shown = because.line(kept), kept[:BECAUSE_KEPT]
+    changes = because.changes(*medians)
+    kept = because.significant(changes, before, after)
+    told, shown = because.beside(because.line(kept), changes), kept[:BECAUSE_KEPT]
     return because.placed(shown, *medians) if placed or told is None else shown, told
 
 

@@ -10,14 +10,16 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.model import ExperimentResult, MachineOptions, Remark, plans
+from kdelta.report import functions, mail, markdown, terminal
 from kdelta.report import html as page
-from kdelta.report import mail, markdown, terminal
 from kdelta.report.terminal import render
 from kdelta.report.view import Options, View, build
 from kdelta.results.warnings import StepUnseen
 from kdelta.verdict.warnings import MixedAccounts
 from unit.report.report_samples import cell, exact, experiment, gaps, several, timed
 from unit.report.sweep_samples import sweep
+
+EXACT_CELL: dict[str, Any] = {"unit": "instructions/op"}
 
 
 def only(**fields: Any) -> View:
@@ -169,3 +171,23 @@ def test_a_version_without_a_verdict_is_told_in_its_sweep_and_in_the_answer() ->
     assert "; 1 undecided" in view.headline.text
     for form in (terminal, markdown, mail, page):
         assert "the two accounts disagree" in " ".join(str(form.render(view)).split())
+
+
+def test_floors_of_what_crosses_are_told_once_and_of_many_cases_the_first() -> None:
+    """A sweep of 28 cases on several CPUs had a hundred lines of them."""
+    cells = [cell(f"c{n}", "instructions", **EXACT_CELL, floor_percent=0.5 if n else 0.1) for n in range(9)]
+    cells += [cell("c1", "transfers", **EXACT_CELL, floor_percent=floor) for floor in (10.0, 365.71, 34.59)]
+    cells += [cell("c1", "waits", **EXACT_CELL, floor_percent=10.0)]
+    asked = replace(experiment("6.12", "7.0"), mode="exact", machine=MachineOptions(smp=4))
+    told = build(ExperimentResult(experiment=asked, results=tuple(cells))).measured
+    (floors,) = [text for text in told if text.startswith("Noise floor")]
+    assert floors == (
+        "Noise floor: 0.10 % (c0); 0.50 % (c1, c2, c3, c4, c5, c6, 2 more); "
+        "10.00 % of transfers and waits, or 0.05 an operation where that is more."
+    )
+
+
+def test_why_of_a_sweep_has_each_step_with_its_cause() -> None:
+    told = functions.causes(build(*sweep())).splitlines()
+    steps = [step for one in sweep()[1].sweeps for step in one.steps]
+    assert steps and sum(line.endswith(("(I)", "(R)")) and line[:1] != " " for line in told) == len(steps)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kdelta.attribution.exact import exact_metrics
 from kdelta.errors import UserError
 from kdelta.model import Because, CallCount, CellResult, Definition, MovedLine, Profile
+from kdelta.report import causes
 from kdelta.report.sentences import sentence
 from kdelta.results import explain, layout
 from kdelta.results.warnings import Carried, Layout, NoNames
@@ -156,7 +157,9 @@ def test_a_function_that_varies_by_more_than_it_changed_is_left_out() -> None:
     wild = [counts.profile({"read": 900, "lock": n}) for n in (100, 900)]
     deltas, told = explain.between("instructions", wild, [counts.profile({"read": 950, "lock": 300})] * 2)
     assert [d.function for d in deltas] == ["read"]
-    assert told == Because(changed=(("read", 50.0),))
+    assert told == Because(changed=(("read", 50.0),), others=1, others_delta=200.0), "but it is part of the whole"
+    assert causes.because(told) == "read +50, 1 other +200"
+    assert causes.because(replace(told, others_delta=10.0)) == "read +50", "what is named is nearly all of it"
 
 
 def test_without_names_the_row_says_so() -> None:
