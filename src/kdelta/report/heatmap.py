@@ -109,13 +109,17 @@ def _line(name: str, number: int, sweep: SweepTable) -> Line:
     steps = {step.first: step.effect_percent for step in sweep.source.steps}
     values = [v for point in sweep.source.points if point.state == "ok" and (v := finite(point.value)) is not None]
     change = short(100.0 * (values[-1] / values[0] - 1)) if len(values) > 1 and values[0] > 0 else ""
+    squares = tuple(_square(row, steps.get(row.kernel)) for row in sweep.rows[1:])
     if sweep.source.whole is not None:
         change = "?"
+    elif not steps and change:  # nothing was decided on the way, or only that nothing changed
+        moved = change not in ("+.01", "-.01")
+        change = "?" if moved and any(square.text == "?" for square in squares) else "."
     return Line(
         name=name,
         number=number,
-        squares=tuple(_square(row, steps.get(row.kernel)) for row in sweep.rows[1:]),
-        change="." if change in ("+.01", "-.01") and not steps else change,
+        squares=squares,
+        change=change,
         largest=max(map(abs, steps.values()), default=0.0),
     )
 

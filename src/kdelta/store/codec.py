@@ -252,6 +252,22 @@ def experiment_of(document: bytes) -> Experiment:
         raise Damaged(str(error)[:200]) from None
 
 
+class _Machine(Struct):
+    smp: int = 1
+
+
+class _OfMachine(Struct):
+    machine: _Machine = msgspec.field(default_factory=_Machine)
+
+
+def cpus_of(document: bytes) -> int:
+    """How many CPUs the guests of an experiment had; 1 of a document that cannot be read."""
+    try:
+        return msgspec.json.decode(inflate(document), type=_OfMachine).machine.smp
+    except (Damaged, msgspec.DecodeError, UnicodeDecodeError):
+        return 1
+
+
 def boot_document(boot: BootResult) -> bytes:
     """A boot without console, stream and runs."""
     return seal(structs.replace(boot, console=b"", stream=b"", runs=()))

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select
 
 from kdelta.errors import UserError
@@ -249,8 +250,16 @@ def history(connection: Connection, name: str, metric: str | None) -> list[Histo
         .order_by(e.created_at, e.no, c.idx, b.mitigations, b.kernel, *_RUN_ORDER)
     )  # fmt: skip
     tags = _tags(connection)
-    cells = groupby(connection.execute(query), key=lambda row: (row.no, row.idx, row.mitigations, row.kernel))
-    return [line for _, rows in cells for line in _history_cell(list(rows), metric, tags)]
+    rows = connection.execute(query).all()
+    documents = select(e.no, e.document).where(e.no.in_({row.no for row in rows}))
+    cpus = {no: codec.cpus_of(document) for no, document in connection.execute(documents)}
+    cells = groupby(rows, key=lambda row: (row.no, row.idx, row.mitigations, row.kernel))
+    return [
+        replace(line, cpus=cpus.get(found[0].no, 1))
+        for _, of_cell in cells
+        if (found := list(of_cell))
+        for line in _history_cell(found, metric, tags)
+    ]
 
 
 def _tags(connection: Connection) -> dict[int, tuple[str, ...]]:

@@ -153,3 +153,4 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     better: Better
     value: float  # median of values
     values: tuple[float, ...]
+    cpus: int = 1  # of the guests

@@ -82,6 +82,11 @@ def test_each_case_is_one_line_with_its_steps_and_states() -> None:
     assert row(text, "late") == ["u", "new", "+2.0", "+2.0"]
     assert row(text, "gone") == [".", "u", "u", "."]
     assert row(text, "open") == [".", "?", ".", "."]
+    undecided = view(swept("syscalls/stat", (1000.0,) * 4, unseen="7.0.13"))
+    (told,) = [one for one in undecided.sweeps if one.title.startswith("syscalls/stat")]
+    points = (*told.source.points[:-1], replace(told.source.points[-1], value=1220.0))
+    moved = view(replace(told.source, points=points))
+    assert row(terminal.render(moved), "stat")[1:] == ["?", ".", "?"], "+22, and no step was decided"
     assert row(text, "plain-0") == [".", ".", ".", "."]
     assert all(cell_len(line) <= 72 for line in text.splitlines())
     largest = text.index("The largest steps")
