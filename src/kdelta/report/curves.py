@@ -138,7 +138,7 @@ def functions(item: FunctionDiff, number: int) -> Figure | None:
         return None
     title = f"Functions: {full_name(item.cell)}, {item.baseline_label} to {item.patched_label}"
     text = "; ".join(f"{f.function} {f.delta:+.4g}" for f in shown)
-    area = svg.canvas(f"func{number}", title, text, 24 * len(shown) + 72, left=172, right=52)
+    area = svg.canvas(f"func{number}", title, text, 24 * len(shown) + 72, left=184, right=52)
     scale = svg.Scale(*svg.span([f.delta for f in shown], zero=True), area.left, area.right)
     ticks = [(scale(tick), f"{tick:+g}" if tick else "0") for tick in scale.ticks(5)]
     svg.axis_x(area, ticks, "instructions per operation, change", grid=True)

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The picture of lines that move between CPUs: a band from each function to each line, as wide as it moves it often."""
+"""The picture of lines that move between CPUs: a band from each function to each line, as wide as it moves it often.
+
+Of two kernels the one on which it does so more often gives the width: what moves no longer is seen, too.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -30,6 +34,11 @@ class Band(Struct, frozen=True):
     after: float
 
     @property
+    def size(self) -> float:
+        """How wide it is."""
+        return max(self.before, self.after)
+
+    @property
     def word(self) -> str:
         """Whether it does so more often than before, as a verdict's word."""
         most = max(self.before, self.after)
@@ -40,11 +49,12 @@ class Band(Struct, frozen=True):
 
 def bands(rows: Sequence[MovedRow]) -> list[Band]:
     """The bands of the hottest lines; functions beyond the first that move most are one."""
-    shown = [row for row in rows if drawable(row.patched) is not None and not row.line.startswith("[")][:_LINES]
+    there = [row for row in rows if drawable(row.patched) is not None and not row.line.startswith("[")]
+    shown = sorted(there, key=lambda row: -max(row.baseline, row.patched))[:_LINES]
     totals: dict[str, float] = {}
     for row in shown:
-        for name, (_, after) in row.by.items():
-            totals[name] = totals.get(name, 0.0) + after
+        for name, pair in row.by.items():
+            totals[name] = totals.get(name, 0.0) + max(pair)
     ranked = sorted((name for name in totals if not name.startswith("[")), key=lambda name: (-totals[name], name))
     kept = set(ranked[:_FUNCTIONS])
     sums: dict[tuple[str, str], tuple[float, float]] = {}
@@ -53,8 +63,9 @@ def bands(rows: Sequence[MovedRow]) -> list[Band]:
             key = (name if name in kept else _OTHERS, row.line)
             old = sums.get(key, (0.0, 0.0))
             sums[key] = (old[0] + before, old[1] + after)
-    least = _LEAST * sum(after for _, after in sums.values())
-    return [Band(*key, *pair) for key, pair in sums.items() if pair[1] > least]
+    found = [Band(*key, *pair) for key, pair in sums.items()]
+    least = _LEAST * sum(band.size for band in found)
+    return [band for band in found if band.size > least]
 
 
 class _Column:
@@ -85,7 +96,7 @@ def _totals(found: Sequence[Band], by: str) -> dict[str, float]:
     sums: dict[str, float] = {}
     for band in found:
         name = str(getattr(band, by))
-        sums[name] = sums.get(name, 0.0) + band.after
+        sums[name] = sums.get(name, 0.0) + band.size
     return sums
 
 
@@ -93,7 +104,7 @@ def _draw(area: svg.Canvas, found: Sequence[Band], scale: float) -> None:
     left, right = _Column(_totals(found, "function"), scale, area.top), _Column(_totals(found, "line"), scale, area.top)
     middle = (area.left + area.right) / 2
     for band in sorted(found, key=lambda band: (right.places[band.line][0], left.places[band.function][0])):
-        height = band.after * scale
+        height = band.size * scale
         y0, y1 = left.take(band.function, height), right.take(band.line, height)
         path = (
             f"M{area.left:.4g},{y0:.4g} C{middle:.4g},{y0:.4g} {middle:.4g},{y1:.4g} {area.right:.4g},{y1:.4g} "
@@ -103,8 +114,10 @@ def _draw(area: svg.Canvas, found: Sequence[Band], scale: float) -> None:
         drawn = svg.add(area.root, "path", class_=f"fill v-{band.word}", d=path, fill_opacity=0.5)
         svg.add(drawn, "title", f"{band.function} moves {band.line}: {band.before:.2f} -> {band.after:.2f}")
     for column, x, anchor in ((left, area.left - 6, "end"), (right, area.right + 6, "start")):
+        short = Counter(map(_short, column.places))
         for name, (top, height) in column.places.items():
-            label = svg.add(area.root, "text", clip(_short(name), _NAME), class_="label", x=x, y=top + height / 2 + 4)
+            text = clip(name if short[_short(name)] > 1 else _short(name), _NAME)
+            label = svg.add(area.root, "text", text, class_="label", x=x, y=top + height / 2 + 4)
             label.set("text-anchor", anchor)
             svg.add(label, "title", name)
 
@@ -121,13 +134,14 @@ def figure(item: MovedDiff, number: int) -> Figure | None:
         return None
     title = f"Cache lines that move between CPUs: {full_name(item.cell)}"
     title += f", {item.baseline_label} to {item.patched_label}" if item.patched_label else f", {item.baseline_label}"
-    total = sum(band.after for band in found)
+    total = sum(band.size for band in found)
     nodes = max(len(_totals(found, by)) for by in ("function", "line"))
     text = "; ".join(f"{row.line} {row.baseline:.2f} to {row.patched:.2f}" for row in item.rows[:_LINES])
     scale = _HEIGHT / total
     area = svg.canvas(f"flow{number}", title, text, _HEIGHT + _GAP * nodes + 70, left=160, right=160)
     _draw(area, found, scale)
-    compared = "red: more often than before, green: less often" if item.patched_label else "the wider, the more often"
+    colours = "red: more often than before, green: less often; as wide as it is on the kernel with more"
+    compared = colours if item.patched_label else "the wider, the more often"
     return Figure(
         name=f"flow{number}",
         title=title,

@@ -137,6 +137,19 @@ def test_the_picture_has_a_band_for_each_function_and_line_and_the_table_all() -
     assert flow.figure(_flow(), 0) is None
 
 
+def test_a_line_that_moves_no_longer_is_the_widest_band() -> None:
+    """Where all but 0.4 % of the movement was gone, a red band of what was left filled the picture."""
+    gone = MovedRow(line="root_user", baseline=2.9, patched=0.0, by={"put_ucounts": (2.9, 0.0)})
+    left = MovedRow(line="other", baseline=0.0, patched=0.03, by={"lookup": (0.0, 0.03)})
+    found = flow.bands([left, gone])
+    assert [(band.line, band.word, band.size) for band in found] == [
+        ("root_user", "improved", 2.9),
+        ("other", "regressed", 0.03),
+    ]
+    drawn = flow.figure(_flow(left, gone), 0)
+    assert drawn is not None and "v-improved" in drawn.markup and "root_user" in drawn.markup
+
+
 def test_many_functions_are_one_band_and_nothing_is_lost() -> None:
     rows = [
         MovedRow(line=f"l{n}", baseline=1.0, patched=30.0, by={f"f{m}": (0.1, 1.0) for m in range(30)})
