@@ -82,6 +82,8 @@ def show(case: str | None, metric: str | None, tag: str | None, kind: str | None
         rows = [row for row in store.history(case, metric) if tag is None or tag in row.tags]
         if not rows:
             _refuse_experiment(store, case)
+            if metric is not None and (metrics := sorted({row.metric for row in store.history(case)})):
+                raise UserError(_no_metric(case, metric, tag, metrics))
             raise UserError(_nothing(case, metric, tag, store.case_names()))
     _print_json("history", rows) if as_json else _print_history(rows)
 
@@ -144,6 +146,12 @@ def _refuse_experiment(store: Store, name: str) -> None:
     except UserError:
         return
     raise UserError(f"{plain(name, 64)} is an experiment, not a case: kdelta report {found}")
+
+
+def _no_metric(case: str, metric: str, tag: str | None, metrics: list[str]) -> str:
+    if metric in metrics:
+        return f"no result for case {plain(case, 60)!r}, metric {metric!r}, tag {plain(tag or '', 40)!r}"
+    return f"case {plain(case, 60)!r} has no metric {plain(metric, 40)!r}; it has {', '.join(metrics)}"
 
 
 def _nothing(case: str, metric: str | None, tag: str | None, known: list[str]) -> str:

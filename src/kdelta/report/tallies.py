@@ -159,6 +159,6 @@ def in_results(tallies: Iterable[Tally], kind: Kind) -> str:
     """Many kernels in one clause."""
     mine = [tally for tally in tallies if tally.kind == kind]
     total, less, more, none = (sum(getattr(t, n) for t in mine) for n in ("cases", "improved", "regressed", "missing"))
-    noun = f" {kind.noun}" if kind.noun else ""
+    noun = f" {kind.noun}" if kind.noun else kind.on
     told = f"{len(mine)} kernels against {mine[0].baseline}: {kind.less}{noun} in {less or 'none'} of {total} results, "
     return f"{told}{kind.more} in {more or 'none'}" + (f", not measured in {none}" if none else "")

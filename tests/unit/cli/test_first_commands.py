@@ -284,6 +284,7 @@ def test_a_case_and_an_experiment_in_each_others_place_are_answered(capsys: pyte
     refused("history last", "kdelta report 20260101-100000-aaaa", capsys)
     refused("history 20260101-100000-aaaa", "kdelta report 20260101-100000-aaaa", capsys)
     refused("history PIDFD_OPEN", "did you mean 'pidfd_open'?", capsys)
+    refused("history pidfd_open --metric instuctions", "has no metric 'instuctions'; it has instructions", capsys)
     assert run(["history", "rm", "last", "--yes"]) == 0
 
 

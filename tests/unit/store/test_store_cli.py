@@ -73,7 +73,7 @@ def test_an_empty_store_says_how_to_start(
     ("args", "said"),
     [
         (["history", "pidfd_opn"], "did you mean 'pidfd_open'?"),
-        (["history", "pidfd_open", "--metric", "none"], "no result"),
+        (["history", "pidfd_open", "--metric", "none"], "has no metric"),
         (["history", "--metric", "ns_per_op"], "needs a case"),
         (["history", "pipe", "--kind", "sweep"], "--kind"),
         (["history", "tag", "first", "two words"], "tag"),
