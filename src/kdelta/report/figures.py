@@ -18,8 +18,9 @@ def absolute(value: float | None, unit: str, metric: str = "") -> str:
     """A value for a person. A unit that only repeats the metric's name is left out."""
     if finite(value) is None or value is None:
         return "-"
-    if metric and unit.startswith(f"{metric}/"):  # "4025/op" beside the word instructions
-        return absolute(value, "", metric) + unit.removeprefix(metric)
+    named = metric.replace("_", " ")
+    if metric and unit.startswith(f"{named}/"):  # "4025/op" beside the word instructions
+        return absolute(value, "", metric) + unit.removeprefix(named)
     unit = "" if unit == metric else unit
     if value and not 1e-6 <= abs(value) < 1e15:
         return f"{value:.3e} {unit}".rstrip()

@@ -73,3 +73,18 @@ def lines(first: dict[Name, Figure], second: dict[Name, Figure]) -> tuple[Line, 
         for name, a in first.items()
         if name in second and second[name].unit == a.unit
     )
+
+
+def unlike(first: Experiment, second: Experiment) -> tuple[str, ...]:
+    """Where two experiments measured on other guests, or otherwise: what of their difference is no kernel's."""
+
+    def cpus(one: Experiment) -> str:
+        return f"{one.machine.smp} CPU{'s' if one.machine.smp != 1 else ''}"
+
+    asked = (
+        (first.mode, second.mode),
+        (cpus(first), cpus(second)),
+        (f"{first.machine.memory_mib} MiB", f"{second.machine.memory_mib} MiB"),
+        *((f"{key} {first.host.get(key, '?')}", f"{key} {second.host.get(key, '?')}") for key in ("qemu", "cpu")),
+    )
+    return tuple(f"{a} in the first, {b} in the second" for a, b in asked if a != b)

@@ -102,6 +102,7 @@ class HistoryPages:
             dates={row.id: row.created_at for row in rows},
             kernels=[experiment.kernels[index] for experiment, index, _ in found],
             lines=compared.lines(found[0][2], found[1][2]) if len(found) == 2 else (),
+            unlike=compared.unlike(found[0][0], found[1][0]) if len(found) == 2 else (),
             together=len(found) == 2 and found[0][0].id == found[1][0].id and found[0][1] != found[1][1],
         )
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from starlette.testclient import TestClient
 
 from kdelta.cli.main import run
-from kdelta.model import CallCount, Case, RunResult
+from kdelta.model import CallCount, Case, MachineOptions, RunResult
 from kdelta.results.outcomes import Outcome
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
@@ -134,6 +134,18 @@ def test_any_two_kernels_are_compared_from_an_experiments_page(client: TestClien
     chosen = main(client, found[0] + "&b=6.1").findall(".//option[@selected]")
     assert {"6.12", "6.1"} <= {one.get("value") for one in chosen}
     assert "/compare?a=7.0&ax=better" in addresses(main(client, "/history?case=pidfd_open"))
+
+
+def test_guests_of_other_sizes_are_told_where_two_kernels_are_compared(tmp_path: Path) -> None:
+    """Guests of 4 and of 24 CPUs stood side by side, +88 %, with "both are the same image"."""
+    with Store(f"sqlite:///{tmp_path / 'kdelta.sqlite'}") as store:
+        for name, cpus in (("small", 4), ("large", 24)):
+            store.create(experiment(name, ("6.12",), blocks=1, machine=MachineOptions(smp=cpus)))
+            store.save_boot(name, boot(0, 0))
+        client = TestClient(create_app(store, Access(), pytest.fail), base_url="http://localhost")
+        told = main(client, "/compare?a=6.12&ax=small&b=6.12&bx=large").text_content()
+        assert "measured otherwise, too: 4 CPUs in the first, 24 CPUs in the second." in told
+        assert "otherwise" not in main(client, "/compare?a=6.12&ax=small&b=6.12&bx=small").text_content()
 
 
 def test_last_has_a_link_that_stays_the_same(client: TestClient) -> None:
