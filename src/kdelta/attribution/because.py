@@ -231,5 +231,5 @@ def beside(told: Because | None, deltas: Sequence[FunctionDelta]) -> Because | N
     if told is None:
         return None
     named = {*told.gone, *told.new, *(name for name, _ in told.changed)}
-    others = sum(d.delta != 0 for d in deltas if d.function not in named)
+    others = sum(d.delta != 0 for d in _renamed(deltas) if d.function not in named)
     return replace(told, others=others, others_delta=math.fsum(d.delta for d in deltas) - told_delta(told))

@@ -358,7 +358,7 @@ class FunctionDelta(Struct, frozen=True, kw_only=True):
     where: str = ""  # of a cache line that moves: the function for which that changed most
 
 
-UNBOOTED = "not booted"  # what a cell says of a kernel of which there is no boot
+UNBOOTED = "not booted yet"  # what a cell, or a version, says of a kernel of which there is no boot
 
 
 class CellResult(Struct, frozen=True, kw_only=True):

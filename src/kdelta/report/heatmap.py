@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from rich.cells import cell_len
 
+from kdelta.model import UNBOOTED
 from kdelta.report.text import WIDTH, fit, head, pad, wrap
 from kdelta.report.view import SweepRow, SweepTable
-from kdelta.results.types import NOT_BOOTED
 from kdelta.units import finite
 
 MANY = 7  # sweeps from which a map stands for them; fewer are shown version by version
@@ -90,7 +90,7 @@ def short(percent: float) -> str:
 
 def _square(row: SweepRow, percent: float | None) -> Square:
     told = ": ".join(filter(None, [f"{row.kernel} {row.value} {row.change} {row.mark}".rstrip(), row.sentence]))
-    if row.sentence == NOT_BOOTED:
+    if row.sentence == UNBOOTED:
         return Square(text="", verdict=row.verdict, told=told)
     if not row.measured:
         return Square(text=_STATES.get(row.verdict, "x"), verdict=row.verdict, told=told)

@@ -15,10 +15,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kdelta.model import Kernel
+from kdelta.model import UNBOOTED, Kernel
 from kdelta.report.figures import absolute
 from kdelta.report.view import Cell, Row, SweepRow, SweepTable, View, cell_title
-from kdelta.results.types import NOT_BOOTED
 
 Result = Literal["pass", "skipped", "failure", "error"]
 _PASS = frozenset({"improved", "same", "first", "as before"})
@@ -133,7 +132,7 @@ def _of_version(table: SweepTable, row: SweepRow, names: Mapping[str, str]) -> O
         effect=row.change,
         mark=row.mark,
         message=_step_message(row),
-        waiting=row.sentence == NOT_BOOTED,
+        waiting=row.sentence == UNBOOTED,
     )
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from kdelta import verdict
 from kdelta.model import (
     GRAVEST_FIRST,
+    UNBOOTED,
     Case,
     CellResult,
     Experiment,
@@ -38,7 +39,7 @@ from kdelta.results import calls
 from kdelta.results.explain import between
 from kdelta.results.placed import held as kept_by_placement
 from kdelta.results.placed import shared_cpus
-from kdelta.results.types import NOT_BOOTED, CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
+from kdelta.results.types import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
 from kdelta.results.versions import Version, versions_of
 from kdelta.results.warnings import StepDetectable, StepUnseen
 from kdelta.stats import exact
@@ -177,7 +178,7 @@ def _point(label: str, boots: Sequence[Observation], unseen: Warn | None, hidden
         return SweepPoint(kernel=label, value=exact.median(values_of(boots)), unseen=unseen, rep_bytes=moved)
     states = {boot.state for boot in boots}
     state: State = next((s for s in GRAVEST_FIRST if s in states), "lost")
-    why = next((boot.why for boot in boots if boot.state == state and boot.why), "" if boots else NOT_BOOTED)
+    why = next((boot.why for boot in boots if boot.state == state and boot.why), "" if boots else UNBOOTED)
     return SweepPoint(kernel=label, value=None, state=state, why=why)
 
 

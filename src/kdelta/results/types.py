@@ -148,9 +148,6 @@ class SystemCalls(Struct, frozen=True, kw_only=True):
     rows: tuple[CallRow, ...]
 
 
-NOT_BOOTED = "not booted yet"  # the ``why`` of a version of which no boot is there
-
-
 class SweepPoint(Struct, frozen=True, kw_only=True):
     """One version's figure; ``value`` is None with a ``state`` other than ok where the case has a gap.
 

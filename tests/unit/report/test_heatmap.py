@@ -7,10 +7,10 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from kdelta.model import Because, ExperimentResult, Remark, plans
+from kdelta.model import UNBOOTED, Because, ExperimentResult, Remark, plans
 from kdelta.report import heatmap, html, mail, markdown, terminal
 from kdelta.report.view import Options, View, build
-from kdelta.results.types import NOT_BOOTED, CellName, Detail, Sweep, SweepPoint, SweepStep
+from kdelta.results.types import CellName, Detail, Sweep, SweepPoint, SweepStep
 from kdelta.verdict.warnings import MixedCalls
 from unit.report.report_samples import experiment
 
@@ -64,7 +64,7 @@ def test_a_last_version_that_tells_nothing_against_the_first_has_no_figure() -> 
 
 def test_a_version_that_was_not_booted_yet_is_no_failed_one() -> None:
     begun = swept("syscalls/stat", (1000.0, 780.0, 780.0, None))
-    last = replace(begun.points[-1], state="lost", why=NOT_BOOTED)
+    last = replace(begun.points[-1], state="lost", why=UNBOOTED)
     shown = view(replace(begun, points=(*begun.points[:-1], last)))
     assert row(terminal.render(shown), "stat") == ["-22", ".", "-22"]
 
