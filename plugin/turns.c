@@ -12,7 +12,8 @@
  * short: without that timer the next one is a tick of some CPU, ms away; and QEMU
  * 11.1.3 makes no period shorter than 1 us.
  *
- * What is called of QEMU is no interface of plugins. Without it nothing is checked.
+ * What is called of QEMU is no interface of plugins. Without it nothing is checked,
+ * and the user is told (experiment/emulator.py). What could not be looked at, is long.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -54,12 +55,13 @@ static void *look(void *found)
 
 void turns_check(void)
 {
-	int64_t next = 0;
+	int64_t next = -1;
 	pthread_t thread;
 
-	if (!most_ns || pthread_create(&thread, NULL, look, &next))
+	if (!most_ns)
 		return;
-	pthread_join(thread, NULL);
+	if (!pthread_create(&thread, NULL, look, &next))
+		pthread_join(thread, NULL);
 	were_long |= next < 0 || next > most_ns;
 }
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from kdelta import paths
 from kdelta.errors import HostError
 from kdelta.kernel.debian import Archive
-from kdelta.machine import probe
+from kdelta.machine import probe, turns
 from kdelta.machine.qemu import binary_name
 from kdelta.model import Arch, Progress
 
@@ -111,6 +111,10 @@ def for_several_cpus(arch: Arch, chosen: str, progress: Progress) -> probe.Qemu:
     name = binary_name(arch)
     found = probe.find_qemu(name, arch, chosen)
     if found.version >= SEVERAL_CPUS:
+        if turns.unchecked(found.path):
+            progress.note(
+                f"{found.path} exports none of its functions: whether its CPUs' turns are short is not checked"
+            )
         return found
     needs = f"{found.path} is QEMU {found.text}: to count guests of several CPUs it takes 9.0 or later"
     if chosen:

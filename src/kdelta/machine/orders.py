@@ -18,9 +18,15 @@ _LOCKS = (("bql_lock_impl", "bql_unlock"), ("qemu_mutex_lock_iothread_impl", "qe
 LIMIT = 60 << 10  # bytes of a job list, and some for its folder's name: one packet
 
 
-@cache
 def are_taken(qemu: Path) -> bool:
     """Whether the program exports what is needed; not where it is no ELF file, or has no hash table of its names."""
+    found = exported(qemu, (*_ALWAYS, *itertools.chain(*_LOCKS)))
+    return found is not None and found.issuperset(_ALWAYS) and any(found.issuperset(pair) for pair in _LOCKS)
+
+
+@cache
+def exported(qemu: Path, names: tuple[str, ...]) -> frozenset[str] | None:
+    """Which of ``names`` the program exports; None where it is no ELF file, or has no hash table of its names."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
     from elftools.elf.hash import GNUHashSection
@@ -29,8 +35,7 @@ def are_taken(qemu: Path) -> bool:
         with qemu.open("rb") as file:
             table = ELFFile(file).get_section_by_name(".gnu.hash")
             if not isinstance(table, GNUHashSection):
-                return False
-            found = {name for name in itertools.chain(_ALWAYS, *_LOCKS) if table.get_symbol(name)}
-            return found.issuperset(_ALWAYS) and any(found.issuperset(pair) for pair in _LOCKS)
+                return None
+            return frozenset(name for name in names if table.get_symbol(name))
     except (OSError, ELFError):
-        return False
+        return None

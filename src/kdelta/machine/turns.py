@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from kdelta.errors import HostError
-from kdelta.machine import links
+from kdelta.machine import links, orders
 
 _HPET = 0xFED00000  # registers: IA-PC HPET Specification 1.0a, 2.3
 _CAPABILITIES, _CONFIG, _COUNTER, _TIMER_2 = _HPET, _HPET + 0x10, _HPET + 0xF0, _HPET + 0x140
@@ -30,6 +30,14 @@ _LINK_LIMIT_S = 10.0
 # it thinks: by what a clock wrong by 1.5 % comes to until then.
 AFTER_MS = 1000
 EARLIER_MS = 15
+
+
+_ASKED = "qemu_clock_deadline_ns_all"  # by plugin/turns.c
+
+
+def unchecked(qemu: Path) -> bool:
+    """Whether this QEMU is known to export nothing by which the plugin could see that turns are short."""
+    return orders.exported(qemu, (_ASKED,)) == frozenset()
 
 
 class Link:

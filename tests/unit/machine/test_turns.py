@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,3 +69,13 @@ def test_what_qemu_refuses_is_said(qtest: Path) -> None:
     with pytest.raises(HostError, match="QEMU refused 'nonsense'"):
         link.ask("nonsense")
     link.close()
+
+
+def test_qemu_that_exports_nothing_to_ask_is_told_of(tmp_path: Path) -> None:
+    qemu = shutil.which("qemu-system-x86_64")
+    assert qemu is not None
+    assert not turns.unchecked(Path(qemu))
+    assert turns.unchecked(Path(sys.executable).resolve())
+    script = tmp_path / "qemu"
+    script.write_text("#!/bin/sh\nexec qemu\n")
+    assert not turns.unchecked(script)
