@@ -11,8 +11,9 @@ from pathlib import Path
 
 from kdelta.cli.progress import Reporter
 from kdelta.experiment import prepare
-from kdelta.experiment.boot_once import SETTLE_MS, Site, Work, boot_once
+from kdelta.experiment.boot_once import SETTLE_MS, boot_once
 from kdelta.experiment.runner import Job
+from kdelta.experiment.work import Site, Work
 from kdelta.guest import image
 from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from kdelta.cli.progress import Reporter
 from kdelta.experiment import boot_once as boots
 from kdelta.experiment import prepare
-from kdelta.experiment.boot_once import Work, boot_once
+from kdelta.experiment.boot_once import boot_once
 from kdelta.experiment.forks import Forks
 from kdelta.experiment.runner import execute
+from kdelta.experiment.work import Work
 from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel
 from kdelta.machine import served

@@ -13,7 +13,7 @@ import pytest
 from kdelta.attribution import profiles
 from kdelta.cli.progress import Reporter
 from kdelta.experiment import prepare
-from kdelta.experiment.boot_once import Work
+from kdelta.experiment.work import Work
 from kdelta.guest import image
 from kdelta.guest.jobs import case_jobs
 from kdelta.guest.protocol import Repetition, Window

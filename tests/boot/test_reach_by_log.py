@@ -15,7 +15,8 @@ import pytest
 
 from kdelta.cli.progress import Reporter
 from kdelta.experiment import prepare
-from kdelta.experiment.boot_once import SETTLE_MS, Site, Work
+from kdelta.experiment.boot_once import SETTLE_MS
+from kdelta.experiment.work import Site, Work
 from kdelta.guest import image
 from kdelta.guest.protocol import Repetition
 from kdelta.kernel import elf, naming

@@ -61,7 +61,7 @@ class Session:
         ``resumed_as``: the experiment to go on with, where this one is only a pass of it.
         """
         from kdelta.cli.progress import Reporter
-        from kdelta.experiment import annotate, prepare, runner
+        from kdelta.experiment import annotate, prepare
 
         if not experiment.cases and experiment.annotations.looked is not None:
             return  # nothing that differs can be executed here: the report says so
@@ -69,7 +69,7 @@ class Session:
             progress.expect(self._usual_boot_s(experiment))
         job = prepare.prepare(experiment, self.store, progress, time_budget_s=budget_s)
         try:
-            runner.execute(job, self.store, progress)
+            prepare.execute(job, self.store, progress)
             annotate.note_executed(self.store, experiment)
         except KeyboardInterrupt as ending:
             ending.add_note(self._kept(experiment, resumed_as))

@@ -14,22 +14,19 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.errors import HostError, UserError
 from kdelta.experiment.forks import Forks
+from kdelta.experiment.work import CannotPause, Site, Work
 from kdelta.guest import image
 from kdelta.guest.jobs import JobList
 from kdelta.kernel import intact
-from kdelta.lab.boot import Machine, Order
+from kdelta.lab.boot import Order
 from kdelta.machine import boot, deaths, folders, native, orders, served, snapshot, turns
 from kdelta.machine.boot import RawBoot
-from kdelta.machine.options import Accel, GuestSpec, Port
+from kdelta.machine.options import GuestSpec
 from kdelta.machine.patience import not_in_time
-from kdelta.machine.probe import Qemu
-from kdelta.machine.slots import Slots
-from kdelta.model import Arch, Kernel, MachineOptions, Mitigations
 
 # Boot-time work (crypto, deferred probes, RCU) settles in virtual time, which costs nothing with sleep=off.
 SETTLE_MS = 10_000
@@ -41,69 +38,13 @@ _APART = 5  # seeds until the first look
 _NOWHERE = Path("/folder-of-the-boot")  # stands for the private directory, which changes no count
 
 
-class Site(Struct, frozen=True, kw_only=True):
-    """Where boots happen. ``scratch`` holds their private directories, ``snapshots`` the snapshots of settled guests.
-
-    ``programs``: the guest's own program for every architecture at hand.
-    """
-
-    programs: Mapping[Arch, Path]
-    scratch: Path
-    snapshots: Path
-    qemus: Mapping[Arch, Qemu] = {}
-    accel: Accel = "tcg"
-    port: Port = "uart"
-    options: MachineOptions = MachineOptions()
-    cpu: int | None = None  # timed guests keep to one core of the host
-    lab: Machine | None = None
-    slots: Slots | None = None  # for guests of counts, over all boots under way; without, a boot has one at a time
-    forks: Forks | None = None  # what boots that differ in their seeds share
-
-    @property
-    def native(self) -> bool:
-        """Whether it is the running machine itself, without a guest."""
-        return self.options.native
-
-
-class Work(Struct, frozen=True, kw_only=True):
-    """What one boot does. ``data``: the workloads' files by name in the guest; ``programs``: further ones, executable.
-
-    With a ``plugin`` instructions are counted; ``hold_sites`` (attribution/holds.py) adds those between taking and
-    releasing a lock, ``entries`` (attribution/entries.py) those of each system call, and with them ``functions``
-    (attribution/stacks.py) those of each call stack; ``kernel_facts`` (attribution/callers.py) is what lines that move
-    are named by. ``job_limits_s``: the limit of a job, by its number, where it has a guest of its own;
-    ``wall_limits_s``: where that one is restored.
-    """
-
-    kernel: Kernel
-    jobs: JobList
-    limit_s: float
-    mitigations: Mitigations = "default"
-    data: Mapping[str, Path] = {}
-    programs: Mapping[str, Path] = {}
-    trees: tuple[Path, ...] = ()  # archives that the initramfs ends with
-    plugin: Path | None = None
-    hold_sites: bytes | None = None
-    entries: bytes | None = None
-    functions: bytes | None = None
-    kernel_facts: bytes | None = None
-    job_limits_s: Mapping[int, float] = {}
-    wall_limits_s: Mapping[int, float] = {}
-
-    def alone(self, job: int, jobs: JobList, restored: bool) -> Work:
-        """The work of the guest that has one job."""
-        limit_s = self.job_limits_s.get(job, self.limit_s)
-        return replace(
-            self, jobs=jobs, limit_s=min(limit_s, self.wall_limits_s.get(job, limit_s)) if restored else limit_s
-        )
-
-
 def boot_once(site: Site, work: Work) -> RawBoot:
     """Boot, run the jobs, read back what was said and counted.
 
     Raises:
         UserError: the kernel's image is not what it was resolved as, or did not stay so while it was booted.
         HostError: QEMU refused to run, or the disk is full.
+        CannotPause: a guest of counts, where all are to be ``alike``.
     """
     if site.native:
         return _boot(site, work)
@@ -182,6 +123,8 @@ def identity(site: Site, work: Work) -> str:
     content = _content(site, work, work.jobs.text(settle_ms=SETTLE_MS, turns_ms=_turns_ms(site)))
     plugin = work.plugin.read_bytes() if work.plugin is not None else b""
     parts = [snapshot.key(guest, content).encode(), hashlib.sha256(plugin).hexdigest().encode()]
+    if site.options.cold:
+        parts.append(b"cold")
     if site.options.smp > 1:
         parts.append(f"turns of {site.options.turn_ns} ns, {turns.EARLIER_MS} ms early".encode())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
@@ -247,17 +190,21 @@ def _counted(site: Site, work: Work) -> RawBoot:
 def _guests(site: Site, work: Work) -> dict[int, RawBoot]:
     """Each job in a guest of its own, from the snapshot (made on first use) that is the same for all of its seed.
 
-    Where the guest cannot pause itself, each boots cold; none does where the first said nothing. Cold ones count a
-    little otherwise, so what was killed is no reason for it.
+    Where the guest cannot pause itself, each boots cold; none does where the first said nothing. Cold ones count
+    otherwise (pidfd_open by 1.3 %), so what was killed is no reason for it.
 
     Raises:
         HostError: it has several CPUs and cannot pause itself, so that nobody can set their turns.
+        CannotPause: all are to be ``alike``.
     """
     apart = work.jobs.apart()
-    saved = _snapshot(site, work) if work.kernel.arch == "x86_64" else None
+    pausable = work.kernel.arch == "x86_64" and not site.options.cold
+    saved = _snapshot(site, work) if pausable else None
     if isinstance(saved, RawBoot):
         if saved.state in deaths.DEAD or saved.killed:
             return {next(iter(apart)): saved}
+        if site.alike and site.options.smp == 1:
+            raise CannotPause(work.kernel)
         saved = None
     if saved is None and site.options.smp > 1:
         why = "its guest cannot be paused, so several CPUs are not counted"

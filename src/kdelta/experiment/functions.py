@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.experiment import ahead
-from kdelta.experiment.boot_once import Site, Work, boot_once
+from kdelta.experiment.boot_once import boot_once
+from kdelta.experiment.work import Site, Work
 from kdelta.guest.jobs import JobList
 from kdelta.guest.protocol import Done, Record, Trace
 from kdelta.kernel import naming

@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.attribution import hold_sites, holds
-from kdelta.experiment.boot_once import Work
 from kdelta.experiment.measure import Measuring
 from kdelta.experiment.trace import done
+from kdelta.experiment.work import Work
 from kdelta.guest import protocol
 from kdelta.machine.boot import RawBoot
 from kdelta.model import PlannedBoot, RunResult

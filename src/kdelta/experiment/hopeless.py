@@ -11,8 +11,8 @@ from threading import Lock
 
 from msgspec.structs import replace
 
-from kdelta.experiment.boot_once import Work
 from kdelta.experiment.measure import Measuring
+from kdelta.experiment.work import Work
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Mitigations, PlannedBoot, RunResult
 

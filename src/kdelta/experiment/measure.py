@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from kdelta.attribution import exact
 from kdelta.experiment import programs
-from kdelta.experiment.boot_once import Work
 from kdelta.experiment.known import NamesOf
+from kdelta.experiment.work import Work
 from kdelta.guest import metrics as guest_metrics
 from kdelta.guest import pressure, startup
 from kdelta.guest.jobs import case_jobs

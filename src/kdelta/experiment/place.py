@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from kdelta import __version__
 from kdelta.experiment import emulator
-from kdelta.experiment.boot_once import Site
 from kdelta.experiment.programs import programs_for
 from kdelta.experiment.survey import Ground, site, survey
+from kdelta.experiment.work import Site
 from kdelta.lab.boot import Machine
 from kdelta.lab.describe import described
 from kdelta.model import Experiment, Progress

@@ -7,11 +7,14 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from msgspec.structs import replace
+
 from kdelta import paths
 from kdelta.experiment import allowed, boot_once, functions, kinds, known, looks, place, runner
 from kdelta.experiment.hopeless import Remembering
 from kdelta.experiment.measure import Measuring
 from kdelta.experiment.runner import Job
+from kdelta.experiment.work import CannotPause
 from kdelta.machine import plugin
 from kdelta.model import Experiment, PlannedBoot, Progress
 from kdelta.store.store import Store
@@ -19,7 +22,23 @@ from kdelta.store.store import Store
 
 def run(experiment: Experiment, store: Store, progress: Progress) -> None:
     """Make ``experiment`` ready, and run what is left of it."""
-    runner.execute(prepare(experiment, store, progress), store, progress)
+    execute(prepare(experiment, store, progress), store, progress)
+
+
+def execute(job: Job, store: Store, progress: Progress) -> None:
+    """Run what is left of an experiment that was made ready: where a kernel cannot be paused, all of it cold.
+
+    Raises:
+        HostError: as ``runner.execute``.
+    """
+    try:
+        runner.execute(job, store, progress)
+    except CannotPause as told:
+        name = job.experiment.id
+        progress.note(f"{told}: all guests are booted for each case and seed, which takes longer")
+        store.forget(name, store.done(name))
+        cold = store.redefine(name, lambda e: replace(e, machine=replace(e.machine, cold=True)))
+        runner.execute(prepare(cold, store, progress, time_budget_s=job.time_budget_s), store, progress)
 
 
 def prepare(experiment: Experiment, store: Store, progress: Progress, *, time_budget_s: float | None = None) -> Job:

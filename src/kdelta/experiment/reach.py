@@ -19,9 +19,10 @@ from msgspec.structs import replace
 from kdelta.attribution.reach import Reach, Row
 from kdelta.errors import UserError
 from kdelta.experiment import functions, kinds, place, reach_carried, runner
-from kdelta.experiment.boot_once import Work, boot_each
+from kdelta.experiment.boot_once import boot_each
 from kdelta.experiment.reach_rows import Counted, count, ready, recall
 from kdelta.experiment.templates import Asked, run
+from kdelta.experiment.work import Work
 from kdelta.kernel.symbols import SymbolTable
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Effort, Kernel, MachineOptions, Progress

@@ -20,8 +20,8 @@ from kdelta.attribution.changes import Changes
 from kdelta.attribution.reach import Row
 from kdelta.errors import UserError
 from kdelta.experiment import differing, reach_rows
-from kdelta.experiment.boot_once import Site
 from kdelta.experiment.reach_rows import Counted
+from kdelta.experiment.work import Site
 from kdelta.kernel import cache, maps
 from kdelta.kernel.cache import Stored
 from kdelta.kernel.sources import parse_kernel

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from kdelta.attribution import exact, profiles, reach
 from kdelta.attribution.reach import Ran, Row
-from kdelta.experiment.boot_once import Site, Work, identity
+from kdelta.experiment.boot_once import identity
 from kdelta.experiment.measure import Measuring
+from kdelta.experiment.work import Site, Work
 from kdelta.guest import packing
 from kdelta.guest.metrics import repetitions
 from kdelta.guest.protocol import interval_of

@@ -21,9 +21,10 @@ from msgspec.structs import replace
 
 from kdelta.errors import HostError
 from kdelta.experiment import outstanding, schedule
-from kdelta.experiment.boot_once import Site, Work, boot_once
+from kdelta.experiment.boot_once import boot_once
 from kdelta.experiment.boot_result import boot_result
 from kdelta.experiment.forks import Forks, room
+from kdelta.experiment.work import Site, Work
 from kdelta.machine import hostfacts
 from kdelta.machine.boot import RawBoot
 from kdelta.machine.slots import Slots
@@ -71,14 +72,18 @@ class Job(Struct, frozen=True, kw_only=True):
 
 
 def boot(job: Job, plan: PlannedBoot) -> BootResult:
-    """One planned boot, made and read; storing it is the caller's."""
+    """One planned boot, made and read; storing it is the caller's.
+
+    Raises:
+        CannotPause: all guests of the experiment have to boot cold. HostError: as ``boot_once``.
+    """
     work = job.work(plan)
     identity = {"identity": job.identity(plan)} if job.identity else {}
     if isinstance(work, str):
         return BootResult(plan=plan, state="unsupported", why=work, machine=identity)
     started_at = job.now().isoformat(timespec="seconds")
     before = hostfacts.snapshot()
-    raw = boot_once(replace(job.site, slots=job.slots, forks=job.forks), work)
+    raw = boot_once(replace(job.site, slots=job.slots, forks=job.forks, alike=True), work)
     return boot_result(
         plan,
         raw,
@@ -103,6 +108,7 @@ def execute(job: Job, store: BootStore, progress: Progress, clock: Callable[[], 
 
     Raises:
         HostError: QEMU, the compiler or the disk failed; stored boots stay.
+        CannotPause: as ``boot``.
     """
     if not job.experiment.cases or not job.experiment.kernels:
         raise HostError("the experiment has no case or no kernel")

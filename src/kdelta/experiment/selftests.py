@@ -13,9 +13,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta.errors import UserError
-from kdelta.experiment.boot_once import Site, Work, boot_once
+from kdelta.experiment.boot_once import boot_once
 from kdelta.experiment.programs import programs_for
 from kdelta.experiment.survey import site, survey
+from kdelta.experiment.work import Site, Work
 from kdelta.guest import ktap
 from kdelta.guest.jobs import JobList
 from kdelta.guest.ktap import Ended

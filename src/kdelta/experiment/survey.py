@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from kdelta import paths
 from kdelta.errors import HostError
-from kdelta.experiment.boot_once import Site, Work, boot_once
+from kdelta.experiment.boot_once import boot_once
+from kdelta.experiment.work import Site, Work
 from kdelta.guest.jobs import JobList
 from kdelta.machine import probe
 from kdelta.machine.options import Accel, Port, common_port

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.experiment.boot_once import Work
 from kdelta.experiment.measure import Measuring
+from kdelta.experiment.work import Work
 from kdelta.guest import protocol
 from kdelta.guest.jobs import case_jobs
 from kdelta.machine.boot import RawBoot

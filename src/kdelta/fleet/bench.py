@@ -11,8 +11,9 @@ from threading import Lock
 from msgspec.structs import replace
 
 from kdelta import paths
-from kdelta.errors import HostError, KdeltaError
+from kdelta.errors import HostError, KdeltaError, UserError
 from kdelta.experiment import prepare, runner
+from kdelta.experiment.work import CannotPause
 from kdelta.fleet import own_sources, ship
 from kdelta.fleet.blobs import Blobs
 from kdelta.fleet.units import Ask, Unit
@@ -109,7 +110,10 @@ class Bench:
     def _boot(self, job: runner.Job, plan: PlannedBoot) -> BootResult:
         if (known := runner.taken_over(job, plan)) is not None:
             return known
-        result = runner.boot(job, plan)
+        try:
+            result = runner.boot(job, plan)
+        except CannotPause as told:  # what other hosts have measured of it meanwhile could not stand beside
+            raise UserError(f"{told}: all guests would have to boot cold; leave --fleet out") from None
         if result.cut_short and job.experiment.mode == "exact":
             self._progress.note(f"block {plan.block + 1}, boot {plan.slot + 1}: lost; it is measured again")
             result = runner.boot(job, plan)

@@ -128,6 +128,7 @@ class MachineOptions(Struct, frozen=True, kw_only=True):
     lab: str = ""  # a machine that is no guest: the whole path of its description, a colon, its name
     in_system: bool = False  # there: in the installed system, not in an initramfs of ours
     hardware: Hardware = Hardware()  # of the running machine; a machine of a lab has its own in its description
+    cold: bool = False  # exact mode: every guest boots, as one of the kernels cannot be paused for a snapshot
     rep_features: bool = False  # exact mode: leave ERMS/FSRM on in the guest CPU
     qemu: str = ""  # path of the user's QEMU, "" for the one on PATH
     boot_limit_s: float = 180.0

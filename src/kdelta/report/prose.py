@@ -243,6 +243,8 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
     elif machine.lab:
         alone = "kdelta's program was all that ran, and its disks were not mounted"
         where = f"{machine.lab_name}, no guest; {'inside its installed system' if machine.in_system else alone}"
+    if machine.cold:
+        where += ", booted for each case and seed: not every kernel can be paused"
     if machine.smp > 1 and experiment.mode == "exact":
         where += f", which take turns of {machine.turn_ns} instructions"
     stepped = experiment.in_steps and experiment.mode == "timed"  # steps in times need no floor

@@ -79,7 +79,9 @@ def unlike(first: Experiment, second: Experiment) -> tuple[str, ...]:
     """Where two experiments measured on other guests, or otherwise: what of their difference is no kernel's."""
 
     def cpus(one: Experiment) -> str:
-        return f"{one.machine.smp} CPU{'s' if one.machine.smp != 1 else ''}"
+        return (
+            f"{one.machine.smp} CPU{'s' if one.machine.smp != 1 else ''}{', booted cold' if one.machine.cold else ''}"
+        )
 
     asked = (
         (first.mode, second.mode),

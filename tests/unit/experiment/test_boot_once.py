@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from kdelta import digests
 from kdelta.errors import HostError, UserError
 from kdelta.experiment import boot_once as boot_once_module
-from kdelta.experiment.boot_once import Site, Work, boot_each, boot_once, identity
+from kdelta.experiment.boot_once import boot_each, boot_once, identity
+from kdelta.experiment.work import CannotPause, Site, Work
 from kdelta.guest import binary
 from kdelta.guest.jobs import JobList, case_jobs
 from kdelta.guest.protocol import Note, Window
@@ -213,6 +214,25 @@ def test_a_boot_for_a_snapshot_that_was_killed_is_lost_and_no_reason_to_count_ot
     monkeypatch.setattr(snapshot, "_make", lambda *_: _died("lost", killed=True))
     monkeypatch.setattr(boot, "run", lambda *_: pytest.fail("booted cold"))
     assert boot_once(replace(site, options=MachineOptions(smp=cpus)), work).state == "lost"
+
+
+def test_a_guest_that_cannot_be_paused_is_not_booted_cold_beside_others(
+    site: Site, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[object] = []
+
+    def make(*said: object) -> boot.RawBoot:
+        tried.append(said)
+        return _died("lost")
+
+    monkeypatch.setattr(snapshot, "_make", make)
+    monkeypatch.setattr(boot, "run", lambda *_: _died("ok"))
+    with pytest.raises(CannotPause, match="cannot be paused"):
+        boot_once(replace(site, alike=True), work)
+    assert len(tried) == 1 and boot_once(site, work).state == "ok"
+    cold = replace(site, alike=True, options=MachineOptions(cold=True))
+    assert boot_once(cold, work).state == "ok" and len(tried) == 2, "nobody tries to pause it"
+    assert identity(cold, work) != identity(site, work)
 
 
 def test_what_hung_is_tried_again_with_more_time_and_what_panicked_is_not(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.experiment import functions
-from kdelta.experiment.boot_once import Site
+from kdelta.experiment.work import Site
 from kdelta.guest.protocol import Done, Trace
 from kdelta.kernel import naming, symbols
 from kdelta.model import Kernel, Profile, RunResult

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from kdelta.attribution.exact import Names
 from kdelta.experiment import measure, templates
-from kdelta.experiment.boot_once import Work
 from kdelta.experiment.hopeless import Remembering
+from kdelta.experiment.work import Work
 from kdelta.guest.protocol import Done
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Kernel, PlannedBoot

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from kdelta.attribution.exact import Names
 from kdelta.errors import UserError
 from kdelta.experiment import allowed, hold, kinds, measure, templates, trace
-from kdelta.experiment.boot_once import Work
 from kdelta.experiment.measure import Measuring
+from kdelta.experiment.work import Work
 from kdelta.guest.protocol import Done, Repetition, interval_of
 from kdelta.machine import plugin
 from kdelta.machine.boot import RawBoot

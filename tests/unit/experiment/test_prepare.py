@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from kdelta import digests
-from kdelta.experiment import place, prepare, survey, templates
-from kdelta.experiment.boot_once import Work
+from kdelta.experiment import place, prepare, runner, survey, templates
 from kdelta.experiment.runner import Job
 from kdelta.experiment.templates import Asked
+from kdelta.experiment.work import CannotPause, Work
 from kdelta.kernel import naming
 from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.symbols import NoSymbols
 from kdelta.machine import plugin, probe
 from kdelta.machine.probe import Qemu
-from kdelta.model import Experiment, Kernel, MachineOptions, PlannedBoot, Quiet
+from kdelta.model import BootResult, Experiment, Kernel, MachineOptions, PlannedBoot, Quiet
 from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import catalogue
 from kdelta.store.store import Store
@@ -107,3 +107,31 @@ def test_kvm_is_tried_with_one_boot_without_a_job(store: Store, monkeypatch: pyt
         ground = survey.survey(KERNELS, "auto", "", {"x86_64": Path("/p")})
         assert (ground.accel, ground.why) == ("kvm", "KVM")
     assert len(tried) == 1 and tried[0].jobs.lines == () and tried[0].kernel == KERNELS[0]
+
+
+def test_where_a_kernel_cannot_be_paused_all_boots_are_made_again_cold(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[int, int, bool]] = []
+
+    def boot(job: Job, plan: PlannedBoot) -> BootResult:
+        cold = job.site.options.cold
+        made.append((plan.block, plan.kernel, cold))
+        if plan.block == 1 and plan.kernel == 1 and not cold:
+            raise CannotPause(job.experiment.kernels[1])
+        assert job.identity is not None
+        return BootResult(plan=plan, state="ok", why="", machine={"identity": job.identity(plan)})
+
+    monkeypatch.setattr(runner, "boot", boot)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    job = prepared(store, templates.run(asked(), KERNELS, "exact", 2), 3600.0)
+    before = job.identity(PLACE) if job.identity is not None else ""
+    prepare.execute(job, store, Quiet())
+    assert {(block, kernel) for block, kernel, cold in made if not cold} == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    assert sorted((block, kernel) for block, kernel, cold in made if cold) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    stored = store.experiment(job.experiment.id)
+    assert stored.machine.cold and len(store.done(stored.id)) == 4
+    assert before not in {boot.machine["identity"] for boot in store.boots(stored.id)}
+    del made[:]
+    prepare.run(stored, store, Quiet())  # as a resume does
+    assert made == []

@@ -16,8 +16,8 @@ from kdelta.attribution.changes import Change, Changes
 from kdelta.attribution.disassembly import Image
 from kdelta.errors import UserError
 from kdelta.experiment import differing, reach_carried, reach_rows
-from kdelta.experiment.boot_once import Site, Work
 from kdelta.experiment.reach_rows import Counted
+from kdelta.experiment.work import Site, Work
 from kdelta.guest.jobs import JobList
 from kdelta.kernel import cache, naming
 from kdelta.kernel.cache import Entry

@@ -116,7 +116,8 @@ def _facts(measured: Measured) -> dict[str, str]:
     def of_boots(key: str) -> str:
         return ", ".join(sorted({boot.machine[key] for boot in measured.boots if key in boot.machine}))
 
-    guest = f"{e.machine.smp} CPU, {e.machine.memory_mib} MiB{', with REP features' if e.machine.rep_features else ''}"
+    with_rep = ", with REP features" if e.machine.rep_features else ""
+    guest = f"{e.machine.smp} CPU, {e.machine.memory_mib} MiB{with_rep}{', booted cold' if e.machine.cold else ''}"
     return {
         "QEMU": of_boots("qemu"),
         "accelerator": of_boots("accel"),
