@@ -45,10 +45,11 @@ class Image:
     end: int = 1 << 64
 
     def address_of(self, offset: int) -> int | None:
-        """Virtual address of a file offset."""
+        """Virtual address of a file offset; None where it is not loaded, or would be beyond 64 bits."""
         for segment in self.segments:
             if segment.offset <= offset < segment.offset + segment.size:
-                return segment.address + offset - segment.offset
+                found = segment.address + offset - segment.offset
+                return found if found < _BEYOND else None
         return None
 
     def holds(self, address: int) -> bool:
