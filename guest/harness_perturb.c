@@ -77,11 +77,15 @@ void crng_renew(void)
 /*
  * Pages, files and pipes that stay: as many at most as the kernel hands out together (a batch
  * of pages of a CPU, a slab), so that any place in one may come next. Each seed pays for them.
+ * How many is not drawn but spread evenly over any few seeds that follow each other, by
+ * multiples of the golden, silver and bronze ratio (Kronecker sequences; Weyl, Math. Ann. 77,
+ * 1916): of 16 pipes, seeds 1 to 8 had drawn 5 to 10, and pidfd_open of 6.12 takes 1 % fewer
+ * instructions with 12 or more.
  */
-static void hold(uint64_t *state)
+static void hold(uint64_t seed)
 {
-	uint64_t pages = 16 + random_next(state) % 128, files = random_next(state) % 32;
-	uint64_t pipes = random_next(state) % 16;
+	uint64_t pipes = seed * 0x9e3779b97f4a7c15u >> 60, files = seed * 0x6a09e667f3bcc908u >> 59;
+	uint64_t pages = 16 + (seed * 0x4d82b446159f360fu >> 57);
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *p = mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		       0);
@@ -95,11 +99,11 @@ static void hold(uint64_t *state)
 		;
 }
 
-static void hold_until_killed(uint64_t *state, int ready)
+static void hold_until_killed(uint64_t seed, int ready)
 {
 	char byte = 1;
 
-	hold(state);
+	hold(seed);
 	if (write(ready, &byte, 1) != 1)
 		_exit(1);
 	for (;;)
@@ -109,10 +113,10 @@ static void hold_until_killed(uint64_t *state, int ready)
 static void holder_with_order(void *arg, const char *order, size_t n)
 {
 	const struct holder *holder = arg;
-	uint64_t state = 0;
+	uint64_t seed = 0;
 
-	memcpy(&state, order, n < sizeof(state) ? n : sizeof(state));
-	hold_until_killed(&state, holder->says[1]);
+	memcpy(&seed, order, n < sizeof(seed) ? n : sizeof(seed));
+	hold_until_killed(seed, holder->says[1]);
 }
 
 /* Where the next process number is said; only a kernel with CONFIG_CHECKPOINT_RESTORE has it. */
@@ -132,7 +136,7 @@ int perturb_prepare(struct holder *holder)
 	return ready_fork(&holder->ready, holder_with_order, holder);
 }
 
-static pid_t start_holder(struct holder *holder, uint64_t *state)
+static pid_t start_holder(struct holder *holder, uint64_t seed)
 {
 	pid_t pid;
 
@@ -141,7 +145,7 @@ static pid_t start_holder(struct holder *holder, uint64_t *state)
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		hold_until_killed(state, holder->says[1]);
+		hold_until_killed(seed, holder->says[1]);
 	}
 	return pid;
 }
@@ -170,9 +174,9 @@ pid_t perturb_start(uint64_t seed, struct holder *holder)
 	if (last_pid >= 0)
 		dprintf(last_pid, "%u", PIDS_FROM + (unsigned int)(random_next(&state) % PIDS));
 	if (holder->ready.pid)
-		pid = ready_go(&holder->ready, (const char *)&state, sizeof(state));
+		pid = ready_go(&holder->ready, (const char *)&seed, sizeof(seed));
 	else
-		pid = start_holder(holder, &state);
+		pid = start_holder(holder, seed);
 	if (pid < 0)
 		return -1;
 	close(holder->says[1]);
