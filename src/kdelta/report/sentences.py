@@ -18,6 +18,7 @@ from kdelta.verdict import warnings as of_verdicts
 _SEED_CAUSES = "allocator order, random numbers or timer ticks"  # what it can be where no profile tells
 _FAULTS_SHOWN = 4
 _FAR_TIMES = 3.0  # more than the count that changed most
+_OBJECTS = "where the allocator puts an object moves as much"
 
 
 @singledispatch
@@ -184,9 +185,13 @@ def _(w: of_verdicts.BelowLeast) -> str:
 
 @sentence.register
 def _(w: of_verdicts.WithinFloor) -> str:
-    return (
-        f"within the noise floor of this case ({w.floor_percent:g} %): where the allocator puts an object moves as much"
-    )
+    within = "its interval reaches into" if w.reaches else "within"
+    return f"{within} the noise floor of this case ({w.floor_percent:g} %): {_OBJECTS}"
+
+
+@sentence.register
+def _(_: of_verdicts.MediansHide) -> str:
+    return "its counts lie at several levels, so the medians do not show what changes from seed to seed"
 
 
 @sentence.register

@@ -73,16 +73,16 @@ def detectable(sd: float, pairs: int) -> float:
     return _POWER * sd / math.sqrt(pairs)
 
 
-def _decided(n: float, sd: float, effects: Floats, delta: float) -> Floats:
+def _decided(n: float, sd: float, effects: Floats, delta: float, floor: float) -> Floats:
     """Probability that ``n`` fresh pairs call a difference or sameness, for each true effect; normal approximation."""
     error = sd / math.sqrt(n)
     ndtr = scipy.special.ndtr
-    different = ndtr(np.abs(effects) / error - _LAST_LOOK) + ndtr(-np.abs(effects) / error - _LAST_LOOK)
+    different = ndtr((effects - floor) / error - _LAST_LOOK) + ndtr((-effects - floor) / error - _LAST_LOOK)
     inside = ndtr((delta - effects) / error - _LAST_LOOK_ONE) - ndtr((-delta - effects) / error + _LAST_LOOK_ONE)
     return np.asarray(1.0 - (1.0 - different) * (1.0 - np.maximum(inside, 0.0)))
 
 
-def pairs_needed(sd: float, effect: float, delta: float, pairs: int) -> int:
+def pairs_needed(sd: float, effect: float, delta: float, pairs: int, floor: float = 0.0) -> int:
     """Fresh pairs that would decide five times in six, given what ``pairs`` pairs know; at least the first look's.
 
     METHOD's n ~ (2.9 sd / effect)^2 holds for a known effect. The present estimate is not, and one that just failed
@@ -99,7 +99,7 @@ def pairs_needed(sd: float, effect: float, delta: float, pairs: int) -> int:
     low, high = MIN_PAIRS, MOST_PAIRS
     while low < high:
         n = (low + high) // 2
-        if float(_WEIGHTS @ _decided(n, sd, effects, delta)) >= _ASSURANCE:
+        if float(_WEIGHTS @ _decided(n, sd, effects, delta, floor)) >= _ASSURANCE:
             high = n
         else:
             low = n + 1

@@ -10,12 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.model import CellResult, Metric, Warn
-from kdelta.stats import counts, exact, paired
+from kdelta.stats import counts, exact, paired, signed_rank
 from kdelta.verdict.pairing import Floats, Observation, Pairs, dropped, paired_blocks, values_of
 from kdelta.verdict.warnings import (
     BelowLeast,
     FromZero,
     LegacyMetric,
+    MediansHide,
     Noisy,
     SeedsMissing,
     SeedsVary,
@@ -99,30 +100,40 @@ def _figures(shown: CellResult, used: _Used) -> CellResult:
 
 
 def _in_floor(look: counts.CountLook, floor: float | None) -> bool:
-    """Whether a difference is no more than the path's own noise, which seeds need not show.
+    """Whether a difference may be no more than the path's own noise, which seeds need not show.
 
     On one image a longer command line moved 18 of 163 system calls by 1 to 4 instructions, the same under all seeds.
     """
-    if not floor or look.effect is None or look.low is None or look.high is None:
+    if not floor or look.low is None or look.high is None:
         return False
-    return abs(look.effect) <= floor
+    return max(look.low, -look.high) <= floor
 
 
 def _apart(used: _Used) -> float:
-    """Between the medians, in counts: in percent nothing that one side lacks is small."""
-    return abs(exact.median(used.b) - exact.median(used.a))
+    """Between the sides, in counts: in percent nothing that one side lacks is small.
+
+    Of the pairs, as the call is: counts at several levels can have the same medians and be worlds apart.
+    """
+    return abs(exact.median(signed_rank.walsh(used.b - used.a)))
+
+
+def _hidden(effect: float | None, medians: float | None, delta: float) -> bool:
+    """Whether medians do not show what the pairs do, both in percent."""
+    if effect is None or medians is None:
+        return False
+    return abs(effect - medians) > max(delta, abs(effect) / 2.0)
 
 
 def _of_baseline(look: counts.CountLook, used: _Used) -> tuple[float | None, tuple[float, float] | None]:
     """Effect and interval in percent of the baseline; None where that is 0.
 
     Logarithms have no 0, so counts with one among them are judged relative to the mean of both sides, where all of a
-    count is 200 %.
+    count is 200 %. Of a baseline at several levels the median may be a thousandth of its mean.
     """
     baseline = exact.median(used.a)
     if look.effect is None or (not look.logs and not baseline):
         return None, None
-    scale = 1.0 if look.logs else float(np.mean([*used.a, *used.b])) / baseline
+    scale = 1.0 if look.logs else float(np.mean([*used.a, *used.b])) / max(baseline, float(np.mean(used.a)))
     effect, *bounds = (
         None if value is None else max(-100.0, scale * value) for value in (look.effect, look.low, look.high)
     )
@@ -134,18 +145,20 @@ def _judged(shown: CellResult, used: _Used, look: counts.CountLook, metric: Metr
     called = word(look.call, metric.better)
     spread = used.spread_percent
     warnings = [*_noisy(look, used), *shared_warnings(look.agrees, look.logs)]
-    if called in ("improved", "regressed") and _apart(used) <= metric.least:
+    if called in ("improved", "regressed") and metric.least and _apart(used) <= metric.least:
         called = "same"
         warnings.append(BelowLeast(metric.least))
     elif called in ("improved", "regressed") and _in_floor(look, shown.floor_percent):
-        bounded = below(look.low, delta) and below(look.high, delta)
+        bounded = max(-(look.low or 0.0), look.high or 0.0) <= delta
         called = "same" if bounded else "inconclusive"
-        warnings.append(WithinFloor(shown.floor_percent or 0.0))
+        warnings.append(WithinFloor(shown.floor_percent or 0.0, reaches=not bounded))
     if called in ("improved", "regressed") and below(look.effect, delta):
         warnings.append(below_delta(delta))
     effect, interval = _of_baseline(look, used)
     if effect is None and called != "same":
         warnings.append(FromZero(shown.patched or 0.0))
+    if called in ("improved", "regressed", "inconclusive") and _hidden(effect, shown.effect_percent, delta):
+        warnings.append(MediansHide())
     result = replace(
         shown,
         effect_percent=effect,

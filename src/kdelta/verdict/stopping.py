@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kdelta.model import CellResult, Experiment, Metric, OpenCell
+from kdelta.stats import counts
 from kdelta.verdict.judge import adjacent, judge
 from kdelta.verdict.pairing import CellData
-from kdelta.verdict.warnings import Dropped, LegacyMetric, MixedAccounts, TailOfFew
+from kdelta.verdict.warnings import Dropped, LegacyMetric, MixedAccounts, TailOfFew, Withdrawn
 
 _HOPELESS = (LegacyMetric, MixedAccounts, TailOfFew)  # on cells that no further boot gives a verdict
 
@@ -21,7 +22,8 @@ def open_cells(
 ) -> tuple[OpenCell, ...]:
     """The cells that need further blocks, in order; arguments as ``judge``'s.
 
-    A case is decided when each of its primary cells has a verdict other than inconclusive, or can have none. With a
+    A case is decided when each of its primary cells has a verdict other than inconclusive, or can have none; of counts,
+    when besides no other cell differs so plainly that the number of cells alone withdrew it. With a
     ``precision_percent`` it is decided when each interval's half-width is below that instead. A case without data is
     open. Of times all kernels of an open case go on, because a block holds all of them; of counts only those that
     an open cell compares.
@@ -36,12 +38,24 @@ def open_cells(
         identity = (case.name, case.params, case.cgroup)
         mine = [r for r in rows if (r.case, r.params, r.cgroup) == identity and r.metric in names]
         undecided = [r for r in mine if not _decided(r, experiment)]
+        undecided += [r for r in rows if exact and (r.case, r.params, r.cgroup) == identity and _withdrawn(r, known)]
         if not mine or (undecided and not exact):
             found |= {OpenCell(index, m, k) for m in experiment.mitigations for k in range(len(labels))}
             continue
         sides = [(r.mitigations, label) for r in undecided for label in (r.baseline_label, r.patched_label) if label]
         found |= {OpenCell(index, mitigations, labels.index(label)) for mitigations, label in sides}
     return tuple(sorted(found))
+
+
+def _withdrawn(result: CellResult, known: Sequence[Metric]) -> bool:
+    """Whether a count beside the primary ones is a fact, or as plain as one, that too few seeds tell from chance.
+
+    A fact of five seeds stands in a family of up to 25 cells, and there are nine counts a case.
+    """
+    if result.verdict != "inconclusive" or result.metric not in {metric.name for metric in known}:
+        return False
+    plain = result.p_value is not None and result.p_value <= counts.chance(int(result.extra["pairs"]))
+    return plain and any(isinstance(warning, Withdrawn) for warning in result.warnings)
 
 
 def _decided(result: CellResult, experiment: Experiment) -> bool:

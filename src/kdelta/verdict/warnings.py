@@ -86,10 +86,14 @@ class BelowDelta(Warn, frozen=True):
 
 
 class WithinFloor(Warn, frozen=True):
-    """Counts differ, and by no more than those of identical kernels do where memory is laid out otherwise."""
+    """Counts differ, and by no more than those of identical kernels do where memory is laid out otherwise.
+
+    ``reaches``: part of the interval lies within that, part beyond.
+    """
 
     code: ClassVar[str] = "within-floor"
     floor_percent: float
+    reaches: bool = False
 
 
 class BelowLeast(Warn, frozen=True):
@@ -97,6 +101,12 @@ class BelowLeast(Warn, frozen=True):
 
     code: ClassVar[str] = "below-least"
     least: float
+
+
+class MediansHide(Warn, frozen=True):
+    """Counts lie at several levels: what the pairs of seeds show, the medians of both sides do not."""
+
+    code: ClassVar[str] = "medians-hide"
 
 
 class CrossCheck(Warn, frozen=True):

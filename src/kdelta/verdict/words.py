@@ -24,12 +24,16 @@ def word(call: int, better: str) -> Word:
 
 
 def with_need(result: CellResult) -> CellResult:
-    """An inconclusive cell with its minimum detectable effect, and the fresh boots per kernel that would decide."""
+    """An inconclusive cell with its minimum detectable effect, and the fresh boots per kernel that would decide.
+
+    Of counts, a change has to be beyond the floor to be called one.
+    """
     sd, n, delta = (result.extra[key] for key in ("sd_pair_percent", "pairs", "delta_percent"))
+    floor = (result.floor_percent or 0.0) if "fact" in result.extra else 0.0
     return replace(
         result,
         detectable_percent=paired.detectable(sd, int(n)),
-        boots_needed=paired.pairs_needed(sd, result.effect_percent or 0.0, delta, int(n)),
+        boots_needed=paired.pairs_needed(sd, result.effect_percent or 0.0, delta, int(n), floor),
     )
 
 

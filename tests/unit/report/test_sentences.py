@@ -28,6 +28,7 @@ from kdelta.stats.warnings import Bistable, Drift, TooFewBlocks
 from kdelta.verdict.warnings import (
     Dropped,
     Fault,
+    MediansHide,
     MixedCalls,
     Noisy,
     OtherCalls,
@@ -35,6 +36,7 @@ from kdelta.verdict.warnings import (
     SeedsVary,
     TailOfFew,
     Withdrawn,
+    WithinFloor,
 )
 
 FAULT = Fault(3, "7.0", "hung")
@@ -58,6 +60,9 @@ TOLD = [
     (Dropped(6, 8, (FAULT,) * 5), f"6 of 8 blocks dropped: {'; '.join(['block 3: 7.0 hung'] * 4)}; ..."),
     (Withdrawn(9, 0.06, None), "not significant after Benjamini-Hochberg (9 cells, adjusted p = 0.060)"),
     (Noisy(1.5, 8, ("slab", "lru"), 2), "varies by 1.50 % across seeds (slab, lru, 2 more); judged by the interval"),
+    (WithinFloor(0.3), "within the noise floor of this case (0.3 %): where the allocator"),
+    (WithinFloor(10.0, reaches=True), "its interval reaches into the noise floor of this case (10 %)"),
+    (MediansHide(), "its counts lie at several levels"),
     (Noisy(None, None), "varies from 0 across seeds (allocator order, random numbers or timer ticks)"),
     (
         ProgramVaries("7.0", 4.6, 23.6, (("futex", 5.0, 7.0), ("yield", 0.0, 1.0)), 3, ("__schedule",), 9),

@@ -51,6 +51,37 @@ def test_a_difference_within_the_floor_whose_interval_is_wide_is_neither_the_sam
     assert wide.verdict == "inconclusive" and "within-floor" in codes(wide)
 
 
+@pytest.mark.parametrize("percent", [-9.5, 9.5])
+def test_a_floor_is_as_wide_below_as_above(percent: float) -> None:
+    """A fall of 9.5 % under a floor of 10 %, the same under all seeds, was inconclusive for ever."""
+    assert exact_one([1000] * 5, [1000 + 10 * percent] * 5, floor=10.0).verdict == "same"
+
+
+def test_an_interval_that_reaches_into_the_floor_is_no_change_and_says_how_many_boots_decide() -> None:
+    a = [100.0, 96.0, 104.0, 98.0, 102.0, 95.0, 105.0, 100.0]
+    reaches = exact_one(a, [89.0, 83.5, 95.0, 84.0, 93.0, 82.0, 95.0, 88.0], floor=10.0)
+    assert reaches.effect_percent is not None and reaches.effect_percent < -10.0
+    assert reaches.verdict == "inconclusive" and "within-floor" in codes(reaches)
+    inside = exact_one(a, [94.0, 86.0, 95.0, 91.0, 96.0, 85.0, 98.5, 90.0], floor=10.0)
+    assert inside.effect_percent is not None and abs(inside.effect_percent) < 10.0
+    assert inside.verdict == "inconclusive" and (inside.boots_needed or 0) > 20  # 8 would tell that it differs
+
+
+def test_counts_at_several_levels_are_judged_by_their_pairs() -> None:
+    """Medians alike (1.13 and 1.06) made a fall by two thirds the same: 8 of 20 seeds went from 10 to 1."""
+    a = [10.1, 1.12, 10.3, 1.15, 9.9, 10.2, 1.11, 10.0, 0.05, 1.13, 10.4, 0.06, 1.14, 10.1, 0.05, 1.1, 9.8, 0.05]
+    b = [0.05, 1.07, 1.08, 0.06, 1.1, 1.06, 0.05, 1.09, 0.05, 1.05, 1.12, 0.05, 1.07, 1.08, 0.06, 1.06, 1.1, 0.05]
+    fell = exact_one([*a, 1.12, 1.1], [*b, 1.09, 1.05], metric=replace(COUNT, least=0.05))
+    assert fell.verdict == "improved" and "medians-hide" in codes(fell)
+    assert fell.baseline == pytest.approx(1.135) and fell.patched == 1.06
+
+
+def test_a_count_that_is_zero_under_some_seeds_is_told_relative_to_what_the_baseline_mostly_is() -> None:
+    """Its median was 0.02 of a mean of 3.6: an interval of what was the same ended at +58,248 %."""
+    some = exact_one([0.0] + [0.02] * 11 + [9.0] * 8, [0.0] * 2 + [0.02] * 9 + [9.0, 9.4] * 4 + [8.0], floor=10.0)
+    assert some.verdict == "same" and some.interval_percent is not None and max(map(abs, some.interval_percent)) < 10.0
+
+
 def test_small_differences_that_vary_across_seeds_are_the_same_within_the_floor() -> None:
     a = [3035.0 + n % 3 for n in range(20)]
     moved = exact_one(a, [value + 8 for value in a], floor=0.7)
@@ -115,6 +146,26 @@ def test_a_lost_seed_leaves_no_verdict() -> None:
     (result,) = judge(chosen, data, {}, {"pipe": (COUNT,)})
     assert result.verdict is None and "descriptive" in codes(result) and "dropped" in codes(result)
     assert not open_cells(chosen, data, {}, {"pipe": (COUNT,)}), "further seeds do not bring it back"
+
+
+def test_a_plain_change_beside_instructions_gets_the_seeds_that_tell_it_from_chance() -> None:
+    """``incl`` that became ``lock incl``: as many instructions, q = .088 of 45 cells, and nobody went on."""
+    beside = tuple(replace(COUNT, name=name, primary=False) for name in ("locked", *"abcdefgh"))
+    metrics = {"pipe": (COUNT, *beside)}
+
+    def data(seeds: int) -> list[CellData]:
+        values = {(0, "locked", 1): 12.0}
+        return [
+            cell([values.get((case, m.name, kernel), 10.0)] * seeds, kernel, m, case)
+            for case in range(5) for m in metrics["pipe"] for kernel in (0, 1)
+        ]  # fmt: skip
+
+    plan = experiment(mode="exact", cases=5, looks=(5, 8, 12, 16, 20))
+    still = open_cells(plan, data(5), {}, metrics)
+    assert {one.case for one in still} == {0} and {one.kernel for one in still} == {0, 1}
+    assert not open_cells(plan, data(8), {}, metrics)
+    (told,) = [r for r in judge(plan, data(8), {}, metrics) if r.metric == "locked" and r.case == "pipe0"]
+    assert told.verdict == "regressed"
 
 
 REPS = tuple(replace(COUNT, name=name, primary=False) for name in ("rep_executions", "rep_bytes"))
