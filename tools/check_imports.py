@@ -23,6 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report",),
     ("serve", "post"),
     ("cli",),
+    ("__main__",),
 )
 # Extra rules: (part, forbidden part below it), where the layers alone would allow it.
 FORBIDDEN = {

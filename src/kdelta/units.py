@@ -22,6 +22,11 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+def size(percent: float) -> float:
+    """How large a change is, the same for one and its reverse: -50 % is as large as +100 %, all of it infinite."""
+    return abs(math.log1p(percent / 100)) if percent > -100 else math.inf
+
+
 def _significant(value: float) -> str:
     """``value`` with four significant digits and no exponent."""
     if value == 0:

@@ -63,7 +63,7 @@ def _unexplained(row: CellResult, differ: bool) -> str:
 
 
 def _change(line: MovedRow) -> str:
-    return change(line.effect_percent, line.baseline, line.patched)
+    return change(line.effect_percent, *line.over_seeds)
 
 
 def _judged(row: CellResult, detail: Detail) -> list[str]:

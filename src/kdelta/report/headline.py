@@ -12,13 +12,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kdelta.model import Because, CellResult, Warn
-from kdelta.report.figures import effect
+from kdelta.report.figures import change, effect
 from kdelta.report.tallies import Tally, in_case, in_cases, in_results, kind_of, tallied, told_once
 from kdelta.results.types import Sweep
 from kdelta.results.warnings import Carried, Idles
-from kdelta.units import finite
+from kdelta.units import finite, size
 from kdelta.verdict.warnings import OtherCalls
 
 _KERNELS_TOLD = 3  # more patched kernels than these are told together
@@ -27,6 +28,7 @@ _NAMES_TOLD = 2  # functions
 _AGAINST = 0.25  # of what is new; where more than this of it is gone, or the other way, one alone says too much
 _BEYOND = 1.5  # of the effect: what changed by more was nearly made up for elsewhere, and explains nothing alone
 _CAUSE_CHARS = 90  # a longer one is no answer: the causes have it whole
+_LEAST = 0.05  # an operation: what appears or vanishes is as large as it is times that
 _HIDDEN = {"locked": "locked operations", "data_lines": "data lines"}  # lines of code move with every build
 
 
@@ -37,16 +39,18 @@ class Largest(Struct, frozen=True, kw_only=True):
     """
 
     where: str
-    percent: float
+    percent: float | None  # None: from 0
+    now: float | None = None  # what it is then
     cause: str = ""
     same_calls: float | None = None
 
     @property
     def text(self) -> str:
         """``-29.56 %, because step_into and walk_component are gone (-404)``."""
+        told = change(self.percent, 0.0, self.now)
         if self.same_calls is not None:
-            return f"{effect(self.percent)}, at as many system calls {effect(self.same_calls)}"
-        return effect(self.percent) + (f", because {self.cause}" if self.cause else "")
+            return f"{told}, at as many system calls {effect(self.same_calls)}"
+        return told + (f", because {self.cause}" if self.cause else "")
 
 
 class Hidden(Struct, frozen=True, kw_only=True):
@@ -58,18 +62,19 @@ class Hidden(Struct, frozen=True, kw_only=True):
     noun: str
     cases: int
     where: str
-    percent: float
+    percent: float  # infinite: from 0
+    now: float = 0.0  # what it is then
     function: str = ""
 
     def text(self, single: bool) -> str:
         """``More locked operations in 9 cases, up to +24.1 % in hackbench/thread-pipe, most of it in pipe_write``."""
         told = f"{'More' if self.percent > 0 else 'Fewer'} {self.noun}"
-        size = effect(self.percent)
+        most = effect(self.percent) if math.isfinite(self.percent) else f"0 -> {self.now:.3g}"
         if single:
-            told += f": {size}"
+            told += f": {most}"
         else:
-            several = f" in {self.cases} cases, up to {size}"
-            told += f"{several if self.cases > 1 else f': {size}'} in {self.where}"
+            several = f" in {self.cases} cases, up to {most}"
+            told += f"{several if self.cases > 1 else f': {most}'} in {self.where}"
         return told + (f", most of it in {self.function}" if self.function else "")
 
 
@@ -107,7 +112,7 @@ class Headline(Struct, frozen=True, kw_only=True):
 
     def _beside(self, single: bool) -> tuple[str, ...]:
         """What the verdicts do not say by themselves, a sentence each; "" where there is nothing to say."""
-        evened = "" if self.evened is None else f"At as many system calls: {effect(self.evened.percent)}"
+        evened = "" if self.evened is None else f"At as many system calls: {self.evened.text}"
         return (
             evened + (f" in {self.evened.where}" if self.evened is not None and not single else ""),
             "" if self.hidden is None else self.hidden.text(single),
@@ -139,12 +144,13 @@ def cause(told: Because | None, percent: float, whole: float = math.inf) -> str:
     ))  # fmt: skip
     less, more = sorted((abs(told.gone_delta), abs(told.new_delta)))
     if told.gone and told.new and gone[0] * new[0] < 0 and less > _AGAINST * more:  # as where one was renamed
-        causes = [(gone[0] + new[0], f"{new[1]}, {gone[1]}")]
+        along = (gone, new) if gone[0] * percent > 0 else (new, gone)
+        causes = [(gone[0] + new[0], f"{along[0][1]}, {along[1][1]}")]
     else:
         causes = [one for one, names in ((gone, told.gone), (new, told.new)) if names]
     causes += [(delta, f"of {name} ({_signed(delta)})") for name, delta in told.changed]
-    along = [(abs(delta), text) for delta, text in causes if delta * percent > 0]
-    weight, text = max(along, key=lambda one: one[0], default=(0.0, ""))
+    ways = [(abs(delta), text) for delta, text in causes if delta * percent > 0]
+    weight, text = max(ways, key=lambda one: one[0], default=(0.0, ""))
     return text if len(text) <= _CAUSE_CHARS and weight <= _BEYOND * whole else ""
 
 
@@ -159,14 +165,36 @@ def _named(names: Sequence[str]) -> str:
     return f"{' and '.join(shown)} {'are' if len(shown) > 1 else 'is'}"
 
 
-def _largest(found: Iterable[tuple[str, float | None, float | None, Because | None, Sequence[Warn]]]) -> Largest | None:
-    """Of (where, effect in percent, baseline, because of what, warnings)."""
-    known = [(value, one) for one in found if (value := finite(one[1])) is not None]
-    if not known:
+class _Changed(Struct, frozen=True, kw_only=True):
+    """A cell or step with a verdict."""
+
+    where: str
+    percent: float | None
+    baseline: float | None
+    patched: float | None = None
+    because: Because | None
+    warnings: Sequence[Warn] = ()
+
+    @property
+    def size(self) -> float:
+        """How large it is, a rise and its reverse alike; below 0 where nothing says."""
+        percent = finite(self.percent)
+        if percent is not None and percent > -100:
+            return size(percent)
+        side = self.baseline if percent is not None else self.patched if self.percent is None else None
+        return -1.0 if not side else math.log(max(side, _LEAST) / _LEAST)
+
+
+def _largest(found: Iterable[_Changed]) -> Largest | None:
+    one = max(found, key=lambda one: one.size, default=None)
+    if one is None or one.size < 0:
         return None
-    value, (where, _, baseline, told, warnings) = max(known, key=lambda one: abs(one[0]))
-    whole = math.inf if baseline is None else abs(baseline * value / 100)
-    return Largest(where=where, percent=value, cause=cause(told, value, whole), same_calls=_same_calls(warnings))
+    whole = abs(one.patched or 0.0) if one.percent is None else math.inf
+    if one.percent is not None and one.baseline is not None:
+        whole = abs(one.baseline * one.percent / 100)
+    told = cause(one.because, math.inf if one.percent is None else one.percent, whole)
+    same_calls = _same_calls(one.warnings)
+    return Largest(where=one.where, percent=one.percent, now=one.patched, cause=told, same_calls=same_calls)
 
 
 def _same_calls(warnings: Sequence[Warn]) -> float | None:
@@ -177,25 +205,26 @@ def _evened(rows: Iterable[tuple[str, CellResult]]) -> Largest | None:
     """Of what is the same because fewer system calls cost more each, or more of them less, the largest."""
     found = [(where, cell) for where, cell in rows if cell.verdict == "same" and cell.state == "ok"]
     known = [(where, value) for where, cell in found if (value := _same_calls(cell.warnings)) is not None]
-    where, value = max(known, key=lambda one: abs(one[1]), default=("", 0.0))
+    where, value = max(known, key=lambda one: size(one[1]), default=("", 0.0))
     return Largest(where=where, percent=value) if where else None
 
 
 def _hidden(rows: Sequence[tuple[str, CellResult]]) -> Hidden | None:
     """Of the counts that instructions hide, the one in most cases, and of these changes the largest."""
-    found: dict[tuple[str, bool], list[tuple[str, float, str]]] = {}
+    found: dict[tuple[str, bool], list[Hidden]] = {}
     for where, cell in rows:
         warnings = [w for w in cell.warnings if isinstance(w, Carried)] if cell.state == "ok" else []
-        for warning, (name, percent) in ((w, column) for w in warnings for column in w.columns):
-            against = cell.verdict == "same" or (cell.effect_percent or 0.0) * percent < 0
-            if name in _HIDDEN and against:
-                function = warning.function if name == warning.columns[0][0] else ""  # it is of the first one
-                found.setdefault((name, percent > 0), []).append((where, percent, function))
+        for warning in warnings:
+            columns = [(name, math.inf, now) for name, now in warning.new]
+            for name, percent, now in (*columns, *((name, percent, 0.0) for name, percent in warning.columns)):
+                if name in _HIDDEN and (cell.verdict == "same" or (cell.effect_percent or 0.0) * percent < 0):
+                    function = warning.function if name == warning.lead else ""  # it is of the first one
+                    one = Hidden(noun=_HIDDEN[name], cases=1, where=where, percent=percent, now=now, function=function)
+                    found.setdefault((name, percent > 0), []).append(one)
     if not found:
         return None
-    (name, _), mine = max(found.items(), key=lambda one: (len(one[1]), one[0][0] == "locked"))
-    where, percent, function = max(mine, key=lambda one: abs(one[1]))
-    return Hidden(noun=_HIDDEN[name], cases=len(mine), where=where, percent=percent, function=function)
+    _, mine = max(found.items(), key=lambda one: (len(one[1]), one[0][0] == "locked"))
+    return replace(max(mine, key=lambda one: (abs(one.percent), one.now)), cases=len(mine))
 
 
 def _waits(cells: Sequence[CellResult]) -> str:
@@ -237,7 +266,14 @@ def of_cells(
         tallies=tallies,
         case=titles.pop() if len(titles) == 1 else "",
         largest=_largest(
-            (where(title, cell), cell.effect_percent, cell.baseline, cell.because_line, cell.warnings)
+            _Changed(
+                where=where(title, cell),
+                percent=cell.effect_percent,
+                baseline=cell.baseline,
+                patched=cell.patched,
+                because=cell.because_line,
+                warnings=cell.warnings,
+            )
             for title, cell in changed
         ),
         evened=_evened((where(title, cell), cell) for title, cell in compared),
@@ -253,7 +289,7 @@ def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact
     """The answer of a sweep: ``sweeps`` with the titles of their cases, ``kernels`` oldest first."""
     steps = [(title, sweep, step) for title, sweep in sweeps for step in sweep.steps]
     over = f"over {len(kernels)} kernels, {kernels[0]} to {kernels[-1]}" if len(kernels) > 1 else f"on {kernels[0]}"
-    cases = len({title for title, _ in sweeps})
+    cases, metrics = len({title for title, _ in sweeps}), {sweep.cell.metric for _, sweep in sweeps}
     told = f"{len(steps)} step{'s' * (len(steps) != 1)} {over}, in {cases} case{'s' * (cases != 1)}"
     counts = []
     for kind in dict.fromkeys(kind_of(s.cell.metric, s.unit, s.better, exact) for _, s in sweeps):
@@ -265,8 +301,13 @@ def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact
     undecided = sum(point.undecided for _, sweep in sweeps for point in sweep.points[1:])
     told = ": ".join(filter(None, [told, ", ".join(counts)])) + (f"; {undecided} undecided" if undecided else "")
     found = _largest(
-        (f"{title} on {step.first}", step.effect_percent, step.baseline, step.because_line, ())
-        for title, _, step in steps
+        _Changed(
+            where=title + (f", {sweep.cell.metric}" if len(metrics) > 1 else "") + f" on {step.first}",
+            percent=step.effect_percent,
+            baseline=step.baseline,
+            because=step.because_line,
+        )
+        for title, sweep, step in steps
         if step.verdict
     )
     return Headline(steps=told, largest=found, unfinished=unfinished)

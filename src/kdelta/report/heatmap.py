@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from kdelta.model import UNBOOTED
 from kdelta.report.text import WIDTH, fit, head, pad, wrap
 from kdelta.report.view import SweepRow, SweepTable
-from kdelta.units import finite
+from kdelta.units import finite, size
 
 MANY = 7  # sweeps from which a map stands for them; fewer are shown version by version
 LARGEST = 10  # steps told with their functions beneath a map
@@ -166,7 +166,7 @@ def _folded(lines: Sequence[Line]) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
 def largest(sweeps: Sequence[SweepTable]) -> list[tuple[str, SweepRow]]:
     """The steps that change most, largest first, each with the title of its sweep."""
     sizes = [
-        (abs(step.effect_percent), sweep.title, row)
+        (size(step.effect_percent), sweep.title, row)
         for sweep in sweeps
         for step in sweep.source.steps
         for row in sweep.rows

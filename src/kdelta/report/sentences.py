@@ -249,7 +249,9 @@ def _(w: of_results.ExactLabel) -> str:
 
 @sentence.register
 def _(w: of_results.Carried) -> str:
-    columns = ", ".join(f"{name.replace('_', ' ')} {percent:+.1f} %" for name, percent in w.columns)
+    told = [f"{name.replace('_', ' ')} 0 -> {now:.3g}" for name, now in w.new]
+    told += [f"{name.replace('_', ' ')} {percent:+.1f} %" for name, percent in w.columns]
+    columns = ", ".join(told)
     where = f": most of it in {w.function}" if w.function else ""
     return f"instructions {w.instructions_percent:+.1f} %, but {columns}{where}; time may follow these"
 

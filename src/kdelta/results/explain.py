@@ -153,7 +153,7 @@ class Explainer:
             return row
         if not all(map(moved.has_names, (*before, *after))):
             return replace(row, warnings=(*row.warnings, _nameless(self._experiment, row)))
-        if row.verdict not in ("improved", "regressed") or row.effect_percent is None:
+        if row.verdict not in ("improved", "regressed"):
             return row
         deltas, told = between(row.metric, before, after)
         return replace(row, because=deltas, because_line=told)
@@ -173,10 +173,10 @@ class Explainer:
         before, after = map(profiles.median_profile, sides)
 
         def named(warning: Carried) -> Carried:
-            if warning.columns[0][0] == layout.CODE_LINES:
+            if warning.lead == layout.CODE_LINES:
                 deltas, _ = layout.changes(before, after)
             else:
-                old, new = (profiles.column(side, warning.columns[0][0]) for side in (before, after))
+                old, new = (profiles.column(side, warning.lead) for side in (before, after))
                 deltas = {name: new.get(name, 0.0) - old.get(name, 0.0) for name in old | new}
             names = sorted(deltas, key=lambda name: (-abs(deltas[name]), name))
             return replace(warning, function=names[0] if names else "")

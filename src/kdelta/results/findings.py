@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from kdelta.model import Experiment, FunctionDelta, Kernel
 from kdelta.results import answer, compilers
 from kdelta.results.types import CellName, Sweep, SweepStep
 from kdelta.store.store import Store
+from kdelta.units import size
 
 _SLEEPS, _TIMERS = "__schedule", ("hrtimer", "nanosleep", "timerfd")
 _STOPS_TICK = ("__get_next_timer_interrupt", "fetch_next_timer_interrupt", "tick_nohz_stop_tick")
@@ -42,6 +44,10 @@ class Change(Struct, frozen=True, kw_only=True):
     commits: tuple[Commit, ...]
 
 
+def _image(kernel: Kernel) -> str:
+    return f"{kernel.image_sha256} {kernel.cmdline}"
+
+
 class Finding(Struct, frozen=True, kw_only=True):
     """A step; ``alike``: other cases between the same versions, whose largest part is that of the same function.
 
@@ -65,7 +71,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     @property
     def images(self) -> tuple[str, ...]:
         """What of the two kernels ran."""
-        return tuple(f"{kernel.image_sha256} {kernel.cmdline}" for kernel in self.kernels)
+        return tuple(map(_image, self.kernels))
 
     @property
     def sleepless(self) -> bool:
@@ -112,18 +118,13 @@ def swept(
     return found, wrong
 
 
-def _size(effect_percent: float) -> float:
-    """How large a change is, the same for one and its reverse; a figure that vanished is the largest."""
-    return abs(math.log1p(effect_percent / 100)) if effect_percent > -100 else math.inf
-
-
 def _plain_size(step: SweepStep) -> float:
-    """``_size`` by the account of string instructions, or of system calls, that makes least of the step.
+    """``units.size`` by the account of string instructions, or of system calls, that makes least of the step.
 
     REP counts as one instruction whatever it moves, so a loop in its place seems to cost more than it does.
     """
     accounts = step.effect_percent, step.effect_rep8_percent, step.effect_same_calls_percent
-    return min(_size(one) for one in accounts if one is not None)
+    return min(size(one) for one in accounts if one is not None)
 
 
 def _rep_bytes(sweep: Sweep, step: SweepStep) -> tuple[float, ...]:
@@ -159,17 +160,30 @@ def _steps(one: Swept) -> Iterable[Finding]:
             )
 
 
+def _decided(one: Swept) -> Iterable[tuple[object, ...]]:
+    """What a sweep says of neighbours, also that there is no step: case, CPUs and images as in ``largest``."""
+    images = {kernel.label: _image(kernel) for kernel in one.experiment.kernels}
+    for sweep in one.sweeps:
+        measured = [point for point in sweep.points if point.value is not None]
+        for last, first in pairwise(measured):
+            if first.unseen is None:
+                yield sweep.cell, one.experiment.machine.smp, (images[last.kernel], images[first.kernel])
+
+
 def largest(found: Iterable[Swept], most: int) -> list[Finding]:
-    """The ``most`` largest steps. A step that several sweeps show is told once, of the newest; pure.
+    """The ``most`` largest steps. Of neighbours that several sweeps measured the first of them decides; pure.
 
     Steps of other cases between the same versions that are led by the same function belong to the largest of them.
     What goes with the compiler is no finding about a kernel; steps of which one side alone waits for a timer,
     or stops its tick, come last.
     """
     known: dict[tuple[object, ...], Finding] = {}
+    decided: set[tuple[object, ...]] = set()
     for one in found:
         for finding in _steps(one):
-            known.setdefault((finding.cell, finding.cpus, finding.images), finding)
+            if (named := (finding.cell, finding.cpus, finding.images)) not in decided:
+                known.setdefault(named, finding)
+        decided |= set(_decided(one))
     ranked = sorted(known.values(), key=lambda f: (-_plain_size(f.step), f.cell.case, f.cell.metric))
     heads: dict[tuple[object, ...], Finding] = {}
     for finding in ranked:

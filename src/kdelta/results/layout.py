@@ -39,7 +39,7 @@ def told(row: CellResult, before: Profile, after: Profile) -> CellResult:
     if not carrying:
         return replace(row, warnings=(*row.warnings, Layout(moved, mine)))
     kept = [_without(w) if w in carrying else w for w in row.warnings]
-    return replace(row, warnings=tuple(w for w in kept if not isinstance(w, Carried) or w.columns))
+    return replace(row, warnings=tuple(w for w in kept if not isinstance(w, Carried) or w.columns or w.new))
 
 
 def _without(warning: Carried) -> Carried:

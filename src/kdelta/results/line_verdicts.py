@@ -126,6 +126,7 @@ def told(found: Sequence[MovedDiff], rows: Sequence[CellResult]) -> tuple[MovedD
                     verdict=known.verdict,
                     effect_percent=known.effect_percent,
                     interval_percent=known.interval_percent,
+                    over_seeds=(known.baseline, known.patched),
                 )
                 for row in one.rows
             ),

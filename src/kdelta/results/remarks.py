@@ -32,6 +32,7 @@ _SIDE_FIGURES = ("rep_bytes", "rep_executions")
 _CARRIERS = ("locked", "data_lines", "code_lines")
 _CARRIES_PERCENT = 2.0  # a change of a count that is worth a word where instructions change by less
 _CARRIES_TIMES = 3.0
+_CARRIES_LEAST = 0.05  # an operation: one line more in 64 operations, or a timer tick in thousands, carries nothing
 _LINES_SHOWN = 2  # of what a kernel complained of
 
 
@@ -68,19 +69,22 @@ def _labels(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResu
 
 def _carried(rows: Sequence[CellResult]) -> list[CellResult]:
     """Which counts carry an effect that instructions hardly show, as a warning on their row."""
-    beside: dict[tuple[str, str, str, str], list[tuple[str, float]]] = defaultdict(list)
+    beside: dict[tuple[str, str, str, str], list[CellResult]] = defaultdict(list)
     for row in rows:
-        if row.metric in _CARRIERS and row.verdict in ("improved", "regressed") and row.effect_percent is not None:
-            beside[row.case, row.cgroup, row.mitigations, row.patched_label].append((row.metric, row.effect_percent))
+        far = abs((row.patched or 0.0) - (row.baseline or 0.0)) >= _CARRIES_LEAST
+        if row.metric in _CARRIERS and row.verdict in ("improved", "regressed") and far:
+            beside[row.case, row.cgroup, row.mitigations, row.patched_label].append(row)
 
     def told(row: CellResult) -> CellResult:
         found = beside.get((row.case, row.cgroup, row.mitigations, row.patched_label), [])
         if row.metric != "instructions" or row.effect_percent is None:
             return row
         least = max(_CARRIES_PERCENT, _CARRIES_TIMES * abs(row.effect_percent))
-        columns = sorted((one for one in found if abs(one[1]) >= least), key=lambda one: -abs(one[1]))
-        carried = Carried(row.effect_percent, tuple(columns))
-        return replace(row, warnings=(*row.warnings, carried)) if columns else row
+        known = [(one.metric, one.effect_percent) for one in found if one.effect_percent is not None]
+        columns = sorted((one for one in known if abs(one[1]) >= least), key=lambda one: -abs(one[1]))
+        new = tuple((one.metric, one.patched or 0.0) for one in found if one.effect_percent is None)
+        carried = Carried(row.effect_percent, tuple(columns), new=new)
+        return replace(row, warnings=(*row.warnings, carried)) if columns or new else row
 
     return [told(row) for row in rows]
 

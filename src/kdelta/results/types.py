@@ -79,7 +79,8 @@ class StackDiff(Struct, frozen=True, kw_only=True):
 class MovedRow(Struct, frozen=True, kw_only=True):
     """A cache line's transfers per operation before and after, in all and ``by`` function (before, after).
 
-    ``verdict``: of the hottest lines, over the seeds; "" of the others, and where they do not say.
+    ``verdict``: of the hottest lines, over the seeds; "" of the others, and where they do not say. ``over_seeds``: what
+    it was judged by, while the rest is of the median seed.
     """
 
     line: str
@@ -90,6 +91,7 @@ class MovedRow(Struct, frozen=True, kw_only=True):
     verdict: str = ""
     effect_percent: float | None = None
     interval_percent: tuple[float, float] | None = None
+    over_seeds: tuple[float | None, float | None] = (None, None)
 
 
 class MovedDiff(Struct, frozen=True, kw_only=True):

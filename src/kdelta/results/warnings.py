@@ -61,13 +61,20 @@ class Reclaim(Struct, frozen=True):
 class Carried(Warn, frozen=True):
     """Counts beside instructions that changed by much more: (name, change in percent), the largest change first.
 
-    ``function``: where most of the first one changed, "" where that is not known.
+    ``new``: (name, per operation) of those that the baseline has none of. ``function``: where most of the ``lead``
+    changed, "" where that is not known.
     """
 
     code: ClassVar[str] = "carried"
     instructions_percent: float
     columns: tuple[tuple[str, float], ...]
     function: str = ""
+    new: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def lead(self) -> str:
+        """The count that is told first."""
+        return (*self.new, *self.columns)[0][0]
 
 
 class Idles(Warn, frozen=True):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from kdelta.report import html as page
 from kdelta.report.headline import of_cells
 from kdelta.report.view import Options, build
 from kdelta.results.warnings import Carried
+from kdelta.units import size
 from kdelta.verdict.warnings import OtherCalls
 from unit.report.report_samples import cell, exact, experiment, gaps, several, timed
 from unit.report.sweep_samples import sweep
@@ -73,10 +75,10 @@ def test_every_cell_is_counted_once(found: list[tuple[str, CellResult]]) -> None
 @given(rows(), st.booleans())
 def test_the_largest_is_of_a_case_that_changed(found: list[tuple[str, CellResult]], is_exact: bool) -> None:
     largest = of_cells(found, is_exact, unfinished=False).largest
-    sizes = [abs(c.effect_percent or 0) for _, c in found if c.verdict in ("improved", "regressed") and c.state == "ok"]
-    finite = [size for size in sizes if size < float("inf")]
+    changed = [c.effect_percent or 0 for _, c in found if c.verdict in ("improved", "regressed") and c.state == "ok"]
+    finite = [size(percent) for percent in changed if math.isfinite(percent)]
     assert (largest is None) == (not finite)
-    assert largest is None or abs(largest.percent) == max(finite)
+    assert largest is None or (largest.percent is not None and size(largest.percent) == max(finite))
 
 
 def sentence(*cells: CellResult, is_exact: bool = True, unfinished: bool = False) -> str:
@@ -251,3 +253,21 @@ def test_the_figure_in_text_has_a_letter_at_each_estimate_and_dashes_to_its_ends
 def test_the_figure_keeps_to_its_width(found: list[tuple[str, CellResult]]) -> None:
     view = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=tuple(one for _, one in found)))
     assert all(len(line) <= 72 for line in effects.figure(view))
+
+
+def test_what_the_baseline_has_none_of_is_told_with_what_it_is_now() -> None:
+    """``locked 0 -> 1`` was told nowhere, beside "more data lines"; transfers from 0 were no answer at all."""
+    told = Carried(0.1, (("data_lines", 5.9),), "sys_getppid", new=(("locked", 1.0),))
+    same = cell("a", **EXACT, verdict="same", effect_percent=0.1, warnings=(told,))
+    assert "More locked operations: 0 -> 1, most of it in sys_getppid" in sentence(same)
+    transfers = {"metric": "transfers", "unit": "transfers/op", "verdict": "regressed"}
+    new = cell("a", **transfers, effect_percent=None, baseline=0.0, patched=1.85)
+    slower = cell("b", **EXACT, verdict="regressed", effect_percent=48.0)
+    assert "Largest: a, transfers now 1.85" in sentence(slower, new)
+    little = cell("a", **transfers, effect_percent=None, baseline=0.0, patched=0.06)
+    assert "Largest: b, instructions +48.00 %" in sentence(slower, little)
+
+
+def test_a_fall_is_as_large_as_the_rise_that_undoes_it() -> None:
+    fell = cell("a", **EXACT, verdict="improved", effect_percent=-60.0)
+    assert "Largest: a -60.00 %" in sentence(fell, cell("b", **EXACT, verdict="regressed", effect_percent=70.0))

@@ -14,6 +14,7 @@ from kdelta.report import findings as report
 from kdelta.report import rewritten
 from kdelta.results.findings import Swept, largest, with_changes, with_rewrites
 from kdelta.results.types import CellName, Sweep, SweepPoint, SweepStep
+from kdelta.results.warnings import StepDetectable
 from unit.kernel.git_history import kernel_history
 from unit.kernel.source_texts import Texts
 from unit.store.store_builders import experiment, kernel
@@ -55,6 +56,17 @@ def test_the_largest_change_comes_first_whichever_way_it_goes() -> None:
 def test_a_step_that_two_sweeps_show_is_told_once() -> None:
     new, old = _swept("new", read=(_step(0, 50.0, "x"),)), _swept("old", read=(_step(0, 49.0, "x"),))
     assert _told(new, old) == [("new", "read", 50.0)]
+
+
+def test_a_step_that_a_newer_sweep_of_the_same_images_does_not_show_is_no_finding() -> None:
+    old = _swept("old", read=(_step(0, 49.0, "x"), _step(1, 30.0, "y")))
+    (sweep,) = _swept("new", read=()).sweeps
+    points = (SweepPoint(kernel="6.1", value=100.0), SweepPoint(kernel="6.12", value=100.0))
+    new = replace(_swept("new", read=()), sweeps=(replace(sweep, points=points),))
+    assert _told(new, old) == [("old", "read", 30.0)]
+    undecided = replace(points[1], unseen=StepDetectable(5.0))
+    told = replace(new, sweeps=(replace(sweep, points=(points[0], undecided)),))
+    assert [percent for _, _, percent in _told(told, old)] == [49.0, 30.0]
 
 
 def test_cases_led_by_the_same_function_are_one_finding_unless_far_smaller() -> None:

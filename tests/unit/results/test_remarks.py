@@ -54,7 +54,10 @@ def test_a_label_stands_on_the_primary_row_of_exact_experiments_alone(store: Sto
 
 def test_counts_that_change_by_much_more_than_instructions_are_named_on_their_row(store: Store) -> None:
     def side(metric: str, percent: float, verdict: str = "regressed") -> CellResult:
-        return row(case="pipe", metric=metric, primary=False, effect_percent=percent, verdict=verdict)
+        return row(
+            case="pipe", metric=metric, primary=False, baseline=10.0, patched=10.0 + percent / 10.0,
+            effect_percent=percent, verdict=verdict,
+        )  # fmt: skip
 
     first = row(case="pipe", effect_percent=0.9, primary=False)
     beside = [side("data_lines", 14.3), side("locked", 23.6), side("loads", 50.0), side("code_lines", 1.9)]
@@ -62,6 +65,11 @@ def test_counts_that_change_by_much_more_than_instructions_are_named_on_their_ro
     assert found.warnings == (Carried(0.9, (("locked", 23.6), ("data_lines", 14.3))),)
     large = replace(first, effect_percent=9.0)
     assert not remarks.on_rows(made(), store, [large, side("locked", 23.6)])[0].warnings
+    new = replace(side("locked", 0.0), baseline=0.0, patched=1.0, effect_percent=None)
+    assert remarks.on_rows(made(), store, [first, new])[0].warnings == (Carried(0.9, (), new=(("locked", 1.0),)),)
+    tick = replace(side("locked", 2075.0), baseline=0.0004, patched=0.0087)  # one in thousands of operations
+    one_line = replace(side("data_lines", 3.4), baseline=0.453, patched=0.469)
+    assert not remarks.on_rows(made(), store, [first, tick, one_line])[0].warnings
     undecided = [first, side("locked", 23.6, "inconclusive")]
     assert not remarks.on_rows(made(), store, undecided)[0].warnings
 
