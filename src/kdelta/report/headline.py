@@ -20,7 +20,7 @@ from kdelta.report.tallies import Tally, in_case, in_cases, in_results, kind_of,
 from kdelta.results.types import Sweep
 from kdelta.results.warnings import Carried, Idles
 from kdelta.units import finite, size
-from kdelta.verdict.warnings import OtherCalls
+from kdelta.verdict.warnings import OtherCalls, Strings
 
 _KERNELS_TOLD = 3  # more patched kernels than these are told together
 _WORDS = ("so far: ", "it is undecided ", "there is no ", "nothing could ")  # that begin a sentence, unlike a label
@@ -35,7 +35,8 @@ _HIDDEN = {"locked": "locked operations", "data_lines": "data lines"}  # lines o
 class Largest(Struct, frozen=True, kw_only=True):
     """The largest difference that has a verdict, and because of what, "" where that is not known.
 
-    ``same_calls``: what it is at the baseline's number of system calls, where that is far from it.
+    ``same_calls``: what it is at the baseline's number of system calls, where that is far from it; ``strings``: with
+    one instruction for each 8 bytes that REP moves.
     """
 
     where: str
@@ -43,11 +44,14 @@ class Largest(Struct, frozen=True, kw_only=True):
     now: float | None = None  # what it is then
     cause: str = ""
     same_calls: float | None = None
+    strings: float | None = None
 
     @property
     def text(self) -> str:
         """``-29.56 %, because step_into and walk_component are gone (-404)``."""
         told = change(self.percent, 0.0, self.now)
+        if self.strings is not None:
+            told += f" ({effect(self.strings)} with string instructions by what they move)"
         if self.same_calls is not None:
             return f"{told}, at as many system calls {effect(self.same_calls)}"
         return told + (f", because {self.cause}" if self.cause else "")
@@ -193,8 +197,14 @@ def _largest(found: Iterable[_Changed]) -> Largest | None:
     if one.percent is not None and one.baseline is not None:
         whole = abs(one.baseline * one.percent / 100)
     told = cause(one.because, math.inf if one.percent is None else one.percent, whole)
-    same_calls = _same_calls(one.warnings)
-    return Largest(where=one.where, percent=one.percent, now=one.patched, cause=told, same_calls=same_calls)
+    return Largest(
+        where=one.where,
+        percent=one.percent,
+        now=one.patched,
+        cause=told,
+        same_calls=_same_calls(one.warnings),
+        strings=next((w.per_word_percent for w in one.warnings if isinstance(w, Strings)), None),
+    )
 
 
 def _same_calls(warnings: Sequence[Warn]) -> float | None:

@@ -217,11 +217,17 @@ def _(w: of_verdicts.Withdrawn) -> str:
 
 @sentence.register
 def _(w: of_verdicts.MixedAccounts) -> str:
+    apart = "the two accounts disagree" if w.once_percent * w.per_word_percent < 0 else "only one of them is a change"
     return (
         f"REP counted once: {w.once_percent:+.2f} %; counted per 8 bytes moved: {w.per_word_percent:+.2f} %; "
-        "the two accounts disagree, so the instruction count gives no verdict; more boots do not change that, "
+        f"{apart}, so the instruction count gives no verdict; more boots do not change that, "
         "--timed measures what they cost"
     )
+
+
+@sentence.register
+def _(w: of_verdicts.Strings) -> str:
+    return f"string instructions count once, whatever they move; with one for each 8 bytes: {w.per_word_percent:+.2f} %"
 
 
 for said in (doings.other_calls, doings.varies, doings.placed, doings.idles):

@@ -145,6 +145,13 @@ class MixedAccounts(Warn, frozen=True):
     per_word_percent: float
 
 
+class Strings(Warn, frozen=True):
+    """String instructions moved so much more, or less, that REP counted per 8 bytes says a multiple of the change."""
+
+    code: ClassVar[str] = "strings"
+    per_word_percent: float
+
+
 Why = Literal["kernel", "seed", "interval"]
 
 

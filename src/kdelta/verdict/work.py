@@ -14,12 +14,14 @@ from msgspec.structs import replace
 
 from kdelta.model import CellResult
 from kdelta.stats import counts, paired
+from kdelta.units import size
 from kdelta.verdict.counts import seed_pairs
 from kdelta.verdict.pairing import Observation, values_of
-from kdelta.verdict.warnings import BelowDelta, MixedAccounts
+from kdelta.verdict.warnings import BelowDelta, MixedAccounts, Strings
 
 INSTRUCTIONS, EXECUTIONS, BYTES = "instructions", "rep_executions", "rep_bytes"
 WORD_BYTES = 8.0
+_FAR_TIMES, _FAR = 2.0, 0.01  # in logarithms: what the second account says is told from there on
 
 
 def per_word(
@@ -52,7 +54,8 @@ def both_accounts(
         return result
     told = replace(result, extra=result.extra | {"effect_rep8_percent": second.effect})
     if _agree(told, second, delta):
-        return told
+        far = result.verdict != "same" and size(second.effect) >= _FAR_TIMES * size(result.effect_percent) + _FAR
+        return replace(told, warnings=(*told.warnings, Strings(second.effect))) if far else told
     mixed = MixedAccounts(result.effect_percent, second.effect)
     kept = tuple(warning for warning in told.warnings if not isinstance(warning, BelowDelta))
     return replace(told, verdict="inconclusive", p_value=None, warnings=(*kept, mixed))

@@ -18,7 +18,7 @@ from kdelta.report.headline import of_cells
 from kdelta.report.view import Options, build
 from kdelta.results.warnings import Carried
 from kdelta.units import size
-from kdelta.verdict.warnings import OtherCalls
+from kdelta.verdict.warnings import OtherCalls, Strings
 from unit.report.report_samples import cell, exact, experiment, gaps, several, timed
 from unit.report.sweep_samples import sweep
 
@@ -271,3 +271,8 @@ def test_what_the_baseline_has_none_of_is_told_with_what_it_is_now() -> None:
 def test_a_fall_is_as_large_as_the_rise_that_undoes_it() -> None:
     fell = cell("a", **EXACT, verdict="improved", effect_percent=-60.0)
     assert "Largest: a -60.00 %" in sentence(fell, cell("b", **EXACT, verdict="regressed", effect_percent=70.0))
+
+
+def test_the_largest_is_told_by_what_string_instructions_move_too() -> None:
+    one = cell("a", **EXACT, verdict="regressed", effect_percent=2.0, warnings=(Strings(53.2),))
+    assert "+2.00 % (+53.20 % with string instructions by what they move)" in sentence(one)

@@ -170,7 +170,7 @@ def test_a_version_without_a_verdict_is_told_in_its_sweep_and_in_the_answer() ->
     assert (rows["7.3"].mark, rows["6.12"].mark) == ("?", "")
     assert "; 1 undecided" in view.headline.text
     for form in (terminal, markdown, mail, page):
-        assert "the two accounts disagree" in " ".join(str(form.render(view)).split())
+        assert "only one of them is a change" in " ".join(str(form.render(view)).split())
 
 
 def test_floors_of_what_crosses_are_told_once_and_of_many_cases_the_first() -> None:
