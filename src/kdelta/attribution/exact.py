@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from msgspec import Struct
@@ -26,6 +27,8 @@ _KERNEL_HALF = np.uint64(1 << 63)
 TRANSFERS = "transfers"
 WAITS = "waits"
 RETRIES = "retries"
+GROWS = "grows_percent"  # a fact of a run: see growth_percent
+_STEPS, _GROWS_PERCENT = 2, 0.5
 CROSSING = (TRANSFERS, WAITS, RETRIES)  # what there is of several CPUs alone
 TOUCHED = (("data_lines", "the kernel's data touched"), ("code_lines", "the kernel's code executed"))
 
@@ -170,6 +173,16 @@ def _pair(wanted: Sequence[Repetition], guests: Sequence[_Guest | str]) -> list[
     return [_Counted(r, intervals[r.id], moves.get(r.id)) for r in wanted]
 
 
+def growth_percent(costs: Sequence[float]) -> float | None:
+    """By how much each repetition cost more than the one before, on average; None where any did not.
+
+    A first one that is dearer is warming up, and the others are alike then.
+    """
+    steps = [100.0 * (after / before - 1.0) for before, after in pairwise(costs) if before]
+    grows = len(steps) >= _STEPS and len(steps) == len(costs) - 1 and min(steps) >= _GROWS_PERCENT
+    return sum(steps) / len(steps) if grows else None
+
+
 def _run(
     case: int,
     records: Sequence[Record],
@@ -188,7 +201,10 @@ def _run(
     found = _pair(repetitions(records, case), guests)
     if isinstance(found, str):
         return RunResult(case=case, state="failed", why=found, facts=facts)
-    chosen = found[profiles.pick([int(_vectors(one.interval)[0][0]) for one in found])]
+    totals = [int(_vectors(one.interval)[0][0]) for one in found]
+    if (grows := growth_percent([total / one.ops for total, one in zip(totals, found, strict=True)])) is not None:
+        facts[GROWS] = grows
+    chosen = found[profiles.pick(totals)]
     profile = profiles.fold(chosen.interval, names.functions, ops=chosen.ops * parts_of(metrics))
     if chosen.moves is not None:
         known = (chosen.moves, names.functions, names.variables, names.types)

@@ -314,6 +314,12 @@ def _(w: of_results.OneTask) -> str:
 
 
 @sentence.register
+def _(w: of_results.Grows) -> str:
+    sides = ", ".join(f"on {kernel} by {percent:.3g} %" for kernel, percent in w.kernels)
+    return f"each repetition cost more than the one before ({sides}): the figure hangs on how often the case ran"
+
+
+@sentence.register
 def _(w: of_results.Pressure) -> str:
     kernels = (
         f"{one.kernel}: {one.scanned:.0f} pages scanned, {one.reclaimed:.0f} reclaimed, {one.stalls:.0f} stalls"

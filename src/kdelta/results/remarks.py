@@ -9,13 +9,15 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from kdelta.attribution.exact import TRANSFERS
+from kdelta.attribution.exact import GROWS, TRANSFERS
 from kdelta.model import CellResult, Experiment, Warn, plans
 from kdelta.results import definitions, versions
+from kdelta.results.explain import places
 from kdelta.results.warnings import (
     Carried,
     ExactLabel,
     Follows,
+    Grows,
     KernelComplained,
     NoCounters,
     OneTask,
@@ -24,7 +26,7 @@ from kdelta.results.warnings import (
     TakenOver,
     UnknownParameters,
 )
-from kdelta.store.rows import BootRow
+from kdelta.store.rows import BootRow, FactRow
 from kdelta.store.store import Store
 
 _SEVERAL = "with several tasks: "
@@ -101,14 +103,33 @@ def _alone(experiment: Experiment, rows: Sequence[CellResult]) -> list[CellResul
     ]
 
 
-def _reclaim(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -> list[CellResult]:
+def growing(experiment: Experiment, rows: Sequence[CellResult], told: Sequence[FactRow]) -> list[CellResult]:
+    """That a count hangs on how often the case ran before, as a warning on its row."""
+    grown: dict[tuple[int, int, str], list[float | None]] = defaultdict(list)
+    for one in told if experiment.mode == "exact" else ():
+        grown[one.case, one.kernel, one.mitigations].append(one.facts.get(GROWS))
+    labels = [kernel.label for kernel in experiment.kernels]
+    cases = places(case.name for case in experiment.cases)
+
+    def warned(row: CellResult) -> CellResult:
+        if row.metric != "instructions":
+            return row
+        sides = [label for label in dict.fromkeys((row.baseline_label, row.patched_label)) if label in labels]
+        seeds = {label: grown[cases[row.case], labels.index(label), row.mitigations] for label in sides}
+        found = tuple((k, median(v or 0.0 for v in by)) for k, by in seeds.items() if by and None not in by)
+        return replace(row, warnings=(*row.warnings, Grows(found))) if found else row
+
+    return [warned(row) for row in rows] if any(map(any, grown.values())) else list(rows)
+
+
+def _reclaim(experiment: Experiment, rows: Sequence[CellResult], told: Sequence[FactRow]) -> list[CellResult]:
     """What the memory pressure beside a case came to, as a warning on its primary row."""
     pressed = {case.name: index for index, case in enumerate(experiment.cases) if case.pressure}
     if not pressed:
         return list(rows)
     facts: dict[tuple[str, int], list[dict[str, float]]] = defaultdict(list)
-    for row in store.facts(experiment.id):
-        facts[experiment.kernels[row.kernel].label, row.case].append(row.facts)
+    for one in told:
+        facts[experiment.kernels[one.kernel].label, one.case].append(one.facts)
     found = []
     for cell in rows:
         reclaims = []
@@ -117,14 +138,17 @@ def _reclaim(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -
             if cell.primary and runs:
                 pages = {key: median(f[f"reclaim_{key}"] for f in runs) for key in ("pgscan", "pgsteal", "allocstall")}
                 reclaims.append(Reclaim(label, pages["pgscan"], pages["pgsteal"], pages["allocstall"]))
-        told = (Pressure(tuple(reclaims)),) if reclaims else ()
-        found.append(replace(cell, warnings=(*cell.warnings, *told)))
+        pressure = (Pressure(tuple(reclaims)),) if reclaims else ()
+        found.append(replace(cell, warnings=(*cell.warnings, *pressure)))
     return found
 
 
 def on_rows(experiment: Experiment, store: Store, rows: Sequence[CellResult]) -> list[CellResult]:
     """``rows`` with what belongs beside their figures."""
-    return _alone(experiment, _labels(experiment, _carried(_side_figures(_reclaim(experiment, store, rows)))))
+    exact = experiment.mode == "exact"
+    facts = store.facts(experiment.id) if exact or any(case.pressure for case in experiment.cases) else []
+    found = growing(experiment, _reclaim(experiment, rows, facts), facts)
+    return _alone(experiment, _labels(experiment, _carried(_side_figures(found))))
 
 
 def on_counters(experiment: Experiment, store: Store) -> tuple[Warn, ...]:

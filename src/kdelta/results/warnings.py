@@ -117,6 +117,13 @@ class CountsElsewhere(Warn, frozen=True):
     experiment: str
 
 
+class Grows(Warn, frozen=True):
+    """Each repetition cost more than the one before, under all seeds: the mean of the steps, by kernel."""
+
+    code: ClassVar[str] = "grows"
+    kernels: tuple[tuple[str, float], ...]
+
+
 class OneTask(Warn, frozen=True):
     """A case has one task on several CPUs: little moves between them."""
 

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kdelta.attribution import exact
 from kdelta.model import Annotations, Case, CellResult, Definition, Effort, Experiment, MachineOptions, Remark, plans
 from kdelta.results import answer, remarks
 from kdelta.results.warnings import (
     Carried,
     ExactLabel,
     Follows,
+    Grows,
     KernelComplained,
     NoCounters,
     OneTask,
@@ -24,7 +26,7 @@ from kdelta.results.warnings import (
     TakenOver,
     UnknownParameters,
 )
-from kdelta.store.rows import BootRow
+from kdelta.store.rows import BootRow, FactRow
 from kdelta.store.store import Store
 from unit.results.test_explain import row
 from unit.store.store_builders import boot, experiment, kernel, run
@@ -38,6 +40,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
+@pytest.fixture
+def stored(store: Store) -> Store:
+    """The store, with an experiment that stated nothing about itself."""
+    store.create(made())
+    return store
+
+
 def made(mode: str = "exact", **more: Any) -> Experiment:
     return experiment(mode=mode, cases=(Case(workload="pipe"),), definitions={"pipe": PIPE}, **more)
 
@@ -46,13 +55,13 @@ def boots(**machine: str) -> BootRow:
     return BootRow(block=0, slot=1, kernel=1, mitigations="default", cases=(0,), state="ok", machine=machine)
 
 
-def test_a_label_stands_on_the_primary_row_of_exact_experiments_alone(store: Store) -> None:
+def test_a_label_stands_on_the_primary_row_of_exact_experiments_alone(stored: Store) -> None:
     rows = [row(case="pipe"), row(case="pipe", metric="loads", primary=False), row(case="pipe", params={"tasks": "1"})]
-    assert [one.warnings for one in remarks.on_rows(made(), store, rows)] == [(ExactLabel("one CPU"),), (), ()]
-    assert all(not one.warnings for one in remarks.on_rows(made("timed"), store, rows))
+    assert [one.warnings for one in remarks.on_rows(made(), stored, rows)] == [(ExactLabel("one CPU"),), (), ()]
+    assert all(not one.warnings for one in remarks.on_rows(made("timed"), stored, rows))
 
 
-def test_counts_that_change_by_much_more_than_instructions_are_named_on_their_row(store: Store) -> None:
+def test_counts_that_change_by_much_more_than_instructions_are_named_on_their_row(stored: Store) -> None:
     def side(metric: str, percent: float, verdict: str = "regressed") -> CellResult:
         return row(
             case="pipe", metric=metric, primary=False, baseline=10.0, patched=10.0 + percent / 10.0,
@@ -61,34 +70,34 @@ def test_counts_that_change_by_much_more_than_instructions_are_named_on_their_ro
 
     first = row(case="pipe", effect_percent=0.9, primary=False)
     beside = [side("data_lines", 14.3), side("locked", 23.6), side("loads", 50.0), side("code_lines", 1.9)]
-    found, *_ = remarks.on_rows(made(), store, [first, *beside])
+    found, *_ = remarks.on_rows(made(), stored, [first, *beside])
     assert found.warnings == (Carried(0.9, (("locked", 23.6), ("data_lines", 14.3))),)
     large = replace(first, effect_percent=9.0)
-    assert not remarks.on_rows(made(), store, [large, side("locked", 23.6)])[0].warnings
+    assert not remarks.on_rows(made(), stored, [large, side("locked", 23.6)])[0].warnings
     new = replace(side("locked", 0.0), baseline=0.0, patched=1.0, effect_percent=None)
-    assert remarks.on_rows(made(), store, [first, new])[0].warnings == (Carried(0.9, (), new=(("locked", 1.0),)),)
+    assert remarks.on_rows(made(), stored, [first, new])[0].warnings == (Carried(0.9, (), new=(("locked", 1.0),)),)
     tick = replace(side("locked", 2075.0), baseline=0.0004, patched=0.0087)  # one in thousands of operations
     one_line = replace(side("data_lines", 3.4), baseline=0.453, patched=0.469)
-    assert not remarks.on_rows(made(), store, [first, tick, one_line])[0].warnings
+    assert not remarks.on_rows(made(), stored, [first, tick, one_line])[0].warnings
     undecided = [first, side("locked", 23.6, "inconclusive")]
-    assert not remarks.on_rows(made(), store, undecided)[0].warnings
+    assert not remarks.on_rows(made(), stored, undecided)[0].warnings
 
 
-def test_that_a_case_has_one_task_stands_where_transfers_were_counted(store: Store) -> None:
+def test_that_a_case_has_one_task_stands_where_transfers_were_counted(stored: Store) -> None:
     several = replace(made(machine=MachineOptions(smp=4)), definitions={"pipe": replace(PIPE, one_task=True)})
     rows = [row(case="pipe", metric="transfers"), row(case="pipe")]
-    assert [one.warnings for one in remarks.on_rows(several, store, rows)] == [(OneTask(4),), ()]
+    assert [one.warnings for one in remarks.on_rows(several, stored, rows)] == [(OneTask(4),), ()]
     busy = replace(several, definitions={"pipe": PIPE})
-    assert not any(one.warnings for one in remarks.on_rows(busy, store, rows))
+    assert not any(one.warnings for one in remarks.on_rows(busy, stored, rows))
 
 
-def test_rep_bytes_stand_beside_the_instructions_that_hide_them(store: Store) -> None:
+def test_rep_bytes_stand_beside_the_instructions_that_hide_them(stored: Store) -> None:
     side = row(case="pipe", metric="rep_bytes", baseline=0.0, patched=512.0, primary=False)
     nothing = row(case="pipe", metric="rep_executions", baseline=0.0, patched=0.0, primary=False)
-    first, *_ = remarks.on_rows(made(), store, [row(case="pipe", primary=False), side, nothing])
+    first, *_ = remarks.on_rows(made(), stored, [row(case="pipe", primary=False), side, nothing])
     assert first.extra == {"rep_bytes_baseline": 0.0, "rep_bytes_patched": 512.0}
     hung = [replace(one, state="hung", patched=None) for one in (row(case="pipe", primary=False), side)]
-    assert remarks.on_rows(made(), store, hung)[0].extra == {}  # not "0 B" of a kernel that was not measured
+    assert remarks.on_rows(made(), stored, hung)[0].extra == {}  # not "0 B" of a kernel that was not measured
 
 
 def test_reclaim_is_told_by_kernel_as_the_median_of_its_runs(store: Store) -> None:
@@ -148,3 +157,28 @@ def test_a_boot_that_ended_badly_says_where_if_there_were_several_hosts() -> Non
     assert ", slot 1 on a: panicked: it panicked (" in answer._faulty(timed, (bad, good), ())[0]
     assert ", slot 1: panicked:" in answer._faulty(timed, (bad,), ())[0]
     assert ", slot 1: panicked:" in answer._faulty(made(), (bad, good), ())[0], "counts are the bytes of one machine's"
+
+
+def test_a_count_that_grows_with_each_repetition_says_so(store: Store) -> None:
+    """A kernel that loops as often as it was called before was "+110.46 % exact"."""
+    told = replace(made(), kernels=(kernel("6.12"), kernel("7.1")))
+    rows = [row(case="pipe"), row(case="pipe", metric="loads", primary=False)]
+
+    def facts(*grown: float | None) -> list[FactRow]:
+        return [
+            FactRow(block, side, side, "default", 0, {} if one is None or not side else {exact.GROWS: one})
+            for block, one in enumerate(grown)
+            for side in (0, 1)
+        ]
+
+    first, other = remarks.growing(told, rows, facts(13.0, 12.0, 13.0))
+    assert first.warnings == (Grows((("7.1", 13.0),)),) and not other.warnings
+    assert remarks.growing(told, rows, facts(13.0, None, 13.0)) == rows
+
+
+@pytest.mark.parametrize(
+    ("costs", "percent"),
+    [((100, 110, 121), 10.0), ((100, 110), None), ((110, 100, 100), None), ((100, 101, 101), None), ((0, 1, 2), None)],
+)
+def test_repetitions_grow_where_each_costs_more_than_the_one_before(costs: tuple[float, ...], percent: float) -> None:
+    assert exact.growth_percent(costs) == (None if percent is None else pytest.approx(percent))
