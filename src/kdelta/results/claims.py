@@ -13,9 +13,10 @@ import math
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kdelta.model import CellResult, State, Warn, Word
-from kdelta.spec.recipes import Claim, Recipe, in_time, published_percent
+from kdelta.spec.recipes import Claim, Recipe, in_time, published_percent, unchanged
 from kdelta.units import Better
 
 Call = Literal["reproduced", "same direction", "not reproduced", "opposite", "not measurable here"]
@@ -81,8 +82,8 @@ def _cost(before: float, after: float, better: Better) -> float:
 
 
 def judge(claim: Claim, recipe: Recipe, measured: Measured) -> Answer:
-    """Hold a measurement against its claim."""
-    call, why = _judged(claim, recipe, measured)
+    """Hold a measurement against its claim; one whose figures do not differ is taken as ``same``."""
+    call, why = _judged(replace(claim, same=True) if unchanged(claim) else claim, recipe, measured)
     return Answer(claim=claim, call=call, why=why, measured=measured)
 
 

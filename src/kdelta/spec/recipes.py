@@ -153,10 +153,12 @@ def _complaint(claim: Claim) -> str:
         return "on needs from_case: a claim about one kernel compares two cases"
     if claim.from_case and claim.function:
         return "from_case and function cannot be combined"
-    if claim.needs or claim.selftests or claim.same or claim.percent is not None:
+    if claim.needs or claim.selftests or claim.same:
         return ""
-    if claim.before is None or (claim.after is None and claim.before != 0):
+    if claim.percent is None and (claim.before is None or (claim.after is None and claim.before != 0)):
         return "give before and after, or percent"
+    if unchanged(claim):
+        return "its figures do not differ: say so with same = true (and same_percent, how much that leaves)"
     return ""
 
 
@@ -172,6 +174,12 @@ def published_percent(claim: Claim) -> float | None:
     if not claim.before or claim.after is None:
         return None
     return 100.0 * (claim.after / claim.before - 1.0)
+
+
+def unchanged(claim: Claim) -> bool:
+    """Whether the published figures are a change of nothing, which has no size; from zero to zero is an amount."""
+    percent = published_percent(claim)
+    return percent is not None and 1.0 + percent / 100.0 == 1.0
 
 
 def obstacle(claim: Claim, recipe: Recipe, setting: Setting) -> str:

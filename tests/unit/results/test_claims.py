@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -155,6 +156,38 @@ def test_no_difference_can_be_the_claim() -> None:
     assert judged(same, before=100.0, after=101.9, verdict="regressed").call == "reproduced"
     assert judged(same, before=100.0, after=103.0, verdict="regressed").call == "not reproduced"
     assert judged(same, before=100.0, after=103.0, verdict="same").call == "reproduced"
+
+
+NOTHING = (
+    {"percent": 0.0},
+    {"percent": 1e-15},
+    {"percent": -0.0, "better": "higher"},
+    {"before": 0.4, "after": 0.4},
+    {"before": 0.4, "after": 0.5, "percent": 0.0},
+)
+
+
+@pytest.mark.parametrize("figures", NOTHING)
+def test_a_claim_whose_figures_do_not_differ_is_refused_with_what_to_write(figures: dict[str, object]) -> None:
+    lines = "".join(f"{key} = {value!r}\n" for key, value in figures.items())
+    with pytest.raises(UserError, match=r"x\.toml: claim 1 \('c'\): .*same = true"):
+        recipe_with(f"case = 'pipe'\n{lines}")
+    assert recipe_with(f"case = 'pipe'\nsame = true\n{lines}").claims[0].same
+
+
+@pytest.mark.parametrize("figures", NOTHING)
+def test_such_a_claim_is_judged_as_no_difference(figures: dict[str, Any]) -> None:
+    recipe, claim = recipe_with(SLOWER), Claim(text="c", case="pipe", unit="us", **figures)
+
+    def call(**measured: Any) -> claims.Call:
+        return claims.judge(claim, recipe, Measured(unit="us", **measured)).call
+
+    assert call(before=100.0, after=103.0, verdict="regressed") == "not reproduced"
+    assert call(before=100.0, after=100.2, verdict="same", interval_percent=(-0.4, 0.8)) == "reproduced"
+    counted = {"before": 100.0, "after": 100.0}
+    assert call(**counted, **columns(instructions=(0.0, "same"))) == "same direction"
+    assert call(**counted, **columns(instructions=(3.0, "regressed"))) == "not measurable here"
+    assert call(**counted, **columns(instructions=(3.0, "inconclusive"))) == "not measurable here"
 
 
 def test_a_guest_that_failed_answers_nothing() -> None:
