@@ -21,7 +21,6 @@ from kdelta.kernel import thread
 
 _DAY_S = 86_400.0
 _SHOWN = 5
-_FROM = b"From mboxrd@z Thu Jan  1 00:00:00 1970\n"
 Readiness = Literal["ready", "waiting", "superseded"]
 
 
@@ -72,11 +71,7 @@ class _Group(Struct, kw_only=True):
         return frozenset(one.id for one in self.mails.values())
 
     def data(self) -> bytes:
-        return b"".join(_with_separator(one.data) for _, one in sorted(self.mails.items()))
-
-
-def _with_separator(data: bytes) -> bytes:
-    return (b"" if data.startswith(b"From ") else _FROM) + data.rstrip(b"\n") + b"\n\n"
+        return thread.joined(one.data for _, one in sorted(self.mails.items()))
 
 
 def _number(one: Mail) -> int:

@@ -27,7 +27,10 @@ _CONTENT_TYPE_BYTES = 16_384  # Python's email takes time by the square of its p
 _PROBE = "@@ -1,2 +3 @@ ~\\n\\u0041{[+-"
 _BLANK_ESCAPED = re.compile(r"^(?:[>|] ?)*=20$", re.MULTILINE)
 _NO_ESCAPE = re.compile(r"=(?![0-9A-F]{2}|$)", re.MULTILINE)
-_SEPARATOR = re.compile(rb"(?:\A|(?<=\n))From [^\n]*\n(?=[A-Za-z][A-Za-z0-9-]*:)")
+_SEPARATOR = re.compile(  # with a time and a year, as is_from_line() of git's builtin/mailsplit.c has it (2.39)
+    rb"(?:\A|(?<=\n))From [^\n]*\d:\d\d(?::\d\d)?[ \t]+(?:[A-Z+-][\w+-]*[ \t]+)?\d{4}\b[^\n:]*\n"
+    rb"(?=[A-Za-z][A-Za-z0-9-]*:)"
+)
 _HEADER = re.compile(rb"\A\s*(?:>?From [^\n]*\n)?[A-Za-z][A-Za-z0-9-]*:[ \t]")
 _ID = re.compile(r"<[^<>\s]+@[^<>\s]+>")
 _TAG = re.compile(r"(?<![\"'\u201c])\[([^\]]*)\]")  # not the subject of another mail: FAILED: patch "[PATCH] x"
@@ -211,6 +214,11 @@ def pieces(data: bytes) -> list[bytes]:
         starts.insert(0, 0)
     found = [data[start:end] for start, end in zip(starts, [*starts[1:], len(data)], strict=True)]
     return [re.sub(rb"(?m)^>(>*From )", rb"\1", piece) for piece in found]
+
+
+def is_separator(line: bytes) -> bool:
+    """Whether ``line``, without its end, begins a message of an mbox where a header follows it."""
+    return bool(_SEPARATOR.match(line + b"\nx:"))
 
 
 def subject_of(piece: bytes) -> str:

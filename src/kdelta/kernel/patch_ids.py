@@ -66,6 +66,6 @@ def as_mails(tree: str, commits: Sequence[str]) -> bytes:
     Raises:
         HostError: git is missing or fails.
     """
-    options = ["--stdout", "--no-ext-diff", "--no-textconv", "--no-signature", "--no-numbered", "-1"]
+    options = ["--stdout", "--pretty=mboxrd", "--no-ext-diff", "--no-textconv", "--no-signature", "--no-numbered", "-1"]
     made = (origin.run([*git_argv(tree), "format-patch", *options, one], tree, git_env()) for one in commits)
     return b"".join(made)

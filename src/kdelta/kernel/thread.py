@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from kdelta.kernel import mail
 
-_FROM = b"From mboxrd@z Thu Jan  1 00:00:00 1970\n"
+_FROM = b"From mboxrd@z Thu Jan  1 00:00:00 1970"
 
 
 class _Part(Struct, frozen=True):
@@ -45,7 +45,7 @@ def newest(data: bytes) -> bytes:
             break
         chosen = {key: part for key, part in older.items() if key[0] > 0} | chosen
     ordered = sorted(chosen.values(), key=lambda part: -1 if part.tag.number is None else part.tag.number)
-    return b"".join(_escaped(part.piece) for part in ordered)
+    return joined(part.piece for part in ordered)
 
 
 def _once(parts: Iterable[_Part]) -> dict[tuple[int, str], _Part]:
@@ -57,7 +57,13 @@ def _whole(chosen: dict[tuple[int, str], _Part], total: int) -> bool:
     return all((number, "") in chosen for number in range(1, total + 1))
 
 
+def joined(mails: Iterable[bytes]) -> bytes:
+    """An mbox of ``mails``, each with its separator, or one that is made for it."""
+    return b"".join(map(_escaped, mails))
+
+
 def _escaped(piece: bytes) -> bytes:
     """A message of an mbox: with its separator, and no other line that looks like one (mboxrd)."""
-    head, _, rest = piece.partition(b"\n") if piece.startswith(b"From ") else (_FROM[:-1], b"", piece)
+    head, _, rest = piece.partition(b"\n") if piece.startswith((b"From ", b">From ")) else (b"", b"", piece)
+    head = head if mail.is_separator(head) else _FROM
     return head + b"\n" + re.sub(rb"(?m)^(>*From )", rb">\1", rest).rstrip(b"\n") + b"\n\n"

@@ -73,6 +73,19 @@ def test_series_that_came_without_threads_are_put_together() -> None:
     assert {one.state for one in items(*loose[:1], loose[2], other)} == {"waiting"}  # another sender's
 
 
+def test_a_line_of_a_text_that_looks_like_the_begin_of_a_mail_is_none(tmp_path: Path) -> None:
+    odd = (
+        "From commit 0123456789ab, which says\nNote: y\n",
+        "From 1 Mon Sep 17 00:00:00 2001\nSubject: [PATCH 1/2] x\n\n",
+    )
+    for number, text in enumerate(odd):
+        sent = [mail(i, f"[PATCH {i}/2] {i}", (text if i == 2 else "") + PATCH) for i in (1, 2)]
+        place = stand_ins.maildir(tmp_path / str(number), sent)
+        (one,) = sources.items(sources.find(str(place)), 0.0, "")
+        assert [step.number for step in patches.steps(one.data, "x")] == [1, 2]
+        assert text in list(patches.messages(one.data))[1].text
+
+
 def test_single_patches_of_a_new_version_make_it_whole() -> None:
     first = [
         mail(1, "[PATCH 0/2] x", "Cover."),

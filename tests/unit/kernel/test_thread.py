@@ -86,6 +86,51 @@ def test_lines_that_look_like_separators_survive() -> None:
     assert "From here on it is ours" in list(mail.messages(data))[1].text
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        'From commit 0123456789ab ("fs: x"), which says',
+        "From 10:15:00 on, all of it",
+        "From Linus, on 1 January 2026",
+        "From here on",
+    ],
+)
+def test_a_line_of_a_text_that_begins_with_from_is_no_separator(line: str) -> None:
+    for text in (f"{line}\nNote: y\n", f"\n{line}\nSubject: [PATCH 1/2] a\n\n"):
+        whole = [V1[0], V1[1], a_mail("[PATCH 2/2] pipe: b", text=text)]
+        assert [one.number for one in mail.steps("".join(whole).encode(), "x")] == [1, 2]
+        assert len(subjects(*whole)) == 3
+        assert line in list(mail.messages(thread.newest("".join(whole).encode())))[2].text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "From 0123456789abcdef0123456789abcdef01234567 Mon Sep 17 00:00:00 2001",
+        "From mboxrd@z Thu Jan  1 00:00:00 1970",
+        "From - Thu Jan 01 00:00:00 1970",
+        "From a@b.c  Mon Jan  1 9:05:07 2024 +0100",
+        "From a Mon Jan  1 09:05 2024 remote from b",
+        "From a Mon Jan  1 09:05:07 CET 2024",
+        "From a Mon Jan  1 09:05:07 +0100 2024",
+    ],
+)
+def test_separators_of_all_programs_are_known(line: str) -> None:
+    mails = [f"{line}\nSubject: [PATCH {n}/3] x\n\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n\n" for n in (1, 2, 3)]
+    assert len(mail.steps("".join(mails).encode(), "x")) == 3
+    assert thread.newest("".join(mails).encode()).count(f"{line}\n".encode()) == 3
+
+
+def test_mails_are_joined_to_an_mbox_whatever_they_begin_with_or_hold() -> None:
+    odd = "From 1 Mon Sep 17 00:00:00 2001\nSubject: [PATCH 1/2] a\n>From here\n"
+    bare = a_mail("[PATCH 2/2] pipe: b", text=odd).partition("\n")[2]
+    begun = [bare, f"From nobody\n{bare}", f">From nobody\n{bare}", a_mail("[PATCH 2/2] pipe: b", text=odd)]
+    for last in begun:
+        data = thread.joined([V1[0].encode(), V1[1].encode(), last.encode()])
+        assert [mail.subject_of(piece) for piece in mail.pieces(data)] == [mail.subject_of(one.encode()) for one in V1]
+        assert odd in list(mail.messages(data))[2].text
+
+
 def test_prerequisites_are_read_in_their_order() -> None:
     text = "".join(f"prerequisite-patch-id: {digit * 40}\n" for digit in "bab")
     assert cover.read(a_mail("[PATCH 1/1] a", text=text).encode()).prerequisites == ("b" * 40, "a" * 40)
