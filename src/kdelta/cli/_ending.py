@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Ends that come from outside: a signal, and a machine without memory."""
+"""Ends that come from outside: a signal, a machine without memory or one that refuses something."""
 
 from __future__ import annotations
 
+import errno
 import signal
 import time
 from collections.abc import Callable
@@ -96,3 +97,15 @@ def out_of_memory(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def of_machine(error: OSError) -> str:
+    """What this machine refuses, in one line: what, where, and the remedy where there is one."""
+    where = error.filename or "this machine"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{where}: the disk is full: free some space, then run the same command again"
+    if error.errno == errno.ENOMEM:
+        return OUT_OF_MEMORY
+    if error.errno == errno.EBADF and error.filename is None:
+        return "standard output is closed: nothing was printed"
+    return f"{where}: {error.strerror or error}"

@@ -7,7 +7,6 @@ A subcommand is a module of this package with a ``command``; its heavy imports b
 
 from __future__ import annotations
 
-import errno
 import gc
 import importlib
 import io
@@ -23,7 +22,7 @@ import click
 
 from kdelta import __version__
 from kdelta.cli import _help, _meant
-from kdelta.cli._ending import OUT_OF_MEMORY, Endings, Terminated, notes, out_of_memory
+from kdelta.cli._ending import OUT_OF_MEMORY, Endings, Terminated, notes, of_machine, out_of_memory
 from kdelta.cli._say import say
 from kdelta.errors import HostError, KdeltaError
 
@@ -81,7 +80,7 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError as error:  # click would make it 1, bad input
             if not _unread():
-                raise HostError(_of_machine(error)) from error
+                raise HostError(of_machine(error)) from error
             raise click.exceptions.Exit(128 + signal.SIGPIPE) from None
 
     def resolve_command(
@@ -130,7 +129,7 @@ def run(args: list[str]) -> int:
         say("kdelta: " + " ".join(str(error).split("\n")), err=True)
         return error.exit_code
     except OSError as error:
-        say(f"kdelta: {_of_machine(error)}", err=True)
+        say(f"kdelta: {of_machine(error)}", err=True)
         return 2
     except (MemoryError, ImportError, RuntimeError) as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # in a __set_name__, which Python before 3.12 tells of so
@@ -147,18 +146,6 @@ def _ended(by: BaseException | None) -> int:
     stopped = by if isinstance(by, Terminated) else None
     say(f"kdelta: {': '.join((str(stopped or 'interrupted'), *notes(by)))}", err=True)
     return 128 + (stopped.number if stopped else signal.SIGINT)
-
-
-def _of_machine(error: OSError) -> str:
-    """What this machine refuses, in one line: what, where, and the remedy where there is one."""
-    where = error.filename or "this machine"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"{where}: the disk is full: free some space, then run the same command again"
-    if error.errno == errno.ENOMEM:
-        return OUT_OF_MEMORY
-    if error.errno == errno.EBADF and error.filename is None:
-        return "standard output is closed: nothing was printed"
-    return f"{where}: {error.strerror or error}"
 
 
 def _unread() -> bool:

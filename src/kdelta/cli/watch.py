@@ -15,8 +15,9 @@ import click
 from msgspec.structs import replace
 
 from kdelta.cli import _session, common
+from kdelta.cli._ending import of_machine
 from kdelta.cli._say import say
-from kdelta.errors import UserError
+from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
     from kdelta.cli._review_job import Desk
@@ -85,8 +86,17 @@ def command(
     with _locked(found), Store() as store:
         if not quiet:
             say(f"reading {found.name} ({found.kind})", err=True)
+        start, looked, told = _start(store, found, since), False, ""
         while True:
-            done = _pass(store, found, desk, since, budget_s, quiet)
+            try:
+                items = sources.items(found, _since_s(found, since), start)
+                looked = True
+                done = _pass(store, found, desk, items, budget_s, quiet)
+                told = ""
+            except (HostError, OSError) as error:
+                if once or not looked:  # the user is there; what could be read once will be again
+                    raise
+                done, told = 0, _told(error, every, told)
             if once:
                 return 0
             if not quiet and done:
@@ -114,12 +124,20 @@ def _locked(source: Source) -> Iterator[None]:
         yield
 
 
-def _pass(store: Store, source: Source, desk: Desk, since: str | None, budget_s: float | None, quiet: bool) -> int:
-    """Look once, and review what is due; how many were reviewed."""
-    from kdelta.inbox import desk as work
-    from kdelta.inbox import sources
+def _told(error: Exception, every: str, before: str) -> str:
+    """Say what keeps the watcher from its work, once as long as it is the same; what was said."""
+    words = of_machine(error) if isinstance(error, OSError) else str(error)
+    if words != before:
+        say(f"kdelta: {' '.join(words.split())}; tried again every {every}", err=True)
+    return words
 
-    items = sources.items(source, _since_s(source, since), _start(store, source, since))
+
+def _pass(
+    store: Store, source: Source, desk: Desk, items: tuple[Item, ...], budget_s: float | None, quiet: bool
+) -> int:
+    """Review what is due of ``items``; how many were reviewed."""
+    from kdelta.inbox import desk as work
+
     for row in work.told(items, source.name, work.known(store.watched(source.name))):
         store.watch(row)
     reviewed = 0

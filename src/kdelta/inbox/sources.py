@@ -6,7 +6,11 @@ public-inbox's version 2 keeps each message as the file ``m`` of a commit, in ``
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
 import subprocess
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +26,8 @@ from kdelta.paths import expanded
 _FORMS = "a Maildir, an mbox, a public-inbox folder (git/0.git), or a branch as REPOSITORY@BRANCH"
 _MOST_COMMITS = 5000
 _MOST_MESSAGES = 50_000
+_AGAIN_S = 0.1
+_PATIENCE_S = 5.0
 
 
 class Source(Struct, frozen=True, kw_only=True):
@@ -68,16 +74,51 @@ def items(source: Source, since_s: float, start: str) -> tuple[series.Item, ...]
 
 def _mails(source: Source, since_s: float) -> Iterator[Mail]:
     if source.kind == "maildir":
-        for folder in ("cur", "new"):
+        for folder in ("new", "cur"):  # in the way that mails go, so that one which moves is met twice, not missed
             for path in sorted((source.path / folder).iterdir()):
-                if path.is_file() and path.stat().st_size <= mail.MAX_BYTES:
-                    yield mails.read(path.read_bytes())
+                if (data := _one(path)) is not None:
+                    yield mails.read(data)
     elif source.kind == "mbox":
-        for piece in mail.pieces(source.path.read_bytes().replace(b"\r\n", b"\n")):
+        for piece in mail.pieces(_standing(source.path).replace(b"\r\n", b"\n")):
             yield mails.read(piece)
     else:
         for epoch in sorted(source.path.glob("git/*.git"), key=lambda one: (len(one.name), one.name)):
             yield from _messages(epoch, since_s)
+
+
+def _one(path: Path) -> bytes | None:
+    """A mail of a Maildir; None where it is none, too large, or just moved: a mail program renames what is read."""
+    try:
+        if path.is_file() and path.stat().st_size <= mail.MAX_BYTES:
+            return path.read_bytes()
+    except FileNotFoundError:
+        pass  # the next look finds it under its new name
+    return None
+
+
+def _standing(path: Path) -> bytes:
+    """An mbox while nobody writes to it, under the lock that mail programs take: else its last mail may be cut.
+
+    One that is held or written to for longer than five seconds is read as it is.
+    """
+    with path.open("rb") as file:
+        until_s = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < until_s:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno in (errno.EACCES, errno.EAGAIN):
+                    time.sleep(_AGAIN_S)
+                    continue  # other errors: its file system has no locks
+            before = os.fstat(file.fileno())
+            file.seek(0)
+            data = file.read()
+            after = os.fstat(file.fileno())
+            if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
+                return data
+            time.sleep(_AGAIN_S)
+        file.seek(0)
+        return file.read()
 
 
 def _messages(folder: Path, since_s: float) -> Iterator[Mail]:
@@ -114,7 +155,10 @@ def _blobs(data: bytes) -> Iterator[bytes]:
 
 
 def _commits(source: Source, start: str) -> tuple[series.Item, ...]:
-    tip = history.commit(str(source.path), source.branch)
+    try:
+        tip = history.commit(str(source.path), source.branch)
+    except UserError as error:  # it was there when the user named it
+        raise HostError(f"watch {source.name}: cannot be read: {error}") from None
     first = history.commit(str(source.path), start)
     if tip.hash == first.hash:
         return ()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import email
+import errno
 import os
 import shutil
 import signal
@@ -17,6 +18,8 @@ from random import Random
 import pytest
 
 from kdelta.cli.main import run
+from kdelta.errors import HostError, UserError
+from kdelta.inbox import sources
 from kdelta.kernel import toolchain
 from kdelta.store.store import Store
 from unit.inbox import stand_ins
@@ -142,6 +145,38 @@ def test_what_cannot_be_watched_is_refused(place: Path, capsys: pytest.CaptureFi
     told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kdelta: ")]
     assert len(told) == 5
     assert not os.path.exists(place / "answers")
+
+
+def test_what_fails_for_a_while_is_told_once_and_tried_again(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stale = OSError(errno.ESTALE, "Stale file handle", "list/new")
+    script: list[Exception | None] = [
+        None, stale, stale, HostError("store: locked by another process"), None, stale, UserError("too many at once"),
+    ]  # fmt: skip
+    told = iter(script)
+
+    def items(*_: object) -> tuple[()]:
+        if (error := next(told)) is not None:
+            raise error
+        return ()
+
+    source = stand_ins.maildir(place / "list", [])
+    slept: list[float] = []
+    monkeypatch.setattr(sources, "items", items)
+    monkeypatch.setattr("time.sleep", slept.append)
+    forever = [word for word in words(place, source, "-q", "--every", "7m") if word != "--once"]
+    assert run(forever) == 1  # what can never go away ends it
+    assert len(slept) == len(script) - 1 and set(slept) == {420.0}
+    assert capsys.readouterr().err.splitlines() == [
+        "kdelta: list/new: Stale file handle; tried again every 7m",
+        "kdelta: store: locked by another process; tried again every 7m",
+        "kdelta: list/new: Stale file handle; tried again every 7m",
+        "kdelta: too many at once",
+    ]
+    for more in ([], ["--once"]):  # what could never be read, and where the user waits for it
+        told = iter([stale])
+        assert run([*forever, *more]) == 2
 
 
 def branch(place: Path) -> Path:

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdelta.errors import UserError
+from kdelta.errors import HostError, UserError
 from kdelta.inbox import desk, mails, series, sources
 from kdelta.kernel import mail as patches
 from kdelta.model.diary import Watched
@@ -44,6 +48,81 @@ def test_every_source_gives_the_same_series_oldest_first(kind: str, tmp_path: Pa
     assert "twelve" in whole.data.decode() and "five" not in whole.data.decode()
     assert next(one.why for one in found if one.state == "superseded") == "by v2, <10@example.org>"
     assert next(one.why for one in found if one.state == "waiting") == "for [2/3], [3/3]"
+
+
+def test_a_mail_that_is_moved_or_removed_while_it_is_read_breaks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = stand_ins.maildir(tmp_path / "place", [mail(n, f"[PATCH] x: {n}", PATCH) for n in (1, 2, 3, 4)])
+    read, done = Path.read_bytes, []
+
+    def meanwhile(path: Path) -> bytes:
+        """A mail program marks the first new mail as read, and removes an old one."""
+        if path.parent.name not in done:
+            done.append(path.parent.name)
+            if path.parent.name == "new":
+                path.rename(place / "cur" / f"{path.name}S")
+            else:
+                path.unlink()
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", meanwhile)
+    found = sources.items(sources.find(str(place)), 0.0, "")
+    assert done == ["new", "cur"] and len(found) == 3  # the one that moved is among them
+    assert len(sources.items(sources.find(str(place)), 0.0, "")) == 3
+
+
+WRITER = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as box:
+    fcntl.lockf(box, fcntl.LOCK_EX)
+    whole = box.read()
+    box.truncate(len(whole) - 40)
+    box.flush()
+    print("half", flush=True)
+    sys.stdin.readline()
+    box.seek(len(whole) - 40)
+    box.write(whole[-40:])
+"""
+
+
+def test_an_mbox_is_read_when_its_writer_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = stand_ins.mbox(tmp_path / "box", [mail(1, "[PATCH] x", comment("fs/pipe.c", "x" * 80))])
+    whole = sources.items(sources.find(str(place)), 0.0, "")
+    argv = [sys.executable, "-c", WRITER, str(place)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None and writer.stdout.readline() == "half\n"
+        waited = []
+
+        def wait(delay_s: float) -> None:
+            waited.append(delay_s)
+            writer.communicate("go on\n")
+
+        monkeypatch.setattr("time.sleep", wait)
+        assert sources.items(sources.find(str(place)), 0.0, "") == whole
+    assert len(waited) == 1
+
+
+def test_an_mbox_that_stays_locked_is_read_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = stand_ins.mbox(tmp_path / "box", [mail(1, "[PATCH] x", PATCH)])
+    clock = itertools.count()
+    monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("time.sleep", lambda _: None)
+
+    def held(*_: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "held")
+
+    monkeypatch.setattr("fcntl.lockf", held)
+    assert len(sources.items(sources.find(str(place)), 0.0, "")) == 1
+
+
+def test_a_branch_that_is_away_for_a_while_is_no_mistake_of_the_user(tmp_path: Path) -> None:
+    tree = tmp_path / "linux"
+    base = repository(tree)
+    source = sources.find(f"{tree}@{git(tree, 'branch', '--show-current')}")
+    tree.rename(tmp_path / "away")
+    with pytest.raises(HostError, match="cannot be read"):
+        sources.items(source, 0.0, base)
 
 
 def test_old_mails_are_left_out_and_a_word_that_names_no_source_is_refused(tmp_path: Path) -> None:
