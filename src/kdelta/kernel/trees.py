@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -25,8 +26,13 @@ class Tree(Struct, frozen=True, kw_only=True):
 
 
 def size_bytes(folder: Path) -> int:
-    """What a folder takes on disk."""
-    return sum(os.lstat(os.path.join(at, name)).st_blocks * 512 for at, _, names in os.walk(folder) for name in names)
+    """What a folder takes on disk; a build in it may remove files meanwhile."""
+    found = 0
+    for at, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                found += os.lstat(os.path.join(at, name)).st_blocks * 512
+    return found
 
 
 def trees() -> Iterator[Tree]:
