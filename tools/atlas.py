@@ -25,11 +25,13 @@ from msgspec import Struct
 from kdelta.attribution import atlas
 from kdelta.attribution.atlas import Atlas
 from kdelta.cli import common, reach
+from kdelta.errors import UserError
 from kdelta.experiment import reach_rows
 from kdelta.kernel import cache, maps
 from kdelta.spec import cases, suites
 from kdelta.spec.sameness import digest
 from kdelta.spec.workloads import catalogue
+from kdelta.store import connect
 from kdelta.store.store import Store
 
 TARGET = Path(atlas.__file__).with_name("atlas.txt")
@@ -64,7 +66,13 @@ def _release(entry: cache.Entry) -> str:
 
 
 def of_store(url: str) -> Iterator[Seen]:
-    """Every profile of every exact experiment of a store."""
+    """Every profile of every exact experiment of a store.
+
+    Raises:
+        UserError: there is none.
+    """
+    if (path := connect.absent(url)) is not None:
+        raise UserError(f"store {path}: not there")
     with Store(url) as store:
         for one in store.experiments():
             experiment = store.experiment(one.id)

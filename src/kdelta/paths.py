@@ -44,9 +44,14 @@ def state_dir() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or _home() / ".local" / "state") / "kdelta"
 
 
+def named_store() -> str:
+    """``$KDELTA_STORE``, an SQLAlchemy URL; "" where the user names none."""
+    return os.environ.get("KDELTA_STORE", "")
+
+
 def store_url() -> str:
-    """``$KDELTA_STORE`` (an SQLAlchemy URL), else SQLite in the state directory."""
-    return os.environ.get("KDELTA_STORE") or f"sqlite:///{state_dir() / 'kdelta.sqlite'}"
+    """``named_store()``, else SQLite in the state directory."""
+    return named_store() or f"sqlite:///{state_dir() / 'kdelta.sqlite'}"
 
 
 _MOST_TEXT = 16 << 20

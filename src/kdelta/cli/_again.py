@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdelta.cli import _gate, _output, _session, common
+from kdelta.cli import _gate, _output, _session, _stores, common
 
 if TYPE_CHECKING:
     from kdelta.cli._budget import Budget
@@ -27,6 +27,8 @@ def begun(kernels: Sequence[str], *, each: bool, finished: bool = False) -> Expe
 
     specs = [parse_kernel(name) for name in kernels]
     if any(spec.kind == "src" and not spec.ref and not Path(spec.target).is_absolute() for spec in specs):
+        return None
+    if _stores.missing() is not None:
         return None
     with Store() as store:
         for row in store.experiments(kind="sweep" if each else "compare", limit=_NEWEST):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
+from kdelta.cli import _stores
 from kdelta.errors import KdeltaError
 
 ASKED = "_KDELTA_COMPLETE"
@@ -69,25 +70,22 @@ class Bash(BashComplete):
 
 
 def _experiments() -> Iterable[Offer]:
-    from kdelta.store.store import Store
 
     yield "last", "the newest experiment"
-    with Store() as store:
+    with _stores.reading() as store:
         for row in store.experiments(limit=_NEWEST):
             yield row.id, f"{row.kind}: {' '.join(row.kernels)}"
 
 
 def _tags() -> Iterable[Offer]:
-    from kdelta.store.store import Store
 
-    with Store() as store:
+    with _stores.reading() as store:
         return [(tag, "") for tag in sorted({tag for row in store.experiments() for tag in row.tags})]
 
 
 def _steps() -> Iterable[Offer]:
-    from kdelta.store.store import Store
 
-    with Store() as store:
+    with _stores.reading() as store:
         return [(step.key[:10], f"{step.case}, {step.state}") for step in reversed(store.steps())]
 
 

@@ -133,9 +133,13 @@ class Session:
 
 
 @contextmanager
-def opened(quiet: bool = False) -> Iterator[Session]:
-    """A session on the store of this machine, or the one of ``$KDELTA_STORE``."""
-    from kdelta.store.store import Store
+def opened(quiet: bool = False, *, stored: bool = False) -> Iterator[Session]:
+    """A session on the store of this machine, or the one of ``$KDELTA_STORE``.
 
-    with Store() as store:
+    ``stored``: to go on with what is in it, so that a name where there is none is refused.
+    """
+    from kdelta.cli import _stores
+    from kdelta.cli.progress import Reporter
+
+    with _stores.reading() if stored else _stores.writing(Reporter(quiet).note) as store:
         yield Session(store, quiet)

@@ -86,7 +86,7 @@ def run(good: str | None, bad: str | None, args: Args) -> int:
         mode: Mode = "timed" if args.timed else "exact"
         _given.refuse_other_mode(mode, "leave it out, or " + ("leave out --timed" if args.timed else "add --timed"))
         _given.refuse_idle_machine(mode, args.smp)
-    with _session.opened(args.quiet) as session, session.progress() as progress:
+    with _session.opened(args.quiet, stored=bool(args.resume)) as session, session.progress() as progress:
         stored = session.store.experiment(args.resume) if args.resume else _begun(session, good or "", bad or "", args)
         answer = _search(session, stored, args, progress)
         _bisection.show(session.store, answer, args.as_json)

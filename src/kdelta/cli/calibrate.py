@@ -56,7 +56,7 @@ def command(kernel: str | None, **options: Any) -> int:
         _given.refuse(rest, "does nothing beside --resume, which takes everything from the stored calibration")
     _given.refuse_other_mode("timed", "leave it out")
     args.refuse_on({})
-    with _session.opened(args.quiet) as session:
+    with _session.opened(args.quiet, stored=args.resume is not None) as session:
         with session.progress() as progress:
             experiment = (
                 _stored(session, args.resume)

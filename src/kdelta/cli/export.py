@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kdelta.cli import _output
+from kdelta.cli import _output, _stores
 from kdelta.cli._say import say
 from kdelta.model import plans
 
@@ -28,9 +28,8 @@ def command(experiment: str, output: Path | None) -> None:
     The file holds everything that was kept: samples, histograms, profiles, consoles, facts about the host, paths of the
     kernels. Look at it as you would at a log before you send it.
     """
-    from kdelta.store.store import Store
 
-    with Store() as store:
+    with _stores.reading() as store:
         found = store.experiment(experiment).id
         path = output or Path(f"{found}.kdelta")
         store.export(found, path)

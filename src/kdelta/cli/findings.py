@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import _output
+from kdelta.cli import _output, _stores
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -51,11 +51,10 @@ def command(
     from kdelta.kernel import history
     from kdelta.report import findings as page
     from kdelta.results import findings
-    from kdelta.store.store import Store
 
     if tree is not None:
         history.commit(tree, "HEAD")
-    with Store() as store, Reporter(quiet) as progress:
+    with _stores.reading() as store, Reporter(quiet) as progress:
         progress.step("reading the stored sweeps")
         read, wrong = findings.swept(store, experiments)
         found = findings.largest(read, most)

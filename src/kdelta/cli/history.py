@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _given, _groups
+from kdelta.cli import _given, _groups, _stores
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -65,7 +65,6 @@ def show(case: str | None, metric: str | None, tag: str | None, kind: str | None
 
     Experiments come newest first, figures of a case oldest first.
     """
-    from kdelta.store.store import Store
 
     if case is None and metric is not None:
         raise UserError("--metric needs a case: kdelta history CASE --metric M")
@@ -73,7 +72,7 @@ def show(case: str | None, metric: str | None, tag: str | None, kind: str | None
         raise UserError("--kind filters the list of experiments: leave the case out, or filter it by --tag")
     if case is not None:
         _given.refuse(["limit"], "is for the list of experiments, and a case has all its figures shown")
-    with Store() as store:
+    with _stores.listing() if case is None else _stores.reading() as store:
         if case is None:
             everything = as_json and "limit" not in _given.given()
             listed = store.experiments(kind=kind, limit=None if everything else limit, tag=tag)
@@ -97,9 +96,8 @@ def tag_(experiment: str, name: str, remove: bool) -> None:
 
     EXPERIMENT is its id, the beginning of it, or last; NAME is one word.
     """
-    from kdelta.store.store import Store
 
-    with Store() as store:
+    with _stores.reading() as store:
         found = store.tag(experiment, name, remove=remove)
     say(f"{found}: {'no longer ' if remove else ''}tagged {name}")
 
@@ -112,9 +110,8 @@ def note(experiment: str, text: str) -> None:
 
     An empty TEXT removes it.
     """
-    from kdelta.store.store import Store
 
-    with Store() as store:
+    with _stores.reading() as store:
         found = store.note(experiment, text)
     say(f"{found}: note {'set' if text else 'removed'}")
 
@@ -127,9 +124,8 @@ def delete(experiment: str, yes: bool) -> None:
 
     All its boots, samples and consoles go; kdelta export makes a copy first.
     """
-    from kdelta.store.store import Store
 
-    with Store() as store:
+    with _stores.reading() as store:
         found = store.id_of(experiment)  # also of a damaged one
         if not yes:
             click.confirm(f"Delete {found} and its {len(store.done(found))} boots?", abort=True)

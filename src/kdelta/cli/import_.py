@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from kdelta.cli import _stores
 from kdelta.cli._say import say
 
 _EPILOG = """\b
@@ -25,9 +26,8 @@ def command(file: Path) -> None:
 
     What it names (QEMU, images, directories, trees) is shown in reports and never used: kdelta resume says how to go on.
     """
-    from kdelta.store.store import Store
 
-    with Store() as store:
+    with _stores.writing(lambda text: say(text, err=True)) as store:
         done = store.import_(file)
     if not done.created and not done.added:
         say(f"{done.id}: already in the store with all its boots; nothing was changed")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kdelta.cli import _stores
 from kdelta.cli._say import put, say
 from kdelta.errors import UserError
 
@@ -104,11 +105,10 @@ def _named(change: str, form: re.Pattern[str], said: str) -> tuple[str, int]:
 def _view(experiment: str, context: str) -> View:
     from kdelta.cli import _show
     from kdelta.report.patchwork import SLUG
-    from kdelta.store.store import Store
 
     if not SLUG.match(context):
         raise UserError(f"--context {context!r}: letters, digits, - and _ alone, as in kdelta-arm64")
-    with Store() as store:
+    with _stores.reading() as store:
         return _show.view_of(store, store.id_of(experiment))[1]
 
 

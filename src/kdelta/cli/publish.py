@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kdelta.cli import _stores
 from kdelta.cli._say import say
 from kdelta.errors import HostError, UserError
 
@@ -32,7 +33,6 @@ _LIST = ".kdelta-site"  # in the directory: which files are ours, and may be rep
 def command(directory: Path, quiet: bool) -> None:
     """Write the stored experiments to DIR as web pages that need no server."""
     from kdelta.cli.progress import Reporter
-    from kdelta.store.store import Store
 
     try:
         from kdelta.serve import site
@@ -48,7 +48,7 @@ def command(directory: Path, quiet: bool) -> None:
         lost.append(f"{address}: {error}")
 
     written: list[str] = []
-    with Store() as store, Reporter(quiet) as reporter:
+    with _stores.reading() as store, Reporter(quiet) as reporter:
         reporter.step(f"making the pages of {len(store.experiments())} experiments")
         for file in site.files(create_app(store, Access(), lambda _: None), failed):
             _write(directory, file.name, file.content)

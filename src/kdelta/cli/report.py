@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import _given, _output, _reports
+from kdelta.cli import _given, _output, _reports, _stores
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -45,7 +45,6 @@ def command(
     **options: Any,
 ) -> int:
     """Print the report of a stored EXPERIMENT: an id, the start of one, last, or last~1 for the one before."""
-    from kdelta.store.store import Store
 
     args = _output.OutputArgs(**options)
     if [console, printed, ktap, against].count(None) < 3:
@@ -55,7 +54,7 @@ def command(
         _given.refuse(
             ("as_json", "fmt", "all_metrics", "causes", "view"), f"does nothing beside {which}, which prints raw text"
         )
-    with Store() as store:
+    with _stores.reading() as store:
         if console is not None:
             _output.write(_console(store, experiment, console), args.output)
         elif printed is not None:

@@ -59,7 +59,7 @@ def command(
     budget_s = common.seconds(time_budget, "--time-budget")
     hosts = _fleet.FleetArgs(fleet=fleet, detach=detach)
     hosts.refuse(budget=budget_s is not None, others={"--decide": decide})
-    with _session.opened(args.quiet) as session:
+    with _session.opened(args.quiet, stored=True) as session:
         with session.progress() as progress:
             found = _foreign.vouched(session.store, session.store.experiment(experiment), kernels, trust, progress)
         if found.kind == "bisect":

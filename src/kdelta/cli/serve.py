@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdelta.cli import _stores
 from kdelta.cli._say import say
 from kdelta.errors import HostError, UserError
 
@@ -60,9 +61,8 @@ _ANYWHERE = frozenset({"0.0.0.0", "::"})
 )
 def command(host: str, port: int, ask_token: bool, allow_host: tuple[str, ...]) -> int:
     """Show the stored experiments as web pages."""
-    from kdelta.store.store import Store
 
-    with Store() as store, _listen(host, port) as listener:
+    with _stores.reading() as store, _listen(host, port) as listener:
         _serve(store, listener, host, ask_token, allow_host)
     if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
         sys.stdout.flush()

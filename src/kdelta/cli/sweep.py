@@ -104,7 +104,7 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
     args.refuse(budget=budget_s is not None, others={"--follow": args.follow and not args.program})
     if args.follow and not args.program:
         return _followed(kernels, replace(args, follow=False), budget_s)
-    with _session.opened(args.quiet) as session:
+    with _session.opened(args.quiet, stored=bool(args.add)) as session:
         template = (
             _earlier.sweep(session.store, args.add, timed=args.timed, named=bool(args.cases))
             if args.add

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast, get_args
 import click
 from msgspec.structs import replace
 
-from kdelta.cli import _output, _session
+from kdelta.cli import _output, _session, _stores
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,13 +34,12 @@ Steps are announced by kdelta sweep --follow, each once.
 def command(step: str | None, state: str | None, note: str | None, only: str | None, as_json: bool) -> None:
     """List steps, or say what became of STEP (the beginning of its name)."""
     from kdelta.report import steps as layout
-    from kdelta.store.store import Store
 
     for word in (state, only):
         _refuse_unknown(word)
     if step is None and note is not None:
         raise UserError("--note is of a step: kdelta triage STEP --note TEXT")
-    with Store() as store:
+    with _stores.listing() if step is None else _stores.reading() as store:
         if step is None:
             found = [one for one in store.steps() if only is None or one.state == only]
         else:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from kdelta.cli import _session, common
+from kdelta.cli import _session, _stores, common
 from kdelta.cli._ending import of_machine
 from kdelta.cli._say import say
 from kdelta.errors import HostError, UserError
@@ -63,14 +63,14 @@ def command(
 ) -> int:  # fmt: skip
     """Review each new series or commit of a source, once."""
     from kdelta.cli._review_job import Desk
+    from kdelta.cli.progress import Reporter
     from kdelta.inbox import sources
     from kdelta.paths import state_dir
     from kdelta.store.codec import key_of
-    from kdelta.store.store import Store
 
     found = sources.find(source)
     if listed:
-        with Store() as store:
+        with _stores.listing() as store:
             _print(store.watched(found.name))
         return 0
     every_s = common.seconds(every, "--every") or 0.0
@@ -83,7 +83,7 @@ def command(
     folder = answers or state_dir() / "answers" / key_of(found.name)[:12]
     options = ("--time-budget", time_budget, *(("--config", config) if config else ()))
     desk = Desk(tree=tree, options=options, answers=folder.absolute(), send=send)
-    with _locked(found), Store() as store:
+    with _locked(found), _stores.writing(Reporter(quiet).note) as store:
         if not quiet:
             say(f"reading {found.name} ({found.kind})", err=True)
         start, looked, told = _start(store, found, since), False, ""

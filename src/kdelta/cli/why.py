@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import _given, _output
+from kdelta.cli import _given, _output, _stores
 from kdelta.errors import UserError
 from kdelta.model import plans
 
@@ -77,9 +77,8 @@ def command(
         raise UserError(f"--json and --export {export_format} exclude each other: give one of them")
     from kdelta.report import functions, view
     from kdelta.results import answer, explain
-    from kdelta.store.store import Store
 
-    with Store() as store:
+    with _stores.reading() as store:
         experiment, case = _meant(store, experiment, case)
         found = store.experiment(experiment)
         if found.mode != "exact":

@@ -46,6 +46,24 @@ def open_engine(address: str) -> Engine:
     raise UserError(f"store {backend!r}: kdelta keeps results in sqlite or postgresql")
 
 
+def absent(address: str) -> Path | None:
+    """The SQLite file that ``address`` names, where it is not there; None for servers, memory, and what is no URL."""
+    try:
+        url = make_url(address)
+    except (ArgumentError, ValueError):
+        return None
+    if url.get_backend_name() != "sqlite" or not url.database or url.database.startswith((":", "file:")):
+        return None
+    path = Path(url.database).absolute()
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return path
+    except OSError:  # whoever opens it says why it cannot be
+        pass
+    return None
+
+
 def _sqlite(url: URL) -> Engine:
     if url.database and url.database != ":memory:":
         folder = Path(url.database).parent

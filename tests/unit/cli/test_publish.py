@@ -12,6 +12,7 @@ from lxml import html
 from kdelta.cli.main import run
 from kdelta.serve import page
 from kdelta.serve.site import file_name
+from kdelta.store.store import Store
 from unit.serve.serve_store import filled
 
 
@@ -47,6 +48,7 @@ def test_a_second_run_replaces_its_own_files_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'empty.sqlite'}")
+    Store().close()
     site = tmp_path / "site"
     assert run(["publish", str(site), "-q"]) == 0
     (site / "CNAME").write_text("kernels.example\n")

@@ -63,6 +63,7 @@ def test_an_empty_store_says_how_to_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'empty.sqlite'}")
+    Store().close()
     assert run(["history"]) == 0
     assert "kdelta compare" in capsys.readouterr().out
     assert run(["export", "last"]) == 1

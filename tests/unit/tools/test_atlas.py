@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 import atlas as tool
 from atlas import Seen
 from kdelta.attribution import atlas
+from kdelta.errors import UserError
 
 
 def test_it_is_the_union_over_kernels_of_what_shipped_cases_executed() -> None:
@@ -45,3 +50,9 @@ def test_what_is_added_keeps_what_stays_true_of_the_rest() -> None:
     assert (made.failed, made.kernels, made.made_on) == ({"udp": "d4"}, ("6.1.192", "6.12.117", "7.0.13"), "2026-11-23")
     assert made.functions == {"pipe_write", "do_open"}
     assert tool.added(known, more, today | {"pipe": "d9"}).cases.keys() == {"fio", "open_one"}
+
+
+def test_a_store_that_is_not_there_is_refused_and_not_made(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="not there"):
+        list(tool.of_store(f"sqlite:///{tmp_path}/typo/x.sqlite"))
+    assert not (tmp_path / "typo").exists()
