@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from kdelta.guest import protocol
 from kdelta.guest.complaints import complaints
-from kdelta.guest.protocol import Hello, Record
+from kdelta.guest.protocol import Done, Hello, Record
 from kdelta.machine.boot import RawBoot
 from kdelta.model import BootResult, PlannedBoot, RunResult
 
@@ -58,3 +59,16 @@ def boot_result(
         stream=raw.stream,
         runs=runs,
     )
+
+
+def comes_again(boot: BootResult, cases: int) -> bool:
+    """Whether an exact boot would end so once more, and may stand for one; ``cases``: of its experiment.
+
+    Emulation repeats a panic, and that a case itself says that it failed. What hung may have been a busy host (as
+    machine/deaths.py has it), and what failed otherwise its disk or its QEMU.
+    """
+    failed = {run.case for run in boot.runs if run.state == "failed"}
+    if any(run.state == "hung" for run in boot.runs):
+        return False
+    records = protocol.parse(boot.stream).records if failed else ()
+    return failed <= {one.j % cases for one in records if isinstance(one, Done) and one.state == "failed"}

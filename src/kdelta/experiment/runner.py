@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from kdelta.errors import HostError
 from kdelta.experiment import outstanding, schedule
 from kdelta.experiment.boot_once import boot_once
-from kdelta.experiment.boot_result import boot_result
+from kdelta.experiment.boot_result import boot_result, comes_again
 from kdelta.experiment.forks import Forks, room
 from kdelta.experiment.work import Site, Work
 from kdelta.machine import hostfacts
@@ -95,10 +95,15 @@ def boot(job: Job, plan: PlannedBoot) -> BootResult:
 
 
 def taken_over(job: Job, plan: PlannedBoot) -> BootResult | None:
-    """What was measured before under the identity of ``plan``, marked with where it is from; None where nothing was."""
+    """What was measured before under the identity of ``plan``, marked with where it is from; None where nothing was.
+
+    Nor where the host may have had a part in what became of it.
+    """
     if job.recall is None or job.identity is None or (found := job.recall(job.identity(plan))) is None:
         return None
     name, known = found
+    if not comes_again(known, len(job.experiment.cases)):
+        return None
     source = {"taken_from": f"{name} {known.plan.block}.{known.plan.slot}"}
     return replace(known, plan=plan, machine={**known.machine, **source})
 

@@ -48,7 +48,11 @@ def _(w: of_data.TooFewBlocks) -> str:
 def _(w: of_verdicts.SeedsMissing) -> str:
     if not w.planned:
         return "no seed was measured on both kernels: no verdict"
-    return f"{w.seeds} of {w.planned} planned seeds were measured: no verdict; kdelta resume measures the rest"
+    told, left = f"{w.seeds} of {w.planned} planned seeds were measured: no verdict", w.planned - w.seeds - w.again
+    if not left:
+        return f"{told}; kdelta resume measures the rest"
+    resumed = f"kdelta resume measures {w.again} more, " if w.again else ""
+    return f"{told}; {resumed}the same command all anew, with --seed N under other seeds"
 
 
 @sentence.register

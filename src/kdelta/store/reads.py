@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
-from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, or_, select
 
 from kdelta.errors import UserError
 from kdelta.model import BootResult, CallCount, MovedLine, Profile, RunResult, Series
@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 _figures = msgspec.msgpack.Decoder(tuple[Figure, ...])
 _RUN_ORDER = (tables.boot.c.block, tables.boot.c.slot)
+_DOUBTFUL = ("hung", "failed")  # it may have been the host
 
 
 def numbers(connection: Connection, no: int, case: int | None, metric: str | None) -> list[Number]:
@@ -183,9 +184,10 @@ def _light(boot: BootResult) -> BootRow:
 
 def identical(connection: Connection, identity: str) -> tuple[str, BootResult] | None:
     """See ``Store.identical``."""
-    b, e = tables.boot.c, tables.experiment.c
+    b, d, e = tables.boot.c, tables.run_detail.c, tables.experiment.c
+    doubtful = exists().where(d.boot_no == b.no, d.state.in_(_DOUBTFUL))
     query = select(e.no, e.id, b.block, b.slot).join_from(tables.boot, tables.experiment, b.experiment_no == e.no)
-    row = connection.execute(query.where(b.identity == identity).order_by(b.no).limit(1)).first()
+    row = connection.execute(query.where(b.identity == identity).order_by(doubtful, b.no.desc()).limit(1)).first()
     if row is None:
         return None
     with codec.named(row.id):

@@ -246,7 +246,10 @@ class Store(Diary):
             return next(reads.whole_boots(connection, no, (block, slot)))
 
     def identical(self, identity: str) -> tuple[str, BootResult] | None:
-        """The first stored exact boot that was measured here with this identity, and its experiment's id; else None."""
+        """The newest exact boot that was measured here with this identity, and its experiment's id; else None.
+
+        One in which a case hung or failed only where there is no other.
+        """
         with self._reading() as connection:
             return reads.identical(connection, identity)
 

@@ -56,7 +56,7 @@ def counted(
     if metric.legacy:
         return replace(shown, warnings=(LegacyMetric(metric.name),))
     if pairs.faulty or not pairs.a:
-        return replace(shown, warnings=(*_lost(pairs), *dropped(pairs)))
+        return replace(shown, warnings=(_missing(pairs, (*a, *b)), *dropped(pairs)))
     shown = replace(shown, floor_percent=_floor(shown, metric))
     delta = max(DELTA_PERCENT, shown.floor_percent or 0.0)
     seeds = _Used(values_of(pairs.a), values_of(pairs.b))
@@ -75,8 +75,11 @@ def _floor(shown: CellResult, metric: Metric) -> float | None:
     return max(shown.floor_percent or 0.0, 100.0 * metric.least / level)
 
 
-def _lost(pairs: Pairs) -> tuple[Warn, ...]:
-    return (SeedsMissing(len(pairs.a), len(pairs.a) + len(pairs.faulty)),)
+def _missing(pairs: Pairs, boots: Sequence[Observation]) -> Warn:
+    """Only what was lost is booted again: a seed that ended otherwise as well stays as it is."""
+    ended = {boot.block for boot in boots if boot.state not in ("ok", "lost")}
+    again = [fault for fault in pairs.faulty if fault.state == "lost" and fault.block not in ended]
+    return SeedsMissing(len(pairs.a), len(pairs.a) + len(pairs.faulty), len(again))
 
 
 def _unfinished(look: counts.CountLook, looks: tuple[int, ...]) -> Warn:

@@ -11,11 +11,12 @@ from kdelta.model import Warn
 
 
 class SeedsMissing(Warn, frozen=True):
-    """Seeds of the plan that were not measured on both kernels."""
+    """Seeds of the plan that were not measured on both kernels; ``again``: how many of them a resume measures."""
 
     code: ClassVar[str] = "descriptive"
     seeds: int
     planned: int
+    again: int = 0
 
 
 class TooFewSeeds(Warn, frozen=True):

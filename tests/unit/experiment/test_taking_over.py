@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +12,19 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.experiment import runner
-from kdelta.model import Annotations, BootResult, Case, Experiment, Kernel, PlannedBoot, Quiet, RunResult, Series, plans
+from kdelta.model import (
+    Annotations,
+    BootResult,
+    Case,
+    Experiment,
+    Kernel,
+    PlannedBoot,
+    Quiet,
+    RunResult,
+    Series,
+    State,
+    plans,
+)
 from kdelta.results import answer
 from kdelta.results.warnings import TakenOver
 from kdelta.store.store import Store
@@ -37,12 +50,23 @@ def sweep(name: str, labels: str, mode: str = "exact", blocks: int = 3, **more: 
 made_by_runner = runner.boot
 
 
+def stream(said: str) -> bytes:
+    """What a guest wrote whose case ended as it ``said``; nothing where it said nothing."""
+    hello = (
+        b'{"t":"hello","proto":1,"release":"7.0","machine":"x86_64","nproc":1,"mem_kib":9,"cmdline":"","clock":"tsc"}'
+    )
+    done = [b'{"t":"done","j":0,"state":"%s"}' % said.encode()] if said else []
+    bodies = [hello, *done, b'{"t":"end","records":%d}' % (1 + len(done))]
+    return b"".join(b"kd1 %d %08x %s\n" % (n, zlib.crc32(b"%d %s" % (n, body)), body) for n, body in enumerate(bodies))
+
+
 class Bench:
     """A runner whose boots are simulated; ``dead`` versions panic."""
 
     def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         self.store, self.made, self.dead = store, [], ""  # type: ignore[var-annotated]
         self.hopeless = ""
+        self.ended: dict[int, tuple[State, str]] = {}  # by block: a run that is not ok, and what the guest said of it
         self.version, self.left = "1", -1  # of the guest's program; boots until a Ctrl-C
         monkeypatch.setattr(runner, "boot", self.boot)
 
@@ -57,6 +81,10 @@ class Bench:
             return BootResult(plan=plan, state="panicked", why="no init", machine=machine)
         if label in self.hopeless:
             return made_by_runner(job, plan)
+        if plan.block in self.ended:
+            state, said = self.ended[plan.block]
+            run = RunResult(case=0, state=state)
+            return BootResult(plan=plan, state="ok", machine=machine, runs=(run,), stream=stream(said))
         series = Series(metric="instructions", unit="instructions/op", better="lower", values=(100.0,) * 7)
         return BootResult(
             plan=plan, state="ok", machine=machine, runs=(RunResult(case=0, state="ok", series=(series,)),)
@@ -110,6 +138,25 @@ def test_failed_boots_are_never_taken_over(bench: Bench) -> None:
     run(bench, sweep("a", "pq"))
     bench.dead = ""
     assert run(bench, sweep("bb", "pq")) == [("q", 0), ("q", 1), ("q", 2)]
+
+
+@pytest.mark.parametrize(("state", "said"), [("hung", ""), ("hung", "hung"), ("failed", ""), ("failed", "ok")])
+def test_what_may_have_been_the_host_is_measured_again_and_the_new_boot_stands_for_it(
+    bench: Bench, state: State, said: str
+) -> None:
+    bench.ended = {1: (state, said)}
+    run(bench, sweep("a", "pq"))
+    assert run(bench, sweep("bb", "pq")) == [("p", 1), ("q", 1)], "and again while it ends so"
+    bench.ended = {}
+    assert run(bench, sweep("ccc", "pq")) == [("p", 1), ("q", 1)]
+    assert run(bench, sweep("dddd", "pq")) == []
+
+
+@pytest.mark.parametrize(("state", "said"), [("failed", "failed"), ("unsupported", "unsupported"), ("panicked", "")])
+def test_what_emulation_repeats_is_taken_over(bench: Bench, state: State, said: str) -> None:
+    bench.ended = {1: (state, said)}
+    run(bench, sweep("a", "pq"))
+    assert run(bench, sweep("bb", "pq")) == []
 
 
 def test_the_origin_is_where_it_was_measured_not_where_it_was_taken_over_before(bench: Bench, store: Store) -> None:

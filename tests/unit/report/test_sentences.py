@@ -47,7 +47,16 @@ TOLD = [
     (Drift(-2.04), "both kernels drifted by -2.0 % over the experiment; blocking cancels it"),
     (Bistable(7.6, (5, 3)), "bimodal: two clusters of boots 7.6 % apart (5 and 3 boots)"),
     (SeedsMissing(0, 0), "no seed was measured on both kernels: no verdict"),
-    (SeedsMissing(2, 3), "2 of 3 planned seeds were measured: no verdict; kdelta resume measures the rest"),
+    (SeedsMissing(2, 3, 1), "2 of 3 planned seeds were measured: no verdict; kdelta resume measures the rest"),
+    (
+        SeedsMissing(9, 10),
+        "9 of 10 planned seeds were measured: no verdict; the same command all anew, with --seed N under other seeds",
+    ),
+    (
+        SeedsMissing(7, 10, 2),
+        "7 of 10 planned seeds were measured: no verdict; kdelta resume measures 2 more, the same command all anew,"
+        " with --seed N under other seeds",
+    ),
     (SeedsVary(5, 8, at_least=False), "varies across 5 seeds: no verdict before 8 seeds"),
     (SeedsVary(5, 6, at_least=True), "varies across 5 seeds: no verdict before 6 seeds or more"),
     (TailOfFew(99.9, 40, 1000), "p99.9 needs 1000 samples per boot, only 40 available: no verdict"),

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from kdelta.model import CellResult
-from kdelta.verdict import CellData, judge, open_cells
+from kdelta.model import CellResult, State
+from kdelta.verdict import CellData, Observation, judge, open_cells
+from kdelta.verdict.warnings import SeedsMissing
 from unit.verdict.verdict_cells import (
     COUNT,
     TIME,
@@ -166,6 +167,22 @@ def test_a_plain_change_beside_instructions_gets_the_seeds_that_tell_it_from_cha
     assert not open_cells(plan, data(8), {}, metrics)
     (told,) = [r for r in judge(plan, data(8), {}, metrics) if r.metric == "locked" and r.case == "pipe0"]
     assert told.verdict == "regressed"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "again"), [({}, {2: "lost"}, 1), ({1: "hung"}, {2: "lost"}, 1), ({2: "lost"}, {2: "panicked"}, 0)]
+)
+def test_of_missing_seeds_it_is_told_how_many_a_resume_measures(
+    a: dict[int, State], b: dict[int, State], again: int
+) -> None:
+    data = []
+    for kernel, ended in enumerate((a, b)):
+        bad = {block: Observation(block=block, slot=0, state=state) for block, state in ended.items()}
+        made = tuple(bad.get(o.block, o) for o in boots([9] * 5, kernel))
+        data.append(CellData(case=0, metric="instructions", kernel=kernel, boots=made))
+    (result,) = judge(experiment(mode="exact", looks=(5, 8)), data, {}, {"pipe": (COUNT,)})
+    missing = len(a.keys() | b.keys())
+    assert SeedsMissing(5 - missing, 5, again) in result.warnings
 
 
 REPS = tuple(replace(COUNT, name=name, primary=False) for name in ("rep_executions", "rep_bytes"))
