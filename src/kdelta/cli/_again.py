@@ -51,6 +51,6 @@ def conclude(experiment: Experiment, args: Args, budget: Budget) -> int:
             progress.note(f"going on with {experiment.id}")
             session.run(experiment, progress, budget.left_s())
         result = session.show(experiment, args)
-    _output.refuse_lost(result)
     _gate.refuse(result, gate, args.fail_on)
+    _output.refuse_lost(result)
     return 0

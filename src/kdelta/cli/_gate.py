@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--fail-on: the exit code of a comparison in which a case regressed."""
+"""--fail-on: the exit code of a comparison in which a case regressed, or ended badly on the patched kernel alone."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
     help="Exact: maximum number of repetitions per seed; one that agrees with the round before it is enough.",
 )
 @click.option("--rep-features", is_flag=True, help="Exact: leave ERMS/FSRM on in the guest CPU.")
-@click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")
+@click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT), or panicked, hung or failed on the patched kernel alone.")  # fmt: skip
 @click.option("--selftests", metavar="SUITE,...", help="Run these kernel selftests first; a new failure closes the gate.")  # fmt: skip
 @click.option("--each", is_flag=True, help="Measure a series patch by patch: which one made the difference.")
 @click.option("--all", "all_cases", is_flag=True, help="Cases chosen by a patch: add some that execute nothing that changed, as a control.")  # fmt: skip
@@ -186,8 +186,8 @@ def run(
         result = session.show(experiment, args)
         if traced is not None:
             _traces.show_below(session.store, traced, args)
-    _output.refuse_lost(result)
     _gate.refuse(result, gate, args.fail_on)
+    _output.refuse_lost(result)
     return 0
 
 

@@ -85,7 +85,7 @@ def _on_disk(ctx: click.Context, _param: click.Parameter, value: str) -> str:
 @click.option("--all", "all_cases", is_flag=True, help="Add cases that execute nothing that changed, as a control.")
 @click.option("--no-beside", is_flag=True, help="Speed alone: no check for leaks, no counts under locks.")
 @click.option("--reuse", is_flag=True, help="Where the same command was carried out before, show what it found.")
-@click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT).")
+@click.option("--fail-on", metavar="regressed[:PERCENT]", help="Exit 4 when a case regressed (by at least PERCENT), or panicked, hung or failed on the patched kernel alone.")  # fmt: skip
 @_program.options
 @_output.format_option
 @_output.output_option("Write the report to a file.")

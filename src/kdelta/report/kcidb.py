@@ -14,10 +14,12 @@ from datetime import datetime
 from typing import Any
 
 from kdelta.model import CellResult, Gap, Kernel
+from kdelta.report.outcomes import broke
 from kdelta.report.registry import Format
 from kdelta.report.view import Cell, Group, Row, View
 from kdelta.results.types import SweepPoint
 from kdelta.units import finite
+from kdelta.verdict import ended_alone
 
 ORIGIN = re.compile(r"^[a-z0-9_]+$")
 _PATH = re.compile(r"[^a-zA-Z0-9_-]+")
@@ -101,7 +103,7 @@ def _number(value: float | None, unit: str) -> dict[str, Any]:
 
 
 def _status(cell: CellResult) -> str:
-    return _STATUS.get(cell.verdict or cell.state, "DONE")
+    return "FAIL" if ended_alone(cell) else _STATUS.get(cell.verdict or cell.state, "DONE")
 
 
 def _misc(cell: CellResult) -> dict[str, Any]:
@@ -166,6 +168,7 @@ def _versions(document: _Document) -> Iterator[dict[str, Any]]:
                 continue  # a gap: its build says it
             step = steps.get(point.kernel)
             status = _STATUS.get(row.verdict, "PASS" if row.verdict in ("first", "as before") else "DONE")
+            status = "FAIL" if broke(table.rows, place) else status
             said = " ".join(filter(None, (row.change, row.sentence or row.unseen)))
             yield document.object(
                 f"{document.base}.s{index}.{place}", build_id=document.builds[point.kernel], status=status,

@@ -20,7 +20,7 @@ from kdelta.report.view import View
 
 WHOLE_TREE = Location(function="", path="Makefile", line=1)
 RULES: dict[Rule, str] = {
-    "regression": "A case got slower or executes more instructions",
+    "regression": "A case got slower, executes more instructions, or does not come to its end any more",
     "gate": "A selftest that passed without the change does not with it",
     "leak": "A case leaks kernel objects that it does not without the change",
     "undecided": "Whether a case got slower was not found out",

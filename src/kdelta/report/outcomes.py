@@ -18,6 +18,7 @@ from msgspec import Struct
 from kdelta.model import UNBOOTED, Kernel
 from kdelta.report.figures import absolute
 from kdelta.report.view import Cell, Row, SweepRow, SweepTable, View, cell_title
+from kdelta.verdict import ENDED, ended_alone
 
 Result = Literal["pass", "skipped", "failure", "error"]
 _PASS = frozenset({"improved", "same", "first", "as before"})
@@ -39,6 +40,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     functions: tuple[str, ...] = ()  # behind the effect, the largest first
     waiting: bool = False  # not booted yet
     explains: bool = False  # a count or a single line beside what the case is judged by
+    broke: bool = False  # it panicked, hung or failed where what it is held against did not
 
     @property
     def result(self) -> Result:
@@ -48,6 +50,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
         """
         if self.word in _PASS or self.explains:
             return "pass"
+        if self.broke:
+            return "error"
         if self.waiting:
             return "skipped"
         return "skipped" if self.word in _SKIP else "failure" if self.word == "regressed" else "error"
@@ -91,19 +95,27 @@ def stable_names(labels: Sequence[str], kernels: Sequence[Kernel]) -> dict[str, 
 
 def _of_cell(row: Row, cell: Cell, names: Mapping[str, str]) -> Outcome:
     kernel = names[cell.kernel] if len(names) > 1 else ""
+    ended = ended_alone(cell.source)
+    in_some = ended is not None and cell.source.state == "ok"
     return Outcome(
         name=row.metric + (f" on {kernel}" if kernel else ""),
-        word=cell.verdict,
+        word=ended or cell.verdict,
         figures=f"baseline {row.baseline}, effect {cell.figure}",
         effect=cell.figure,
         mark=cell.mark,
-        message=cell.sentence,
+        message=f"{ended} in some boots of {cell.kernel} alone: no verdict" if in_some else cell.sentence,
         aside=row.aside,
         notes=cell.notes,
         functions=tuple(delta.function for delta in cell.source.because),
         explains=row.explains,
         waiting=cell.source.unbooted,
+        broke=ended is not None,
     )
+
+
+def broke(rows: Sequence[SweepRow], place: int) -> bool:
+    """Whether a version of a sweep ended badly, and one before it was measured."""
+    return rows[place].verdict in ENDED and any(row.measured for row in rows[:place])
 
 
 def _step_figures(table: SweepTable, row: SweepRow) -> str:
@@ -124,7 +136,8 @@ def _step_message(row: SweepRow) -> str:
     return f"{row.verdict}: {row.sentence}" if row.sentence else ""
 
 
-def _of_version(table: SweepTable, row: SweepRow, names: Mapping[str, str]) -> Outcome:
+def _of_version(table: SweepTable, place: int, names: Mapping[str, str]) -> Outcome:
+    row = table.rows[place]
     return Outcome(
         name=f"{table.source.cell.metric} on {names[row.kernel]}",
         word=row.verdict,
@@ -133,6 +146,7 @@ def _of_version(table: SweepTable, row: SweepRow, names: Mapping[str, str]) -> O
         mark=row.mark,
         message=_step_message(row),
         waiting=row.sentence == UNBOOTED,
+        broke=broke(table.rows, place),
     )
 
 
@@ -147,8 +161,8 @@ def _titled(view: View) -> Iterator[tuple[tuple[int, str], Outcome]]:
                     yield (number, group.title), _of_cell(row, cell, names)
     for sweep in view.sweeps:
         names = stable_names([row.kernel for row in sweep.rows], kernels)
-        for version in sweep.rows:
-            yield (len(view.tables), cell_title(sweep.source.cell)), _of_version(sweep, version, names)
+        for place in range(len(sweep.rows)):
+            yield (len(view.tables), cell_title(sweep.source.cell)), _of_version(sweep, place, names)
 
 
 def outcomes(view: View) -> Iterable[CaseOutcomes]:

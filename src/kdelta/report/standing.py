@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A whole report in one word and one line, for those who read a list of checks: fail, warning or success.
 
-``fail``: a case regressed or leaks anew, or the gate is closed. ``warning``: something was not found out, nothing has a
-verdict, or a changed function is executed by no case. A success says that all that was asked for was measured, and
-nothing is worse.
+``fail``: a case regressed or leaks anew, panicked, hung or failed where the baseline did not, or the gate is closed.
+``warning``: something was not found out, nothing has a verdict, or a changed function is executed by no case. A success
+says that all that was asked for was measured, and nothing is worse.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Standing(Struct, frozen=True, kw_only=True):
 
 
 def _finding(title: str, outcome: Outcome) -> Finding:
-    word: Word = "fail" if outcome.result == "failure" else "warning" if outcome.result != "pass" else "success"
+    bad = outcome.result == "failure" or (outcome.broke and outcome.result == "error")
+    word: Word = "fail" if bad else "warning" if outcome.result != "pass" else "success"
     text = outcome.message or outcome.word
     text = text if outcome.effect in text else f"{outcome.effect}, {text}"
     rule: Rule = "regression" if word == "fail" else "undecided"
@@ -50,7 +51,7 @@ def _finding(title: str, outcome: Outcome) -> Finding:
 
 def _skipped_by_nature(outcome: Outcome) -> bool:
     """A kernel without what the case needs, or figures that never get a verdict, are no doubt about the change."""
-    return outcome.word in ("unsupported", "descriptive", "left out")
+    return outcome.word in ("unsupported", "descriptive", "left out") and outcome.result != "error"
 
 
 def standing(view: View) -> Standing:

@@ -28,6 +28,7 @@ from kdelta.verdict.pairing import (
     measured,
     no_verdict,
     paired_blocks,
+    partly,
     values_of,
 )
 from kdelta.verdict.words import ALPHA, DELTA_PERCENT, cell_warnings, with_need, word
@@ -184,7 +185,9 @@ def _unmeasured(
         for (state, why), labels in missing.items()
     )
     before, after = (float(np.median(values_of(boots))) if measured(boots) else None for boots in (a, b))
-    return replace(blank, state=gravest, why="; ".join(texts), baseline=before, patched=None if alone else after)
+    partial = tuple(warning for label, boots in sides for warning in partly(label, boots))
+    blank = replace(blank, state=gravest, why="; ".join(texts), warnings=partial)
+    return replace(blank, baseline=before, patched=None if alone else after)
 
 
 def _alone(blank: CellResult, a: Sequence[Observation]) -> CellResult:

@@ -136,6 +136,12 @@ def no_verdict(metric: Metric, used: Pairs, index: int, looks: tuple[int, ...]) 
     return tuple(warning for warning in found if warning is not None)
 
 
+def partly(label: str, boots: Sequence[Observation]) -> tuple[Warn, ...]:
+    """Which boots of a kernel have no figure, where others of it have one."""
+    found = tuple(fault for boot in boots if (fault := _fault(boot, label, np.inf)))
+    return (Dropped(len(found), len(boots), found[:_FAULTS_TOLD]),) if 0 < len(found) < len(boots) else ()
+
+
 def dropped(pairs: Pairs) -> tuple[Warn, ...]:
     """The count of blocks that faults took out, with the first few."""
     if not pairs.faulty:

@@ -9,22 +9,24 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from kcidb_io.schema import V5_0, V5_3
 from msgspec.structs import replace
 
-from kdelta.model import Annotations, Beside, Case, ExperimentResult, Gap, Looked, Unreached
+from kdelta.model import Annotations, Beside, Case, ExperimentResult, Gap, Looked, State, Unreached
 from kdelta.report import kcidb
 from kdelta.report.outcomes import outcomes, stable_names
 from kdelta.report.registry import find
 from kdelta.report.standing import standing
 from kdelta.report.view import Options, View, build
 from kdelta.results.types import Detail
+from kdelta.verdict.warnings import Dropped, Fault
 from unit.report.hostile import inputs
 from unit.report.report_samples import cell, exact, experiment, gaps, kernel, timed
-from unit.report.sweep_samples import SAMPLES, sweep
+from unit.report.sweep_samples import SAMPLES, broken_sweep, sweep
 
 thorough = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
@@ -96,6 +98,37 @@ def test_what_has_no_verdict_at_all_is_no_success() -> None:
     cells = (cell("pipe", state="unsupported", verdict=None, why="no", baseline_label="6.12", patched_label="7.0"),)
     view = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=cells))
     assert standing(view).word == "warning" and "nothing was compared" in text("b4", view)
+
+
+@pytest.mark.parametrize("state", ["panicked", "hung", "failed"])
+@pytest.mark.parametrize("in_some", [False, True])
+def test_what_the_patched_kernel_alone_does_not_end_fails_everywhere(state: State, in_some: bool) -> None:
+    none: dict[str, Any] = {"verdict": None, "effect_percent": None, "interval_percent": None, "p_value": None}
+    fault = Dropped(1, 5, (Fault(3, "7.0", state),))
+    row = cell("pipe", **none, warnings=(fault,)) if in_some else cell("pipe", **none, state=state, patched=None)
+    cells = (row, cell("thread_spawn", verdict="same"))
+    view = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=cells))
+    assert standing(view).word == "fail" and json.loads(text("patchwork", view))["state"] == "fail"
+    assert text("github", view).startswith("::error title=kdelta pipe%3A latency_p50::") and state in text("b4", view)
+    assert "\nnot ok 1 pipe: latency_p50\n" in text("ktap", view)
+    assert f'<error message="{state}' in text("junit", view)
+    statuses = {one["path"]: one["status"] for one in json.loads(text("kcidb", view))["tests"]}
+    assert statuses["kdelta.pipe.latency_p50"] == "FAIL"
+
+
+def test_what_hung_on_the_baseline_too_is_a_warning() -> None:
+    none: dict[str, Any] = {"verdict": None, "effect_percent": None, "interval_percent": None, "patched": None}
+    dead = cell("pipe", **none, state="hung", warnings=(Dropped(1, 5, (Fault(3, "6.12", "hung"),)),))
+    view = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=(dead,)))
+    assert standing(view).word == "warning" and "ERROR" in text("kcidb", view)
+
+
+def test_a_version_of_a_sweep_that_hangs_behind_one_that_does_not_fails() -> None:
+    view = build(*broken_sweep())
+    failed = [one.title for one in standing(view).findings if one.word == "fail"]
+    assert [title.rpartition(" on ")[2] for title in failed] == ["6.5", "6.6", "6.7"]
+    statuses = [one["status"] for one in json.loads(text("kcidb", view))["tests"]]
+    assert statuses == ["PASS", "SKIP", "ERROR", "FAIL", "FAIL", "FAIL", "DONE", "PASS"]
 
 
 def test_what_no_case_executes_is_a_warning_everywhere() -> None:

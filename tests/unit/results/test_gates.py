@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
-from kdelta.model import CellResult, ExperimentResult
+from kdelta.model import CellResult, ExperimentResult, State
 from kdelta.results import gates
-from unit.verdict.verdict_cells import RATE, TIME, experiment, noisy, one
+from kdelta.verdict import CellData, Observation, judge
+from unit.verdict.verdict_cells import COUNT, RATE, TIME, boots, experiment, noisy, one
 
 SLOWER = one(*noisy(20, 0.1), metric=TIME)
 FASTER = one(*noisy(20, 0.1), metric=RATE)
@@ -33,6 +36,38 @@ def test_failed_selftests_close_it_whatever_the_figures() -> None:
 def test_a_count_that_was_zero_has_no_percentage() -> None:
     (line,) = gates.hits(result(replace(SLOWER, effect_percent=None)), gates.Gate())
     assert line.endswith("from zero")
+
+
+def ended(baseline: Mapping[int, State], patched: Mapping[int, State]) -> CellResult:
+    """Five seeds of both kernels, some of which ended otherwise than well."""
+    data = []
+    for kernel, states in enumerate((baseline, patched)):
+        bad = {seed: Observation(block=seed, slot=0, state=state, why="no end") for seed, state in states.items()}
+        made = tuple(bad.get(boot.block, boot) for boot in boots([9.0] * 5, kernel))
+        data.append(CellData(case=0, metric="instructions", kernel=kernel, boots=made))
+    (row,) = judge(experiment(mode="exact", looks=(5, 8)), data, {}, {"pipe": (COUNT,)})
+    return row
+
+
+def every(state: State) -> dict[int, State]:
+    return dict.fromkeys(range(5), state)
+
+
+@pytest.mark.parametrize("state", ["panicked", "hung", "failed"])
+def test_a_case_that_the_patched_kernel_alone_does_not_end_closes_it_whatever_the_percentage(state: State) -> None:
+    all_seeds, one_seed = ended({}, every(state)), ended({}, {3: state})
+    for row in (all_seeds, one_seed):
+        assert gates.hits(result(row, row), gates.parse("regressed:50%")) == [f"pipe0 b {state}"]
+        assert gates.hits(result(replace(row, primary=False)), gates.Gate()) == []
+    assert gates.hits(result(ended({2: state}, every(state))), gates.Gate()) == [], "the baseline does so too"
+    assert gates.hits(result(ended({2: state}, {3: state})), gates.Gate()) == []
+    assert gates.hits(result(ended(every(state), every(state))), gates.Gate()) == []
+    assert gates.hits(result(ended(every(state), {})), gates.Gate()) == []
+
+
+@pytest.mark.parametrize("state", ["lost", "unsupported"])
+def test_what_is_the_host_s_or_an_answer_does_not_close_it(state: State) -> None:
+    assert gates.hits(result(ended({}, every(state)), ended({}, {3: state})), gates.Gate()) == []
 
 
 @pytest.mark.parametrize(
