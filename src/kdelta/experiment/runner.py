@@ -9,8 +9,8 @@ boots of all blocks (of counts: seeds), as many at once as do not disturb each o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
@@ -24,7 +24,7 @@ from kdelta.experiment import outstanding, schedule
 from kdelta.experiment.boot_once import boot_once
 from kdelta.experiment.boot_result import boot_result, comes_again
 from kdelta.experiment.forks import Forks, room
-from kdelta.experiment.work import Site, Work
+from kdelta.experiment.work import CannotPause, Site, Work
 from kdelta.machine import hostfacts
 from kdelta.machine.boot import RawBoot
 from kdelta.machine.slots import Slots
@@ -131,7 +131,7 @@ class _Here(Executor):
 
 @contextmanager
 def workers(count: int) -> Iterator[Executor]:
-    """So many boots at once; after an error no further one is begun."""
+    """So many boots at once; after an error no further one is begun, nor waited for here."""
     pool = _Here() if count <= 1 else ThreadPoolExecutor(max_workers=count)
     try:
         yield pool
@@ -139,6 +139,11 @@ def workers(count: int) -> Iterator[Executor]:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()
+
+
+def _may_wait(error: BaseException) -> bool:
+    """Whether boots under way are worth their time after ``error``: what is to be booted cold is dropped with all."""
+    return isinstance(error, Exception) and not isinstance(error, CannotPause)
 
 
 class _Run:
@@ -281,12 +286,21 @@ class _Run:
             self.progress.boots(len(self.finished), self.planned, names)
             running |= {pool.submit(boot, self.job, plan): plan for plan in starting}
             ready, _ = wait(running, return_when=FIRST_COMPLETED)
+            if error := next((found for future in ready if (found := future.exception())), None):
+                self._keep_good(running if _may_wait(error) else ready)
+                raise error
             for future in ready:
                 plan, result = running.pop(future), future.result()
                 if self._once_more(result):
                     running[pool.submit(boot, self.job, plan)] = plan
                 else:
                     self._keep(result)
+
+    def _keep_good(self, ending: Iterable[Future[BootResult]]) -> None:
+        """Store the boots that end well although another failed, each as it ends: Ctrl-C need not wait for the rest."""
+        for future in as_completed(ending):
+            if future.exception() is None and not future.result().cut_short:
+                self._keep(future.result())
 
     def _once_more(self, result: BootResult) -> bool:
         """Whether a seed whose QEMU was killed is measured again at once; of times, it would stand beside its block."""

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import Future, wait
 from itertools import count
 from typing import Any, cast
 
@@ -207,6 +209,53 @@ def test_after_an_error_nothing_new_is_begun_and_what_was_stored_stays(machine: 
     machine.fails_at, machine.now = -1, 0
     runner.execute(job(experiment("exact", 6), workers=workers), shelf, Quiet())
     assert len(shelf.places) == 12
+
+
+def all_of_them(running: Iterable[Future[BootResult]], return_when: str) -> tuple[list[Future[BootResult]], None]:
+    """All boots have ended, and the one that failed is looked at first."""
+    return sorted(wait(running).done, key=lambda future: future.exception() is None), None
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_boots_that_end_well_beside_one_that_fails_are_kept(monkeypatch: pytest.MonkeyPatch, at_once: bool) -> None:
+    here, told = threading.Barrier(3), threading.Event()
+
+    def boot(_job: runner.Job, plan: PlannedBoot) -> BootResult:
+        here.wait(10)
+        if (plan.block, plan.slot) == (1, 0):
+            told.set()
+            raise HostError("the disk is full")
+        told.wait(10)
+        if not at_once:
+            time.sleep(0.2)  # so that the error is seen first
+        return BootResult(plan=plan, state="ok")
+
+    monkeypatch.setattr(runner, "boot", boot)
+    if at_once:
+        monkeypatch.setattr(runner, "wait", all_of_them)
+    shelf = Shelf()
+    with pytest.raises(HostError, match="disk is full"):
+        runner.execute(job(experiment("exact", 6), workers=3), shelf, Quiet())
+    assert sorted(shelf.places) == [(0, 0), (0, 1)]
+
+
+def test_an_interruption_does_not_wait_for_boots_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, over = threading.Barrier(2), threading.Event()
+
+    def boot(_job: runner.Job, plan: PlannedBoot) -> BootResult:
+        here.wait(10)
+        if plan.slot:
+            over.wait(10)
+        else:
+            raise KeyboardInterrupt
+        return BootResult(plan=plan, state="ok")
+
+    monkeypatch.setattr(runner, "boot", boot)
+    shelf = Shelf()
+    with pytest.raises(KeyboardInterrupt):
+        runner.execute(job(experiment("exact", 6), workers=2), shelf, Quiet())
+    assert not over.is_set() and not shelf.places
+    over.set()
 
 
 def test_no_block_is_begun_that_would_end_after_the_budget(machine: Machine) -> None:
