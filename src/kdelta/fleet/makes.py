@@ -20,10 +20,12 @@ from kdelta.machine import hostfacts, plugin, probe
 from kdelta.machine.qemu import binary_name
 from kdelta.model import Arch
 
-# The parts of kdelta that decide what a boot gives; a new report or page makes no host another one.
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+# The parts of kdelta that decide what a boot gives, and what is booted; a new report or page makes no host another one.
 _DECIDE = (
     *("attribution", "experiment", "guest", "kernel", "lab", "machine", "model", "spec", "stats", "units.py"),
+    *("verdict", "results/cells.py", "results/definitions.py", "results/floors.py"),  # looks
+    *("store/planned.py", "store/samples.py"),  # what a look left open; a run's samples as the figure that it reads
     *("fleet/needs.py", "fleet/units.py"),  # who may take what: an older host would not see a new need
 )
 

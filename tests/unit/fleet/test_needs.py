@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import kdelta
 from kdelta.errors import UserError
 from kdelta.fleet import asking, makes, needs
 from kdelta.fleet.needs import Needs
@@ -93,3 +96,27 @@ def test_another_report_makes_no_other_host_but_another_guest_does(monkeypatch: 
     monkeypatch.setattr(makes, "_DECIDE", tuple(part for part in makes._DECIDE if part != "guest"))
     assert makes._code() != before
     assert not {"report", "cli", "serve", "fleet", "results"} & set(makes._DECIDE)
+
+
+ROOT = Path(kdelta.__file__).parent
+
+
+def imported(path: Path) -> set[Path]:
+    """The files of results and verdict that a file of kdelta imports."""
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    names = [[*str(node.module).split(".")[1:], one.name] for node in nodes for one in node.names]
+    files = {ROOT.joinpath(*name[:depth]).with_suffix(".py") for name in names for depth in (2, 3)}
+    files |= {ROOT / "verdict/__init__.py" for name in names if name[0] == "verdict"}
+    return {file for file in files if file.parent.name in ("results", "verdict") and file.is_file()}
+
+
+def test_all_that_takes_a_look_is_part_of_what_a_host_is() -> None:
+    assert all((ROOT / part).exists() for part in makes._DECIDE)
+    seen: set[Path] = set()
+    left = {ROOT / "experiment/looks.py"}
+    while left:
+        seen.add(path := left.pop())
+        left |= imported(path) - seen
+    asked = {path.relative_to(ROOT) for path in seen} | {Path("store/planned.py"), Path("store/samples.py")}
+    assert Path("verdict/correction.py") in asked and Path("results/definitions.py") in asked
+    assert {path for path in asked if not {str(path), path.parts[0]} & set(makes._DECIDE)} == set()
