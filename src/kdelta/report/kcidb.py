@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from kdelta.model import CellResult, Gap, Kernel
+from kdelta.model import UNBOOTED, CellResult, Gap, Kernel
 from kdelta.report.outcomes import broke
 from kdelta.report.registry import Format
 from kdelta.report.view import Cell, Group, Row, View
@@ -122,7 +122,10 @@ def _misc(cell: CellResult) -> dict[str, Any]:
 
 
 def _tests(document: _Document) -> Iterator[dict[str, Any]]:
-    """Of each row the baseline's figure, then each patched kernel's with what it was found to be; first the gate."""
+    """Of each row the baseline's figure, then each patched kernel's with what it was found to be; first the gate.
+
+    What was not booted yet is left out: SKIP would say that it is not applicable, under an id that gets a figure later.
+    """
     if document.view.gate:
         yield document.object(
             f"{document.base}.gate", build_id=document.builds[document.experiment.kernels[-1].label], status="FAIL",
@@ -133,7 +136,8 @@ def _tests(document: _Document) -> Iterator[dict[str, Any]]:
         if (group.title, row.metric) not in seen and cell.source.patched_label:
             seen.add((group.title, row.metric))
             yield from _baseline(document, number, group, row, cell)
-        yield _test(document, f"{document.base}.t{number}", group, row, cell)
+        if not cell.source.unbooted:
+            yield _test(document, f"{document.base}.t{number}", group, row, cell)
 
 
 def _baseline(document: _Document, number: int, group: Group, row: Row, cell: Cell) -> Iterator[dict[str, Any]]:
@@ -164,8 +168,8 @@ def _versions(document: _Document) -> Iterator[dict[str, Any]]:
         sweep = table.source
         steps = {step.first: step for step in sweep.steps}
         for place, (row, point) in enumerate(zip(table.rows, sweep.points, strict=True)):
-            if point.kernel not in document.builds:
-                continue  # a gap: its build says it
+            if point.kernel not in document.builds or row.sentence == UNBOOTED:
+                continue  # a gap: its build says it; or not booted yet
             step = steps.get(point.kernel)
             status = _STATUS.get(row.verdict, "PASS" if row.verdict in ("first", "as before") else "DONE")
             status = "FAIL" if broke(table.rows, place) else status

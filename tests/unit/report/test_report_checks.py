@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from kcidb_io.schema import V5_0, V5_3
 from msgspec.structs import replace
 
-from kdelta.model import Annotations, Beside, Case, ExperimentResult, Gap, Looked, State, Unreached
+from kdelta.model import UNBOOTED, Annotations, Beside, Case, ExperimentResult, Gap, Looked, State, Unreached
 from kdelta.report import kcidb
 from kdelta.report.outcomes import outcomes, stable_names
 from kdelta.report.registry import find
 from kdelta.report.standing import standing
 from kdelta.report.view import Options, View, build
-from kdelta.results.types import Detail
+from kdelta.results.types import Detail, SweepPoint
 from kdelta.verdict.warnings import Dropped, Fault
 from unit.report.hostile import inputs
 from unit.report.report_samples import cell, exact, experiment, gaps, kernel, timed
@@ -85,6 +85,21 @@ def test_a_version_that_does_not_build_is_a_failed_build_of_kcidb() -> None:
     document = json.loads(text("kcidb", build(replace(result, experiment=broken), detail)))
     V5_0.validate(document)
     assert [one["status"] for one in document["builds"]][-2:] == ["FAIL", "MISS"]
+
+
+def test_what_was_not_booted_yet_is_no_test_of_kcidb() -> None:
+    none: dict[str, Any] = {"verdict": None, "effect_percent": None, "interval_percent": None, "patched": None}
+    waiting = cell("pipe", **none, state="lost", why=f"7.0: {UNBOOTED}")
+    cells = (waiting, cell("thread_spawn", verdict="same"))
+    found = json.loads(text("kcidb", build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=cells))))
+    V5_0.validate(found)
+    tests = [(one["path"].split(".")[1], one["status"], one["id"].rpartition(".")[2]) for one in found["tests"]]
+    assert tests == [("pipe", "DONE", "b0"), ("thread_spawn", "DONE", "b1"), ("thread_spawn", "PASS", "t1")]
+    result, detail = sweep()
+    points = (*detail.sweeps[0].points[:-1], SweepPoint(kernel="7.3", value=None, state="lost", why=UNBOOTED))
+    half = replace(detail, sweeps=(replace(detail.sweeps[0], points=points),))
+    found = json.loads(text("kcidb", build(result, half)))
+    assert [one["id"].rpartition(".")[2] for one in found["tests"]] == ["0", "1", "2", "3", "4"]
 
 
 def test_patchwork_takes_the_gravest_word() -> None:
