@@ -18,6 +18,11 @@ _STEPS = (
     "Steps: binary segmentation; a split (largest |t|) is a step where at most 5 % of random permutations within "
     "blocks reach it. Sizes are estimated within blocks. Fewer than 8 blocks show no step."
 )
+_FEWER_SEEDS = (
+    "A version's figure is the median over all its seeds, a step is estimated over the seeds that both versions have: "
+    "where these are fewer, its percentage is not that of the two figures."
+)
+_PRINTED_PERCENT = 0.01  # the least that a printed effect differs by
 UNCONTENDED = "uncontended path length (several tasks, one CPU)"
 _TASK_PARAMS = ("tasks", "threads", "processes", "procs", "writers", "readers")
 _WORDS = (
@@ -233,7 +238,20 @@ def _layouts(experiment: Experiment) -> tuple[str, ...]:
     )
 
 
-def measured(result: ExperimentResult) -> tuple[str, ...]:
+def _of_other_seeds(sweeps: Sequence[Sweep]) -> bool:
+    """Whether a step of counts, as it is printed, is not what the two figures beside it differ by."""
+    for sweep in sweeps:
+        shown = {point.kernel: point.value for point in sweep.points}
+        for step in sweep.steps:
+            before, after = shown.get(step.last), shown.get(step.first)
+            if not before or after is None or (before, after) == (step.baseline, step.patched):
+                continue
+            if abs(100.0 * (after / before - 1.0) - step.effect_percent) >= _PRINTED_PERCENT:
+                return True
+    return False
+
+
+def measured(result: ExperimentResult, sweeps: Sequence[Sweep] = ()) -> tuple[str, ...]:
     """How it was measured: method, noise floor, machine, host, versions."""
     experiment = result.experiment
     machine = experiment.machine
@@ -250,6 +268,7 @@ def measured(result: ExperimentResult) -> tuple[str, ...]:
     stepped = experiment.in_steps and experiment.mode == "timed"  # steps in times need no floor
     lines = [
         *_method(experiment),
+        *((_FEWER_SEEDS,) if experiment.mode == "exact" and _of_other_seeds(sweeps) else ()),
         *filter(None, () if stepped else (_floors(result.results, experiment.mode == "exact"),)),
         f"Machine: {where}.",
     ]

@@ -386,7 +386,7 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
         system_calls=system_calls.tables(detail.system_calls),
         kernels=tuple((kernel.label, prose.kernel(kernel)) for kernel in result.experiment.kernels),
         legend=prose.legend(exact, sweeps=bool(sweeps), notes=bool(notes.numbers)),
-        measured=prose.measured(result),
+        measured=prose.measured(result, detail.sweeps),
         command=result.experiment.command,
         reproduce=prose.reproduce(result),
         not_measured=prose.not_measured(result, shown),

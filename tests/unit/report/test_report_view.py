@@ -191,3 +191,16 @@ def test_why_of_a_sweep_has_each_step_with_its_cause() -> None:
     told = functions.causes(build(*sweep())).splitlines()
     steps = [step for one in sweep()[1].sweeps for step in one.steps]
     assert steps and sum(line.endswith(("(I)", "(R)")) and line[:1] != " " for line in told) == len(steps)
+
+
+@pytest.mark.parametrize(
+    ("patched", "effect", "told"), [(5569.0, 68.04, False), (5568.9, 68.04, False), (5572.0, 68.13, True)]
+)
+def test_a_step_that_is_not_what_the_figures_beside_it_differ_by_is_explained(
+    patched: float, effect: float, told: bool
+) -> None:
+    result, detail = sweep()
+    first = replace(detail.sweeps[0].steps[0], patched=patched, effect_percent=effect)
+    one = replace(detail.sweeps[0], steps=(first, *detail.sweeps[0].steps[1:]))
+    view = build(result, replace(detail, sweeps=(one,)))
+    assert any("over all its seeds" in line for line in view.measured) == told
