@@ -54,3 +54,18 @@ def idles(w: of_results.Idles) -> str:
     else:
         how = f"wait {'more' if w.more else 'less'} often than on the baseline"
     return f"operations {how}: all tasks sleep and the CPU idles; for how long, counts do not tell (--timed does)"
+
+
+def accounts(w: of_verdicts.MixedAccounts) -> str:
+    """Where REP counted once and per 8 bytes do not say the same."""
+    apart = "the two accounts disagree" if w.once_percent * w.per_word_percent < 0 else "only one of them is a change"
+    return (
+        f"REP counted once: {w.once_percent:+.2f} %; counted per 8 bytes moved: {w.per_word_percent:+.2f} %; "
+        f"{apart}, so the instruction count gives no verdict; more boots do not change that, "
+        "--timed measures what they cost"
+    )
+
+
+def strings(w: of_verdicts.Strings) -> str:
+    """A change by what string instructions move."""
+    return f"string instructions count once, whatever they move; with one for each 8 bytes: {w.per_word_percent:+.2f} %"

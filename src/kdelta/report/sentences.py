@@ -219,22 +219,7 @@ def _(w: of_verdicts.Withdrawn) -> str:
     return text + (f"; a grid needs {w.blocks} blocks or more" if w.blocks is not None else "")
 
 
-@sentence.register
-def _(w: of_verdicts.MixedAccounts) -> str:
-    apart = "the two accounts disagree" if w.once_percent * w.per_word_percent < 0 else "only one of them is a change"
-    return (
-        f"REP counted once: {w.once_percent:+.2f} %; counted per 8 bytes moved: {w.per_word_percent:+.2f} %; "
-        f"{apart}, so the instruction count gives no verdict; more boots do not change that, "
-        "--timed measures what they cost"
-    )
-
-
-@sentence.register
-def _(w: of_verdicts.Strings) -> str:
-    return f"string instructions count once, whatever they move; with one for each 8 bytes: {w.per_word_percent:+.2f} %"
-
-
-for said in (doings.other_calls, doings.varies, doings.placed, doings.idles):
+for said in (doings.accounts, doings.strings, doings.other_calls, doings.varies, doings.placed, doings.idles):
     sentence.register(said)
 
 
