@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kdelta.errors import HostError, KdeltaError
+from kdelta.errors import HostError, KdeltaError, UserError
 from kdelta.experiment import prepare, runner
+from kdelta.experiment.work import CannotPause
 from kdelta.fleet import asking, makes, ship
 from kdelta.fleet.bench import Bench
 from kdelta.fleet.blobs import Blobs
@@ -110,6 +111,21 @@ def test_a_bench_says_where_and_how_and_measures_a_lost_seed_again(
     (one,) = bench.measure(Unit(experiment="first", plans=(FIRST,), alone=False), ask())
     assert len(made) == 2 and one.state == "ok"
     assert one.machine == {"accel": "tcg", "host": "rack3", "make": "one"}
+
+
+def test_a_bench_refuses_a_kernel_that_would_have_all_others_boot_cold(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create(asked())
+
+    def boot(*_: object) -> Any:
+        raise CannotPause(asked().kernels[0])
+
+    monkeypatch.setattr(runner, "boot", boot)
+    monkeypatch.setattr(prepare, "prepare", lambda *_: ready(asked()))
+    bench = Bench(store, Blobs(str(tmp_path)), "rack3", Quiet())
+    with pytest.raises(UserError, match="leave --fleet out"):
+        bench.measure(Unit(experiment="first", plans=(FIRST,), alone=False), ask())
 
 
 def test_who_waits_is_told_what_changed_alone(store: Store, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
