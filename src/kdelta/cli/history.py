@@ -202,9 +202,7 @@ def _print_history(rows: list[HistoryRow]) -> None:
         say(plain(f"{case}, {metric} ({lines[0].unit or 'no unit'}, {lines[0].better} is better)", 72))
         say(f"  {'experiment':20} {'kernel':20} {'mode':5} {'value':>14} {'boots':>5}")
         for row in lines:
-            how = (f", {row.cpus} CPUs" if row.cpus > 1 else "") + (
-                " mitigations=off" if row.mitigations == "off" else ""
-            )
+            how = row.guests + (" mitigations=off" if row.mitigations == "off" else "")
             kernel = plain(row.kernel, max(8, 20 - len(how))) + how
             value = human(row.value, row.unit)
             say(f"  {row.experiment:20} {plain(kernel, 20):20} {row.mode:5} {value:>14} {len(row.values):5}")

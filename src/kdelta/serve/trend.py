@@ -29,9 +29,8 @@ def axis(rows: Sequence[HistoryRow], asked: str) -> Axis:
 
 
 def series_name(row: HistoryRow) -> str:
-    """The kernel with its CPUs and mitigations, where they are not the usual ones."""
-    cpus = f", {row.cpus} CPUs" if row.cpus > 1 else ""
-    return clean(row.kernel, 64) + cpus + (" mitigations=off" if row.mitigations == "off" else "")
+    """The kernel with its guests and mitigations, where they are not the usual ones."""
+    return clean(row.kernel, 64) + row.guests + (" mitigations=off" if row.mitigations == "off" else "")
 
 
 def _column(row: HistoryRow, axis: Axis) -> tuple[str, str]:
@@ -116,7 +115,7 @@ def chart(
 
 
 def _by_mitigations(row: HistoryRow) -> str:
-    return f"{row.mode}, mitigations {row.mitigations}" + (f", {row.cpus} CPUs" if row.cpus > 1 else "")
+    return f"{row.mode}, mitigations {row.mitigations}{row.guests}"
 
 
 def _dots(area: svg.Canvas, points: Sequence[tuple[float, float]], series: int) -> None:

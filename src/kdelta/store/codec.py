@@ -252,20 +252,23 @@ def experiment_of(document: bytes) -> Experiment:
         raise Damaged(str(error)[:200]) from None
 
 
-class _Machine(Struct):
+class Guests(Struct):
+    """What tells the guests of an experiment from others."""
+
     smp: int = 1
+    cold: bool = False
 
 
 class _OfMachine(Struct):
-    machine: _Machine = msgspec.field(default_factory=_Machine)
+    machine: Guests = msgspec.field(default_factory=Guests)
 
 
-def cpus_of(document: bytes) -> int:
-    """How many CPUs the guests of an experiment had; 1 of a document that cannot be read."""
+def guests_of(document: bytes) -> Guests:
+    """The guests of an experiment; the usual ones of a document that cannot be read."""
     try:
-        return msgspec.json.decode(inflate(document), type=_OfMachine).machine.smp
+        return msgspec.json.decode(inflate(document), type=_OfMachine).machine
     except (Damaged, msgspec.DecodeError, UnicodeDecodeError):
-        return 1
+        return Guests()
 
 
 def boot_document(boot: BootResult) -> bytes:

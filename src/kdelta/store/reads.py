@@ -254,12 +254,12 @@ def history(connection: Connection, name: str, metric: str | None) -> list[Histo
     tags = _tags(connection)
     rows = connection.execute(query).all()
     documents = select(e.no, e.document).where(e.no.in_({row.no for row in rows}))
-    cpus = {no: codec.cpus_of(document) for no, document in connection.execute(documents)}
+    guests = {no: codec.guests_of(document) for no, document in connection.execute(documents)}
     cells = groupby(rows, key=lambda row: (row.no, row.idx, row.mitigations, row.kernel))
     return [
-        replace(line, cpus=cpus.get(found[0].no, 1))
+        replace(line, cpus=made.smp, cold=made.cold)
         for _, of_cell in cells
-        if (found := list(of_cell))
+        if (found := list(of_cell)) and (made := guests.get(found[0].no, codec.Guests()))
         for line in _history_cell(found, metric, tags)
     ]
 

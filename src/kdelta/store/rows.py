@@ -154,3 +154,9 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     value: float  # median of values
     values: tuple[float, ...]
     cpus: int = 1  # of the guests
+    cold: bool = False  # they boot for each case and seed
+
+    @property
+    def guests(self) -> str:
+        """What tells its guests from the usual ones, to stand behind a name; "" of those."""
+        return (f", {self.cpus} CPUs" if self.cpus > 1 else "") + (", cold" if self.cold else "")
