@@ -29,7 +29,8 @@ def compared(before: Profile, after: Profile) -> Frame:
     """The tree of both profiles' stacks; both have some.
 
     Where only one kernel has a function between two that both have, it was inlined, or no longer is: what it called
-    then stands beside it, so that it is compared. So is a function with its namesake in all but name: see ``_renamed``.
+    then stands beside it, so that it is compared. So does what a function calls on one kernel and jumps to at its end
+    on the other, see ``_unnest``. A function is compared with its namesake in all but name: see ``_renamed``.
     """
     root = Frame(name=stacks.ROOT)
     _merge(root, (stacks.parse(before.stacks), stacks.parse(after.stacks)), (before.ops, after.ops))
@@ -40,7 +41,8 @@ def _merge(frame: Frame, nodes: tuple[stacks.Node, stacks.Node], ops: tuple[int,
     for side, node in enumerate(nodes):
         frame.own[side], frame.calls[side] = node.instructions / ops[side], node.calls / ops[side]
     below = [dict(node.children) for node in nodes]
-    while _lift(*below) or _lift(*reversed(below)):
+    one, other = below
+    while _lift(one, other) or _lift(other, one) or _unnest(one, other, ops) or _unnest(other, one, (ops[1], ops[0])):
         pass
     was = _renamed(*below)
     frame.whole, frame.width = list(frame.own), max(frame.own)
@@ -62,6 +64,36 @@ def _lift(here: dict[str, stacks.Node], there: dict[str, stacks.Node]) -> bool:
             here[called] = _both(here[called], child) if called in here else child
         return True
     return False
+
+
+def _unnest(here: dict[str, stacks.Node], there: dict[str, stacks.Node], ops: tuple[int, int]) -> bool:
+    """Put what a function of both calls only ``there`` beside it, where it is ``here``; whether there was one.
+
+    A function that ends in a jump (a tail call) is left by then: its caller is seen to call the other one. Beside it
+    and not below, because who of several jumped is not known. Where both kernels call it there anyhow, the calls
+    decide: ``here`` has to have most of those more which ``there`` has below.
+    """
+    for above in sorted(here.keys() & there.keys()):
+        for holder, name in _below(here[above], there[above]):
+            if name == above or name not in here:
+                continue
+            called = holder.children[name]
+            known = there.get(name, stacks.Node())
+            if 2 * (here[name].calls / ops[0] - known.calls / ops[1]) < called.calls / ops[1]:
+                continue
+            del holder.children[name]
+            there[name] = _both(known, called)
+            return True
+    return False
+
+
+def _below(here: stacks.Node, there: stacks.Node) -> list[tuple[stacks.Node, str]]:
+    """Whom a function calls only ``there``, itself or through others such, each with its caller; the nearest first."""
+    found = [(there, name) for name in sorted(there.children.keys() - here.children.keys())]
+    for holder, name in found:  # it grows as it is read
+        called = holder.children[name].children
+        found += [(holder.children[name], further) for further in sorted(called.keys() - here.children.keys())]
+    return found
 
 
 def _both(one: stacks.Node, other: stacks.Node) -> stacks.Node:

@@ -20,6 +20,9 @@ def _profile(*lines: str, ops: int = 1) -> Profile:
 OLD = _profile("1 10 1 access", "2 4 1 path_at", "3 30 1 lookup", "3 6 1 getname", "4 50 1 memset", "4 2 1 copy")
 NEW = _profile("1 12 2 access", "2 30 1 lookup", "2 5 1 do_get<name", "3 1 1 memset", "3 2 1 copy")
 
+JUMPS = _profile("1 50 1 syscall", "2 7 1 access", "2 80 1 do_access", "3 30 1 path_at", "4 90 1 lookup", "2 9 1 exit")
+CALLS = _profile("1 60 1 syscall", "2 9 1 access", "3 80 1 do_access", "4 70 1 lookup", "4 3 1 exit", "2 9 1 exit")
+
 
 def test_what_one_kernel_inlined_does_not_hide_what_both_have() -> None:
     root = stack_diff.compared(OLD, NEW)
@@ -36,11 +39,35 @@ def test_what_one_kernel_inlined_does_not_hide_what_both_have() -> None:
 
 
 def test_the_sums_of_both_kernels_are_kept_whatever_is_put_beside_what() -> None:
-    for before, after in ((OLD, NEW), (NEW, OLD), (OLD, OLD)):
+    for before, after in ((OLD, NEW), (NEW, OLD), (OLD, OLD), (JUMPS, CALLS), (CALLS, JUMPS), (OLD, CALLS)):
         root = stack_diff.compared(before, after)
         for side, profile in enumerate((before, after)):
             assert root.whole[side] == sum(int(line.split()[1]) for line in profile.stacks.splitlines())
     assert stack_diff.compared(OLD, replace(OLD, ops=2)).whole == [102.0, 51.0]
+
+
+def test_what_is_jumped_to_on_one_kernel_is_compared_with_what_is_called_on_the_other() -> None:
+    for before, after, way in ((JUMPS, CALLS, slice(None)), (CALLS, JUMPS, slice(None, None, -1))):
+        syscall = stack_diff.compared(before, after).children["syscall"]
+        found = {name: child.whole[way] for name, child in syscall.children.items()}
+        assert found == {"access": [7.0, 9.0], "do_access": [200.0, 153.0], "exit": [9.0, 9.0]}
+        did = syscall.children["do_access"].children
+        assert {name: child.whole[way] for name, child in did.items()} == {
+            "path_at": [30.0, 0.0],
+            "lookup": [90.0, 70.0],
+            "exit": [0.0, 3.0],
+        }
+
+
+def test_jumps_are_found_through_what_one_kernel_inlined_and_by_their_number() -> None:
+    inlined = _profile("1 7 1 access", "2 2 1 do_access", "3 70 1 lookup", "1 1 1 lookup")
+    root = stack_diff.compared(_profile("1 7 1 access", "1 90 2 lookup"), inlined)
+    assert root.children["lookup"].whole == [90.0, 71.0]
+    assert root.children["access"].whole == [7.0, 9.0]
+    anew = _profile("1 7 1 access", "2 70 1 lookup", "1 90 1 lookup")  # one call more, and none of the others less
+    root = stack_diff.compared(_profile("1 7 1 access", "1 90 1 lookup"), anew)
+    assert root.children["lookup"].whole == [90.0, 90.0]
+    assert root.children["access"].whole == [7.0, 77.0]
 
 
 def test_callers_and_callees_hold_what_each_cost_recursion_once() -> None:
