@@ -89,7 +89,7 @@ def find(
     found = [
         replace(one, boot_only=bool(one.hosts) and all(_boots(before, host) for host in one.hosts)) for one in found
     ]
-    total = len(before.sources)
+    total = len(before.sources) - len(before.aliases)
     return Changes(
         changes=tuple(found),
         functions=total,
@@ -106,8 +106,13 @@ def _boots(image: Image, function: str) -> bool:
 
 def _function(name: str, before: Image, after: Image, callers: Callable[[str], Iterable[str]]) -> Change:
     if name in before.sources:
-        return Change(name=name, kind="code" if name in after.sources else "gone", hosts=(name,))
+        return Change(name=name, kind="code" if name in after.sources else "gone", hosts=(_own(before, name),))
     return Change(name=name, kind="new", hosts=_hosts(name, before, callers))
+
+
+def _own(image: Image, name: str) -> str:
+    """The name by which a function of ``image`` is counted."""
+    return image.aliases.get(name, name)
 
 
 def _hosts(name: str, before: Image, callers: Callable[[str], Iterable[str]]) -> tuple[str, ...]:
@@ -116,7 +121,7 @@ def _hosts(name: str, before: Image, callers: Callable[[str], Iterable[str]]) ->
     while ring:
         for caller in callers(ring.pop()):
             if caller in before.sources:
-                hosts.add(caller)
+                hosts.add(_own(before, caller))
             elif caller not in seen:
                 seen.add(caller)
                 ring.append(caller)
@@ -141,7 +146,7 @@ def _data(
             either = {one for one in either if one in changed or one in others[name]}
         new = (_hosts(one, before, callers) for one in either - before.sources.keys())
         every = {*either, *(host for hosts in new for host in hosts), *data.led_to(before, after, name)}
-        hosts = every & before.sources.keys()
+        hosts = {_own(before, one) for one in every & before.sources.keys()}
         passed = any(
             data.passed_on(image, name, one & either) for image, one in zip((before, after), readers, strict=True)
         )

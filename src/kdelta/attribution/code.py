@@ -116,9 +116,14 @@ def _only_moved(before: Image, after: Image, old: Function, new: Function) -> bo
     return True
 
 
+def names_of_both(before: Image, after: Image) -> set[str]:
+    """All functions of two images; what is an alias wherever it is there is told by its function's own name."""
+    return {name for image in (before, after) for name in image.sources.keys() - image.aliases.keys()}
+
+
 def _differing(before: Image, after: Image) -> list[str]:
     """Names of the functions that have other parts, or parts with other instructions; sorted."""
-    names = before.sources.keys() | after.sources.keys()
+    names = names_of_both(before, after)
     found, of, pairs = set(), [], []
     for name in names:
         old, new = before.sources.get(name, ()), after.sources.get(name, ())

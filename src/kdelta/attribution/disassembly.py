@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 
 import capstone
@@ -35,6 +35,7 @@ _DISCARDED = (".init", ".exit", "__ksymtab", "__bug", "___k")  # data that no fu
 _STRING_BYTES = 48
 _MOST_OVERLAP = 8  # of symbols; aliases of system calls make it less than 2
 _MASK = 0xFFFFFFFFFFFFFFFF  # of addresses
+_WEAK = 2  # elf(5): STB_WEAK
 _BRANCHES = {
     "x86_64": re.compile(r"^(?:j\w+|loop\w*|call\w*)$"),
     "arm64": re.compile(r"^(?:b(?:\.\w+)?|bl|cbn?z|tbn?z)$"),
@@ -86,6 +87,11 @@ def _cover(symbols: NDArray[np.void], kinds: Sequence[str]) -> float:
     return float(symbols["size"][content[symbols["shndx"]]].astype(np.float64).sum())
 
 
+def _source(key: str) -> str:
+    """The function in the source that one of ``Image.functions`` belongs to."""
+    return fold(key.partition("#")[0])
+
+
 def _part(function: Function) -> tuple[str, int]:
     """The order of a function's parts, for two builds alike: compilers number them anew each time."""
     return _DIGITS.sub("", function.name.partition("#")[0]), function.address
@@ -104,6 +110,7 @@ class Image:
             self._file = elf.parse(data)
         except elf.ElfError as error:
             raise UserError(f"{name}: {error}; machine code needs a vmlinux with symbols") from None
+        self.aliases: dict[str, str] = {}  # further names in the source of a function -> the one that it goes by
         self.arch = self._file.machine
         if self.arch not in _BRANCHES:
             raise UserError(f"{name}: machine code of {self.arch} is not supported; x86_64 and arm64 are")
@@ -128,6 +135,7 @@ class Image:
         self.functions: dict[str, Function] = {}
         objects: dict[str, list[DataObject]] = {}
         seen: dict[str, int] = {}
+        weak: set[str] = set()
         for text, info, shndx, value, size in zip(
             *(kept[field].tolist() for field in ("name", "info", "shndx", "value", "size")), strict=True
         ):
@@ -141,12 +149,29 @@ class Image:
             if kind == "text" and info & 15 in (0, 2):  # assembly's SYM_CODE has no type
                 seen[label] = seen.get(label, 0) + 1  # several static ones have one name
                 key = label if seen[label] == 1 else f"{label}#{seen[label]}"
+                weak |= {key} if info >> 4 == _WEAK else set()
                 code, section = self._content(file.sections[shndx], value, size), file.sections[shndx].name
                 self.functions[key] = Function(name=key, address=value, code=code, section=section)
             elif kind == "data" and info & 15 == 1:
                 made = DataObject(name=name, address=value, content=self._content(file.sections[shndx], value, size))
                 objects.setdefault(name, []).append(made)
         self.objects = {name: tuple(found) for name, found in objects.items()}
+        self._merge_aliases(weak)
+
+    def _merge_aliases(self, weak: Collection[str]) -> None:
+        """One function for all names of one address and size, by that of them which kallsyms takes: what is counted
+        goes by it.
+        """
+        places: dict[tuple[int, int], list[str]] = {}
+        for key, one in self.functions.items():
+            places.setdefault((one.address, one.size), []).append(key)
+        for keys in places.values():
+            first, *others = sorted(keys, key=lambda key: elf.preference(key.partition("#")[0], key in weak))
+            for key in others:
+                del self.functions[key]
+                self.aliases[_source(key)] = _source(first)
+        for name in map(_source, self.functions):
+            self.aliases.pop(name, None)
 
     def _content(self, section: elf.Section, address: int, size: int) -> bytes:
         start = section.offset + address - section.address
@@ -180,11 +205,15 @@ class Image:
 
     @cached_property
     def sources(self) -> dict[str, tuple[Function, ...]]:
-        """The parts of each function as the source names it: ``f``, ``f.isra.0``, ``f.cold``, others of that name."""
+        """The parts of each function as the source names it: ``f``, ``f.isra.0``, ``f.cold``, others of that name.
+
+        Those of an alias are its function's.
+        """
         found: dict[str, list[Function]] = {}
         for key, function in self.functions.items():
-            found.setdefault(fold(key.partition("#")[0]), []).append(function)
-        return {name: tuple(sorted(parts, key=_part) if len(parts) > 1 else parts) for name, parts in found.items()}
+            found.setdefault(_source(key), []).append(function)
+        parts = {name: tuple(sorted(parts, key=_part) if len(parts) > 1 else parts) for name, parts in found.items()}
+        return parts | {alias: parts[name] for alias, name in self.aliases.items()}
 
     @cached_property
     def _loaded(self) -> list[elf.Section]:

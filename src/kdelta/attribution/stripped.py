@@ -7,7 +7,7 @@ releases differ in nearly every function, so of these only sizes are compared as
 
 from __future__ import annotations
 
-from kdelta.attribution.code import CodeDiff, FunctionCode, size_of
+from kdelta.attribution.code import CodeDiff, FunctionCode, names_of_both, size_of
 from kdelta.attribution.disassembly import Function, Image
 from kdelta.errors import UserError
 from kdelta.kernel.symbols import SymbolTable
@@ -65,7 +65,7 @@ def size_diff(before: Image, after: Image) -> CodeDiff:
     if before.arch != after.arch:
         raise UserError(f"machine code of {before.arch} and {after.arch} cannot be compared")
     found = []
-    for name in before.sources.keys() | after.sources.keys():
+    for name in names_of_both(before, after):
         old, new = size_of(before.sources.get(name, ())), size_of(after.sources.get(name, ()))
         if old != new:
             note = "gone" if new is None else "new" if old is None else ""

@@ -16,7 +16,10 @@ from kdelta.cli import _output, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
-    from kdelta.model import Case
+    from kdelta.kernel.symbols import SymbolTable
+    from kdelta.model import Case, Kernel, Progress
+
+_PATTERN = set("*?[")  # of fnmatch
 
 EPILOG = """\b
 Examples:
@@ -79,7 +82,7 @@ def command(kernel: str, functions: tuple[str, ...], **options: Any) -> int:
         if isinstance(table, NoSymbols):
             raise UserError(f"{kernel}: {table.why}")
         known = reach.known_functions(table)
-        named = _named(functions, known)  # before minutes of mapping
+        named = _named(_by_own_names(functions, known, resolved, table, reporter), known)  # before minutes of mapping
         machine = MachineOptions(memory_mib=args.memory, qemu=args.qemu)
         found = mapping.build(resolved, cases, workloads, args.folders, machine, reporter, anew=args.anew)
         graph = calls.load(resolved, table)
@@ -117,6 +120,21 @@ def candidates(args: common.CaseArgs) -> tuple[Case, ...]:
     return tuple(suite_programs.packed(suite_programs.at_hand(alone, workloads), workloads))
 
 
+def _by_own_names(
+    asked: Iterable[str], known: frozenset[str], kernel: Kernel, table: SymbolTable, progress: Progress
+) -> list[str]:
+    """What was asked for, an alias of a function by the name under which that is counted."""
+    from kdelta.kernel import naming, symbols
+    from kdelta.kernel.spelling import fold
+
+    path = naming.image_path(kernel)
+    others = [name for name in asked if not set(name) & _PATTERN and fold(name) not in known]
+    own = symbols.by_other_names(path.read_bytes(), table, others) if path is not None and others else {}
+    for name, function in own.items():
+        progress.note(f"{name} is another name of {fold(function)}")
+    return [own.get(name, name) for name in asked]
+
+
 def _named(asked: Iterable[str], known: frozenset[str]) -> list[str]:
     """The functions that ``asked`` names, patterns expanded, each once.
 
@@ -130,11 +148,7 @@ def _named(asked: Iterable[str], known: frozenset[str]) -> list[str]:
     found: list[str] = []
     for text in asked:
         hits = (
-            sorted(fnmatch.filter(known, text))
-            if set(text) & set("*?[")
-            else [fold(text)]
-            if fold(text) in known
-            else []
+            sorted(fnmatch.filter(known, text)) if set(text) & _PATTERN else [fold(text)] if fold(text) in known else []
         )
         if not hits:
             near = get_close_matches(text, known, 3)

@@ -151,6 +151,12 @@ def has_pvh(elf: Elf) -> bool:
     return any(owner == b"Xen" and kind == 18 for notes in _notes(elf) for owner, kind, _ in _entries(notes))
 
 
+def preference(name: str, weak: bool) -> tuple[bool, bool, int, str]:
+    """The order of aliases in scripts/kallsyms.c: weak ones and the linker script's last, few underscores first."""
+    linker = name in BOUNDS or (name.startswith("__") and name.endswith(("_start", "_end")))
+    return weak, linker, len(name) - len(name.lstrip("_")), name
+
+
 def functions(elf: Elf) -> tuple[NDArray[np.uint64], list[str], NDArray[np.uint8], dict[str, int]]:
     """Functions of ``.symtab``: addresses, names, bindings (0 local, 1 global, 2 weak), and the bounds of the text.
 

@@ -126,11 +126,8 @@ def _proven(image: Image, reading: _Reading) -> SymbolTable | NoSymbols:
 def _from_symtab(file: elf.Elf) -> Iterator[_Reading]:
     addresses, names, bindings, marks = elf.functions(file)
 
-    def rank(i: int) -> tuple[int, bool, bool, int, str]:
-        """The order of aliases in scripts/kallsyms.c: weak ones and the linker script's last, few underscores first."""
-        name = names[i]
-        linker = name in elf.BOUNDS or (name.startswith("__") and name.endswith(("_start", "_end")))
-        return int(addresses[i]), bool(bindings[i] == 2), linker, len(name) - len(name.lstrip("_")), name
+    def rank(i: int) -> tuple[int, tuple[bool, bool, int, str]]:
+        return int(addresses[i]), elf.preference(names[i], bool(bindings[i] == 2))
 
     if names:
         order = sorted(range(len(names)), key=rank)
@@ -169,6 +166,27 @@ def from_image(data: bytes) -> SymbolTable | NoSymbols:
     except (elf.ElfError, memory.ImageError, kallsyms.KallsymsError) as error:
         return first or NoSymbols(str(error))
     return first or NoSymbols("it has no symbols")
+
+
+def by_other_names(data: bytes, table: SymbolTable, names: Iterable[str]) -> dict[str, str]:
+    """Those of ``names`` by which an uncompressed kernel knows a function that ``table`` has by another one, with that.
+
+    __x64_sys_getppid is __do_sys_getppid: a system call without arguments is an alias of its own function.
+    """
+    wanted = set(names)
+    starts = dict(zip(table.addresses.tolist(), table.all_names, strict=True))
+    try:
+        for reading in _readings(memory.open_image(data)):
+            found = {
+                name: starts[address]
+                for name, address in zip(reading.names, reading.addresses.tolist(), strict=True)
+                if name in wanted and address in starts
+            }
+            if found:
+                return found
+    except (elf.ElfError, memory.ImageError, kallsyms.KallsymsError):
+        pass  # named by its System.map or a guest: these names alone are known
+    return {}
 
 
 def from_text(lines: Iterable[str], source: Source, data: bytes) -> SymbolTable | NoSymbols:

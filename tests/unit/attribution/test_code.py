@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kdelta.attribution import changes
 from kdelta.attribution.code import CodeDiff, compare, function_diff, identical_code, summary
 from kdelta.attribution.disassembly import Image
 from kdelta.errors import UserError
@@ -229,3 +230,37 @@ def test_a_change_in_a_part_is_one_of_its_function_however_it_is_spelt(make: Mak
     assert made.functions[0].size_before == sum(part.size for part in before.sources["checked"])
     text = function_diff(before, after, spelt)
     assert text.startswith("--- checked (") and "@@" in text
+
+
+SYSCALL = """
+int __do_sys_getid(void);
+__attribute__((noinline)) int __do_sys_getid(void) { return table[3] * 5; }
+int __x64_sys_getid(void) __attribute__((alias("__do_sys_getid")));
+int __weak_getid(void) __attribute__((weak, alias("__do_sys_getid")));
+"""
+
+
+def test_names_of_one_function_are_one_function_by_the_name_that_it_is_counted_by(make: Maker) -> None:
+    old, new = (
+        f"{SOURCE}{SYSCALL}",
+        f"{SOURCE}{SYSCALL}".replace("table[3] * 5", "table[3] / 5 + a").replace(
+            "getid(void) {", "getid(void) { int a = table[9];"
+        ),
+    )
+    before, after = Image(make(old)), Image(make(new))
+    diff = compare(before, after)
+    assert [one.name for one in diff.functions] == ["__do_sys_getid"]
+    assert diff.total_after - diff.total_before == diff.functions[0].delta
+    told = [function_diff(before, after, name).splitlines()[2:] for name in ("__x64_sys_getid", "__do_sys_getid")]
+    assert told[0] == told[1] != []
+    plain = Image(make(SOURCE))
+    assert [one.name for one in compare(plain, before).functions] == ["__do_sys_getid"]
+
+
+def test_an_alias_that_becomes_a_function_of_its_own_differs_from_what_it_was(make: Maker) -> None:
+    alone = SYSCALL.replace('(void) __attribute__((alias("__do_sys_getid")))', "(void) { return 4; }")
+    before, after = Image(make(f"{SOURCE}{SYSCALL}")), Image(make(f"{SOURCE}{alone}"))
+    (one,) = compare(before, after).functions
+    assert one.name == "__x64_sys_getid" and one.size_before and one.size_after != one.size_before
+    (change,) = changes.find(before, after, compare(before, after), lambda _: ()).changes
+    assert (change.kind, change.hosts) == ("code", ("__do_sys_getid",))

@@ -45,6 +45,16 @@ def test_data_and_bounds_are_no_functions_and_aliases_appear_once() -> None:
     assert len(set(table.addresses.tolist())) == len(table) == len(table.all_names)
 
 
+def test_a_function_is_found_by_its_other_names() -> None:
+    rows = synthetic.symbols()
+    rows.insert(41, (rows[40][0], "T", f"_{rows[40][2]}_alias"))
+    image = synthetic.with_symtab(rows, "after")
+    table = symbols.from_image(image)
+    assert isinstance(table, symbols.SymbolTable) and rows[41][2] not in table.all_names
+    assert symbols.by_other_names(image, table, [rows[41][2], "nothing"]) == {rows[41][2]: rows[40][2]}
+    assert symbols.by_other_names(b"no image", table, ["nothing"]) == {}
+
+
 def test_a_guests_kallsyms_text_gives_the_same_table() -> None:
     lines = [f"{address:016x} {kind} {name}\n" for address, kind, name in synthetic.symbols()]
     lines += ["ffffffffc0000000 t module_function\t[module]\n", "noise\n"]
