@@ -21,6 +21,8 @@ _WHOLE_SHARE = 0.05  # of all functions: so many differ through a header or an o
 _WHOLE_COUNT = 200  # and these are few enough to be told one by one
 
 _DEEPEST = 3  # tables in tables
+_TOLD = 2  # functions in a title
+LATER = "it may run later, outside of what is counted"
 _BOOT = (".init.", ".exit.")  # include/linux/init.h
 
 Kind = Literal["code", "new", "gone", "data"]
@@ -31,6 +33,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
     ``boot_only``: these are thrown away once the kernel has started (``__init``), or are in no kernel that runs.
     ``handed_on``: who has a pointer to it may use what differs, and is not among the hosts.
+    ``taken_in``: whose code takes the address of a new function that nothing calls by name: call_rcu(), a work.
     """
 
     name: str
@@ -38,11 +41,13 @@ class Change(Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...]
     boot_only: bool = False
     handed_on: bool = False
+    taken_in: tuple[str, ...] = ()
 
     @property
     def in_no_case(self) -> bool:
         """Whether that no case executes it is known without counting: nothing does, or the kernel's start alone."""
-        return self.kind != "data" and not self.handed_on and (self.boot_only or not self.hosts)
+        by_pointer = self.handed_on or self.taken_in
+        return self.kind != "data" and not by_pointer and (self.boot_only or not self.hosts)
 
     @property
     def by_pointer(self) -> bool:
@@ -56,7 +61,12 @@ class Change(Struct, frozen=True, kw_only=True):
         alone = self.by_pointer or (self.handed_on and not self.hosts)
         by_pointer = "used by pointer" + (" alone" if alone else "")
         words += [by_pointer] if alone or self.handed_on else ["boot only"] if self.boot_only else []
+        words += [f"its address is taken in {_few(self.taken_in)}: {LATER}"] if self.taken_in else []
         return f"{self.name} ({', '.join(words)})" if words else self.name
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:_TOLD]) + (f" and {len(names) - _TOLD} more" if len(names) > _TOLD else "")
 
 
 class Changes(Struct, frozen=True, kw_only=True):
@@ -85,6 +95,8 @@ def find(
     if not sizes_only:
         variables = _data(before, after, {one.name for one in diff.functions}, callers)
         led = {name for one in variables for name in data.led_to(before, after, one.name)}
+        taken = data.taken_in(after, {one.name for one in found if one.kind == "new" and not one.hosts})
+        found = [replace(one, taken_in=taken.get(one.name, ())) for one in found]
         found = [replace(one, handed_on=not one.hosts and one.name in led) for one in found] + variables
     found = [
         replace(one, boot_only=bool(one.hosts) and all(_boots(before, host) for host in one.hosts)) for one in found

@@ -196,9 +196,32 @@ def passed_on(image: Image, name: str, functions: Iterable[str]) -> bool:
     """Whether another variable has the address of ``name``, or one of ``functions`` takes it: else they read it."""
     if any(holders(image, [name]).values()):
         return True
-    taken = re.compile(rf"^lea\w* .*(?<![\w.]){re.escape(name)}(?![\w.])|\$-?{re.escape(name)}(?![\w.])")
-    parts = (part for function in functions for part in image.sources.get(function, ()))
-    return any(taken.search(one.text) for part in parts for one in image.instructions(part))
+    return any(_takes(image, function, name) for function in functions)
+
+
+def taken_in(image: Image, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+    """For each function those others whose code takes its address, sorted; who only calls it does not.
+
+    Functions whose address nobody takes are left out. x86-64, {} for others.
+    """
+    starts = [
+        DataObject(name=name, address=part.address, content=b"\0")  # a name that is read where it begins
+        for name in names
+        for part in image.sources.get(name, ())
+    ]
+    if image.arch != "x86_64" or not starts:
+        return {}
+    found: dict[str, set[str]] = {}
+    for function, one in set(_reading(image, starts)):
+        if function != one.name and _takes(image, function, one.name):
+            found.setdefault(one.name, set()).add(function)
+    return {name: tuple(sorted(functions)) for name, functions in found.items()}
+
+
+def _takes(image: Image, function: str, name: str) -> bool:
+    """Whether the code of ``function`` has the address of ``name`` as a value."""
+    taken = re.compile(rf"^lea\w* .*(?<![\w.]){re.escape(name)}(?!\w)|\$-?{re.escape(name)}(?!\w)")
+    return any(taken.search(one.text) for part in image.sources.get(function, ()) for one in image.instructions(part))
 
 
 def _references(image: Image, spans: list[tuple[int, int, DataObject]]) -> Iterator[tuple[int, DataObject]]:

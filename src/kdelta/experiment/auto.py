@@ -126,12 +126,12 @@ def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
         for one in parts[-1].changes:
             known = merged.get((one.name, one.kind), one)
             hosts = tuple(sorted({*known.hosts, *one.hosts}))
-            merged[one.name, one.kind] = Change(
-                name=one.name,
-                kind=one.kind,
+            merged[one.name, one.kind] = replace(
+                one,
                 hosts=hosts,
                 boot_only=known.boot_only and one.boot_only,
                 handed_on=known.handed_on or one.handed_on,
+                taken_in=tuple(sorted({*known.taken_in, *one.taken_in})),
             )
     return Changes(
         changes=tuple(merged.values()),

@@ -87,7 +87,7 @@ def untouched(changes: Changes, rows: Iterable[Row], patched: frozenset[str] | N
     """The rows that hold beyond ``changes`` and what is ``patched`` at boot: of cases that execute none. Pure."""
     if changes.whole or changes.sizes_only or patched is None:
         return []
-    if any(one.boot_only or one.by_pointer or one.handed_on for one in changes.changes):
+    if any(one.boot_only or one.by_pointer or one.handed_on or one.taken_in for one in changes.changes):
         return []
     names = {name for one in changes.changes for name in (one.name, *one.hosts)} | patched
     return [row for row in rows if names.isdisjoint(row.functions)]

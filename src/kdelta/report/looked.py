@@ -10,7 +10,7 @@ from typing import Any
 from kdelta.model import Annotations, Beside, Looked, Unreached
 
 _SHOWN = 12  # names in a line; the JSON result has all
-_BY_POINTER = "used by pointer"  # in the title of a change (attribution/changes.py)
+_BY_POINTER = ("used by pointer", "its address is taken")  # in the title of a change (attribution/changes.py)
 _SHOWN_MISSING = 3  # of cases that do not run, which are the same for every patch
 
 
@@ -25,7 +25,11 @@ def _unreached(one: Unreached) -> str:
 
 def _executes(looked: Looked) -> str:
     """What no case does: of what is used by pointer the baseline's map cannot tell."""
-    return "is known to execute" if any(_BY_POINTER in one.name for one in looked.unreached) else "executes"
+    return (
+        "is known to execute"
+        if any(words in one.name for one in looked.unreached for words in _BY_POINTER)
+        else "executes"
+    )
 
 
 def _differ(looked: Looked) -> str:

@@ -129,6 +129,30 @@ def test_a_new_function_that_only_a_table_leads_to_is_not_said_to_be_executed_by
     assert (one.title, table.title) == ("fresh (new, used by pointer alone)", "hooks (data, used by pointer)")
 
 
+LATER = """
+void (*volatile queued)(int);
+int calls[2];
+static __attribute__((noinline)) void later(int a) { calls[a & 1]++; }
+static __attribute__((noinline)) int twice(int a) { return a * 17; }
+"""
+
+
+@pytest.mark.parametrize("body", ["queued = later; return a;", "return twice(a) + twice(a + 1) + (queued != later);"])
+def test_a_new_function_whose_address_is_taken_in_code_may_run_later(make: Maker, body: str) -> None:
+    old = "__attribute__((noinline)) int asks(int a) { return a; }"
+    new = f"{LATER}__attribute__((noinline)) int asks(int a) {{ {body} }}"
+    before, after = Image(make(f"{SOURCE}{old}")), Image(make(f"{SOURCE}{new}"))
+    graph = {"twice": ("asks",)}
+    found = changes.find(before, after, code.compare(before, after), lambda name: graph.get(name, ()))
+    by_name = {one.name: one for one in found.changes}
+    one = by_name["later"]
+    assert (one.hosts, one.taken_in, one.in_no_case) == ((), ("asks",), False)
+    told = "later (new, its address is taken in asks: it may run later, outside of what is counted)"
+    assert one.title == told
+    assert all(other.taken_in == () for name, other in by_name.items() if name != "later")
+    assert data.taken_in(after, ["twice", "weigh"]) == {}, "who calls it takes no address"
+
+
 BRANCHES = """
 extern char __start___jump_table[], __stop___jump_table[];
 char *bounds[] = { __start___jump_table, __stop___jump_table };

@@ -23,7 +23,7 @@ from kdelta.spec.kernels import KernelSpec
 from kdelta.spec.sameness import digest
 from kdelta.spec.workloads import catalogue
 from unit.attribution.test_atlas import SMALL
-from unit.attribution.test_changes import REGISTERED, SOURCE
+from unit.attribution.test_changes import LATER, REGISTERED, SOURCE
 from unit.attribution.test_code import Maker
 from unit.attribution.test_reach import row
 
@@ -92,6 +92,15 @@ def test_of_what_is_used_by_pointer_it_is_not_said_that_no_case_executes_it(benc
     told = " ".join(sentences.sentences(looked))
     assert "no case is known to execute it in its operations (1 of 1): hooks" in told
     assert "None of 3 cases is known to execute anything that differs" in told
+
+
+def test_of_what_is_handed_on_in_code_it_is_not_said_that_no_case_executes_it(bench: Bench) -> None:
+    text = SOURCE.replace("a + 7", "a + 7 + (queued = later, 0)").replace("struct ops {", f"{LATER}struct ops {{", 1)
+    cases, looked = bench.choose(SOURCE, text)
+    assert cases == ["a"] and "host" in looked.measured
+    told = " ".join(sentences.sentences(looked))
+    assert "no case is known to execute it in its operations" in told
+    assert "later (new, its address is taken in host: it may run later, outside of what is counted)" in told
 
 
 def test_what_runs_at_boot_alone_is_told_without_a_map(bench: Bench) -> None:
