@@ -95,12 +95,11 @@ def find(
     if not sizes_only:
         variables = _data(before, after, {one.name for one in diff.functions}, callers)
         led = {name for one in variables for name in data.led_to(before, after, one.name)}
-        taken = data.taken_in(after, {one.name for one in found if one.kind == "new" and not one.hosts})
+        alone = {one.name for one in found if one.kind == "new" and not one.hosts and not _boots(after, one.name)}
+        taken = data.taken_in(after, alone)
         found = [replace(one, taken_in=taken.get(one.name, ())) for one in found]
         found = [replace(one, handed_on=not one.hosts and one.name in led) for one in found] + variables
-    found = [
-        replace(one, boot_only=bool(one.hosts) and all(_boots(before, host) for host in one.hosts)) for one in found
-    ]
+    found = [replace(one, boot_only=_boot_only(one, before, after)) for one in found]
     total = len(before.sources) - len(before.aliases)
     return Changes(
         changes=tuple(found),
@@ -109,6 +108,13 @@ def find(
         boot_patched=diff.alternatives_differ,
         sizes_only=sizes_only,
     )
+
+
+def _boot_only(one: Change, before: Image, after: Image) -> bool:
+    """Whether the kernel's start alone executes it; a new function that nobody calls may be an initcall."""
+    if one.kind == "new" and not one.hosts:
+        return _boots(after, one.name)
+    return bool(one.hosts) and all(_boots(before, host) for host in one.hosts)
 
 
 def _boots(image: Image, function: str) -> bool:

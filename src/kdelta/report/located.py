@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from kdelta.model import Location
+from kdelta.report import looked
 from kdelta.report.scrub import clean
 from kdelta.report.standing import Finding, Rule, standing
 from kdelta.report.view import View
@@ -54,19 +55,16 @@ def _bare(title: str) -> str:
     return title.partition(" (")[0]
 
 
-def _unseen(names: Sequence[str], known: dict[str, Location], why: str) -> Iterator[Located]:
-    """One finding for each line with changed functions that were not looked at."""
+def _unseen(names: Sequence[str], known: dict[str, Location], why: str, at_boot: str = "") -> Iterator[Located]:
+    """One finding for each line with changed functions that were not looked at; ``at_boot`` is said of such alone."""
     seen = set()
     for name in names:
         location = known[_bare(name)]
         if (location.path, location.line) not in seen:
             seen.add((location.path, location.line))
-            yield Located(
-                finding=Finding(
-                    word="warning", rule="not-looked-at", title="not looked at", text=f"{clean(name)}: {why}"
-                ),
-                location=location,
-            )
+            text = f"{clean(name)}: {why}" + (f"; {at_boot}" if at_boot and looked.at_boot(name) else "")
+            finding = Finding(word="warning", rule="not-looked-at", title="not looked at", text=text)
+            yield Located(finding=finding, location=location)
 
 
 def located(view: View) -> list[Located]:
@@ -83,6 +81,6 @@ def located(view: View) -> list[Located]:
         if not (split and one.rule == "not-looked-at")
     ]
     if split:
-        found += _unseen(unreached, known, "changed, and no case executes it in its operations")
+        found += _unseen(unreached, known, "changed, and no case executes it in its operations", looked.SETS)
         found += _unseen(left_out, known, "changed, and there was no time to measure a case that executes it")
     return found

@@ -11,6 +11,10 @@ from kdelta.model import Annotations, Beside, Looked, Unreached
 
 _SHOWN = 12  # names in a line; the JSON result has all
 _BY_POINTER = ("used by pointer", "its address is taken")  # in the title of a change (attribution/changes.py)
+_BOOT_ONLY = "boot only"  # there, too
+SETS = (
+    "what is set at boot may change other paths: name cases, as in kdelta compare BASELINE PATCHED --case path_lookup"
+)
 _SHOWN_MISSING = 3  # of cases that do not run, which are the same for every patch
 
 
@@ -30,6 +34,16 @@ def _executes(looked: Looked) -> str:
         if any(words in one.name for one in looked.unreached for words in _BY_POINTER)
         else "executes"
     )
+
+
+def at_boot(name: str) -> bool:
+    """Whether the title of a change says that the kernel's start alone executes it."""
+    return _BOOT_ONLY in name.partition(" (")[2]
+
+
+def _sets(looked: Looked) -> str:
+    """What is to be said of what runs at boot, behind what no case executes: a sentence of its own."""
+    return f". {SETS[0].upper()}{SETS[1:]}" if any(at_boot(one.name) for one in looked.unreached) else ""
 
 
 def _differ(looked: Looked) -> str:
@@ -60,7 +74,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.unreached:
         said = _names([_unreached(one) for one in looked.unreached])
         who = f"no {'mapped ' if looked.no_time else ''}case {_executes(looked)} it in its operations"
-        lines.append(f"NOT LOOKED AT, {who} ({len(looked.unreached)} of {looked.differ}): {said}.")
+        lines.append(f"NOT LOOKED AT, {who} ({len(looked.unreached)} of {looked.differ}): {said}{_sets(looked)}.")
     if looked.left_out:
         lines.append(
             f"NOT LOOKED AT, no time ({len(looked.left_out)}; raise --time-budget): {_names(looked.left_out)}."
@@ -104,7 +118,9 @@ def nothing(looked: Looked | None) -> str:
         return f"Nothing was measured: {_differ(looked)}"
     names = _names([one.name for one in looked.unreached], _SHOWN_MISSING)
     mapped = "mapped " if looked.no_time else ""
-    return f"Nothing was measured: no {mapped}case {_executes(looked)} {names or 'anything that differs'}"
+    return (
+        f"Nothing was measured: no {mapped}case {_executes(looked)} {names or 'anything that differs'}{_sets(looked)}"
+    )
 
 
 def unseen(looked: Looked | None) -> str:
@@ -116,7 +132,7 @@ def unseen(looked: Looked | None) -> str:
     many = f"{missed} of {looked.differ} {noun.replace('n or', 'ns or')}s that differ"
     whose = f"The one {noun} that differs was" if looked.differ == 1 else f"{many} {'was' if missed == 1 else 'were'}"
     names = _names([*(one.name for one in looked.unreached), *looked.left_out], _SHOWN_MISSING)
-    return f"{whose} not looked at: {names}"
+    return f"{whose} not looked at: {names}{_sets(looked)}"
 
 
 def above(notes: Annotations, cpus: int = 1) -> tuple[str, ...]:

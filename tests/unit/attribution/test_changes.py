@@ -153,6 +153,16 @@ def test_a_new_function_whose_address_is_taken_in_code_may_run_later(make: Maker
     assert data.taken_in(after, ["twice", "weigh"]) == {}, "who calls it takes no address"
 
 
+def test_a_new_function_of_the_start_is_boot_only_whoever_takes_its_address(make: Maker) -> None:
+    starts = LATER.replace("static __attr", '__attribute__((section(".init.text"))) static __attr', 1)
+    asks = "__attribute__((noinline)) int asks(int a) { return a; }"
+    taken = asks.replace("return", "queued = later; return")
+    before, after = Image(make(f"{SOURCE}{asks}")), Image(make(f"{SOURCE}{starts}{taken}"))
+    found = changes.find(before, after, code.compare(before, after), lambda _: ())
+    one = next(one for one in found.changes if one.name == "later")
+    assert (one.title, one.in_no_case) == ("later (new, boot only)", True)
+
+
 BRANCHES = """
 extern char __start___jump_table[], __stop___jump_table[];
 char *bounds[] = { __start___jump_table, __stop___jump_table };

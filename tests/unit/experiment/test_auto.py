@@ -108,6 +108,9 @@ def test_what_runs_at_boot_alone_is_told_without_a_map(bench: Bench) -> None:
     cases, looked = bench.choose(f"{SOURCE}\n{start}", f"{SOURCE}\n{start.replace('* 5', '* 5 + (a >> 3)')}")
     assert (cases, bench.maps) == ([], 0)
     assert [one.name for one in looked.unreached] == ["starts (boot only)"]
+    for told in (sentences.nothing(looked), sentences.sentences(looked)[1]):
+        assert "starts (boot only). What is set at boot may change other paths: name cases" in told
+        assert "kdelta compare BASELINE PATCHED --case path_lookup" in told
 
 
 def test_cases_that_the_atlas_knows_are_not_mapped(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

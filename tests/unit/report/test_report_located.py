@@ -105,6 +105,8 @@ def test_changed_functions_that_no_case_executes_are_told_where_they_are() -> No
     assert "::warning file=drivers/foo.c,line=12,title=kdelta not looked at::foo_probe (new)" in str(
         find("github").render(view)
     )
+    starts = reviewed(CAUSE, UNSEEN, unreached=("foo_probe (boot only)",))
+    assert "no case executes it in its operations; what is set at boot may change" in str(find("github").render(starts))
     some = located(reviewed(CAUSE, UNSEEN, unreached=("foo_probe", "its_caller")))
     assert [one.location for one in some] == [CAUSE, CAUSE], "where a line is missing, one sentence names them all"
     assert "foo_probe" in some[1].message and "its_caller" in some[1].message
