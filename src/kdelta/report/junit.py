@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 
 from kdelta.report.outcomes import CaseOutcomes, Outcome, outcomes
 from kdelta.report.registry import Format
+from kdelta.report.standing import NOT_LOOKED_AT, not_looked_at
 from kdelta.report.view import View
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
@@ -61,7 +62,9 @@ def _figures(case: CaseOutcomes, view: View) -> list[str]:
 
 
 def render(view: View) -> str:
-    """One document; a closed gate is a failed test in a suite of its own, first."""
+    """One document; a closed gate is a failed test in a suite of its own, first, what no case executes a skipped one,
+    last.
+    """
     root = ET.Element("testsuites")
     found = _TIME.match(view.result.experiment.created_at)
     time = found[0] if found else "1970-01-01T00:00:00"
@@ -77,6 +80,12 @@ def render(view: View) -> str:
         for outcome in case.outcomes:
             _test(suite, case.title, outcome)
         _finish(suite, [outcome.result for outcome in case.outcomes], _figures(case, view))
+    if missed := not_looked_at(view):
+        suite = _suite(root, len(root), NOT_LOOKED_AT, time)
+        _properties(suite, view)
+        test = ET.SubElement(suite, "testcase", name=NOT_LOOKED_AT, classname="kdelta.change", time="0")
+        ET.SubElement(test, "skipped", message=missed[0])
+        _finish(suite, ["skipped"], missed)
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 

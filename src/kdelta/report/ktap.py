@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from kdelta.report.outcomes import Outcome, outcomes
 from kdelta.report.registry import Format
+from kdelta.report.standing import NOT_LOOKED_AT, not_looked_at
 from kdelta.report.view import View
 
 
@@ -29,7 +30,9 @@ def _test(number: int, title: str, outcome: Outcome) -> list[str]:
 
 
 def render(view: View) -> str:
-    """One flat list of tests; a closed gate is a failed test of its own, first."""
+    """One flat list of tests; a closed gate is a failed test of its own, first, what no case executes a skipped one,
+    last.
+    """
     body: list[str] = []
     number = 0
     if view.gate:
@@ -39,6 +42,9 @@ def render(view: View) -> str:
         for outcome in case.outcomes:
             number += 1
             body += _test(number, case.title, outcome)
+    if missed := not_looked_at(view):
+        number += 1
+        body += [*(f"# {_plain(text)}" for text in missed), f"ok {number} {NOT_LOOKED_AT} # SKIP {_plain(missed[0])}"]
     notes = [f"# note {index}: {_plain(text)}" for index, text in enumerate(view.footnotes, 1)]
     head = ["KTAP version 1", f"1..{number}", f"# {_plain(view.title)}", f"# {_plain(view.summary)}"]
     return "\n".join([*head, *body, *notes]) + "\n"

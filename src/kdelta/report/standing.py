@@ -19,6 +19,7 @@ from kdelta.report.view import View
 Word = Literal["success", "warning", "fail"]
 Rule = Literal["regression", "gate", "leak", "undecided", "not-looked-at"]
 LINE_CHARS = 200
+NOT_LOOKED_AT = "not looked at"  # the title of that
 _MISSED = "NOT LOOKED AT, "  # as report/looked.py begins such a line; here the title says it
 
 
@@ -54,6 +55,11 @@ def _skipped_by_nature(outcome: Outcome) -> bool:
     return outcome.word in ("unsupported", "descriptive", "left out") and outcome.result != "error"
 
 
+def not_looked_at(view: View) -> list[str]:
+    """What of a change no case spoke of, a sentence each."""
+    return [text.removeprefix(_MISSED) for text in view.looked if text.startswith(_MISSED)]
+
+
 def standing(view: View) -> Standing:
     """The report's word, its line, and what stands behind them."""
     tests = [(case.title, one) for case in outcomes(view) for one in case.outcomes]
@@ -72,8 +78,9 @@ def standing(view: View) -> Standing:
         for one in beside
         if one.why
     ]
-    missed = [text.removeprefix(_MISSED) for text in view.looked if text.startswith(_MISSED)]
-    found += [Finding(word="warning", rule="not-looked-at", title="not looked at", text=text) for text in missed]
+    found += [
+        Finding(word="warning", rule="not-looked-at", title=NOT_LOOKED_AT, text=text) for text in not_looked_at(view)
+    ]
     order: tuple[Word, ...] = ("fail", "warning", "success")
     found.sort(key=lambda one: order.index(one.word))
     counts = view.summary + (f"; {len(leaks)} new leak{'s' if len(leaks) > 1 else ''}" if leaks else "")

@@ -14,7 +14,7 @@ from lxml import html
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
-from kdelta.model import ExperimentResult
+from kdelta.model import ExperimentResult, Looked, Unreached
 from kdelta.report import benchfmt, json_, junit, ktap
 from kdelta.report import html as page
 from kdelta.report.registry import find, formats
@@ -97,6 +97,21 @@ def test_a_closed_gate_fails_in_ktap_and_junit_above_any_speed() -> None:
     view = build(*exact())
     assert "not ok 1 gate" in ktap.render(view)
     assert '<testcase name="gate"' in junit.render(view)
+
+
+def test_what_of_a_change_was_not_looked_at_is_a_skipped_test() -> None:
+    result, detail = exact()
+    missed = Looked(functions=9, differ=2, candidates=5, unreached=(Unreached(name="foo#1"),), left_out=("late",))
+    notes = replace(result.experiment.annotations, looked=missed)
+    view = build(replace(result, experiment=replace(result.experiment, annotations=notes)), detail)
+    text = ktap.render(view)
+    last = [line for line in text.splitlines() if re.match(r"(not )?ok ", line)][-1]
+    said = "not looked at # SKIP no case executes it in its operations (1 of 2): foo_1."
+    assert last == f"ok {text.splitlines()[1][3:]} {said}"
+    assert "\n# no time (1; raise --time-budget): late.\n" in text
+    document = junit.render(view)
+    assert '<skipped message="no case executes it in its operations (1 of 2): foo#1." />' in document
+    assert "not looked at" not in ktap.render(build(*exact())) + junit.render(build(*exact()))
 
 
 def test_junit_counts_what_it_holds() -> None:
