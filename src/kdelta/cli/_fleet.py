@@ -148,6 +148,7 @@ def run(
         if args.detach:
             asking.told(ledger, wanted, progress)
             return False
+        _expect(session, experiment, progress, asking.lanes(ledger, wanted))
         try:
             asking.wait(session.store, ledger, experiment, wanted, progress)
         except KeyboardInterrupt as ending:
@@ -160,6 +161,14 @@ def run(
             again = f"kdelta resume {name} --fleet"
             raise HostError(f"{error}; finished boots are kept, continue with: {again}") from None
     return True
+
+
+def _expect(session: Session, experiment: Experiment, progress: Progress, at_once: int) -> None:
+    """Tell ``progress`` how long a boot usually takes where so many are made at once."""
+    from kdelta.cli.progress import Reporter
+
+    if at_once and isinstance(progress, Reporter):
+        progress.expect(session.usual_boot_s(experiment, at_once))
 
 
 def hands(session: Session, args: FleetArgs, experiment: Experiment, progress: Progress) -> Hands | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ class Session:
         if not experiment.cases and experiment.annotations.looked is not None:
             return  # nothing that differs can be executed here: the report says so
         if isinstance(progress, Reporter):
-            progress.expect(self._usual_boot_s(experiment))
+            progress.expect(self.usual_boot_s(experiment, os.cpu_count() or 1 if experiment.mode == "exact" else 1))
         job = prepare.prepare(experiment, self.store, progress, time_budget_s=budget_s)
         try:
             prepare.execute(job, self.store, progress)
@@ -97,15 +98,15 @@ class Session:
         boots = f"{kept} finished boot{'s are' if kept != 1 else ' is'} kept" if kept else "no boot was finished"
         return f"{boots}; continue with: kdelta resume {(resumed_as or experiment).id}"
 
-    def _usual_boot_s(self, experiment: Experiment) -> float | None:
-        """Seconds that a boot of such an experiment took last time, for its number of cases.
+    def usual_boot_s(self, experiment: Experiment, at_once: int) -> float | None:
+        """Seconds from one boot of such an experiment to the next, as it was last time, for its number of cases.
+
+        ``at_once``: how many boots are made at a time.
 
         The first time a guess where instructions are counted, None where time is measured.
         """
-        import os
         from statistics import median
 
-        at_once = (os.cpu_count() or 1) if experiment.mode == "exact" else 1
         for row in self.store.experiments(kind=experiment.kind, limit=20):
             if row.mode != experiment.mode or row.status != "complete":
                 continue

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Progress on standard error: a bar with time left on a terminal, sparse lines elsewhere."""
+"""Progress on standard error: a bar with time left on a terminal, sparse lines with it elsewhere."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from kdelta.cli._pace import Pace, words
 from kdelta.cli._say import harmless, say
+from kdelta.model.pace import Pace, words
 
 if TYPE_CHECKING:
     from rich.progress import Progress as ProgressBar
+    from rich.progress import TaskID
 
 _QUIET_S = 15.0
+_TOLD_S = 3.0  # a wait whose end nobody knows is told from here on
 _BAR, _COUNTS, _LEFT = 24, 7, 18  # columns: the bar, "123/400", "about 120 min left"
 _NARROW = 72  # columns of a terminal below which there is no bar
 
@@ -29,7 +32,7 @@ def _room(columns: int) -> tuple[int, int]:
 def _bar(left: Callable[[], str]) -> ProgressBar:
     """The line on a terminal, never more than one; ``left`` says the time left, counted down between two boots too."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task
     from rich.table import Column
     from rich.text import Text
 
@@ -41,6 +44,10 @@ def _bar(left: Callable[[], str]) -> ProgressBar:
             text.truncate(_room(console.width)[0], overflow="ellipsis")
             return text
 
+    class Counts(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text("" if task.total is None else f"{task.completed:.0f}/{task.total:.0f}")
+
     class Left(ProgressColumn):
         def render(self, task: Task) -> Text:
             return Text(left())
@@ -50,7 +57,7 @@ def _bar(left: Callable[[], str]) -> ProgressBar:
 
     width = _room(console.width)[1]
     bar = [BarColumn(bar_width=width)] if width else []
-    columns = (Words(whole()), *bar, MofNCompleteColumn(table_column=whole()), Left(whole()))
+    columns = (Words(whole()), *bar, Counts(whole()), Left(whole()))
     return Progress(*columns, console=console, transient=True)
 
 
@@ -59,19 +66,21 @@ class Reporter:
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._tty = sys.stderr.isatty() and not quiet
+        self._tty = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not quiet
         self._last = 0.0
-        self._bar: object | None = None
-        self._task: object | None = None
-        self._pace = Pace(time.monotonic)
+        self._bar: ProgressBar | None = None
+        self._task: TaskID | None = None
+        self._since: tuple[str, float] | None = None  # a step that has no end in sight, and when it began
+        self._boots = self._pace = Pace(time.monotonic)
+        self._steps = Pace(time.monotonic)  # a boot's usual time says nothing of a step
 
     def expect(self, boot_s: float | None) -> None:
         """Say how long a boot usually takes, in seconds of the clock on the wall: time left is told from the start."""
-        self._pace = Pace(time.monotonic, boot_s)
+        self._boots = self._pace = Pace(time.monotonic, boot_s)
 
     def __enter__(self) -> Reporter:
         if self._tty:
-            bar = _bar(lambda: words(self._pace.left_s()))
+            bar = _bar(self._wait)
             bar.start()
             self._bar = bar
             self._task = bar.add_task("starting", total=None)
@@ -79,34 +88,51 @@ class Reporter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self._bar is not None:
-            self._bar.stop()  # type: ignore[attr-defined]
+            self._bar.stop()
             self._bar = None
 
     def step(self, text: str, done: int | None = None, total: int | None = None) -> None:
         """Something is being prepared: downloads, builds."""
+        self._pace = self._steps
         self._pace.at(done or 0, total or 0)
+        if total:
+            self._since = None
+        elif self._since is None or self._since[0] != text:
+            self._since = (text, time.monotonic())
         if self._bar is not None:
-            self._bar.update(self._task, description=harmless(text)[:60], completed=done or 0, total=total)  # type: ignore[attr-defined]
+            self._draw(text, done or 0, total)
         elif not self._quiet and (done is None or time.monotonic() - self._last > _QUIET_S):
             self._last = time.monotonic()
             share = f" {done}/{total}" if done is not None and total else ""
-            say(f"{text}{share}", err=True)
+            say(f"{text}{share}{self._pace.left()}", err=True)
 
     def boots(self, done: int, planned: int, what: str) -> None:
         """So many boots are stored."""
-        self._pace.at(done, planned)
+        self._pace = self._boots
+        self._pace.at(done, planned, grows=True)
+        self._since = None
         if self._bar is not None:
-            self._bar.update(  # type: ignore[attr-defined]
-                self._task, description=harmless(f"boots: {what}")[:60], completed=done, total=planned
-            )
+            self._draw(f"boots: {what}", done, planned)
         elif not self._quiet and (done in (0, planned) or time.monotonic() - self._last > _QUIET_S):
             self._last = time.monotonic()
-            left = words(self._pace.left_s())
-            say(f"boots {done}/{planned}: {what}{f'; {left}' if left else ''}", err=True)
+            say(f"boots {done}/{planned}: {what}{self._pace.left()}", err=True)
+
+    def _draw(self, text: str, done: int, total: int | None) -> None:
+        assert self._bar is not None and self._task is not None
+        for task in self._bar.tasks:
+            task.total = total  # to update(), None is a total that stays
+        self._bar.update(self._task, description=harmless(text)[:60], completed=done)
+
+    def _wait(self) -> str:
+        """How long it will take, else how long it has taken."""
+        if self._since is None:
+            return words(self._pace.left_s())
+        taken_s = time.monotonic() - self._since[1]
+        return f"{taken_s:.0f} s" if taken_s >= _TOLD_S else ""
 
     def note(self, text: str) -> None:
         """One line that stays."""
         if self._bar is not None:
-            self._bar.console.print(harmless(text), markup=False, highlight=False)  # type: ignore[attr-defined]
+            self._bar.console.print(harmless(text), markup=False, highlight=False)
         elif not self._quiet:
             say(text, err=True)

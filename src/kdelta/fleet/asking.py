@@ -127,7 +127,7 @@ async def _waited(store: Store, ledger: Ledger, experiment: Experiment, wanted: 
         if not able and told != (why := nobody(wanted, hosts)):
             progress.note(why)
             told = why
-        now = (done, f"{len(able)} hosts: {', '.join(able[:4])}" if able else "waiting for a host")
+        now = (done, _on(able))
         if now != shown:  # where it is no terminal each is a line
             progress.boots(now[0], planned, now[1])
             shown = now
@@ -136,6 +136,23 @@ async def _waited(store: Store, ledger: Ledger, experiment: Experiment, wanted: 
 
 def _look(store: Store, ledger: Ledger, name: str) -> tuple[Asked, list[Host], int]:
     return ledger.asked(name)[0], alive(ledger.hosts()), len(store.done(name))
+
+
+def _on(able: Sequence[str]) -> str:
+    """Who measures it, in a few words. Pure."""
+    if not able:
+        return "waiting for a host"
+    return f"{len(able)} host{'s' if len(able) != 1 else ''}: {', '.join(able[:4])}{', ...' if len(able) > 4 else ''}"
+
+
+def lanes(ledger: Ledger, wanted: Needs) -> int:
+    """How many boots the hosts that may take it make at once.
+
+    Raises:
+        HostError: the database cannot be reached.
+    """
+    able = [host for host in alive(ledger.hosts()) if not needs.lacking(wanted, host)]
+    return sum(1 if wanted.mode == "timed" else host.slots for host in able)
 
 
 def nobody(wanted: Needs, hosts: Sequence[Host]) -> str:

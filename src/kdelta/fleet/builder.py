@@ -25,6 +25,7 @@ from kdelta.kernel import carried, products, source, toolchain
 from kdelta.kernel.build import fault_of_source
 from kdelta.kernel.worktree import Worktree
 from kdelta.model import Progress, Quiet
+from kdelta.model.pace import Pace
 from kdelta.spec.kernels import KernelSpec
 
 _SAY_S = 2.0
@@ -38,12 +39,14 @@ class _Said(Quiet):
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._last = say, 0.0
+        self._pace = Pace(time.monotonic)
 
     def step(self, text: str, done: int | None = None, total: int | None = None) -> None:
+        self._pace.at(done or 0, total or 0)
         if time.monotonic() - self._last >= _SAY_S:
             self._last = time.monotonic()
             with contextlib.suppress(HostError):  # a database that is away ends no build: it is asked again at its end
-                self._say(f"{text} ({done} of {total})" if done and total else text)
+                self._say(f"{text} ({done} of {total}){self._pace.left()}" if done and total else text)
 
 
 def make(row: Row, blobs: Blobs, progress: Progress) -> Outcome:

@@ -96,14 +96,6 @@ def error_line(lines: Iterable[str]) -> str:
     return next((line for line in reversed(kept) if line), "make failed without an error message")
 
 
-def time_left(elapsed_s: float, done: int, total: int) -> str:
-    """``, about 3 min left``; "" while nothing can be said."""
-    if done < 20 or done >= total:
-        return ""
-    left_s = elapsed_s / done * (total - done)
-    return f", about {left_s / 60:.0f} min left" if left_s >= 90 else f", about {left_s:.0f} s left"
-
-
 class Builder:
     """One build directory of one source: ``obj`` belongs to a config, a compiler and an architecture."""
 
@@ -241,12 +233,11 @@ class Builder:
             nonlocal done
             if match := _STEP.match(line):
                 done += 1
-                elapsed = self._clock() - started
                 if total:
-                    shown = max(total, done)
-                    progress.step(f"building {title}{time_left(elapsed, done, total)}", done, shown)
+                    progress.step(f"building {title}", done, max(total, done))
                 else:
-                    progress.step(f"building {title}: {match[1]} {match[2]}, {elapsed:.0f} s", done)
+                    elapsed_s = self._clock() - started
+                    progress.step(f"building {title}: {match[1]} {match[2]}, {elapsed_s:.0f} s", done)
 
         progress.step(f"building {title}", 0, total or None)
         self.make([f"-j{self.jobs}", "LOCALVERSION=", TARGETS[self.tools.arch]], log, on_line)

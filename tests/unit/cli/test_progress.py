@@ -39,10 +39,46 @@ def test_how_much_is_done_and_the_time_left_never_give_way(columns: int, monkeyp
 def test_a_boot_is_expected_to_take_what_the_like_took_here(tmp_path: Path) -> None:
     with Store(f"sqlite:///{tmp_path}/kdelta.sqlite") as store:
         session, asked = Session(store, quiet=True), experiment("20260102-000000-0000", ("6.12", "7.0"))
-        guessed_s = session._usual_boot_s(asked)
+        guessed_s = session.usual_boot_s(asked, 1)
         assert guessed_s is not None and 0 < guessed_s < 5
         store.create(experiment("20260101-000000-0000", ("6.12", "7.0")))
         for block, slot in ((0, 0), (0, 1), (1, 0), (1, 1)):
             store.save_boot("20260101-000000-0000", boot(block, slot, elapsed_s=400.0))
-        expected_s = session._usual_boot_s(asked)
+        expected_s = session.usual_boot_s(asked, 1)
         assert expected_s is not None and expected_s > 2 * guessed_s, "boots of all cases name none"
+
+
+def test_elsewhere_a_step_tells_the_time_left_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, now = io.StringIO(), [100.0]
+    monkeypatch.setattr(sys, "stderr", told)
+    monkeypatch.setattr("kdelta.cli.progress.time.monotonic", lambda: now[0])
+    with Reporter() as reporter:
+        for done in (32, 40, 48):
+            reporter.step("mapping 7.0.13", done, 232)
+            now[0] += 30.0
+    assert told.getvalue().splitlines()[-1] == "mapping 7.0.13 48/232; about 12 min left"
+
+
+def test_a_terminal_that_obeys_nothing_has_lines_as_a_file_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Terminal()
+    monkeypatch.setattr(sys, "stderr", told)
+    monkeypatch.setenv("TERM", "dumb")
+    with Reporter() as reporter:
+        reporter.step("mapping 7.0.13")
+        reporter.boots(0, 8, "pipe")
+    assert told.getvalue() == "mapping 7.0.13\nboots 0/8: pipe\n"
+
+
+def test_a_step_whose_end_nobody_knows_says_how_long_it_has_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("kdelta.cli.progress.time.monotonic", lambda: now[0])
+    with Reporter() as reporter:
+        reporter.step("kernel 6.12", 0, 2)
+        reporter.step("updating the index")
+        now[0] += 43.0
+        assert reporter._wait() == "43 s"
+        assert reporter._bar is not None and reporter._bar.tasks[0].total is None
+        reporter.step("kernel 7.0", 1, 2)
+        assert reporter._wait() == ""

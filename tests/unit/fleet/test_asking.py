@@ -131,14 +131,14 @@ def test_a_bench_refuses_a_kernel_that_would_have_all_others_boot_cold(
 def test_who_waits_is_told_what_changed_alone(store: Store, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     store.create(asked())
     wanted = asking.ask(store, ledger, asked(), Quiet())
-    said: list[int] = []
+    said: list[tuple[int, str]] = []
     looks = iter(["open", "open", "open", "done"])
-    progress = SimpleNamespace(boots=lambda done, *_: said.append(done), note=lambda _: None)
+    progress = SimpleNamespace(boots=lambda done, _, what: said.append((done, what)), note=lambda _: None)
     (now,) = ledger.asked()
     monkeypatch.setattr(asking, "_look", lambda *_: (replace(now, state=next(looks)), [host()], 0))
     monkeypatch.setattr(asking, "_LOOK_S", 0.0)
     asking.wait(store, ledger, asked(), wanted, progress)
-    assert said == [0, 0], "when it began, and when it ended"
+    assert said == [(0, "1 host: h"), (0, "done")], "when it began, and when it ended"
 
 
 def test_who_does_not_wait_is_told_where_nobody_can_take_it(ledger: Ledger) -> None:

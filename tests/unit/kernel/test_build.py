@@ -40,13 +40,6 @@ def test_a_log_without_an_error_shows_its_last_line() -> None:
     assert build.error_line(["one\n", "Killed\n", "\n"]) == "Killed"
 
 
-def test_the_time_left_comes_from_the_steps_done() -> None:
-    assert build.time_left(60.0, 100, 500) == ", about 4 min left"
-    assert build.time_left(60.0, 400, 500) == ", about 15 s left"
-    assert build.time_left(1.0, 5, 500) == ""
-    assert build.time_left(99.0, 600, 500) == ""
-
-
 def test_the_environment_of_the_caller_does_not_leak_into_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("KCFLAGS", "ARCH", "MAKEFLAGS", "CROSS_COMPILE", "LOCALVERSION"):
         monkeypatch.setenv(name, "x")

@@ -22,19 +22,29 @@ class Pace:
         self._first = self._last = (0, clock())
         self._total = 0
 
-    def at(self, done: int, total: int) -> None:
-        """``done`` of ``total`` are done now; fewer than before, or none, begin a new wait."""
+    def at(self, done: int, total: int, *, grows: bool = False) -> None:
+        """``done`` of ``total`` are done now.
+
+        Fewer than before, or another total, begin a new wait: what is done at its start was done by an earlier run.
+        With ``grows`` another total belongs to the same wait.
+        """
         now = self._clock()
-        if done < self._last[0] or not self._total:
+        if done < self._last[0] or not self._total or (total != self._total and not grows):
             self._first = self._last = (done, now)
         elif done > self._last[0]:
             self._last = (done, now)
         self._total = total
 
     def left_s(self) -> float | None:
-        """Seconds until all are done; None while nothing can be said."""
+        """Seconds until all are done; None while nothing can be said, also where it took longer than was thought."""
         made, since_s = self._last[0] - self._first[0], self._last[1] - self._first[1]
         each_s = since_s / made if made else self._usual_s
         if each_s is None or self._last[0] >= self._total:
             return None
-        return max(0.0, each_s * (self._total - self._last[0]) - (self._clock() - self._last[1]))
+        left_s = each_s * (self._total - self._last[0]) - (self._clock() - self._last[1])
+        return left_s if left_s > 0 else None
+
+    def left(self) -> str:
+        """The time left behind other words: ``; about 3 min left``, or ""."""
+        left = words(self.left_s())
+        return f"; {left}" if left else ""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.cli._pace import Pace, words
+from kdelta.model.pace import Pace, words
 
 
 class Clock:
@@ -43,6 +43,30 @@ def test_a_new_wait_begins_anew() -> None:
     assert pace.left_s() is None
     pace.at(0, 3)
     assert pace.left_s() is None and words(None) == ""
+
+
+def test_what_was_done_before_a_wait_says_nothing_of_its_pace() -> None:
+    """32 of 232 cases of a map were kept: 32 in two seconds promised 11 s, and it took 11 minutes."""
+    clock = Clock()
+    pace = Pace(clock)
+    pace.at(0, 1)  # the kernel is fetched
+    clock.now = 2.0
+    pace.at(32, 232)
+    assert pace.left_s() is None
+    clock.now = 28.0
+    pace.at(40, 232)
+    assert words(pace.left_s()) == "about 10 min left"
+
+
+def test_a_plan_that_grows_is_the_same_wait_where_that_is_said() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    pace.at(0, 4, grows=True)
+    clock.now = 8.0
+    pace.at(4, 8, grows=True)
+    assert pace.left() == "; about 8 s left"
+    clock.now = 20.0
+    assert pace.left() == "", "it took longer than was thought"
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.floats(0, 1e6)), max_size=20))
