@@ -70,7 +70,8 @@ class Reporter:
         self._last = 0.0
         self._bar: ProgressBar | None = None
         self._task: TaskID | None = None
-        self._since: tuple[str, float] | None = None  # a step that has no end in sight, and when it began
+        self._text = ""
+        self._since: float | None = None  # when a step began that has no end in sight
         self._boots = self._pace = Pace(time.monotonic)
         self._steps = Pace(time.monotonic)  # a boot's usual time says nothing of a step
 
@@ -93,12 +94,13 @@ class Reporter:
 
     def step(self, text: str, done: int | None = None, total: int | None = None) -> None:
         """Something is being prepared: downloads, builds."""
-        self._pace = self._steps
-        self._pace.at(done or 0, total or 0)
+        self._pace, same = self._steps, text == self._text
+        self._pace.at(done or 0, total or 0, grows=same)
+        self._text = text
         if total:
             self._since = None
-        elif self._since is None or self._since[0] != text:
-            self._since = (text, time.monotonic())
+        elif self._since is None or not same:
+            self._since = time.monotonic()
         if self._bar is not None:
             self._draw(text, done or 0, total)
         elif not self._quiet and (done is None or time.monotonic() - self._last > _QUIET_S):
@@ -108,7 +110,7 @@ class Reporter:
 
     def boots(self, done: int, planned: int, what: str) -> None:
         """So many boots are stored."""
-        self._pace = self._boots
+        self._pace, self._text = self._boots, ""
         self._pace.at(done, planned, grows=True)
         self._since = None
         if self._bar is not None:
@@ -127,7 +129,7 @@ class Reporter:
         """How long it will take, else how long it has taken."""
         if self._since is None:
             return words(self._pace.left_s())
-        taken_s = time.monotonic() - self._since[1]
+        taken_s = time.monotonic() - self._since
         return f"{taken_s:.0f} s" if taken_s >= _TOLD_S else ""
 
     def note(self, text: str) -> None:

@@ -23,7 +23,6 @@ Examples:
 Consoles of guests, command lines and notes are on the pages. What needs a server (filters
 typed by a reader, comparisons across experiments) is left out.
 """
-_TOLD = 50  # pages
 _LIST = ".kdelta-site"  # in the directory: which files are ours, and may be replaced
 
 
@@ -49,12 +48,16 @@ def command(directory: Path, quiet: bool) -> None:
 
     written: list[str] = []
     with _stores.reading() as store, Reporter(quiet) as reporter:
-        reporter.step(f"making the pages of {len(store.experiments())} experiments")
-        for file in site.files(create_app(store, Access(), lambda _: None), failed):
+        title = f"making the pages of {len(store.experiments())} experiments"
+        reporter.step(title)
+        app = create_app(store, Access(), lambda _: None)
+
+        def told(made: int, expected: int | None) -> None:
+            reporter.step(title if expected else f"{title}: {made} are made", made, expected)
+
+        for file in site.files(app, failed, told):
             _write(directory, file.name, file.content)
             written.append(file.name)
-            if len(written) % _TOLD == 0:
-                reporter.step(f"{len(written)} pages written")
     _write(directory, _LIST, "".join(f"{name}\n" for name in sorted(written)).encode())
     for name in before - set(written):
         (directory / name).unlink(missing_ok=True)

@@ -133,6 +133,12 @@ def suites(machine: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return (*main, *ROLLING), tuple(f"{release}-security" for release in wanted)
 
 
+def lacks_suites_alone(errors: str) -> bool:
+    """Whether nothing else is wrong than suites that the mirror lacks; with --error-on=any it would be said. Pure."""
+    said = [line for line in errors.splitlines() if line.startswith("E: ")]
+    return bool(said) and all(_ABSENT.search(line) and "not signed" not in line for line in said)
+
+
 def absent_suites(errors: str) -> frozenset[str]:
     """Suites that apt's messages call absent on the mirror, or signed with a key that this machine lacks."""
     return frozenset(match[2] or match[4] for match in _ABSENT.finditer(errors))
@@ -301,7 +307,15 @@ class Apt:
             if not missing and not expired:
                 break
             without |= missing | set(expired)
+            if missing and lacks_suites_alone(errors) and self._configure(without) and self._arrived():
+                return tuple(sorted(stale))  # no second update, of half a minute
         raise HostError(f"apt could not update its index: {first_error(errors)}")
+
+    def _arrived(self) -> bool:
+        """Whether the lists of all configured suites are here: apt 2.6 keeps them where others were not found."""
+        lists = self.folder / "state/lists"
+        sources = parse_deb822((self.folder / "etc/sources.list.d/debian.sources").read_text())
+        return all(any(lists.glob(f"*_dists_{suite}_*Release")) for source in sources for suite in source.suites)
 
     def show(self, pattern: str) -> str:
         """The index's stanzas of all versions of all packages whose name matches ``pattern`` (a regular expression)."""

@@ -74,6 +74,7 @@ class Archive:
             if stored is not None and stored.read_s >= asked_s:  # another process did while this one waited
                 return stored
             expired = self.apt.update(self.progress)
+            self.progress.step(f"reading the index of Debian's archive ({self.apt.architecture})")
             text = self.apt.show(_PATTERN)
             index = Index(
                 kernels=debver.kernels(text, self.arch),

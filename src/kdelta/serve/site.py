@@ -24,6 +24,7 @@ from kdelta.serve import page
 
 START = "/experiments"
 _LINK = re.compile(r'(?<= href=")([^"]*)(?=")')
+_OF_EXPERIMENT = re.compile(rf"{START}/([^/.?]+)")
 _NAME_LENGTH = 80
 _TYPED = re.compile(r"\.[a-z0-9]{1,9}")
 
@@ -88,13 +89,53 @@ def _address(link: str, base: str) -> tuple[str, str] | None:
     return path + (f"?{whole.query}" if whole.query else ""), (f"#{whole.fragment}" if whole.fragment else "")
 
 
-def files(app: Starlette, failed: Callable[[str, KdeltaError], None]) -> Iterator[File]:
+class Tally:
+    """How many pages there will be, while not all are known: a page of an experiment leads to others of its own."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}  # experiment -> its pages, as far as they are known
+        self._opened: set[str] = set()  # experiments whose pages are all known, or soon
+
+    @staticmethod
+    def _experiment(address: str) -> str:
+        match = _OF_EXPERIMENT.match(address)
+        return match[1] if match else ""
+
+    def know(self, address: str) -> None:
+        """There is such a page."""
+        one = self._experiment(address)
+        self._known[one] = self._known.get(one, 0) + 1
+
+    def made(self, address: str) -> None:
+        """It is made, and its links are known."""
+        self._opened.add(self._experiment(address))
+
+    def expected(self) -> int | None:
+        """As many pages as are known, and of experiments that nobody has opened as many as others have.
+
+        None while the first is open: its own page takes as long as a hundred others.
+        """
+        if len(self._opened - {""}) < 2 and len(self._known) > 2:
+            return None
+        opened = [count for one, count in self._known.items() if one and one in self._opened]
+        each = sum(opened) // len(opened) if opened else 1
+        return sum(max(count, each) if one not in self._opened else count for one, count in self._known.items())
+
+
+def files(
+    app: Starlette,
+    failed: Callable[[str, KdeltaError], None],
+    told: Callable[[int, int | None], None] = lambda made, expected: None,
+) -> Iterator[File]:
     """All pages from the list on; of a page that could not be made, which ``failed`` is told, one that says so.
 
-    Pages of one experiment come one after the other, because what they share is kept for a while.
+    Pages of one experiment come one after the other, because what they share is kept for a while. ``told``: how many
+    are made, and will be as far as that is known.
     """
-    waiting, seen = [START], {START}
+    waiting, seen, tally = [START], {START}, Tally()
+    tally.know(START)
     while waiting:
+        told(len(seen) - len(waiting), tally.expected())
         address = heapq.heappop(waiting)
         try:
             found = _answered(app, address)
@@ -107,7 +148,9 @@ def files(app: Starlette, failed: Callable[[str, KdeltaError], None]) -> Iterato
             content, targets = _relinked(content.decode("utf-8"), address)
             for target in targets - seen:
                 seen.add(target)
+                tally.know(target)
                 heapq.heappush(waiting, target)
+        tally.made(address)
         yield File(name=file_name(address), content=content)
 
 

@@ -10,7 +10,9 @@ import pytest
 from lxml import html
 
 from kdelta.cli.main import run
-from kdelta.serve import page
+from kdelta.serve import page, site
+from kdelta.serve.app import create_app
+from kdelta.serve.guard import Access
 from kdelta.serve.site import file_name
 from kdelta.store.store import Store
 from unit.serve.serve_store import filled
@@ -21,10 +23,10 @@ def test_every_link_of_the_site_leads_to_a_file(
 ) -> None:
     filled(tmp_path).close()
     monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'kdelta.sqlite'}")
-    site = tmp_path / "site"
-    assert run(["publish", str(site), "--quiet"]) == 0
-    pages = sorted(site.rglob("*.html"))
-    names = {str(path.relative_to(site)) for path in site.rglob("*") if path.is_file()}
+    made = tmp_path / "site"
+    assert run(["publish", str(made), "--quiet"]) == 0
+    pages = sorted(made.rglob("*.html"))
+    names = {str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()}
     assert {"index.html", "style.css", "experiments/first.html", "experiments/first.json"} <= names
     assert f"{len(names) - 1} files" in capsys.readouterr().out
     followed = 0
@@ -44,20 +46,31 @@ def test_every_link_of_the_site_leads_to_a_file(
     assert all(len(part) < 200 and part.isascii() and "<" not in part for name in names for part in name.split("/"))
 
 
+def test_how_many_pages_there_will_be_is_told_once_an_experiment_was_gone_through(tmp_path: Path) -> None:
+    with filled(tmp_path) as store:
+        said: list[tuple[int, int | None]] = []
+        made = list(site.files(create_app(store, Access(), print), print, lambda *at: said.append(at)))
+    assert [done for done, _ in said] == list(range(len(made)))
+    assert said[0] == (0, 1) and said[1][1] is None, "the first experiment is open"
+    told = [total for _, total in said if total]
+    assert said[-1][1] == len(made) and len(told) > len(said) / 3
+    assert all(total >= done for done, total in said if total)
+
+
 def test_a_second_run_replaces_its_own_files_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'empty.sqlite'}")
     Store().close()
-    site = tmp_path / "site"
-    assert run(["publish", str(site), "-q"]) == 0
-    (site / "CNAME").write_text("kernels.example\n")
-    (site / "gone.html").touch()
-    with (site / ".kdelta-site").open("a") as listed:
+    made = tmp_path / "site"
+    assert run(["publish", str(made), "-q"]) == 0
+    (made / "CNAME").write_text("kernels.example\n")
+    (made / "gone.html").touch()
+    with (made / ".kdelta-site").open("a") as listed:
         listed.write("gone.html\n../kept\n")
     (tmp_path / "kept").touch()
-    assert run(["publish", str(site), "-q"]) == 0
-    assert not (site / "gone.html").exists() and (site / "CNAME").exists() and (tmp_path / "kept").exists()
+    assert run(["publish", str(made), "-q"]) == 0
+    assert not (made / "gone.html").exists() and (made / "CNAME").exists() and (tmp_path / "kept").exists()
     capsys.readouterr()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").touch()

@@ -143,11 +143,32 @@ def test_absent_suites_are_left_out_with_a_note(monkeypatch: pytest.MonkeyPatch,
     absent = "E: The repository 'http://m.test/debian duke Release' does not have a Release file.\n"
     calls = _archive(monkeypatch, tmp_path, [(100, "", absent), (0, "", "")])
     steps = Steps()
+    lists = tmp_path / "apt/state/lists"
+    lists.mkdir(parents=True)
+    for suite in set(apt.suites(MAIN.suites)[0]) - {"duke"}:
+        (lists / f"m.test_debian_dists_{suite}_InRelease").touch()
     apt.Apt(tmp_path / "apt", "amd64").update(steps)
-    assert len(calls) == 2
+    assert len(calls) == 1, "all else has arrived"
     assert any("duke" in said for said in steps.said)
     sources = (tmp_path / "apt/etc/sources.list.d/debian.sources").read_text()
     assert " duke " not in sources and "trixie-backports" in sources and "Signed-By: /k/" in sources
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "",  # nothing more, but apt has kept no list
+        "E: Some index files failed to download. They have been ignored, or old ones used instead.\n",
+        "E: The repository 'http://m.test/debian sid InRelease' is not signed.\n",
+    ],
+)
+def test_where_more_is_amiss_than_a_suite_that_is_not_there_all_is_fetched_again(
+    beside: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    absent = "E: The repository 'http://m.test/debian duke Release' does not have a Release file.\n"
+    calls = _archive(monkeypatch, tmp_path, [(100, "", absent + beside), (0, "", "")])
+    apt.Apt(tmp_path / "apt", "amd64").update(Steps())
+    assert len(calls) == 2
 
 
 EXPIRED = (
