@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 import platform
+import shlex
+import shutil
+import sys
 from collections.abc import Iterable
 from functools import cache
 from importlib import resources
+from pathlib import Path
 
 FAMILIES = ("debian", "fedora", "arch")  # the columns of packages.tsv
+_PACKAGED = "/usr/lib/kdelta"  # the environment of debian/rules, which has all extras and is nobody's to change
 _INSTALL = {"debian": "apt-get install", "fedora": "dnf install", "arch": "pacman -S --needed"}
 
 
@@ -57,3 +62,12 @@ def install(packages: str | Iterable[str], family: str | None = None) -> str:
     if not found:
         return f"build {', '.join(wanted)} from source: {family} has no package of it"
     return f"{_INSTALL[family]} {' '.join(found)}"
+
+
+def extra(name: str) -> str:
+    """The line that gives this very kdelta what its extra ``name`` (``fleet``, ``lab``, ``serve``) needs."""
+    if sys.prefix == _PACKAGED:
+        return "apt-get install --reinstall kdelta"
+    here, found = Path(sys.executable).parent, shutil.which("pip")
+    pip = "pip" if found and Path(found).parent == here else shlex.join([sys.executable, "-m", "pip"])
+    return f"{pip} install 'kdelta[{name}]'"

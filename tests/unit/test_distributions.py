@@ -91,6 +91,35 @@ def test_doctor_prints_one_line_to_run(monkeypatch: pytest.MonkeyPatch, capsys: 
     (line,) = capsys.readouterr().out.splitlines()
     assert line.removeprefix("sudo ") == distributions.install("gcc libc6-dev")
     monkeypatch.setattr(doctor, "CHECKS", ())
+    monkeypatch.setattr(doctor, "_suites", list)
     assert run(["doctor", "--fix"]) == 0
     shown = capsys.readouterr()
-    assert not shown.out and "nothing to install" in shown.err
+    assert not shown.out and "every package that kdelta uses is here" in shown.err
+
+
+def test_doctor_names_what_few_need_beside_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "CHECKS", (lambda: doctor._could("lab", "no adb", "fastboot adb"),))
+    monkeypatch.setattr(doctor, "_suites", lambda: [doctor._could("suite fio", "none", "fio", "missing")])
+    assert run(["doctor", "--fix"]) == 0
+    shown = capsys.readouterr()
+    needed, optional = shown.err.splitlines()
+    assert not shown.out and needed == "nothing to install: no package that kdelta needs is missing"
+    assert optional.startswith("optional (lab, suite fio): ")
+    assert optional.endswith(distributions.install("fastboot adb fio"))
+
+
+def test_an_extra_is_named_for_the_environment_that_kdelta_runs_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pip = tmp_path / "pip"
+    pip.write_text("#!/bin/sh\n")
+    pip.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python3"))
+    assert distributions.extra("lab") == "pip install 'kdelta[lab]'"
+    monkeypatch.setattr("sys.executable", "/opt/k/bin/python3")
+    assert distributions.extra("lab") == "/opt/k/bin/python3 -m pip install 'kdelta[lab]'", "another environment's pip"
+    monkeypatch.setattr("sys.prefix", "/usr/lib/kdelta")
+    assert "pip" not in distributions.extra("lab")

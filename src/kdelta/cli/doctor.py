@@ -30,7 +30,7 @@ Level = Literal["ok", "limited", "missing"]
 class Finding:
     """One ability of this machine: ``remedy`` is empty when there is nothing to do.
 
-    ``packages`` are what --fix installs, by Debian's names.
+    ``packages`` are what --fix installs, ``optional`` those that it names beside them, by Debian's names.
     """
 
     name: str
@@ -38,11 +38,17 @@ class Finding:
     text: str
     remedy: str = ""
     packages: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
 
 
 def _lacks(name: str, text: str, packages: str, level: Level = "missing") -> Finding:
     """What a package would mend."""
     return Finding(name, level, text, distributions.install(packages), tuple(packages.split()))
+
+
+def _could(name: str, text: str, packages: str, level: Level = "limited") -> Finding:
+    """What a package would add for those who want it."""
+    return Finding(name, level, text, distributions.install(packages), optional=tuple(packages.split()))
 
 
 def _program(name: str, program: str, package: str, purpose: str) -> Finding:
@@ -61,7 +67,7 @@ def _qemu(name: str, arch: str, package: str) -> Finding:
     try:
         found = probe.find_qemu(binary_name(arch), arch)
     except HostError as error:
-        return _lacks(name, str(error), package)
+        return _lacks(name, str(error).removesuffix(f": {distributions.install(package)}"), package)
     if not plugin.supports_plugins(found.path):
         return Finding(
             name, "limited", f"QEMU {found.text} has no TCG plugins: no exact mode", "use the QEMU of a distribution"
@@ -170,19 +176,19 @@ def _lab() -> Finding:
     import importlib.util
 
     if importlib.util.find_spec("labgrid") is None:
-        return Finding("lab", "limited", "labgrid is not installed (optional): --on", "pip install 'kdelta[lab]'")
+        return Finding("lab", "limited", "labgrid is not installed (optional): --on", distributions.extra("lab"))
     tools = {"ssh": "openssh-client", "fastboot": "fastboot", "adb": "adb"}
     lacking = {tool: package for tool, package in tools.items() if shutil.which(tool) is None}
     if lacking:
         text = f"labgrid is installed; not here: {', '.join(lacking)} (machines that are reached by them)"
-        return Finding("lab", "limited", text, distributions.install(" ".join(lacking.values())))
+        return _could("lab", text, " ".join(lacking.values()))
     return Finding("lab", "ok", "labgrid is installed, and ssh, adb and fastboot")
 
 
 def _perf() -> Finding:
     program = shutil.which("perf")
     if program is None:
-        return Finding("pmu", "limited", "perf is not installed (optional)", distributions.install("linux-perf"))
+        return _could("pmu", "perf is not installed (optional)", "linux-perf")
     done = subprocess.run(
         [program, "stat", "-x,", "-e", "instructions:u", "true"], capture_output=True, text=True, check=False
     )
@@ -202,7 +208,10 @@ def _suites() -> list[Finding]:
             continue
         if lacking := suite_programs.missing(suite):
             text = f"--suite {suite.name}: {', '.join(lacking)} not installed (optional)"
-            found.append(Finding(f"suite {suite.name}", "missing", text, suite.remedy))
+            if suite.get:
+                found.append(Finding(f"suite {suite.name}", "missing", text, suite.remedy))
+            else:
+                found.append(_could(f"suite {suite.name}", text, suite.package, "missing"))
         else:
             found.append(Finding(f"suite {suite.name}", "ok", f"--suite {suite.name}: its programs are installed"))
     return found
@@ -237,11 +246,10 @@ def command(as_json: bool, fix: bool) -> int:
     """Show what this machine can do, with a remedy for each thing that it cannot."""
     if fix and as_json:
         raise UserError("--fix and --json exclude each other: give one of them")
-    findings = [check() for check in CHECKS]
+    findings = [check() for check in CHECKS] + _suites()
     if fix:
         _print_fix(findings)
         return 0
-    findings += _suites()
     if as_json:
         import json
 
@@ -278,9 +286,17 @@ def _lines(finding: Finding, width: int) -> list[str]:
 
 
 def _print_fix(findings: list[Finding]) -> None:
-    """The line for a shell, alone on standard output."""
+    """The line for a shell, alone on standard output; on standard error the one for what few need."""
+    root = "" if os.geteuid() == 0 else "sudo "
     packages = tuple(dict.fromkeys(package for finding in findings for package in finding.packages))
+    wanting = [finding for finding in findings if finding.optional]
     if packages:
-        say(("" if os.geteuid() == 0 else "sudo ") + distributions.install(packages))
+        say(root + distributions.install(packages))
+    elif wanting:
+        say("nothing to install: no package that kdelta needs is missing", err=True)
     else:
         say("nothing to install: every package that kdelta uses is here", err=True)
+    if wanting:
+        optional = dict.fromkeys(package for finding in wanting for package in finding.optional)
+        names = ", ".join(finding.name for finding in wanting)
+        say(f"optional ({names}): {root}{distributions.install(optional)}", err=True)

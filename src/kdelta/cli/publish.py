@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kdelta import distributions
 from kdelta.cli import _stores
 from kdelta.cli._say import say
 from kdelta.errors import HostError, UserError
@@ -38,7 +39,7 @@ def command(directory: Path, quiet: bool) -> None:
         from kdelta.serve.app import create_app
         from kdelta.serve.guard import Access
     except ModuleNotFoundError as error:
-        raise HostError(f"kdelta publish needs {error.name}: pip install 'kdelta[serve]'") from None
+        raise HostError(f"kdelta publish needs {error.name}: {distributions.extra('serve')}") from None
 
     before = _ours(directory)
     lost: list[str] = []

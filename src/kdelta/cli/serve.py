@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdelta import distributions
 from kdelta.cli import _stores
 from kdelta.cli._say import say
 from kdelta.errors import HostError, UserError
@@ -97,7 +98,7 @@ def _serve(store: Store, listener: socket.socket, host: str, ask_token: bool, al
 
         from kdelta.serve.app import create_app
     except ModuleNotFoundError as error:
-        raise HostError(f"kdelta serve needs {error.name}: pip install 'kdelta[serve]'") from None
+        raise HostError(f"kdelta serve needs {error.name}: {distributions.extra('serve')}") from None
 
     port = listener.getsockname()[1]
     access = _access(listener, host, ask_token, allowed)

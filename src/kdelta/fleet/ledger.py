@@ -39,6 +39,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql.dml import ReturningInsert
 
+from kdelta import distributions
 from kdelta.errors import HostError, UserError
 from kdelta.fleet import builds
 from kdelta.fleet.needs import Host
@@ -327,7 +328,7 @@ def require(url: str) -> None:
             "the fleet needs a store on PostgreSQL that all hosts reach: set KDELTA_STORE=postgresql://USER@HOST/NAME"
         )
     if missing := [name for name in ("fsspec", "procrastinate", "psycopg") if find_spec(name) is None]:
-        raise UserError(f"the fleet needs the package {missing[0]}: pip install 'kdelta[fleet]'")
+        raise UserError(f"the fleet needs the package {missing[0]}: {distributions.extra('fleet')}")
 
 
 def _make_queue(connection: Connection) -> None:

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kdelta import distributions
 from kdelta.errors import HostError, UserError
 from kdelta.lab.adb import Adb
 from kdelta.lab.describe import Described
@@ -29,7 +30,6 @@ _CONNECT_S = 30.0
 _RETRY_S = 2.0
 _COMMAND_S = 120.0
 _REFUSALS = ("Permission denied", "Too many authentication failures")
-_LABGRID = "--on drives machines with labgrid: pip install 'kdelta[lab]'"
 
 
 def _labgrid() -> Any:
@@ -43,7 +43,7 @@ def _labgrid() -> Any:
         import labgrid.driver
         import labgrid.resource
     except ImportError:
-        raise HostError(_LABGRID) from None
+        raise HostError(f"--on drives machines with labgrid: {distributions.extra('lab')}") from None
     if not logging.getLogger().handlers:  # else warnings go to standard error (logging.lastResort)
         logging.getLogger().addHandler(logging.NullHandler())
     return labgrid

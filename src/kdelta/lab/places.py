@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from kdelta import distributions
 from kdelta.errors import HostError
 from kdelta.lab.boot import held, identity
 from kdelta.lab.control import places_of
@@ -79,7 +80,7 @@ def _client(machine: Described, place: str, what: str) -> str:
     beside = Path(sys.executable).with_name("labgrid-client")
     program = str(beside) if beside.exists() else shutil.which("labgrid-client")
     if program is None:
-        return "labgrid-client is not installed: pip install 'kdelta[lab]'"
+        return f"labgrid-client is not installed: {distributions.extra('lab')}"
     words = [program, "--config", str(machine.path), "--place", place, what]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=_CLIENT_S, check=False)
