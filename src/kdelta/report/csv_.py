@@ -7,7 +7,7 @@ import csv
 import io
 from collections.abc import Iterator
 
-from kdelta.model import CellResult
+from kdelta.model import Because, CellResult, FunctionDelta
 from kdelta.report.causes import because
 from kdelta.report.registry import Format
 from kdelta.report.sentences import sentence
@@ -62,6 +62,12 @@ def _text(value: Value) -> str:
     return f"'{value}" if value.lstrip().startswith(_FORMULA) else value
 
 
+def _because(told: Because | None, effect_percent: float | None, listed: tuple[FunctionDelta, ...]) -> str:
+    """``by -33 %: memset_orig -671``: it begins with a word, so that no spreadsheet takes the sign for a formula's."""
+    text = because(told, effect_percent) or functions_text(listed)
+    return f"by {text}" if text.startswith(("+", "-")) else text
+
+
 def _result(cell: CellResult) -> dict[str, Value]:
     low, high = cell.interval_percent if cell.interval_percent and cell.state == "ok" else (None, None)
     return {
@@ -90,7 +96,7 @@ def _result(cell: CellResult) -> dict[str, Value]:
         "p_value": cell.p_value,
         "detectable_percent": cell.detectable_percent,
         "boots_needed": cell.boots_needed,
-        "because": because(cell.because_line, cell.effect_percent) or functions_text(cell.because),
+        "because": _because(cell.because_line, cell.effect_percent, cell.because),
         "warnings": " ".join(warning.code for warning in cell.warnings),
     }
 
@@ -124,7 +130,7 @@ def _sweep(sweep: Sweep) -> Iterator[dict[str, Value]]:
             "verdict": step.verdict,
             "state": "ok",
             "p_value": step.p_value,
-            "because": because(step.because_line, step.effect_percent) or functions_text(step.because),
+            "because": _because(step.because_line, step.effect_percent, step.because),
         }
 
 

@@ -35,12 +35,17 @@ def _grid(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[
     return [f"| {' | '.join(row)} |" for row in [header, rule, *rows]]
 
 
+def _notes(numbers: Iterable[int]) -> str:
+    """Numbers of notes, apart: two raised figures side by side are read as one."""
+    shown = ",".join(map(str, numbers))
+    return f"<sup>{shown}</sup>" if shown else ""
+
+
 def _cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    notes = "".join(f"<sup>{number}</sup>" for number in cell.notes)
     mark = f" **{cell.mark}**" if cell.mark else ""
-    return f"{escape(cell.figure)}{mark}{notes}"
+    return f"{escape(cell.figure)}{mark}{_notes(cell.notes)}"
 
 
 def _table(table: Table, causes: bool) -> list[str]:
@@ -97,9 +102,8 @@ def _list(heading: str, texts: Sequence[str]) -> list[str]:
 def render(view: View) -> str:
     """Tables, then everything a reader must know beside them."""
     lines = [f"> **Gate:** {escape(view.gate)}", ""] if view.gate else []
-    notes = "".join(f"<sup>{number}</sup>" for number in view.general_notes)
     lines += [f"**{escape(view.headline.text)}**", ""] if view.headline.text else []
-    lines += [f"# {escape(view.title)}", "", escape(view.summary) + notes, ""]
+    lines += [f"# {escape(view.title)}", "", escape(view.summary) + _notes(view.general_notes), ""]
     lines += [*(f"- {escape(text)}" for text in view.looked), ""] if view.looked else []
     drawn = effects.figure(view)
     lines += [*_block(drawn), ""] if drawn else []

@@ -97,7 +97,7 @@ def moved(step: SweepStep, sweep: Sweep) -> str:
     """What string instructions moved before and after a step, where that changed: a count of instructions hides it."""
     by_kernel = {point.kernel: finite(point.rep_bytes) for point in sweep.points}
     before, after = by_kernel.get(step.last), by_kernel.get(step.first)
-    if before is None or after is None or before == after:
+    if before is None or after is None or absolute(before, "B") == absolute(after, "B"):
         return ""
     return rep_bytes(before, after)
 
@@ -289,7 +289,8 @@ def measured(result: ExperimentResult, sweeps: Sequence[Sweep] = ()) -> tuple[st
 def reproduce(result: ExperimentResult) -> tuple[str, ...]:
     """What stands beside the command that repeats the experiment."""
     experiment = result.experiment
-    lines = [] if nothing(result) else [f"Seed {experiment.seed}; it determines the order of all boots."]
+    decides = "how each guest is perturbed" if experiment.mode == "exact" else "the order of all boots"
+    lines = [] if nothing(result) else [f"Seed {experiment.seed}; it determines {decides}."]
     if not experiment.command:
         lines.append("The command was not recorded; the experiment is stored as " + experiment.id + ".")
     return tuple(lines)

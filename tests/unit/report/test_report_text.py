@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from kdelta.report import prose
 from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.scrub import TEXT_LIMIT, Scrubber, clean
 from kdelta.report.text import wrap, wrap_command
-from kdelta.results.types import CellName
+from kdelta.results.types import CellName, Sweep, SweepPoint, SweepStep
 from unit.report.report_samples import kernel
 
 
@@ -76,3 +77,18 @@ def test_figures_are_short_whatever_the_value() -> None:
     assert effect(1e300) == "+1.00e+300 %"
     assert interval((1.0, 1.0), exact=True) == "exact"
     assert interval((1.0, float("inf")), exact=False) == ""
+
+
+def test_bytes_that_read_the_same_before_and_after_a_step_are_not_told() -> None:
+    """A sweep said "REP bytes 191.3 KiB before, 191.3 KiB from here on"."""
+    step = SweepStep(last="6.1", first="6.12", baseline=10.0, patched=9.0, effect_percent=-10.0, verdict="improved")
+    cell = CellName(case="pipe", metric="instructions")
+
+    def told(before: float, after: float) -> str:
+        points = tuple(
+            SweepPoint(kernel=name, value=1.0, rep_bytes=moved) for name, moved in (("6.1", before), ("6.12", after))
+        )
+        return prose.moved(step, Sweep(cell=cell, unit="instructions", better="lower", points=points, steps=(step,)))
+
+    assert told(195_890.0, 195_891.0) == ""
+    assert told(195_890.0, 291.0) == "REP bytes 191.3 KiB before, 291.0 B from here on"
