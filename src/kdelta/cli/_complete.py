@@ -171,17 +171,29 @@ _BY_COMMAND: dict[tuple[str, str], Callable[[str], Iterable[Offer]]] = {
 }
 
 
+def _cases_of(ctx: click.Context) -> Iterable[Offer]:
+    """Those of the experiment that stands before."""
+    from kdelta.store.store import Store
+
+    with Store() as store:
+        return [(case.name, "") for case in store.experiment(ctx.params.get("experiment") or "last").cases]
+
+
 class _Offered(click.types.StringParamType):
     """A text of which some values are known."""
 
-    def __init__(self, offers: Callable[[str], Iterable[Offer]]) -> None:
-        self._offers = offers
+    def __init__(
+        self, offers: Callable[[str], Iterable[Offer]], within: Callable[[click.Context], Iterable[Offer]] | None = None
+    ) -> None:
+        """``within``: what is offered instead where it hangs on the words before."""
+        self._offers, self._within = offers, within
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
         if incomplete[:1] in ("/", ".", "~") and self._offers is _kernels:
             return [CompletionItem(incomplete, type="file")]
         try:
-            offers = [offer for offer in self._offers(incomplete) if offer[0].startswith(incomplete)]
+            known = self._within(ctx) if self._within else self._offers(incomplete)
+            offers = [offer for offer in known if offer[0].startswith(incomplete)]
         except (KdeltaError, OSError):  # a shell has no place for a message: there is nothing to offer
             return []
         return [CompletionItem(word, help=_about(word, about)) for word, about in offers if _PLAIN.fullmatch(word)]
@@ -194,6 +206,9 @@ def _about(word: str, about: str) -> str | None:
     return None if ":" in word else " ".join(harmless(about).split())[:_ABOUT_LENGTH] or None
 
 
+_BY_CONTEXT: dict[tuple[str, str], Callable[[click.Context], Iterable[Offer]]] = {("why", "case"): _cases_of}
+
+
 def fit(command: click.Command, path: str) -> None:
     """Give the texts among the parameters of ``command`` and its subcommands the values that are known."""
     if isinstance(command, click.Group):
@@ -202,7 +217,7 @@ def fit(command: click.Command, path: str) -> None:
     for param in command.params:
         known = _BY_COMMAND.get((path, param.name or "")) or _BY_NAME.get(param.name or "")
         if known is not None and isinstance(param.type, click.types.StringParamType):
-            param.type = _Offered(known)
+            param.type = _Offered(known, _BY_CONTEXT.get((path, param.name or "")))
 
 
 def register() -> None:

@@ -70,6 +70,10 @@ _NEEDLESS = {
         ("--cmdline", "--append"), ("--kvm", "it belongs to a kernel, as in 'debian:6.12,cmdline=\"quiet\"'")
     ),
     **dict.fromkeys(("--config", "--kconfig"), ("--kvm", "it belongs to a kernel, as in src:./linux,config=FILE")),
+    **dict.fromkeys(
+        ("--param", "--params", "--parameter", "--set", "--knob"),
+        ("--case", "it belongs to a case, as in --case pipe:writers=4; kdelta cases show pipe has all"),
+    ),
     "--arch": ("--kvm", "it belongs to a kernel, as in debian:6.12,arch=arm64"),
     **dict.fromkeys(
         ("--quick", "--fast"), ("--case", "name a case, as in --case pidfd_open: two kernels take seconds")
@@ -86,6 +90,7 @@ _NEEDLESS = {
 _WHOLE = ("--seconds", "--duration", "--runtime", "--run-time")  # may also mean all that a command does
 _LOUD = ("-v", "--verbose")
 _LIST = re.compile(r"'(\d+(?:[,|.]+\d+)+)' is not a valid integer")
+_EXPERIMENT = re.compile(r"last(~\d+)?|\d{8}(-\w+)*")
 _EXTRA = re.compile(r"unexpected extra arguments? \((.*)\)")
 
 
@@ -186,4 +191,6 @@ def _word_meant(word: str, context: click.Context) -> str:
         return f"--port {word}"
     if "--output" in has and re.fullmatch(r"[^\s:]+\.[a-z]\w*", word):
         return f"-o {word}"
-    return f"kdelta why last {word}" if context.info_name == "report" else ""
+    if context.info_name != "report":
+        return ""
+    return f"--against {word}" if _EXPERIMENT.fullmatch(word) else f"kdelta why last {word}"

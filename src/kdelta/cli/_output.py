@@ -130,9 +130,12 @@ def write(text: str | bytes, output: Path | None) -> None:
         HostError: the file cannot be written.
     """
     if output is not None:
+        fresh = not output.exists()
         try:
             output.write_bytes(text if isinstance(text, bytes) else text.encode())
         except OSError as error:
+            if fresh:
+                output.unlink(missing_ok=True)  # half a report is none
             raise HostError(f"cannot write {output}: {error.strerror}") from None
     else:
         put(text)

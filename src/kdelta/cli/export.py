@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -36,6 +37,8 @@ def command(experiment: str, output: Path | None) -> None:
         boots = len(store.done(found))
         counts = plans.counted_by(store.experiment(found).plan)
     size_mb = path.stat().st_size / 1e6
-    say(f"{path}: {found}, {boots} boot{'s'[: boots != 1]}, {size_mb:.2f} MB; read it with: kdelta import {path}")
+    say(
+        f"{path}: {found}, {boots} boot{'s'[: boots != 1]}, {size_mb:.2f} MB; read it with: kdelta import {shlex.quote(str(path))}"
+    )
     if counts:
         say(f"the counts that explain its times are an experiment of their own: kdelta export {counts}", err=True)

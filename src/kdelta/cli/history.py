@@ -128,9 +128,23 @@ def delete(experiment: str, yes: bool) -> None:
     with _stores.reading() as store:
         found = store.id_of(experiment)  # also of a damaged one
         if not yes:
-            click.confirm(f"Delete {found} and its {len(store.done(found))} boots?", abort=True)
+            _confirm(f"Delete {found} and its {len(store.done(found))} boots?")
         store.delete(found)
     say(f"{found}: deleted")
+
+
+def _confirm(question: str) -> None:
+    """Raises:
+    UserError: the answer is no, or nobody is there to answer.
+    """
+    try:
+        agreed = click.confirm(question)
+    except click.Abort as error:
+        if not isinstance(error.__context__, EOFError):
+            raise
+        raise UserError("not confirmed, nothing is deleted: --yes deletes without asking") from None
+    if not agreed:
+        raise UserError("not confirmed, nothing is deleted")
 
 
 def _refuse_experiment(store: Store, name: str) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,7 @@ def command(directory: Path, quiet: bool) -> None:
         raise HostError(f"kdelta publish needs {error.name}: {distributions.extra('serve')}") from None
 
     before = _ours(directory)
+    _begin(directory)
     lost: list[str] = []
 
     def failed(address: str, error: KdeltaError) -> None:
@@ -62,7 +64,7 @@ def command(directory: Path, quiet: bool) -> None:
     _write(directory, _LIST, "".join(f"{name}\n" for name in sorted(written)).encode())
     for name in before - set(written):
         (directory / name).unlink(missing_ok=True)
-    say(f"{directory}: {len(written)} files; open {directory / 'index.html'}")
+    say(f"{directory}: {len(written)} files; open {shlex.quote(str(directory / 'index.html'))}")
     if lost:
         raise HostError(f"{len(lost)} pages could not be made and say so; the first is {lost[0]}")
 
@@ -80,6 +82,19 @@ def _ours(directory: Path) -> set[str]:
     if directory.is_dir() and any(directory.iterdir()):
         raise UserError(f"{directory} has other files in it: name a new directory, or one that kdelta published to")
     return set()
+
+
+def _begin(directory: Path) -> None:
+    """Make ``directory`` ours before minutes of work.
+
+    Raises:
+        UserError: it cannot be made or written.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / _LIST).open("a").close()
+    except OSError as error:
+        raise UserError(f"{directory}: cannot be written ({error.strerror}); name a directory of yours") from None
 
 
 def _write(directory: Path, name: str, content: bytes) -> None:

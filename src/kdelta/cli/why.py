@@ -30,6 +30,7 @@ The figures are kernel instructions per operation, of the median seed; of guests
 lines that move between them, hottest first.
 """
 EXPORTS = ("collapsed", "speedscope", "pprof", "perf-script", "json")
+_LOOKED_AT = 20  # experiments, newest first
 _ONE_KERNEL = ("collapsed", "pprof", "perf-script")
 
 
@@ -107,12 +108,26 @@ def command(
 
 
 def _meant(store: Store, experiment: str, case: str | None) -> tuple[str, str | None]:
-    """Experiment and case; of one word that is no experiment but a case of the last one, both."""
+    """Experiment and case; of one word that is no experiment but a case of the last one, both.
+
+    Raises:
+        UserError: it is a case of an earlier one.
+    """
     newest = store.experiments(limit=1)
     if case is not None or not newest or any(row.id.startswith(experiment) for row in store.experiments()):
         return experiment, case
-    known = {one.name for one in store.experiment(newest[0].id).cases}
-    return (newest[0].id, experiment) if experiment in known else (experiment, case)
+    if _has(store, newest[0].id, experiment):
+        return newest[0].id, experiment
+    for row in store.experiments(limit=_LOOKED_AT):
+        if _has(store, row.id, experiment):
+            raise UserError(
+                f"{experiment} is a case, and the last experiment has none: kdelta why {row.id} {experiment}"
+            )
+    return experiment, case
+
+
+def _has(store: Store, experiment: str, word: str) -> bool:
+    return any(word in (one.name, one.name.rpartition("/")[2]) for one in store.experiment(experiment).cases)
 
 
 def _followed(

@@ -74,7 +74,8 @@ def test_bash_completes_releases_cases_and_experiments(env: dict[str, str], tmp_
         f"kdelta compare deb:{tmp_path}/x": f"{tmp_path}/x.deb",
         "kdelta history pid": "pidfd_open",
         "kdelta history ta": "tag",
-        "kdelta why first path_l": "path_lookup",
+        "kdelta why first pid": "pidfd_open",
+        "kdelta why first path_l": "",  # this experiment has no such case
         "kdelta report la": "last",
         "kdelta report firs": "first",
         "kdelta report last --format ht": "html",

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+
 import pytest
 
 from kdelta.cli import _output
-from kdelta.errors import GuestError
+from kdelta.errors import GuestError, HostError
 
 
 @pytest.mark.parametrize("state", ["lost", "panicked", "hung", "failed"])
@@ -39,3 +42,14 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it() -> None:
 def test_a_program_that_failed_is_told_what_it_may_lack(why: str, told: str) -> None:
     said = _output._unpacked({"pack": "x"}, why)
     assert told in said and bool(said) == bool(told)
+
+
+def test_a_report_that_does_not_fit_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, _: bytes) -> None:
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(HostError, match="No space left"):
+        _output.write("text", tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists()

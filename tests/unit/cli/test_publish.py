@@ -78,6 +78,15 @@ def test_a_second_run_replaces_its_own_files_alone(
     assert "has other files in it: name a new directory" in capsys.readouterr().err
 
 
+def test_where_nothing_can_be_written_no_page_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'empty.sqlite'}")
+    monkeypatch.setattr(site, "files", lambda *_: pytest.fail("pages were made"))
+    assert run(["publish", "/proc/kdelta-site", "-q"]) == 1
+    assert "/proc/kdelta-site: cannot be written" in capsys.readouterr().err
+
+
 def test_addresses_become_names_that_differ_where_they_do() -> None:
     assert file_name("/experiments") == file_name("/") == "index.html"
     assert file_name("/style.css") == file_name("/style.css?0123456789ab") == "style.css"

@@ -47,6 +47,17 @@ def test_the_end_of_a_name_is_enough(state: Path, word: str, capsys: pytest.Capt
     assert capsys.readouterr().out.startswith("syscalls/nanosleep: 6.12 -> 7.0")
 
 
+def test_a_case_alone_is_of_the_last_experiment_or_it_is_said_which_has_it(
+    state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["why", "nanosleep"]) == 0
+    assert capsys.readouterr().out.startswith("syscalls/nanosleep: 6.12 -> 7.0")
+    with Store() as store:
+        store.create(serve_store.experiment("two", ("6.12", "7.0"), created_at="2027-01-01T10:00:00+00:00"))
+    assert run(["why", "nanosleep"]) == 1
+    assert "kdelta why one nanosleep" in capsys.readouterr().err
+
+
 def test_an_export_holds_each_kernel_once(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Store() as store:
         store.create(serve_store.experiment("alone", ("7.0",), cases=CASES))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,6 +93,23 @@ def test_a_mistake_is_one_line_and_exit_code_1(
     assert said in err
     assert err.startswith("kdelta: ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("answer", "said"), [("", "--yes deletes without asking"), ("n\n", "nothing is deleted")])
+def test_what_nobody_confirms_is_not_deleted(
+    filled: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answer: str, said: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    assert run(["history", "delete", "last"]) == 1
+    assert said in capsys.readouterr().err
+    assert filled.done("first")
+
+
+def test_the_next_command_takes_a_name_with_spaces(
+    filled: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["export", "last", "-o", str(tmp_path / "a b.kdelta")]) == 0
+    assert f"kdelta import '{tmp_path}/a b.kdelta'" in capsys.readouterr().out
 
 
 def test_an_experiment_goes_out_and_comes_in(
