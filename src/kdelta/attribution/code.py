@@ -145,6 +145,48 @@ def _same_part(before: Image, after: Image, old: Function, new: Function) -> boo
     )
 
 
+class _Placed(Struct, frozen=True):
+    """An instruction of a function: where it is, its text without numbers of labels, and which one it may jump to."""
+
+    part: str
+    offset: int
+    text: str
+    to: int | None
+
+
+def _placed(image: Image, name: str) -> list[_Placed]:
+    found: list[_Placed] = []
+    for part in image.sources.get(name, ()):
+        code = image.instructions(part)
+        labels = {one.label: len(found) + index for index, one in enumerate(code) if one.label}
+        for one in code:
+            label = _LABEL.search(one.text)
+            to = labels.get(label[0]) if label else None
+            found.append(_Placed(part.name.partition("#")[0], one.offset, _LABEL.sub("L", one.text), to))
+    return found
+
+
+def changed_places(before: Image, after: Image, name: str) -> frozenset[tuple[str, int]]:
+    """(symbol, offset) of the instructions of a function that ``after`` has otherwise; where one was left out, of that
+    behind it. A jump that leads elsewhere is one, a jump to what is itself changed is not.
+    """
+    was, now = _placed(before, name), _placed(after, name)
+    old_texts, new_texts = ([one.text for one in side] for side in (was, now))
+    kept: dict[int, int] = {}
+    changed: set[int] = set()
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old_texts, new_texts, autojunk=False).get_opcodes():
+        if tag == "equal":
+            kept |= zip(range(i1, i2), range(j1, j2), strict=True)
+        else:
+            changed |= set(range(j1, max(j2, j1 + 1)))
+    jumps = ((was[i].to, now[j].to, j) for i, j in kept.items())
+    elsewhere = {
+        j for old, new, j in jumps if new not in changed and new != (kept.get(old, -1) if old is not None else None)
+    }
+    last = len(now) - 1
+    return frozenset((now[j].part, now[j].offset) for j in {min(j, last) for j in changed | elsewhere} if now)
+
+
 def _reps(code: Iterable[Instruction]) -> tuple[str, ...]:
     return tuple(match[0] for one in code if (match := _REP.match(one.text)))
 

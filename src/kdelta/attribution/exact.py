@@ -112,6 +112,7 @@ class Names(Struct, frozen=True, kw_only=True):
     types: line_names.Types | None = None
     facts: bytes | None = None
     entries: Entries | None = None
+    watched: tuple[tuple[str, int, int], ...] = ()  # (symbol, start, end) of the functions whose instructions are told
 
 
 class _Guest(Struct, frozen=True):
@@ -218,6 +219,7 @@ def _run(
         profile = replace(profile, system_calls=entries.counted(names.entries, system_calls, total))
     if (calls := chosen.interval.stacks) is not None:
         profile = replace(profile, stacks=stacks.text(stacks.tree(calls, names.functions)))
+    profile = replace(profile, places=profiles.places([one.interval for one in found], names.watched))
     return RunResult(case=case, state="ok", series=_series(found, metrics, names), facts=facts, profile=profile)
 
 

@@ -232,6 +232,19 @@ def code_lines(interval: Interval, names: Sequence[str]) -> dict[str, int]:
     return dict(Counter(names[place] for place in ran[first].tolist()))
 
 
+def places(intervals: Sequence[Interval], watched: Sequence[tuple[str, int, int]]) -> dict[str, tuple[int, ...]]:
+    """For each symbol that is watched, and of which something ran, the offsets of what did; of namesakes all."""
+    if not watched:
+        return {}
+    pcs = np.unique(np.concatenate([one.pcs[one.counts[:, 0] > 0] for one in intervals]))
+    found: dict[str, set[int]] = {}
+    for name, start, end in watched:
+        low, high = np.searchsorted(pcs, np.array([start, end], np.uint64)).tolist()
+        if low < high:
+            found.setdefault(name, set()).update((pcs[low:high] - np.uint64(start)).tolist())
+    return {name: tuple(sorted(offsets)) for name, offsets in found.items()}
+
+
 def calls_of(profile: Profile) -> dict[str, frozenset[str]]:
     """Whom each function that ran can call; {} where that is not known."""
     return dict(map(_row_of_calls, filter(None, profile.calls.split("\n"))))

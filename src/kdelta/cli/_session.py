@@ -71,7 +71,7 @@ class Session:
         job = prepare.prepare(experiment, self.store, progress, time_budget_s=budget_s)
         try:
             prepare.execute(job, self.store, progress)
-            annotate.note_executed(self.store, experiment)
+            annotate.note_untouched(self.store, annotate.note_executed(self.store, experiment))
         except KeyboardInterrupt as ending:
             ending.add_note(self._kept(experiment, resumed_as))
             raise

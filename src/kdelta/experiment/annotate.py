@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kdelta.attribution import stripped
+from kdelta.attribution import code, images, stripped
 from kdelta.errors import KdeltaError
 from kdelta.experiment import differing, selftests
+from kdelta.experiment.known import watched
 from kdelta.kernel import changed, source
 from kdelta.kernel.sources import parse_kernel
-from kdelta.model import Experiment, Kernel, Progress, Remark, plans
+from kdelta.kernel.spelling import fold
+from kdelta.model import Experiment, Kernel, Profile, Progress, Remark, plans
 from kdelta.store.store import Store
 
 _OPTIONS = 5  # of a config, in a line
@@ -95,6 +97,48 @@ def note_executed(store: Store, experiment: Experiment) -> Experiment:
     unreached = tuple(one for one in looked.unreached if one.name not in ran)
     found = replace(looked, unreached=unreached, measured=(*looked.measured, *ran))
     return store.annotate(experiment.id, lambda notes: replace(notes, looked=found))
+
+
+def note_untouched(store: Store, experiment: Experiment) -> Experiment:
+    """Keep with ``experiment`` the functions that its cases executed, but no instruction of them that differs.
+
+    A slow path that was not taken: the counts then say nothing of the change. What cannot be told is not said: boots
+    that were made before this was kept, code that cannot be read, a kernel that has no such places.
+    """
+    known = store.experiment(experiment.id)
+    looked, names = known.annotations.looked, watched(known)
+    if looked is None or not names or known.mode != "exact":
+        return experiment
+    rows = [row for case in range(len(known.cases)) for row in store.profiles(experiment.id, case) if row.kernel]
+    ran = {name: [row for row in rows if name in row.profile.functions] for name in names}
+    told = {name for name in names if ran[name] and all(_has_places(row.profile, name) for row in ran[name])}
+    try:
+        images_of = [images.image_of(kernel) for kernel in known.kernels] if told else []
+    except (KdeltaError, OSError):
+        return experiment
+    untouched = {
+        name
+        for name in told
+        if all(
+            (places := code.changed_places(images_of[0], images_of[row.kernel], name))
+            and not places & _ran(row.profile)
+            for row in ran[name]
+        )
+    }
+    now = tuple(name for name in (*looked.measured, *looked.untouched) if name in untouched)
+    if now == looked.untouched:
+        return experiment
+    measured = tuple(name for name in (*looked.measured, *looked.untouched) if name not in untouched)
+    found = replace(looked, measured=measured, untouched=now)
+    return store.annotate(experiment.id, lambda notes: replace(notes, looked=found))
+
+
+def _has_places(profile: Profile, name: str) -> bool:
+    return any(fold(symbol) == name for symbol in profile.places)
+
+
+def _ran(profile: Profile) -> set[tuple[str, int]]:
+    return {(symbol, offset) for symbol, offsets in profile.places.items() for offset in offsets}
 
 
 def _function(title: str) -> str:

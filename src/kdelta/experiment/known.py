@@ -3,18 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 
 from kdelta.attribution import callers, entries
 from kdelta.attribution.exact import Names
 from kdelta.kernel import calls, naming, types, variables
-from kdelta.kernel.symbols import NoSymbols
-from kdelta.model import Kernel
+from kdelta.kernel.spelling import fold
+from kdelta.kernel.symbols import NoSymbols, SymbolTable
+from kdelta.model import Experiment, Kernel
 
 NamesOf = Callable[[Kernel], Names]
 
 
-def _names(kernel: Kernel, several_cpus: bool) -> Names:
+def watched(experiment: Experiment) -> frozenset[str]:
+    """The functions of both kernels that a patch changed and that cases are known to execute; none of a whole image."""
+    looked = experiment.annotations.looked
+    if looked is None or looked.whole or looked.sizes_only:
+        return frozenset()
+    return frozenset(name for name in (*looked.measured, *looked.untouched) if " (" not in name)
+
+
+def _names(kernel: Kernel, several_cpus: bool, watched: Collection[str]) -> Names:
     table = naming.load(kernel)
     if isinstance(table, NoSymbols):
         return Names()
@@ -25,19 +34,28 @@ def _names(kernel: Kernel, several_cpus: bool) -> Names:
         slabs = types.slab_layout(data, described, kernel.release)
         facts = callers.facts(table, slabs.words() if slabs is not None else ())
         return Names(functions=code, variables=data, types=described, facts=facts)
-    return Names(functions=code, entries=entries.find(table))
+    return Names(functions=code, entries=entries.find(table), watched=tuple(_parts(table, watched)))
 
 
-def known(several_cpus: bool = False) -> NamesOf:
+def _parts(table: SymbolTable, watched: Collection[str]) -> Iterator[tuple[str, int, int]]:
+    """(symbol, start, end) of every part of the functions ``watched``."""
+    starts = table.addresses.tolist()
+    for name, start, end in zip(table.all_names, starts, [*starts[1:], starts[-1] + 1], strict=True) if watched else ():
+        if fold(name) in watched:
+            yield name, start, end
+
+
+def known(several_cpus: bool = False, watched: Collection[str] = ()) -> NamesOf:
     """What is known of a kernel, looked up once for each image: its functions and the entries of its system calls.
 
-    For guests of several CPUs its data in place of the entries: which call moves a line is not told.
+    For guests of several CPUs its data in place of the entries: which call moves a line is not told. Of the functions
+    ``watched`` it is kept which instructions ran.
     """
     found: dict[str, Names] = {}
 
     def of(kernel: Kernel) -> Names:
         if kernel.image_sha256 not in found:
-            found[kernel.image_sha256] = _names(kernel, several_cpus)
+            found[kernel.image_sha256] = _names(kernel, several_cpus, watched)
         return found[kernel.image_sha256]
 
     return of

@@ -60,7 +60,8 @@ def prepare(experiment: Experiment, store: Store, progress: Progress, *, time_bu
             experiment = functions.learn(store, experiment, here.site, progress)
     if not exact and experiment.annotations.floors_percent is None:
         experiment = place.with_floors(store, experiment, here)
-    kind = kinds.kind_of(experiment, workloads, known.known(several_cpus=experiment.machine.smp > 1))
+    names = known.known(experiment.machine.smp > 1, known.watched(experiment))
+    kind = kinds.kind_of(experiment, workloads, names)
     identity: Callable[[PlannedBoot], str] | None = None
     boots: kinds.Kind | Remembering = kind
     if exact and isinstance(kind, Measuring):

@@ -63,7 +63,8 @@ class Looked(Struct, frozen=True, kw_only=True):
 
     ``measured`` is executed by the ``cases`` chosen (of ``candidates``), ``interrupting`` of it only by what interrupts
     them; ``left_out`` had a case, but no time. ``whole``: ``differ`` of ``functions`` do, through a header or an option
-    (``through``: what of these the patches touch). ``controls`` are cases that execute nothing that changed.
+    (``through``: what of these the patches touch). ``untouched``: cases execute it, but none of the instructions that
+    differ. ``controls`` are cases that execute nothing that changed.
     """
 
     functions: int
@@ -73,6 +74,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     measured: tuple[str, ...] = ()
     unreached: tuple[Unreached, ...] = ()
     left_out: tuple[str, ...] = ()
+    untouched: tuple[str, ...] = ()
     interrupting: tuple[str, ...] = ()
     given: tuple[str, ...] = ()  # cases that the user named, measured whatever they execute
     controls: tuple[str, ...] = ()

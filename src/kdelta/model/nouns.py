@@ -263,6 +263,7 @@ class Profile(Struct, frozen=True, kw_only=True, weakref=True):
     first. On several: ``moved``, the lines that moved, most transfers first; ``waits``, locks found taken, likewise.
     There also ``called``: how often each system call was made, of which none tells what it cost.
     ``stacks``: the tree of calls (attribution/stacks.py), as one text too; empty where calls were not followed.
+    ``places``: by symbol the offsets of what ran in any repetition of the functions that a patch changed.
     """
 
     ops: int
@@ -276,6 +277,7 @@ class Profile(Struct, frozen=True, kw_only=True, weakref=True):
     code_lines: dict[str, int] = field(default_factory=dict)
     stacks: str = ""
     called: dict[str, int] = field(default_factory=dict)
+    places: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 class RunResult(Struct, frozen=True, kw_only=True):

@@ -74,7 +74,8 @@ def located(view: View) -> list[Located]:
     anywhere = next((one for one in notes.locations if one.function), next(iter(notes.locations), WHOLE_TREE))
     unreached = [one.name for one in notes.looked.unreached] if notes.looked else []
     left_out = list(notes.looked.left_out) if notes.looked else []
-    split = all(_bare(name) in known for name in (*unreached, *left_out))
+    untouched = list(notes.looked.untouched) if notes.looked else []
+    split = all(_bare(name) in known for name in (*unreached, *left_out, *untouched))
     found = [
         Located(finding=one, location=_first(one.functions, known, anywhere))
         for one in standing(view).findings
@@ -82,5 +83,6 @@ def located(view: View) -> list[Located]:
     ]
     if split:
         found += _unseen(unreached, known, "changed, and no case executes it in its operations", looked.SETS)
+        found += _unseen(untouched, known, f"changed and executed, but {looked.UNTOUCHED}")
         found += _unseen(left_out, known, "changed, and there was no time to measure a case that executes it")
     return found

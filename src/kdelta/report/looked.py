@@ -12,6 +12,7 @@ from kdelta.model import Annotations, Beside, Looked, Unreached
 _SHOWN = 12  # names in a line; the JSON result has all
 _BY_POINTER = ("used by pointer", "its address is taken")  # in the title of a change (attribution/changes.py)
 _BOOT_ONLY = "boot only"  # there, too
+UNTOUCHED = "none of its changed instructions ran"
 SETS = (
     "what is set at boot may change other paths: name cases, as in kdelta compare BASELINE PATCHED --case path_lookup"
 )
@@ -75,6 +76,8 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         said = _names([_unreached(one) for one in looked.unreached])
         who = f"no {'mapped ' if looked.no_time else ''}case {_executes(looked)} it in its operations"
         lines.append(f"NOT LOOKED AT, {who} ({len(looked.unreached)} of {looked.differ}): {said}{_sets(looked)}.")
+    if looked.untouched:
+        lines.append(f"NOT LOOKED AT, executed, but {UNTOUCHED}: {_names(looked.untouched)}.")
     if looked.left_out:
         lines.append(
             f"NOT LOOKED AT, no time ({len(looked.left_out)}; raise --time-budget): {_names(looked.left_out)}."
@@ -86,7 +89,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.measured:
         by = f"{len(looked.cases)} of {looked.candidates} cases, the most specific first"
         lines.append(f"Looked at: {_names(looked.measured)}; by {by}.")
-    elif looked.differ:
+    elif looked.differ and not looked.untouched:
         by = f" (by the atlas of {looked.atlas}; kdelta reach KERNEL maps this very kernel)" if looked.atlas else ""
         mapped = f"{looked.candidates - len(looked.no_time)}{' mapped' if looked.no_time else ''}"
         who = f"None of {mapped} cases {_executes(looked)} anything that differs"
@@ -123,15 +126,21 @@ def nothing(looked: Looked | None) -> str:
     )
 
 
+def not_spoken_of(looked: Looked | None) -> int:
+    """How many changes the counts of the cases say nothing of."""
+    return len(looked.unreached) + len(looked.left_out) + len(looked.untouched) if looked else 0
+
+
 def unseen(looked: Looked | None) -> str:
     """What of the change the measured cases do not speak of, as part of the answer; "" where they execute all of it."""
-    missed = len(looked.unreached) + len(looked.left_out) if looked else 0
+    missed = not_spoken_of(looked)
     if looked is None or not missed:
         return ""
     noun = "function" if looked.sizes_only else "function or variable"
     many = f"{missed} of {looked.differ} {noun.replace('n or', 'ns or')}s that differ"
     whose = f"The one {noun} that differs was" if looked.differ == 1 else f"{many} {'was' if missed == 1 else 'were'}"
-    names = _names([*(one.name for one in looked.unreached), *looked.left_out], _SHOWN_MISSING)
+    untouched = [f"{name} ({UNTOUCHED})" for name in looked.untouched]
+    names = _names([*untouched, *(one.name for one in looked.unreached), *looked.left_out], _SHOWN_MISSING)
     return f"{whose} not looked at: {names}{_sets(looked)}"
 
 
@@ -167,6 +176,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "measured": list(looked.measured),
         "unreached": [{"name": one.name, "nearest": list(one.path)} for one in looked.unreached],
         "left_out": list(looked.left_out),
+        "untouched": list(looked.untouched),
         "interrupting": list(looked.interrupting),
         "given": list(looked.given),
         "controls": list(looked.controls),

@@ -12,6 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from kdelta.report.looked import not_spoken_of
 from kdelta.report.outcomes import Outcome, outcomes
 from kdelta.report.scrub import clip
 from kdelta.report.view import View
@@ -69,7 +70,7 @@ def standing(view: View) -> Standing:
         why = f"nothing was compared: {tests[0][1].reason}"
         found.append(Finding(word="warning", rule="undecided", title="no verdict", text=why))
     looked = view.result.experiment.annotations.looked
-    unseen = len(looked.unreached) + len(looked.left_out) if looked else 0
+    unseen = not_spoken_of(looked)
     beside = view.result.experiment.annotations.beside
     leaks = [leak for one in beside for leak in one.leaks]
     found += [Finding(word="fail", rule="leak", title="leak", text=text) for text in leaks]

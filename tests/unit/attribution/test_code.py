@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.attribution import changes
-from kdelta.attribution.code import CodeDiff, compare, function_diff, identical_code, summary
+from kdelta.attribution.code import CodeDiff, changed_places, compare, function_diff, identical_code, summary
 from kdelta.attribution.disassembly import Image
 from kdelta.errors import UserError
 
@@ -264,3 +264,41 @@ def test_an_alias_that_becomes_a_function_of_its_own_differs_from_what_it_was(ma
     assert one.name == "__x64_sys_getid" and one.size_before and one.size_after != one.size_before
     (change,) = changes.find(before, after, compare(before, after), lambda _: ()).changes
     assert (change.kind, change.hosts) == ("code", ("__do_sys_getid",))
+
+
+SLOW = """
+int calls_of, slow_calls;
+__attribute__((noinline)) int busy(int a)
+{
+	calls_of += a;
+	if (__builtin_expect(calls_of == 77, 0))
+		slow_calls += 5;
+	return calls_of;
+}
+"""
+
+
+def test_the_places_that_changed_are_those_of_the_slow_path_alone(make_x86: Maker) -> None:
+    before, after = (
+        Image(make_x86(SOURCE + SLOW)),
+        Image(make_x86(SOURCE + SLOW.replace("+= 5", "= a * 9 + slow_calls"))),
+    )
+    (busy,) = after.sources["busy"]
+    places = changed_places(before, after, "busy")
+    code = {one.offset: one.text for one in after.instructions(busy)}
+    told = [code[offset] for symbol, offset in sorted(places) if symbol == "busy"]
+    assert told and not any("calls_of" in text and "slow" not in text for text in told)
+    assert changed_places(before, before, "busy") == changed_places(before, after, "pad") == frozenset()
+
+
+def test_a_jump_that_leads_elsewhere_is_a_place_that_changed(make_x86: Maker) -> None:
+    jump = (
+        '__attribute__((naked)) int jumps(void) { asm("test %edi, %edi\\n je '
+        + "2f"
+        + '\\n1: inc %eax\\n2: dec %eax\\n ret"); }'
+    )
+    before, after = (
+        Image(make_x86(f"{SOURCE}{text}"))
+        for text in (jump.replace("je 2f", "je 1f\\n je 2f"), jump.replace("je 2f", "je 2f\\n je 2f"))
+    )
+    assert changed_places(before, after, "jumps") == {("jumps", 2)}

@@ -212,6 +212,14 @@ def test_lines_of_data_are_those_of_who_touched_them_first_and_lines_of_code_of_
     assert profiles.fold(bare, ByPage()).code_lines == {}, "on several CPUs they are not counted"
 
 
+def test_the_places_that_ran_are_told_by_symbol_over_all_intervals() -> None:
+    several = [[(KERNEL + 0x1000, ONE), (KERNEL + 0x1030, ONE), (KERNEL + 0x2000, ONE)], [(KERNEL + 0x1034, ONE)]]
+    found = profiles.read(counts.output(*(counts.interval(i, ran) for i, ran in enumerate(several))))
+    watched = (("f", KERNEL + 0x1000, KERNEL + 0x1034), ("f.cold", KERNEL + 0x1034, KERNEL + 0x2000))
+    assert profiles.places(found, watched) == {"f": (0, 0x30), "f.cold": (0,)}
+    assert profiles.places(found, (("g", KERNEL + 0x3000, KERNEL + 0x4000),)) == profiles.places(found, ()) == {}
+
+
 def test_damaged_lines_are_refused() -> None:
     data = bytearray(counts.output(counts.interval(7, []) + counts.touched(7, {KERNEL: 1})))
     data[-16 - 8] ^= 1

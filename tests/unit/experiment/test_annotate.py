@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kdelta.attribution import images, stripped
+from kdelta.attribution import code, images, stripped
 from kdelta.errors import UserError
 from kdelta.experiment import annotate, selftests
 from kdelta.experiment.selftests import Gate
 from kdelta.kernel import changed, source
 from kdelta.model import Annotations, Location, Looked, Quiet, Remark, Unreached, plans
+from kdelta.report import looked as sentences
 from kdelta.spec.kernels import KernelSpec
 from kdelta.store.store import Store
 from unit.store.store_builders import experiment, kernel
@@ -152,3 +153,30 @@ def test_a_new_function_that_the_patched_kernel_executed_was_looked_at(
     assert found is not None and found.measured == ("host", "anon_read (new)")
     assert [one.name for one in found.unreached] == ["fifo_read (new)", "fops (data)"]
     assert annotate.note_executed(store, made) is made, "and nothing is told twice"
+
+
+def test_a_function_of_which_nothing_that_changed_ran_was_not_looked_at(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("slow", "quick", "kept before", "ops (data)")
+    looked = Looked(functions=9, differ=4, candidates=5, cases=("a",), measured=names)
+    made = experiment(mode="exact", annotations=Annotations(looked=looked))
+    store.create(made)
+    ran = {"slow": (0, 4), "slow.cold": (9,), "quick": (0, 8)}
+    rows = [
+        SimpleNamespace(kernel=kernel, profile=SimpleNamespace(functions=dict.fromkeys(names, 1), places=places))
+        for kernel, places in ((0, {}), (1, ran), (1, {**ran, "slow": (0, 12)}))
+    ]
+    places = {"slow": {("slow", 8), ("slow.cold", 12)}, "quick": {("quick", 8), ("quick", 16)}}
+    monkeypatch.setattr(Store, "profiles", lambda *_: rows)
+    monkeypatch.setattr(images, "image_of", lambda kernel: kernel)
+    monkeypatch.setattr(code, "changed_places", lambda _, __, name: places[name])
+    found = annotate.note_untouched(store, made).annotations.looked
+    assert found is not None and (found.untouched, found.measured) == (("slow",), names[1:])
+    assert annotate.note_untouched(store, made) is made, "and nothing is told twice"
+    told = " ".join(sentences.sentences(found))
+    assert "NOT LOOKED AT, executed, but none of its changed instructions ran: slow." in told
+    assert "slow (none of its changed instructions ran)" in sentences.unseen(found)
+    places["slow"].add(("slow", 12))
+    again = annotate.note_untouched(store, made).annotations.looked
+    assert again is not None and (again.untouched, set(again.measured)) == ((), set(names))
