@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from kdelta.attribution import code, images, stripped
+from kdelta.attribution.disassembly import Image
 from kdelta.errors import KdeltaError
 from kdelta.experiment import differing, selftests
 from kdelta.experiment.known import watched
@@ -13,6 +16,7 @@ from kdelta.kernel import changed, source
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.spelling import fold
 from kdelta.model import Experiment, Kernel, Profile, Progress, Remark, plans
+from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
 
 _OPTIONS = 5  # of a config, in a line
@@ -100,7 +104,7 @@ def note_executed(store: Store, experiment: Experiment) -> Experiment:
 
 
 def note_untouched(store: Store, experiment: Experiment) -> Experiment:
-    """Keep with ``experiment`` the functions that its cases executed, but no instruction of them that differs.
+    """Keep with ``experiment`` the functions that its cases executed, but no instruction, or not all, that differs.
 
     A slow path that was not taken: the counts then say nothing of the change. What cannot be told is not said: boots
     that were made before this was kept, code that cannot be read, a kernel that has no such places.
@@ -116,21 +120,32 @@ def note_untouched(store: Store, experiment: Experiment) -> Experiment:
         images_of = [images.image_of(kernel) for kernel in known.kernels] if told else []
     except (KdeltaError, OSError):
         return experiment
-    untouched = {
-        name
-        for name in told
-        if all(
-            (places := code.changed_places(images_of[0], images_of[row.kernel], name))
-            and not places & _ran(row.profile)
-            for row in ran[name]
-        )
-    }
-    now = tuple(name for name in (*looked.measured, *looked.untouched) if name in untouched)
-    if now == looked.untouched:
+    shares = {name: _shares(ran[name], images_of, name) for name in sorted(told)}
+    none_ran = {name for name, found in shares.items() if found and not any(part for part, _ in found)}
+    every = (*looked.measured, *looked.untouched)
+    found = replace(
+        looked,
+        measured=tuple(name for name in every if name not in none_ran),
+        untouched=tuple(name for name in every if name in none_ran),
+        partly={
+            name: min(found, key=lambda share: share[0] - share[1])
+            for name, found in shares.items()
+            if name not in none_ran and any(part < of for part, of in found)
+        },
+    )
+    if (found.untouched, found.partly) == (looked.untouched, looked.partly):
         return experiment
-    measured = tuple(name for name in (*looked.measured, *looked.untouched) if name not in untouched)
-    found = replace(looked, measured=measured, untouched=now)
     return store.annotate(experiment.id, lambda notes: replace(notes, looked=found))
+
+
+def _shares(rows: Sequence[ProfileRow], images_of: Sequence[Image], name: str) -> list[tuple[int, int]]:
+    """For each patched kernel: how many instructions of a function that differ ran under any seed, of how many."""
+    found = []
+    for kernel in sorted({row.kernel for row in rows}):
+        places = code.changed_places(images_of[0], images_of[kernel], name)
+        ran = {place for row in rows if row.kernel == kernel for place in _ran(row.profile)}
+        found += [(len(places & ran), len(places))] if places else []
+    return found
 
 
 def _has_places(profile: Profile, name: str) -> bool:

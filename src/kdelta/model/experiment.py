@@ -75,6 +75,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     unreached: tuple[Unreached, ...] = ()
     left_out: tuple[str, ...] = ()
     untouched: tuple[str, ...] = ()
+    partly: dict[str, tuple[int, int]] = {}  # of what is measured: (instructions that differ and ran, all that differ)
     interrupting: tuple[str, ...] = ()
     given: tuple[str, ...] = ()  # cases that the user named, measured whatever they execute
     controls: tuple[str, ...] = ()

@@ -89,6 +89,9 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.measured:
         by = f"{len(looked.cases)} of {looked.candidates} cases, the most specific first"
         lines.append(f"Looked at: {_names(looked.measured)}; by {by}.")
+        if looked.partly:
+            shares = [f"{name} {ran} of {of}" for name, (ran, of) in looked.partly.items()]
+            lines.append(f"Of their changed instructions ran: {_names(shares)}; the figures say nothing of the rest.")
     elif looked.differ and not looked.untouched:
         by = f" (by the atlas of {looked.atlas}; kdelta reach KERNEL maps this very kernel)" if looked.atlas else ""
         mapped = f"{looked.candidates - len(looked.no_time)}{' mapped' if looked.no_time else ''}"
@@ -177,6 +180,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "unreached": [{"name": one.name, "nearest": list(one.path)} for one in looked.unreached],
         "left_out": list(looked.left_out),
         "untouched": list(looked.untouched),
+        "partly": {name: list(share) for name, share in looked.partly.items()},
         "interrupting": list(looked.interrupting),
         "given": list(looked.given),
         "controls": list(looked.controls),

@@ -173,9 +173,11 @@ def test_a_function_of_which_nothing_that_changed_ran_was_not_looked_at(
     monkeypatch.setattr(code, "changed_places", lambda _, __, name: places[name])
     found = annotate.note_untouched(store, made).annotations.looked
     assert found is not None and (found.untouched, found.measured) == (("slow",), names[1:])
+    assert found.partly == {"quick": (1, 2)}
     assert annotate.note_untouched(store, made) is made, "and nothing is told twice"
     told = " ".join(sentences.sentences(found))
     assert "NOT LOOKED AT, executed, but none of its changed instructions ran: slow." in told
+    assert "Of their changed instructions ran: quick 1 of 2; the figures say nothing of the rest." in told
     assert "slow (none of its changed instructions ran)" in sentences.unseen(found)
     places["slow"].add(("slow", 12))
     again = annotate.note_untouched(store, made).annotations.looked
