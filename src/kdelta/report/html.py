@@ -26,10 +26,14 @@ MAX_POINTS = 12_000
 MAX_FIGURES = 80
 
 
+def steps(view: View) -> list[Figure]:
+    """The charts of its sweeps, which are the answer to one; [] where a map shows what hundreds of charts would."""
+    drawn = [sweep(table, number) for number, table in enumerate(view.sweeps if len(view.sweeps) < MANY else ())]
+    return [figure for figure in drawn if figure is not None]
+
+
 def _figures(view: View) -> Iterator[Figure | None]:
     detail = view.detail
-    for number, table in enumerate(view.sweeps if len(view.sweeps) < MANY else ()):  # else a map shows them
-        yield sweep(table, number)
     for number, difference in enumerate(detail.functions):
         yield functions(difference, number)
     for number, stacks in enumerate(detail.stacks):
@@ -83,6 +87,7 @@ def render(view: View) -> str:
     return template.render(
         view=view,
         drawn=drawn,
+        charts=steps(view),
         maps=heat_maps(view.sweeps),
         largest=largest(view.sweeps),
         signs=(*SIGNS, ALL),

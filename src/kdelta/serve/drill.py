@@ -28,6 +28,17 @@ def of_cells(result: ExperimentResult, view: View) -> dict[int, str]:
     return found
 
 
+def with_stacks(result: ExperimentResult, view: View, detail: Detail) -> frozenset[int]:
+    """The cells of the tables, by ``id()``, whose call stacks were counted: they can be drawn as a flame graph."""
+    followed = {(d.cell.case, d.cell.mitigations, d.baseline_label, d.patched_label) for d in detail.stacks}
+    both = zip(view.result.results, result.results, strict=True)
+    return frozenset(
+        id(cell)
+        for cell, source in both
+        if (source.case, source.mitigations, source.baseline_label, source.patched_label) in followed
+    )
+
+
 def _has_functions(cell: CellResult) -> bool:
     return cell.metric == "instructions" and cell.state == "ok" and bool(cell.patched_label)
 

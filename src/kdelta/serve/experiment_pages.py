@@ -7,9 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kdelta.model import Experiment
-from kdelta.report import registry
+from kdelta.report import html, registry
 from kdelta.report.charts import intervals
-from kdelta.report.curves import sweep as sweep_chart
 from kdelta.report.heatmap import ALL, SIGNS, heat_maps, largest
 from kdelta.serve import drill, page
 from kdelta.serve.results import Depth, Results
@@ -32,8 +31,6 @@ class ExperimentPages:
         """What an experiment found, with ways to the functions, boots and reports behind it."""
         result, detail, view = self._results.view_of(self._experiment(request), Depth.STEPS)
         maps = heat_maps(view.sweeps)
-        swept = () if maps else view.sweeps  # the map shows what hundreds of charts would
-        figures = [sweep_chart(table, i) for i, table in enumerate(swept)]
         return page.draw(
             "experiment.html",
             request,
@@ -43,8 +40,9 @@ class ExperimentPages:
             signs=(*SIGNS, ALL),
             row=next(row for row in self._store.experiments() if row.id == result.experiment.id),
             drawn=intervals(view),
-            figures=[figure for figure in figures if figure is not None],
+            charts=html.steps(view),
             drill=drill.of_cells(result, view),
+            stacks=drill.with_stacks(result, view, detail),
             steps=drill.of_steps(result.experiment, detail),
             cases=[case.name for case in result.experiment.cases],
             faulty=[boot for boot in self._store.boots(result.experiment.id) if boot.state != "ok"],

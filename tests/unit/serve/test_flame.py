@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from lxml import html
 from msgspec.structs import replace
 
 pytest.importorskip("httpx2", reason="Starlette's test client needs httpx2")
@@ -54,6 +55,13 @@ def test_frames_too_narrow_for_a_word_are_no_stops_of_the_tabulator_key() -> Non
     markup, _ = flame.markup([stack_diff.compared(side, side)], lambda path: f"?{path}")
     stops = [re.search("<title>([a-z]*)", one)[1] for one in markup.split("<a ")[2:] if "tabindex" not in one]  # type: ignore[index]
     assert stops == ["wide"] and markup.count('tabindex="-1"') == 1
+
+
+def test_an_experiment_leads_to_the_call_stacks_of_the_cases_that_have_some(client: TestClient) -> None:
+    links = html.fromstring(client.get("/experiments/first").text).xpath("//p[@class='drill']//a/@href")
+    (found,) = {link for link in links if "/flame?" in link}
+    assert client.get(found).status_code == 200
+    assert "/flame" not in client.get("/experiments/second").text
 
 
 def test_where_no_stacks_are_stored_the_page_says_how_to_count_them(client: TestClient) -> None:

@@ -388,3 +388,10 @@ def test_what_the_pages_add_restyles_no_class_of_the_report() -> None:
     shared = classes(*(f"report/templates/{name}" for name in ("report", "heat", "flame")))
     added = classes("serve/templates/serve")
     assert "key" in shared and "frame" in added and not added & shared
+
+
+@pytest.mark.parametrize("page", ["", "/report"])
+def test_the_charts_of_a_sweep_stand_before_its_rows(client: TestClient, page: str) -> None:
+    """They came after thousands of pixels of text."""
+    text = client.get(f"/experiments/hostile-sweep{page}").text
+    assert 0 < text.index('id="sweep0"') < text.index("<table")
