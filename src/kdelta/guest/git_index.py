@@ -44,7 +44,8 @@ def refreshed(top: Path, folder: Path, nodes: Sequence[tuple[str, Node]]) -> tup
         own = Path(scratch) / "index"
         try:
             shutil.copy2(index, own)  # as old as it is: git reads what is no older
-            argv = [git, *PLAIN, "update-index", "-q", "--refresh"]
+            # By what git there goes by: a file whose time of change alone differs is not written as one to be read.
+            argv = [git, *PLAIN, "-c", "core.checkStat=minimal", "update-index", "-q", "--refresh"]
             env = {**os.environ, "GIT_INDEX_FILE": str(own), "GIT_DIR": str(folder), "GIT_WORK_TREE": str(top)}
             subprocess.run(argv, cwd=top, env=env, capture_output=True, timeout=LIMIT_S, check=False)
             text = own.read_bytes()
