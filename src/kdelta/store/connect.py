@@ -14,6 +14,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, t
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
+from kdelta import distributions
 from kdelta.errors import HostError, UserError
 from kdelta.store.tables import REVISION_TABLE, metadata
 
@@ -99,7 +100,7 @@ def _postgresql(url: URL) -> Engine:
         return create_engine(url, pool_pre_ping=True)
     except ModuleNotFoundError as error:
         raise UserError(
-            f"store on PostgreSQL: the driver {error.name} is missing; pip install 'psycopg[binary]'"
+            f"store on PostgreSQL: the driver {error.name} is missing; {distributions.extra('fleet')}"
         ) from None
     except NoSuchModuleError:
         raise UserError(f"store {url.drivername!r}: unknown driver; write postgresql://host/name") from None
