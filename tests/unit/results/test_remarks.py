@@ -77,7 +77,7 @@ def test_counts_that_change_by_much_more_than_instructions_are_named_on_their_ro
     new = replace(side("locked", 0.0), baseline=0.0, patched=1.0, effect_percent=None)
     assert remarks.on_rows(made(), stored, [first, new])[0].warnings == (Carried(0.9, (), new=(("locked", 1.0),)),)
     tick = replace(side("locked", 2075.0), baseline=0.0004, patched=0.0087)  # one in thousands of operations
-    one_line = replace(side("data_lines", 3.4), baseline=0.453, patched=0.469)
+    one_line = replace(side("data_lines", -10.2), baseline=2.0, patched=1.797)  # of identical kernels
     assert not remarks.on_rows(made(), stored, [first, tick, one_line])[0].warnings
     undecided = [first, side("locked", 23.6, "inconclusive")]
     assert not remarks.on_rows(made(), stored, undecided)[0].warnings
