@@ -209,8 +209,15 @@ void clock_measure(struct clock_cost *c);
 int kbest(uint64_t *samples, size_t n, double *ns);
 
 /* harness_perturb.c */
-/* Of a sequence that the state says. */
-uint64_t random_next(uint64_t *state);
+/* Of a sequence that the state says: splitmix64 (Steele, Lea, Flood 2014). */
+static inline uint64_t random_next(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
 void crng_seed(uint64_t seed);
 /* Its buffers are filled anew: when that is no longer hangs on what ran before. */
 void crng_renew(void);

@@ -22,16 +22,6 @@
 #define PIDS 3072
 #define REST_NS 250000000u
 
-/* splitmix64 (Steele, Lea, Flood 2014). */
-uint64_t random_next(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
 /*
  * Credits 512 bits to the kernel's generator and makes it draw a new key.
  * Without it the generator may never be ready in a guest with no devices, and

@@ -21,6 +21,7 @@
 #define MARK_OP_ORDER 10
 #define MARK_OP_REHEARSE 11
 #define MARK_OP_STOP 12
+#define MARK_OP_ASIDE 13
 #define MARK_SEED 1 /* of ORDER: what is told is a seed, not a job list */
 #define MARK_ALONE \
 	1 /* of PAUSE: the caller's work alone is left out; of BEGIN: the caller's is not counted */

@@ -100,6 +100,8 @@ struct block *block_get(uint64_t pc, const struct insn *insns, uint32_t n, uint6
 	b->n = n;
 	b->kind = last->kind == KIND_MARK ? KIND_PLAIN : last->kind;
 	b->counted = insns->kind != KIND_MARK;
+	for (uint32_t i = 0; i < n; i++)
+		b->aside |= insns[i].mark >> 12 == MARK_ASIDE && !(insns[i].pc >> 63);
 	b->fall = last->pc + last->size;
 	b->target = last->kind == KIND_REP ? last->pc : target;
 	b->insns = pool_alloc(n * sizeof(*insns));

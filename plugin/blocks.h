@@ -57,6 +57,7 @@ struct block {
 	uint32_t entry;	 /* calls.c: which entry into the kernel starts here, or 0 */
 	uint32_t listed; /* callers.c: in which function that acts for its caller, or 0 */
 	uint8_t kind;	 /* of the last instruction */
+	bool aside;	 /* a program's, and it holds the mark ASIDE: no row is made of it */
 	uint8_t counted; /* 1: flow.c counts the starts of the first instruction; 0: it is a mark */
 	bool touched;	 /* ran since the counters were cleared: in the list `ran` */
 	bool summed;	 /* in the list `in_interval` */

@@ -10,7 +10,7 @@ static uint16_t valid_mark(uint16_t mark)
 {
 	unsigned int op = mark >> 12;
 
-	return op >= MARK_BEGIN && op <= MARK_STOP ? mark : 0;
+	return op >= MARK_BEGIN && op <= MARK_ASIDE ? mark : 0;
 }
 
 /* The relative operand that ends the instruction: 1, 2 or 4 bytes, sign extended. */

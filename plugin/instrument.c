@@ -155,6 +155,8 @@ void instrument(struct qemu_plugin_tb *tb, struct block *b)
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		struct insn *what = &b->insns[i];
 
+		if (what->mark >> 12 == MARK_ASIDE)
+			continue;
 		if (what->kind == KIND_MARK) {
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, mark_counted, CB_NO_REGS,
 							       what);

@@ -134,6 +134,8 @@ static void add_block(const struct block *b, void *arg)
 	uint32_t n = b->n;
 
 	(void)arg;
+	if (b->aside)
+		return;
 	if (b->insns[n - 1].doubtful && !b->sum[n - 1][SLOT_STARTS])
 		n--;
 	for (uint32_t k = 0; k < n; k++, starts = next) {

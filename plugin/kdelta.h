@@ -50,7 +50,8 @@ enum mark_op {
 	MARK_QUIET,
 	MARK_ORDER,
 	MARK_REHEARSE,
-	MARK_STOP
+	MARK_STOP,
+	MARK_ASIDE
 };
 
 enum insn_kind {

@@ -163,7 +163,7 @@ static void translated_unarmed(struct qemu_plugin_tb *tb)
 		uint8_t bytes[INSN_MAX_BYTES];
 		struct decoded d = decode(bytes, insn_bytes(insn, bytes), at);
 
-		if (d.kind == KIND_MARK)
+		if (d.kind == KIND_MARK && d.mark >> 12 != MARK_ASIDE)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, mark_uncounted, CB_NO_REGS,
 							       (void *)(uintptr_t)d.mark);
 		if (d.halts && at >> 63)

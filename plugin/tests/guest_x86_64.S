@@ -226,7 +226,6 @@ device_top:
 	END
 
 	TOUCH_LINES
-
 	/* 14: instructions across the end of a page, which QEMU translates by themselves. */
 	movq $cell, %rdx
 	BEGIN(14)
@@ -272,6 +271,7 @@ device_top:
 	END
 	FORGET
 
+	ASIDE_BLOCKS
 	/* 11: empty; then an interval that is abandoned by a second BEGIN. */
 	BEGIN(11)
 	END

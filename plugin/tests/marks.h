@@ -20,3 +20,4 @@
 #define FORGET MARK(7, 0)
 #define ARM MARK(8, 0)
 #define QUIET MARK(9, 0)
+#define ASIDE MARK(13, 0)

@@ -172,7 +172,7 @@ def _early(a: Floats, b: Floats, may_end: bool, limit: float) -> CountLook:
         finished=ended,
         n=a.size,
         index=-1,
-        effect=_scaled(float(np.median(signed_rank.walsh(d))), logs),
+        effect=_scaled(float(signed_rank.estimate(signed_rank.walsh(d))), logs),
         low=_scaled(low, logs) if ended else None,
         high=_scaled(high, logs) if ended else None,
         p=chance(a.size) if ended and plain else 1.0,

@@ -17,6 +17,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kdelta.stats import signed_rank
+from kdelta.stats.boundaries import CHI
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -73,12 +74,16 @@ def detectable(sd: float, pairs: int) -> float:
     return _POWER * sd / math.sqrt(pairs)
 
 
+def _normal(z: Floats) -> Floats:
+    """The normal distribution function of some numbers, without loading scipy."""
+    return np.array([0.5 * math.erfc(-x / math.sqrt(2.0)) for x in z.tolist()])
+
+
 def _decided(n: float, sd: float, effects: Floats, delta: float, floor: float) -> Floats:
     """Probability that ``n`` fresh pairs call a difference or sameness, for each true effect; normal approximation."""
     error = sd / math.sqrt(n)
-    ndtr = scipy.special.ndtr
-    different = ndtr((effects - floor) / error - _LAST_LOOK) + ndtr((-effects - floor) / error - _LAST_LOOK)
-    inside = ndtr((delta - effects) / error - _LAST_LOOK_ONE) - ndtr((-delta - effects) / error + _LAST_LOOK_ONE)
+    different = _normal((effects - floor) / error - _LAST_LOOK) + _normal((-effects - floor) / error - _LAST_LOOK)
+    inside = _normal((delta - effects) / error - _LAST_LOOK_ONE) - _normal((-delta - effects) / error + _LAST_LOOK_ONE)
     return np.asarray(1.0 - (1.0 - different) * (1.0 - np.maximum(inside, 0.0)))
 
 
@@ -94,7 +99,7 @@ def pairs_needed(sd: float, effect: float, delta: float, pairs: int, floor: floa
     """
     if sd <= 0.0:
         return MIN_PAIRS
-    sd *= math.sqrt((pairs - 1) / scipy.special.chdtri(pairs - 1, 0.8))
+    sd *= math.sqrt((pairs - 1) / (CHI.get(pairs - 1) or scipy.special.chdtri(pairs - 1, 0.8)))
     effects = effect + sd / math.sqrt(pairs) * _SPREAD
     low, high = MIN_PAIRS, MOST_PAIRS
     while low < high:

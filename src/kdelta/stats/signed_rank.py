@@ -22,6 +22,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from kdelta.stats.boundaries import T
+from kdelta.stats.middle import medians
+
 Floats = NDArray[np.float64]
 Alternative = Literal["two-sided", "greater", "less"]
 
@@ -60,7 +63,7 @@ def walsh(differences: Floats) -> Floats:
 
 def estimate(averages: Floats) -> Floats:
     """Hodges-Lehmann estimate: the median of the Walsh averages."""
-    return np.asarray(np.median(averages, axis=-1))
+    return medians(averages)
 
 
 def _excluded(n: int, level: float) -> int:
@@ -117,5 +120,6 @@ def paired_t(differences: Floats, level: float) -> tuple[Floats, Floats]:
     if n < 2:
         endless = np.full(d.shape[:-1], np.inf)
         return -endless, endless
-    half = -scipy.special.stdtrit(n - 1, level / 2.0) * d.std(axis=-1, ddof=1) / np.sqrt(n)
+    quantile = T.get((n - 1, level)) or -scipy.special.stdtrit(n - 1, level / 2.0)
+    half = quantile * d.std(axis=-1, ddof=1) / np.sqrt(n)
     return d.mean(axis=-1) - half, d.mean(axis=-1) + half

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kdelta.model import GRAVEST_FIRST, UNBOOTED, CellResult, Experiment, Metric, Mitigations, State, Warn
 from kdelta.stats import counts, design, exact, paired, sequential, signed_rank
+from kdelta.stats.middle import median
 from kdelta.verdict import work
 from kdelta.verdict.correction import corrected
 from kdelta.verdict.counts import counted
@@ -184,7 +185,7 @@ def _unmeasured(
         f"{', '.join(dict.fromkeys(labels))}: {': '.join(filter(None, (state, why))) if why != UNBOOTED else why}"
         for (state, why), labels in missing.items()
     )
-    before, after = (float(np.median(values_of(boots))) if measured(boots) else None for boots in (a, b))
+    before, after = (median(values_of(boots)) if measured(boots) else None for boots in (a, b))
     partial = tuple(warning for label, boots in sides for warning in partly(label, boots))
     blank = replace(blank, state=gravest, why="; ".join(texts), warnings=partial)
     return replace(blank, baseline=before, patched=None if alone else after)
@@ -193,7 +194,7 @@ def _unmeasured(
 def _alone(blank: CellResult, a: Sequence[Observation]) -> CellResult:
     """A single kernel: its figure and spread, compared with nothing."""
     values = values_of(a)
-    return replace(blank, baseline=float(np.median(values)), extra={"spread_percent": exact.spread_percent(values)})
+    return replace(blank, baseline=median(values), extra={"spread_percent": exact.spread_percent(values)})
 
 
 def _timed(
@@ -214,10 +215,10 @@ def _timed(
     def percent(x: float) -> float:
         return 100.0 * (float(np.expm1(x)) if logs else x)
 
-    shown = replace(blank, boots=(n, n), baseline=float(np.median(values_a)), patched=float(np.median(values_b)))
+    shown = replace(blank, boots=(n, n), baseline=median(values_a), patched=median(values_b))
     refused = no_verdict(metric, used, index, looks)
     if refused:
-        effect = float(np.median(signed_rank.walsh(d)))
+        effect = float(signed_rank.estimate(signed_rank.walsh(d)))
         return replace(shown, effect_percent=percent(effect), warnings=(*refused, *dropped(pairs)))
     delta = max(DELTA_PERCENT, blank.floor_percent or 0.0)
     limit = float(np.log1p(delta / 100.0)) if logs else delta / 100.0
@@ -260,7 +261,7 @@ def _layouts(experiment: Experiment, patched: str, used: Pairs, d: Floats) -> tu
 
 def _unpaired(blank: CellResult, values_a: Floats, values_b: Floats) -> CellResult:
     """The figures of boots that share no block: medians, and what they differ by."""
-    before, after = float(np.median(values_a)), float(np.median(values_b))
+    before, after = median(values_a), median(values_b)
     return replace(blank, baseline=before, patched=after, effect_percent=exact.percent(after, before))
 
 

@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy
 
 from kdelta.stats import sequential
-from kdelta.stats.boundaries import SHIPPED
+from kdelta.stats.boundaries import CHI, SHIPPED, T
 from kdelta.stats.ladders import LADDERS
 
 # Two- and one-sided nominal p of the 20-pair plan as METHOD gives them, from a simulation of its own.
@@ -27,6 +28,14 @@ def test_plans_of_exact_sweeps_are_not_computed(looks: tuple[int, ...], monkeypa
     sequential.plan.cache_clear()
     monkeypatch.setattr(sequential, "nominal", pytest.fail)
     assert sequential.plan(looks).two_sided == SHIPPED[looks][0]
+
+
+def test_shipped_quantiles_are_those_of_the_plans_and_as_scipy_gives_them() -> None:
+    wanted = {(look - 1, p) for looks, (two, _) in SHIPPED.items() for look, p in zip(looks, two, strict=True)}
+    assert wanted == set(T)
+    assert {n for n, _ in wanted} == set(CHI)
+    assert all(CHI[n] == scipy.special.chdtri(n, 0.8) for n in CHI)
+    assert all(T[n, p] == -scipy.special.stdtrit(n, p / 2.0) for n, p in T)
 
 
 def test_shipped_table_agrees_with_the_published_one() -> None:
