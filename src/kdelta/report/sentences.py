@@ -190,7 +190,7 @@ def _(w: of_verdicts.BelowLeast) -> str:
 @sentence.register
 def _(w: of_verdicts.WithinFloor) -> str:
     within = "its interval reaches into" if w.reaches else "within"
-    return f"{within} the noise floor of this case ({w.floor_percent:g} %): {_OBJECTS}"
+    return f"{within} the noise floor of this case ({w.floor_percent:.3g} %): {_OBJECTS}"
 
 
 @sentence.register

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from kdelta.model import GRAVEST_FIRST, UNBOOTED, CellResult, Experiment, Metric, Mitigations, State, Warn
 from kdelta.stats import counts, design, exact, paired, sequential, signed_rank
-from kdelta.stats.middle import median
 from kdelta.verdict import work
 from kdelta.verdict.correction import corrected
 from kdelta.verdict.counts import counted
@@ -109,6 +108,9 @@ def _cells(
             b = table.get((case, mitigations, metric.name, kernel), ())
             if a or b:
                 floor = floor_of(floors, experiment.cases[case].name, metric.name)
+                if experiment.mode == "exact" and metric.name == work.BRANCHES:
+                    whole = table.get((case, mitigations, work.INSTRUCTIONS, 0), ())
+                    floor = work.floor_among(floor, values_of(a), values_of(whole))
                 cell = _cell(experiment, case, mitigations, metric, kernel, a, b, floor)
                 if experiment.mode == "exact" and metric.name == work.INSTRUCTIONS and kernel:
                     second = [_second_account(table, case, mitigations, k) for k in (0, kernel)]
@@ -185,7 +187,7 @@ def _unmeasured(
         f"{', '.join(dict.fromkeys(labels))}: {': '.join(filter(None, (state, why))) if why != UNBOOTED else why}"
         for (state, why), labels in missing.items()
     )
-    before, after = (median(values_of(boots)) if measured(boots) else None for boots in (a, b))
+    before, after = (exact.median(values_of(boots)) if measured(boots) else None for boots in (a, b))
     partial = tuple(warning for label, boots in sides for warning in partly(label, boots))
     blank = replace(blank, state=gravest, why="; ".join(texts), warnings=partial)
     return replace(blank, baseline=before, patched=None if alone else after)
@@ -194,7 +196,7 @@ def _unmeasured(
 def _alone(blank: CellResult, a: Sequence[Observation]) -> CellResult:
     """A single kernel: its figure and spread, compared with nothing."""
     values = values_of(a)
-    return replace(blank, baseline=median(values), extra={"spread_percent": exact.spread_percent(values)})
+    return replace(blank, baseline=exact.median(values), extra={"spread_percent": exact.spread_percent(values)})
 
 
 def _timed(
@@ -215,7 +217,7 @@ def _timed(
     def percent(x: float) -> float:
         return 100.0 * (float(np.expm1(x)) if logs else x)
 
-    shown = replace(blank, boots=(n, n), baseline=median(values_a), patched=median(values_b))
+    shown = replace(blank, boots=(n, n), baseline=exact.median(values_a), patched=exact.median(values_b))
     refused = no_verdict(metric, used, index, looks)
     if refused:
         effect = float(signed_rank.estimate(signed_rank.walsh(d)))
@@ -261,7 +263,7 @@ def _layouts(experiment: Experiment, patched: str, used: Pairs, d: Floats) -> tu
 
 def _unpaired(blank: CellResult, values_a: Floats, values_b: Floats) -> CellResult:
     """The figures of boots that share no block: medians, and what they differ by."""
-    before, after = median(values_a), median(values_b)
+    before, after = exact.median(values_a), exact.median(values_b)
     return replace(blank, baseline=before, patched=after, effect_percent=exact.percent(after, before))
 
 

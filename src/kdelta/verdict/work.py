@@ -13,15 +13,28 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kdelta.model import CellResult
-from kdelta.stats import counts, paired
+from kdelta.stats import counts, exact, paired
 from kdelta.units import size
 from kdelta.verdict.counts import seed_pairs
-from kdelta.verdict.pairing import Observation, values_of
+from kdelta.verdict.pairing import Floats, Observation, values_of
 from kdelta.verdict.warnings import BelowDelta, MixedAccounts, Strings
 
 INSTRUCTIONS, EXECUTIONS, BYTES = "instructions", "rep_executions", "rep_bytes"
+BRANCHES = "taken_branches"
 WORD_BYTES = 8.0
 _FAR_TIMES, _FAR = 2.0, 0.01  # in logarithms: what the second account says is told from there on
+
+
+def floor_among(floor: float | None, part: Floats, instructions: Floats) -> float | None:
+    """The floor of a count of some of the instructions, in percent: as much as the floor lets pass of all of them.
+
+    Where a kernel finds what it looks for hangs on where memory lies. Of one image a longer command line moved 13 of
+    163 system calls by one to six taken branches, up to 2 % of these, and by less than 0.5 % of their instructions.
+    """
+    if not floor or not part.size or not instructions.size:
+        return floor
+    level = exact.median(part)
+    return max(floor, floor * exact.median(instructions) / level) if level > 0 else floor
 
 
 def per_word(

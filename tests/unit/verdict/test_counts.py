@@ -52,6 +52,24 @@ def test_a_difference_within_the_floor_whose_interval_is_wide_is_neither_the_sam
     assert wide.verdict == "inconclusive" and "within-floor" in codes(wide)
 
 
+BRANCHES = replace(COUNT, name="taken_branches", primary=False)
+
+
+@pytest.mark.parametrize(
+    ("branches", "instructions", "verdict"), [(3, 804, "same"), (3, 204, "regressed"), (9, 804, "regressed")]
+)
+def test_a_count_of_some_instructions_has_the_room_that_the_floor_lets_all_of_them(
+    branches: int, instructions: int, verdict: str
+) -> None:
+    """stat(2) of one image: a longer command line took 3 of 196 branches away, and 0.4 % of instructions."""
+    sides = [cell([196] * 5, 0, BRANCHES), cell([196 + branches] * 5, 1, BRANCHES)]
+    data = [*sides, cell([instructions] * 5, 0, COUNT), cell([instructions + branches] * 5, 1, COUNT)]
+    plan = experiment(mode="exact", looks=(5, 8))
+    found = {r.metric: r for r in judge(plan, data, {"pipe0": 0.5}, {"pipe": (COUNT, BRANCHES)})}
+    assert found["taken_branches"].verdict == verdict
+    assert found["instructions"].floor_percent == 0.5
+
+
 @pytest.mark.parametrize("percent", [-9.5, 9.5])
 def test_a_floor_is_as_wide_below_as_above(percent: float) -> None:
     """A fall of 9.5 % under a floor of 10 %, the same under all seeds, was inconclusive for ever."""
