@@ -96,7 +96,7 @@ def _serve(store: Store, listener: socket.socket, host: str, ask_token: bool, al
     try:
         import uvicorn
 
-        from kdelta.serve.app import create_app
+        from kdelta.serve.app import create_app, load_ahead
     except ModuleNotFoundError as error:
         raise HostError(f"kdelta serve needs {error.name}: {distributions.extra('serve')}") from None
 
@@ -122,6 +122,7 @@ def _serve(store: Store, listener: socket.socket, host: str, ask_token: bool, al
     query = f"?token={access.token}" if access.token else ""
     say(f"http://{shown}:{port}/{query}")
     say("Ctrl-C stops it.", err=True)
+    load_ahead()
     with _until_stopped():
         server.run(sockets=[listener])
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from kdelta.attribution.exact import CROSSING, MOVED_LEAST
+from kdelta.attribution.exact import CROSSING, LINES_LEAST, MOVED_LEAST, TOUCHED
 from kdelta.model import CellResult, Experiment, ExperimentResult, Kernel, plans
 from kdelta.report.causes import listed, more
 from kdelta.report.figures import absolute
@@ -147,6 +147,10 @@ def asides(cells: list[CellResult], exact: bool, cpus: int) -> tuple[str, ...]:
 
 
 _FLOORS_NAMED = 6  # cases
+_DERIVED = {  # counts whose floor in percent is another one in each case
+    "taken_branches": "of taken branches as many as it lets pass of all instructions",
+    **{name: f"{LINES_LEAST:g} lines of data or code an operation" for name, _ in TOUCHED},
+}
 
 
 def _floors(cells: Iterable[CellResult], exact: bool) -> str:
@@ -154,8 +158,12 @@ def _floors(cells: Iterable[CellResult], exact: bool) -> str:
     floors: dict[float, dict[str, None]] = {}
     crossing: dict[str, float] = {}
     cases: dict[str, None] = {}
+    derived: dict[str, None] = {}
     for cell in cells:
         floor = cell.floor_percent
+        if exact and cell.metric in _DERIVED:
+            derived[_DERIVED[cell.metric]] = None
+            continue
         if floor is None or finite(floor) is None or not (floor or not exact):
             continue
         if cell.metric in CROSSING:
@@ -169,6 +177,7 @@ def _floors(cells: Iterable[CellResult], exact: bool) -> str:
     for floor in dict.fromkeys(crossing.values()):
         names = listed([name for name, one in crossing.items() if one == floor])
         told.append(f"{floor:.2f} % of {names}, or {MOVED_LEAST:g} an operation where that is more")
+    told += derived
     return f"Noise floor: {'; '.join(told)}."
 
 

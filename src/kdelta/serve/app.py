@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import importlib
+import threading
 import traceback
 from collections.abc import Callable
 
@@ -32,6 +34,13 @@ def _story(error: Exception) -> str:
         return str(error)
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({last.filename}:{last.lineno})"
+
+
+def load_ahead() -> threading.Thread:
+    """Load what timed verdicts take while the first page is read: else the first of them takes a second longer."""
+    thread = threading.Thread(target=importlib.import_module, args=("scipy.stats",))
+    thread.start()
+    return thread
 
 
 def create_app(store: Store, access: Access, complain: Callable[[str], None]) -> Starlette:
