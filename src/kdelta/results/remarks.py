@@ -10,7 +10,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from kdelta.attribution.exact import GROWS, TRANSFERS
+from kdelta.attribution.exact import GROWS, LINES_LEAST, TOUCHED, TRANSFERS
 from kdelta.model import CellResult, Experiment, Warn, plans
 from kdelta.results import definitions, versions
 from kdelta.results.explain import places
@@ -34,9 +34,8 @@ _SEVERAL = "with several tasks: "
 _SIDE_FIGURES = ("rep_bytes", "rep_executions")
 _CARRIES_PERCENT = 2.0  # a change of a count that is worth a word where instructions change by less
 _CARRIES_TIMES = 3.0
-# An operation: a timer tick in thousands carries nothing, and lines are as memory is laid out: of 163 system calls of
-# one image a longer command line moved 23 by lines of data, by up to 0.2 an operation (13 lines in 64).
-_CARRIES_LEAST = {"locked": 0.05, "data_lines": 0.25, "code_lines": 0.25}
+# An operation: a timer tick in thousands carries nothing.
+_CARRIES_LEAST = {"locked": 0.05, **{name: LINES_LEAST for name, _ in TOUCHED}}
 _LINES_SHOWN = 2  # of what a kernel complained of
 
 
