@@ -32,6 +32,7 @@ _NUMBER = re.compile(r"(?<![\w.])(-?)(?:0x([0-9a-f]+)|(\d{12,}))(\(%rip\))?")
 _ADD = re.compile(r"^(\w+), (\w+), #(0x[0-9a-f]+|\d)$")
 _OFFSET = re.compile(r"\[(\w+)(?:, #(0x[0-9a-f]+|\d))?\]")
 _DISCARDED = (".init", ".exit", "__ksymtab", "__bug", "___k")  # data that no function reads after boot
+PER_CPU = 1 << 16  # x86-64 before 6.15 links per-CPU variables from 0: no smaller constant is the address of one
 _STRING_BYTES = 48
 _MOST_OVERLAP = 8  # of symbols; aliases of system calls make it less than 2
 _MASK = 0xFFFFFFFFFFFFFFFF  # of addresses
@@ -348,10 +349,17 @@ class Image:
             # an immediate or a displacement: 32 bits, sign-extended on x86
             if address < 1 << 32 and address >= 1 << 31 and self.arch == "x86_64":
                 address |= 0xFFFFFFFF00000000
-            place = self.name_of(address, strings) if address >= 1 << 47 else ""
-            return place or match[0]
+            if address >= 1 << 47:
+                return self.name_of(address, strings) or match[0]
+            displaces = operands[match.end() : match.end() + 1] == "("
+            return (self._per_cpu(address) if displaces else "") or match[0]
 
         return _NUMBER.sub(name, operands), target
+
+    def _per_cpu(self, place: int) -> str:
+        """The variable at a place in the memory of each CPU, where that is linked from 0 (x86 before 6.15), else ""."""
+        section = self._file.section(".data..percpu") if place >= PER_CPU else None
+        return self.name_of(place) if section is not None and not section.address and place < section.size else ""
 
     def _paged(self, mnemonic: str, operands: str, text: str, pages: dict[str, int], strings: bool) -> str:
         """arm64 builds addresses from a page (adrp) and an offset: name the sum, not the parts."""

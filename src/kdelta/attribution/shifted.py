@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kdelta.attribution.disassembly import DataObject, Function, Image
+from kdelta.attribution.disassembly import PER_CPU, DataObject, Function, Image
 
 CODE = (".text", ".init.text", ".exit.text")  # sections whose padding between functions is nothing
 IMMEDIATES = (0, 1, 4, 2)  # bytes of an x86 instruction behind the four that lead somewhere
@@ -98,7 +98,9 @@ def only_shifted(pairs: Sequence[tuple[Function, Function]], both: tuple[Things,
         here = [np.array([one.address for one in many], np.uint64)[owner] for many in (olds, news)]
         offset = (at - bases[owner] + _OPERAND).astype(np.uint64)
         values = [_operands(code, at) for code in (was, now)]
-        good = at[_same_targets(values, [one + offset for one in here], both)]
+        same = _same_targets(values, [one + offset for one in here], both)
+        same |= _same_per_cpu(values, both) & ~_relative(was, at) & ~_relative(now, at)
+        good = at[same]
         for byte in range(_OPERAND):
             explained[good + byte] = True
     return {even[row] for row in set(range(len(even))) - set(owners[~explained[places]].tolist())}
@@ -153,6 +155,22 @@ def _together(both: tuple[Things, Things], old: Addresses, new: Addresses) -> ND
     (was, at), (now, place) = (one.at(addresses) for one, addresses in zip(both, (old, new), strict=True))
     same: NDArray[np.bool_] = (was >= 0) & (was == now) & (at == place)
     return same
+
+
+def _same_per_cpu(values: list[Numbers], both: tuple[Things, Things]) -> NDArray[np.bool_]:
+    """Whether both values are one variable of a CPU's, by its place in the memory of each."""
+    same: NDArray[np.bool_] = np.minimum(*values) >= PER_CPU
+    rows = np.flatnonzero(same)
+    same[rows] = _together(both, *(value[rows].view(np.uint64) for value in values))
+    return same
+
+
+def _relative(code: NDArray[np.uint8], at: Numbers) -> NDArray[np.bool_]:
+    """Whether the operand at ``at`` may count from where its instruction ends: of a call, a jump, or by %rip."""
+    last, before = code[np.maximum(at - 1, 0)], code[np.maximum(at - 2, 0)]
+    conditional = (before == 0x0F) & (last & 0xF0 == 0x80)
+    relative: NDArray[np.bool_] = (last == 0xE8) | (last == 0xE9) | conditional | (last & 0xC7 == 0x05)
+    return relative
 
 
 def _same_targets(values: list[Numbers], ends: list[Addresses], both: tuple[Things, Things]) -> NDArray[np.bool_]:

@@ -68,3 +68,33 @@ def test_variables_with_addresses_of_what_moved_are_equal_others_are_not(images:
 def test_nothing_to_compare_is_nothing(images: tuple[Image, Image]) -> None:
     both = shifted.things(*images)
     assert shifted.only_shifted([], both) == set() == shifted.same_data([], both)
+
+
+PER_CPU = """\
+#define EACH __attribute__((section(".data..percpu")))
+EACH int stacks[20000] = { 1 };
+NEW
+EACH int hits[4] = { 2 }, misses[4] = { 3 };
+int of(char *memory) { return *(int *)(memory + (unsigned long)hits + 4); }
+void *all(void) { return misses; }
+int other(char *memory) { return *(int *)(memory + (unsigned long)OTHER); }
+int number(char *memory) { return *(int *)(memory + PLACE); }
+int main_loop(int a) { return a + 0 * (long)&stacks; }
+"""
+
+
+def per_cpu(make: Maker, **words: str) -> Image:
+    text = PER_CPU
+    for word, told in ({"NEW": "", "OTHER": "hits", "PLACE": "900000"} | words).items():
+        text = text.replace(word, told)
+    # within a section gcc orders as it likes; -fno-toplevel-reorder: as the source does
+    return Image(make(text, "-Wl,--section-start=.data..percpu=0", "-fno-toplevel-reorder"))
+
+
+def test_a_variable_of_each_cpu_that_moved_is_no_change_of_who_uses_it(tmp_path: Path) -> None:
+    make = Maker(tmp_path, "x86_64")
+    before = per_cpu(make)
+    after = per_cpu(make, NEW="EACH int new[4] = { 4 };", OTHER="misses", PLACE="900016")
+    old, new = before.sources["of"][0], after.sources["of"][0]
+    assert old.code != new.code and "hits+0x4(%rdi)" in before.listing(old)[0]
+    assert [one.name for one in code.compare(before, after).functions] == ["number", "other"]
