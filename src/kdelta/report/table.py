@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from kdelta.report.text import WIDTH, fit, pad, wrap
@@ -51,12 +52,23 @@ def _line(label: str, base: str, columns: Sequence[str], widths: Sequence[int], 
     return _labelled(label, rest, label_width, width)
 
 
+def _told_of(table: Table, kernels: Sequence[str]) -> Table:
+    """The ``table`` without the rows that say nothing of some kernels, as of a line that moves on another alone."""
+    shown = set(kernels)
+    groups = (
+        replace(group, rows=tuple(row for row in group.rows if not shown.isdisjoint(c.kernel for c in row.cells)))
+        for group in table.groups
+    )
+    return replace(table, groups=tuple(group for group in groups if group.rows))
+
+
 def _panel(table: Table, kernels: Sequence[str], first: bool, width: int, causes: bool) -> list[str]:
     """The table for some of its kernels; lines about the row itself only in the ``first`` panel.
 
     A case with one row is one line; with ``causes`` that and what is behind its verdict beneath.
     """
     several = len(table.kernels) > 1
+    table = _told_of(table, kernels) if several else table
     rows = [(g.title, row) for g in table.groups for row in g.rows]
     base_width = _widest([fit(table.baseline, _HEAD_MAX), *(row.baseline for _, row in rows)], 8)
     base_width = min(base_width, _BASE_MAX)

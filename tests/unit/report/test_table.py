@@ -50,3 +50,23 @@ def test_no_mark_is_cut_and_no_line_is_too_long(figures: tuple[tuple[str, str], 
 
 def test_an_interval_is_beside_its_effect_where_there_is_room() -> None:
     assert any(f"{PLAIN[0]} {PLAIN[1]}  (R)" in line for line in table_lines(table(PLAIN), 100))
+
+
+def test_a_line_that_moves_on_one_kernel_is_no_row_of_the_others() -> None:
+    def row(metric: str, *kernels: str) -> Row:
+        shown = (
+            Cell(kernel=k, effect=WIDE[0], interval=WIDE[1], mark="(R)", sentence="", notes=(), source=cell("a"))
+            for k in kernels
+        )
+        return Row(metric=metric, baseline="0/op", cells=tuple(shown))
+
+    groups = (
+        Group(title="a", rows=(row("transfers", "one", "two"), row("transfers of its_lock", "one"))),
+        Group(title="b", rows=(row("transfers of its_lock", "one"),)),
+    )
+    lines = table_lines(Table(baseline="base", kernels=("one", "two"), groups=groups), 72)
+    second = lines[lines.index("") :]
+    assert sum("its_lock" in line for line in lines) == 2
+    assert second[1].split() == ["transfers", "base", "two"]
+    assert [line.split()[0] for line in second[3:] if not line.startswith(" ")] == ["a"]
+    assert not any("its_lock" in line for line in second)
