@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
@@ -167,18 +168,29 @@ def _floors(cells: Iterable[CellResult], exact: bool) -> str:
         if floor is None or finite(floor) is None or not (floor or not exact):
             continue
         if cell.metric in CROSSING:
-            crossing[cell.metric] = min(floor, crossing.get(cell.metric, floor))
+            shown = math.inf if _is_least(cell) else floor
+            crossing[cell.metric] = min(shown, crossing.get(cell.metric, shown))
         else:
             cases[cell.case] = None
             floors.setdefault(floor, {})[cell.case] = None
     if not floors and not crossing:
         return "" if exact else "Noise floor: not calibrated on this host; see the notes for what was used."
+    lowest = min(crossing.values(), default=math.inf)
+    crossing = {name: floor if math.isfinite(floor) else lowest for name, floor in crossing.items()}  # they have one
     told = [f"{floor:.2f} %{_of(names, len(floors) > 1 or bool(crossing), cases)}" for floor, names in floors.items()]
     for floor in dict.fromkeys(crossing.values()):
         names = listed([name for name, one in crossing.items() if one == floor])
-        told.append(f"{floor:.2f} % of {names}, or {MOVED_LEAST:g} an operation where that is more")
+        least = f"{MOVED_LEAST:g} an operation"
+        percents = f"{floor:.2f} % of {names}, or {least} where that is more"
+        told.append(percents if math.isfinite(floor) else f"{least} of {names}")
     told += derived
     return f"Noise floor: {'; '.join(told)}."
+
+
+def _is_least(cell: CellResult) -> bool:
+    """Whether a floor is the least difference in percent of the cell's own figures: no other cell has it."""
+    level = max(cell.baseline or 0.0, cell.patched or 0.0)
+    return bool(level) and math.isclose(cell.floor_percent or 0.0, 100 * MOVED_LEAST / level)
 
 
 def _of(names: Collection[str], several: bool, cases: Collection[str]) -> str:

@@ -187,6 +187,25 @@ def test_floors_of_what_crosses_are_told_once_and_of_many_cases_the_first() -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("floors", "told"),
+    [
+        ((10.0, 640.0), "10.00 % of transfers and waits, or 0.05 an operation where that is more"),
+        ((250.0, 640.0), "0.05 an operation of transfers and waits"),
+    ],
+)
+def test_a_floor_that_is_the_least_difference_is_no_percentage(floors: tuple[float, float], told: str) -> None:
+    """Waits that are few in the only case stood as "640.00 % of waits"."""
+    figures = {10.0: 1.0, 250.0: 0.02, 640.0: 0.0078125}
+    cells = [
+        cell("a", metric, **EXACT_CELL | {"baseline": figures[floor], "patched": 0.0, "floor_percent": floor})
+        for metric, floor in zip(("transfers", "waits"), floors, strict=True)
+    ]
+    asked = replace(experiment("6.12", "7.0"), mode="exact", machine=MachineOptions(smp=4))
+    measured = build(ExperimentResult(experiment=asked, results=tuple(cells))).measured
+    assert f"Noise floor: {told}." in measured
+
+
 def test_why_of_a_sweep_has_each_step_with_its_cause() -> None:
     told = functions.causes(build(*sweep())).splitlines()
     steps = [step for one in sweep()[1].sweeps for step in one.steps]
