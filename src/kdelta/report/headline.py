@@ -14,9 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kdelta.attribution.exact import TRANSFERS
 from kdelta.model import Because, CellResult, Warn
-from kdelta.report.figures import change, effect
-from kdelta.report.tallies import Tally, in_case, in_cases, in_results, kind_of, tallied, told_once
+from kdelta.report.figures import absolute, change, effect
+from kdelta.report.tallies import Tally, in_cases, in_results, kind_of, of_case, tallied, told_once
 from kdelta.results.types import Sweep
 from kdelta.results.warnings import Carried, Idles
 from kdelta.units import finite, size
@@ -28,6 +29,7 @@ _NAMES_TOLD = 2  # functions
 _AGAINST = 0.25  # of what is new; where more than this of it is gone, or the other way, one alone says too much
 _BEYOND = 1.5  # of the effect: what changed by more was nearly made up for elsewhere, and explains nothing alone
 _CAUSE_CHARS = 90  # a longer one is no answer: the causes have it whole
+_MANY_PERCENT = 1000.0
 _LEAST = 0.05  # an operation: what appears or vanishes is as large as it is times that
 _HIDDEN = {"locked": "locked operations", "data_lines": "data lines"}  # lines of code move with every build
 
@@ -42,6 +44,7 @@ class Largest(Struct, frozen=True, kw_only=True):
     where: str
     percent: float | None  # None: from 0
     now: float | None = None  # what it is then
+    figures: str = ""  # before and after, where a percentage says little
     cause: str = ""
     same_calls: float | None = None
     strings: float | None = None
@@ -49,7 +52,7 @@ class Largest(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """``-29.56 %, because step_into and walk_component are gone (-404)``."""
-        told = change(self.percent, 0.0, self.now)
+        told = change(self.percent, 0.0, self.now) + (f" ({self.figures})" if self.figures else "")
         if self.strings is not None:
             told += f" ({effect(self.strings)} with string instructions by what they move)"
         if self.same_calls is not None:
@@ -131,21 +134,19 @@ class Headline(Struct, frozen=True, kw_only=True):
     def _compared(self) -> str:
         if len({tally.patched for tally in self.tallies}) > _KERNELS_TOLD:
             return "; ".join(in_results(self.tallies, kind) for kind in dict.fromkeys(t.kind for t in self.tallies))
-        return "; ".join(
-            in_case(tally, self.case) if self.case else in_cases(tally) for tally in told_once(self.tallies)
-        )
+        told = told_once(self.tallies)
+        return of_case(told, self.case) if self.case else "; ".join(map(in_cases, told))
 
 
-def cause(told: Because | None, percent: float, whole: float = math.inf) -> str:
+def cause(told: Because | None, percent: float, whole: float = math.inf, lines: bool = False) -> str:
     """The one cause that weighs most of those that go the way of the effect; "" where none does.
 
-    ``whole``: the effect in counts, of which no cause is much more.
+    ``whole``: the effect in counts, of which no cause is much more. ``lines``: causes are cache lines, not functions.
     """
     if told is None:
         return ""
-    gone, new = ((d, f"{_named(names)} {word} ({_signed(d)})") for names, d, word in (
-        (told.gone, told.gone_delta, "gone"), (told.new, told.new_delta, "new"),
-    ))  # fmt: skip
+    gone = (told.gone_delta, f"{_became(told.gone, 'gone', 'no longer' if lines else '')} ({_signed(told.gone_delta)})")
+    new = (told.new_delta, f"{_became(told.new, 'new', 'now' if lines else '')} ({_signed(told.new_delta)})")
     less, more = sorted((abs(told.gone_delta), abs(told.new_delta)))
     if told.gone and told.new and gone[0] * new[0] < 0 and less > _AGAINST * more:  # as where one was renamed
         along = (gone, new) if gone[0] * percent > 0 else (new, gone)
@@ -162,17 +163,21 @@ def _signed(delta: float) -> str:
     return f"{delta:+.0f}" if abs(delta) >= 10 else f"{delta:+.3g}"
 
 
-def _named(names: Sequence[str]) -> str:
+def _became(names: Sequence[str], word: str, moves: str) -> str:
+    """``f and g are new``; of cache lines ``a and b now move``: a line that moves for the first time may be old."""
     shown, more = list(names[:_NAMES_TOLD]), len(names) - _NAMES_TOLD
-    if more > 0:
-        return f"{', '.join(shown)} and {more} more are"
-    return f"{' and '.join(shown)} {'are' if len(shown) > 1 else 'is'}"
+    told = f"{', '.join(shown)} and {more} more" if more > 0 else " and ".join(shown)
+    if moves:
+        return f"{told} {moves} {'move' if len(names) > 1 else 'moves'}"
+    return f"{told} {'are' if len(names) > 1 else 'is'} {word}"
 
 
 class _Changed(Struct, frozen=True, kw_only=True):
     """A cell or step with a verdict."""
 
     where: str
+    metric: str
+    unit: str
     percent: float | None
     baseline: float | None
     patched: float | None = None
@@ -188,6 +193,14 @@ class _Changed(Struct, frozen=True, kw_only=True):
         side = self.baseline if percent is not None else self.patched if self.percent is None else None
         return -1.0 if not side else math.log(max(side, _LEAST) / _LEAST)
 
+    @property
+    def figures(self) -> str:
+        """Both sides, of what is many times as much."""
+        if self.percent is None or self.percent < _MANY_PERCENT or self.baseline is None or self.patched is None:
+            return ""
+        before, after = (absolute(side, self.unit, self.metric) for side in (self.baseline, self.patched))
+        return f"{before} -> {after}"
+
 
 def _largest(found: Iterable[_Changed]) -> Largest | None:
     one = max(found, key=lambda one: one.size, default=None)
@@ -196,11 +209,12 @@ def _largest(found: Iterable[_Changed]) -> Largest | None:
     whole = abs(one.patched or 0.0) if one.percent is None else math.inf
     if one.percent is not None and one.baseline is not None:
         whole = abs(one.baseline * one.percent / 100)
-    told = cause(one.because, math.inf if one.percent is None else one.percent, whole)
+    told = cause(one.because, math.inf if one.percent is None else one.percent, whole, one.metric == TRANSFERS)
     return Largest(
         where=one.where,
         percent=one.percent,
         now=one.patched,
+        figures=one.figures,
         cause=told,
         same_calls=_same_calls(one.warnings),
         strings=next((w.per_word_percent for w in one.warnings if isinstance(w, Strings)), None),
@@ -278,6 +292,8 @@ def of_cells(
         largest=_largest(
             _Changed(
                 where=where(title, cell),
+                metric=cell.metric,
+                unit=cell.unit,
                 percent=cell.effect_percent,
                 baseline=cell.baseline,
                 patched=cell.patched,
@@ -313,6 +329,8 @@ def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact
     found = _largest(
         _Changed(
             where=title + (f", {sweep.cell.metric}" if len(metrics) > 1 else "") + f" on {step.first}",
+            metric=sweep.cell.metric,
+            unit=sweep.unit,
             percent=step.effect_percent,
             baseline=step.baseline,
             because=step.because_line,

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kdelta.attribution.exact import TRANSFERS
 from kdelta.model import GRAVEST_FIRST, CellResult, State
 from kdelta.units import Better
 
@@ -60,10 +61,13 @@ class Tally(Struct, frozen=True, kw_only=True):
 
 
 def kind_of(metric: str, unit: str, better: Better, exact: bool) -> Kind:
-    """How verdicts on a metric are told: instructions, times and rates by their own words, others by name."""
+    """How verdicts on a metric are told: instructions, transfers, times and rates in words, others by name."""
     if exact and metric == "instructions":
         than, alike = "executes {} instructions than", "executes as many instructions as"
         return Kind(than.format("fewer"), than.format("more"), alike, "fewer", "more", "instructions")
+    if exact and metric == TRANSFERS:
+        than, alike = "moves {} cache lines between CPUs than", "moves as many cache lines between CPUs as"
+        return Kind(than.format("fewer"), than.format("more"), alike, "fewer", "more", TRANSFERS, on=" in transfers")
     if not exact and (unit == "ns" or unit.endswith("/s")):
         return Kind("is faster than", "is slower than", "is as fast as", "faster", "slower")
     less, more = ("lower", "higher") if better == "lower" else ("higher", "lower")
@@ -122,6 +126,32 @@ def in_case(tally: Tally, case: str) -> str:
         return f"{tally.patched} {_ENDS[tally.ended[0]]} {case}, which {tally.baseline} runs"
     none = f"has no verdict{tally.kind.on}" if tally.descriptive else "could not be measured"
     return f"{case} {none if tally.descriptive or not tally.waiting else 'is not measured yet'} on {tally.patched}"
+
+
+def of_case(tallies: Sequence[Tally], case: str) -> str:
+    """One case, all kernels: what changed of each comes first, unless there are times, which decide."""
+    return "; ".join(
+        _of_sides([t for t in tallies if (t.baseline, t.patched) == sides], case)
+        for sides in dict.fromkeys((t.baseline, t.patched) for t in tallies)
+    )
+
+
+def _of_sides(mine: Sequence[Tally], case: str) -> str:
+    if all(t.kind.noun or t.kind.on for t in mine):
+        mine = sorted(mine, key=lambda t: not (t.improved or t.regressed))
+    first = _answer(mine[0])
+    told = in_case(mine[0], case)
+    for tally in mine[1:]:
+        answer = _answer(tally)
+        verb = tally.kind.same if answer == "same" else _sides(tally)[0][1]
+        joined = f", {'and' if answer == first else 'but'} {verb.rpartition(' ')[0]}"
+        told += joined if first and answer else f"; {in_case(tally, case)}"
+    return told
+
+
+def _answer(tally: Tally) -> str:
+    """The answer of a tally of one case; "" where it has none."""
+    return next((word for word in ("improved", "regressed", "same") if getattr(tally, word)), "")
 
 
 def in_cases(tally: Tally) -> str:

@@ -104,7 +104,7 @@ GONE = Because(gone=("step_into", "walk_component"), gone_delta=-404.0, changed=
         ),
         (
             sentence(cell("a", metric="transfers", unit="transfers/op", effect_percent=9.0, verdict="regressed")),
-            "7.0 is higher in transfers than 6.12 in a: +9.00 %.",
+            "7.0 moves more cache lines between CPUs than 6.12 in a: +9.00 %.",
         ),
         (
             sentence(cell("a", verdict="same"), cell("b", verdict="same"), is_exact=False),
@@ -276,3 +276,41 @@ def test_a_fall_is_as_large_as_the_rise_that_undoes_it() -> None:
 def test_the_largest_is_told_by_what_string_instructions_move_too() -> None:
     one = cell("a", **EXACT, verdict="regressed", effect_percent=2.0, warnings=(Strings(53.2),))
     assert "+2.00 % (+53.20 % with string instructions by what they move)" in sentence(one)
+
+
+def test_of_one_case_what_changed_comes_first_and_is_told_of_each_kernel_once() -> None:
+    transfers: dict[str, Any] = {"metric": "transfers", "unit": "transfers/op", "effect_percent": 9.0}
+    rows = [
+        cell("a", **EXACT, verdict="same"),
+        cell("a", **EXACT, verdict="improved", patched_label="7.1"),
+        cell("a", **transfers, verdict="regressed"),
+        cell("a", **transfers, verdict="regressed", patched_label="7.1"),
+    ]
+    assert sentence(*rows).partition(". ")[0] == (
+        "7.0 moves more cache lines between CPUs than 6.12 in a, but executes as many instructions; "
+        "7.1 executes fewer instructions than 6.12 in a, but moves more cache lines between CPUs"
+    )
+    undecided = cell("a", **transfers, verdict="inconclusive")
+    assert sentence(cell("a", **EXACT, verdict="same"), undecided) == (
+        "7.0 executes as many instructions as 6.12 in a; "
+        "it is undecided whether 7.0 moves fewer cache lines between CPUs than 6.12 in a."
+    )
+    slower = cell("a", verdict="same"), cell("a", metric="waits", unit="waits/op", verdict="regressed")
+    assert sentence(*slower, is_exact=False).startswith("7.0 is as fast as 6.12 in a, but is higher in waits. ")
+
+
+def test_a_line_that_begins_to_move_is_not_new() -> None:
+    lines = Because(new=("tasklist_lock",), new_delta=0.98)
+    rises = cell("a", metric="transfers", unit="transfers/op", verdict="regressed", baseline=1.0, effect_percent=98.0)
+    assert sentence(replace(rises, because_line=lines)).endswith("because tasklist_lock now moves (+0.98).")
+    falls = replace(rises, verdict="improved", effect_percent=-98.0)
+    gone = Because(gone=("a_lock", "b_lock"), gone_delta=-0.98)
+    assert sentence(replace(falls, because_line=gone)).endswith("because a_lock and b_lock no longer move (-0.98).")
+
+
+def test_of_what_is_many_times_as_much_both_sides_are_told() -> None:
+    transfers: dict[str, Any] = {"metric": "transfers", "unit": "transfers/op", "verdict": "regressed"}
+    transfers["baseline"] = 0.02344
+    many = cell("a", **transfers, patched=1.0, effect_percent=4166.2)
+    assert sentence(many).endswith("in a: +4166.20 % (0.02344/op -> 1/op).")
+    assert sentence(cell("a", **transfers, patched=0.2, effect_percent=753.2)).endswith("in a: +753.20 %.")
