@@ -37,6 +37,14 @@ def moved_per_op(profile: Profile) -> dict[str, float]:
     return found
 
 
+def unshared_per_op(profile: Profile) -> dict[str, float]:
+    """As ``moved_per_op``, of these the false sharing."""
+    found: dict[str, float] = {}
+    for line in profile.moved:
+        found[line.name] = found.get(line.name, 0.0) + line.unshared / profile.ops
+    return found
+
+
 def movers_per_op(profile: Profile) -> dict[str, dict[str, float]]:
     """By line: how often it moves for each function; several rows of one name are added up."""
     found: dict[str, dict[str, float]] = {}
@@ -113,6 +121,7 @@ def line_differences(baseline: Profile, patched: Profile) -> tuple[FunctionDelta
     """
     old, new = moved_per_op(baseline), moved_per_op(patched)
     before, after = movers_per_op(baseline), movers_per_op(patched)
+    false, falsely = unshared_per_op(baseline), unshared_per_op(patched)
     deltas = [
         FunctionDelta(
             function=name,
@@ -121,6 +130,7 @@ def line_differences(baseline: Profile, patched: Profile) -> tuple[FunctionDelta
             delta=new.get(name, 0.0) - old.get(name, 0.0),
             note=GONE if name not in new else NEW if name not in old else "",
             where=_where(before.get(name, {}), after.get(name, {}), new.get(name, 0.0) - old.get(name, 0.0)),
+            unshared=falsely.get(name, 0.0) - false.get(name, 0.0),
         )
         for name in old.keys() | new.keys()
         if old.get(name) != new.get(name)

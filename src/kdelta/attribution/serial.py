@@ -28,6 +28,11 @@ class Serial(Struct, frozen=True, kw_only=True):
     instructions: float
     cpus: float
 
+    @property
+    def every(self) -> float:
+        """Instructions' time of the line's transfers in one operation: no operation is done in less."""
+        return self.transfers * TRANSFER_INSTRUCTIONS
+
 
 def bound(profile: Profile) -> Serial | None:
     """The bound of a case on several CPUs; None where no single line moves.

@@ -335,10 +335,9 @@ class Remark(Warn, frozen=True, rename={"about": "code"}):
 
 
 class Because(Struct, frozen=True, kw_only=True):
-    """The functions behind an effect, as one line tells them: what is gone, what is new, what changed.
+    """The functions behind an effect, as one line tells them: what is gone, what is new, what changed, by how much.
 
-    Of those that are gone, and of those that are new, the names and what they come to in all; of those that changed
-    each delta. ``others``: how many functions have another count besides, and what all of them come to.
+    ``others``: how many functions have another count besides, and what all of them come to.
     """
 
     gone: tuple[str, ...] = ()
@@ -359,6 +358,7 @@ class FunctionDelta(Struct, frozen=True, kw_only=True):
     delta: float
     note: str = ""  # see attribution/because.py
     where: str = ""  # of a cache line that moves: the function for which that changed most
+    unshared: float = 0.0  # of it too: the part of ``delta`` that is false sharing
 
 
 UNBOOTED = "not booted yet"  # what a cell, or a version, says of a kernel of which there is no boot

@@ -38,6 +38,8 @@ def render(row: CellResult, before: Profile, after: Profile, detail: Detail, eve
     shown = list(zip(deltas, shares, strict=True))
     shown = shown if everything else [pair for pair in shown if pair[0].delta][:30]
     told = because(row.because_line, row.effect_percent) or _unexplained(row, bool(shown))
+    moved = moved_lines(before, after, most)
+    told = f"instructions: {told}" if moved else told  # of what moves speak the lines below
     lines = [f"{row.case}: {row.baseline_label} -> {row.patched_label}: {told}", ""]
     lines.append(f"{'function':34}{'before':>9}{'after':>9}{'delta':>9}{'cum.':>7}  note")
     for delta, share in shown:
@@ -45,7 +47,7 @@ def render(row: CellResult, before: Profile, after: Profile, detail: Detail, eve
         counts = f"{delta.baseline:9.1f}{delta.patched:9.1f}{delta.delta:+9.1f}"
         lines.append(f"{delta.function[:33]:34}{counts}{part:>7}  {delta.note}".rstrip())
     lines += touched_lines(before, after, None if everything else _TOUCHED_SHOWN)
-    lines += moved_lines(before, after, most)
+    lines += moved
     lines += _judged(row, detail)
     if everything:
         lines += ["", f"cost vectors per operation: {', '.join(EXACT_COUNTERS)}"]

@@ -46,6 +46,7 @@ def _because(functions: Iterable[FunctionDelta]) -> list[dict[str, Any]]:
             "delta": _number(item.delta),
             "note": item.note,
             **({"where": item.where} if item.where else {}),
+            **({"unshared": item.unshared} if item.unshared else {}),
         }
         for item in functions
     ]

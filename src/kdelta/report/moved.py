@@ -31,7 +31,7 @@ def told(metric: str, deltas: Sequence[FunctionDelta], limit: int = 4) -> str:
     parts = []
     for d in [d for d in deltas if abs(d.delta) >= _WORTH_A_WORD_PART * movement][:limit]:
         where = f", mostly for {d.where}" if d.where else ""
-        figures = f"{d.baseline:.2f} -> {d.patched:.2f} per operation"
+        figures = f"{d.baseline:.2f} -> {d.patched:.2f} per operation{_falsely(d)}"
         name, move = ("other lines together", "move") if d.function == OTHERS else (d.function, "moves")
         if d.note:
             changed = f"{'now' if d.baseline == 0 else 'no longer'} {move} ({figures})"
@@ -39,6 +39,13 @@ def told(metric: str, deltas: Sequence[FunctionDelta], limit: int = 4) -> str:
             changed = f"{move} {_by(d)} {'more' if d.delta > 0 else 'less'} ({figures})"
         parts.append(f"{name} {changed}{where}")
     return "; ".join(parts)
+
+
+def _falsely(d: FunctionDelta) -> str:
+    """How much of a change is false sharing; "" where that is little, or went the other way."""
+    share = min(1.0, d.unshared / d.delta) if d.delta else 0.0
+    what = "" if d.note else " of the rise" if d.delta > 0 else " of the fall"
+    return f", {share:.0%}{what} false sharing".replace("%", " %") if share >= _WORTH_A_WORD else ""
 
 
 def _by(d: FunctionDelta) -> str:
@@ -128,11 +135,14 @@ def _serial(sides: Sides) -> list[str]:
 
 
 def serial_text(one: serial.Serial, label: str = "") -> str:
-    """``before: tasklist_lock moves 4.05 times an operation, one CPU at a time: at most the work of 113 CPUs``."""
+    """``before: LINE moves 4.00 times an operation, to one CPU at a time: at most an operation every 400 ...``.
+
+    The work of CPUs alone would grow where an operation is made longer, also under the lock.
+    """
     head = f"{label}: " if label else ""
     return (
         f"{head}{one.line} moves {one.transfers:.2f} times an operation, to one CPU at a time: "
-        f"at most the work of {one.cpus:.3g} CPUs"
+        f"at most an operation every {one.every:.0f} instructions, the work of {one.cpus:.3g} CPUs"
     )
 
 

@@ -117,8 +117,11 @@ def test_a_row_of_transfers_says_which_line_moves_less_and_for_whom() -> None:
 def test_the_serial_part_stands_below_as_a_bound() -> None:
     lock = MovedLine(name="tasklist_lock", reads=0, writes=50, cpus=8, by={"do_exit": (0, 50)})
     rows = moved_lines(Profile(ops=10, functions={}, total=(50_000,) * 7, moved=(lock,)), None, None)
-    (text,) = [row for row in rows if "at most the work of" in row]
-    assert text == "tasklist_lock moves 5.00 times an operation, to one CPU at a time: at most the work of 10 CPUs"
+    (text,) = [row for row in rows if "one CPU at a time" in row]
+    assert text == (
+        "tasklist_lock moves 5.00 times an operation, to one CPU at a time: "
+        "at most an operation every 500 instructions, the work of 10 CPUs"
+    )
     assert any("a bound" in row for row in rows)
 
 
@@ -158,3 +161,18 @@ def test_many_functions_are_one_band_and_nothing_is_lost() -> None:
     found = flow.bands(rows)
     assert sum(band.after for band in found) == 120.0
     assert len({band.function for band in found}) == 13
+
+
+def test_a_rise_that_is_false_sharing_is_told_as_that() -> None:
+    def line(moves: int, unshared: int) -> Profile:
+        hits = MovedLine(name="hits", reads=0, writes=moves, cpus=4, unshared=unshared, by={"f": (0, moves)})
+        return Profile(ops=10, functions={}, total=(0,) * 7, moved=(hits,) if moves else ())
+
+    new = told("transfers", line_differences(line(0, 0), line(20, 20)))
+    assert new == "hits now moves (0.00 -> 2.00 per operation, 100 % false sharing), mostly for f"
+    rise = told("transfers", line_differences(line(10, 5), line(20, 10)))
+    assert "(1.00 -> 2.00 per operation, 50 % of the rise false sharing)" in rise
+    fall = told("transfers", line_differences(line(20, 10), line(10, 1)))
+    assert "(2.00 -> 1.00 per operation, 90 % of the fall false sharing)" in fall
+    for before, after in ((line(10, 5), line(20, 5)), (line(10, 9), line(20, 5))):
+        assert "false" not in told("transfers", line_differences(before, after))
