@@ -18,6 +18,7 @@ from kdelta.attribution.exact import TRANSFERS
 from kdelta.model import Because, CellResult, Warn
 from kdelta.report.figures import absolute, change, effect
 from kdelta.report.tallies import Tally, in_cases, in_results, kind_of, of_case, tallied, told_once
+from kdelta.results.line_verdicts import line_of
 from kdelta.results.types import Sweep
 from kdelta.results.warnings import Carried, Idles
 from kdelta.units import finite, size
@@ -95,6 +96,7 @@ class Headline(Struct, frozen=True, kw_only=True):
     nothing: str = ""  # why nothing was measured
     largest: Largest | None = None
     hidden: Hidden | None = None
+    line: str = ""  # a cache line that changed where all transfers together did not
     console: str = ""  # what a patched kernel that failed said there
     waits: str = ""  # where operations wait as on the baseline they do not
     unseen: str = ""  # what of a patch no case executed
@@ -122,6 +124,7 @@ class Headline(Struct, frozen=True, kw_only=True):
         evened = "" if self.evened is None else f"At as many system calls: {self.evened.text}"
         return (
             evened + (f" in {self.evened.where}" if self.evened is not None and not single else ""),
+            self.line,
             "" if self.hidden is None else self.hidden.text(single),
             self.waits,
             f"On its console: {self.console.rstrip('.!')}" if self.console else "",
@@ -262,16 +265,43 @@ def _waits(cells: Sequence[CellResult]) -> str:
     return f"Operations wait {told}: for how long, counts do not tell"
 
 
+def _line(lines: Sequence[tuple[str, CellResult]], rows: Iterable[CellResult], only: str) -> str:
+    """Of single cache lines the one that changed by most, where all transfers of its case did not go its way.
+
+    ``only``: the only case, which is not named.
+    """
+    called = {_place(cell): cell.verdict for cell in rows if cell.metric == TRANSFERS}
+    found = [
+        (abs((cell.patched or 0.0) - (cell.baseline or 0.0)), title, cell)
+        for title, cell in lines
+        if cell.verdict in ("improved", "regressed") and called.get(_place(cell), cell.verdict) != cell.verdict
+    ]
+    if not found:
+        return ""
+    _, title, cell = max(found, key=lambda one: one[0])
+    told = f"Of single lines {line_of(cell.metric)} moves {'less' if cell.verdict == 'improved' else 'more'} often"
+    told += "" if title == only else f" in {title}"
+    told += f" on {cell.patched_label}" if len({place[-1] for place in called}) > 1 else ""
+    told += f": {change(cell.effect_percent, cell.baseline, cell.patched)}"
+    return told + (f"; {len(found) - 1} more changed" if len(found) > 1 else "")
+
+
+def _place(cell: CellResult) -> tuple[str, str, str, str]:
+    return cell.case, cell.cgroup, cell.mitigations, cell.patched_label
+
+
 def of_cells(
     rows: Sequence[tuple[str, CellResult]],
     exact: bool,
     unfinished: bool,
     consoles: Mapping[str, str] | None = None,
     unseen: str = "",
+    lines: Sequence[tuple[str, CellResult]] = (),
 ) -> Headline:
     """The answer of a table: ``rows`` are its cells with the titles of their cases. Primary metrics answer, if any.
 
     ``consoles``: what kernels complained of, by label. ``unseen``: what of a patch the cases do not speak of.
+    ``lines``: verdicts on single cache lines.
     """
     rows = [row for row in rows if row[1].primary] or rows
     compared = [(title, cell) for title, cell in rows if cell.patched_label]
@@ -286,9 +316,11 @@ def of_cells(
 
     changed = [row for row in compared if row[1].state == "ok" and row[1].verdict in ("improved", "regressed")]
     titles = {title for title, _ in compared}
+    case = titles.pop() if len(titles) == 1 else ""
     return Headline(
         tallies=tallies,
-        case=titles.pop() if len(titles) == 1 else "",
+        case=case,
+        line=_line(lines, [cell for _, cell in compared], case),
         largest=_largest(
             _Changed(
                 where=where(title, cell),

@@ -49,6 +49,7 @@ class Tally(Struct, frozen=True, kw_only=True):
     regressed: int = 0
     same: int = 0
     inconclusive: int = 0
+    worse: int = 0  # of the inconclusive, those whose estimate is
     descriptive: int = 0
     missing: int = 0  # not measured
     waiting: int = 0  # of the missing, not booted yet
@@ -89,8 +90,20 @@ def tallied(cells: Sequence[CellResult], exact: bool) -> tuple[Tally, ...]:
         tally = found.setdefault(key, Tally(baseline=key[0], patched=key[1], kind=key[2]))
         ends = tuple(sorted((*tally.ended, *ended), key=GRAVEST_FIRST.index))
         waiting = tally.waiting + cell.unbooted
-        found[key] = replace(tally, ended=ends, waiting=waiting, **{word: getattr(tally, word) + 1})
+        worse = tally.worse + (word == "inconclusive" and _is_worse(cell))
+        found[key] = replace(tally, ended=ends, waiting=waiting, worse=worse, **{word: getattr(tally, word) + 1})
     return tuple(found.values())
+
+
+def _is_worse(cell: CellResult) -> bool:
+    """Whether a cell's estimate, decided or not, is worse than its baseline."""
+    rises = cell.effect_percent > 0 if cell.effect_percent is not None else bool(cell.patched) and not cell.baseline
+    return rises == (cell.better == "lower") and cell.effect_percent != 0
+
+
+def _leans(tally: Tally) -> str:
+    """What is undecided of a tally, as its estimates go: worse where all do."""
+    return tally.kind.regressed if tally.worse == tally.inconclusive else tally.kind.improved
 
 
 def told_once(tallies: Sequence[Tally]) -> tuple[Tally, ...]:
@@ -121,7 +134,7 @@ def in_case(tally: Tally, case: str) -> str:
     if count or tally.same:
         return f"{tally.patched} {verb if count else tally.kind.same} {tally.baseline} in {case}"
     if tally.inconclusive:
-        return f"it is undecided whether {tally.patched} {tally.kind.improved} {tally.baseline} in {case}"
+        return f"it is undecided whether {tally.patched} {_leans(tally)} {tally.baseline} in {case}"
     if tally.ended and not tally.descriptive:
         return f"{tally.patched} {_ENDS[tally.ended[0]]} {case}, which {tally.baseline} runs"
     none = f"has no verdict{tally.kind.on}" if tally.descriptive else "could not be measured"
@@ -173,7 +186,7 @@ def in_cases(tally: Tally) -> str:
         told = f"{tally.patched} {tally.kind.same} {tally.baseline} in {some(rest.pop('the same in'))}"
     elif tally.inconclusive:
         where = some(rest.pop("undecided in"))
-        told = f"it is undecided whether {tally.patched} {tally.kind.improved} {tally.baseline} in {where}"
+        told = f"it is undecided whether {tally.patched} {_leans(tally)} {tally.baseline} in {where}"
     elif len(tally.ended) == tally.cases:
         how = ", ".join(f"{word} {some(number)}" for word, number in ends.items())
         return f"{tally.patched} {how}, which {tally.baseline} runs"

@@ -354,7 +354,8 @@ def _headline(result: ExperimentResult, tables: Iterable[Table], sweeps: Sequenc
     groups = (group for table in tables for group in table.groups)
     rows = [(g.title, cell.source) for g in groups for row in g.rows if not row.explains for cell in row.cells]
     said = {w.kernel: w.lines[0] for w in result.warnings if isinstance(w, KernelComplained) and w.lines}
-    return headline.of_cells(rows, exact, unfinished, said, looked.unseen(result.experiment.annotations.looked))
+    unseen, lines = looked.unseen(result.experiment.annotations.looked), [(cell_title(c), c) for c in result.counts]
+    return headline.of_cells(rows, exact, unfinished, said, unseen, lines)
 
 
 def build(result: ExperimentResult, detail: Detail | None = None, options: Options | None = None) -> View:
@@ -364,8 +365,7 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
     """
     scrubber = Scrubber()
     result = scrubber.struct(result)
-    results, counts = (tuple(map(_checked, cells)) for cells in (result.results, result.counts))
-    result = replace(result, results=results, counts=counts)
+    result = replace(result, results=tuple(map(_checked, result.results)), counts=tuple(map(_checked, result.counts)))
     detail = scrubber.struct(detail or Detail())
     options = options or Options()
     exact = result.experiment.mode == "exact"

@@ -36,6 +36,11 @@ def name_of(line: str) -> str:
     return _PREFIX + line
 
 
+def line_of(metric: str) -> str:
+    """The line that a metric stands for; "" for any other metric."""
+    return metric.removeprefix(_PREFIX) if metric.startswith(_PREFIX) else ""
+
+
 def _levels(figures: Figures) -> dict[str, float]:
     """The median over seeds by line."""
     names = {name for seed in figures.values() for name in seed}

@@ -78,8 +78,11 @@ def test_a_lock_that_moves_less_is_told_where_all_transfers_are_the_same(tmp_pat
     assert rows["rare"].verdict == "", "it doubled, and is a thousandth of all: not judged"
     text = str(mail.FORMAT.render(view.build(result, detail)))
     assert "transfers of tasklist_lock" in text and "-80" in text
+    assert " moves as many cache lines between CPUs. " in " ".join(text.split())
+    assert "Of single lines tasklist_lock moves less often: -" in " ".join(text.split())
     before, after = (_profile(line) for line in ({"tasklist_lock": 3.0}, {"tasklist_lock": 0.6}))
     why = functions.render(result.results[0], before, after, detail, everything=False)
+    assert why.startswith("spawn: old -> new: instructions: "), "lines below it moved"
     assert "over all seeds: tasklist_lock -79.98 % [" in why and "] improved; same: line" in " ".join(why.split())
     document = json.loads(json_.FORMAT.render(view.build(result, detail)))
     told = next(row for row in document["lines"][0]["rows"] if row["line"] == "tasklist_lock")
