@@ -259,6 +259,8 @@ def test_what_cannot_be_measured_says_why(claim: str, setting: Setting, why: str
         ("case = 'pipe'\npercent = 1\nwithin = 10\n", "within"),
         ("case = 'pipe'\npercent = 1\ncolour = 'red'\n", "colour"),
         ("case = 'pipe'\npercent = 'much'\n", "percent"),
+        ("case = 'pipe'\npercent = nan\n", "claims.percent is nan: give a number"),
+        ("case = 'pipe'\nbefore = 1\nafter = inf\n", "claims.after is inf"),
     ],
 )
 def test_a_damaged_recipe_names_its_file_and_what_is_wrong(claim: str, why: str) -> None:

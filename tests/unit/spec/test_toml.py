@@ -18,8 +18,11 @@ from kdelta.spec import toml
         ("a = " + "9" * 5000, "too many digits"),
         (b"a = \xff", "decode"),
         ("a = ", "Invalid value"),
+        (".".join("a" * 5000) + " = nan", "nested too deeply"),
+        ("[[a]]\nb = 1\n[[a]]\nb.c = [1.0, [nan]]", "a.b.c is nan: give a number"),
+        ("a = -inf", "a is -inf"),
     ],
-    ids=("lists", "tables", "digits", "bytes", "value"),
+    ids=("lists", "tables", "digits", "bytes", "value", "keys", "nan", "inf"),
 )
 def test_what_cannot_be_read_is_a_value_error_that_says_why(text: str | bytes, why: str) -> None:
     with pytest.raises(ValueError, match=why):
