@@ -13,6 +13,7 @@ from msgspec import Struct
 from kdelta import digests
 from kdelta.kernel import cache, ingest
 from kdelta.kernel.build import Products
+from kdelta.kernel.steps import whole
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.model import Kernel, Location
 from kdelta.paths import cache_dir, expanded
@@ -120,7 +121,7 @@ def adopt(key: str, built: Built) -> None:
 def _label(spec: KernelSpec, release: str) -> str:
     """Short and telling: ``6.12.117+my``, ``mybranch``, ``linux-my``."""
     base = release if spec.kind == "src-debian" else spec.ref or expanded(spec.target).resolve().name
-    return base + "".join(("-" if ref.reverse else "+") + Path(ref.path).stem for ref in spec.patches)
+    return base + "".join(("-" if ref.reverse else "+") + Path(ref.path).stem for ref in whole(spec.patches))
 
 
 def kernel(spec: KernelSpec, built: Built, stored: cache.Stored) -> Kernel:

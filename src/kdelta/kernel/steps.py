@@ -14,6 +14,8 @@ from kdelta.kernel.worktree import encode
 from kdelta.paths import expanded
 from kdelta.spec.kernels import PatchRef
 
+_LONGEST = 4096  # characters of a path
+
 
 class Step(Struct, frozen=True, kw_only=True):
     """One single patch to apply, or to take out."""
@@ -33,6 +35,8 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 def _read(name: str) -> bytes:
+    if not name:
+        raise UserError("a patch's name is missing after +, and no file has a name with that + in it")
     path = expanded(name)
     try:
         if path.exists() and not path.is_file():
@@ -46,6 +50,38 @@ def _read(name: str) -> bytes:
         raise UserError(f"patch {name}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
+def whole(refs: tuple[PatchRef, ...]) -> tuple[PatchRef, ...]:
+    """``refs`` with those put together of which a + is part of a file's name: the longest name that is there.
+
+    The grammar looks at no file, and splits at each +.
+    """
+    found, start = [], 0
+    while start < len(refs):
+        names = _longer(refs[start:])
+        more = next((count for count in range(len(names), 0, -1) if _is_file(names[count - 1])), 0)
+        found.append(PatchRef(names[more - 1], refs[start].reverse) if more else refs[start])
+        start += more + 1
+    return tuple(found)
+
+
+def _longer(refs: tuple[PatchRef, ...]) -> list[str]:
+    """The names that the first of ``refs`` may be the beginning of, the shortest first."""
+    names, name = [], refs[0].path
+    for ref in refs[1:]:
+        if ref.reverse or len(name) > _LONGEST:
+            break
+        name += f"+{ref.path}"
+        names.append(name)
+    return names
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return expanded(name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def load_patches(refs: tuple[PatchRef, ...]) -> tuple[Step, ...]:
     """The single patches of ``refs`` in the order in which they are applied; a series taken out goes backwards.
 
@@ -53,7 +89,7 @@ def load_patches(refs: tuple[PatchRef, ...]) -> tuple[Step, ...]:
         UserError: a file that cannot be read or holds no whole patch or series.
     """
     found: list[Step] = []
-    for ref in refs:
+    for ref in whole(refs):
         steps = [Step(mail=one, take_out=ref.reverse) for one in mail.steps(_read(ref.path), ref.path)]
         found += reversed(steps) if ref.reverse else steps
     return tuple(found)

@@ -15,9 +15,9 @@ import pytest
 import zstandard
 
 from kdelta.errors import UserError
-from kdelta.kernel import build, cache, debian, origin, resolve, sources, worktree
+from kdelta.kernel import build, cache, debian, origin, resolve, sources, steps, worktree
 from kdelta.kernel.partial import resolve_each
-from kdelta.kernel.sources import parse_kernel
+from kdelta.kernel.sources import parse_kernel, written
 from kdelta.model.progress import Quiet
 from kdelta.spec.kernels import MAX_CHARS
 from unit.kernel import synthetic
@@ -169,8 +169,40 @@ def tree(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        ("good.patch+other.patch", ["good.patch", "other.patch"]),
+        ("g++.patch", ["g++.patch"]),
+        ("good.patch+v1.2+g++.patch-v1+v2.patch", ["good.patch", "v1.2+g++.patch", "v1+v2.patch"]),
+        ("v1+v2.patch+./other.patch", ["v1+v2.patch", "./other.patch"]),
+        ("v1+v2.patch+-v1+v2.patch", ["v1+v2.patch", "v1+v2.patch"]),
+        ("good.patch+other.patch+both", ["good.patch+other.patch+both"]),
+        ("+good.patch", ["+good.patch"]),
+    ],
+)
+def test_a_plus_may_be_part_of_a_patchs_name_and_the_longest_that_is_there_counts(
+    tree: Path, names: str, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tree)
+    for name in (
+        "other.patch",
+        "g++.patch",
+        "v1.2+g++.patch",
+        "v1+v2.patch",
+        "good.patch+other.patch+both",
+        "+good.patch",
+    ):
+        (tree / name).write_text(PATCH)
+    spec = parse_kernel(f"src:debian:6.12+{names}")
+    assert [step.mail.name for step in steps.load_patches(spec.patches)] == found
+    assert steps.load_patches(parse_kernel(written(spec)).patches) == steps.load_patches(spec.patches)
+
+
+@pytest.mark.parametrize(
     ("text", "why"),
     [
+        ("src:debian:6.12++{tree}/good.patch", "a patch's name is missing after +"),
+        ("src:debian:6.12+{tree}/good.patch++{tree}/good.patch", "a patch's name is missing after +"),
         ("src:debian:6.12+{tree}/none.patch", "none.patch: cannot be read"),
         ("src:debian:6.12+{tree}/empty.patch", "empty.patch: no diff found"),
         ("src:debian:6.12+{tree}/prose.patch", "prose.patch: no diff found"),

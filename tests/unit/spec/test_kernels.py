@@ -64,6 +64,8 @@ def test_a_reverse_patch_may_follow_a_debian_version_directly() -> None:
         ('debian:6.12,cmdline="x', "unbalanced"),
         ("src:./linux@--upload-pack=x", "is not a valid git ref"),
         ("src:./linux+", "patch file is missing"),
+        ("src:./linux+a.patch+", "patch file is missing"),
+        ("src:./linux+-+a.patch", "patch file is missing"),
         ("a\nb", "control characters"),
     ],
 )

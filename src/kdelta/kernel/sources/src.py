@@ -14,6 +14,7 @@ from kdelta.model.progress import Progress
 from kdelta.spec.kernels import KernelSpec, PatchRef, version
 
 # A "-" takes a patch out where it cannot be part of a name: after a patch's ending, before ./ or /, or written "+-".
+# A "+" may be part of one all the same (g++.patch): kernel/steps.py looks which files there are.
 _PATCH_SIGN = re.compile(r"(\+-?|(?<=\.patch)-|(?<=\.mbox)-|(?<=\.diff)-|(?<=\.eml)-|(?<=\.txt)-|-(?=\.{0,2}/))")
 _DEBIAN = re.compile(r"^(debian:\d{1,5}\.\d{1,5}(?:\.\d{1,5})?)-(?=\S)")
 
@@ -26,7 +27,7 @@ def _patches(body: str) -> tuple[str, tuple[PatchRef, ...]]:
 
 def _parse(spec: KernelSpec, body: str) -> KernelSpec:
     tree, patches = _patches(body)
-    if any(not patch.path for patch in patches):
+    if any(not patch.path for patch in patches if patch.reverse) or (patches and not patches[-1].path):
         raise UserError(f"kernel {spec.text!r}: the patch file is missing after + or -")
     if tree.startswith("debian:"):
         target = version(spec.text, tree.removeprefix("debian:"))
