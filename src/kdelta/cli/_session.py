@@ -7,7 +7,7 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ class Session:
 
     store: Store
     quiet: bool
+    _shown: list[Progress] = field(default_factory=list)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
@@ -40,7 +41,17 @@ class Session:
         from kdelta.cli.progress import Reporter
 
         with Reporter(self.quiet) as reporter:
-            yield reporter
+            self._shown.append(reporter)
+            try:
+                yield reporter
+            finally:
+                self._shown.pop()
+
+    def note(self, text: str) -> None:
+        """One line that stays, above the progress that is shown just now."""
+        from kdelta.cli.progress import Reporter
+
+        (self._shown[-1] if self._shown else Reporter(self.quiet)).note(text)
 
     def begin(self, template: Experiment, seed: int | None) -> Experiment:
         """Give ``template`` an id, a time and a seed, and store it."""
@@ -140,7 +151,7 @@ def opened(quiet: bool = False, *, stored: bool = False) -> Iterator[Session]:
     ``stored``: to go on with what is in it, so that a name where there is none is refused.
     """
     from kdelta.cli import _stores
-    from kdelta.cli.progress import Reporter
 
-    with _stores.reading() if stored else _stores.writing(Reporter(quiet).note) as store:
-        yield Session(store, quiet)
+    with _stores.reading() if stored else _stores.writing(lambda text: session.note(text)) as store:
+        session = Session(store, quiet)
+        yield session

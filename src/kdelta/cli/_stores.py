@@ -52,14 +52,13 @@ def listing() -> Store:
 
 
 def writing(note: Callable[[str], None]) -> Store:
-    """The store for what is to be kept; ``note`` is told where KDELTA_STORE names a new one."""
+    """The store for what is to be kept; ``note`` is told where KDELTA_STORE names a new one, once it is made."""
+    from kdelta.store.later import LaterStore
     from kdelta.store.store import Store
 
-    path = missing()
-    store = Store()
-    if path is not None:
-        note(f"new store: {path}, as KDELTA_STORE names it")
-    return store
+    if (path := missing()) is None:
+        return Store()
+    return LaterStore(paths.named_store(), path, lambda: note(f"new store: {path}, as KDELTA_STORE names it"))
 
 
 def _not_there(path: Path) -> str:

@@ -45,7 +45,10 @@ class Store(Diary):
             UserError: no URL, another program's file, or a store made by a newer kdelta.
             HostError: the database cannot be opened.
         """
-        self._engine = connect.open_engine(url or paths.store_url())
+        self._begin(url or paths.store_url())
+
+    def _begin(self, url: str) -> None:
+        self._engine = connect.open_engine(url)
         self._writer = self._engine.execution_options(kdelta_writes=True)
         try:
             connect.prepare(self._engine)

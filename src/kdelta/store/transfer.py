@@ -235,6 +235,17 @@ class _Frames:
             raise _bad(self._path, f"its contents are invalid ({str(error)[:200]})") from None
 
 
+def check(path: Path) -> None:
+    """Raises:
+    UserError: ``path`` cannot be read, is not of kdelta, or is damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            _first_line(file, path)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+
+
 def read(connection: Connection, path: Path) -> Imported:
     """Store the experiment in ``path``; see ``Store.import_``."""
     try:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from kdelta.cli import _again, _session, _stores
+from kdelta.cli import _again, _kernels, _session, _stores
 from kdelta.cli.main import run
 from kdelta.errors import UserError
 from kdelta.store.store import Store
@@ -110,9 +111,63 @@ def test_who_measures_makes_it_and_says_so_once(typo: Path, said: Said) -> None:
 
 
 def test_a_quiet_one_says_nothing(typo: Path, said: Said) -> None:
-    with _session.opened(quiet=True):
-        pass
+    with _session.opened(quiet=True) as session:
+        session.store.create(experiment())
     assert said()[1] == "" and typo.exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "compare debian:6.12 nowhere",
+        "run nowhere",
+        "sweep",
+        "sweep debian:7.0..6.1",
+        "bisect debian:6.1 debian:6.12",
+        "calibrate debian:six",
+        "leaks debian:6.12 nowhere",
+        "scale nowhere",
+        "trace nowhere --what locks",
+        "review nowhere --tree .",
+        "import nowhere",
+        "import nothing.kdelta",
+    ],
+)
+def test_who_fails_before_it_measures_leaves_none_behind(line: str, typo: Path, tmp_path: Path, said: Said) -> None:
+    (tmp_path / "nothing.kdelta").write_text("no experiment")
+    assert run(line.split()) == 1
+    assert "new store" not in said()[1]
+    assert not typo.parent.parent.exists()
+
+
+def test_until_something_is_kept_it_is_empty_for_every_thread(typo: Path, said: Said) -> None:
+    with _session.opened() as session:
+        for read in (session.store.experiments, session.store.steps):
+            with ThreadPoolExecutor() as pool:
+                assert pool.submit(read).result() == read() == []
+        assert not typo.parent.parent.exists()
+        session.store.create(experiment())
+        with ThreadPoolExecutor() as pool:
+            assert len(pool.submit(session.store.experiments).result()) == 1
+
+
+def test_it_is_told_above_the_progress_that_is_shown(typo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    with _session.opened() as session, session.progress() as shown:
+        monkeypatch.setattr(shown, "note", told.append)
+        session.store.create(experiment())
+    assert told == [f"new store: {typo}, as KDELTA_STORE names it"]
+
+
+def test_one_that_cannot_be_made_is_refused_before_anything_is_fetched(
+    tmp_path: Path, typo: Path, monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path}/file/x.sqlite")
+    monkeypatch.setattr(_kernels, "named", None)
+    assert run(["sweep", "debian:6.12", "debian:7.0"]) == 2
+    where = f"store {tmp_path}/file/x.sqlite: cannot be made in {tmp_path}/file: Not a directory"
+    assert said()[1] == f"kdelta: {where}; set KDELTA_STORE to another\n"
 
 
 def test_an_import_makes_it_and_says_so(
