@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from kdelta.model import Case, Experiment, Progress
     from kdelta.model.diary import Step
     from kdelta.results.types import Sweep
+    from kdelta.store.rows import ExperimentRow
     from kdelta.store.store import Store
 
 _PREFIX = "follow/"
+_NAMED = 3  # cells
 
 
 def tag_of(names: Sequence[str], cases: Sequence[Case]) -> str:
@@ -35,10 +37,13 @@ def experiment(
     seed: int | None,
     build: _versions.Build = _versions.here,
 ) -> Experiment:
-    """The sweep to run: the last one, where no version is new (it may be unfinished), else one with the new versions."""
+    """The sweep to run: the last one, where no version is new (it may be unfinished), else one with the new versions.
+
+    Without a new version there is another one all the same where the host may have had a part in what became of a cell.
+    """
     from kdelta.experiment import imported
 
-    rows = session.store.experiments(kind="sweep", limit=1, tag=tag)
+    rows = session.store.experiments(kind="sweep", limit=2, tag=tag)
     last = session.store.experiment(rows[0].id) if rows else None
     if last is not None:
         imported.refuse(last)
@@ -46,12 +51,29 @@ def experiment(
         _versions.go_on(last, texts, progress, build) if last else _versions.line_up(template, texts, progress, build)
     )
     if last is not None and _images(line) == _images(last.kernels):
-        progress.note(f"nothing new since {last.id}")
-        return last
+        again = _doubtful(session.store, rows) if rows[0].status == "complete" else []
+        progress.note(f"nothing new since {last.id}{_measured_again(again)}")
+        if not again:
+            return last
     whole = _versions.placed(last or template, line, common.command_line(), reuse=True)
     begun = session.begin(whole, last.seed if last is not None and seed is None else seed)
     session.store.tag(begun.id, tag)
     return begun
+
+
+def _doubtful(store: Store, rows: Sequence[ExperimentRow]) -> list[str]:
+    """The cells of the newest sweep that may have ended so by the host; not those that ended so in the one before too."""
+    from kdelta.experiment import doubtful
+
+    now, *before = (doubtful.cells(store, store.experiment(row.id)) for row in rows)
+    return [words for cell, words in now.items() if not any(cell in one for one in before)]
+
+
+def _measured_again(cells: Sequence[str]) -> str:
+    if not cells:
+        return ""
+    others = f" and {len(cells) - _NAMED} others" if len(cells) > _NAMED else ""
+    return f"; the host may have had a part in {', '.join(cells[:_NAMED])}{others}: measured again"
 
 
 def _images(versions: Sequence[object]) -> set[tuple[str, str]]:

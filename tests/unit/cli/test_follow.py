@@ -15,7 +15,7 @@ from kdelta.cli import _follow
 from kdelta.cli.main import run
 from kdelta.experiment import runner
 from kdelta.kernel.sources import parse_kernel
-from kdelta.model import Annotations
+from kdelta.model import Annotations, BootResult, Experiment, PlannedBoot, RunResult
 from kdelta.model.diary import Step
 from kdelta.report import steps as layout
 from kdelta.results import answer
@@ -69,6 +69,40 @@ def test_a_night_that_was_cut_short_goes_on(
     assert "2 new steps" in night(tree, capsys)
     with Store() as store:
         assert len(store.experiments()) == 1
+
+
+def test_a_cell_that_hung_is_measured_again_once(
+    tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hung = RunResult(case=0, state="hung", why="no end")
+
+    def execute(experiment: Experiment, store: Store, _voice: Any) -> None:
+        if broken and (1, 1) not in store.done(experiment.id):
+            plan = PlannedBoot(block=1, slot=1, kernel=1)
+            store.save_boot(experiment.id, BootResult(plan=plan, state="ok", runs=(hung,)))
+        test_sweep_gaps.execute(experiment, store, _voice)
+
+    def sweeps() -> int:
+        with Store() as store:
+            return len(store.experiments())
+
+    broken = True
+    monkeypatch.setattr(runner, "execute", execute)
+    night(tree, capsys)
+    night(tree, capsys)
+    assert sweeps() == 2
+    broken = False
+    assert "No new step" in night(tree, capsys)
+    assert sweeps() == 2, "what hung twice is no chance of the host"
+    with Store() as store:
+        store.delete("last")
+    argv = ["sweep", "--follow", "--refs", "v6.8..", "--tree", str(tree), "--case", "pipe", "--seeds", "5"]
+    assert run(argv) == 0
+    assert "the host may have had a part in pipe on v6.9 (hung): measured again" in capsys.readouterr().err
+    assert sweeps() == 2
+    assert run(argv) == 0
+    assert sweeps() == 2
+    assert "measured again" not in capsys.readouterr().err
 
 
 def test_what_becomes_of_a_step_is_said_and_kept(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
