@@ -153,7 +153,7 @@ def told(error: click.UsageError) -> str:
         where = f"; did you mean {meant}?"
     elif (extra or "Missing command" in error.format_message()) and example:
         where = f"; as in: {example}"
-    return error.format_message() + where
+    return error.format_message().rstrip(".") + where
 
 
 def _one_by_one(numbers: str, error: click.BadParameter) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kdelta.model import Case, Kernel, Progress
 
 _PATTERN = set("*?[")  # of fnmatch
+_NEAR = 3  # names offered for one that is none
 
 EPILOG = """\b
 Examples:
@@ -141,8 +142,6 @@ def _named(asked: Iterable[str], known: frozenset[str]) -> list[str]:
     Raises:
         UserError: one that the kernel does not have.
     """
-    from difflib import get_close_matches
-
     from kdelta.kernel.spelling import fold
 
     found: list[str] = []
@@ -151,8 +150,16 @@ def _named(asked: Iterable[str], known: frozenset[str]) -> list[str]:
             sorted(fnmatch.filter(known, text)) if set(text) & _PATTERN else [fold(text)] if fold(text) in known else []
         )
         if not hits:
-            near = get_close_matches(text, known, 3)
+            near = _near(text, known)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
             raise UserError(f"function {text!r}: the kernel has none of that name, it may be inlined{hint}")
         found += hits
     return list(dict.fromkeys(found))
+
+
+def _near(text: str, known: frozenset[str]) -> list[str]:
+    """Names like ``text``; first those that it is a part of, as of anon_pipe_write, which was pipe_write once."""
+    from difflib import get_close_matches
+
+    inside = sorted((name for name in known if text in name), key=lambda name: (len(name), name))
+    return list(dict.fromkeys([*inside, *get_close_matches(text, known, _NEAR)]))[:_NEAR]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ from kdelta.paths import expanded
 _FORMS = "a Maildir, an mbox, a public-inbox folder (git/0.git), or a branch as REPOSITORY@BRANCH"
 _MOST_COMMITS = 5000
 _MOST_MESSAGES = 50_000
+_HEAD = 1 << 16  # bytes in which a mail's first fields stand
+_FIELD = re.compile(rb"^(From|Subject|Date|Message-ID):", re.MULTILINE | re.IGNORECASE)
 _AGAIN_S = 0.1
 _PATIENCE_S = 5.0
 
@@ -47,6 +50,10 @@ def find(text: str) -> Source:
     """
     path = expanded(text)
     if path.is_file():
+        if not _is_mbox(path):
+            raise UserError(
+                f"watch {text}: it holds no mail (no line From:, Subject: or Date: at its head); give {_FORMS}"
+            )
         return Source(kind="mbox", name=str(path.resolve()), path=path)
     if (path / "cur").is_dir() and (path / "new").is_dir():
         return Source(kind="maildir", name=str(path.resolve()), path=path)
@@ -58,6 +65,20 @@ def find(text: str) -> Source:
         history.commit(str(where), branch)
         return Source(kind="branch", name=f"{where.resolve()}@{branch}", path=where, branch=branch)
     raise UserError(f"watch {text}: no such source; give {_FORMS}")
+
+
+def _is_mbox(path: Path) -> bool:
+    """Whether a mail begins here; a file that is still empty may become one. Who may not read it is told so later."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD).lstrip()
+    except OSError:
+        return True
+    return (
+        not head
+        or head.startswith(b"From ")
+        or _FIELD.search(head.replace(b"\r\n", b"\n").partition(b"\n\n")[0]) is not None
+    )
 
 
 def items(source: Source, since_s: float, start: str) -> tuple[series.Item, ...]:

@@ -45,6 +45,19 @@ def _git(tree: str, *words: str) -> str:
     return origin.run([*git_argv(tree), *words], f"src:{tree}", git_env()).decode("utf-8", "replace")
 
 
+def _list_tags(tree: str) -> list[str]:
+    """Raises:
+    UserError: no git repository.
+    """
+    if not Path(tree).is_dir():
+        raise UserError(f"src:{tree}: no such tree")
+    try:
+        _git(tree, "rev-parse", "--git-dir")
+    except HostError:
+        raise UserError(f"src:{tree}: not a git repository, so it has no tags; name one with --tree") from None
+    return _git(tree, "tag", "--list", "v[0-9]*").split()
+
+
 def commit(tree: str, ref: str) -> Commit:
     """The commit that ``ref`` names.
 
@@ -89,11 +102,9 @@ def newest(tree: str, like: str) -> str:
     """The newest release tag of the same depth as ``like``, no release candidate; ``like`` where there is none.
 
     Raises:
-        HostError: no git repository.
+        UserError: no git repository.
     """
-    present = [
-        tag for tag in _git(tree, "tag", "--list", "v[0-9]*").split() if _TAG.fullmatch(tag) and "-rc" not in tag
-    ]
+    present = [tag for tag in _list_tags(tree) if _TAG.fullmatch(tag) and "-rc" not in tag]
     alike = [tag for tag in present if tag.count(".") == like.count(".")]
     return max(alike, key=lambda tag: debver.version_key(tag[1:]), default=like)
 
@@ -104,9 +115,9 @@ def tags(tree: str, first: str, last: str) -> tuple[str, ...]:
     Only tags of the same depth as the two ends (v6.8, or v6.8.3), and release candidates only where an end is one.
 
     Raises:
-        UserError: an end is no such tag, or they are in the wrong order.
+        UserError: no git repository, an end is no such tag, or they are in the wrong order.
     """
-    present = set(_git(tree, "tag", "--list", "v[0-9]*").split()) if Path(tree).is_dir() else set()
+    present = set(_list_tags(tree))
     for end in (first, last):
         if not _TAG.fullmatch(end) or end not in present:
             raise UserError(f"src:{tree}: {end!r} is not a release tag there, such as v6.8")

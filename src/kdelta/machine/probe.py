@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from kdelta.errors import HostError
+from kdelta.errors import HostError, UserError
 from kdelta.machine.options import Accel
 from kdelta.machine.process import find_program
 
@@ -38,8 +39,10 @@ def find_qemu(name: str, arch: str, chosen: str = "") -> Qemu:
     """QEMU for ``arch``, from PATH or as ``chosen`` by the user.
 
     Raises:
-        HostError: not installed, or it does not say its version.
+        UserError: the chosen one is not there. HostError: not installed, or it does not say its version.
     """
+    if chosen and shutil.which(chosen) is None:
+        raise UserError(f"QEMU {chosen}: no such program that may be run; correct --qemu, or leave it out")
     path = find_program(chosen or name, _PACKAGES[arch])
     try:
         done = subprocess.run([str(path), "--version"], capture_output=True, timeout=_VERSION_LIMIT_S, check=False)

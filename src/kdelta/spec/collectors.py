@@ -72,9 +72,9 @@ def choose(text: str, known: Mapping[str, Collector]) -> tuple[Collector, ...]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in known:
-            close = get_close_matches(name, known, 1)
+            close = get_close_matches(name, [*known, HOLD], 1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise UserError(f"cannot trace {name!r}; one of {', '.join(known)}{hint}")
+            raise UserError(f"cannot trace {name!r}; one of {', '.join([*known, HOLD])}{hint}")
         if names.count(name) > 1:
             raise UserError(f"{name!r} is given twice")
     return tuple(known[name] for name in names)

@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from kdelta.attribution.reach import Row
-from kdelta.cli import _auto, _patching, compare
+from kdelta.cli import _auto, _patching, compare, reach
 from kdelta.cli.main import run
 from kdelta.errors import UserError
 from kdelta.experiment import auto
@@ -65,6 +65,14 @@ def test_reach_refuses_what_is_no_single_kernel_in_a_guest(capsys: pytest.Captur
     for kernel in ("running", "debian:6.1..7.0"):
         assert run(["reach", kernel]) == 1
         assert "reach maps one kernel in a guest" in capsys.readouterr().err
+
+
+def test_a_function_that_the_kernel_has_not_is_answered_with_those_that_hold_its_name_first() -> None:
+    known = frozenset(("pte_write", "psi_write", "pid_write", "anon_pipe_write", "fifo_pipe_write"))
+    with pytest.raises(UserError, match="did you mean anon_pipe_write or fifo_pipe_write or pte_write"):
+        reach._named(["pipe_write"], known)
+    with pytest.raises(UserError, match=r"it may be inlined$"):
+        reach._named(["zzzz"], known)
 
 
 def test_a_program_takes_more_of_a_budget_than_a_case_of_the_same_length(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,7 @@ ANSWERED = {
     "report last last": "did you mean --against last?",
     "report last last~1": "did you mean --against last~1?",
     "run --case pipe --param writers=4": "--case pipe:writers=4",
-    "post": "as in: kdelta post patchwork",
+    "post": "Missing command; as in: kdelta post patchwork",
     "cases PIPE": "did you mean pipe",
     "cases list syscal": "did you mean syscalls",
     "compare debian:6.12 debian:7.0 --case pipe,fork_vmas": "--case pipe --case fork_vmas",
@@ -136,6 +136,11 @@ ANSWERED = {
     "-v compare debian:6.12 debian:7.0": "no option -v: progress is shown without one",
     "--verbose doctor": "no option --verbose",
     "why last pipe -v": "no option -v",
+    "trace debian:6.12 --what holds": "one of allocs, locks, sizes, syscalls, wakeups, hold; did you mean hold?",
+    "compare debian:6.12 debian:7.0 --qemu ./qemu": "QEMU ./qemu: no such program",
+    "sweep --refs v6.8..v6.9 --tree /": "not a git repository, so it has no tags; name one with --tree",
+    "sweep --refs v6.8.. --tree ./linux": "src:./linux: no such tree",
+    "watch /etc/passwd --tree debian:6.12": "it holds no mail",
 }
 # Options that would do nothing there, each with the line that it stands in.
 IDLE = {

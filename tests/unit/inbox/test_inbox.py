@@ -130,9 +130,18 @@ def test_old_mails_are_left_out_and_a_word_that_names_no_source_is_refused(tmp_p
     all_of_them = list(stand_ins.twenty())
     since = mails.read(all_of_them[12]).date_s
     assert [one.key for one in sources.items(sources.find(str(place)), since, "")] == list(FOUND)[3:]
-    for text in ("nowhere", str(tmp_path), f"{tmp_path}@main"):
+    (tmp_path / "notes").write_text("a text\n\nFrom: nobody\n")
+    for text in ("nowhere", str(tmp_path), f"{tmp_path}@main", str(tmp_path / "notes")):
         with pytest.raises(UserError):
             sources.find(text)
+
+
+@pytest.mark.parametrize(
+    "head", ["", "From MAILER-DAEMON Thu Jan  1\n\n", "X-A: b\r\nsubject: c\r\n\r\nd", "\nFrom: a\n"]
+)
+def test_a_file_in_which_a_mail_begins_or_nothing_yet_is_an_mbox(head: str, tmp_path: Path) -> None:
+    (tmp_path / "box").write_bytes(head.encode())
+    assert sources.find(str(tmp_path / "box")).kind == "mbox"
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
