@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kdelta.model import Arch, Kernel
     from kdelta.spec.kernels import KernelSpec
 
+_LONGEST = 72  # characters of a value
+
 EPILOG = """\b
 Examples:
   kdelta kernels list                       kernels in the cache
@@ -212,7 +214,8 @@ def _print_kernel(kernel: Kernel, facts: dict[str, Any]) -> None:
     for fact in FACTS:
         value = kernel.config.get(fact.option)
         if value is not None:
-            say(f"  {fact.option:32} {value:4.40} {fact.needed_for if len(value) < 5 else ''}".rstrip())
+            shown = value if len(value) <= _LONGEST else f"{value[: _LONGEST - 1]}…"
+            say(f"  {fact.option:32} {shown:4} {fact.needed_for if len(value) < 5 else ''}".rstrip())
 
 
 command.add_command(_prune.command)

@@ -133,5 +133,6 @@ def markdown(findings: Sequence[Finding], read: Sequence[Swept]) -> str:
         e = one.experiment
         kernels = ", ".join(escape(clean(kernel.label)) for kernel in e.kernels)
         steps = sum(len(sweep.steps) for sweep in one.sweeps)
-        lines.append(f"- {escape(e.id)}: {len(e.cases)} cases, {steps} steps; {kernels}")
+        cases = f"{len(e.cases)} case{'s'[: len(e.cases) != 1]}"
+        lines.append(f"- {escape(e.id)}: {cases}, {steps} step{'s'[: steps != 1]}; {kernels}")
     return "\n".join(lines).rstrip() + "\n"

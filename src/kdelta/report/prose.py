@@ -346,7 +346,10 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
     swept = result.experiment.in_steps
     if hidden and not swept:
         changed = sum(cell.verdict in ("improved", "regressed") for cell in hidden)
-        lines.append(f"Measured but not shown here: other metrics ({len(hidden)} figures, {changed} of them changed).")
+        told = f", {changed} of them changed" if any(cell.patched_label for cell in hidden) else ""
+        lines.append(
+            f"Measured but not shown here: other metrics ({len(hidden)} figure{'s'[: len(hidden) != 1]}{told})."
+        )
     looked = result.experiment.annotations.looked
     if looked is not None and nothing(result):
         lines += ["What the changed code costs where it is executed: no case here does."] if looked.differ else []

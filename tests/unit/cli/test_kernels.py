@@ -11,9 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from kdelta import paths
-from kdelta.cli.kernels import command
+from kdelta.cli.kernels import _print_kernel, command
 from kdelta.errors import UserError
 from kdelta.kernel import cache, debian, debver, maps
+from kdelta.model import Kernel
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +116,21 @@ def test_prune_refuses_what_it_does_not_understand(args: tuple[str, ...], why: s
     with pytest.raises(UserError, match=why):
         _run("prune", *args)
     assert len(cache.entries()) == 2
+
+
+def test_a_compilers_whole_name_is_shown_and_a_longer_text_ends_visibly(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "x86_64-linux-gnu-gcc-14 (Debian 14.2.0-19) 14.2.0"
+    for text, shown in ((name, name), ("c" * 100, "c" * 71 + "…")):
+        kernel = Kernel(
+            label="a",
+            spec="a",
+            release="6.12",
+            image_path="/i",
+            image_sha256="a" * 64,
+            config={"CC_VERSION_TEXT": text},
+        )
+        _print_kernel(kernel, {"functions": 1, "functions_source": "b", "size_bytes": 1, "config_source": ""})
+        assert capsys.readouterr().out.splitlines()[-1].split(maxsplit=1)[1] == shown
 
 
 @pytest.mark.parametrize("name", ["list", "fetch", "show", "prune"])

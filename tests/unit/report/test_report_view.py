@@ -48,8 +48,10 @@ def test_only_primary_metrics_unless_asked_and_the_rest_is_counted() -> None:
     result, detail = timed()
     few, many = build(result, detail), build(result, detail, Options(all_metrics=True))
     assert len(list(many.cells())) == len(list(few.cells())) + 1
-    assert any("other metrics (1 figures, 0 of them changed)" in text for text in few.not_measured)
+    assert any("other metrics (1 figure, 0 of them changed)" in text for text in few.not_measured)
     assert not any("other metrics" in text for text in many.not_measured)
+    alone = replace(result, results=tuple(replace(cell, patched_label="") for cell in result.results))
+    assert any("other metrics (1 figure)" in text for text in build(alone, detail).not_measured)
 
 
 @pytest.mark.parametrize(("cpus", "said"), [(1, False), (2, True)])
