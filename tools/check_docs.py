@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Holds the documents against the program: every ``kdelta`` line must parse, every relative link must exist.
+"""Holds the documents against the program: every ``kdelta`` line must parse, each option that a sentence names
+and every relative link must exist.
 
 Exit 1 and a line for each breach.
 """
@@ -18,6 +19,9 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from kdelta.cli.main import program  # noqa: E402
 
+OPTION = re.compile(r"`(--[a-z][a-z-]*)(?:=[^`]*)?`")
+OTHERS = {"--exclusive", "--source"}  # options of sbatch, and of tools/placebos.py
+HISTORY = "CHANGELOG.md"  # names what was once
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -74,8 +78,27 @@ def parse_error(line: str) -> str:
     return ""
 
 
+def options(command: click.Command, context: click.Context) -> set[str]:
+    """Every option of a command and of those below it."""
+    found = {word for param in command.params for word in (*param.opts, *param.secondary_opts)}
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            found |= options(below, context) if below is not None else set()
+    return found
+
+
+def unknown_options(text: str, known: set[str]) -> list[tuple[int, str]]:
+    """(line number, option) of the options that stand alone in a sentence and are in ``known`` no more."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        found += [(number, name) for name in OPTION.findall(line) if name not in known]
+    return found
+
+
 def main() -> int:
     wrong = []
+    known = options(program, click.Context(program)) | OTHERS
     for path in documents():
         text = path.read_text(encoding="utf-8")
         name = path.relative_to(ROOT)
@@ -83,6 +106,8 @@ def main() -> int:
             # A pipe, a redirection, or an explanation set off by blanks ends the command.
             if why := parse_error(re.sub(r"\s+[|>]\s.*$|(?<=\S)\s{2,}\S.*$", "", line)):
                 wrong.append(f"{name}:{number}: {line.strip()}: {why}")
+        for number, option in unknown_options(text, known) if path.name != HISTORY else ():
+            wrong.append(f"{name}:{number}: {option}: no subcommand has this option")
         for target in LINK.findall(text):
             if not target.startswith(("http:", "https:", "mailto:")) and not (path.parent / target).exists():
                 wrong.append(f"{name}: broken link {target}")

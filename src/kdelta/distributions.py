@@ -67,7 +67,7 @@ def install(packages: str | Iterable[str], family: str | None = None) -> str:
 def extra(name: str) -> str:
     """The line that gives this very kdelta what its extra ``name`` (``fleet``, ``lab``, ``serve``) needs."""
     if sys.prefix == _PACKAGED:  # labgrid brings a gRPC with a zlib of its own, which no package of Debian's may
-        return "pipx install 'kdelta[lab]'" if name == "lab" else "apt-get install --reinstall kdelta"
+        return "in kdelta's sources: pipx install '.[lab]'" if name == "lab" else "apt-get install --reinstall kdelta"
     here, found = Path(sys.executable).parent, shutil.which("pip")
     pip = "pip" if found and Path(found).parent == here else shlex.join([sys.executable, "-m", "pip"])
     return f"{pip} install 'kdelta[{name}]'"

@@ -122,5 +122,5 @@ def test_an_extra_is_named_for_the_environment_that_kdelta_runs_in(
     monkeypatch.setattr("sys.executable", "/opt/k/bin/python3")
     assert distributions.extra("lab") == "/opt/k/bin/python3 -m pip install 'kdelta[lab]'", "another environment's pip"
     monkeypatch.setattr("sys.prefix", "/usr/lib/kdelta")
-    assert distributions.extra("lab") == "pipx install 'kdelta[lab]'", "no part of the package"
+    assert distributions.extra("lab") == "in kdelta's sources: pipx install '.[lab]'", "no part of the package"
     assert "pip" not in distributions.extra("fleet")
