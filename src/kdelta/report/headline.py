@@ -355,7 +355,8 @@ def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact
         words = {"improved": kind.less, "regressed": kind.more}
         numbers = {word: sum(step.verdict == verdict for step in mine) for verdict, word in words.items()}
         told_of = [f"{number} to {word}" for word, number in numbers.items() if number]
-        counts += [f"{told_of[0]} {kind.noun}".rstrip() + kind.on, *told_of[1:]] if told_of else []
+        noun = f" {kind.noun}" if kind.noun else kind.on
+        counts += [told_of[0] + noun, *told_of[1:]] if told_of else []
     undecided = sum(point.undecided for _, sweep in sweeps for point in sweep.points[1:])
     told = ": ".join(filter(None, [told, ", ".join(counts)])) + (f"; {undecided} undecided" if undecided else "")
     found = _largest(
