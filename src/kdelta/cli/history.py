@@ -26,6 +26,8 @@ Examples:
   kdelta history note 20261121-153012-7c1f "after the BIOS update"
   kdelta history delete 20261121-1530       the beginning of an id does
 """
+# kinds of plans, of which the heavy part of the program knows more
+KINDS = ("compare", "run", "sweep", "bisect", "trace", "leaks", "calibrate", "scale", "check")
 
 
 class _CaseOrCommand(_groups.DefaultGroup):
@@ -57,7 +59,7 @@ def command() -> None:
 @click.argument("case", required=False)
 @click.option("--metric", "-m", help="Only this metric, such as instructions.")
 @click.option("--tag", "-t", help="Only experiments with this tag.")
-@click.option("--kind", help="Only experiments of this kind: compare, run, sweep, bisect or calibrate.")
+@click.option("--kind", type=click.Choice(KINDS), help="Only experiments of this kind.")
 @click.option("--limit", "-n", type=click.IntRange(1), default=20, show_default=True, help="Experiments to list.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema kdelta-history/1).")
 def show(case: str | None, metric: str | None, tag: str | None, kind: str | None, limit: int, as_json: bool) -> None:
@@ -76,6 +78,9 @@ def show(case: str | None, metric: str | None, tag: str | None, kind: str | None
         if case is None:
             everything = as_json and "limit" not in _given.given()
             listed = store.experiments(kind=kind, limit=None if everything else limit, tag=tag)
+            if not listed and not as_json and (tag or kind) and store.experiments(limit=1):
+                say(f"No experiment {_filters(tag, kind)}; kdelta history lists all.")
+                return
             _print_json("experiments", listed) if as_json else _print_experiments(store, listed)
             return
         rows = [row for row in store.history(case, metric) if tag is None or tag in row.tags]
@@ -85,6 +90,10 @@ def show(case: str | None, metric: str | None, tag: str | None, kind: str | None
                 raise UserError(_no_metric(case, metric, tag, metrics))
             raise UserError(_nothing(case, metric, tag, store.case_names()))
     _print_json("history", rows) if as_json else _print_history(rows)
+
+
+def _filters(tag: str | None, kind: str | None) -> str:
+    return " ".join([f"of kind {kind}"] * bool(kind) + [f"with the tag {tag}"] * bool(tag))
 
 
 @command.command("tag")

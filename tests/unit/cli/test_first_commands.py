@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from kdelta.cli import _show
+from kdelta.cli import _show, history
 from kdelta.cli.main import run
+from kdelta.model.plans import Plan
 from kdelta.report import registry
 from kdelta.store.store import Store
 from unit.serve.serve_store import boot, experiment
@@ -294,6 +296,15 @@ def test_a_case_and_an_experiment_in_each_others_place_are_answered(capsys: pyte
     refused("history PIDFD_OPEN", "did you mean 'pidfd_open'?", capsys)
     refused("history pidfd_open --metric instuctions", "has no metric 'instuctions'; it has instructions", capsys)
     assert run(["history", "rm", "last", "--yes"]) == 0
+
+
+def test_a_list_that_a_filter_leaves_empty_does_not_call_the_store_so(capsys: pytest.CaptureFixture[str]) -> None:
+    stored("20260101-100000-aaaa")
+    for words, told in (("--tag x", "with the tag x"), ("--kind scale --tag x", "of kind scale with the tag x")):
+        assert run(["history", *words.split()]) == 0
+        assert capsys.readouterr().out == f"No experiment {told}; kdelta history lists all.\n"
+    refused("history --kind nope", "'nope' is not one of 'compare', 'run', 'sweep'", capsys)
+    assert set(history.KINDS) == {kind.__struct_config__.tag for kind in get_args(Plan)}
 
 
 @pytest.mark.parametrize(
