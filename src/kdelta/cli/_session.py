@@ -79,8 +79,8 @@ class Session:
             return  # nothing that differs can be executed here: the report says so
         if isinstance(progress, Reporter):
             progress.expect(self.usual_boot_s(experiment, os.cpu_count() or 1 if experiment.mode == "exact" else 1))
-        job = prepare.prepare(experiment, self.store, progress, time_budget_s=budget_s)
         try:
+            job = prepare.prepare(experiment, self.store, progress, time_budget_s=budget_s)
             prepare.execute(job, self.store, progress)
             annotate.note_untouched(self.store, annotate.note_executed(self.store, experiment))
         except KeyboardInterrupt as ending:

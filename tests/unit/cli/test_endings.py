@@ -14,10 +14,14 @@ from pathlib import Path
 import click
 import pytest
 
-from kdelta.cli import main
+from kdelta.cli import _session, main
 from kdelta.cli._ending import Endings, Terminated, out_of_memory
 from kdelta.errors import HostError, KdeltaError
+from kdelta.experiment import prepare
 from kdelta.machine.qmp import Monitor
+from kdelta.model.progress import Quiet
+from kdelta.store.store import Store
+from unit.store.store_builders import experiment
 
 PROGRAM = [sys.executable, "-c", "from kdelta.cli.main import main; main()"]
 
@@ -43,6 +47,23 @@ def test_told_to_end_is_as_ctrl_c_and_says_how_to_go_on(number: signal.Signals, 
     last = said.splitlines()[-1]
     assert "Traceback" not in said and last.startswith(f"kdelta: ended by {number.name}: "), said
     assert "continue with: kdelta resume 2" in last
+
+
+def test_ctrl_c_while_a_measurement_is_prepared_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """QEMU is probed and the guest's program compiled then, which takes seconds."""
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(prepare, "prepare", interrupt)
+    with Store(f"sqlite:///{tmp_path}/kdelta.sqlite") as store:
+        session = _session.Session(store, quiet=True)
+        made = session.begin(experiment(), 0)
+        with pytest.raises(KeyboardInterrupt) as ending:
+            session.run(made, Quiet())
+    assert ending.value.__notes__ == [f"no boot was finished; continue with: kdelta resume {made.id}"]
 
 
 @pytest.mark.parametrize(("ending", "code"), [(KeyboardInterrupt(), 130), (Terminated(signal.SIGTERM), 143)])
