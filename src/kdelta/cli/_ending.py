@@ -7,7 +7,11 @@ import errno
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
+
+from kdelta import paths
+from kdelta.errors import KdeltaError
 
 _AGAIN_S = 3.0  # what ends cleanly has ended by then
 _BOUNCE_S = 1.0  # a second signal within this is the same wish: timeout(1) sends two, and so do impatient fingers
@@ -108,4 +112,16 @@ def of_machine(error: OSError) -> str:
         return OUT_OF_MEMORY
     if error.errno == errno.EBADF and error.filename is None:
         return "standard output is closed: nothing was printed"
-    return f"{where}: {error.strerror or error}"
+    said = f"{where}: {error.strerror or error}"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and (setting := _setting(str(where))):
+        return f"{said}; set {setting} to a directory that you can write to"
+    return said
+
+
+def _setting(path: str) -> str:
+    """The variable that says where ``path`` is; "" where it is not kdelta's."""
+    try:
+        places = {"KDELTA_CACHE": paths.cache_dir(), "KDELTA_STATE": paths.state_dir()}
+    except KdeltaError:  # no home
+        return ""
+    return next((name for name, place in places.items() if Path(path).is_relative_to(place)), "")

@@ -106,6 +106,19 @@ def test_no_memory_is_one_line(
     assert fails_with(error, monkeypatch, capsys).startswith("kdelta: out of memory: ")
 
 
+@pytest.mark.parametrize("setting", ["KDELTA_CACHE", "KDELTA_STATE"])
+def test_a_folder_of_kdelta_that_may_not_be_written_names_its_setting(
+    setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(setting, str(tmp_path))
+    refused = PermissionError(errno.EACCES, "Permission denied", f"{tmp_path}/guest")
+    line = fails_with(refused, monkeypatch, capsys)
+    remedy = f"set {setting} to a directory that you can write to"
+    assert line == f"kdelta: {tmp_path}/guest: Permission denied; {remedy}"
+    elsewhere = PermissionError(errno.EACCES, "Permission denied", "/elsewhere")
+    assert fails_with(elsewhere, monkeypatch, capsys) == "kdelta: /elsewhere: Permission denied"
+
+
 def test_a_full_disk_is_one_line_that_promises_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
