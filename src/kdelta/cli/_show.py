@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from kdelta.cli import _offer
+from kdelta.cli import _offer, _terminal
 from kdelta.cli._output import OutputArgs, write
 from kdelta.cli._say import say
 from kdelta.errors import UserError
@@ -79,8 +79,8 @@ def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult
     result, view = view_of(
         store, experiment_id, all_metrics=args.all_metrics, causes=args.causes, readings=readings, hidden=chosen.hidden
     )
-    if chosen.name == "terminal" and args.output is None and _coloured():
-        text: str | bytes = terminal.render(view, colour=True)
+    if chosen.name == "terminal" and args.output is None:
+        text: str | bytes = terminal.render(view, colour=_coloured(), width=_terminal.columns())
     else:
         text = chosen.render(view)
     write(text, args.output)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import _groups, common
+from kdelta.cli import _groups, _terminal, common
 from kdelta.cli._say import say
 from kdelta.errors import UserError
+from kdelta.report.text import WIDTH, wrap
 
 if TYPE_CHECKING:
     from kdelta.spec.suites import Suite
@@ -59,11 +60,23 @@ def _print_suites(found: Mapping[str, Workload], wanted: str | None, as_json: bo
         suites = {w.name: suite.name for suite, members in groups for w in members}
         _print_json([_row(w) | {"suite": suites[w.name]} for w in found.values() if w.name in suites])
         return
+    width = _terminal.seen()
     for suite, members in groups:
         needs = f" (needs {suite.needs})" if suite.needs and not members else ""
-        say(f"{suite.name + ': ' if suite.name else ''}{suite.title}{needs}")
+        heading = f"{suite.name + ': ' if suite.name else ''}{suite.title}{needs}"
+        say(heading if width is None else "\n".join(wrap(heading, width, then="  ")))
         for workload in members:
-            say(f"  {workload.name:28} {workload.title}")
+            say("\n".join(_titled(workload, width)))
+
+
+def _titled(workload: Workload, width: int | None) -> list[str]:
+    """Name and title, on a terminal in lines that it does not break."""
+    line = f"  {workload.name:28} {workload.title}"
+    if width is None or len(line) <= width:
+        return [line]
+    if width < WIDTH:
+        return [*wrap(workload.name, width, first="  "), *wrap(workload.title, width, first="    ")]
+    return wrap(workload.title, width, first=f"  {workload.name:28} ", then=" " * 31)
 
 
 def _row(workload: Workload) -> dict[str, object]:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _given, _groups, _stores
+from kdelta.cli import _given, _groups, _stores, _terminal
 from kdelta.cli._say import say
 from kdelta.errors import UserError
+from kdelta.report.text import WIDTH, wrap
 
 if TYPE_CHECKING:
     from kdelta.store.rows import ExperimentRow, HistoryRow
@@ -28,6 +29,13 @@ Examples:
 """
 # kinds of plans, of which the heavy part of the program knows more
 KINDS = ("compare", "run", "sweep", "bisect", "trace", "leaks", "calibrate", "scale", "check")
+
+
+_TREND = (
+    "Median over boots. Rows of different experiments shared no blocks:",
+    "a trend, not a verdict; for a verdict, kdelta compare or kdelta sweep.",
+)
+_KERNEL, _OTHERS = 20, 37  # columns of a kernel's label at least, and of what stands beside it and its value
 
 
 class _CaseOrCommand(_groups.DefaultGroup):
@@ -201,34 +209,53 @@ def _print_experiments(store: Store, rows: list[ExperimentRow]) -> None:
         return
     from kdelta.results.outcomes import Outcomes
 
-    outcomes = Outcomes(store)
-    say(f"{'experiment':20} {'when':16} {'kind':9} {'mode':5} {'boots':>9} state")
+    outcomes, width = Outcomes(store), _terminal.columns()
+    narrow = width < WIDTH
+    say(_parted(("experiment", "when", "kind", "mode", "boots", "state"), narrow))
     for row in rows:
         boots = str(row.boots_done) if row.status == "complete" else f"{row.boots_done}/{row.boots_planned}"
         when = plain(row.created_at[:16].replace("T", " "), 16)
-        say(f"{row.id:20} {when:16} {plain(row.kind, 9):9} {row.mode:5} {boots:>9} {row.status}")
+        say(_parted((row.id, when, plain(row.kind, 9), row.mode, boots, row.status), narrow))
         tags = f"  [{' '.join(row.tags)}]" if row.tags else ""
-        say("  " + plain(" ".join(row.kernels) + tags, 70))
+        say("  " + plain(" ".join(row.kernels) + tags, width - 2))
         outcome = outcomes.of(row)
         if outcome.told:
-            say("  " + plain(": ".join(filter(None, (outcome.told, outcome.words))), 70))
+            say("  " + plain(": ".join(filter(None, (outcome.told, outcome.words))), width - 2))
         if row.note:
-            say("  " + plain(row.note, 70))
+            say("  " + plain(row.note, width - 2))
+
+
+def _parted(cells: tuple[str, str, str, str, str, str], narrow: bool) -> str:
+    """A line of the list of experiments, in a narrow terminal two."""
+    first = f"{cells[0]:20} {cells[1]:16}".rstrip()
+    rest = f"{cells[2]:9} {cells[3]:5} {cells[4]:>9} {cells[5]}"
+    return f"{first}\n  {rest}" if narrow else f"{cells[0]:20} {cells[1]:16} {rest}"
+
+
+def _named(row: HistoryRow, width: int) -> str:
+    """The kernel and how it was measured; of a long label the start."""
+    how = row.guests + (" mitigations=off" if row.mitigations == "off" else "")
+    return plain(plain(row.kernel, max(8, width - len(how))) + how, width)
 
 
 def _print_history(rows: list[HistoryRow]) -> None:
-    from kdelta.units import human
+    from kdelta.report.figures import absolute
 
+    width = _terminal.columns()
     ordered = sorted(rows, key=lambda row: (row.case, row.metric))  # stable: oldest first within
     for (case, metric), group in groupby(ordered, key=lambda row: (row.case, row.metric)):
         lines = list(group)
-        say(plain(f"{case}, {metric} ({lines[0].unit or 'no unit'}, {lines[0].better} is better)", 72))
-        say(f"  {'experiment':20} {'kernel':20} {'mode':5} {'value':>14} {'boots':>5}")
-        for row in lines:
-            how = row.guests + (" mitigations=off" if row.mitigations == "off" else "")
-            kernel = plain(row.kernel, max(8, 20 - len(how))) + how
-            value = human(row.value, row.unit)
-            say(f"  {row.experiment:20} {plain(kernel, 20):20} {row.mode:5} {value:>14} {len(row.values):5}")
+        say(plain(f"{case}, {metric} ({lines[0].unit or 'no unit'}, {lines[0].better} is better)", width))
+        values = [absolute(row.value, row.unit, metric) for row in lines]
+        value = max(14, *map(len, values))
+        kernel = _KERNEL + max(0, width - value - _OTHERS - _KERNEL)  # a label that is longer is cut
+        names = [_named(row, kernel) for row in lines]
+        kernel = max(_KERNEL, *map(len, names))
+        apart = "\n    " if width < WIDTH else " "
+        heads = ("experiment", "kernel", "mode", "value", "boots")
+        rows_ = [(r.experiment, n, r.mode, v, str(len(r.values))) for r, n, v in zip(lines, names, values, strict=True)]
+        for experiment, name, mode, figure, boots in (heads, *rows_):
+            say(f"  {experiment:20}{apart}{name:{kernel}} {mode:5}{apart}{figure:>{value}} {boots:>5}")
         say("")
-    say("Median over boots. Rows of different experiments shared no blocks:")
-    say("a trend, not a verdict; for a verdict, kdelta compare or kdelta sweep.")
+    for line in _TREND if width >= WIDTH else wrap(" ".join(_TREND), width):
+        say(line)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast, get_args
 import click
 from msgspec.structs import replace
 
-from kdelta.cli import _output, _session, _stores
+from kdelta.cli import _output, _session, _stores, _terminal
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ Steps are announced by kdelta sweep --follow, each once.
 def command(step: str | None, state: str | None, note: str | None, only: str | None, as_json: bool) -> None:
     """List steps, or say what became of STEP (the beginning of its name)."""
     from kdelta.report import steps as layout
+    from kdelta.report.text import PROSE
 
     for word in (state, only):
         _refuse_unknown(word)
@@ -44,7 +45,7 @@ def command(step: str | None, state: str | None, note: str | None, only: str | N
             found = [one for one in store.steps() if only is None or one.state == only]
         else:
             found = [store.judge(step, lambda one: _judged(one, state, note))]
-    _output.write(layout.to_json(found) if as_json else layout.listed(found), None)
+    _output.write(layout.to_json(found) if as_json else layout.listed(found, min(_terminal.columns(), PROSE)), None)
 
 
 def _refuse_unknown(word: str | None) -> None:

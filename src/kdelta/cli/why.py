@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import _given, _output, _stores
+from kdelta.cli import _given, _output, _stores, _terminal
 from kdelta.errors import UserError
 from kdelta.model import plans
 
@@ -77,6 +77,7 @@ def command(
     if as_json and export_format not in (None, "json"):
         raise UserError(f"--json and --export {export_format} exclude each other: give one of them")
     from kdelta.report import functions, view
+    from kdelta.report.text import WIDTH
     from kdelta.results import answer, explain
 
     with _stores.reading() as store:
@@ -91,7 +92,8 @@ def command(
         if case is None:
             rest = [name for name in _given.given() if name != "output"]
             _given.refuse(rest, "goes with a case, as in kdelta why last path_lookup")
-            _output.write(functions.causes(view.build(result, detail)), output)
+            width = WIDTH if output else _terminal.columns()
+            _output.write(functions.causes(view.build(result, detail), width), output)
             return 0
         row = _row(found, result.results, case, patched, mitigations)
         stored = explain.rows_of(found, store, row)
@@ -102,7 +104,8 @@ def command(
             both[f"{row.case} {row.patched_label}"] = after
         text = _export(export_format or "json", both, side)
     else:
-        text = functions.render(row, before, after, detail, everything)
+        seen = None if output else _terminal.seen()
+        text = functions.render(row, before, after, detail, everything, seen)
     _output.write(text, output)
     return 0
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from kdelta.report.figures import drawable
-from kdelta.report.text import WIDTH, fit, pad
+from kdelta.report.text import WIDTH, ends, fit, pad
 from kdelta.report.view import Cell, View
 
 _ROWS = 24  # a longer figure in text is no figure any more: the table has all
@@ -41,25 +41,28 @@ def figure(view: View, width: int = WIDTH) -> list[str]:
     The letter is the estimate and its verdict, as the legend has it, the dashes are the interval, the bar is zero.
     """
     found = rows(view)
-    ends = [0.0, *(bound for _, cell in found for bound in bounds(cell))]
-    low, high = min(ends), max(ends)
+    every = [0.0, *(bound for _, cell in found for bound in bounds(cell))]
+    low, high = min(every), max(every)
     if not 1 < len(found) <= _ROWS or low == high:
         return []
-    label = min(_NAME, max(cell_len(name) for name, _ in found))
+    label = min(_NAME, width // 3 + 1, max(cell_len(name) for name, _ in found))
     room = width - label - 2
 
     def place(value: float) -> int:
         return round((value - low) / (high - low) * (room - 1))
 
+    names = [fit(name, label) for name, _ in found]
+    if len(set(names)) < len({name for name, _ in found}):
+        names = [ends(name, label) for name, _ in found]
     lines = [" " * (label + 2) + _axis(low, high, place(0.0), room)]
-    for name, cell in found:
+    for name, (_, cell) in zip(names, found, strict=True):
         drawn = [" "] * room
         drawn[place(0.0)] = "|"
         places = [place(bound) for bound in bounds(cell)]
         for at in range(min(places), max(places) + 1):
             drawn[at] = "-"
         drawn[places[-1]] = _LETTERS.get(cell.mark, "*")
-        lines.append(f"{pad(fit(name, label), label)}  {''.join(drawn)}".rstrip())
+        lines.append(f"{pad(name, label)}  {''.join(drawn)}".rstrip())
     return lines
 
 

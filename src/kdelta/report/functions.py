@@ -3,26 +3,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
 from kdelta.attribution.because import cumulative_shares, differences
 from kdelta.errors import UserError
-from kdelta.model import EXACT_COUNTERS, CellResult, Profile
+from kdelta.model import EXACT_COUNTERS, CellResult, FunctionDelta, Profile
 from kdelta.report import system_calls
 from kdelta.report.causes import because
 from kdelta.report.figures import change, interval
 from kdelta.report.moved import moved_lines
-from kdelta.report.text import WIDTH, wrap
+from kdelta.report.text import PROSE, WIDTH, pad, wrap
 from kdelta.report.touched import touched_lines
 from kdelta.report.view import View, cell_title
 from kdelta.results.types import Detail, MovedRow
 
 _LINES_SHOWN = 12
 _TOUCHED_SHOWN = 4  # of each column
+_NAME, _FIGURES, _NOTE = 34, 34, 6  # columns; a note is "gone" at least, with the space before it
 
 
-def render(row: CellResult, before: Profile, after: Profile, detail: Detail, everything: bool) -> str:
+def render(
+    row: CellResult, before: Profile, after: Profile, detail: Detail, everything: bool, width: int | None = None
+) -> str:
     """The functions of a row before and after, the largest change first; ``everything``: all, with their counters.
 
-    Below it the lines that move between CPUs, and the same by system call, where that is known.
+    Below it the lines that move between CPUs, and the same by system call, where that is known. ``width``: of a
+    terminal; without one each function is a line.
 
     Raises:
         UserError: one kernel alone, in which no line moved.
@@ -40,12 +48,9 @@ def render(row: CellResult, before: Profile, after: Profile, detail: Detail, eve
     told = because(row.because_line, row.effect_percent) or _unexplained(row, bool(shown))
     moved = moved_lines(before, after, most)
     told = f"instructions: {told}" if moved else told  # of what moves speak the lines below
-    lines = [f"{row.case}: {row.baseline_label} -> {row.patched_label}: {told}", ""]
-    lines.append(f"{'function':34}{'before':>9}{'after':>9}{'delta':>9}{'cum.':>7}  note")
-    for delta, share in shown:
-        part = "-" if share is None else f"{100 * share:.0f}%"
-        counts = f"{delta.baseline:9.1f}{delta.patched:9.1f}{delta.delta:+9.1f}"
-        lines.append(f"{delta.function[:33]:34}{counts}{part:>7}  {delta.note}".rstrip())
+    title = f"{row.case}: {row.baseline_label} -> {row.patched_label}: {told}"
+    lines = [*([title] if width is None else wrap(title, min(width, PROSE), then="  ")), ""]
+    lines += _table(shown, width)
     lines += touched_lines(before, after, None if everything else _TOUCHED_SHOWN)
     lines += moved
     lines += _judged(row, detail)
@@ -54,7 +59,32 @@ def render(row: CellResult, before: Profile, after: Profile, detail: Detail, eve
         for name in sorted(set(before.functions) | set(after.functions)):
             pair = [_vector(profile, name) for profile in (before, after)]
             lines.append(f"{name}: {pair[0]} -> {pair[1]}")
-    return "\n".join(lines) + "\n" + system_calls.below(row, detail, everything)
+    return "\n".join(lines) + "\n" + system_calls.below(row, detail, everything, min(width or WIDTH, PROSE))
+
+
+def _table(shown: Sequence[tuple[FunctionDelta, float | None]], width: int | None) -> list[str]:
+    """A line for each function; on a terminal more, where names and notes need it."""
+    heads = ("before", "after", "delta")
+    rows = [("function", "".join(f"{head:>9}" for head in heads) + f"{'cum.':>7}", "note")]
+    for delta, share in shown:
+        part = "-" if share is None else f"{100 * share:.0f}%"
+        counts = f"{delta.baseline:9.1f}{delta.patched:9.1f}{delta.delta:+9.1f}"
+        rows.append((delta.function, f"{counts}{part:>7}", delta.note))
+    if width is None:
+        return [f"{name[: _NAME - 1]:{_NAME}}{figures}  {note}".rstrip() for name, figures, note in rows]
+    longest = 1 + max(cell_len(name) for name, _, _ in rows)
+    column = max(1, min(longest, width - _FIGURES - _NOTE))
+    return [line for row in rows for line in _lines(*row, column, width)]
+
+
+def _lines(name: str, figures: str, note: str, column: int, width: int) -> list[str]:
+    """A row of which the name, where it is longer than its column, and a note that is too long have their own lines."""
+    long = cell_len(name) >= column
+    line = pad("" if long else name, column) + figures
+    lines = [*(wrap(name, width) if long else []), line]
+    if note and cell_len(line) + 2 + cell_len(note) > width:
+        return [*lines, *wrap(note, width, first="      ", then="        ")]
+    return [*lines[:-1], f"{line}  {note}".rstrip()]
 
 
 def _unexplained(row: CellResult, differ: bool) -> str:
@@ -89,21 +119,22 @@ def _judged(row: CellResult, detail: Detail) -> list[str]:
     return ["", *wrap(f"over all seeds: {'; '.join(told)}", WIDTH, then="  ")] if told else []
 
 
-def causes(view: View) -> str:
+def causes(view: View, width: int = WIDTH) -> str:
     """What is behind each row of the tables and each step of a sweep, in a sentence, or why nothing was decided."""
-    lines = [view.title, ""]
+    width = min(width, PROSE)
+    lines = [*wrap(view.title, width), ""]
     for sweep in view.sweeps:
         case = f"{cell_title(sweep.source.cell)}, {sweep.source.cell.metric}"
         steps = [step for step in sweep.rows if step.change]
         if not steps:
-            lines += wrap(f"{case}: no step", then="  ")
+            lines += wrap(f"{case}: no step", width, then="  ")
         for step in steps:
-            lines += wrap(f"{case}, {step.kernel}: {step.change} {step.mark}".rstrip(), then="  ")
-            lines += wrap(step.sentence or step.verdict, first="  ")
+            lines += wrap(f"{case}, {step.kernel}: {step.change} {step.mark}".rstrip(), width, then="  ")
+            lines += wrap(step.sentence or step.verdict, width, first="  ")
     for group, row, cell in view.cells(explaining=True):
         kernel = f", {cell.kernel}" if cell.kernel and len(view.result.experiment.kernels) > 2 else ""
-        lines += wrap(f"{group.title}, {row.metric}{kernel}: {cell.figure} {cell.mark}".rstrip(), then="  ")
-        lines += wrap(cell.sentence or cell.verdict, first="  ")
+        lines += wrap(f"{group.title}, {row.metric}{kernel}: {cell.figure} {cell.mark}".rstrip(), width, then="  ")
+        lines += wrap(cell.sentence or cell.verdict, width, first="  ")
     return "\n".join(lines) + "\n"
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from rich.cells import cell_len
 
 from kdelta.model import UNBOOTED
-from kdelta.report.text import WIDTH, fit, head, pad, wrap
+from kdelta.report.text import PROSE, WIDTH, ends, fit, pad, rule, wrap
 from kdelta.report.view import SweepRow, SweepTable
 from kdelta.units import finite, size
 
@@ -56,6 +56,7 @@ class Line(Struct, frozen=True, kw_only=True):
     squares: tuple[Square, ...]
     change: str
     largest: float = 0.0  # step, in percent
+    weight: float = 0.0  # of the step that weighs most, a rise and its reverse alike: what the headline goes by, too
 
     @property
     def still(self) -> bool:
@@ -121,6 +122,7 @@ def _line(name: str, number: int, sweep: SweepTable) -> Line:
         squares=squares,
         change=change,
         largest=max(map(abs, steps.values()), default=0.0),
+        weight=max(map(size, steps.values()), default=0.0),
     )
 
 
@@ -159,7 +161,7 @@ def _folded(lines: Sequence[Line]) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
     """What a reader sees first, and what of many lines has nothing to see."""
     if len(lines) < LONG:
         return tuple(lines), ()
-    moved = sorted((line for line in lines if not line.still), key=lambda line: -line.largest)
+    moved = sorted((line for line in lines if not line.still), key=lambda line: -line.weight)
     return tuple(moved), tuple(line for line in lines if line.still)
 
 
@@ -186,45 +188,41 @@ def lines_of(one: HeatMap, width: int = WIDTH, whole: bool = False) -> list[str]
     are names."""
     long = bool(one.still) or len(one.lines) >= LONG
     shown = one.lines if whole or not long else one.lines[:_MOST]
-    name = min(_NAME_MOST, max(map(cell_len, [one.title, *(line.name for line in shown)])))
+    name = min(_name_most(width, len(one.versions)), max(map(cell_len, [one.title, *(line.name for line in shown)])))
     lines: list[str] = []
     for panel in _panels(len(one.versions), width - name - _SQUARE):
         last = panel.stop >= len(one.versions)
         lines += [""] if lines else []
         heads = [*one.versions[panel], *(["all"] if last else [])]
         lines.append(_name(one.title, name) + "".join(_right(text) for text in heads))
-        lines.append("-" * width)
+        lines.append(rule(name + _SQUARE * len(heads), width))
         for line in shown:
             squares = [square.text for square in line.squares[panel]]
             body = "".join(_right(text) for text in [*squares, *([line.change] if last else [])])
             lines.append((_name(line.name, name) + body).rstrip())
     rest = one.lines[len(shown) :]
     if rest:
-        lines += [
-            "",
-            *_names(
-                f"{len(rest)} more, with steps of at most {rest[0].largest:.2g} % (--causes shows their lines)",
-                rest,
-                width,
-            ),
-        ]
+        most = max(line.largest for line in rest)
+        what = f"{len(rest)} more, with steps of at most {most:.2g} % (--causes shows their lines)"
+        lines += ["", *_names(what, rest, width)]
     if one.still:
         lines += ["", *_names(f"As before on all versions ({len(one.still)})", one.still, width)]
     return lines
 
 
+def _name_most(width: int, versions: int) -> int:
+    """The longest name that is shown whole: more of it in a wide text, in a narrow one less, for the squares' sake."""
+    if width > WIDTH:
+        return max(_NAME_MOST, width - _SQUARE * (versions + 1))
+    return min(_NAME_MOST, width // 3)
+
+
 def _names(what: str, lines: Sequence[Line], width: int) -> list[str]:
-    return wrap(f"{what}: {', '.join(line.name for line in lines)}", width, then="  ")
+    return wrap(f"{what}: {', '.join(line.name for line in lines)}", min(width, PROSE), then="  ")
 
 
 def _name(text: str, width: int) -> str:
-    """``text`` in ``width`` cells; of a long one both ends, because long names often begin alike."""
-    if cell_len(text) <= width:
-        return pad(text, width)
-    start = head(text, width // 2)[0]
-    room = width - cell_len(start) - 1
-    end = next(text[at:] for at in range(len(text) + 1) if cell_len(text[at:]) <= room)
-    return pad(f"{start}…{end}", width)
+    return pad(ends(text, width), width)
 
 
 def _right(text: str) -> str:
@@ -238,10 +236,11 @@ def sweeps_as_text(sweeps: Sequence[SweepTable], width: int = WIDTH, whole: bool
         lines += [
             *lines_of(one, width, whole),
             *([""] if one.still else []),
-            *wrap(f"From {one.first} on: {KEY}.", width),
+            *wrap(f"From {one.first} on: {KEY}.", min(width, PROSE)),
             "",
         ]
-    lines += [*wrap("The largest steps (--format html, markdown and json have all)", width), "-" * width]
+    width = min(width, PROSE)
+    lines += [*wrap("The largest steps (--format html, markdown and json have all)", width), rule(0, width)]
     for title, row in largest(sweeps):
         lines += wrap(f"{title}, {row.kernel}: {row.change} {row.mark}".rstrip(), width, then="    ")
         lines += wrap(row.sentence, width, first="      ", then="        ") if row.sentence else []

@@ -17,20 +17,20 @@ from kdelta.report.view import MARKS
 NAME_CHARS = 10  # of a step's key, as it is shown and typed
 
 
-def _lines(step: Step) -> list[str]:
+def _lines(step: Step, width: int = WIDTH) -> list[str]:
     mark = MARKS.get(step.verdict, "")  # type: ignore[call-overload]
     figure = f"{effect(step.effect_percent)} {interval(step.interval_percent, True)}".strip()
     head = f"{step.key[:NAME_CHARS]}  {clean(step.case)}: {clean(step.metric)} {figure} {mark}".rstrip()
-    lines = wrap(head, WIDTH, then="    ")
-    lines += wrap(f"between {clean(step.last)} and {clean(step.first)}", WIDTH, first="    ")
+    lines = wrap(head, width, then="    ")
+    lines += wrap(f"between {clean(step.last)} and {clean(step.first)}", width, first="    ")
     if step.because:
-        lines += wrap(f"because {clean(step.because)}", WIDTH, first="    ", then="      ")
+        lines += wrap(f"because {clean(step.because)}", width, first="    ", then="      ")
     if step.explained:
         lines += wrap(
-            f"explained by the compiler: {clean(step.compiler)}; {clean(step.explained)}", WIDTH, first="    "
+            f"explained by the compiler: {clean(step.compiler)}; {clean(step.explained)}", width, first="    "
         )
     elif step.compiler:
-        lines += wrap(f"the compiler changed too, and may explain it: {clean(step.compiler)}", WIDTH, first="    ")
+        lines += wrap(f"the compiler changed too, and may explain it: {clean(step.compiler)}", width, first="    ")
     return lines
 
 
@@ -48,16 +48,16 @@ def announced(new: Sequence[Step], explained: Sequence[Step], known: int) -> str
     return "\n\n".join([*parts, f"kdelta triage {first.key[:NAME_CHARS]} {state} [--note TEXT]"]) + "\n"
 
 
-def listed(steps: Sequence[Step]) -> str:
+def listed(steps: Sequence[Step], width: int = WIDTH) -> str:
     """All steps with what was said of them, open ones first."""
     if not steps:
-        return "No step was announced yet: kdelta sweep --follow announces them.\n"
+        return "\n".join(wrap("No step was announced yet: kdelta sweep --follow announces them.", width)) + "\n"
     lines = []
     for step in sorted(steps, key=lambda one: one.state != "open"):
-        lines += _lines(step)
+        lines += _lines(step, width)
         said = f"{step.state}{f', {step.judged_at[:10]}' if step.judged_at else ''}"
         note = f": {clean(' '.join(step.note.split()))}" if step.note else ""
-        lines += [*wrap(f"{said}{note}", WIDTH, first="    "), ""]
+        lines += [*wrap(f"{said}{note}", width, first="    "), ""]
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 
 from kdelta.model import CellResult
-from kdelta.report.text import WIDTH, fit, pad, wrap
+from kdelta.report.text import WIDTH, fit, pad, rule, wrap
 from kdelta.results.types import CallFigures, CallRow, Detail, SystemCalls
 from kdelta.spec.program import WORKLOAD
 
@@ -90,22 +90,21 @@ def lines(shown: CallTable, width: int = WIDTH) -> list[str]:
     every = [shown.header, *shown.rows]
     least = [max(len(row[column]) for row in every[1:]) for column in range(1, len(shown.header))]
     widths = [max(size, min(len(head), 12)) for size, head in zip(least, shown.header[1:], strict=True)]
-    name = max(_NAME_LEAST, width - sum(widths) - 2 * len(widths))
-    name = min(name, max(len(row[0]) for row in every))
-    found = [*wrap(shown.title, width, then="  "), "-" * width]
+    room = width - sum(widths) - 2 * len(widths)
+    beneath = room < _NAME_LEAST and width < WIDTH - 1  # the figures, on a narrow terminal
+    name = max(0, room) if beneath else min(max(_NAME_LEAST, room), max(len(row[0]) for row in every))
+    found = [*wrap(shown.title, width, then="  "), rule(0, width)]
     for row in every:
         columns = zip(row[1:], widths, strict=True)
-        text = pad(fit(row[0], name), name) + "".join(
-            "  " + pad(fit(cell, size), size, right=True) for cell, size in columns
-        )
-        found.append(text)
+        figures = "".join("  " + pad(fit(cell, size), size, right=True) for cell, size in columns)
+        found += [row[0], pad("", name) + figures] if beneath else [pad(fit(row[0], name), name) + figures]
     return found
 
 
-def below(row: CellResult, detail: Detail, everything: bool) -> str:
+def below(row: CellResult, detail: Detail, everything: bool, width: int = WIDTH) -> str:
     """The system calls of ``row``, to stand below its functions; "" where the kernels' entries are not known."""
     cell = (row.case, row.cgroup, row.mitigations, row.patched_label)
     for found in detail.system_calls:
         if (found.cell.case, found.cell.cgroup, found.cell.mitigations, found.patched_label) == cell:
-            return "\n" + "\n".join(lines(table(found, None if everything else SHOWN))) + "\n"
+            return "\n" + "\n".join(lines(table(found, None if everything else SHOWN), width)) + "\n"
     return ""

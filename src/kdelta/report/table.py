@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from kdelta.report.text import WIDTH, fit, pad, wrap
+from kdelta.report.text import PROSE, WIDTH, fit, pad, rule, wrap
 from kdelta.report.view import Cell, Row, SweepTable, Table
 
 _GAP = 2
 _LABEL_MIN = 14
+_NARROW = 60  # cells; in fewer a label may have a line of its own, so that the figures stay whole
+_TOLD = 22  # "-29.54 %  (R) [3,4,5]"
 _BASE_MAX = 22
 _HEAD_MAX = 18
 
@@ -26,13 +28,23 @@ def _widest(texts: Sequence[str], least: int = 0) -> int:
     return max([least, *map(cell_len, texts)])
 
 
+def _label_least(width: int) -> int:
+    return _LABEL_MIN if width >= _NARROW else 2
+
+
+def _base(table: Table, rows: Sequence[Row], width: int) -> int:
+    """How wide the baseline's column is: what it needs, but the effects beside it come first."""
+    needed = _widest([fit(table.baseline, _HEAD_MAX), *(row.baseline for row in rows)], 8)
+    return min(needed, _BASE_MAX, width - _label_least(width) - 2 * _GAP - _TOLD)
+
+
 def _beneath(row: Row, kernels: Sequence[str], several: bool, width: int) -> list[str]:
     """What is said of each cell."""
     lines = []
     for cell in row.cells:
         if cell.kernel in kernels and cell.sentence:
             text = f"{cell.kernel} {cell.sentence}" if several else cell.sentence
-            lines += wrap(text, width, first="      ", then="        ")
+            lines += wrap(text, min(width, PROSE), first="      ", then="        ")
     return lines
 
 
@@ -70,12 +82,13 @@ def _panel(table: Table, kernels: Sequence[str], first: bool, width: int, causes
     several = len(table.kernels) > 1
     table = _told_of(table, kernels) if several else table
     rows = [(g.title, row) for g in table.groups for row in g.rows]
-    base_width = _widest([fit(table.baseline, _HEAD_MAX), *(row.baseline for _, row in rows)], 8)
-    base_width = min(base_width, _BASE_MAX)
+    base_width = _base(table, [row for _, row in rows], width)
     cells = [c for _, row in rows for c in row.cells if c.kernel in kernels]
-    longest = width - _LABEL_MIN - base_width - 2 * _GAP
-    whole = _widest([c.figure for c in cells]) + _GAP + _widest([_tail(c) for c in cells])
-    split = any(c.interval for c in cells) and (several or whole > longest)  # the interval on a line of its own
+    longest = width - _label_least(width) - base_width - 2 * _GAP
+    whole = _whole(cells)
+    split = any(c.interval for c in cells) and (  # the interval on a line of its own
+        whole > longest or (several and (width <= WIDTH or len(table.kernels) * (whole + _GAP) - _GAP > longest))
+    )
     figures = {k: _widest([c.effect if split else c.figure for c in cells if c.kernel == k]) for k in kernels}
     texts = {id(c): f"{pad(c.effect if split else c.figure, figures[c.kernel])}  {_tail(c)}".rstrip() for c in cells}
     column = {
@@ -96,12 +109,15 @@ def _panel(table: Table, kernels: Sequence[str], first: bool, width: int, causes
     shared = metrics.pop() if flat and len(metrics) == 1 else ""
     flat = bool(shared) or (flat and all(cell_len(f"{title}, {row.metric}") <= width - used for title, row in rows))
     heads = [fit(k, column[k]) for k in kernels]
-    header = _line(fit(shared, width - used), fit(table.baseline, base_width), heads, widths, width)
-    lines = [*header, "-" * width]
+    labels = [_label(title, row, flat, shared) for title, row in rows]
+    widths[0] = min(widths[0], max(WIDTH - used, _widest([shared, *labels])))
+    title = fit(shared, widths[0]) if widths[0] >= _LABEL_MIN else shared
+    header = _line(title, fit(table.baseline, base_width), heads, widths, width)
+    lines = [*header, rule(widths[0] + used, width)]
     for group in table.groups:
         lines += [] if flat else wrap(group.title, width, then="  ")
         for row in group.rows:
-            label = (group.title if shared else f"{group.title}, {row.metric}") if flat else f"  {row.metric}"
+            label = _label(group.title, row, flat, shared)
             by_kernel = {c.kernel: c for c in row.cells}
             present = [by_kernel.get(k) for k in kernels]
             columns = [texts[id(c)] if c else "" for c in present]
@@ -110,9 +126,18 @@ def _panel(table: Table, kernels: Sequence[str], first: bool, width: int, causes
                 lines += _line("", "", [c.interval if c else "" for c in present], widths, width)
             if causes and first:
                 for text in row.aside:
-                    lines += wrap(text, width, first="      ", then="        ")
+                    lines += wrap(text, min(width, PROSE), first="      ", then="        ")
             lines += _beneath(row, kernels, several, width) if causes or not table.kernels[0] else []
     return lines
+
+
+def _label(title: str, row: Row, flat: bool, shared: str) -> str:
+    return (title if shared else f"{title}, {row.metric}") if flat else f"  {row.metric}"
+
+
+def _whole(cells: Sequence[Cell]) -> int:
+    """The width of a column with effect, interval, mark and references in one line."""
+    return _widest([c.figure for c in cells]) + _GAP + _widest([_tail(c) for c in cells])
 
 
 def _panels(table: Table, width: int) -> list[Sequence[str]]:
@@ -121,7 +146,7 @@ def _panels(table: Table, width: int) -> list[Sequence[str]]:
         return [table.kernels]
     cells = [c for g in table.groups for row in g.rows for c in row.cells]
     rows = [row for g in table.groups for row in g.rows]
-    base = min(_BASE_MAX, _widest([fit(table.baseline, _HEAD_MAX), *(r.baseline for r in rows)], 8))
+    base = _base(table, rows, width)
     label = min(24, _widest([f"  {r.metric}" for r in rows], _LABEL_MIN))
     column = _widest([*(fit(k, _HEAD_MAX) for k in table.kernels), *(c.interval for c in cells)])
     column = max(column, _widest([c.effect for c in cells]) + 2 + _widest([_tail(c) for c in cells]))
@@ -140,7 +165,8 @@ def table_lines(table: Table, width: int = WIDTH, causes: bool = False) -> list[
 
 def sweep_lines(sweep: SweepTable, width: int = WIDTH, causes: bool = False) -> list[str]:
     """One sweep: a version a line, the step's size where one arrives, with ``causes`` its reason; what is missing."""
-    lines = [*wrap(sweep.title, width, then="  "), "-" * width]
+    width = min(width, PROSE)
+    lines = [*wrap(sweep.title, width, then="  "), rule(0, width)]
     value = min(_BASE_MAX, _widest([row.value for row in sweep.rows]))
     change = min(14, _widest([row.change for row in sweep.rows]))
     label = width - value - change - 4 - 3 * _GAP

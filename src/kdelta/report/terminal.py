@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The report on a terminal: 72 columns of plain text, coloured only when asked."""
+"""The report on a terminal: 72 columns of plain text, or as many as the terminal has, coloured only when asked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from kdelta.report.registry import Format
 from kdelta.report.sections import opening, parts, tables
-from kdelta.report.text import WIDTH, wrap
+from kdelta.report.text import LEAST, PROSE, WIDTH, wrap
 from kdelta.report.view import View
 
 _GREEN, _RED, _YELLOW, _BOLD, _DIM, _RESET = "\033[32m", "\033[1;31m", "\033[33m", "\033[1m", "\033[2m", "\033[0m"
@@ -15,7 +15,7 @@ _PAINT = (
     (re.compile(r"\(I\)"), _GREEN),
     (re.compile(r"\(R\)"), _RED),
     (re.compile(r"(?<=  )\?(?= |$)"), _YELLOW),
-    (re.compile(r"^-{72}$"), _DIM),
+    (re.compile(rf"^-{{{LEAST},}}$"), _DIM),
 )
 
 
@@ -32,22 +32,28 @@ def _has_causes(view: View) -> bool:
     return any(row.because_line or row.because for row in rows) or any(s.because_line or s.because for s in steps)
 
 
-def render(view: View, colour: bool = False) -> str:
-    """The verdicts, the legend, and what a reader must know beside them; the rest is in the other formats."""
-    lines = [*opening(view), *tables(view)]
+def render(view: View, colour: bool = False, width: int = WIDTH) -> str:
+    """The verdicts, the legend, and what a reader must know beside them; the rest is in the other formats.
+
+    ``width``: tables take all of it, where they need it; sentences end at 100 columns.
+    """
+    width = max(width, LEAST)
+    prose = min(width, PROSE)
+    lines = [*opening(view, prose), *tables(view, width)]
     if colour:
         lines = [_paint(line) for line in lines]
-        gate = len(wrap(f"GATE: {view.gate}", WIDTH)) if view.gate else 0
+        gate = len(wrap(f"GATE: {view.gate}", prose)) if view.gate else 0
         lines[:gate] = [f"{_RED}{line}{_RESET}" for line in lines[:gate]]
         start = gate + 1 if gate else 0
-        end = start + len(wrap(view.headline.text, WIDTH)) if view.headline.text else start
+        end = start + len(wrap(view.headline.text, prose)) if view.headline.text else start
         lines[start:end] = [f"{_BOLD}{line}{_RESET}" for line in lines[start:end]]
     if not view.options.causes and _has_causes(view):
         what = "step" if view.sweeps else "case"
-        lines += [*wrap(f"What is behind each {what}: kdelta report {view.result.experiment.id} --causes"), ""]
-    for heading, text in parts(view):
+        causes = f"What is behind each {what}: kdelta report {view.result.experiment.id} --causes"
+        lines += [*wrap(causes, prose), ""]
+    for heading, text in parts(view, prose):
         lines += [f"{_BOLD}{heading}{_RESET}" if colour else heading, *text, ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
-FORMAT = Format(name="terminal", suffix=".txt", render=render, help="72 columns of plain text")
+FORMAT = Format(name="terminal", suffix=".txt", render=render, help="plain text, as wide as the terminal")

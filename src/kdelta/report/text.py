@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from rich.cells import cell_len
 
 WIDTH = 72
+LEAST, PROSE = 40, 100  # columns of a terminal: what every text fits, and where sentences end however wide it is
 
 
 def pad(text: str, width: int, right: bool = False) -> str:
@@ -32,6 +33,20 @@ def fit(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     return head(text, width - 1)[0] + "…" if width > 1 else "…"
+
+
+def ends(text: str, width: int) -> str:
+    """``text`` in at most ``width`` cells; of a long one both ends, because long names often begin alike."""
+    if cell_len(text) <= width:
+        return text
+    start = head(text, width // 2)[0]
+    room = width - cell_len(start) - 1
+    return f"{start}…" + next(text[at:] for at in range(len(text) + 1) if cell_len(text[at:]) <= room)
+
+
+def rule(used: int, width: int) -> str:
+    """The line below a table's head: as wide as the text, in more than 72 columns as wide as the table."""
+    return "-" * min(width, max(used, WIDTH))
 
 
 def _pieces(text: str, width: int) -> Iterator[str]:

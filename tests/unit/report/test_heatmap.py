@@ -172,6 +172,17 @@ def test_of_many_cases_the_largest_steps_come_first_and_what_has_none_is_folded(
     assert "As before on all versions (26)" in markdown.render(many())
 
 
+def test_the_first_line_has_the_step_that_the_headline_names() -> None:
+    shown = view(
+        swept("syscalls/dearer", (1000.0, 1450.0, 1450.0, 1450.0)),
+        swept("syscalls/cheaper", (1000.0, 630.0, 630.0, 630.0)),
+        others=26,
+    )
+    (found,) = heatmap.heat_maps(shown.sweeps)
+    assert [line.name for line in found.lines] == ["cheaper", "dearer"]
+    assert "Largest: syscalls/cheaper" in shown.headline.text
+
+
 def test_plain_text_shows_the_first_lines_of_a_long_map_and_all_when_asked_for_causes() -> None:
     moved = [swept(f"syscalls/moved-{n}", (1000.0, 1000.0 + n, 1000.0 + n, 1000.0 + n)) for n in range(1, 61)]
     shown = view(*moved)
