@@ -18,6 +18,7 @@ import pytest
 from kdelta.report.heatmap import LONG
 from unit.serve.serve_store import boot, experiment, fill_map, filled
 
+PATCHED = "6.12.118+0005-file-clear-a-scratch-page-in-dup"
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 OPTIONS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
@@ -33,8 +34,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         fill_map(store)
         fill_map(store, "long", LONG + 16)
         store.create(experiment("decided", ("6.12", "7.0"), blocks=5, created_at="2026-01-02T10:00:00+00:00"))
-        for block, slot in product(range(5), range(2)):
-            store.save_boot("decided", boot(block, slot))
+        store.create(experiment("patched", ("6.12.118", PATCHED), blocks=5, created_at="2026-01-01T10:00:00+00:00"))
+        for name, block, slot in product(("decided", "patched"), range(5), range(2)):
+            store.save_boot(name, boot(block, slot))
     url = os.environ.get("KDELTA_SHOTS_STORE") or f"sqlite:///{folder / 'kdelta.sqlite'}"
     command = [sys.executable, "-c", "from kdelta.cli.main import main; main()", "serve", "--port", "0"]
     env = {**os.environ, "KDELTA_STORE": url}

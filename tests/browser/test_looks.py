@@ -15,6 +15,8 @@ pytestmark = pytest.mark.skipif("KDELTA_SHOTS_STORE" in os.environ, reason="scre
 FLAME = "/experiments/first/flame?case=0&from=0&to=1"
 WIDER = "return [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length"
 
+SIZES = "return [...document.querySelectorAll('.scroll:has(table.results)')].map(e => [e.scrollWidth, e.clientWidth])"
+
 TICK = """const tick = document.querySelector('.chart .tick'), chart = tick.ownerSVGElement;
     const scale = chart.getBoundingClientRect().width / chart.viewBox.baseVal.width;
     return scale * parseFloat(getComputedStyle(tick).fontSize)"""
@@ -41,6 +43,34 @@ def test_a_telephone_shows_all_columns(browser: Any, address: str, page: str) ->
     browser.get(address + page)
     assert browser.find_elements("css selector", "table.figures")
     assert browser.execute_script(WIDER.replace("'.scroll'", "'.scroll:has(table)'")) == 0
+
+
+@pytest.mark.parametrize("width", [390, 800])
+@pytest.mark.parametrize(
+    "page",
+    (
+        *("/experiments/decided", "/experiments/patched", "/experiments/patched/report", "/history?case=pidfd_open"),
+        "/compare?a=6.12.118&ax=patched&b=6.12.118%2B0005-file-clear-a-scratch-page-in-dup",
+    ),
+)
+def test_verdicts_and_differences_are_seen_without_scrolling(browser: Any, address: str, page: str, width: int) -> None:
+    window(browser, width)
+    browser.get(address + page)
+    assert browser.find_elements("css selector", "table.results")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    sizes = browser.execute_script(SIZES)
+    assert [size for size in sizes if size[0] > size[1]] == [], "content wider than its frame, in px"
+
+
+def test_a_version_above_a_table_is_not_broken(browser: Any, address: str) -> None:
+    window(browser, 1280)
+    browser.get(address + "/experiments/patched")
+    heads = browser.find_elements("css selector", ".results thead th.number:not(.kernel)")
+    assert [one.text for one in heads] == ["6.12.118"]
+    lines = """const range = document.createRange();
+        range.selectNodeContents(arguments[0]);
+        return range.getClientRects().length"""
+    assert browser.execute_script(lines, heads[0]) == 1
 
 
 @pytest.mark.parametrize(("width", "hinted"), [(390, True), (640, False)])

@@ -17,7 +17,9 @@ from kdelta.results.types import CellName, CellPoints, Point
 
 # More rows than this are a table's business; the table shows all of them.
 MAX_ROWS = 80
-_LETTER = 8.2  # px of a digit in a tick's label
+LEAST_SPAN = 0.05  # of a figure over versions or time: what changes by less looks flat
+LETTER = 8.2  # px of a digit in a tick's label
+_VERSION = re.compile(r"(\d+\.\d+)\.\d+")
 
 
 class Figure(Struct, frozen=True, kw_only=True):
@@ -70,12 +72,21 @@ def value_axis(
     return scale
 
 
-def fitting(label: str, column: float) -> str:
-    """A kernel's label for a column of that many px: of ``6.12.117`` the series, where there is no room for all."""
-    if len(label) * _LETTER < column:
-        return label
-    series = ".".join(label.split(".")[:2])
-    return series if series[:1].isdigit() and len(series) * _LETTER < column else label
+def cut(scale: svg.Scale) -> str:
+    """What a caption says of a scale on which twice as high is not twice as much, with the space before it."""
+    return " The scale is logarithmic." if scale.log else " The scale does not begin at 0." if scale.low > 0 else ""
+
+
+def fitting(labels: Sequence[str], column: float) -> list[str]:
+    """Kernels' labels for columns of that many px: of ``6.12.117`` the series, where there is no room for all.
+
+    Only of versions, and where they stay apart: a patched 6.12.117 is not 6.12.
+    """
+    found = [
+        match[1] if len(label) * LETTER >= column and (match := _VERSION.fullmatch(label)) else label
+        for label in labels
+    ]
+    return found if len(set(found)) == len(set(labels)) else list(labels)
 
 
 def intervals(view: View) -> Figure | None:
@@ -104,7 +115,8 @@ def intervals(view: View) -> Figure | None:
     return Figure(
         name="effects",
         title=title,
-        caption="Each bar is the confidence interval, the dot the estimate. The shaded band is the noise floor.",
+        caption="Each bar is the confidence interval, the dot the estimate."
+        + (" The shaded band is the noise floor." if any(floors) else ""),
         markup=area.markup(),
         header=("Case", "Effect", "Interval", "Verdict"),
         rows=table,
@@ -139,9 +151,8 @@ def boots(item: CellPoints, labels: Sequence[str], number: int, budget: int) -> 
     area = svg.canvas(f"boots{number}", title, text, 280)
     scale = value_axis(area, [point.value for point in points], item.unit)
     column = (area.right - area.left) / len(kernels)
-    svg.axis_x(
-        area, [(area.left + column * (i + 0.5), fitting(labels[k], column)) for i, k in enumerate(kernels)], "kernel"
-    )
+    names = fitting([labels[k] for k in kernels], column)
+    svg.axis_x(area, [(area.left + column * (i + 0.5), name) for i, name in enumerate(names)], "kernel")
     place = {kernel: index for index, kernel in enumerate(kernels)}
     rank = {block: index for index, block in enumerate(sorted(kept))}
     paths: dict[int, list[str]] = {}
@@ -154,7 +165,7 @@ def boots(item: CellPoints, labels: Sequence[str], number: int, budget: int) -> 
     return Figure(
         name=f"boots{number}",
         title=title,
-        caption=f"One dot is one boot. Within a kernel, blocks run from left to right.{thinned}",
+        caption=f"One dot is one boot. Within a kernel, blocks run from left to right.{thinned}{cut(scale)}",
         markup=area.markup(),
         header=("Block", *(labels[k] for k in kernels)),
         rows=_block_rows(points, kernels, sorted(kept), item.unit),

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from kdelta.report import svg
-from kdelta.report.charts import Figure, fitting, full_name, value_axis
-from kdelta.report.figures import absolute, drawable
+from kdelta.report.charts import LEAST_SPAN, LETTER, Figure, cut, fitting, full_name, value_axis
+from kdelta.report.figures import absolute, count, drawable
 from kdelta.report.scrub import clip
 from kdelta.report.view import SweepTable
 from kdelta.results.types import Distribution, FunctionDiff, Scaling, Sweep
@@ -18,6 +18,7 @@ _PERCENTILES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
 _MAX_FUNCTIONS = 20
 _STEP_ROWS = 3  # of labels above a sweep
 _ROW = 15
+_LABEL = 64  # px behind the longest bar
 _GAP = 60  # px that "no figure" needs
 
 
@@ -46,7 +47,7 @@ def distribution(item: Distribution, number: int) -> Figure | None:
     return Figure(
         name=f"dist{number}",
         title=title,
-        caption="How slow the slower operations are: each step to the right is ten times rarer.",
+        caption="How slow the slower operations are: each step to the right is ten times rarer." + cut(scale),
         markup=area.markup(),
         header=("Percentile", *labels),
         rows=rows,
@@ -76,10 +77,10 @@ def sweep(table: SweepTable, number: int) -> Figure | None:
     title = f"Sweep: {table.title}"
     rows = min(_STEP_ROWS, max(1, len(steps)))
     area = svg.canvas(f"sweep{number}", title, f"Steps: {text}.", 295 + _ROW * rows, top=36 + _ROW * rows)
-    scale = value_axis(area, [*present, *(level for _, _, level in levels)], source.unit)
+    scale = value_axis(area, [*present, *(level for _, _, level in levels)], source.unit, least=LEAST_SPAN)
     column = (area.right - area.left) / len(values)
     x = [area.left + column * (index + 0.5) for index in range(len(values))]
-    svg.axis_x(area, [(x[i], fitting(row.kernel, column)) for i, row in enumerate(table.rows)], "kernel")
+    svg.axis_x(area, list(zip(x, fitting([row.kernel for row in table.rows], column), strict=True)), "kernel")
     for first, last, level in levels:
         left, right, y = x[first] - column / 2, x[last] + column / 2, scale(level)
         svg.add(area.root, "line", class_="level", x1=left, x2=right, y1=y, y2=y)
@@ -104,7 +105,8 @@ def sweep(table: SweepTable, number: int) -> Figure | None:
     return Figure(
         name=f"sweep{number}",
         title=title,
-        caption=f"A dashed line marks a step; its size is {relative}." if steps else "No step was found.",
+        caption=(f"A dashed line marks a step; its size is {relative}." if steps else "No step was found.")
+        + cut(scale),
         markup=area.markup(),
         header=("Kernel", "Value", "Step", "Because"),
         rows=tuple((r.kernel, r.value, f"{r.change} {r.mark}".strip() or "-", r.sentence or "-") for r in table.rows),
@@ -137,11 +139,10 @@ def functions(item: FunctionDiff, number: int) -> Figure | None:
     if not shown:
         return None
     title = f"Functions: {full_name(item.cell)}, {item.baseline_label} to {item.patched_label}"
-    text = "; ".join(f"{f.function} {f.delta:+.4g}" for f in shown)
-    area = svg.canvas(f"func{number}", title, text, 24 * len(shown) + 72, left=184, right=52)
+    text = "; ".join(f"{f.function} {count(f.delta, signed=True)}" for f in shown)
+    area = svg.canvas(f"func{number}", title, text, 24 * len(shown) + 72, left=184, right=_LABEL)
     scale = svg.Scale(*svg.span([f.delta for f in shown], zero=True), area.left, area.right)
-    ticks = [(scale(tick), f"{tick:+g}" if tick else "0") for tick in scale.ticks(5)]
-    svg.axis_x(area, ticks, "instructions per operation, change", grid=True)
+    svg.axis_x(area, _ticks(scale), "instructions per operation, change", grid=True)
     for index, f in enumerate(shown):
         y = area.top + 24 * index + 5.0
         low, high = sorted((scale(0), scale(f.delta)))
@@ -150,7 +151,7 @@ def functions(item: FunctionDiff, number: int) -> Figure | None:
         name = svg.add(area.root, "text", clip(f.function, 24), class_="label", x=area.left - 8, y=y + 11)
         name.set("text-anchor", "end")
         svg.add(name, "title", f.function)
-        figure = svg.add(area.root, "text", f"{f.delta:+.4g}", class_="tick", x=high + 5, y=y + 11)
+        figure = svg.add(area.root, "text", count(f.delta, signed=True), class_="tick", x=high + 5, y=y + 11)
         svg.add(figure, "title", f.note or f.function)
     svg.add(area.root, "line", class_="zero", x1=scale(0), x2=scale(0), y1=area.top, y2=area.bottom)
     left_out = len(known) - len(shown)
@@ -162,9 +163,22 @@ def functions(item: FunctionDiff, number: int) -> Figure | None:
         markup=area.markup(),
         header=("Function", item.baseline_label, item.patched_label, "Change", "Note"),
         rows=tuple(
-            (f.function, f"{f.baseline:.5g}", f"{f.patched:.5g}", f"{f.delta:+.5g}", f.note or "-") for f in known
+            (f.function, count(f.baseline), count(f.patched), count(f.delta, signed=True), f.note or "-") for f in known
         ),
     )
+
+
+def _ticks(scale: svg.Scale) -> list[tuple[float, str]]:
+    """Ticks with signs; every second one from 0 on where long ones would touch."""
+    found = scale.ticks(5)
+    texts = [count(tick, signed=True) for tick in found]
+    places = [scale(tick) for tick in found]
+    near = min((right - left for left, right in pairwise(places)), default=math.inf)
+    if near < (max(map(len, texts)) + 1) * LETTER:
+        zero = min(range(len(found)), key=lambda index: abs(found[index]))
+        kept = [index for index in range(len(found)) if (index - zero) % 2 == 0]
+        return [(places[index], texts[index]) for index in kept]
+    return list(zip(places, texts, strict=True))
 
 
 def scaling(item: Scaling, number: int) -> Figure | None:

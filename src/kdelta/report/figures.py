@@ -18,15 +18,21 @@ def absolute(value: float | None, unit: str, metric: str = "") -> str:
     """A value for a person. A unit that only repeats the metric's name is left out."""
     if finite(value) is None or value is None:
         return "-"
-    named = metric.replace("_", " ")
-    if metric and unit.startswith(f"{named}/"):  # "4025/op" beside the word instructions
-        return absolute(value, "", metric) + unit.removeprefix(named)
+    noun, slash, _ = unit.partition("/")
+    if slash and f" {metric.replace('_', ' ')}".endswith(f" {noun}"):  # "4025/op" beside the word instructions
+        return absolute(value, "", metric) + unit.removeprefix(noun)
     unit = "" if unit == metric else unit
     if value and not 1e-6 <= abs(value) < 1e15:
         return f"{value:.3e} {unit}".rstrip()
     if not unit and float(value).is_integer():
         return str(int(value))
     return human(value, unit)
+
+
+def count(value: float, signed: bool = False) -> str:
+    """A count without an exponent, in four digits or more: beside a bar or a tick."""
+    text = f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"+{text}" if signed and value > 0 else text
 
 
 def effect(value: float | None) -> str:

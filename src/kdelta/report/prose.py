@@ -317,16 +317,24 @@ def reproduce(result: ExperimentResult) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def ended(cell: CellResult) -> str:
+    """State and reason of a cell without a figure, the state once: a verdict's reason begins with label and state."""
+    if f": {cell.state}" in cell.why:
+        return cell.why.removeprefix(f"{cell.patched_label}: ")
+    return ": ".join(filter(None, (cell.state, cell.why)))
+
+
 def _gaps(result: ExperimentResult) -> list[str]:
     """Cases without a figure, by what became of them; where that is all of them on a kernel, no case by name."""
     gaps: dict[str, dict[tuple[str, str], None]] = {}
+    told_of: set[tuple[str, str]] = set()  # its metrics have one reason: that of the first, by which it is judged
     cases: dict[str, set[str]] = {}
     for cell in result.results:
         label = cell.patched_label or cell.baseline_label
         cases.setdefault(label, set()).add(cell.case)
-        if cell.state != "ok":
-            reason = cell.why if cell.unbooted else ": ".join(filter(None, (cell.state, cell.why)))
-            gaps.setdefault(reason, {})[cell.case, label] = None
+        if cell.state != "ok" and (cell.case, label) not in told_of:
+            told_of.add((cell.case, label))
+            gaps.setdefault(cell.why if cell.unbooted else ended(cell), {})[cell.case, label] = None
     lines = []
     for reason, names in gaps.items():
         all_of = {
@@ -346,10 +354,9 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
     swept = result.experiment.in_steps
     if hidden and not swept:
         changed = sum(cell.verdict in ("improved", "regressed") for cell in hidden)
-        told = f", {changed} of them changed" if any(cell.patched_label for cell in hidden) else ""
-        lines.append(
-            f"Measured but not shown here: other metrics ({len(hidden)} figure{'s'[: len(hidden) != 1]}{told})."
-        )
+        told = f", {changed or 'none'} of them changed" if any(cell.patched_label for cell in hidden) else ""
+        figures = f"{len(hidden)} figure{'s'[: len(hidden) != 1]}{told}"
+        lines.append(f"Measured but not shown here: other metrics ({figures}).")
     looked = result.experiment.annotations.looked
     if looked is not None and nothing(result):
         lines += ["What the changed code costs where it is executed: no case here does."] if looked.differ else []

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from kdelta.report.text import fit
+from kdelta.report.text import ends
 
 WIDTH = 500
 SERIES = 6  # colours: CSS classes s0..s5
@@ -124,7 +124,7 @@ def axis_x(area: Canvas, texts: Sequence[tuple[float, str]], label: str, grid: b
     for x, text in texts:
         if grid:
             add(area.root, "line", class_="grid", x1=x, x2=x, y1=area.top, y2=area.bottom)
-        short = fit(text, max(4, int(room / 6.5)))
+        short = ends(text, max(4, int(room / 6.5)))
         element = add(area.root, "text", short, class_="tick", x=x, y=area.bottom + 16, text_anchor="middle")
         if short != text:
             add(element, "title", text)

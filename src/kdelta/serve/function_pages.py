@@ -16,6 +16,7 @@ from kdelta.serve import functions, page
 from kdelta.store.store import Store
 
 FUNCTIONS_SHOWN = 500
+_LARGE = 10000  # counts from here on have one decimal, and all of a column as many
 
 
 class FunctionPages:
@@ -57,6 +58,7 @@ class FunctionPages:
             left_out=max(0, len(shown) - FUNCTIONS_SHOWN),
             unchanged=sum(not f.delta for f in difference.functions),
             everything=everything,
+            digits=1 if any(max(f.baseline, f.patched) >= _LARGE for f in shown) else 2,
             chosen={"case": case, "from": before, "to": after, "mitigations": mitigations},
             totals=[sum(getattr(f, side) for f in difference.functions) for side in ("baseline", "patched")],
         )

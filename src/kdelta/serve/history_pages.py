@@ -99,7 +99,6 @@ class HistoryPages:
             request,
             homes=homes,
             sides=sides,
-            dates={row.id: row.created_at for row in rows},
             kernels=[experiment.kernels[index] for experiment, index, _ in found],
             lines=compared.lines(found[0][2], found[1][2]) if len(found) == 2 else (),
             unlike=compared.unlike(found[0][0], found[1][0]) if len(found) == 2 else (),

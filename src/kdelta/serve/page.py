@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, Response
 
 from kdelta import __version__
 from kdelta.errors import UserError
-from kdelta.report.figures import absolute
+from kdelta.report.figures import absolute, count
 from kdelta.report.scrub import clean
 from kdelta.units import percent
 
@@ -75,7 +75,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"clean": clean, "when": _when, "absolute": absolute, "percent": percent}
+    found.filters |= {"clean": clean, "when": _when, "absolute": absolute, "count": count, "percent": percent}
     found.globals |= {
         "ident": id,
         "query": query,

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from kdelta.report import svg
-from kdelta.report.charts import Figure, value_axis
+from kdelta.report.charts import LEAST_SPAN, Figure, cut, value_axis
 from kdelta.report.figures import absolute, drawable
 from kdelta.report.scrub import clean
 from kdelta.store.rows import HistoryRow
@@ -17,7 +17,6 @@ from kdelta.store.rows import HistoryRow
 Axis = Literal["time", "kernel"]
 MAX_COLUMNS = 120  # of the chart; the table has the rest
 _MAX_TICKS = 8
-_LEAST_SPAN = 0.05  # of the figure: what changes by less looks flat
 
 
 def axis(rows: Sequence[HistoryRow], asked: str) -> Axis:
@@ -88,7 +87,7 @@ def chart(
     text = f"{len(drawn)} figures of {len(columns)} {'experiments' if axis == 'time' else 'kernels'}."
     area = svg.canvas("trend", title, text, 320)
     values = [v for row in drawn for v in (row.value, *row.values)]
-    scale = value_axis(area, values, clean(drawn[0].unit, 24), least=_LEAST_SPAN)
+    scale = value_axis(area, values, clean(drawn[0].unit, 24), least=LEAST_SPAN)
     width = (area.right - area.left) / len(columns)
     x = [area.left + width * (index + 0.5) for index in range(len(columns))]
     svg.axis_x(area, _ticks(columns, x), "experiment, oldest first" if axis == "time" else "kernel")
@@ -106,7 +105,9 @@ def chart(
     return Figure(
         name="trend",
         title=title,
-        caption=f"Each dot is the median over the boots of one experiment, the bar behind it their range.{left_out}",
+        caption="Each dot is the median over the boots of one experiment, the bar behind it their range."
+        + cut(scale)
+        + left_out,
         markup=area.markup(),
         header=(),
         rows=(),
