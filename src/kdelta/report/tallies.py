@@ -49,16 +49,29 @@ class Tally(Struct, frozen=True, kw_only=True):
     regressed: int = 0
     same: int = 0
     inconclusive: int = 0
-    worse: int = 0  # of the inconclusive, those whose estimate is
     descriptive: int = 0
     missing: int = 0  # not measured
     waiting: int = 0  # of the missing, not booted yet
+    beyond: int = 0  # of the same, too small to matter but no chance: their intervals do not hold 0
+    worse: int = 0  # of the inconclusive, those whose estimate is on the side of a regression
     ended: tuple[State, ...] = ()  # of the missing, how the patched kernel alone failed; the gravest first
 
     @property
     def cases(self) -> int:
         """All of them."""
         return self.improved + self.regressed + self.same + self.inconclusive + self.descriptive + self.missing
+
+    @property
+    def alike(self) -> str:
+        """The verb of what is the same: a difference in counts that is there, though too small, is no "as many"."""
+        if not self.beyond:
+            return self.kind.same
+        return self.kind.same.replace("s as many", "s about as many").replace("is the same", "is about the same")
+
+    @property
+    def asked(self) -> str:
+        """The verb of what is undecided, on the side of the estimates."""
+        return self.kind.regressed if self.worse == self.inconclusive else self.kind.improved
 
 
 def kind_of(metric: str, unit: str, better: Better, exact: bool) -> Kind:
@@ -89,21 +102,26 @@ def tallied(cells: Sequence[CellResult], exact: bool) -> tuple[Tally, ...]:
             ended = (cell.state,) if cell.baseline is not None and not cell.unbooted else ()
         tally = found.setdefault(key, Tally(baseline=key[0], patched=key[1], kind=key[2]))
         ends = tuple(sorted((*tally.ended, *ended), key=GRAVEST_FIRST.index))
-        waiting = tally.waiting + cell.unbooted
-        worse = tally.worse + (word == "inconclusive" and _is_worse(cell))
-        found[key] = replace(tally, ended=ends, waiting=waiting, worse=worse, **{word: getattr(tally, word) + 1})
+        found[key] = replace(
+            tally,
+            ended=ends,
+            waiting=tally.waiting + cell.unbooted,
+            beyond=tally.beyond + (word == "same" and _beyond(cell)),
+            worse=tally.worse + (word == "inconclusive" and _is_worse(cell)),
+            **{word: getattr(tally, word) + 1},
+        )
     return tuple(found.values())
+
+
+def _beyond(cell: CellResult) -> bool:
+    low, high = cell.interval_percent or (0.0, 0.0)
+    return low > 0 or high < 0
 
 
 def _is_worse(cell: CellResult) -> bool:
     """Whether a cell's estimate, decided or not, is worse than its baseline."""
     rises = cell.effect_percent > 0 if cell.effect_percent is not None else bool(cell.patched) and not cell.baseline
     return rises == (cell.better == "lower") and cell.effect_percent != 0
-
-
-def _leans(tally: Tally) -> str:
-    """What is undecided of a tally, as its estimates go: worse where all do."""
-    return tally.kind.regressed if tally.worse == tally.inconclusive else tally.kind.improved
 
 
 def told_once(tallies: Sequence[Tally]) -> tuple[Tally, ...]:
@@ -132,9 +150,9 @@ def in_case(tally: Tally, case: str) -> str:
     """One case on one patched kernel."""
     (count, verb, _), _ = _sides(tally)
     if count or tally.same:
-        return f"{tally.patched} {verb if count else tally.kind.same} {tally.baseline} in {case}"
+        return f"{tally.patched} {verb if count else tally.alike} {tally.baseline} in {case}"
     if tally.inconclusive:
-        return f"it is undecided whether {tally.patched} {_leans(tally)} {tally.baseline} in {case}"
+        return f"it is undecided whether {tally.patched} {tally.asked} {tally.baseline} in {case}"
     if tally.ended and not tally.descriptive:
         return f"{tally.patched} {_ENDS[tally.ended[0]]} {case}, which {tally.baseline} runs"
     none = f"has no verdict{tally.kind.on}" if tally.descriptive else "could not be measured"
@@ -156,7 +174,7 @@ def _of_sides(mine: Sequence[Tally], case: str) -> str:
     told = in_case(mine[0], case)
     for tally in mine[1:]:
         answer = _answer(tally)
-        verb = tally.kind.same if answer == "same" else _sides(tally)[0][1]
+        verb = tally.alike if answer == "same" else _sides(tally)[0][1]
         joined = f", {'and' if answer == first else 'but'} {verb.rpartition(' ')[0]}"
         told += joined if first and answer else f"; {in_case(tally, case)}"
     return told
@@ -183,10 +201,10 @@ def in_cases(tally: Tally) -> str:
         told = f"{tally.patched} {verb} {tally.baseline} in {some(count)}"
         told += f", {other} in {others or 'none'}" if count < tally.cases else ""
     elif tally.same:
-        told = f"{tally.patched} {tally.kind.same} {tally.baseline} in {some(rest.pop('the same in'))}"
+        told = f"{tally.patched} {tally.alike} {tally.baseline} in {some(rest.pop('the same in'))}"
     elif tally.inconclusive:
         where = some(rest.pop("undecided in"))
-        told = f"it is undecided whether {tally.patched} {_leans(tally)} {tally.baseline} in {where}"
+        told = f"it is undecided whether {tally.patched} {tally.asked} {tally.baseline} in {where}"
     elif len(tally.ended) == tally.cases:
         how = ", ".join(f"{word} {some(number)}" for word, number in ends.items())
         return f"{tally.patched} {how}, which {tally.baseline} runs"

@@ -143,14 +143,14 @@ GONE = Because(gone=("step_into", "walk_component"), gone_delta=-404.0, changed=
         ),
         (
             sentence(cell("a", **EXACT, verdict="same", effect_percent=0.1, warnings=(hidden(0.1, 24.0, 9.0),))),
-            "7.0 executes as many instructions as 6.12 in a. More locked operations: +24.00 %, most of it in f.",
+            "7.0 executes about as many instructions as 6.12 in a. More locked operations: +24.00 %, most of it in f.",
         ),
         (
             sentence(
                 cell("a", **EXACT, verdict="same", effect_percent=0.1, warnings=(hidden(0.1, 4.0, 9.0),)),
                 cell("b", **EXACT, verdict="same", effect_percent=0.1, warnings=(hidden(0.1, 20.0, 9.0),)),
             ),
-            "7.0 executes as many instructions as 6.12 in both cases. "
+            "7.0 executes about as many instructions as 6.12 in both cases. "
             "More locked operations in 2 cases, up to +20.00 % in b, most of it in f.",
         ),
         (
@@ -203,12 +203,36 @@ def test_what_changed_by_more_than_the_whole_is_no_cause() -> None:
     assert sentence(cell("a", **EXACT, **larger, because_line=inlined)).endswith("because of do_syscall_64 (+28671).")
 
 
+@pytest.mark.parametrize(("percent", "about"), [(0.0, ""), (0.48, "about ")])
+def test_a_small_difference_that_is_no_chance_is_not_called_none(percent: float, about: str) -> None:
+    one = cell("a", **EXACT, verdict="same", effect_percent=percent, interval_percent=(percent, percent))
+    assert (
+        of_cells([("a", one)], True, unfinished=False).text == f"7.0 executes {about}as many instructions as 6.12 in a."
+    )
+    moved = replace(one, metric="transfers", unit="transfers/op")
+    told = of_cells([("a", moved)], True, unfinished=False).text
+    assert told == f"7.0 is {about}the same in transfers as 6.12 in a."
+    timed_ = cell("a", verdict="same", effect_percent=percent, interval_percent=(percent, percent))
+    assert "about" not in of_cells([("a", timed_)], False, unfinished=False).text
+
+
+@pytest.mark.parametrize(("percents", "word"), [((13.6,), "more"), ((-2.0,), "fewer"), ((13.6, -2.0), "fewer")])
+def test_it_asks_on_the_side_of_the_estimates(percents: tuple[float, ...], word: str) -> None:
+    found = [
+        (f"c{n}", cell(f"c{n}", **EXACT, verdict="inconclusive", effect_percent=p)) for n, p in enumerate(percents)
+    ]
+    told = of_cells(found, True, unfinished=False).text
+    assert told.startswith(f"It is undecided whether 7.0 executes {word} instructions than 6.12 in ")
+
+
 def test_other_system_calls_of_a_program_are_part_of_the_answer() -> None:
     other = OtherCalls(28.72, 1.34, (("read", 1722.0, 2189.0),), 0, "kernel")
     row = cell("a", **EXACT, verdict="regressed", effect_percent=28.72, because_line=GONE, warnings=(other,))
     assert sentence(row).endswith("in a: +28.72 %, at as many system calls +1.34 %.")
     evened = replace(row, verdict="same", effect_percent=0.01, warnings=(replace(other, same_calls_percent=-1.46),))
-    assert sentence(evened) == ("7.0 executes as many instructions as 6.12 in a. At as many system calls: -1.46 %.")
+    assert sentence(evened) == (
+        "7.0 executes about as many instructions as 6.12 in a. At as many system calls: -1.46 %."
+    )
     assert ". At as many system calls: -1.46 % in a." in sentence(evened, cell("b", **EXACT, verdict="same"))
 
 

@@ -50,8 +50,8 @@ def test_other_metrics_and_rows_without_figures_say_nothing() -> None:
 def test_the_answer_says_so_too() -> None:
     rows = [("a", idling.told(ROW, seeds(0), seeds(38))), ("b", idling.told(ROW, seeds(38), seeds(0))), ("c", ROW)]
     assert of_cells(rows, exact=True, unfinished=False).text == (
-        "7.0 executes as many instructions as 6.12 in all 3 cases. Operations wait more often in 1 case and less often "
-        "in 1 case: for how long, counts do not tell."
+        "7.0 executes about as many instructions as 6.12 in all 3 cases. Operations wait more often in 1 case "
+        "and less often in 1 case: for how long, counts do not tell."
     )
     assert "wait" not in of_cells(rows[2:], exact=True, unfinished=False).text
     assert sentence(Idles(more=True, anew=False)).startswith("operations wait more often than on the baseline: ")
