@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.attribution.exact import TRANSFERS
+from kdelta.attribution.exact import RETRIES, TRANSFERS, WAITS
 from kdelta.model import Because, CellResult, Warn
 from kdelta.report.figures import absolute, change, effect
 from kdelta.report.tallies import Tally, in_cases, in_results, kind_of, of_case, tallied, told_once
@@ -32,6 +32,11 @@ _BEYOND = 1.5  # of the effect: what changed by more was nearly made up for else
 _CAUSE_CHARS = 90  # a longer one is no answer: the causes have it whole
 _MANY_PERCENT = 1000.0
 _LEAST = 0.05  # an operation: what appears or vanishes is as large as it is times that
+_CROSSES = {
+    TRANSFERS: "Of single lines {} moves",
+    WAITS: "Locks are found taken",
+    RETRIES: "Reads under sequence counters are in vain",
+}
 _HIDDEN = {"locked": "locked operations", "data_lines": "data lines"}  # lines of code move with every build
 
 
@@ -96,7 +101,7 @@ class Headline(Struct, frozen=True, kw_only=True):
     nothing: str = ""  # why nothing was measured
     largest: Largest | None = None
     hidden: Hidden | None = None
-    line: str = ""  # a cache line that changed where all transfers together did not
+    crossing: str = ""  # what else crosses between CPUs more often, or less
     console: str = ""  # what a patched kernel that failed said there
     waits: str = ""  # where operations wait as on the baseline they do not
     unseen: str = ""  # what of a patch no case executed
@@ -124,7 +129,7 @@ class Headline(Struct, frozen=True, kw_only=True):
         evened = "" if self.evened is None else f"At as many system calls: {self.evened.text}"
         return (
             evened + (f" in {self.evened.where}" if self.evened is not None and not single else ""),
-            self.line,
+            self.crossing,
             "" if self.hidden is None else self.hidden.text(single),
             self.waits,
             f"On its console: {self.console.rstrip('.!')}" if self.console else "",
@@ -265,25 +270,29 @@ def _waits(cells: Sequence[CellResult]) -> str:
     return f"Operations wait {told}: for how long, counts do not tell"
 
 
-def _line(lines: Sequence[tuple[str, CellResult]], rows: Iterable[CellResult], only: str) -> str:
-    """Of single cache lines the one that changed by most, where all transfers of its case did not go its way.
+def _crossing(beside: Sequence[tuple[str, CellResult]], rows: Sequence[CellResult], only: str) -> str:
+    """Of what crosses between CPUs, all transfers apart, what changed by most: of each kind a sentence.
 
-    ``only``: the only case, which is not named.
+    Single cache lines are told where nothing was called of all. ``only``: the only case, which is not named.
     """
     called = {_place(cell): cell.verdict for cell in rows if cell.metric == TRANSFERS}
-    found = [
-        (abs((cell.patched or 0.0) - (cell.baseline or 0.0)), title, cell)
-        for title, cell in lines
-        if cell.verdict in ("improved", "regressed") and called.get(_place(cell), cell.verdict) != cell.verdict
-    ]
-    if not found:
-        return ""
-    _, title, cell = max(found, key=lambda one: one[0])
-    told = f"Of single lines {line_of(cell.metric)} moves {'less' if cell.verdict == 'improved' else 'more'} often"
-    told += "" if title == only else f" in {title}"
-    told += f" on {cell.patched_label}" if len({place[-1] for place in called}) > 1 else ""
-    told += f": {change(cell.effect_percent, cell.baseline, cell.patched)}"
-    return told + (f"; {len(found) - 1} more changed" if len(found) > 1 else "")
+    several = len({cell.patched_label for cell in rows}) > 1
+    found: dict[str, list[tuple[str, CellResult]]] = {word: [] for word in _CROSSES}
+    for title, cell in beside:
+        kind = TRANSFERS if line_of(cell.metric) else cell.metric
+        silent = kind != TRANSFERS or called.get(_place(cell)) in ("same", "inconclusive")
+        if kind in found and silent and cell.state == "ok" and cell.verdict in ("improved", "regressed"):
+            found[kind].append((title, cell))
+    return ". ".join(_most(kind, cells, only, several) for kind, cells in found.items() if cells)
+
+
+def _most(kind: str, cells: Sequence[tuple[str, CellResult]], only: str, several: bool) -> str:
+    title, cell = max(cells, key=lambda one: abs((one[1].patched or 0.0) - (one[1].baseline or 0.0)))
+    before, after = (absolute(side, "") for side in (cell.baseline, cell.patched))
+    told = f"{_CROSSES[kind].format(line_of(cell.metric))} {'less' if cell.verdict == 'improved' else 'more'} often"
+    told += ("" if title == only else f" in {title}") + (f" on {cell.patched_label}" if several else "")
+    told += f": {before} -> {after} an operation"
+    return told + (f"; {len(cells) - 1} more changed" if len(cells) > 1 else "")
 
 
 def _place(cell: CellResult) -> tuple[str, str, str, str]:
@@ -296,12 +305,12 @@ def of_cells(
     unfinished: bool,
     consoles: Mapping[str, str] | None = None,
     unseen: str = "",
-    lines: Sequence[tuple[str, CellResult]] = (),
+    beside: Sequence[tuple[str, CellResult]] = (),
 ) -> Headline:
     """The answer of a table: ``rows`` are its cells with the titles of their cases. Primary metrics answer, if any.
 
     ``consoles``: what kernels complained of, by label. ``unseen``: what of a patch the cases do not speak of.
-    ``lines``: verdicts on single cache lines.
+    ``beside``: further verdicts on what crosses between CPUs, of single cache lines too.
     """
     rows = [row for row in rows if row[1].primary] or rows
     compared = [(title, cell) for title, cell in rows if cell.patched_label]
@@ -320,7 +329,7 @@ def of_cells(
     return Headline(
         tallies=tallies,
         case=case,
-        line=_line(lines, [cell for _, cell in compared], case),
+        crossing=_crossing(beside, [cell for _, cell in compared], case),
         largest=_largest(
             _Changed(
                 where=where(title, cell),

@@ -340,18 +340,33 @@ def test_of_what_is_many_times_as_much_both_sides_are_told() -> None:
     assert sentence(cell("a", **transfers, patched=0.2, effect_percent=753.2)).endswith("in a: +753.20 %.")
 
 
-def test_of_single_lines_the_largest_is_told_where_all_transfers_do_not_say_it() -> None:
+def test_of_single_lines_the_largest_is_told_where_all_transfers_have_no_verdict() -> None:
     figures: dict[str, Any] = {"unit": "transfers/op", "baseline": 4.7, "patched": 5.7, "effect_percent": 21.7}
     lock = cell("a", metric="transfers of its_lock", verdict="regressed", **figures)
     little = replace(lock, metric="transfers of count", baseline=0.0, patched=0.3, effect_percent=None)
-    for total, is_told in (("same", True), ("inconclusive", True), ("improved", True), ("regressed", False)):
+    for total, is_told in (("regressed", False), ("improved", False), ("inconclusive", True), ("same", True)):
         rows = [("a", cell("a", metric="transfers", verdict=total, **figures))]
-        told = of_cells(rows, exact=True, unfinished=False, lines=[("a", little), ("a", lock)]).text
-        assert ("Of single lines its_lock moves more often: +21.70 %; 1 more changed." in told) == is_told
+        told = of_cells(rows, exact=True, unfinished=False, beside=[("a", little), ("a", lock), *rows]).text
+        assert ("Of single lines its_lock moves more often: 4.700 -> 5.700 an operation; 1 more " in told) == is_told
     both = [*rows, ("b", cell("b", metric="transfers", verdict="same", **figures))]
-    fell = replace(little, case="b", verdict="improved", baseline=0.3, patched=0.0, effect_percent=-100.0)
-    told = of_cells(both, exact=True, unfinished=False, lines=[("a", lock), ("b", fell)]).text
-    assert told.endswith("Of single lines count moves less often in b: -100.00 %.")
+    fell = replace(little, case="b", verdict="improved", baseline=1.3, patched=0.0, effect_percent=-100.0)
+    told = of_cells(both, exact=True, unfinished=False, beside=[("a", lock), ("b", fell)]).text
+    assert told.endswith("Of single lines count moves less often in b: 1.300 -> 0 an operation; 1 more changed.")
+
+
+def test_that_a_lock_is_found_taken_more_often_is_part_of_the_answer() -> None:
+    """Of a lock that was held for 200 instructions more it stood in no report but with --all-metrics."""
+    waits = {"metric": "waits", "unit": "waits/op", "verdict": "regressed", "primary": False}
+    found = [
+        ("a", cell("a", **EXACT, verdict="regressed", effect_percent=47.4)),
+        ("a", cell("a", **waits, baseline=0.07031, patched=0.5273, effect_percent=666.0)),  # type: ignore[arg-type]
+        ("a", cell("a", **waits | {"metric": "retries", "verdict": "same"})),  # type: ignore[arg-type]
+    ]
+    told = of_cells(found[:1], exact=True, unfinished=False, beside=found).text
+    assert told.endswith("in a: +47.40 %. Locks are found taken more often: 0.07031 -> 0.5273 an operation.")
+    other = ("a", replace(found[2][1], verdict="improved", baseline=0.4, patched=0.1))
+    told = of_cells(found[:1], exact=True, unfinished=False, beside=[other]).text
+    assert told.endswith("Reads under sequence counters are in vain less often: 0.4000 -> 0.1000 an operation.")
 
 
 def test_what_is_undecided_is_asked_as_the_estimate_goes() -> None:
