@@ -139,9 +139,10 @@ def asides(cells: list[CellResult], exact: bool, cpus: int) -> tuple[str, ...]:
     if first.metric.endswith("instructions"):
         figures = [(first.baseline_label, next((c.extra.get("rep_bytes_baseline") for c in cells), None))]
         figures += [(c.patched_label, c.extra.get("rep_bytes_patched")) for c in cells]
-        known = [(label, value) for label, value in figures if label and value is not None]
-        if any(value for _, value in known):
-            lines.append("REP bytes: " + ", ".join(f"{label} {absolute(value, 'B')}" for label, value in known))
+        known = [(label, absolute(value, "B")) for label, value in figures if label and value is not None]
+        alike = len({told for _, told in known}) == 1 < len(known)  # and hides no difference
+        if any(value for _, value in figures) and not alike:
+            lines.append("REP bytes: " + ", ".join(f"{label} {told}" for label, told in known))
     if cpus == 1 and _task_count(first) > 1:
         lines.append(UNCONTENDED)
     return tuple(lines)

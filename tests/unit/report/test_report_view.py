@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.model import ExperimentResult, MachineOptions, Remark, plans
-from kdelta.report import functions, mail, markdown, terminal
+from kdelta.report import functions, mail, markdown, prose, terminal
 from kdelta.report import html as page
 from kdelta.report.terminal import render
 from kdelta.report.view import Options, View, build
@@ -98,6 +98,10 @@ def test_a_figure_that_is_not_finite_is_a_failure_not_a_verdict() -> None:
 def test_exact_rows_show_rep_bytes_and_say_when_tasks_did_not_contend() -> None:
     rows = {group.title: row for group, row, _ in build(*exact()).cells()}
     assert rows["pidfd_open"].aside == ("REP bytes: 6.12 0 B, 7.0 512.0 B",)
+    alike = replace(exact()[0].results[0], extra={"rep_bytes_baseline": 232.0, "rep_bytes_patched": 232.01})
+    assert prose.asides([alike], True, 4) == (), "what prints alike hides nothing"
+    alone = replace(alike, patched_label="")
+    assert prose.asides([alone], True, 4) == ("REP bytes: 6.12 232.0 B",)
     assert rows["path_lookup"].aside == ()
     assert rows["pipe (memcg)"].aside == ("uncontended path length (several tasks, one CPU)",)
     timed_result = replace(exact()[0], experiment=experiment("6.12", "7.0"))
