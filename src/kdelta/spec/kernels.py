@@ -62,7 +62,9 @@ def _split_options(text: str) -> tuple[str, dict[str, str]]:
     source, options = (parts[0] if parts else ""), {}
     for part in parts[1:]:
         key, equals, value = part.partition("=")
-        if not equals or key not in _OPTIONS:
+        if key in _OPTIONS and not equals:
+            raise UserError(f"kernel {text!r}: option {key!r} has no value, as in {key}=...")
+        if key not in _OPTIONS:
             raise UserError(f"kernel {text!r}: unknown option {key!r}; one of {', '.join(_OPTIONS)} (as key=value)")
         if key in options:
             raise UserError(f"kernel {text!r}: option {key!r} was given twice")
