@@ -6,7 +6,8 @@ from __future__ import annotations
 import errno
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -19,6 +20,7 @@ OUT_OF_MEMORY = (
     "out of memory: kdelta takes some 500 MB, each guest what --memory says; raise the limit (ulimit -v, or memory.max "
     "of the cgroup) or lower --memory"
 )
+THE_SAME = "the same command goes on; what was built and mapped is kept"
 _SIGNS = ("failed to map segment", "cannot allocate memory", "can't start new thread", "can't allocate")
 
 
@@ -88,6 +90,17 @@ def notes(ending: BaseException | None) -> list[str]:
             return list(found)
         ending = ending.__cause__ or ending.__context__
     return []
+
+
+@contextmanager
+def going_on(how: str) -> Iterator[None]:
+    """An ending within says ``how`` to go on, where nothing closer to it does."""
+    try:
+        yield
+    except KeyboardInterrupt as ending:
+        if not notes(ending):
+            ending.add_note(how)
+        raise
 
 
 def out_of_memory(error: BaseException | None) -> bool:

@@ -29,6 +29,7 @@ from kdelta.cli import (
     common,
 )
 from kdelta.cli._budget import Budget
+from kdelta.cli._ending import THE_SAME, going_on
 
 if TYPE_CHECKING:
     from kdelta.experiment.templates import Asked, Stopping
@@ -172,7 +173,8 @@ def run(
             resolved = _layouts.linked(resolved, specs, args.layouts, args.seed, progress)
             _kernels.note_equal(resolved, progress)
             budget.begin()
-            chosen = _auto.choose(args, specs, resolved, budget, progress) if auto else (None, None)
+            with going_on(THE_SAME):
+                chosen = _auto.choose(args, specs, resolved, budget, progress) if auto else (None, None)
             if not _wanted(args):
                 progress.step("looking at this machine: QEMU, and whether KVM runs a guest")
             template, counts = _templates(resolved, args, *chosen)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdelta.cli import _output, common
+from kdelta.cli._ending import THE_SAME, going_on
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def command(kernel: str, functions: tuple[str, ...], **options: Any) -> int:
         raise UserError(f"{kernel}: reach maps one kernel in a guest; name one, as in debian:6.12")
     workloads = common.load_workloads(args.folders)
     cases = mapping.can_be_counted(candidates(args), workloads)
-    with Reporter(args.quiet) as reporter:
+    with going_on(THE_SAME), Reporter(args.quiet) as reporter:
         resolved = resolve_all([spec], reporter)[0]
         table = naming.load(resolved)
         if isinstance(table, NoSymbols):

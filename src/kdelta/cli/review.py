@@ -12,6 +12,7 @@ import click
 
 from kdelta.cli import _output, _program, _reply, _session, common
 from kdelta.cli._budget import Budget
+from kdelta.cli._ending import THE_SAME, going_on
 from kdelta.cli._say import say
 from kdelta.errors import RegressionFound, UserError
 
@@ -109,7 +110,8 @@ def command(
     budget = Budget(common.seconds(options["time_budget"], "--time-budget"))
     failed: RegressionFound | None = None
     try:
-        code = _measure(found, options, begun, reuse, budget)
+        with going_on(THE_SAME):
+            code = _measure(found, options, begun, reuse, budget)
     except RegressionFound as error:  # told after all that there is to show
         code, failed = error.exit_code, error
     except UserError as error:

@@ -14,10 +14,11 @@ from pathlib import Path
 import click
 import pytest
 
-from kdelta.cli import _session, main
-from kdelta.cli._ending import Endings, Terminated, out_of_memory
+from kdelta.cli import _session, main, review
+from kdelta.cli._ending import Endings, Terminated, going_on, notes, out_of_memory
 from kdelta.errors import HostError, KdeltaError
 from kdelta.experiment import prepare
+from kdelta.kernel import resolve
 from kdelta.machine.qmp import Monitor
 from kdelta.model.progress import Quiet
 from kdelta.store.store import Store
@@ -64,6 +65,32 @@ def test_ctrl_c_while_a_measurement_is_prepared_says_how_to_go_on(
         with pytest.raises(KeyboardInterrupt) as ending:
             session.run(made, Quiet())
     assert ending.value.__notes__ == [f"no boot was finished; continue with: kdelta resume {made.id}"]
+
+
+def test_an_ending_says_how_to_go_on_as_who_is_closest_to_it_knows() -> None:
+    for closer, told in ((), "the same command"), (("kdelta resume X",), "kdelta resume X"):
+        with pytest.raises(KeyboardInterrupt) as ending, going_on("the same command"):
+            stopped = KeyboardInterrupt()
+            for note in closer:
+                stopped.add_note(note)
+            raise stopped
+        assert notes(ending.value) == [told]
+
+
+@pytest.mark.parametrize("words", ["reach debian:6.12", "review x.patch --tree debian:6.12"])
+def test_ctrl_c_while_kernels_are_mapped_says_that_what_was_is_kept(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    Path("x.patch").write_text("--- a/fs/a.c\n+++ b/fs/a.c\n@@ -1 +1 @@\n-a\n+b\n")
+    monkeypatch.setattr(resolve, "resolve_all", interrupt)
+    monkeypatch.setattr(review, "_measure", interrupt)
+    assert main.run(words.split()) == 130
+    told = "kdelta: interrupted: the same command goes on; what was built and mapped is kept"
+    assert capsys.readouterr().err.strip() == told
 
 
 @pytest.mark.parametrize(("ending", "code"), [(KeyboardInterrupt(), 130), (Terminated(signal.SIGTERM), 143)])
