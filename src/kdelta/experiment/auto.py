@@ -80,7 +80,8 @@ def choose(
     )
     if not found.changes:
         return ((), bare) if found.nothing else ((*asked.given, *asked.usual), bare)
-    progress.note(f"{len(found.changes)} functions and variables differ")
+    what = "functions and variables differ" if len(found.changes) != 1 else "function or variable differs"
+    progress.note(f"{len(found.changes)} {what}")
     reach, known = _map(kernels, specs, found, asked, progress)
     given = [case.name for case in asked.given]
     chosen = selection.choose(found.changes, reach, asked.cost_s, asked.left_s(), given=given, controls=asked.controls)
