@@ -12,21 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from kdelta import paths
 from kdelta.errors import UserError
 from kdelta.spec import toml
 
-_NAMES = {"case": "cases", "suite": "suites", "format": "fmt", "json": "as_json"}
-
 
 def _known(command: click.Command) -> dict[str, click.Parameter]:
     """Parameters by the names that a file may use."""
-    found = {p.name: p for p in command.params if p.name and p.name not in ("spec", "help")}
-    for shown, name in _NAMES.items():
-        if name in found:
-            found[shown] = found.pop(name)
-    return found
+    return {shown: p for p in command.params if (shown := _shown(p)) not in ("spec", "help", "")}
+
+
+def _shown(param: click.Parameter) -> str:
+    """``max_blocks`` for ``--max-blocks``; an argument by its own name."""
+    long = next((word for word in param.opts if word.startswith("--")), param.name or "")
+    return long.removeprefix("--").replace("-", "_")
 
 
 def values(path: Path, command: click.Command) -> dict[str, Any]:
@@ -39,20 +40,25 @@ def values(path: Path, command: click.Command) -> dict[str, Any]:
         document = toml.decode(paths.written(path), dict[str, Any])
     except OSError as error:
         raise UserError(f"--spec {path}: {error.strerror}") from None
-    except ValueError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UserError(f"--spec {path}: not TOML: {error}") from None
+    except ValueError as error:
+        raise UserError(f"--spec {path}: {error}") from None
     known = _known(command)
+    inside = {p.name: p for p in known.values()}  # as files of before named some of them
     found: dict[str, Any] = {}
     for key, value in document.items():
         name = key.replace("-", "_")
-        if name not in known:
+        if name not in known and name not in inside:
             close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"one of {', '.join(sorted(known))}"
+            names = ", ".join(sorted(shown.replace("_", "-") for shown in known))
+            hint = f"did you mean {close[0].replace('_', '-')!r}?" if close else f"one of {names}"
             raise UserError(f"--spec {path}: unknown key {key!r}; {hint}")
-        several = known[name].nargs == -1 or getattr(known[name], "multiple", False)
+        param = known.get(name) or inside[name]
+        several = param.nargs == -1 or getattr(param, "multiple", False)
         if isinstance(value, dict) or (isinstance(value, list) and not several):
             raise UserError(f"--spec {path}: {key} takes a single value")
-        found[known[name].name or name] = [value] if several and not isinstance(value, list) else value
+        found[param.name or name] = [value] if several and not isinstance(value, list) else value
     return found
 
 
@@ -67,5 +73,6 @@ option = click.option(
     callback=_load,
     is_eager=True,
     expose_value=False,
-    help="Read options and kernels from a TOML file; the command line takes precedence.",
+    help="Read kernels = [...] and options by their long names, as max-blocks = 12 or case = [...], from a TOML file; "
+    "the command line takes precedence.",
 )

@@ -3,9 +3,10 @@
 
 from pathlib import Path
 
+import click
 import pytest
 
-from kdelta.cli import compare
+from kdelta.cli import _spec_file, compare
 from kdelta.cli.main import run
 
 
@@ -32,13 +33,29 @@ def test_kernels_and_options_come_from_the_file_and_the_command_line_wins(tmp_pa
     assert (args.cases, args.timed, args.max_blocks) == (("pipe:writers=2", "getppid"), True, 16)
 
 
+def test_every_option_is_named_in_the_file_as_on_the_command_line(tmp_path: Path, heard: list) -> None:  # type: ignore[type-arg]
+    known = _spec_file._known(compare.command)
+    for param in compare.command.params:
+        if isinstance(param, click.Option) and param.name not in ("spec", "help"):
+            assert max(param.opts, key=len).removeprefix("--").replace("-", "_") in known
+    spec = tmp_path / "experiment.toml"
+    spec.write_text(
+        'kernels = ["debian:6.12", "debian:7.0"]\nall = true\nfile = ["/etc/hosts"]\ntree = "docs"\non = "lab.toml:x"\n'
+    )
+    assert run(["compare", "--spec", str(spec)]) == 0
+    ((_, args),) = heard
+    assert (args.all_cases, args.files, args.trees, args.lab) == (True, ("/etc/hosts",), ("docs",), "lab.toml:x")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ('kernel = ["debian:6.12"]', "kernels"),
         ("seds = 3", "seeds"),
         ("seeds = [3]", "a single value"),
-        ("kernels = [", "not TOML"),
+        ("kernels = [", "not TOML: Invalid value"),
+        ("seeds = nan", "seeds is nan: give a number"),
+        ("max-blcks = 12", "did you mean 'max-blocks'?"),
     ],
 )
 def test_a_typo_in_the_file_is_one_clear_line(
