@@ -104,7 +104,7 @@ static __attribute__((noinline)) void uncounted(const struct workload *def, stru
 /*
  * CPUs whose turns are all alike keep step: those that met at a lock in the first
  * operation met there in the last, and the seed said which. Some instructions of
- * user space, up to half a turn, let them drift apart as the caches of real ones
+ * user space, up to 126, let them drift apart as the caches of real ones
  * do (four seeds on 8 CPUs: transfers of dup and close varied by 1.4 %, now by 0.8,
  * those of pread(2) on one file by 11.5 %, now by 6.6).
  */
