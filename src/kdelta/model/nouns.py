@@ -261,9 +261,8 @@ class Profile(Struct, frozen=True, kw_only=True, weakref=True):
     the kernel's part of the instructions (attribution/entries.py); {} where a kernel's entries are not known.
     On one CPU: ``data_lines`` and ``code_lines``, distinct cache lines touched in the run, by the function that was
     first. On several: ``moved``, the lines that moved, most transfers first; ``waits``, locks found taken, likewise.
-    There also ``called``: how often each system call was made, of which none tells what it cost.
-    ``stacks``: the tree of calls (attribution/stacks.py), as one text too; empty where calls were not followed.
-    ``places``: by symbol the offsets of what ran in any repetition of the functions that a patch changed.
+    There also ``called``: how often each system call was made. ``stacks``: the tree of calls (attribution/stacks.py),
+    as one text too; empty where not followed. ``places``: by symbol the offsets of what ran of a patch's functions.
     """
 
     ops: int
@@ -384,6 +383,7 @@ class CellResult(Struct, frozen=True, kw_only=True):
     verdict: Word | None  # None: descriptive only, or not measured (see state)
     state: State
     why: str = ""
+    sides: tuple[State, State] = ("ok", "ok")  # how baseline and patched kernel ended; ``state`` is the graver
     boots: tuple[int, int] = (0, 0)
     floor_percent: float | None = None
     p_value: float | None = None

@@ -335,7 +335,11 @@ def _gaps(result: ExperimentResult) -> list[str]:
         cases.setdefault(label, set()).add(cell.case)
         if cell.state != "ok" and (cell.case, label) not in told_of:
             told_of.add((cell.case, label))
-            gaps.setdefault(cell.why if cell.unbooted else ended(cell), {})[cell.case, label] = None
+            reason = cell.why if cell.unbooted else ended(cell)
+            sides = zip((cell.baseline_label, label), cell.sides, strict=True)
+            of = [] if cell.unbooted else [one for one, state in sides if state != "ok"]
+            for one in of or [label]:
+                gaps.setdefault(reason, {})[cell.case, one] = None
     lines = []
     for reason, names in gaps.items():
         all_of = {

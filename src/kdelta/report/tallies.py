@@ -2,7 +2,7 @@
 """How many cases got which answer, and the clause that says so. Made from verdicts alone; no statistics.
 
 A count is never called time: fewer instructions are "fewer instructions", only times and rates are "faster". What is
-undecided, within the noise floor or not measured counts for neither side. Where only the patched kernel failed, how it
+undecided, within the noise floor or not measured counts for neither side. Where only one of the kernels failed, how it
 did is told.
 """
 
@@ -55,6 +55,7 @@ class Tally(Struct, frozen=True, kw_only=True):
     beyond: int = 0  # of the same, too small to matter but no chance: their intervals do not hold 0
     worse: int = 0  # of the inconclusive, those whose estimate is on the side of a regression
     ended: tuple[State, ...] = ()  # of the missing, how the patched kernel alone failed; the gravest first
+    ended_before: tuple[State, ...] = ()  # of the missing, how the baseline alone failed, which the patched kernel ran
 
     @property
     def cases(self) -> int:
@@ -97,20 +98,26 @@ def tallied(cells: Sequence[CellResult], exact: bool) -> tuple[Tally, ...]:
         key = (*sides, kind_of(cell.metric, cell.unit, cell.better, exact))
         word = _ANSWERS.get(cell.verdict or "", "descriptive")
         ended: tuple[State, ...] = ()
+        before: tuple[State, ...] = ()
         if cell.state != "ok":
             key, word = next((known for known in found if known[:2] == sides), key), "missing"
             ended = (cell.state,) if cell.baseline is not None and not cell.unbooted else ()
+            before = (cell.state,) if cell.baseline is None and cell.patched is not None and not cell.unbooted else ()
         tally = found.setdefault(key, Tally(baseline=key[0], patched=key[1], kind=key[2]))
-        ends = tuple(sorted((*tally.ended, *ended), key=GRAVEST_FIRST.index))
         found[key] = replace(
             tally,
-            ended=ends,
+            ended=_gravest_first(*tally.ended, *ended),
+            ended_before=_gravest_first(*tally.ended_before, *before),
             waiting=tally.waiting + cell.unbooted,
             beyond=tally.beyond + (word == "same" and _beyond(cell)),
             worse=tally.worse + (word == "inconclusive" and _is_worse(cell)),
             **{word: getattr(tally, word) + 1},
         )
     return tuple(found.values())
+
+
+def _gravest_first(*states: State) -> tuple[State, ...]:
+    return tuple(sorted(states, key=GRAVEST_FIRST.index))
 
 
 def _beyond(cell: CellResult) -> bool:
@@ -126,7 +133,11 @@ def _is_worse(cell: CellResult) -> bool:
 
 def told_once(tallies: Sequence[Tally]) -> tuple[Tally, ...]:
     """Without those that say a second time of two kernels that there is no verdict."""
-    silent = [(t.baseline, t.patched) for t in tallies if t.cases == t.descriptive + t.missing and not t.ended]
+    silent = [
+        (t.baseline, t.patched)
+        for t in tallies
+        if t.cases == t.descriptive + t.missing and not t.ended and not t.ended_before
+    ]
     several = {
         sides for sides in silent if silent.count(sides) == sum(sides == (t.baseline, t.patched) for t in tallies)
     }
@@ -141,9 +152,9 @@ def _sides(tally: Tally) -> list[tuple[int, str, str]]:
     return sides if tally.improved else sides[::-1]
 
 
-def _ends(tally: Tally) -> dict[str, int]:
-    """How the patched kernel alone failed, in words, and in how many cases."""
-    return {_ENDS[state]: tally.ended.count(state) for state in dict.fromkeys(tally.ended)}
+def _ends(ended: Sequence[State]) -> dict[str, int]:
+    """How one kernel alone failed, in words, and in how many cases."""
+    return {_ENDS[state]: ended.count(state) for state in dict.fromkeys(ended)}
 
 
 def in_case(tally: Tally, case: str) -> str:
@@ -155,8 +166,12 @@ def in_case(tally: Tally, case: str) -> str:
         return f"it is undecided whether {tally.patched} {tally.asked} {tally.baseline} in {case}"
     if tally.ended and not tally.descriptive:
         return f"{tally.patched} {_ENDS[tally.ended[0]]} {case}, which {tally.baseline} runs"
-    none = f"has no verdict{tally.kind.on}" if tally.descriptive else "could not be measured"
-    return f"{case} {none if tally.descriptive or not tally.waiting else 'is not measured yet'} on {tally.patched}"
+    if tally.ended_before and not tally.descriptive:
+        return f"{tally.baseline} {_ENDS[tally.ended_before[0]]} {case}, which {tally.patched} runs"
+    if tally.missing and not tally.descriptive and not tally.waiting:
+        return f"{case} could be measured neither on {tally.baseline} nor on {tally.patched}"
+    none = f"has no verdict{tally.kind.on}" if tally.descriptive else "is not measured yet"
+    return f"{case} {none} on {tally.patched}"
 
 
 def of_case(tallies: Sequence[Tally], case: str) -> str:
@@ -188,9 +203,10 @@ def _answer(tally: Tally) -> str:
 def in_cases(tally: Tally) -> str:
     """Several cases on one patched kernel."""
     (count, verb, _), (others, _, other) = _sides(tally)
-    ends = _ends(tally)
+    ends, before = _ends(tally.ended), _ends(tally.ended_before)
     rest = {"the same in": tally.same, "undecided in": tally.inconclusive, "without a verdict in": tally.descriptive}
-    rest |= ends | {"not measured in": tally.missing - len(tally.ended)}
+    rest |= ends | {"not measured in": tally.missing - len(tally.ended) - len(tally.ended_before)}
+    rest |= {f"{tally.baseline} {word}": number for word, number in before.items()}
 
     def some(number: int) -> str:
         if number == tally.cases:
@@ -208,6 +224,9 @@ def in_cases(tally: Tally) -> str:
     elif len(tally.ended) == tally.cases:
         how = ", ".join(f"{word} {some(number)}" for word, number in ends.items())
         return f"{tally.patched} {how}, which {tally.baseline} runs"
+    elif len(tally.ended_before) == tally.cases:
+        how = ", ".join(f"{word} {some(number)}" for word, number in before.items())
+        return f"{tally.baseline} {how}, which {tally.patched} runs"
     else:
         none = f"there is no verdict{tally.kind.on} on" if tally.descriptive else "nothing could be measured on"
         if tally.waiting == tally.cases:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, State, Warn, Word
-from kdelta.report import causes, headline, looked, moved, prose, system_calls
+from kdelta.report import causes, ended, headline, looked, moved, prose, system_calls
 from kdelta.report.figures import absolute, change, effect, interval
 from kdelta.report.headline import Headline
 from kdelta.report.scrub import Scrubber
@@ -36,7 +36,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     """One patched kernel against the baseline, in words."""
 
     kernel: str
-    effect: str  # "+4.20 %", or the state's name where there is no figure
+    effect: str  # "+4.20 %"; the figure itself where the baseline has none, the state's name where there is none here
     interval: str
     mark: str
     sentence: str  # stands beneath the row: because, what was missing, what would decide
@@ -215,7 +215,7 @@ def _cell(cell: CellResult, exact: bool, notes: _Notes) -> Cell:
     told = change(cell.effect_percent, cell.baseline, cell.patched) if cell.patched_label else ""  # nothing to compare
     return Cell(
         kernel=cell.patched_label,
-        effect=told if measured else cell.state,
+        effect=told if measured else ended.after(cell),
         interval=interval(cell.interval_percent, exact) if measured else "",
         mark=MARKS[cell.verdict] if cell.verdict and measured else "",
         sentence=_sentence(cell),
@@ -250,10 +250,9 @@ def _titles(results: Iterable[CellResult]) -> dict[tuple[object, ...], str]:
 def _row(cells: list[CellResult], exact: bool, cpus: int, notes: _Notes, explaining: frozenset[int]) -> Row:
     first, explains = cells[0], id(cells[0]) in explaining
     exact = exact or explains
-    baseline = next((c.baseline for c in cells if finite(c.baseline) is not None), None)
     return Row(
         metric=first.metric,
-        baseline=absolute(baseline, first.unit, first.metric),
+        baseline=ended.before(cells),
         cells=tuple(_cell(cell, exact, notes) for cell in cells),
         aside=prose.asides(cells, exact, cpus),
         explains=explains,

@@ -173,13 +173,16 @@ def _unmeasured(
     """The cell as a state, where a side has no figure at all: no effect, but the figure of the side that has one."""
     sides = [(blank.baseline_label, a)] if alone else [(blank.baseline_label, a), (blank.patched_label, b)]
     missing: dict[tuple[State, str], list[str]] = {}  # kernels by what became of them
+    ended: list[State] = []
     for label, boots in sides:
         if measured(boots):
+            ended.append("ok")
             continue
         states = {boot.state for boot in boots}
         state: State = next((s for s in GRAVEST_FIRST if s in states), "lost")
         why = next((boot.why for boot in boots if boot.state == state and boot.why), "") if boots else UNBOOTED
         missing.setdefault((state, why), []).append(label)
+        ended.append(state)
     if not missing:
         return None
     gravest = min((state for state, _ in missing), key=GRAVEST_FIRST.index)
@@ -190,7 +193,7 @@ def _unmeasured(
     before, after = (exact.median(values_of(boots)) if measured(boots) else None for boots in (a, b))
     partial = tuple(warning for label, boots in sides for warning in partly(label, boots))
     blank = replace(blank, state=gravest, why="; ".join(texts), warnings=partial)
-    return replace(blank, baseline=before, patched=None if alone else after)
+    return replace(blank, baseline=before, patched=None if alone else after, sides=(ended[0], ended[-1]))
 
 
 def _alone(blank: CellResult, a: Sequence[Observation]) -> CellResult:

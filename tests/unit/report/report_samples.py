@@ -310,6 +310,7 @@ def several() -> tuple[ExperimentResult, None]:
                     case,
                     baseline_label="6.1",
                     patched_label=label,
+                    patched=None if missing else 349.0,
                     verdict=None if missing else word,
                     state="unsupported" if missing else "ok",
                     why="syscall missing" if missing else "",

@@ -125,7 +125,19 @@ GONE = Because(gone=("step_into", "walk_component"), gone_delta=-404.0, changed=
             "7.0 executes fewer instructions than 6.12 in a; a has no verdict in transfers on 7.0. "
             "Largest: a, instructions -28.60 %.",
         ),
-        (sentence(cell("a", verdict=None, state="lost", baseline=None)), "a could not be measured on 7.0."),
+        (
+            sentence(cell("a", verdict=None, state="lost", baseline=None, patched=None)),
+            "a could be measured neither on 6.12 nor on 7.0.",
+        ),
+        (sentence(cell("a", verdict=None, state="failed", baseline=None)), "6.12 fails in a, which 7.0 runs."),
+        (
+            sentence(*(cell(name, verdict=None, state="unsupported", baseline=None) for name in "ab")),
+            "6.12 does not support both cases, which 7.0 runs.",
+        ),
+        (
+            sentence(cell("a", verdict="same"), cell("b", verdict=None, state="hung", baseline=None), is_exact=False),
+            "7.0 is as fast as 6.12 in 1 of 2 cases; 6.12 hangs in 1.",
+        ),
         (sentence(cell("a", verdict=None, state="hung")), "7.0 hangs in a, which 6.12 runs."),
         (
             sentence(*(cell(name, verdict=None, state="panicked") for name in "abc")),
@@ -135,7 +147,7 @@ GONE = Because(gone=("step_into", "walk_component"), gone_delta=-404.0, changed=
             sentence(
                 cell("a", verdict=None, state="unsupported"),
                 cell("b", verdict=None, state="hung"),
-                cell("c", verdict=None, state="lost", baseline=None),
+                cell("c", verdict=None, state="lost", baseline=None, patched=None),
                 cell("d", verdict="same"),
                 is_exact=False,
             ),

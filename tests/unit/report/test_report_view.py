@@ -35,6 +35,17 @@ def test_a_kernel_on_which_no_case_was_measured_is_told_once() -> None:
     assert told[:2] == ("all 3 cases on 7.0 (panicked: no init).", "c on 7.1 (hung).")
 
 
+def test_what_the_baseline_alone_did_not_run_stands_below_the_baseline() -> None:
+    fields: dict[str, Any] = {"baseline": None, "verdict": None, "state": "failed", "why": "6.12: failed: status 7"}
+    view = only(**fields, sides=("failed", "ok"))
+    (row,) = view.tables[0].groups[0].rows
+    assert (row.baseline, row.cells[0].effect) == ("failed", "349.0 ns")
+    assert view.not_measured[0] == "pipe on 6.12 (failed: 6.12: failed: status 7)."
+    neither = only(**fields | {"state": "hung", "patched": None}, sides=("failed", "hung"))
+    (row,) = neither.tables[0].groups[0].rows
+    assert (row.baseline, row.cells[0].effect) == ("failed", "hung")
+
+
 def test_one_footnote_per_distinct_text() -> None:
     view = build(*timed())
     assert len(view.footnotes) == 3

@@ -115,8 +115,11 @@ def test_a_side_without_figures_is_a_state_and_the_other_keeps_its_own(state: st
     (result,) = judge(chosen, data, {}, {"pipe": (TIME,)})
     assert result.state == state and result.verdict is None
     assert result.baseline == 5.0 and result.patched is None and result.effect_percent is None
-    assert result.why == f"b: {state}: needs CONFIG_ANON_VMA_NAME"
+    assert result.why == f"b: {state}: needs CONFIG_ANON_VMA_NAME" and result.sides == ("ok", state)
     assert open_cells(chosen, data, {}, {"pipe": (TIME,)}) == ()
+    data = [replace(data[1], kernel=0), cell([5.0] * 8, 1)]
+    (result,) = judge(chosen, data, {}, {"pipe": (TIME,)})
+    assert result.state == state and result.sides == (state, "ok") and result.patched == 5.0
 
 
 def test_what_both_sides_died_of_is_said_once() -> None:

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What stands in a row where two kernels cannot be compared: the figure of the one that ran, how the other ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kdelta.model import CellResult
+from kdelta.report.figures import absolute
+from kdelta.units import finite
+
+
+def before(cells: Sequence[CellResult]) -> str:
+    """What stands below the baseline: its figure, or how it ended; "-" where that is not known."""
+    value = next((cell.baseline for cell in cells if finite(cell.baseline) is not None), None)
+    if value is None:
+        booted = [cell for cell in cells if cell.patched_label and not cell.unbooted]
+        ended = next((cell.sides[0] for cell in booted), "ok")
+        if ended != "ok":
+            return ended
+    return absolute(value, cells[0].unit, cells[0].metric)
+
+
+def after(cell: CellResult) -> str:
+    """What stands below the patched kernel of a cell without effect."""
+    if cell.patched_label and finite(cell.patched) is not None:
+        return absolute(cell.patched, cell.unit, cell.metric)
+    return cell.state if cell.sides[1] == "ok" else cell.sides[1]
