@@ -174,6 +174,24 @@ static void batch(struct wl_task *t, uint64_t n)
 	way_out_set = false;
 }
 
+static void each(struct wl_task *t, uint64_t n, void (*between)(const struct wl_task *, uint64_t))
+{
+	for (; n && !broke; n--) {
+		current->once(t);
+		between(t, n);
+	}
+}
+
+static void batch_apart(struct wl_task *t, uint64_t n,
+			void (*between)(const struct wl_task *, uint64_t))
+{
+	if (!setjmp(way_out)) {
+		way_out_set = true;
+		each(t, n, between);
+	}
+	way_out_set = false;
+}
+
 static void once(struct wl_task *t)
 {
 	if (!broke)
@@ -252,6 +270,7 @@ const struct workload *case_workload(const char *name)
 		.task_setup = setup,
 		.op = once,
 		.batch = current->after ? NULL : batch,
+		.batch_apart = current->after ? NULL : batch_apart,
 		.after = current->after ? after : NULL,
 		.task_teardown = teardown,
 		.teardown = teardown_all,

@@ -122,14 +122,18 @@ static void drift(const struct wl_task *t, uint64_t nr)
 static __attribute__((noinline)) void share(const struct workload *def, struct wl_task *t,
 					    uint64_t n)
 {
+	bool apart = several_cpus(harness_of(t->wl));
+
 	MARK(MARK_OP_RESUME, 0);
-	if (several_cpus(harness_of(t->wl)))
+	if (!apart)
+		marked_ops(def, t, n);
+	else if (def->batch_apart)
+		def->batch_apart(t, n, drift);
+	else
 		for (; n; n--) {
 			marked_ops(def, t, 1);
 			drift(t, n);
 		}
-	else
-		marked_ops(def, t, n);
 	MARK(MARK_OP_PAUSE, MARK_ALONE);
 }
 

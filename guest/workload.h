@@ -61,6 +61,9 @@ struct workload {
 	bool rested;
 	/* n operations with nothing around them; WORKLOAD_BATCH makes it. NULL if after is set. */
 	void (*batch)(struct wl_task *t, uint64_t n);
+	/* Optional: so too, with something of the harness's behind each. */
+	void (*batch_apart)(struct wl_task *t, uint64_t n,
+			    void (*between)(const struct wl_task *, uint64_t));
 	/* Optional: once the harness has said stop; must make blocked peers return. */
 	void (*finish)(struct wl_task *t);
 	void (*task_teardown)(struct wl_task *t);
