@@ -4,8 +4,9 @@
  * that of the CPU which first translated the block (accel/tcg/plugin-gen.c,
  * gen_cpu_index(): a constant while CF_PARALLEL is off). So a CPU is known by
  * the base of its per-CPU area, which Linux keeps in the GS base, and while user
- * space runs in the other one. QEMU's numbers are held against that, and are
- * believed once they have agreed often enough on every CPU.
+ * space runs in the other one. A later QEMU's numbers are held against that, and
+ * are believed once they have agreed often enough on every CPU. Of those versions
+ * no trial tells: CPUs that translate what they run themselves agree for long.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "values.h"
 
 #define TRIAL_ENTRIES 4096 /* of each CPU, before QEMU's numbers are believed */
+#define NUMBERS_RIGHT 5	   /* interface of plugins of QEMU 10.1 */
 #define NOBODY UINT32_MAX
 
 unsigned int cpu_now;
@@ -58,9 +60,10 @@ static void cpu_started(void)
 	g_array_free(all, 1);
 }
 
-bool cpus_open(uint64_t plugin, unsigned int n)
+bool cpus_open(uint64_t plugin, unsigned int n, int interface)
 {
 	n_cpus = n;
+	refuted = interface < NUMBERS_RIGHT;
 	if (n == 1)
 		return true;
 	if (!qemu_plugin_read_register || !qemu_plugin_get_registers) {

@@ -125,7 +125,7 @@ void counting_to_cpu(unsigned int from, unsigned int to);
 
 /* cpus.c: with one CPU, none but the number 0. */
 extern unsigned int cpu_now; /* below CPUS_MAX, in the order of their first appearance */
-bool cpus_open(uint64_t plugin, unsigned int n);
+bool cpus_open(uint64_t plugin, unsigned int n, int interface); /* of QEMU's, by number */
 /* At a callback with registers at pc, inside an interval or not: true where another CPU runs than before. */
 bool cpus_enter(unsigned int vcpu, uint64_t pc, bool counts);
 unsigned int cpus_number(void);

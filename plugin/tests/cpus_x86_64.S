@@ -4,7 +4,8 @@
  * `script` with their number in r15 and HIGH in r14, and end at `end_of_script`,
  * where what lies from `said` to `said_end` is written to the debug console. The
  * CPUs take turns by words in the lower half, which are no lines of the kernel.
- * CPUS: how many there are.
+ * CPUS: how many there are. APART: the first goes to `first_alone` and the others
+ * to `others_alone` instead, and has shared no code with them since it has a base.
  */
 #define HIGH 0xffffffff80000000
 #define APIC_PAGE 0xfee00000
@@ -76,6 +77,14 @@ ap64:
 	lock xaddq %r15, started
 	incq %r15
 
+	.macro set_bases
+	movl $MSR_GS_BASE, %ecx
+	wrmsr
+	movl $MSR_KERNEL_GS_BASE, %ecx
+	wrmsr
+	movq $HIGH, %r14
+	.endm
+
 /* r15: the CPU's number */
 on_every_cpu:
 	movq %r15, %rax
@@ -84,12 +93,17 @@ on_every_cpu:
 	leaq areas(%rax), %rax
 	orl $0x80000000, %eax
 	movl $0xffffffff, %edx
-	movl $MSR_GS_BASE, %ecx
-	wrmsr
-	movl $MSR_KERNEL_GS_BASE, %ecx
-	wrmsr
-	movq $HIGH, %r14
+#ifdef APART
+	testl %r15d, %r15d
+	jz 1f
+	set_bases
+	jmp others_alone
+1:	set_bases
+	jmp first_alone
+#else
+	set_bases
 	jmp script
+#endif
 
 end_of_script:
 	testl %r15d, %r15d

@@ -96,6 +96,16 @@ def test_a_cell_that_two_cpus_add_to_in_turn_moves_twice_a_round(run: Result) ->
     assert (int(line["written"]), int(line["shared"]), int(line["cpus"])) == (0xFF, 0xFF, 3)
 
 
+def test_cpus_that_ran_code_of_their_own_for_long_are_told_apart_where_they_share_some(
+    plugin: Path, tmp_path: Path
+) -> None:
+    """Each had agreed with QEMU's number, 4096 times, in blocks that it had translated itself."""
+    ended = start(_qemu("alternative", X86), plugin, tmp_path, 2, "apart_x86_64.S")
+    assert ended.returncode == PASSED[X86], ended.stderr
+    found = Result(tmp_path, _symbols(tmp_path / "guest.elf"))
+    assert found.by_site(1) == {"locked_add": (0, 2 * ROUNDS - 1)}
+
+
 def test_a_word_read_and_answered_moves_once_for_each(run: Result) -> None:
     found = run.by_site(2)
     assert found.pop("answer") == (0, 2 * ROUNDS)
