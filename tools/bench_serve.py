@@ -109,7 +109,7 @@ def measure(store: Store) -> bool:
     client.get("/")  # templates are compiled once
     start = time.perf_counter()
     load_ahead().join()
-    print(f"loaded beside the first page in {time.perf_counter() - start:.1f} s")
+    print(f"loaded beside the first page in {time.perf_counter() - start:.1f} s", file=sys.stderr)
     rows = [(page, PAGE_LIMIT_S) for page in PAGES] + [("/history?case=pidfd_open", HISTORY_LIMIT_S)]
     good = True
     for page, limit_s in rows:

@@ -321,7 +321,7 @@ def reproduce(result: ExperimentResult) -> tuple[str, ...]:
 def ended(cell: CellResult) -> str:
     """State and reason of a cell without a figure, the state once: a verdict's reason begins with label and state."""
     if f": {cell.state}" in cell.why:
-        return cell.why.removeprefix(f"{cell.patched_label}: ")
+        return cell.why.removeprefix(f"{cell.patched_label}: ").removeprefix(f"{cell.baseline_label}: ")
     return ": ".join(filter(None, (cell.state, cell.why)))
 
 

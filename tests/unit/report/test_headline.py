@@ -223,7 +223,7 @@ def test_a_small_difference_that_is_no_chance_is_not_called_none(percent: float,
     )
     moved = replace(one, metric="transfers", unit="transfers/op")
     told = of_cells([("a", moved)], True, unfinished=False).text
-    assert told == f"7.0 is {about}the same in transfers as 6.12 in a."
+    assert told == f"7.0 moves {about}as many cache lines between CPUs as 6.12 in a."
     timed_ = cell("a", verdict="same", effect_percent=percent, interval_percent=(percent, percent))
     assert "about" not in of_cells([("a", timed_)], False, unfinished=False).text
 
@@ -316,8 +316,9 @@ def test_the_largest_is_told_by_what_string_instructions_move_too() -> None:
 
 def test_of_one_case_what_changed_comes_first_and_is_told_of_each_kernel_once() -> None:
     transfers: dict[str, Any] = {"metric": "transfers", "unit": "transfers/op", "effect_percent": 9.0}
+    alike = cell("a", **EXACT, verdict="same", effect_percent=0.0, interval_percent=(0.0, 0.0))
     rows = [
-        cell("a", **EXACT, verdict="same"),
+        alike,
         cell("a", **EXACT, verdict="improved", patched_label="7.1"),
         cell("a", **transfers, verdict="regressed"),
         cell("a", **transfers, verdict="regressed", patched_label="7.1"),
@@ -327,7 +328,7 @@ def test_of_one_case_what_changed_comes_first_and_is_told_of_each_kernel_once() 
         "7.1 executes fewer instructions than 6.12 in a, but moves more cache lines between CPUs"
     )
     undecided = cell("a", **transfers, verdict="inconclusive")
-    assert sentence(cell("a", **EXACT, verdict="same"), undecided) == (
+    assert sentence(alike, undecided) == (
         "7.0 executes as many instructions as 6.12 in a; "
         "it is undecided whether 7.0 moves more cache lines between CPUs than 6.12 in a."
     )
