@@ -11,7 +11,8 @@ import numpy as np
 from msgspec import Struct
 
 from kdelta.errors import UserError
-from kdelta.model import Case, Experiment
+from kdelta.model import Case, Experiment, Metric
+from kdelta.results import definitions
 from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import TASK_KNOBS, Workload
 from kdelta.store.store import Store
@@ -19,13 +20,14 @@ from kdelta.store.store import Store
 _TASK = re.compile(r"^task\d+_ops_per_s$")
 _RANGE = re.compile(r"^(\d+)\.\.(\d+)$")
 MOST_TASKS = 1024
+_NS_PER_S = 1e9
 
 
 class Point(Struct, frozen=True, kw_only=True):
     """One kernel at one number of tasks; None where no boot measured it.
 
-    ``efficiency``: throughput per task relative to the fewest tasks. ``least`` and ``most``: slowest and fastest task
-    relative to the mean one.
+    ``ops_per_s``: of all tasks, the median over boots. ``efficiency``: throughput per task relative to the fewest
+    tasks. ``least`` and ``most``: slowest and fastest task relative to the mean one.
     """
 
     kernel: str
@@ -89,6 +91,33 @@ def _rates(facts: Mapping[str, float]) -> list[float]:
     return [value for name, value in facts.items() if _TASK.match(name)]
 
 
+def _throughputs(experiment: Experiment, store: Store) -> dict[tuple[int, int], list[float]]:
+    """Operations a second of all tasks, by kernel and case: of each healthy boot the median of its windows.
+
+    What the tasks did in all their time holds every moment in which the host was busy elsewhere: of a loaded one that
+    was a third of what the report of the same experiment said.
+    """
+    metrics = definitions.metrics_of(experiment)
+    wanted = {index: _window(metrics.get(case.workload, ())) for index, case in enumerate(experiment.cases)}
+    found: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for number in store.numbers(experiment.id):
+        name, what, parts = wanted[number.case]
+        if number.metric == name and number.boot_state == number.state == "ok" and number.value:
+            rate = number.value / parts if what == "ops_per_s" else _NS_PER_S / (number.value * parts)
+            found[number.kernel, number.case].append(rate)
+    return found
+
+
+def _window(metrics: Iterable[Metric]) -> tuple[str, str, int]:
+    """(The metric of windows that tells the throughput, what it is, parts of an operation); "" where there is none."""
+    for metric in metrics:
+        kind, _, rest = metric.source.partition(":")
+        what, _, parts = rest.partition("/")
+        if kind == "window" and what in ("ops_per_s", "ns_per_op"):
+            return metric.name, what, int(parts or 1)
+    return "", "", 1
+
+
 def points(experiment: Experiment, store: Store) -> tuple[Point, ...]:
     """Every curve of an experiment: by case without its number of tasks, then kernel, then tasks."""
     runs: dict[tuple[int, int], list[list[float]]] = defaultdict(list)
@@ -97,13 +126,15 @@ def points(experiment: Experiment, store: Store) -> tuple[Point, ...]:
     for row in store.facts(experiment.id):
         if (row.block, row.slot) in healthy and (rates := _rates(row.facts)):
             runs[row.kernel, row.case].append(rates)
+    throughputs = _throughputs(experiment, store)
     found: list[Point] = []
     for kernel, label in enumerate(k.label for k in experiment.kernels):
         base: dict[str, float] = {}  # per task, at the fewest tasks
         for index, (name, tasks) in sorted(enumerate(map(_place, experiment.cases)), key=lambda one: one[1]):
             measured = runs.get((kernel, index), [])
             state, why = states.get((kernel, index), ("lost", "not run"))
-            found.append(_point(label, name, tasks, measured, base, f"{state}: {why}"))
+            totals = throughputs.get((kernel, index)) or [sum(rates) for rates in measured]
+            found.append(_point(label, name, tasks, measured, totals, base, f"{state}: {why}"))
     return tuple(sorted(found, key=lambda p: (p.case, [k.label for k in experiment.kernels].index(p.kernel), p.tasks)))
 
 
@@ -118,10 +149,18 @@ def _place(case: Case) -> tuple[str, int]:
     return without(case, knob), int(case.params[knob])
 
 
-def _point(kernel: str, case: str, tasks: int, runs: list[list[float]], base: dict[str, float], why: str) -> Point:
+def _point(
+    kernel: str,
+    case: str,
+    tasks: int,
+    runs: list[list[float]],
+    totals: list[float],
+    base: dict[str, float],
+    why: str,
+) -> Point:
     if not runs:
         return Point(kernel=kernel, case=case, tasks=tasks, ops_per_s=None, why=why)
-    total = float(np.median([sum(rates) for rates in runs]))
+    total = float(np.median(totals))
     per_task = total / tasks
     base.setdefault(case, per_task)
     return Point(

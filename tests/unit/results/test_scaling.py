@@ -56,9 +56,15 @@ def test_efficiency_is_throughput_per_task_relative_to_the_fewest(known: dict[st
         blocks=1,
     )
     rates = {0: (80.0, 120.0), 1: (125.0,)}
-    one = Series(metric="spawns", unit="ops/s", better="higher", values=(1.0,))
+    windows = {0: (310.0, 320.0, 12.0), 1: (198.0, 200.0, 202.0)}  # in the last the host was busy elsewhere
+    name = next(metric.name for metric in known["thread_spawn"].metrics if metric.source == "window:ops_per_s")
     runs = [
-        RunResult(case=c, state="ok", series=(one,), facts={f"task{i}_ops_per_s": v for i, v in enumerate(values)})
+        RunResult(
+            case=c,
+            state="ok",
+            series=(Series(metric=name, unit="ops/s", better="higher", values=windows[c]),),
+            facts={f"task{i}_ops_per_s": v for i, v in enumerate(values)},
+        )
         for c, values in rates.items()
     ]
     runs.append(RunResult(case=2, state="failed", why="too many"))
@@ -69,7 +75,7 @@ def test_efficiency_is_throughput_per_task_relative_to_the_fewest(known: dict[st
         )
         first, second, third = scaling.points(experiment, store)
     assert {p.case for p in (first, second, third)} == {"thread_spawn:mode=threads"}
-    assert (first.tasks, first.ops_per_s, first.efficiency) == (1, 125.0, 1.0)
-    assert (second.tasks, second.ops_per_s, second.efficiency) == (2, 200.0, 0.8)
+    assert (first.tasks, first.ops_per_s, first.efficiency) == (1, 200.0, 1.0)
+    assert (second.tasks, second.ops_per_s, second.efficiency) == (2, 310.0, 0.775)
     assert (second.least, second.most) == (0.8, 1.2)
     assert (third.tasks, third.ops_per_s, third.why) == (4, None, "failed: too many")
