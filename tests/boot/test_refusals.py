@@ -19,7 +19,7 @@ import pytest
         (("compare", "debian:6.12", "debian:7.0", "--format", "pdf"), 1, "pdf"),
         (("compare", "debian:6.12", "debian:7.0", "--fail-on", "slower"), 1, "--fail-on"),
         (("compare", "debian:6.12", "/nonexistent/bzImage"), 1, "/nonexistent/bzImage"),
-        (("compare", "debian:6.12", "debian:7.0", "--qemu", "/nonexistent/qemu"), 2, "/nonexistent/qemu"),
+        (("compare", "debian:6.12", "debian:7.0", "--qemu", "/nonexistent/qemu"), 1, "/nonexistent/qemu"),
         (("compare", "debian:6.12", "debian:7.0", "--kvm", "off", "--smp", "65"), 1, "counts up to 64 CPUs"),
         (("report", "20010101"), 1, "20010101"),
         (("compare", "debian:6.12"), 1, "two kernels"),
