@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which CPU runs. QEMU 9.1 to 10.0 hand callbacks a wrong number with -icount:
+ * Which CPU runs. QEMU from 9.1 on hands callbacks a wrong number with -icount:
  * that of the CPU which first translated the block (accel/tcg/plugin-gen.c,
- * gen_cpu_index(): a constant while CF_PARALLEL is off). So a CPU is known by
- * the base of its per-CPU area, which Linux keeps in the GS base, and while user
- * space runs in the other one. A later QEMU's numbers are held against that, and
- * are believed once they have agreed often enough on every CPU. Of those versions
- * no trial tells: CPUs that translate what they run themselves agree for long.
+ * gen_cpu_index(): a constant while CF_PARALLEL is off; 11.1.3 still does). So a
+ * CPU is known by the base of its per-CPU area, which Linux keeps in the GS base,
+ * and while user space runs in the other one. No trial tells whether a QEMU's
+ * numbers are right: CPUs that translate what they run themselves agree for long.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,20 +14,12 @@
 #include "qemu_api.h"
 #include "values.h"
 
-#define TRIAL_ENTRIES 4096 /* of each CPU, before QEMU's numbers are believed */
-#define NUMBERS_RIGHT 5	   /* interface of plugins of QEMU 10.1 */
 #define NOBODY UINT32_MAX
 
 unsigned int cpu_now;
 
 static unsigned int n_cpus = 1, n_known;
-static struct cpu {
-	uint64_t base;
-	uint32_t theirs; /* QEMU's number */
-	uint32_t agreed;
-} cpus[CPUS_MAX];
-static unsigned int ours[CPUS_MAX]; /* by QEMU's number */
-static bool believed, refuted;
+static uint64_t bases[CPUS_MAX];
 static uint32_t strangers;
 static struct reg {
 	struct qemu_plugin_register *handle; /* NULL is one too, from QEMU 11.1 on */
@@ -60,10 +51,9 @@ static void cpu_started(void)
 	g_array_free(all, 1);
 }
 
-bool cpus_open(uint64_t plugin, unsigned int n, int interface)
+bool cpus_open(uint64_t plugin, unsigned int n)
 {
 	n_cpus = n;
-	refuted = interface < NUMBERS_RIGHT;
 	if (n == 1)
 		return true;
 	if (!qemu_plugin_read_register || !qemu_plugin_get_registers) {
@@ -106,48 +96,24 @@ static unsigned int known_by(uint64_t base)
 	unsigned int i;
 
 	for (i = 0; i < n_known; i++)
-		if (cpus[i].base == base)
+		if (bases[i] == base)
 			return i;
 	if (!(base >> 63) || n_known == n_cpus)
 		return NOBODY;
-	cpus[n_known] = (struct cpu){.base = base, .theirs = NOBODY};
+	bases[n_known] = base;
 	return n_known++;
 }
 
-static void hold_against(unsigned int n, uint32_t theirs)
+bool cpus_enter(uint64_t pc, bool counts)
 {
-	struct cpu *c = &cpus[n];
-	unsigned int i;
-
-	if (refuted)
-		return;
-	if (c->theirs == NOBODY && theirs < CPUS_MAX) {
-		c->theirs = theirs;
-		ours[theirs] = n;
-		for (i = 0; i < n_known; i++)
-			refuted |= i != n && cpus[i].theirs == theirs;
-	}
-	refuted |= c->theirs != theirs;
-	c->agreed++;
-	for (i = 0, believed = !refuted && n_known == n_cpus; i < n_known; i++)
-		believed &= cpus[i].agreed >= TRIAL_ENTRIES;
-}
-
-bool cpus_enter(unsigned int vcpu, uint64_t pc, bool counts)
-{
-	unsigned int n = cpu_now;
+	unsigned int n;
 
 	if (n_cpus == 1)
 		return false;
-	if (believed) {
-		n = ours[vcpu];
-	} else {
-		n = known_by(base_now(pc));
-		if (n == NOBODY) {
-			strangers += counts;
-			return false;
-		}
-		hold_against(n, vcpu);
+	n = known_by(base_now(pc));
+	if (n == NOBODY) {
+		strangers += counts;
+		return false;
 	}
 	if (n == cpu_now)
 		return false;
@@ -157,7 +123,7 @@ bool cpus_enter(unsigned int vcpu, uint64_t pc, bool counts)
 
 uint64_t cpu_base(unsigned int n)
 {
-	return cpus[n].base;
+	return bases[n];
 }
 
 unsigned int cpus_number(void)
@@ -169,9 +135,4 @@ unsigned int cpus_number(void)
 uint32_t cpus_strangers(void)
 {
 	return strangers;
-}
-
-bool cpus_believed(void)
-{
-	return believed;
 }

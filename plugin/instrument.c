@@ -111,11 +111,11 @@ static void add_rep_bytes(struct qemu_plugin_insn *insn, const struct insn *what
 						     INLINE_ADD_U64, bytes, what->rep_width);
 }
 
-static void to_cpu(unsigned int vcpu, uint64_t pc)
+static void to_cpu(uint64_t pc)
 {
 	unsigned int before = cpu_now;
 
-	if (!cpus_enter(vcpu, pc, counting_is_open()))
+	if (!cpus_enter(pc, counting_is_open()))
 		return;
 	flow_to_cpu(cpu_now);
 	counting_to_cpu(before, cpu_now);
@@ -123,7 +123,7 @@ static void to_cpu(unsigned int vcpu, uint64_t pc)
 
 static void enter_cb(unsigned int vcpu, void *block)
 {
-	to_cpu(vcpu, ((struct block *)block)->pc);
+	to_cpu(((struct block *)block)->pc);
 	flow_enter(vcpu, block);
 }
 

@@ -125,13 +125,12 @@ void counting_to_cpu(unsigned int from, unsigned int to);
 
 /* cpus.c: with one CPU, none but the number 0. */
 extern unsigned int cpu_now; /* below CPUS_MAX, in the order of their first appearance */
-bool cpus_open(uint64_t plugin, unsigned int n, int interface); /* of QEMU's, by number */
+bool cpus_open(uint64_t plugin, unsigned int n);
 /* At a callback with registers at pc, inside an interval or not: true where another CPU runs than before. */
-bool cpus_enter(unsigned int vcpu, uint64_t pc, bool counts);
+bool cpus_enter(uint64_t pc, bool counts);
 unsigned int cpus_number(void);
 uint64_t cpu_base(unsigned int n); /* of its per-CPU area; 0: it never ran */
 uint32_t cpus_strangers(void);
-bool cpus_believed(void); /* QEMU's own numbers have proven right */
 /* The lower half of a general register of the CPU that runs, by its number in machine code; at callbacks with registers. */
 uint32_t cpu_register(unsigned int number);
 

@@ -3,7 +3,7 @@
 #include "coherence.h"
 #include "kdelta.h"
 
-enum { FLAG_STRANGERS = 1, FLAG_BELIEVED = 2, FLAG_SEQUENCES = 4 };
+enum { FLAG_STRANGERS = 1, FLAG_SEQUENCES = 4 };
 
 struct header {
 	char magic[8];
@@ -78,9 +78,8 @@ void lines_close(void)
 
 	if (!sink.file)
 		return;
-	s.transfers = (cpus_strangers() ? FLAG_STRANGERS : 0) |
-		      (cpus_believed() ? FLAG_BELIEVED : 0) |
-		      (sequences_known() ? FLAG_SEQUENCES : 0);
+	s.transfers =
+		(cpus_strangers() ? FLAG_STRANGERS : 0) | (sequences_known() ? FLAG_SEQUENCES : 0);
 	sink_put(&sink, &s, sizeof(s));
 	sink_close(&sink);
 }

@@ -334,8 +334,8 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	    (o.functions && !functions_read(o.functions)))
 		return -1;
 	if (o.lines) {
-		if (!cpus_open(id, (unsigned int)info->system.smp_vcpus, info->version.cur) ||
-		    !lines_open(o.lines) || (o.kernel && !guest_facts_read(o.kernel)))
+		if (!cpus_open(id, (unsigned int)info->system.smp_vcpus) || !lines_open(o.lines) ||
+		    (o.kernel && !guest_facts_read(o.kernel)))
 			return -1;
 		if (o.period)
 			turns_open(o.period);

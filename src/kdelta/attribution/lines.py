@@ -24,7 +24,7 @@ LINE_BYTES = 64
 _MAGIC = b"KDLINE03"
 _HEADER = struct.Struct("<8s2I")
 _SECTION = struct.Struct("<4s7I")
-_STRANGERS, _BELIEVED, _SEQUENCES = 1, 2, 4
+_STRANGERS, _SEQUENCES = 1, 4
 TRANSFER = np.dtype([(name, "<u8") for name in ("address", "pc", "caller", "cpus", "reads", "writes")])
 LINE = np.dtype([(name, "<u8") for name in ("address", "cpus", "written", "shared", "cache", "offset")])
 CACHE = np.dtype([("address", "<u8"), ("size", "<u8"), ("name", "S48")])
@@ -82,11 +82,10 @@ class Moves(Struct, frozen=True, eq=False, dict=True):
 
 
 class MovesFile(Struct, frozen=True, eq=False):
-    """A whole file. ``numbers_right``: QEMU's own numbers of the CPUs proved right on every CPU of this run."""
+    """A whole file."""
 
     cpus: int
     intervals: tuple[Moves, ...]
-    numbers_right: bool
 
 
 def _cache(row: np.void) -> Cache:
@@ -143,7 +142,7 @@ def read(data: bytes | mmap.mmap) -> MovesFile:
                 raise GuestError("lines: code ran on a CPU that could not be told from its GS base")
             if not flags & _SEQUENCES:
                 found = [replace(one, sequences=None) for one in found]
-            return MovesFile(cpus=cpus, intervals=tuple(found), numbers_right=bool(flags & _BELIEVED))
+            return MovesFile(cpus=cpus, intervals=tuple(found))
         if tag != b"KDLI":
             raise GuestError(f"lines: {tag!r} at byte {offset - _SECTION.size} does not start an interval")
         moves, offset = _interval(whole, offset, cpus, tuple(fields))
