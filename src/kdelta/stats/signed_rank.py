@@ -63,7 +63,7 @@ def walsh(differences: Floats) -> Floats:
 def estimate(averages: Floats) -> Floats:
     """Hodges-Lehmann estimate: the median of the Walsh averages, which are sorted.
 
-    ``np.median`` would load numpy.ma: as long as a report takes otherwise to find its verdicts.
+    ``np.median`` would load numpy.ma, which nothing else of a report needs.
     """
     n = averages.shape[-1]
     return np.asarray((averages[..., (n - 1) // 2] + averages[..., n // 2]) / 2.0)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy
 
-from kdelta.stats import sequential
+from kdelta.stats import paired, sequential
 from kdelta.stats.boundaries import CHI, SHIPPED, T
 from kdelta.stats.ladders import LADDERS
 
@@ -36,6 +36,11 @@ def test_shipped_quantiles_are_those_of_the_plans_and_as_scipy_gives_them() -> N
     assert {n for n, _ in wanted} == set(CHI)
     assert all(CHI[n] == scipy.special.chdtri(n, 0.8) for n in CHI)
     assert all(T[n, p] == -scipy.special.stdtrit(n, p / 2.0) for n, p in T)
+
+
+def test_the_normal_distribution_without_scipy_is_scipys() -> None:
+    z = np.linspace(-8.0, 8.0, 161)
+    np.testing.assert_allclose(paired._normal(z), scipy.special.ndtr(z), rtol=1e-12)
 
 
 def test_shipped_table_agrees_with_the_published_one() -> None:
