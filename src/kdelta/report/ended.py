@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What stands in a row where two kernels cannot be compared: the figure of the one that ran, how the other ended."""
+"""What is told where two kernels cannot be compared: the figure of the one that ran, how the other ended, and why."""
 
 from __future__ import annotations
 
@@ -26,3 +26,10 @@ def after(cell: CellResult) -> str:
     if cell.patched_label and finite(cell.patched) is not None:
         return absolute(cell.patched, cell.unit, cell.metric)
     return cell.state if cell.sides[1] == "ok" else cell.sides[1]
+
+
+def why(cell: CellResult) -> str:
+    """State and reason of a cell without a figure, the state once: a verdict's reason begins with label and state."""
+    if f": {cell.state}" in cell.why:
+        return cell.why.removeprefix(f"{cell.patched_label}: ").removeprefix(f"{cell.baseline_label}: ")
+    return ": ".join(filter(None, (cell.state, cell.why)))

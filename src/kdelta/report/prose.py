@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from kdelta.attribution.exact import CROSSING, LINES_LEAST, MOVED_LEAST, TOUCHED
 from kdelta.model import CellResult, Experiment, ExperimentResult, Kernel, plans
+from kdelta.report import ended
 from kdelta.report.causes import listed, more
 from kdelta.report.figures import absolute
 from kdelta.results.types import Sweep, SweepStep
@@ -318,13 +319,6 @@ def reproduce(result: ExperimentResult) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def ended(cell: CellResult) -> str:
-    """State and reason of a cell without a figure, the state once: a verdict's reason begins with label and state."""
-    if f": {cell.state}" in cell.why:
-        return cell.why.removeprefix(f"{cell.patched_label}: ").removeprefix(f"{cell.baseline_label}: ")
-    return ": ".join(filter(None, (cell.state, cell.why)))
-
-
 def _gaps(result: ExperimentResult) -> list[str]:
     """Cases without a figure, by what became of them; where that is all of them on a kernel, no case by name."""
     gaps: dict[str, dict[tuple[str, str], None]] = {}
@@ -335,7 +329,7 @@ def _gaps(result: ExperimentResult) -> list[str]:
         cases.setdefault(label, set()).add(cell.case)
         if cell.state != "ok" and (cell.case, label) not in told_of:
             told_of.add((cell.case, label))
-            reason = cell.why if cell.unbooted else ended(cell)
+            reason = cell.why if cell.unbooted else ended.why(cell)
             sides = zip((cell.baseline_label, label), cell.sides, strict=True)
             of = [] if cell.unbooted else [one for one, state in sides if state != "ok"]
             for one in of or [label]:

@@ -175,7 +175,7 @@ def _legacy(line: LegacyLine) -> str:
 
 def _sentence(cell: CellResult) -> str:
     if cell.state != "ok":
-        return prose.ended(cell)
+        return ended.why(cell)
     if cell.verdict is None:
         reason = f": {cell.why}" if cell.why else ""
         if cell.patched_label:
