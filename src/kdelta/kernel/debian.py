@@ -155,6 +155,9 @@ def unknown(
     found: list[DebianKernel], version: str, flavour: str, arch: Arch, expired: tuple[str, ...] = ()
 ) -> UserError:
     """The error for a version or flavour that the archive does not have, naming the nearest that it has."""
+    head, _, tail = version.rpartition("-")
+    if not flavour and any(k.flavour == tail and debver.matches(head, k.upstream, k.package_version) for k in found):
+        return UserError(f"debian:{version}: no version of that name; the flavour {tail} is debian:{head}/{tail}")
     flavours = sorted(
         {kernel.flavour for kernel in found if debver.matches(version, kernel.upstream, kernel.package_version)}
     )

@@ -277,3 +277,4 @@ def test_an_unknown_version_or_flavour_names_the_nearest() -> None:
     assert "nearest: 6.12.117; series: 6.12" in str(debian.unknown(kernels, "6.13", "", "x86_64"))
     assert "comes as the generic one, cloud" in str(debian.unknown(kernels, "6.12", "rt", "x86_64"))
     assert "there are cloud" in str(debian.unknown(kernels, "9.9", "rt", "x86_64"))
+    assert "the flavour cloud is debian:6.12/cloud" in str(debian.unknown(kernels, "6.12-cloud", "", "x86_64"))
