@@ -29,6 +29,7 @@ _WORDS = ("so far: ", "it is undecided ", "there is no ", "nothing could ")  # t
 _NAMES_TOLD = 2  # functions
 _AGAINST = 0.25  # of what is new; where more than this of it is gone, or the other way, one alone says too much
 _BEYOND = 1.5  # of the effect: what changed by more was nearly made up for elsewhere, and explains nothing alone
+_MOST = 0.8  # of the effect: what explains less is told beside the whole
 _CAUSE_CHARS = 90  # a longer one is no answer: the causes have it whole
 _MANY_PERCENT = 1000.0
 _LEAST = 0.05  # an operation: what appears or vanishes is as large as it is times that
@@ -153,18 +154,25 @@ def cause(told: Because | None, percent: float, whole: float = math.inf, lines: 
     """
     if told is None:
         return ""
-    gone = (told.gone_delta, f"{_became(told.gone, 'gone', 'no longer' if lines else '')} ({_signed(told.gone_delta)})")
-    new = (told.new_delta, f"{_became(told.new, 'new', 'now' if lines else '')} ({_signed(told.new_delta)})")
+    gone = (told.gone_delta, _became(told.gone, "gone", "no longer" if lines else ""))
+    new = (told.new_delta, _became(told.new, "new", "now" if lines else ""))
     less, more = sorted((abs(told.gone_delta), abs(told.new_delta)))
     if told.gone and told.new and gone[0] * new[0] < 0 and less > _AGAINST * more:  # as where one was renamed
-        along = (gone, new) if gone[0] * percent > 0 else (new, gone)
-        causes = [(gone[0] + new[0], f"{along[0][1]}, {along[1][1]}")]
+        first, second = (gone, new) if gone[0] * percent > 0 else (new, gone)
+        causes = [(gone[0] + new[0], f"{first[1]} ({_signed(first[0])}), {second[1]} ({_signed(second[0])})")]
     else:
-        causes = [one for one, names in ((gone, told.gone), (new, told.new)) if names]
-    causes += [(delta, f"of {name} ({_signed(delta)})") for name, delta in told.changed]
+        alone = [one for one, names in ((gone, told.gone), (new, told.new)) if names]
+        causes = [(delta, f"{what} ({_share(delta, whole)})") for delta, what in alone]
+    causes += [(delta, f"of {name} ({_share(delta, whole)})") for name, delta in told.changed]
     ways = [(abs(delta), text) for delta, text in causes if delta * percent > 0]
     weight, text = max(ways, key=lambda one: one[0], default=(0.0, ""))
     return text if len(text) <= _CAUSE_CHARS and weight <= _BEYOND * whole else ""
+
+
+def _share(delta: float, whole: float) -> str:
+    """``-671``, and ``-671 of -1321`` where much of the effect has other causes."""
+    part = abs(delta) < _MOST * whole < math.inf
+    return _signed(delta) + (f" of {_signed(math.copysign(whole, delta))}" if part else "")
 
 
 def _signed(delta: float) -> str:

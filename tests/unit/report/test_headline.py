@@ -201,7 +201,7 @@ def test_a_renamed_function_is_no_more_than_what_it_changed() -> None:
     told = sentence(cell("a", **EXACT, **slower, because_line=renamed))
     assert told.endswith("because eventfd_do_write is new (+125), eventfd_write is gone (-60).")
     other = replace(renamed, changed=(("memset_orig", 70.0),))
-    assert sentence(cell("a", **EXACT, **slower, because_line=other)).endswith("because of memset_orig (+70).")
+    assert sentence(cell("a", **EXACT, **slower, because_line=other)).endswith("because of memset_orig (+70 of +149).")
     mostly = replace(renamed, gone_delta=-10.0)
     told = sentence(cell("a", **EXACT, **slower, because_line=mostly))
     assert told.endswith("because eventfd_do_write is new (+125).")
