@@ -190,11 +190,13 @@ def lines_of(one: HeatMap, width: int = WIDTH, whole: bool = False) -> list[str]
     shown = one.lines if whole or not long else one.lines[:_MOST]
     name = min(_name_most(width, len(one.versions)), max(map(cell_len, [one.title, *(line.name for line in shown)])))
     lines: list[str] = []
+    fits = cell_len(one.title) <= name  # else it has a line of its own
     for panel in _panels(len(one.versions), width - name - _SQUARE):
         last = panel.stop >= len(one.versions)
         lines += [""] if lines else []
+        lines += [] if fits or lines else [one.title]
         heads = [*one.versions[panel], *(["all"] if last else [])]
-        lines.append(_name(one.title, name) + "".join(_right(text) for text in heads))
+        lines.append(_name(one.title if fits else "", name) + "".join(_right(text) for text in heads))
         lines.append(rule(name + _SQUARE * len(heads), width))
         for line in shown:
             squares = [square.text for square in line.squares[panel]]

@@ -205,3 +205,10 @@ def test_a_page_with_a_map_tells_the_largest_steps_and_folds_the_versions_of_eac
     assert page.index('<details class="each">') < page.index('id="sweep-1"')
     assert "<svg" not in page, "the map shows what a chart for each case would"
     assert '<details class="each">' not in html.render(view(others=3))
+
+
+def test_a_title_that_is_wider_than_names_may_be_has_a_line_of_its_own() -> None:
+    (one,) = heatmap.heat_maps(view(swept("syscalls/dup", (100.0, 110.0, 110.0, 120.0))).sweeps)
+    head, versions, *_ = heatmap.lines_of(one, width=60)
+    assert head == "syscalls: instructions" and versions.split() == ["6.12", "7.0", "7.3", "all"]
+    assert heatmap.lines_of(one, width=100)[0].split() == ["syscalls:", "instructions", "6.12", "7.0", "7.3", "all"]
