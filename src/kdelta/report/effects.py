@@ -35,6 +35,13 @@ def rows(view: View) -> list[tuple[str, Cell]]:
     return [(f"{name}, {cell.kernel}" if several else name, cell) for name, cell in found]
 
 
+def _without_suite(names: list[str], most: int) -> list[str]:
+    """Names of one suite without it, where one of them is wider than ``most``."""
+    suite = "".join(names[0].partition("/")[:2])
+    of_one = suite.endswith("/") and all(name.startswith(suite) for name in names)
+    return [name.removeprefix(suite) for name in names] if of_one and max(map(cell_len, names)) > most else names
+
+
 def figure(view: View, width: int = WIDTH) -> list[str]:
     """The figure as text, a line for each effect; [] where there is one effect alone, or where they are too many.
 
@@ -45,15 +52,17 @@ def figure(view: View, width: int = WIDTH) -> list[str]:
     low, high = min(every), max(every)
     if not 1 < len(found) <= _ROWS or low == high:
         return []
-    label = min(_NAME, width // 3 + 1, max(cell_len(name) for name, _ in found))
+    label = min(_NAME, width // 3 + 1)
+    whole = _without_suite([name for name, _ in found], label)
+    label = min(label, max(map(cell_len, whole)))
     room = width - label - 2
 
     def place(value: float) -> int:
         return round((value - low) / (high - low) * (room - 1))
 
-    names = [fit(name, label) for name, _ in found]
-    if len(set(names)) < len({name for name, _ in found}):
-        names = [ends(name, label) for name, _ in found]
+    names = [fit(name, label) for name in whole]
+    if len(set(names)) < len(set(whole)):
+        names = [ends(name, label) for name in whole]
     lines = [" " * (label + 2) + _axis(low, high, place(0.0), room)]
     for name, (_, cell) in zip(names, found, strict=True):
         drawn = [" "] * room

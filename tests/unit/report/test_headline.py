@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kdelta.model import Because, CellResult, ExperimentResult
-from kdelta.report import effects, mail, markdown, terminal
+from kdelta.model import Because, CellResult
 from kdelta.report import html as page
+from kdelta.report import mail, markdown, terminal
 from kdelta.report.headline import of_cells, of_sweeps
 from kdelta.report.view import Options, build
 from kdelta.results.warnings import Carried
 from kdelta.units import size
 from kdelta.verdict.warnings import OtherCalls, Strings
-from unit.report.report_samples import cell, exact, experiment, gaps, several, timed
+from unit.report.report_samples import cell, exact, gaps, several, timed
 from unit.report.sweep_samples import sweep
 
 WORDS = ("improved", "regressed", "same", "inconclusive", None)
@@ -269,26 +269,6 @@ def test_causes_are_told_to_those_who_ask() -> None:
     assert "--causes" in terminal.render(few) and "--causes" not in terminal.render(many)
     assert "<summary>Causes</summary>" in markdown.render(few) and "<details" not in markdown.render(many)
     assert '<details class="why">' in page.render(few) and '<details class="why" open>' in page.render(many)
-
-
-def test_the_figure_in_text_has_a_letter_at_each_estimate_and_dashes_to_its_ends() -> None:
-    results = (
-        cell("down", effect_percent=-50.0, interval_percent=(-60.0, -40.0)),
-        cell("up", effect_percent=40.0, interval_percent=(40.0, 40.0), verdict="regressed"),
-        cell("none", effect_percent=0.0, interval_percent=(-5.0, 5.0), verdict="inconclusive"),
-    )
-    result = ExperimentResult(experiment=experiment("6.12", "7.0"), results=results)
-    axis, down, up, none = effects.figure(build(result), width=6 + 101)
-    assert axis.split() == ["-60", "%", "0", "+40", "%"]
-    zero = axis.index("0", axis.index("%"))
-    assert down.index("I") == 6 + 10 and down[6:27] == "-" * 10 + "I" + "-" * 10
-    assert up.index("R") == 6 + 100 and down.index("|") == up.index("|") == none.index("?") == zero
-
-
-@given(rows(kernels=1))
-def test_the_figure_keeps_to_its_width(found: list[tuple[str, CellResult]]) -> None:
-    view = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=tuple(one for _, one in found)))
-    assert all(len(line) <= 72 for line in effects.figure(view))
 
 
 def test_what_the_baseline_has_none_of_is_told_with_what_it_is_now() -> None:

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The figure of all effects in text."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from kdelta.model import CellResult, ExperimentResult
+from kdelta.report import effects
+from kdelta.report.view import build
+from unit.report.report_samples import cell, experiment
+from unit.report.test_headline import rows
+
+
+def test_the_figure_in_text_has_a_letter_at_each_estimate_and_dashes_to_its_ends() -> None:
+    results = (
+        cell("down", effect_percent=-50.0, interval_percent=(-60.0, -40.0)),
+        cell("up", effect_percent=40.0, interval_percent=(40.0, 40.0), verdict="regressed"),
+        cell("none", effect_percent=0.0, interval_percent=(-5.0, 5.0), verdict="inconclusive"),
+    )
+    result = ExperimentResult(experiment=experiment("6.12", "7.0"), results=results)
+    axis, down, up, none = effects.figure(build(result), width=6 + 101)
+    assert axis.split() == ["-60", "%", "0", "+40", "%"]
+    zero = axis.index("0", axis.index("%"))
+    assert down.index("I") == 6 + 10 and down[6:27] == "-" * 10 + "I" + "-" * 10
+    assert up.index("R") == 6 + 100 and down.index("|") == up.index("|") == none.index("?") == zero
+
+
+def test_the_figure_leaves_out_the_suite_where_names_with_it_would_be_cut() -> None:
+    long = [cell(f"contention/{name}", effect_percent=size) for name, size in (("pidfd_open_new", 2.0), ("pipe", 1.0))]
+    told = effects.figure(build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=tuple(long))))
+    assert [line.split()[0] for line in told[1:]] == ["pidfd_open_new", "pipe"]
+    short = (cell("contention/dup", effect_percent=2.0), cell("contention/pipe", effect_percent=1.0))
+    told = effects.figure(build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=short)))
+    assert [line.split()[0] for line in told[1:]] == ["contention/dup", "contention/pipe"]
+
+
+@given(rows(kernels=1))
+def test_the_figure_keeps_to_its_width(found: list[tuple[str, CellResult]]) -> None:
+    view = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=tuple(one for _, one in found)))
+    assert all(len(line) <= 72 for line in effects.figure(view))
