@@ -338,6 +338,16 @@ static void settle(uint64_t ms)
 		nanosleep(&t, NULL);
 }
 
+/*
+ * Each CPU folds its counts of memory every second (vmstat_update(), mm/vmstat.c), and all restored
+ * guests of a boot do so at the same instant of the same operations: in 2 of 20 boots of Debian's
+ * 7.3 with 8 CPUs getppid had 24 and 41 % more instructions.
+ */
+static void fold_no_counts(void)
+{
+	write_string("/proc/sys/vm/stat_interval", "86400");
+}
+
 void init_main(char **argv)
 {
 	struct stream s = {0};
@@ -355,8 +365,10 @@ void init_main(char **argv)
 	raise_loopback();
 	error = load_jobs(&js, why, sizeof(why));
 	crng_seed(js.seed);
-	if (!error && js.scatter)
+	if (!error && js.scatter) {
+		fold_no_counts();
 		scatter(js.scatter);
+	}
 	if (!error && js.snapshot) {
 		port = "debugcon";
 		s = (struct stream){.fd = -1, .put = snapshot_put};
