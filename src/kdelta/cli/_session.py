@@ -152,6 +152,6 @@ def opened(quiet: bool = False, *, stored: bool = False) -> Iterator[Session]:
     """
     from kdelta.cli import _stores
 
-    with _stores.reading() if stored else _stores.writing(lambda text: session.note(text)) as store:
+    with _stores.going_on() if stored else _stores.writing(lambda text: session.note(text)) as store:
         session = Session(store, quiet)
         yield session

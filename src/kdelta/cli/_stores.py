@@ -57,8 +57,26 @@ def writing(note: Callable[[str], None]) -> Store:
     from kdelta.store.store import Store
 
     if (path := missing()) is None:
-        return Store()
+        return _writable(Store())
     return LaterStore(paths.named_store(), path, lambda: note(f"new store: {path}, as KDELTA_STORE names it"))
+
+
+def going_on() -> Store:
+    """``reading`` for what goes on with an experiment that is in it.
+
+    Raises:
+        HostError: nothing more can be kept in it; and as ``reading``.
+    """
+    return _writable(reading())
+
+
+def _writable(store: Store) -> Store:
+    try:
+        store.require_writable()
+    except BaseException:
+        store.close()
+        raise
+    return store
 
 
 def _not_there(path: Path) -> str:

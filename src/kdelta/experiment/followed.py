@@ -29,12 +29,13 @@ def follow(
 
     Raises:
         UserError: the kernel's functions or its entries are not known, or its image is gone.
-        GuestError: the boot gave no counts.
+        GuestError: the boot gave no counts. HostError: the store can only be read.
     """
     found = {(row.block, row.slot): row.profile for row in rows}
     missing = [row for row in rows if not row.profile.stacks]
     if not missing:
         return found
+    store.require_writable()
     job = prepare.prepare(experiment, store, progress)
     for row in missing:
         kernel = experiment.kernels[row.kernel]

@@ -13,9 +13,11 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
 from kdelta import distributions
 from kdelta.errors import HostError, UserError
+from kdelta.store import still
 from kdelta.store.tables import REVISION_TABLE, metadata
 
 HEAD = "0006"  # the newest revision in migrations/versions; a test holds it to that
@@ -53,9 +55,8 @@ def absent(address: str) -> Path | None:
         url = make_url(address)
     except (ArgumentError, ValueError):
         return None
-    if url.get_backend_name() != "sqlite" or not url.database or url.database.startswith((":", "file:")):
+    if (path := _file(url)) is None:
         return None
-    path = Path(url.database).absolute()
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -63,6 +64,25 @@ def absent(address: str) -> Path | None:
     except OSError:  # whoever opens it says why it cannot be
         pass
     return None
+
+
+def _file(url: URL) -> Path | None:
+    """The file of a store in SQLite; None for servers and memory."""
+    if url.get_backend_name() != "sqlite" or not url.database or url.database.startswith((":", "file:")):
+        return None
+    return Path(url.database).absolute()
+
+
+def require_writable(url: URL) -> None:
+    """Before anything is fetched, built or booted for it.
+
+    Raises:
+        HostError: nothing can be kept in this store.
+    """
+    if (path := _file(url)) is not None and path.exists() and not still.is_writable(path):
+        raise HostError(
+            f"{_where(url)}: this user can only read it, nothing can be kept in it; set KDELTA_STORE to another"
+        )
 
 
 def _sqlite(url: URL) -> Engine:
@@ -74,7 +94,11 @@ def _sqlite(url: URL) -> Engine:
             raise HostError(
                 f"cannot make the store's directory {folder}: {error.strerror}; set KDELTA_STATE to another"
             ) from None
-    engine = create_engine(url.set(drivername="sqlite"), connect_args={"timeout": BUSY_TIMEOUT_S})
+    is_still = (path := _file(url)) is not None and still.opens_still(path)
+    pool = {"poolclass": NullPool} if is_still else {}
+    engine = create_engine(url.set(drivername="sqlite"), connect_args={"timeout": BUSY_TIMEOUT_S}, **pool)
+    if is_still:
+        event.listen(engine, "do_connect", still.connection)
     event.listen(engine, "connect", _sqlite_connect)
     event.listen(engine, "begin", _sqlite_begin)
     return engine
@@ -120,8 +144,16 @@ def translated(url: URL) -> Iterator[None]:
         raise _explained(error, url) from error
 
 
+def _where(url: URL) -> str:
+    """The store as its user named it, without passwords."""
+    shown = url.set(drivername=url.get_backend_name())
+    if "password" in shown.query:
+        shown = shown.update_query_dict({"password": "***"})
+    return f"store {shown.render_as_string(hide_password=True).replace('%2F', '/')}"
+
+
 def _explained(error: Exception, url: URL) -> HostError | UserError:
-    where = f"store {url.render_as_string(hide_password=True)}"
+    where = _where(url)
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     said = " ".join(str(cause).split())[:300]
     if any(sign in said for sign in _FOREIGN):
@@ -162,6 +194,12 @@ def prepare(engine: Engine) -> None:
             if found == HEAD:
                 return
             _refuse(engine.url, found, inspect(connection).get_table_names())
+        path = _file(engine.url)
+        if found is not None and path is not None and not still.is_writable(path):
+            raise HostError(
+                f"{_where(engine.url)}: made by an older kdelta (revision {found}, this one reads {HEAD}), and cannot "
+                "be brought up to date, since this user can only read it: copy it, and set KDELTA_STORE to the copy"
+            )
         if engine.url.get_backend_name() == "sqlite":
             _use_wal(engine)
         with engine.execution_options(kdelta_writes=True).begin() as connection:
@@ -172,17 +210,15 @@ def prepare(engine: Engine) -> None:
 
 
 def _refuse(url: URL, found: str | None, present: list[str]) -> None:
-    where = url.render_as_string(hide_password=True)
+    where = _where(url)
     if found is not None and (not found.isdigit() or int(found) > int(HEAD)):
         raise UserError(
-            f"store {where}: made by a newer kdelta (revision {found}, this one knows {HEAD}): upgrade kdelta, "
+            f"{where}: made by a newer kdelta (revision {found}, this one knows {HEAD}): upgrade kdelta, "
             "or set KDELTA_STORE to another"
         )
     foreign = set(present) if url.get_backend_name() == "sqlite" else set(present) & set(metadata.tables)
     if found is None and foreign - {REVISION_TABLE}:
-        raise UserError(
-            f"store {where}: belongs to another program (table {min(foreign)!r}); set KDELTA_STORE to another"
-        )
+        raise UserError(f"{where}: belongs to another program (table {min(foreign)!r}); set KDELTA_STORE to another")
 
 
 def _use_wal(engine: Engine) -> None:

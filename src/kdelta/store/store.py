@@ -68,6 +68,10 @@ class Store(Diary):
         """Let go of the database."""
         self._engine.dispose()
 
+    def require_writable(self) -> None:
+        """Before anything is fetched or booted for it. Raises HostError where this user can only read it."""
+        connect.require_writable(self._engine.url)
+
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         with connect.translated(self._engine.url), self._engine.connect() as connection:

@@ -69,6 +69,10 @@ def test_a_server_that_is_not_there_is_named_without_its_password(tmp_path: Path
         Store(f"postgresql://me:geheim@/x?host={tmp_path}")
     assert "geheim" not in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"store postgresql://me:***@/x?host={tmp_path}: ")
+    with pytest.raises(HostError) as caught:
+        Store(f"postgresql://me@/x?host={tmp_path}&password=geheim")
+    assert "geheim" not in str(caught.value)
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
