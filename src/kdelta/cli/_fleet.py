@@ -116,7 +116,7 @@ def built(
         return {}
     from kdelta.fleet import building
 
-    _kernels.look(specs)
+    _kernels.one_architecture(specs)
     with opened() as ledger:
         return building.built(ledger, specs, progress, each=each, first=first)
 

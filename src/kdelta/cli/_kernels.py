@@ -62,6 +62,13 @@ def look(specs: Sequence[KernelSpec]) -> None:
     check(specs)
 
 
+def one_architecture(specs: Sequence[KernelSpec], beside: Sequence[Kernel] = ()) -> None:
+    """``look``, for kernels of one experiment; see ``kernel.resolve.one_architecture``."""
+    from kdelta.kernel import resolve
+
+    resolve.one_architecture(specs, beside)
+
+
 def fetched(
     specs: Sequence[KernelSpec], progress: Progress, had: Callable[[Kernel], object] = lambda _: None
 ) -> tuple[Kernel, ...]:
@@ -81,6 +88,7 @@ def to_measure(
         ahead.begin_reading(kernel)
         had(kernel)
 
+    one_architecture(specs)
     ahead.begin_compiling()
     return fetched(specs, progress, each)
 

@@ -39,6 +39,7 @@ def line_up(template: Experiment, texts: Sequence[str], progress: Progress, buil
     if not earlier and len(specs) < 2 and not any(spec.is_range for spec in specs):
         raise UserError("a sweep needs a range such as 'debian:6.1..7.3', or two kernels or more")
     again = _kernels.named([one.spec for one in earlier if isinstance(one, Gap)])
+    _kernels.one_architecture([*specs, *again], known)
     unbuilt = build([*specs, *again], progress)
     new = resolve_each(specs, progress, unbuilt)
     images = {(kernel.image_sha256, kernel.cmdline) for kernel in known}
@@ -59,6 +60,7 @@ def go_on(last: Experiment, texts: Sequence[str], progress: Progress, build: Bui
 
     refusal = "the running kernel cannot be booted in a guest without its image: use kdelta run"
     specs = _kernels.bootable(texts, refusal)
+    _kernels.one_architecture(specs, last.kernels)
     today = resolve_each(specs, progress, build(specs, progress))
     known = {(kernel.image_sha256, kernel.cmdline): kernel for kernel in last.kernels}
     named = {(one.image_sha256, one.cmdline) for one in today if isinstance(one, Kernel)}

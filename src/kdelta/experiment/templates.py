@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from kdelta import __version__
 from kdelta.errors import UserError
+from kdelta.kernel.resolve import refuse_architectures
 from kdelta.machine import hardware, hostfacts, kept, settings
 from kdelta.model import (
     Annotations,
@@ -155,8 +156,7 @@ def created(
     Raises:
         UserError: the kernels are of several architectures.
     """
-    if len({kernel.arch for kernel in template.kernels}) > 1:
-        raise UserError("kernels of different architectures cannot be compared: their instruction sets differ")
+    refuse_architectures((kernel.label, kernel.arch) for kernel in template.kernels)
     stamp = now()
     seed = secrets.randbelow(1 << 31) if rng_seed is None else rng_seed
     if template.mode == "exact" and rng_seed is None:

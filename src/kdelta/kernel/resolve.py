@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -29,6 +29,34 @@ def check(specs: Sequence[KernelSpec]) -> None:
             raise UserError(
                 f"kernel {spec.text!r}: config= needs a kernel that is built here, as src:TREE or src:debian:VERSION"
             )
+
+
+def refuse_architectures(named: Iterable[tuple[str, str]]) -> None:
+    """Names with architectures, of kernels of one experiment. Pure.
+
+    Raises:
+        UserError: there are several.
+    """
+    first: dict[str, str] = {}
+    for name, arch in named:
+        first.setdefault(arch, name)
+    if len(first) > 1:
+        (one, this), (other, that) = list(first.items())[:2]
+        raise UserError(
+            "kernels of different architectures cannot be compared, their instruction sets differ: "
+            f"{this} is {one}, {that} {other}"
+        )
+
+
+def one_architecture(specs: Sequence[KernelSpec], beside: Sequence[Kernel] = ()) -> None:
+    """Look at what ``specs`` name, as ``check``, and whether they can be in one experiment, with kernels ``beside``.
+
+    Raises:
+        UserError: see ``check``; or they are of several architectures. HostError: see ``check``.
+    """
+    check(specs)
+    asked = [(spec.label or spec.text, arch) for spec in specs if (arch := source_of(spec).arch(spec))]
+    refuse_architectures([*((kernel.label, kernel.arch) for kernel in beside), *asked])
 
 
 def resolve(spec: KernelSpec, progress: Progress | None = None) -> Kernel:
@@ -110,7 +138,8 @@ def resolve_all(
 ) -> tuple[Kernel, ...]:
     """All kernels of ``specs`` in order, ranges expanded to the newest of each series, labels unique.
 
-    ``had`` gets each kernel as soon as it is there; its label may still become a longer one.
+    What lies on this machine is read before anything is fetched or built. ``had`` gets each kernel as soon as it is
+    there; its label may still become a longer one.
 
     Raises:
         UserError: see ``resolve``; also a label given twice.
@@ -120,11 +149,13 @@ def resolve_all(
     labels_differ(specs)
     check(specs)
     singles = [single for spec in specs for single in expand(spec, said)]
-    kernels = []
-    for done, single in enumerate(singles):
+    found: dict[int, Kernel] = {}
+    for done, index in enumerate(sorted(range(len(singles)), key=lambda i: not source_of(singles[i]).lies_here)):
+        single = singles[index]
         said.step(f"kernel {single.label or single.target or single.kind}", done, len(singles))
-        kernels.append(resolve(single, said))
-        had(kernels[-1])
+        found[index] = resolve(single, said)
+        had(found[index])
+    kernels = [found[index] for index in range(len(singles))]
     return unique(kernels, frozenset(i for i, single in enumerate(singles) if single.label and single in specs))
 
 

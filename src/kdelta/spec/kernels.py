@@ -27,7 +27,7 @@ _COMMIT = re.compile(r"(HEAD|master|main|[0-9a-f]{7,40})([~^]\d*)*")
 _RELEASED = re.compile(r"^v?\d{1,5}(\.\d{1,5}){1,2}(-rc\d{1,3})?(\.\.v?\d{1,5}(\.\d{1,5}){1,2})?$", re.ASCII)
 _VERSION = re.compile(r"^\d{1,5}\.\d{1,5}(\.\d{1,5})?([-~+][A-Za-z0-9.+~-]{1,100})?$", re.ASCII)
 _OPTIONS = ("cmdline", "config", "arch")
-_ARCHES: dict[str, Arch] = {"x86_64": "x86_64", "amd64": "x86_64", "arm64": "arm64", "aarch64": "arm64"}
+ARCHES: dict[str, Arch] = {"x86_64": "x86_64", "amd64": "x86_64", "arm64": "arm64", "aarch64": "arm64"}
 
 
 class KernelSpec(Struct, frozen=True, kw_only=True):
@@ -132,13 +132,13 @@ def split(text: str) -> tuple[KernelSpec, str]:
     label, rest = _label(text)
     source, options = _split_options(rest)
     arch = options.get("arch", "x86_64")
-    if arch not in _ARCHES:
-        raise UserError(f"kernel {text!r}: unknown arch {arch!r}; one of {', '.join(_ARCHES)}")
+    if arch not in ARCHES:
+        raise UserError(f"kernel {text!r}: unknown arch {arch!r}; one of {', '.join(ARCHES)}")
     bare = KernelSpec(
         text=text,
         kind="",
         label=label,
-        arch=_ARCHES[arch],
+        arch=ARCHES[arch],
         cmdline=options.get("cmdline", ""),
         config=options.get("config", ""),
     )

@@ -65,6 +65,8 @@ BAD = {
     "a fragment that is none": ("src:debian:6.12,config={}/wrong.config", "wrong.config"),
     "an image that is not there": ("{}/missing", "missing"),
     "a directory as an image": ("{}/tree", "directory"),
+    "a text as an image": ("{}/no.toml", "not a kernel image"),
+    "an empty file as an image": ("{}/empty", "not a kernel image"),
     "a package that is not there": ("deb:{}/missing.deb", "missing.deb"),
     "an RPM that is not there": ("rpm:{}/missing.rpm", "missing.rpm"),
     "an RPM that is none": ("rpm:{}/no.patch", "not an RPM package"),
@@ -106,6 +108,17 @@ def test_a_kernel_that_cannot_be_is_refused_first(
     if command == "compare --selftests" and not kernel.startswith("src:"):
         wanted = "--selftests"
     refused([word.format(kernel.format(folder)) for word in KERNELS[command]], folder, capsys, wanted)
+
+
+COMPARED = [name for name, words in KERNELS.items() if "debian:6.12" in words and name not in ("code", "kernels fetch")]
+
+
+@pytest.mark.parametrize("command", COMPARED)
+def test_kernels_of_two_architectures_are_refused_first(
+    command: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [word.format("debian:7.0,arch=arm64") for word in KERNELS[command]]
+    refused(words, folder, capsys, "debian:6.12 is x86_64, debian:7.0,arch=arm64 arm64")
 
 
 @pytest.mark.parametrize("what", [what for what, (kernel, _) in BAD.items() if kernel.startswith("src:{}")])

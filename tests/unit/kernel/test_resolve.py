@@ -86,6 +86,39 @@ def test_a_label_given_twice_is_refused() -> None:
         resolve.resolve_all([parse_kernel("a=./x"), parse_kernel("a=./y")])
 
 
+@pytest.mark.skipif(not synthetic.dpkg_works(), reason="no dpkg-deb")
+def test_a_package_that_holds_no_kernel_is_told_before_others_are_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = synthetic.package(tmp_path / "doc.deb", [("usr/share/doc/a", b"nothing")])
+    monkeypatch.setattr(debian, "find", lambda *_: pytest.fail("Debian's archive was asked"))
+    specs = [parse_kernel("debian:6.12-1"), parse_kernel(f"deb:{package}")]
+    monkeypatch.setattr(resolve, "expand", lambda spec, _: [spec])
+    with pytest.raises(UserError, match="holds no kernel image"):
+        resolve.resolve_all(specs)
+
+
+def test_kernels_come_in_the_order_that_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "vmlinuz").write_bytes(synthetic.bzimage())
+    near = parse_kernel(f"near={tmp_path / 'vmlinuz'}")
+    had: list[str] = []
+    monkeypatch.setattr(resolve, "resolve", lambda spec, _: _kernel(spec.label))
+    monkeypatch.setattr(resolve, "expand", lambda spec, _: [spec])
+    found = resolve.resolve_all([parse_kernel("far=debian:6.12-1"), near], had=lambda kernel: had.append(kernel.label))
+    assert [kernel.label for kernel in found] == ["far", "near"]
+    assert had == ["near", "far"]
+
+
+def test_the_architecture_of_a_file_is_known_before_others_are_fetched(tmp_path: Path) -> None:
+    (tmp_path / "vmlinuz").write_bytes(synthetic.bzimage())
+    near, arm64 = parse_kernel(str(tmp_path / "vmlinuz")), "debian:6.12,arch=arm64"
+    resolve.one_architecture([near, parse_kernel("debian:6.12")])
+    with pytest.raises(UserError, match=f"{arm64} is arm64, .*vmlinuz x86_64"):
+        resolve.one_architecture([parse_kernel(arm64), near])
+    with pytest.raises(UserError, match=r"6.1 is arm64, .*vmlinuz x86_64"):
+        resolve.one_architecture([near], [_kernel("6.1", arch="arm64")])
+
+
 def test_an_image_takes_the_config_beside_it_only_when_it_is_its_own(tmp_path: Path) -> None:
     image = tmp_path / "vmlinuz-6.12"
     image.write_bytes(synthetic.bzimage())

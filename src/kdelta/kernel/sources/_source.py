@@ -24,6 +24,11 @@ def _nothing(_: KernelSpec) -> None:
     """There is no file to look at."""
 
 
+def _asked(spec: KernelSpec) -> str:
+    """It is fetched or built for the architecture that is asked for."""
+    return spec.arch
+
+
 def _alone(spec: KernelSpec, _: Progress) -> list[KernelSpec]:
     """It names one kernel."""
     return [spec]
@@ -49,9 +54,12 @@ class Source(Struct, frozen=True, kw_only=True):
     """Fetch, unpack or build the one kernel that a spec names."""
     check: Callable[[KernelSpec], None] = _nothing
     """Read all local inputs of a spec, before anything is fetched, unpacked or built. Takes less than a second."""
+    arch: Callable[[KernelSpec], str] = _asked
+    """Its architecture, before anything is fetched, unpacked or built; "" where that is not known."""
     expand: Callable[[KernelSpec, Progress], list[KernelSpec]] = _alone
     """The single kernels of a range, oldest first; refuses what an index shows to be absent. Fetches no kernel."""
     builds: bool = False  # whether config= means something
+    lies_here: bool = False  # as a file, which may turn out to be no kernel: read before others are fetched or built
     word: bool = False  # the prefix stands alone, without a colon
 
 

@@ -11,7 +11,7 @@ from kdelta.kernel.sources._source import Source, kernel_of, short
 from kdelta.model import Kernel
 from kdelta.model.progress import Progress
 from kdelta.paths import expanded
-from kdelta.spec.kernels import KernelSpec
+from kdelta.spec.kernels import ARCHES, KernelSpec
 
 
 def _resolve(spec: KernelSpec, _: Progress) -> Kernel:
@@ -34,6 +34,10 @@ def _check(spec: KernelSpec) -> None:
     deb.fields(expanded(spec.target))
 
 
+def _arch(spec: KernelSpec) -> str:
+    return ARCHES.get(deb.fields(expanded(spec.target)).get("Architecture", ""), "")
+
+
 SOURCE = Source(
     prefix="deb",
     forms="deb:FILE",
@@ -43,4 +47,6 @@ SOURCE = Source(
     write=lambda spec: f"deb:{spec.target}",
     resolve=_resolve,
     check=_check,
+    arch=_arch,
+    lies_here=True,
 )

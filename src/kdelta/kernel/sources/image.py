@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from kdelta.errors import UserError
 from kdelta.kernel import cache, image, ingest
 from kdelta.kernel.sources._source import Source, kernel_of
-from kdelta.model import Kernel
+from kdelta.model import Arch, Kernel
 from kdelta.model.progress import Progress
 from kdelta.paths import expanded
 from kdelta.spec.kernels import KernelSpec, is_commit
@@ -78,9 +79,25 @@ def _is_patch(path: Path) -> bool:
         return path.suffix.lower() in _PATCH_NAMES or file.read(16).startswith(_PATCH)
 
 
+@lru_cache(maxsize=64)
+def _recognised(path: Path, _: tuple[int, int, int]) -> Arch:
+    """What the image at ``path`` is for; read once, as long as it is the same file.
+
+    Raises:
+        UserError: it is none that can be booted. OSError: it cannot be read.
+    """
+    return image.unpack(str(path), path.read_bytes()).arch
+
+
+def _arch(spec: KernelSpec) -> Arch:
+    path = expanded(spec.target)
+    stat = path.stat()
+    return _recognised(path.absolute(), (stat.st_ino, stat.st_size, stat.st_mtime_ns))
+
+
 def check(spec: KernelSpec) -> None:
     """Raises:
-    UserError: no such file, a directory, a patch, or one that cannot be read or is too large to be a kernel.
+    UserError: no such file, a directory, a patch, one that cannot be read or is too large, or no kernel.
     """
     path = expanded(spec.target)
     if path.is_dir():
@@ -94,11 +111,12 @@ def check(spec: KernelSpec) -> None:
                 f"{path} is a patch: kdelta review {path} --tree ./linux (or --tree debian:6.12) builds without and "
                 f"with it, or kdelta compare src:debian:6.12 src:debian:6.12+{path}"
             )
+        if size > image.LIMIT_BYTES:
+            raise UserError(f"{path}: {size >> 20} MiB is too large for a kernel image")
+        _arch(spec)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise UserError(f"kernel {spec.text!r}: cannot read {path}: {why}{_meant(spec.target)}") from None
-    if size > image.LIMIT_BYTES:
-        raise UserError(f"{path}: {size >> 20} MiB is too large for a kernel image")
 
 
 def _resolve(spec: KernelSpec, _: Progress) -> Kernel:
@@ -122,4 +140,6 @@ SOURCE = Source(
     write=lambda spec: spec.target,
     resolve=_resolve,
     check=check,
+    arch=_arch,
+    lies_here=True,
 )

@@ -11,7 +11,7 @@ from kdelta.kernel.sources._source import Source, kernel_of, short
 from kdelta.model import Kernel
 from kdelta.model.progress import Progress
 from kdelta.paths import expanded
-from kdelta.spec.kernels import KernelSpec
+from kdelta.spec.kernels import ARCHES, KernelSpec
 
 
 def _resolve(spec: KernelSpec, progress: Progress) -> Kernel:
@@ -35,6 +35,10 @@ def _check(spec: KernelSpec) -> None:
     rpm.fields(expanded(spec.target))
 
 
+def _arch(spec: KernelSpec) -> str:
+    return ARCHES.get(rpm.fields(expanded(spec.target))[2], "")
+
+
 SOURCE = Source(
     prefix="rpm",
     forms="rpm:FILE",
@@ -44,4 +48,6 @@ SOURCE = Source(
     write=lambda spec: f"rpm:{spec.target}",
     resolve=_resolve,
     check=_check,
+    arch=_arch,
+    lies_here=True,
 )

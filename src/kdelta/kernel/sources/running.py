@@ -80,4 +80,6 @@ SOURCE = Source(
     write=lambda _: "running",
     resolve=lambda spec, _: resolve_running(spec),
     check=check,
+    arch=lambda _: _MACHINES.get(platform.machine(), ""),
+    lies_here=True,
 )
