@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A comparison in two passes: counts first, which take no quiet machine, then the times that they explain.
+"""What one command asked for as two experiments of the store: one names the other, is resumed and reported for both.
 
-Each pass is an experiment of its own in the store; the one of times names the other, and its report shows both.
+A comparison in two passes: counts first, which take no quiet machine, then the times that they explain. And a trace of
+events and of exact holds.
 """
 
 from __future__ import annotations
@@ -47,9 +48,17 @@ def begin(session: Session, timed: Experiment, counts: Experiment | None, seed: 
 
 def counts_of(store: Store, experiment: Experiment) -> Experiment | None:
     """The pass that counts; None where there is none, or where it did not come with an imported one."""
-    counted = plans.counted_by(experiment.plan)
+    return _stored(store, plans.counted_by(experiment.plan))
+
+
+def traced_beside(store: Store, experiment: Experiment) -> Experiment | None:
+    """The rest of what a trace was asked for; None where there is none, or where it did not come with it."""
+    return _stored(store, plans.traced_beside(experiment.plan))
+
+
+def _stored(store: Store, name: str) -> Experiment | None:
     try:
-        return store.experiment(counted) if counted else None
+        return store.experiment(name) if name else None
     except UserError:
         return None
 
@@ -78,4 +87,8 @@ def run(
                 raise
             progress.note(f"no counts beside the times: {error}")
         progress.step("measuring time")
-    return _fleet.run(session, experiment, args, progress, budget_s)
+    whole = _fleet.run(session, experiment, args, progress, budget_s)
+    rest = traced_beside(session.store, experiment)
+    if rest is not None and not rest.imported:
+        whole = _fleet.run(session, rest, args, progress, budget_s, resumed_as=experiment) and whole
+    return whole

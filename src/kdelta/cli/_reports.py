@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdelta.cli import _given, _leaks, _output, _show, _traces
+from kdelta.cli import _given, _leaks, _output, _passes, _show, _traces
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -29,11 +29,17 @@ def show(store: Store, found: Experiment, args: _output.OutputArgs) -> None:
     """Print or write it."""
     _refuse_idle(found, args)
     if found.kind == "trace":
-        _traces.show(store, [found.id], args.bare == "json", args.output)
+        _traces.show(store, _traced(store, found), args.bare == "json", args.output)
     elif found.kind == "leaks":
         _leaks.show(store, found.id, as_json=args.bare == "json", output=args.output)
     else:
         _show.show(store, found.id, args)
+
+
+def _traced(store: Store, found: Experiment) -> list[str]:
+    """A trace, and what was asked for with it."""
+    rest = _passes.traced_beside(store, found)
+    return [found.id, *([rest.id] if rest is not None else ())]
 
 
 def conclude(store: Store, found: Experiment, args: _output.OutputArgs) -> int:
@@ -44,7 +50,7 @@ def conclude(store: Store, found: Experiment, args: _output.OutputArgs) -> int:
     """
     _refuse_idle(found, args)
     if found.kind == "trace":
-        return _traces.conclude(_traces.show(store, [found.id], args.bare == "json", args.output))
+        return _traces.conclude(_traces.show(store, _traced(store, found), args.bare == "json", args.output))
     if found.kind == "leaks":
         return _leaks.conclude(_leaks.show(store, found.id, as_json=args.as_json, output=args.output), None)
     _output.refuse_lost(_show.show(store, found.id, args))

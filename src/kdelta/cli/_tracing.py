@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Traces as subcommands make them: collector sets by name, and an experiment for each group of them."""
+"""Traces as subcommands make them: collector sets by name, and an experiment for each group of them.
+
+Both are stored before the first boot, so that whatever interrupts them, ``kdelta resume`` goes on with all that was asked.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdelta.cli import common
+from kdelta.cli import _fleet, _passes, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
     from kdelta.cli._session import Session
-    from kdelta.model import Experiment, Progress
+    from kdelta.experiment.templates import Asked
+    from kdelta.model import Experiment, Kernel, Progress
 
 
 def split(what: str) -> list[tuple[str, ...]]:
@@ -31,19 +36,22 @@ def split(what: str) -> list[tuple[str, ...]]:
     return [*groups, ()] if HOLD in names else groups
 
 
-def run(session: Session, template: Experiment, progress: Progress) -> str:
-    """One experiment, made and run; its id."""
-    from kdelta.experiment import allowed
+def run(
+    session: Session, asked: Asked, kernels: Sequence[Kernel], what: str, ops: int | None, progress: Progress
+) -> list[str]:
+    """An experiment for each group of ``what``, made and run; their ids."""
+    from kdelta.experiment import allowed, templates
 
-    allowed.refuse_endless(template.cases, common.load_workloads(tuple(map(Path, template.folders))))
-    experiment = session.begin(template, 0)
-    session.run(experiment, progress)
-    return experiment.id
+    made = [templates.trace(asked, kernels, sets, ops) for sets in split(what)]
+    allowed.refuse_endless(made[0].cases, common.load_workloads(tuple(map(Path, made[0].folders))))
+    rest = [session.begin(template, 0) for template in made[1:]]
+    first = session.begin(templates.with_beside(made[0], rest[0]) if rest else made[0], 0)
+    _passes.run(session, first, _fleet.FleetArgs(fleet=False, detach=False), progress)
+    return [one.id for one in (first, *rest)]
 
 
 def beside(session: Session, measured: Experiment, what: str, progress: Progress) -> list[str]:
     """Trace the kernels and cases of a finished experiment (``compare --why``); the ids of the traces."""
     from kdelta.experiment import templates
 
-    asked = templates.asked_in(measured)
-    return [run(session, templates.trace(asked, measured.kernels, sets, None), progress) for sets in split(what)]
+    return run(session, templates.asked_in(measured), measured.kernels, what, None, progress)

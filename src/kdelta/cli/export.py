@@ -35,10 +35,13 @@ def command(experiment: str, output: Path | None) -> None:
         path = output or Path(f"{found}.kdelta")
         store.export(found, path)
         boots = len(store.done(found))
-        counts = plans.counted_by(store.experiment(found).plan)
+        plan = store.experiment(found).plan
+        counts, traced = plans.counted_by(plan), plans.traced_beside(plan)
     size_mb = path.stat().st_size / 1e6
     say(
         f"{path}: {found}, {boots} boot{'s'[: boots != 1]}, {size_mb:.2f} MB; read it with: kdelta import {shlex.quote(str(path))}"
     )
     if counts:
         say(f"the counts that explain its times are an experiment of their own: kdelta export {counts}", err=True)
+    if traced:
+        say(f"the exact holds beside it are an experiment of their own: kdelta export {traced}", err=True)

@@ -57,8 +57,6 @@ class Args(common.MeasureArgs, _program.ProgramArgs):
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 def command(kernels: tuple[str, ...], **options: Any) -> int:
     """Trace KERNELs from inside their guests, and show what each operation does side by side."""
-    from kdelta.experiment import templates
-
     args = Args(**options)
     wanted = _tracing.split(args.what)
     if all(wanted):  # sets of events; without any, locks are counted exactly
@@ -72,6 +70,6 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
             fetched, asked = _kernels.to_measure(specs, progress), args.asked(cases)
-            made = [_tracing.run(session, templates.trace(asked, fetched, sets, args.ops), progress) for sets in wanted]
+            made = _tracing.run(session, asked, fetched, args.what, args.ops, progress)
         found = _traces.show(session.store, made, args.as_json, args.output)
     return _traces.conclude(found)

@@ -298,6 +298,13 @@ def trace(asked: Asked, kernels: Sequence[Kernel], sets: Sequence[str], ops: int
     return plain.template("timed" if sets else "exact", kernels, 1, plan)
 
 
+def with_beside(trace: Experiment, other: Experiment) -> Experiment:
+    """``trace``, with the stored experiment that traces the rest of what was asked for."""
+    if not isinstance(trace.plan, plans.Trace):
+        raise ValueError(f"a {trace.kind} has nothing traced beside it")
+    return msgspec.structs.replace(trace, plan=msgspec.structs.replace(trace.plan, beside=other.id))
+
+
 def asked_in(experiment: Experiment) -> Asked:
     """What a stored experiment was asked with, for another of the same cases."""
     return Asked(

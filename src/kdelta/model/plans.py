@@ -31,6 +31,11 @@ def counted_by(plan: Plan) -> str:
     return plan.counted if isinstance(plan, Compare) else ""
 
 
+def traced_beside(plan: Plan) -> str:
+    """The experiment that traced the rest of what one with this ``plan`` was asked for; "" where there is none."""
+    return plan.beside if isinstance(plan, Trace) else ""
+
+
 class Run(Struct, frozen=True, kw_only=True, tag_field="kind", tag="run"):
     """One kernel, compared with nothing."""
 
@@ -68,11 +73,15 @@ class Bisect(Struct, frozen=True, kw_only=True, tag_field="kind", tag="bisect"):
 
 
 class Trace(Struct, frozen=True, kw_only=True, tag_field="kind", tag="trace"):
-    """Collector sets of the tracefs on every case; without any, exact lock holds by the counting plugin."""
+    """Collector sets of the tracefs on every case; without any, exact lock holds by the counting plugin.
+
+    ``beside``: the experiment of the exact holds that were asked for with these sets.
+    """
 
     sets: tuple[str, ...] = ()
     ops: int | None = None  # operations of each counted task; None: 32 exact repetitions
     collectors: tuple[Collector, ...] = ()  # the sets as they were; of holds, the one that knows the locks' new names
+    beside: str = ""
 
 
 class Leaks(Struct, frozen=True, kw_only=True, tag_field="kind", tag="leaks"):

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from kdelta.cli import _fleet, _mode, _passes, _session
+from kdelta.cli import _fleet, _mode, _passes, _reports, _session, _tracing
 from kdelta.cli._fleet import FleetArgs
 from kdelta.errors import HostError, UserError
+from kdelta.experiment import templates
 from kdelta.fleet import asking
 from kdelta.model import Experiment, plans
 from kdelta.model.progress import Quiet
@@ -116,3 +117,34 @@ def test_an_experiment_without_counts_has_one_pass(session: Machine) -> None:
     alone = replace(made, plan=plans.Compare(counted="not in this store"))
     assert _passes.run(session, made, ARGS, Quiet()) and _passes.run(session, alone, ARGS, Quiet())
     assert session.ran == ["timed for timed", "timed for timed"]
+
+
+def test_a_trace_that_was_interrupted_goes_on_with_all_that_was_asked_for(
+    session: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ``--what locks,hold`` the second part was begun after the first one, and so never was."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    pipe = replace(experiment(), cases=tuple(parse_case("pipe", KNOWN)))
+    asked, kernels = templates.asked_in(pipe), experiment().kernels
+    with monkeypatch.context() as patched:
+        patched.setattr(Machine, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            _tracing.run(session, asked, kernels, "locks,hold", None, Quiet())
+    found = session.store.experiment("last")
+    assert isinstance(found.plan, plans.Trace) and found.plan.sets == ("locks",)
+    assert _passes.run(session, found, ARGS, Quiet())
+    assert session.ran == ["timed for timed", "exact for timed"], "resumed as the experiment that names the other"
+    rest = _passes.traced_beside(session.store, found)
+    assert rest is not None and _reports._traced(session.store, found) == [found.id, rest.id]
+    session.store.delete(rest.id)
+    assert _reports._traced(session.store, found) == [found.id]
+
+
+@pytest.mark.parametrize(("what", "modes"), [("sizes,locks", ["timed"]), ("hold", ["exact"])])
+def test_a_trace_of_one_group_is_one_experiment(session: Machine, what: str, modes: list[str]) -> None:
+    pipe = replace(experiment(), cases=tuple(parse_case("pipe", KNOWN)))
+    made = _tracing.run(session, templates.asked_in(pipe), pipe.kernels, what, None, Quiet())
+    assert [session.store.experiment(name).mode for name in made] == modes
