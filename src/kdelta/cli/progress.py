@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from threading import Event, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,8 @@ class Reporter:
         self._since: float | None = None  # when a step began that has no end in sight
         self._boots = self._pace = Pace(time.monotonic)
         self._steps = Pace(time.monotonic)  # a boot's usual time says nothing of a step
+        self._over = Event()
+        self._beside: Thread | None = None
 
     def expect(self, boot_s: float | None) -> None:
         """Say how long a boot usually takes, in seconds of the clock on the wall: time left is told from the start."""
@@ -85,12 +88,32 @@ class Reporter:
             bar.start()
             self._bar = bar
             self._task = bar.add_task("starting", total=None)
+        elif not self._quiet:
+            self._over.clear()
+            self._beside = Thread(target=self._tell_waits, daemon=True)
+            self._beside.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+        if self._beside is not None:
+            self._over.set()
+            self._beside.join()
+            self._beside = None
+
+    def _tell_waits(self) -> None:
+        """Where it is no terminal: a line, twice as late each time, that a step without an end in sight is still at it."""
+        told, due_s = None, _QUIET_S
+        while not self._over.wait(_QUIET_S / 8):
+            since, text = self._since, self._text
+            if since != told:
+                told, due_s = since, _QUIET_S
+            if since is not None and (taken_s := time.monotonic() - since) >= due_s:
+                due_s = 2 * taken_s
+                self._last = time.monotonic()
+                say(f"{text}: {taken_s:.0f} s so far", err=True)
 
     def step(self, text: str, done: int | None = None, total: int | None = None) -> None:
         """Something is being prepared: downloads, builds."""

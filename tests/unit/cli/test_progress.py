@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,31 @@ def test_a_step_whose_end_nobody_knows_says_how_long_it_has_taken(monkeypatch: p
         assert reporter._bar is not None and reporter._bar.tasks[0].total is None
         reporter.step("kernel 7.0", 1, 2)
         assert reporter._wait() == ""
+
+
+def test_elsewhere_a_step_whose_end_nobody_knows_is_told_to_be_at_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, now = io.StringIO(), [100.0]
+    monkeypatch.setattr(sys, "stderr", told)
+    monkeypatch.setattr("kdelta.cli.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("kdelta.cli.progress._QUIET_S", 0.02)
+
+    def heard(lines: int) -> list[str]:
+        until = time.time() + 10
+        while told.getvalue().count("\n") < lines and time.time() < until:
+            time.sleep(0.01)
+        return told.getvalue().splitlines()
+
+    with Reporter() as reporter:
+        reporter.step("updating the index")
+        now[0] += 43.0
+        assert heard(2) == ["updating the index", "updating the index: 43 s so far"]
+        now[0] += 1.0
+        reporter.step("mapping 7.0.13", 0, 232)
+        now[0] += 430.0
+        time.sleep(0.1)
+    assert told.getvalue().splitlines()[2:] == ["mapping 7.0.13 0/232"]
+    with Reporter(quiet=True) as reporter:
+        reporter.step("updating the index")
+        now[0] += 43.0
+        time.sleep(0.1)
+    assert told.getvalue().count("\n") == 3
