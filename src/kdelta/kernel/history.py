@@ -70,9 +70,10 @@ def commit(tree: str, ref: str) -> Commit:
         raise UserError(f"src:{tree}: {ref!r} is not a valid git ref")
     try:
         form = "%H%x00%P%x00%an <%ae>%x00%cI%x00%s"
-        text = _git(tree, "log", "-1", "--no-show-signature", f"--format={form}", "--end-of-options", ref, "--")
+        found = _git(tree, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+        text = _git(tree, "log", "-1", "--no-show-signature", f"--format={form}", found.split()[-1], "--")
     except HostError:
-        raise UserError(f"src:{tree}: no commit {ref!r} in a git repository there") from None
+        raise origin.no_commit(tree, ref) from None
     name, parents, author, date, subject = text.rstrip("\n").split("\0")
     return Commit(hash=name, parents=tuple(parents.split()), author=author, date=date, subject=subject)
 
@@ -90,11 +91,11 @@ def line(tree: str, good: str, bad: str) -> tuple[str, ...]:
     found = _git(tree, *words).split()
     if not found:
         same = "are the same commit" if first.hash == last.hash else "have no commits between them; are they swapped?"
-        raise UserError(f"src:{tree}: {good} and {bad} {same}")
+        raise UserError(f"src:{tree}: {good} and {bad} {same}{origin.shallow(tree)}")
     start = commit(tree, found[0]).parents
     if not start or start[0] != first.hash:
         hint = f"; their histories join at {start[0][:12]}, which may be what you want" if start else ""
-        raise UserError(f"src:{tree}: {good} is not on the first-parent line of {bad}{hint}")
+        raise UserError(f"src:{tree}: {good} is not on the first-parent line of {bad}{hint}{origin.shallow(tree)}")
     return (first.hash, *found)
 
 
@@ -120,7 +121,7 @@ def tags(tree: str, first: str, last: str) -> tuple[str, ...]:
     present = set(_list_tags(tree))
     for end in (first, last):
         if not _TAG.fullmatch(end) or end not in present:
-            raise UserError(f"src:{tree}: {end!r} is not a release tag there, such as v6.8")
+            raise UserError(f"src:{tree}: {end!r} is not a release tag there, such as v6.8{origin.shallow(tree)}")
     depths = {end.split("-")[0].count(".") for end in (first, last)}
     candidates = any("-rc" in end for end in (first, last))
 

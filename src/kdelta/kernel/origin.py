@@ -10,10 +10,12 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -154,18 +156,39 @@ def git_environment(**extra: str) -> dict[str, str]:
     return {**env, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **extra}
 
 
-def _uncommitted(root: Path, git_dir: Path) -> tuple[dict[str, File], list[str]]:
-    """Changes of a git work tree against HEAD, untracked files with them; and notes on what is left out."""
+@contextmanager
+def _own_index(git_dir: Path) -> Iterator[dict[str, str]]:
+    """The environment of a git that compares the work tree: git-diff would refresh the user's own index."""
     with tempfile.TemporaryDirectory(prefix="kdelta-") as folder:
-        index = Path(folder) / "index"  # a copy: git-diff would refresh the user's own
+        index = Path(folder) / "index"
         if (git_dir / "index").exists():
             shutil.copyfile(git_dir / "index", index)
-        return _changes(root, git_environment(GIT_INDEX_FILE=str(index)))
+        yield git_environment(GIT_INDEX_FILE=str(index))
+
+
+def _changed(root: Path, env: dict[str, str]) -> bytes:
+    argv = [*_git(), "-C", str(root), "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", "HEAD"]
+    return run(argv, str(root), env)
+
+
+def uncommitted(root: Path) -> int:
+    """How many files of a git work tree differ from HEAD, untracked ones aside; 0 of anything else."""
+    git_dir = _git_dir(root)
+    if git_dir is None or git_dir == root:
+        return 0
+    with _own_index(git_dir) as env:
+        return _changed(root, env).count(b"\0")
+
+
+def _uncommitted(root: Path, git_dir: Path) -> tuple[dict[str, File], list[str]]:
+    """Changes of a git work tree against HEAD, untracked files with them; and notes on what is left out."""
+    with _own_index(git_dir) as env:
+        return _changes(root, env)
 
 
 def _changes(root: Path, env: dict[str, str]) -> tuple[dict[str, File], list[str]]:
     base = [*_git(), "-C", str(root)]
-    changed = run([*base, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", "HEAD"], str(root), env)
+    changed = _changed(root, env)
     untracked = run([*base, "ls-files", "--others", "--exclude-standard", "-z"], str(root), env)
     files: dict[str, File] = {}
     notes = []
@@ -201,26 +224,41 @@ def _git_dir(path: Path) -> Path | None:
     )
 
 
-def _resolve_ref(path: Path, ref: str) -> tuple[str, str]:
-    base = [*_git(), "-C", str(path), "rev-parse", "--verify", "--quiet", "--end-of-options"]
+def _asked(path: str, *words: str) -> str:
+    """The answer of git in ``path``; "" where it has none."""
     try:
-        found = [
-            decode(run([*base, f"{ref}^{{{kind}}}"], str(path), git_environment())).strip()
-            for kind in ("commit", "tree")
-        ]
+        return decode(run([*_git(), "-C", path, *words], path, git_environment())).strip()
     except HostError:
-        raise UserError(f"src:{path}: no commit {ref!r} in this repository") from None
-    return found[0].splitlines()[-1], found[1].splitlines()[-1]
+        return ""
+
+
+def shallow(path: str) -> str:
+    """What to do where a commit may be missing because the clone has not the whole history; "" in any other."""
+    if _asked(path, "rev-parse", "--is-shallow-repository") != "true":
+        return ""
+    return f"; the clone is shallow, the rest comes with: git -C {shlex.quote(path)} fetch --unshallow --tags"
+
+
+def no_commit(path: str, ref: str) -> UserError:
+    """Why ``ref`` is no commit of the repository at ``path``."""
+    if not _asked(path, "rev-parse", "--git-dir"):
+        return UserError(f"src:{path}: not a git repository, so there is no commit {ref!r}")
+    peeled = _asked(path, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{}}")
+    if peeled:
+        return UserError(f"src:{path}: {ref!r} names a {_asked(path, 'cat-file', '-t', peeled)}, not a commit")
+    return UserError(f"src:{path}: no commit {ref!r} in this repository{shallow(path)}")
+
+
+def _resolve_ref(path: Path, ref: str) -> tuple[str, str]:
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options")
+    commit, tree = (_asked(str(path), *words, f"{ref}^{{{kind}}}") for kind in ("commit", "tree"))
+    if not (commit and tree):
+        raise no_commit(str(path), ref)
+    return commit.splitlines()[-1], tree.splitlines()[-1]
 
 
 def _git_version(path: Path, tree_id: str, title: str) -> tuple[int, int]:
-    try:
-        makefile = run(
-            [*_git(), "-C", str(path), "cat-file", "blob", f"{tree_id}:Makefile"], str(path), git_environment()
-        )
-    except HostError:
-        makefile = b""
-    return version_of(decode(makefile), title)
+    return version_of(_asked(str(path), "cat-file", "blob", f"{tree_id}:Makefile"), title)
 
 
 class Folder(_Source, frozen=True, kw_only=True):
