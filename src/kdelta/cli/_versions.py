@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 Build = Callable[["Sequence[KernelSpec]", "Progress"], "Mapping[KernelSpec, KdeltaError]"]
 
 
+_NAMED = 8  # of many kernels
+
+
 def here(_specs: Sequence[KernelSpec], _progress: Progress) -> Mapping[KernelSpec, KdeltaError]:
     """Leave them to this machine."""
     return {}
@@ -40,6 +43,7 @@ def line_up(template: Experiment, texts: Sequence[str], progress: Progress, buil
         raise UserError("a sweep needs a range such as 'debian:6.1..7.3', or two kernels or more")
     again = _kernels.named([one.spec for one in earlier if isinstance(one, Gap)])
     _kernels.one_architecture([*specs, *again], known)
+    _tell_builds([*specs, *again], progress)
     unbuilt = build([*specs, *again], progress)
     new = resolve_each(specs, progress, unbuilt)
     images = {(kernel.image_sha256, kernel.cmdline) for kernel in known}
@@ -61,6 +65,7 @@ def go_on(last: Experiment, texts: Sequence[str], progress: Progress, build: Bui
     refusal = "the running kernel cannot be booted in a guest without its image: use kdelta run"
     specs = _kernels.bootable(texts, refusal)
     _kernels.one_architecture(specs, last.kernels)
+    _tell_builds(specs, progress)
     today = resolve_each(specs, progress, build(specs, progress))
     known = {(kernel.image_sha256, kernel.cmdline): kernel for kernel in last.kernels}
     named = {(one.image_sha256, one.cmdline) for one in today if isinstance(one, Kernel)}
@@ -68,6 +73,17 @@ def go_on(last: Experiment, texts: Sequence[str], progress: Progress, build: Bui
     line = [*(kernel for key, kernel in known.items() if key not in named), *line]
     together = oldest_first(line)
     return labelled(together, frozenset(index for index, one in enumerate(together) if one in last.kernels))
+
+
+def _tell_builds(specs: Sequence[KernelSpec], progress: Progress) -> None:
+    """How many kernels are to be built, before the first is: that may take hours."""
+    from kdelta.kernel.partial import name_of
+    from kdelta.kernel.source import to_build
+
+    if found := to_build(specs, progress):
+        more = f", ... {name_of(found[-1])}" if len(found) > _NAMED else ""
+        names = ", ".join(name_of(spec) for spec in found[:_NAMED])
+        progress.note(f"{len(found)} kernel{'s are' if len(found) > 1 else ' is'} to be built: {names}{more}")
 
 
 def _refuse_too_few(line: Sequence[Version], texts: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
     from kdelta.experiment.bisect import Answer
-    from kdelta.model import Case, Experiment, Mode, Progress
+    from kdelta.model import Case, Experiment, Mode, Progress, plans
 
 EPILOG = """\b
 Examples:
@@ -120,7 +120,24 @@ def _begun(session: _session.Session, good: str, bad: str, args: Args) -> Experi
     template = templates.bisect(asked, mode, plan)
     if args.fleet:
         _fleet.refuse_planned(template)
-    return session.begin(template, args.seed)
+    found = session.begin(template, args.seed)
+    _tell(session, good, bad, plan)
+    return found
+
+
+def _tell(session: _session.Session, good: str, bad: str, plan: plans.Bisect) -> None:
+    """What begins now, and what of the tree is no part of it."""
+    from pathlib import Path
+
+    from kdelta.experiment import commits
+    from kdelta.kernel import origin
+    from kdelta.kernel.sources import parse_kernel
+
+    session.note(commits.beforehand(plan))
+    heads = any(not parse_kernel(text).ref for text in (good, bad))
+    if heads and (count := origin.uncommitted(Path(plan.tree))):
+        files = "1 file" if count == 1 else f"{count} files"
+        session.note(f"uncommitted changes of {files} are left out: a bisection is of commits")
 
 
 def _one(args: Args) -> Case:

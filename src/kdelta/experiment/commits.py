@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -36,6 +37,14 @@ def plan(good: KernelSpec, bad: KernelSpec, metric: str, max_boots: int) -> plan
         config=good.config,
         arch=good.arch,
     )
+
+
+def beforehand(plan: plans.Bisect) -> str:
+    """How much there is to do, for somebody who may not want to wait for it."""
+    count = len(line(plan)) - 1
+    builds = min(count + 1, 2 + math.ceil(math.log2(count)))
+    named = f"{count} commit{'s'[: count != 1]}, from {plan.good[:12]} to {plan.bad[:12]}"
+    return f"{named}: some {builds} kernels to build and measure, what is built already aside"
 
 
 def plan_of(experiment: Experiment) -> plans.Bisect:

@@ -76,6 +76,12 @@ def wants(spec: KernelSpec, each: bool, progress: Progress) -> list[Wanted]:
     return [_wanted(spec, origin, steps[:count]) for count in counts]
 
 
+def to_build(specs: Sequence[KernelSpec], progress: Progress) -> list[KernelSpec]:
+    """Those that name a commit of a tree and are not built yet. Raises as ``wants``."""
+    committed = [spec for spec in specs if spec.kind == "src" and spec.ref]
+    return [spec for spec in committed if any(not products.recall(one.key) for one in wants(spec, False, progress))]
+
+
 def resolve_source(spec: KernelSpec, progress: Progress | None = None) -> Kernel:
     """Build the kernel that ``spec`` (kind ``src`` or ``src-debian``) names, or find it built.
 

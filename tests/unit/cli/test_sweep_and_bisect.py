@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kdelta.cli import bisect
+from kdelta.cli._session import Session
 from kdelta.cli.main import run
 from kdelta.model import Case, Experiment, Kernel, plans
 from kdelta.store.store import Store
@@ -44,6 +46,23 @@ def stored(mode: str, kind: str) -> None:
         store.create(
             Experiment(id="old", plan=PLANS[kind], mode=mode, kernels=kernels, cases=(Case(workload="pipe"),))  # type: ignore[arg-type]
         )
+
+
+def test_changes_that_a_bisection_leaves_out_are_told(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a ref the tree is its HEAD there, and with what is changed in it anywhere else."""
+    (tree / "Makefile").write_text("VERSION = 6\n")
+    for words in (["add", "-A"], ["-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "-m", "three"]):
+        subprocess.run(["git", "-C", str(tree), *words], check=True, capture_output=True)
+    plan = plans.Bisect(tree=str(tree), good="HEAD~1", bad="HEAD", metric="instructions")
+    with Store("sqlite://") as store:
+        session = Session(store, False)
+        bisect._tell(session, f"src:{tree}@HEAD~1", f"src:{tree}", plan)
+        assert "left out" not in capsys.readouterr().err
+        (tree / "Makefile").write_text("VERSION = 7\n")
+        bisect._tell(session, f"src:{tree}@HEAD~1", f"src:{tree}", plan)
+        assert "uncommitted changes of 1 file are left out" in capsys.readouterr().err
+        bisect._tell(session, f"src:{tree}@HEAD~1", f"src:{tree}@HEAD", plan)
+        assert "left out" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

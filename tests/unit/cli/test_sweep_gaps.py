@@ -103,6 +103,19 @@ def test_a_version_that_does_not_build_is_a_gap_and_is_tried_again(
     assert figures(swept(capsys, *words))["v6.10"] == 3200.0
 
 
+def test_what_is_to_be_built_is_told_before_the_first_build(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    specs = [f"src:{tree}@{tag}" for tag in ("v6.8", "v6.9")]
+    assert run(["sweep", *specs, "--case", "pipe"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said.index("2 kernels are to be built: v6.8, v6.9") < said.index(
+        next(line for line in said if line.startswith("checking out"))
+    )
+    assert run(["sweep", *specs, f"src:{tree}@v6.11", "--case", "pipe"]) == 0
+    assert "1 kernel is to be built: v6.11" in capsys.readouterr().err
+    assert run(["sweep", *specs, "--case", "pipe"]) == 0
+    assert "built:" not in capsys.readouterr().err
+
+
 def test_adding_to_a_sweep_tries_its_gaps_again_in_their_place(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     swept(capsys, "--refs", "v6.8..v6.10", "--tree", str(tree))
     assert list(figures(swept(capsys, "--add", "last", f"v6.11=src:{tree}@v6.11"))) == list(TAGS)

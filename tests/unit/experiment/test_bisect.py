@@ -16,6 +16,7 @@ from kdelta.experiment import bisect, commits, prepare, runner, templates
 from kdelta.experiment.laboratory import Laboratory
 from kdelta.kernel import history
 from kdelta.kernel.build import BuildError
+from kdelta.kernel.sources import parse_kernel
 from kdelta.model import (
     BootResult,
     Case,
@@ -214,6 +215,15 @@ def test_a_line_follows_first_parents_from_good_to_bad(tree: Path) -> None:
 def test_ends_that_make_no_line_are_refused(tree: Path, good: str, bad: str, why: str) -> None:
     with pytest.raises(UserError, match=why):
         history.line(str(tree), good, bad)
+
+
+@pytest.mark.parametrize(("good", "told"), [("main~1", "1 commit, "), ("main~3", "3 commits, "), ("main~16", "16 c")])
+def test_how_much_there_is_to_do_is_told_beforehand(tree: Path, good: str, told: str) -> None:
+    ends = [parse_kernel(f"src:{tree}@{ref}") for ref in (good, "main")]
+    plan = commits.plan(ends[0], ends[1], "instructions", 200)
+    said = commits.beforehand(plan)
+    builds = {"main~1": 2, "main~3": 4, "main~16": 6}[good]
+    assert said.startswith(told) and f"some {builds} kernels to build" in said
 
 
 def test_release_tags_between_two_stand_in_order_without_candidates(tree: Path) -> None:
