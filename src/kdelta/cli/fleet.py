@@ -52,10 +52,13 @@ def _show(now: Fleet) -> None:
     for host in now.hosts:
         state = f"silent for {host.silent_s:.0f} s" if host.dead else ", ".join(host.doing) or "idle"
         more = f"{', KVM' if host.kvm else ''}{''.join(f', drives {name}' for name in host.machines)}"
-        say(f"{host.name:16} {host.slots} slots, kdelta {host.version}, QEMU {host.qemu or 'none'}{more}: {state}")
+        say(
+            f"{host.name:16} {_count(host.slots, 'slot')}, kdelta {host.version}, QEMU {host.qemu or 'none'}{more}: {state}"
+        )
     for one in now.experiments:
         left = "" if one.left_s is None else f", about {_duration(one.left_s)} to its next look"
-        say(f"{one.experiment:22} {one.boots} boots stored, {one.doing} units running, {one.waiting} waiting{left}")
+        doing = f"{_count(one.boots, 'boot')} stored, {_count(one.doing, 'unit')} running, {one.waiting} waiting"
+        say(f"{one.experiment:22} {doing}{left}")
         if one.why:
             say(f"{'':22} {one.why}")
     for build in now.builds:
@@ -65,6 +68,10 @@ def _show(now: Fleet) -> None:
     for failure in now.failures:
         on = f" on {failure.host}" if failure.host else ""
         say(f"failed: {failure.at[:19]} {failure.experiment} unit {failure.unit}{on}: {failure.why}")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s'[: number != 1]}"
 
 
 def _duration(seconds: float) -> str:

@@ -128,7 +128,7 @@ async def _work(
             worker = Worker(*parts, beside=builder.run, places=have if places.texts else None)  # type: ignore[arg-type]
             _stop_on_signals(worker, reporter)
             reporter.note(
-                f"worker {found.name}: {found.slots} slots, kdelta {found.version}, {', '.join(sorted(found.makes))}"
+                f"worker {found.name}: {found.slots} slot{'s'[: found.slots != 1]}, kdelta {found.version}, {', '.join(sorted(found.makes))}"
             )
             await worker.run()
 

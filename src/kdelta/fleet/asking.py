@@ -23,8 +23,8 @@ _AWAY_S = 600.0  # for so long the database may be away from somebody who waits
 
 
 def alive(hosts: Sequence[Seen]) -> list[Host]:
-    """The hosts that were heard lately."""
-    return [seen.host for seen in hosts if seen.silent_s <= tend.DEAD_AFTER_S]
+    """The hosts that were heard lately, or could not have been."""
+    return [seen.host for seen in hosts if seen.missed_s <= tend.DEAD_AFTER_S]
 
 
 def needs_of(experiment: Experiment, own: Host, hosts: Sequence[Host]) -> Needs:

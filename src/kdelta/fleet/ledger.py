@@ -98,12 +98,23 @@ class Asked(Struct, frozen=True, kw_only=True):
     at: str = ""
 
 
+_UP = "extract(epoch FROM now() - pg_postmaster_start_time())"
+
+
+def _known(up_s: float) -> float:
+    return up_s if up_s >= 0 else math.inf
+
+
 class Seen(Struct, frozen=True, kw_only=True):
-    """A worker that is registered; ``silent_s`` is how long its last heartbeat is ago."""
+    """A worker that is registered; ``silent_s`` is how long its last heartbeat is ago.
+
+    ``missed_s``: for how much of that it could have been heard, because the database was up.
+    """
 
     worker: int
     host: Host
     silent_s: float
+    missed_s: float
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -235,14 +246,19 @@ class Ledger:
     def hosts(self, name: str = "") -> list[Seen]:
         """All registered workers, by name; or those of one ``name``."""
         query = text(
-            "SELECT h.worker, h.document, extract(epoch FROM now() - w.last_heartbeat) AS silent "
+            f"SELECT h.worker, h.document, extract(epoch FROM now() - w.last_heartbeat) AS silent, {_UP} AS up "
             "FROM fleet_host h JOIN procrastinate_workers w ON w.id = h.worker "
             "WHERE :name IN ('', h.name) ORDER BY h.name, h.worker"
         )
         with self._reading() as connection:
             rows = connection.execute(query, {"name": name}).all()
         return [
-            Seen(worker=r.worker, host=msgspec.msgpack.decode(r.document, type=Host), silent_s=float(r.silent))
+            Seen(
+                worker=r.worker,
+                host=msgspec.msgpack.decode(r.document, type=Host),
+                silent_s=float(r.silent),
+                missed_s=min(float(r.silent), _known(float(r.up))),
+            )
             for r in rows
         ]
 
@@ -251,10 +267,8 @@ class Ledger:
 
         Its clock may have been put back since: then that is not known, and it counts as long.
         """
-        query = text("SELECT extract(epoch FROM now() - pg_postmaster_start_time())")
         with self._reading() as connection:
-            up_s = float(connection.execute(query).scalar_one())
-        return up_s if up_s >= 0 else math.inf
+            return _known(float(connection.execute(text(f"SELECT {_UP}")).scalar_one()))
 
     def forget_gone(self) -> None:
         """Drop the rows of workers that are not registered any more."""

@@ -81,7 +81,7 @@ def _host(seen: Seen, doing: Sequence[Taken]) -> HostState:
         qemu="; ".join(sorted(set(seen.host.qemus.values()))),
         kvm=seen.host.kvm,
         silent_s=seen.silent_s,
-        dead=seen.silent_s > tend.DEAD_AFTER_S,
+        dead=seen.missed_s > tend.DEAD_AFTER_S,
         doing=mine,
         machines=tuple(sorted(seen.host.machines)),
     )

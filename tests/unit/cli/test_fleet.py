@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from kdelta import fleet
 from kdelta.cli import _fleet, _kernels, _patching, main
@@ -80,3 +81,16 @@ def test_ctrl_c_while_the_fleet_measures_says_that_it_goes_on(monkeypatch: pytes
         "the fleet goes on; wait again with: kdelta resume 20261125-030000-aaaa --fleet, "
         "or stop it with: kdelta fleet --cancel 20261125-030000-aaaa"
     ]
+
+
+def test_what_there_is_one_of_is_told_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    from kdelta.cli.fleet import _show
+    from kdelta.fleet.status import Fleet, HostState, Waiting
+
+    host = HostState(name="h", slots=1, version="1", qemu="7", kvm=False, silent_s=0.0, dead=False, doing=())
+    one = Waiting(experiment="e", boots=1, waiting=1, doing=1, hosts=("h",), left_s=None)
+    _show(Fleet(hosts=(host,), experiments=(one,), failures=()))
+    said = capsys.readouterr().out
+    assert " 1 slot, " in said and "1 boot stored, 1 unit running, 1 waiting" in said
+    _show(Fleet(hosts=(), experiments=(replace(one, boots=2, doing=0),), failures=()))
+    assert "2 boots stored, 0 units running" in capsys.readouterr().out

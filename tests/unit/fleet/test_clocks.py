@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from kdelta.errors import HostError
-from kdelta.fleet import asking
+from kdelta.fleet import asking, status
 from kdelta.fleet.ledger import Ledger
 from kdelta.fleet.queue import Queue
 from kdelta.fleet.tend import tend
@@ -100,24 +101,48 @@ def test_who_died_before_the_clock_was_put_back_is_found_dead(hosts: Hosts, stor
     assert state(ledger) == "done" and store.done("first") == {(0, 0), (0, 1)}
 
 
-def test_a_database_that_was_started_before_its_clock_was_put_back_is_up(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextmanager
+def started(ledger: Ledger, since: str) -> Iterator[Ledger]:
+    """The ledger of a database that says it was started ``since`` now."""
     with ledger._using() as connection:
         connection.execute(
             text(
-                "CREATE FUNCTION public.pg_postmaster_start_time() RETURNS timestamptz LANGUAGE sql "
-                "AS $$ SELECT now() + interval '1 hour' $$"
+                "CREATE OR REPLACE FUNCTION public.pg_postmaster_start_time() RETURNS timestamptz LANGUAGE sql "
+                f"AS $$ SELECT now() + interval '{since}' $$"
             )
         )
         connection.execute(text("ALTER ROLE kdelta SET search_path = public, pg_catalog"))
     try:
         other = Ledger(ledger.url)
-        assert other.up_s() > 1e6
+        yield other
         other.close()
     finally:
         with ledger._using() as connection:
             connection.execute(text("ALTER ROLE kdelta RESET search_path"))
+
+
+def test_a_database_that_was_started_before_its_clock_was_put_back_is_up(ledger: Ledger) -> None:
+    with started(ledger, "1 hour") as other:
+        assert other.up_s() > 1e6
+
+
+@pytest.mark.parametrize(("since", "alive"), [("-5 seconds", True), ("-1 hour", False), ("1 hour", False)])
+def test_nobody_is_taken_for_dead_because_the_database_was_away(
+    ledger: Ledger, store: Store, since: str, alive: bool
+) -> None:
+    """Who waited was told that no worker is running, when all of them were about to be heard again."""
+
+    async def enlist() -> None:
+        async with Queue(ledger.url) as queue:
+            ledger.enlist(await queue.enlist(), host("h"))
+        with ledger._using() as connection:
+            connection.execute(text("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '2 minutes'"))
+
+    asyncio.run(enlist())
+    with started(ledger, since) as other:
+        assert bool(asking.alive(other.hosts())) is alive
+        (shown,) = status.look(store, other).hosts
+        assert shown.dead is not alive and shown.silent_s > 100
 
 
 def test_what_fails_under_a_clock_that_is_put_back_ends(hosts: Hosts, store: Store, ledger: Ledger) -> None:
