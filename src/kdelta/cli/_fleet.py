@@ -137,6 +137,7 @@ def run(
         UserError: the fleet cannot measure it. HostError: it gave up.
     """
     if not args.fleet or not experiment.cases:
+        _refuse_asked(session, experiment, (resumed_as or experiment).id)
         session.run(experiment, progress, budget_s, resumed_as)
         return True
     from kdelta.fleet import asking
@@ -161,6 +162,19 @@ def run(
             again = f"kdelta resume {name} --fleet"
             raise HostError(f"{error}; finished boots are kept, continue with: {again}") from None
     return True
+
+
+def _refuse_asked(session: Session, experiment: Experiment, name: str) -> None:
+    """Raises:
+    UserError: the fleet measures it just now.
+    """
+    from kdelta.fleet import ledger
+
+    if ledger.is_open(session.store.address, experiment.id):
+        raise UserError(
+            f"the fleet measures experiment {experiment.id}: wait for it with kdelta resume {name} --fleet, "
+            f"or take it back first with kdelta fleet --cancel {name}"
+        )
 
 
 def _expect(session: Session, experiment: Experiment, progress: Progress, at_once: int) -> None:

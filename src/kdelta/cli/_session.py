@@ -73,15 +73,16 @@ class Session:
         ``resumed_as``: the experiment to go on with, where this one is only a pass of it.
         """
         from kdelta.cli.progress import Reporter
-        from kdelta.experiment import annotate, prepare
+        from kdelta.experiment import alone, annotate, prepare
 
         if not experiment.cases and experiment.annotations.looked is not None:
             return  # nothing that differs can be executed here: the report says so
         if isinstance(progress, Reporter):
             progress.expect(self.usual_boot_s(experiment, os.cpu_count() or 1 if experiment.mode == "exact" else 1))
         try:
-            job = prepare.prepare(experiment, self.store, progress, time_budget_s=budget_s)
-            prepare.execute(job, self.store, progress)
+            with alone.measuring(self.store, experiment.id):
+                job = prepare.prepare(experiment, self.store, progress, time_budget_s=budget_s)
+                prepare.execute(job, self.store, progress)
             annotate.note_untouched(self.store, annotate.note_executed(self.store, experiment))
         except KeyboardInterrupt as ending:
             ending.add_note(self._kept(experiment, resumed_as))

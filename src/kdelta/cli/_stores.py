@@ -71,8 +71,10 @@ def going_on() -> Store:
 
 
 def _writable(store: Store) -> Store:
+    from kdelta.store import connect
+
     try:
-        store.require_writable()
+        connect.require_writable(store.address)
     except BaseException:
         store.close()
         raise

@@ -18,6 +18,7 @@ from kdelta.experiment.runner import Job
 from kdelta.kernel import naming
 from kdelta.kernel.symbols import NoSymbols
 from kdelta.model import Experiment, PlannedBoot, Profile, Progress
+from kdelta.store import connect
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
 
@@ -35,7 +36,7 @@ def follow(
     missing = [row for row in rows if not row.profile.stacks]
     if not missing:
         return found
-    store.require_writable()
+    connect.require_writable(store.address)
     job = prepare.prepare(experiment, store, progress)
     for row in missing:
         kernel = experiment.kernels[row.kernel]

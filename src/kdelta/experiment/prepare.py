@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from msgspec.structs import replace
 
 from kdelta import paths
-from kdelta.experiment import allowed, boot_once, functions, kinds, known, looks, place, runner
+from kdelta.experiment import allowed, alone, boot_once, functions, kinds, known, looks, place, runner
 from kdelta.experiment.hopeless import Remembering
 from kdelta.experiment.measure import Measuring
 from kdelta.experiment.runner import Job
@@ -22,7 +22,8 @@ from kdelta.store.store import Store
 
 def run(experiment: Experiment, store: Store, progress: Progress) -> None:
     """Make ``experiment`` ready, and run what is left of it."""
-    execute(prepare(experiment, store, progress), store, progress)
+    with alone.measuring(store, experiment.id):
+        execute(prepare(experiment, store, progress), store, progress)
 
 
 def execute(job: Job, store: Store, progress: Progress) -> None:

@@ -32,6 +32,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    inspect,
     select,
     text,
     update,
@@ -343,6 +344,24 @@ def require(url: str) -> None:
         )
     if missing := [name for name in ("fsspec", "procrastinate", "psycopg") if find_spec(name) is None]:
         raise UserError(f"the fleet needs the package {missing[0]}: {distributions.extra('fleet')}")
+
+
+def is_open(url: str, experiment: str) -> bool:
+    """Whether the fleet of the store at ``url`` has ``experiment`` to measure; no store becomes a fleet's by that.
+
+    Raises:
+        HostError: the database refuses.
+    """
+    if not url.startswith("postgresql"):
+        return False
+    engine = connect.open_engine(url)
+    e = tables.experiment.c
+    query = select(ask.c.state).join(tables.experiment, ask.c.experiment_no == e.no).where(e.id == experiment)
+    try:
+        with connect.translated(engine.url), engine.connect() as connection:
+            return inspect(connection).has_table(ask.name) and connection.execute(query).scalar() == "open"
+    finally:
+        engine.dispose()
 
 
 def _make_queue(connection: Connection) -> None:

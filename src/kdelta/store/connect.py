@@ -73,12 +73,13 @@ def _file(url: URL) -> Path | None:
     return Path(url.database).absolute()
 
 
-def require_writable(url: URL) -> None:
-    """Before anything is fetched, built or booted for it.
+def require_writable(address: str) -> None:
+    """Before anything is fetched, built or booted for the store at ``address``.
 
     Raises:
-        HostError: nothing can be kept in this store.
+        HostError: nothing can be kept in it.
     """
+    url = make_url(address)
     if (path := _file(url)) is not None and path.exists() and not still.is_writable(path):
         raise HostError(
             f"{_where(url)}: this user can only read it, nothing can be kept in it; set KDELTA_STORE to another"

@@ -68,9 +68,10 @@ class Store(Diary):
         """Let go of the database."""
         self._engine.dispose()
 
-    def require_writable(self) -> None:
-        """Before anything is fetched or booted for it. Raises HostError where this user can only read it."""
-        connect.require_writable(self._engine.url)
+    @property
+    def address(self) -> str:
+        """Of its database, with all that it takes to open it."""
+        return self._engine.url.render_as_string(hide_password=False)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:

@@ -198,7 +198,8 @@ def insert_boot(connection: Connection, owner: Found, boot: BootResult, *, forei
         _forget(connection, owner, stored.no, plan.block)
     elif stored is not None:
         raise HostError(
-            f"experiment {owner.id}: block {plan.block} slot {plan.slot} is stored already; nothing was changed"
+            f"experiment {owner.id}: block {plan.block} slot {plan.slot} is stored already, as where another "
+            "kdelta measures it too; nothing was changed"
         )
     no = connection.execute(
         insert(b)

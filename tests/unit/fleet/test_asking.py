@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kdelta.cli import _fleet
+from kdelta.cli._session import Session
 from kdelta.errors import HostError, KdeltaError, UserError
 from kdelta.experiment import prepare, runner
 from kdelta.experiment.work import CannotPause
-from kdelta.fleet import asking, makes, ship
+from kdelta.fleet import asking, makes, ship, status
 from kdelta.fleet.bench import Bench
 from kdelta.fleet.blobs import Blobs
-from kdelta.fleet.ledger import Ledger
+from kdelta.fleet.ledger import Ledger, is_open
 from kdelta.fleet.needs import Host
 from kdelta.fleet.queue import Queue
 from kdelta.fleet.units import Unit
@@ -246,3 +248,27 @@ def test_seeds_share_guests_from_unit_to_unit_and_times_have_none_beside_them(
     bench.measure(Unit(experiment="first", plans=(FIRST,), alone=False), ask())
     bench.close()
     assert had[-1].is_closed
+
+
+def test_what_the_fleet_measures_is_not_measured_here_too(
+    store: Store, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both made the same boots, and this machine ended with "block 1 slot 0 is stored already"."""
+    session, here = Session(store, True), _fleet.FleetArgs(fleet=False, detach=False)
+    ran: list[str] = []
+    monkeypatch.setattr(Session, "run", lambda _, one, *more: ran.append(one.id))
+    experiment = asked()
+    store.create(experiment)
+    _fleet.run(session, experiment, here, Quiet())
+    ledger.open(experiment.id, ask())
+    with pytest.raises(UserError, match=f"the fleet measures experiment .*kdelta fleet --cancel {experiment.id}"):
+        _fleet.run(session, experiment, here, Quiet())
+    status.cancel(store, ledger, experiment.id)
+    _fleet.run(session, experiment, here, Quiet())
+    assert ran == [experiment.id] * 2
+
+
+def test_a_store_that_was_never_a_fleets_is_asked_nothing(url: str, tmp_path: Path) -> None:
+    with Store(url):
+        assert not is_open(url, "first")
+    assert not is_open(f"sqlite:///{tmp_path / 's.sqlite'}", "first") and not list(tmp_path.glob("*.sqlite"))
