@@ -5,13 +5,22 @@ from __future__ import annotations
 
 import shutil
 import sys
+from typing import TYPE_CHECKING
 
 from kdelta.report.text import LEAST, WIDTH
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def columns() -> int:
     """The columns of standard output, at least 40; 72 of a file or pipe, whose bytes hang on no window."""
     return seen() or WIDTH
+
+
+def of(output: Path | None) -> int:
+    """The columns of what is written to ``output``, without one to standard output."""
+    return WIDTH if output is not None else columns()
 
 
 def seen() -> int | None:

@@ -77,7 +77,6 @@ def command(
     if as_json and export_format not in (None, "json"):
         raise UserError(f"--json and --export {export_format} exclude each other: give one of them")
     from kdelta.report import functions, view
-    from kdelta.report.text import WIDTH
     from kdelta.results import answer, explain
 
     with _stores.reading() as store:
@@ -92,8 +91,7 @@ def command(
         if case is None:
             rest = [name for name in _given.given() if name != "output"]
             _given.refuse(rest, "goes with a case, as in kdelta why last path_lookup")
-            width = WIDTH if output else _terminal.columns()
-            _output.write(functions.causes(view.build(result, detail), width), output)
+            _output.write(functions.causes(view.build(result, detail), _terminal.of(output)), output)
             return 0
         row = _row(found, result.results, case, patched, mitigations)
         stored = explain.rows_of(found, store, row)

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len
-
 from kdelta.attribution.because import cumulative_shares, differences
 from kdelta.errors import UserError
 from kdelta.model import EXACT_COUNTERS, CellResult, FunctionDelta, Profile
@@ -14,14 +12,16 @@ from kdelta.report import system_calls
 from kdelta.report.causes import because
 from kdelta.report.figures import change, interval
 from kdelta.report.moved import moved_lines
-from kdelta.report.text import PROSE, WIDTH, pad, wrap
+from kdelta.report.rows import FIGURE, Row, laid_out, said
+from kdelta.report.text import PROSE, WIDTH, wrap
 from kdelta.report.touched import touched_lines
 from kdelta.report.view import View, cell_title
 from kdelta.results.types import Detail, MovedRow
 
 _LINES_SHOWN = 12
 _TOUCHED_SHOWN = 4  # of each column
-_NAME, _FIGURES, _NOTE = 34, 34, 6  # columns; a note is "gone" at least, with the space before it
+_NAME = 34  # columns
+_LEAST = (FIGURE, FIGURE, FIGURE, 7)
 
 
 def render(
@@ -30,30 +30,30 @@ def render(
     """The functions of a row before and after, the largest change first; ``everything``: all, with their counters.
 
     Below it the lines that move between CPUs, and the same by system call, where that is known. ``width``: of a
-    terminal; without one each function is a line.
+    terminal; without one each row is a line.
 
     Raises:
         UserError: one kernel alone, in which no line moved.
     """
     most = None if everything else _LINES_SHOWN
     if not row.patched_label:
-        moved = moved_lines(before, None, most)
+        moved = moved_lines(before, None, most, width)
         if not moved:
             raise UserError(f"{row.case}: one kernel and one CPU: there is no difference to say why of")
         return "\n".join([f"{row.case}: {row.baseline_label}", *moved]) + "\n"
     deltas = differences(before, after)
-    shares = cumulative_shares(deltas)
+    shares = (None,) * len(deltas) if row.verdict == "same" else cumulative_shares(deltas)  # of no effect nothing
     shown = list(zip(deltas, shares, strict=True))
     shown = shown if everything else [pair for pair in shown if pair[0].delta][:30]
     told = because(row.because_line, row.effect_percent) or _unexplained(row, bool(shown))
-    moved = moved_lines(before, after, most)
+    moved = moved_lines(before, after, most, width)
     told = f"instructions: {told}" if moved else told  # of what moves speak the lines below
     title = f"{row.case}: {row.baseline_label} -> {row.patched_label}: {told}"
-    lines = [*([title] if width is None else wrap(title, min(width, PROSE), then="  ")), ""]
+    lines = [*said(title, width), ""]
     lines += _table(shown, width)
-    lines += touched_lines(before, after, None if everything else _TOUCHED_SHOWN)
+    lines += touched_lines(before, after, None if everything else _TOUCHED_SHOWN, width)
     lines += moved
-    lines += _judged(row, detail)
+    lines += _judged(row, detail, min(width or WIDTH, PROSE))
     if everything:
         lines += ["", f"cost vectors per operation: {', '.join(EXACT_COUNTERS)}"]
         for name in sorted(set(before.functions) | set(after.functions)):
@@ -64,27 +64,12 @@ def render(
 
 def _table(shown: Sequence[tuple[FunctionDelta, float | None]], width: int | None) -> list[str]:
     """A line for each function; on a terminal more, where names and notes need it."""
-    heads = ("before", "after", "delta")
-    rows = [("function", "".join(f"{head:>9}" for head in heads) + f"{'cum.':>7}", "note")]
+    rows = [Row("function", ("before", "after", "delta", "cum."), "note")]
     for delta, share in shown:
-        part = "-" if share is None else f"{100 * share:.0f}%"
-        counts = f"{delta.baseline:9.1f}{delta.patched:9.1f}{delta.delta:+9.1f}"
-        rows.append((delta.function, f"{counts}{part:>7}", delta.note))
-    if width is None:
-        return [f"{name[: _NAME - 1]:{_NAME}}{figures}  {note}".rstrip() for name, figures, note in rows]
-    longest = 1 + max(cell_len(name) for name, _, _ in rows)
-    column = max(1, min(longest, width - _FIGURES - _NOTE))
-    return [line for row in rows for line in _lines(*row, column, width)]
-
-
-def _lines(name: str, figures: str, note: str, column: int, width: int) -> list[str]:
-    """A row of which the name, where it is longer than its column, and a note that is too long have their own lines."""
-    long = cell_len(name) >= column
-    line = pad("" if long else name, column) + figures
-    lines = [*(wrap(name, width) if long else []), line]
-    if note and cell_len(line) + 2 + cell_len(note) > width:
-        return [*lines, *wrap(note, width, first="      ", then="        ")]
-    return [*lines[:-1], f"{line}  {note}".rstrip()]
+        counts = (f"{delta.baseline:.1f}", f"{delta.patched:.1f}", f"{delta.delta:+.1f}")
+        part = "-" if share is None else f"{round(100 * share)}%"
+        rows.append(Row(delta.function, (*counts, part), delta.note))
+    return laid_out(rows, _NAME, width, _LEAST)
 
 
 def _unexplained(row: CellResult, differ: bool) -> str:
@@ -98,7 +83,7 @@ def _change(line: MovedRow) -> str:
     return change(line.effect_percent, *line.over_seeds)
 
 
-def _judged(row: CellResult, detail: Detail) -> list[str]:
+def _judged(row: CellResult, detail: Detail, width: int) -> list[str]:
     """The verdicts over all seeds on the lines that move most, of which the table has the median seed; [] of none."""
     key = (row.case, row.cgroup, row.mitigations, row.patched_label)
     found = [
@@ -116,7 +101,7 @@ def _judged(row: CellResult, detail: Detail) -> list[str]:
     for word in ("same", "inconclusive"):
         names = [line.line for line in found if line.verdict == word]
         told += [f"{word}: {', '.join(names)}"] if names else []
-    return ["", *wrap(f"over all seeds: {'; '.join(told)}", WIDTH, then="  ")] if told else []
+    return ["", *wrap(f"over all seeds: {'; '.join(told)}", width, then="  ")] if told else []
 
 
 def causes(view: View, width: int = WIDTH) -> str:

@@ -10,6 +10,7 @@ from kdelta.attribution import serial
 from kdelta.attribution.exact import TRANSFERS
 from kdelta.attribution.line_table import OTHERS
 from kdelta.model import FunctionDelta, MovedLine, Profile
+from kdelta.report.rows import Row, laid_out, said
 
 Key = TypeVar("Key", str, tuple[str, str, str])
 _WHO_SHOWN = 3
@@ -82,15 +83,14 @@ class Sides:
         self.profiles = [before] if after is None else [before, after]
 
     @property
-    def heads(self) -> str:
+    def heads(self) -> tuple[str, ...]:
         """The headings of the columns."""
-        heads = ("before", "after", "delta") if len(self.profiles) > 1 else ("per op",)
-        return "".join(f"{head:>9}" for head in heads)
+        return ("before", "after", "delta") if len(self.profiles) > 1 else ("per op",)
 
-    def columns(self, figures: Sequence[float]) -> str:
+    def columns(self, figures: Sequence[float]) -> tuple[str, ...]:
         """A row's figures, with the difference where there are two."""
-        text = "".join(f"{value:9.2f}" for value in figures)
-        return text + (f"{figures[1] - figures[0]:+9.2f}" if len(figures) > 1 else "")
+        texts = tuple(f"{value:.2f}" for value in figures)
+        return (*texts, f"{figures[1] - figures[0]:+.2f}") if len(figures) > 1 else texts
 
 
 def _ranked(figures: Mapping[Key, Sequence[float]], limit: int | None) -> list[Key]:
@@ -99,10 +99,11 @@ def _ranked(figures: Mapping[Key, Sequence[float]], limit: int | None) -> list[K
     return ranked if limit is None else ranked[:limit]
 
 
-def moved_lines(before: Profile, after: Profile | None, limit: int | None) -> list[str]:
+def moved_lines(before: Profile, after: Profile | None, limit: int | None, width: int | None = None) -> list[str]:
     """The rows of a table, hottest first by the larger side, ``limit`` at most; [] where none moved.
 
     Below them stands what was added up of the lines that moved less. Without ``after`` it is about one kernel.
+    ``width``: of a terminal; without one each row is a line.
     """
     sides = Sides(before, after)
     known = {line.name: line for side in sides.profiles for line in side.moved}
@@ -111,27 +112,25 @@ def moved_lines(before: Profile, after: Profile | None, limit: int | None) -> li
     figures = {name: [_per_op(side, name) for side in sides.profiles] for name in known}
     single = {name: both for name, both in figures.items() if name != OTHERS}
     shown = [*_ranked(single, limit), *(figures.keys() - single.keys())]
-    lines = ["", "cache lines that move between CPUs, transfers per operation", ""]
-    lines.append(f"{'line':{_NAME_WIDTH}}{sides.heads}  who, where it moves most")
-    for name in shown:
-        head = f"{name[: _NAME_WIDTH - 1]:{_NAME_WIDTH}}{sides.columns(figures[name])}"
-        lines.append(f"{head}  {_who(known[name])}{_remark(known[name])}")
+    rows = [Row("line", sides.heads, "who, where it moves most")]
+    rows += (Row(name, sides.columns(figures[name]), _who(known[name]) + _remark(known[name])) for name in shown)
+    lines = ["", *said("cache lines that move between CPUs, transfers per operation", width), ""]
+    lines += laid_out(rows, _NAME_WIDTH, width)
     if len(shown) < len(known):
         lines.append(f"and {len(known) - len(shown)} more (--all)")
-    lines += _waits(sides, limit)
-    lines += _serial(sides)
-    lines.append("A model of coherence alone: no capacity, no latencies; see docs/how-to/contention.md.")
+    lines += _waits(sides, limit, width)
+    lines += _serial(sides, width)
+    lines += said("A model of coherence alone: no capacity, no latencies; see docs/how-to/contention.md.", width)
     return lines
 
 
-def _serial(sides: Sides) -> list[str]:
+def _serial(sides: Sides, width: int | None) -> list[str]:
     """The line that bounds scaling, on each side; [] where none does."""
     found = [serial.bound(profile) for profile in sides.profiles]
     labels = ("before", "after") if len(found) > 1 else ("",)
     told = [serial_text(one, label) for one, label in zip(found, labels, strict=True) if one is not None]
-    return (
-        ["", f"serial part (a bound, at {serial.TRANSFER_INSTRUCTIONS} instructions a transfer)", *told] if told else []
-    )
+    title = f"serial part (a bound, at {serial.TRANSFER_INSTRUCTIONS} instructions a transfer)"
+    return ["", *(line for text in (title, *told) for line in said(text, width))] if told else []
 
 
 def serial_text(one: serial.Serial, label: str = "") -> str:
@@ -146,7 +145,7 @@ def serial_text(one: serial.Serial, label: str = "") -> str:
     )
 
 
-def _waits(sides: Sides, limit: int | None) -> list[str]:
+def _waits(sides: Sides, limit: int | None, width: int | None) -> list[str]:
     """The rows of a table of locks found taken; [] where none was."""
     found = [{(w.lock or "?", w.caller or "?", w.function): w for w in side.waits} for side in sides.profiles]
     known = {key for waits in found for key in waits}
@@ -159,13 +158,13 @@ def _waits(sides: Sides, limit: int | None) -> list[str]:
 
     figures = {key: per_op(key) for key in known}
     shown = _ranked(figures, limit)
-    lines = ["", "locks found taken and reads in vain, times per operation", ""]
-    lines.append(f"{'lock':{_NAME_WIDTH}}{sides.heads}  who waits, of how often it takes the lock or reads")
+    rows = [Row("lock", sides.heads, "who waits, of how often it takes the lock or reads")]
     for key in shown:
         lock, caller, function = key
         taken = " -> ".join(f"{value:.2f}" for value in per_op(key, taken=True))
-        head = f"{lock[: _NAME_WIDTH - 1]:{_NAME_WIDTH}}{sides.columns(figures[key])}"
-        lines.append(f"{head}  {caller} ({function}), of {taken}")
+        rows.append(Row(lock, sides.columns(figures[key]), f"{caller} ({function}), of {taken}"))
+    lines = ["", *said("locks found taken and reads in vain, times per operation", width), ""]
+    lines += laid_out(rows, _NAME_WIDTH, width)
     if len(shown) < len(known):
         lines.append(f"and {len(known) - len(shown)} more (--all)")
     return lines

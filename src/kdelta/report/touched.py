@@ -5,14 +5,18 @@ from __future__ import annotations
 
 from kdelta.attribution.profiles import column, runs_alike
 from kdelta.model import Profile
+from kdelta.report.rows import Row, laid_out, said
 
 _NAME_WIDTH = 34
 _LEAST = 0.005  # per operation: what would be shown as no change
 _COLUMNS = {"locked": "locked operations", "data_lines": "data lines", "code_lines": "code lines"}
 
 
-def touched_lines(before: Profile, after: Profile, limit: int | None) -> list[str]:
-    """The functions in which a column changes most, ``limit`` of each at most; [] where nothing did."""
+def touched_lines(before: Profile, after: Profile, limit: int | None, width: int | None = None) -> list[str]:
+    """The functions in which a column changes most, ``limit`` of each at most; [] where nothing did.
+
+    ``width``: of a terminal; without one each row is a line.
+    """
     if not (before.data_lines and after.data_lines):
         return []
     rows: list[tuple[str, str, float, float]] = []
@@ -24,10 +28,10 @@ def touched_lines(before: Profile, after: Profile, limit: int | None) -> list[st
         rows += ((title, name, *pairs[name]) for name in kept)
     if not rows:
         return []
-    lines = ["", "locked operations, and cache lines touched first, per operation", ""]
-    lines.append(f"{'function':{_NAME_WIDTH}}{'before':>9}{'after':>9}{'delta':>9}  of")
+    table = [Row("function", ("before", "after", "delta"), "of")]
     for title, name, one, other in rows:
-        head = f"{name[: _NAME_WIDTH - 1]:{_NAME_WIDTH}}"
         alike = title == _COLUMNS["code_lines"] and runs_alike(before, after, name)
-        lines.append(f"{head}{one:9.2f}{other:9.2f}{other - one:+9.2f}  {title}{', layout alone' if alike else ''}")
-    return lines
+        figures = (f"{one:.2f}", f"{other:.2f}", f"{other - one:+.2f}")
+        table.append(Row(name, figures, f"{title}{', layout alone' if alike else ''}"))
+    title = "locked operations, and cache lines touched first, per operation"
+    return ["", *said(title, width), "", *laid_out(table, _NAME_WIDTH, width)]
