@@ -13,7 +13,7 @@ from kdelta.results.types import CallFigures, CallRow, Detail, SystemCalls
 from kdelta.spec.program import WORKLOAD
 
 SHOWN = 15
-_NAME_LEAST = 16
+_NAME_LEAST = 12  # columns of a name beside its figures; else these stand below it
 
 
 class CallTable(Struct, frozen=True, kw_only=True):
@@ -91,8 +91,8 @@ def lines(shown: CallTable, width: int = WIDTH) -> list[str]:
     least = [max(len(row[column]) for row in every[1:]) for column in range(1, len(shown.header))]
     widths = [max(size, min(len(head), 12)) for size, head in zip(least, shown.header[1:], strict=True)]
     room = width - sum(widths) - 2 * len(widths)
-    beneath = room < _NAME_LEAST and width < WIDTH - 1  # the figures, on a narrow terminal
-    name = max(0, room) if beneath else min(max(_NAME_LEAST, room), max(len(row[0]) for row in every))
+    beneath = room < _NAME_LEAST
+    name = max(0, room) if beneath else min(room, max(len(row[0]) for row in every))
     found = [*wrap(shown.title, width, then="  "), rule(0, width)]
     for row in every:
         columns = zip(row[1:], widths, strict=True)

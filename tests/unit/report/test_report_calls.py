@@ -93,3 +93,14 @@ def test_the_small_ones_of_many_are_one_row() -> None:
     text = rendered("terminal", tables(replace(profile(), system_calls=many)))
     assert "call_14" in text and "call_15" not in text
     assert "15 others" in text and str(sum(1000 - i for i in range(15, 30))) in text
+
+
+@pytest.mark.parametrize("name", ["terminal", "mail"])
+def test_no_figure_is_too_wide_for_the_page(name: str) -> None:
+    calls = dict.fromkeys(("epoll_wait", "page_fault"), (23_120, 121_995_490, 14_060_000_000))
+    rose = {call: (row[0] + 10, row[1] + 2_072_749, row[2] * 2) for call, row in calls.items()}
+    for times in (1, 30):  # beside the names, and below them
+        sides = [{c: tuple(times * n for n in row) for c, row in side.items()} for side in (calls, rose)]
+        text = rendered(name, tables(*(profile(**side) for side in sides)))  # type: ignore[arg-type]
+        assert f"+{2_072_749 * times}" in text and "[page fault]" in text
+        assert max(map(len, text.splitlines())) <= 72
