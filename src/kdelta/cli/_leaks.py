@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdelta.cli import _output
+from kdelta.cli import _output, _terminal
 from kdelta.errors import RegressionFound
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ def show(store: Store, experiment_id: str, *, as_json: bool, output: Path | None
 
     experiment = store.experiment(experiment_id)
     found = leaks.findings(experiment, store)
-    _output.write((layout.to_json if as_json else layout.render)(experiment, found), output)
+    text = layout.to_json(experiment, found) if as_json else layout.render(experiment, found, _terminal.of(output))
+    _output.write(text, output)
     return found
 
 

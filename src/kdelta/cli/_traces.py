@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdelta.cli import _output
+from kdelta.cli import _output, _terminal
 from kdelta.cli._say import say
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ def show(store: Store, names: Sequence[str], as_json: bool, output: Path | None)
     from kdelta.results.traces import results
 
     parts = [results(store, name) for name in names]
-    render = traces.to_json if as_json else traces.render
-    _output.write(render(parts), output)
+    _output.write(traces.to_json(parts) if as_json else traces.render(parts, _terminal.of(output)), output)
     return tuple(result for _, found in parts for result in found)
 
 

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _given, _groups, _kernels, _prune
+from kdelta.cli import _given, _groups, _kernels, _prune, _terminal
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
+    from kdelta.kernel.cache import Stored
     from kdelta.kernel.debver import DebianKernel
     from kdelta.model import Arch, Kernel
     from kdelta.spec.kernels import KernelSpec
 
 _LONGEST = 72  # characters of a value
+_NAME, _RELEASE = 30, 30  # columns, where none needs more
 
 EPILOG = """\b
 Examples:
@@ -81,12 +83,17 @@ def list_(available: bool, arch: Arch, flavour: str | None, everything: bool, as
     if not found:
         say(f"no kernels in {cache.root()}; fetch one: kdelta kernels fetch debian:6.12")
         return
-    say(f"{'RELEASE':30} {'ARCH':7} {'SIZE':>10}  {'SHA256':12} ORIGIN")
-    for stored in found:
-        entry = stored.entry
-        kind = entry.origin.split(" ")[0]
-        say(f"{entry.release:30.30} {entry.arch:7} {_prune.mib(stored.size_bytes):>10}  {entry.sha256:.12} {kind}")
-    say(f"{len(found)} kernels, {_prune.mib(sum(stored.size_bytes for stored in found))} in {cache.root()}")
+    rows = [(one.entry.release, _beside(one)) for one in found]
+    _say_table(("RELEASE", f"{'ARCH':6} {'SIZE':>10} {'SHA256':12} ORIGIN"), rows)
+    told = f"{len(found)} kernels, {_prune.mib(sum(stored.size_bytes for stored in found))} in"
+    root = str(cache.root())
+    say(f"{told}{' ' if len(told) + len(root) < _terminal.columns() else chr(10)}{root}")
+
+
+def _beside(stored: Stored) -> str:
+    entry = stored.entry
+    size, origin = _prune.mib(stored.size_bytes), entry.origin.partition(" ")[0]
+    return f"{entry.arch:6} {size:>10} {entry.sha256:.12} {origin}"
 
 
 def _list_available(arch: Arch, flavour: str | None, everything: bool, as_json: bool, quiet: bool) -> None:
@@ -104,9 +111,18 @@ def _list_available(arch: Arch, flavour: str | None, everything: bool, as_json: 
     if as_json:
         _prune.print_json({"kernels": [_available_json(kernel) for kernel in shown]})
         return
-    say(f"{'SPEC':30} {'RELEASE':34} {'DOWNLOAD':>12}")
-    for kernel in shown:
-        say(f"{_spec(kernel):30.30} {kernel.release:34.34} {_prune.mib(kernel.size_bytes):>12}")
+    releases = max([_RELEASE, *(len(kernel.release) for kernel in shown)])
+    rows = [(_spec(one), f"{one.release:{releases}} {_prune.mib(one.size_bytes):>12}") for one in shown]
+    _say_table(("SPEC", f"{'RELEASE':{releases}} {'DOWNLOAD':>12}"), rows)
+
+
+def _say_table(heads: tuple[str, str], rows: Sequence[tuple[str, str]]) -> None:
+    """Rows of a name and what is beside it; where the terminal is too narrow for both, it stands below."""
+    longest = max(_NAME, *(len(name) for name, _ in rows))
+    beside = max(len(rest) for _, rest in (heads, *rows))
+    below = longest + 1 + beside > _terminal.columns()
+    for name, rest in (heads, *rows):
+        say(f"{name}\n  {rest}" if below else f"{name:{longest}} {rest}")
 
 
 def _spec(kernel: DebianKernel) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import _given, _output, _reports, _stores
+from kdelta.cli import _given, _output, _reports, _stores, _terminal
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -102,7 +102,7 @@ def _agreement(store: Any, here: str, there: str, args: _output.OutputArgs) -> s
     if Path(there).is_file():
         raise UserError(f"--against {there}: a file, not an experiment; import it first: kdelta import {there}")
     found = agreement.compare(store, here, there, all_metrics=args.all_metrics)
-    return layout.to_json(found) if args.bare == "json" else layout.render(found)
+    return layout.to_json(found) if args.bare == "json" else layout.render(found, _terminal.of(args.output))
 
 
 def _place(option: str, where: str) -> tuple[int, int]:

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+from rich.cells import cell_len
 
 from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.scrub import Scrubber
-from kdelta.report.text import WIDTH, pad, wrap
+from kdelta.report.text import PROSE, WIDTH, pad, rule, wrap
 from kdelta.report.view import MARKS
 from kdelta.results.agreement.types import (
     Agreement,
@@ -28,7 +29,8 @@ from kdelta.results.agreement.types import (
     Side,
 )
 
-_LABEL, _FIGURE = 22, 14
+_LABEL, _FIGURE, _DIFFERENCE = 22, 14, 16  # columns
+_FIGURE_LEAST = 11  # in a narrow terminal, where a label has its own line
 _FUNCTIONS = 3  # named in a line of text; JSON has all
 
 _SUMMARY: dict[CountCall, str] = {
@@ -64,30 +66,33 @@ def summary(found: Agreement) -> str:
     return ", ".join(f"{counted[call]} {text}" for call, text in _SUMMARY.items() if call in always or counted[call])
 
 
-def render(found: Agreement) -> str:
+def render(found: Agreement, width: int = WIDTH) -> str:
     """For people: what differs in the measuring, each figure side by side, what is only in one, the summary."""
-    found = Scrubber().struct(found)
-    lines = wrap(f"agreement: {found.here.experiment} (here) and {found.there.experiment} (there), {found.mode}")
-    lines += [line for name, side in (("here", found.here), ("there", found.there)) for line in _unfinished(name, side)]
+    found, width = Scrubber().struct(found), min(width, PROSE)
+    title = f"agreement: {found.here.experiment} (here) and {found.there.experiment} (there), {found.mode}"
+    lines = wrap(title, width)
+    for name, side in (("here", found.here), ("there", found.there)):
+        lines += _unfinished(name, side, width)
     if found.mode == "timed":
-        lines += wrap("There is no verdict between two experiments, because their boots share no block.")
-    lines += ["", *_facts(found.differences), ""]
-    lines += _counts(found.counts) if found.mode == "exact" else _effects(found.effects)
+        lines += wrap("There is no verdict between two experiments, because their boots share no block.", width)
+    lines += ["", *_facts(found.differences, width), ""]
+    lines += _counts(found.counts, width) if found.mode == "exact" else _effects(found.effects, width)
     for where, names in (("here", found.only_here), ("there", found.only_there)):
-        lines += [f"Only {where}", *(line for name in names for line in wrap(name, first="- ")), ""] if names else []
-    return "\n".join([*lines, *wrap(summary(found))]) + "\n"
+        told = [line for name in names for line in wrap(name, width, first="- ")]
+        lines += [f"Only {where}", *told, ""] if names else []
+    return "\n".join([*lines, *wrap(summary(found), width)]) + "\n"
 
 
-def _unfinished(name: str, side: Side) -> list[str]:
+def _unfinished(name: str, side: Side, width: int) -> list[str]:
     if side.complete:
         return []
-    return wrap(f"{name}: {side.boots_done} of {side.boots_planned} boots are done")
+    return wrap(f"{name}: {side.boots_done} of {side.boots_planned} boots are done", width)
 
 
-def _facts(facts: Sequence[Fact]) -> list[str]:
+def _facts(facts: Sequence[Fact], width: int) -> list[str]:
     if not facts:
-        return ["Measured the same way: QEMU, guest, kdelta, host and seeds are the same."]
-    return ["Measured differently", *(line for fact in facts for line in wrap(_fact(fact), first="- "))]
+        return wrap("Measured the same way: QEMU, guest, kdelta, host and seeds are the same.", width)
+    return ["Measured differently", *(line for fact in facts for line in wrap(_fact(fact), width, first="- "))]
 
 
 def _fact(fact: Fact) -> str:
@@ -112,15 +117,25 @@ def _title(pair: CountPair | EffectPair, among: Iterable[CountPair | EffectPair]
     return f"{pair.case}{suffix}{off}: {metric.removesuffix(', ')}"
 
 
-def _counts(pairs: Sequence[CountPair]) -> list[str]:
-    lines = [pad("", _LABEL) + pad("here", _FIGURE, True) + pad("there", _FIGURE, True) + "  difference", "-" * WIDTH]
+def _counts(pairs: Sequence[CountPair], width: int) -> list[str]:
+    columns = _columns(pairs, width)
+    heads = pad("here", columns[1], True) + pad("there", columns[1], True) + "  difference"
+    lines = [pad("", columns[0]) + heads, rule(0, width)]
     title = ""
     for pair in pairs:
         if (here := _title(pair, pairs)) != title:
             title = here
-            lines += wrap(title, then="  ")
-        lines += _count_lines(pair)
+            lines += wrap(title, width, then="  ")
+        lines += _count_lines(pair, columns, width)
     return [*lines, ""]
+
+
+def _columns(pairs: Sequence[CountPair], width: int) -> tuple[int, int]:
+    """Those of a kernel's label and of a figure; on a narrow terminal no label stands beside its figures."""
+    room = width - 2 * _FIGURE - _DIFFERENCE
+    if room < _LABEL:
+        return 0, max(_FIGURE_LEAST, min(_FIGURE, (width - _DIFFERENCE) // 2))
+    return min(room, max([_LABEL, *(3 + cell_len(pair.kernel) for pair in pairs)])), _FIGURE
 
 
 def _figure(count: Count) -> str:
@@ -138,16 +153,15 @@ def _small(percent: float | None) -> str:
     return f"{percent:+.1g} %"
 
 
-def _count_lines(pair: CountPair) -> list[str]:
+def _count_lines(pair: CountPair, columns: tuple[int, int], width: int) -> list[str]:
     word = {"exact": "exactly", "same-boots": "the same boots"}.get(pair.call, _small(pair.percent))
-    label = f"  {pair.kernel}"
-    columns = pad(_figure(pair.here), _FIGURE, True) + pad(_figure(pair.there), _FIGURE, True) + f"  {word}"
-    lines = (
-        [pad(label, _LABEL) + columns]
-        if len(label) <= _LABEL
-        else [*wrap(label, then="    "), pad("", _LABEL) + columns]
-    )
-    return [*lines, *(line for text in _remarks(pair) for line in wrap(text, first="      ", then="        "))]
+    label, (room, size) = f"  {pair.kernel}", columns
+    figures = pad(_figure(pair.here), size, True) + pad(_figure(pair.there), size, True) + f"  {word}"
+    if cell_len(label) <= room:
+        lines = [pad(label, room) + figures]
+    else:
+        lines = [*wrap(label.strip(), width, first="  ", then="    "), pad("", room) + figures]
+    return [*lines, *(line for text in _remarks(pair) for line in wrap(text, width, first="      ", then="        "))]
 
 
 def _remarks(pair: CountPair) -> list[str]:
@@ -183,14 +197,14 @@ def functions_text(functions: Sequence[FunctionPair], limit: int = _FUNCTIONS) -
     return ", ".join([*named, *([f"{more} more"] if more else [])])
 
 
-def _effects(pairs: Sequence[EffectPair]) -> list[str]:
+def _effects(pairs: Sequence[EffectPair], width: int) -> list[str]:
     lines = []
     for pair in pairs:
-        lines += wrap(_title(pair, pairs), then="  ")
+        lines += wrap(_title(pair, pairs), width, then="  ")
         kernels = f"{pair.baseline_kernel} -> {pair.patched_kernel}" if pair.patched_kernel else pair.baseline_kernel
-        lines += wrap(kernels + (" (reversed there)" if pair.reversed else ""), first="  ")
+        lines += wrap(kernels + (" (reversed there)" if pair.reversed else ""), width, first="  ")
         for name, side in (("here", pair.here), ("there", pair.there)):
-            lines += wrap(_effect(side, pair), first=f"    {name:7}")
+            lines += wrap(_effect(side, pair), width, first=f"    {name:7}")
         texts = {"overlap": "the intervals overlap", "apart": "the intervals do not overlap"}
         lines += [f"    {texts[pair.call]}"] if pair.call in texts else []
     return [*lines, ""]

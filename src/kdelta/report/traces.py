@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What traced boots found, side by side per operation: a table of 72 columns, and JSON (schema kdelta-trace/1)."""
+"""What traced boots found, side by side per operation: a table, and JSON (schema kdelta-trace/1)."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import msgspec
 from msgspec import Struct
+from rich.cells import cell_len
 
 from kdelta.attribution.traces import ProbeResult, Row, SetResult
 from kdelta.model import Experiment
 from kdelta.report.scrub import clean
 from kdelta.report.sentences import sentence
+from kdelta.report.text import PROSE, WIDTH, ends, pad, wrap
 
-WIDTH = 72
 _COLUMN = 13
-_COLUMNS = 3  # kernels in one table; the first stands in each
+_NAME_LEAST = 33  # columns of a name, beside which kernels stand; fewer in a narrow terminal
 _EACH = ("ns", "instructions")  # shown for each time, other sums per operation
 _RARE = 0.01  # times per operation: below in every kernel, a row is only counted
-_NAME = WIDTH - _COLUMNS * _COLUMN
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -70,8 +69,13 @@ def _short(value: float | None) -> str:
     return f"{value:.1f}" if abs(value) < 1000 and value != int(value) else f"{value:.0f}"
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(clean(text), WIDTH, initial_indent="  ", subsequent_indent="    ")
+def _kernels(width: int) -> int:
+    """How many kernels stand in one table of this ``width``; the first stands in each."""
+    return max(2, (width - _NAME_LEAST) // _COLUMN)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return wrap(clean(text), min(width, PROSE), first="  ", then="    ")
 
 
 def _rare(line: Line, results: Sequence[SetResult]) -> bool:
@@ -79,29 +83,46 @@ def _rare(line: Line, results: Sequence[SetResult]) -> bool:
     return all(row is None or _per_op(row.count, result.ops) < _RARE for row, result in pairs)
 
 
-def _cells(name: str, values: Sequence[float | None]) -> str:
-    return f"{name[:_NAME]:{_NAME}}" + "".join(f"{_short(value):>{_COLUMN}}" for value in values)
+Cells = tuple[str, Sequence[float | None]]  # a name and the figures beside it
 
 
-def _figures(line: Line, results: Sequence[SetResult]) -> Iterator[str]:
+def _laid_out(rows: Sequence[Cells | str], heads: Sequence[str], width: int) -> Iterator[str]:
+    """The ``rows``, of which texts are lines already, below the names of the kernels; a long name has its own line."""
+    kernels = "".join(pad(ends(head, _COLUMN - 1), _COLUMN, right=True) for head in heads)
+    longest = max((cell_len(row[0]) for row in rows if not isinstance(row, str)), default=0)
+    least = min(_NAME_LEAST, width - cell_len(kernels))
+    name = max(least, min(longest, width - cell_len(kernels)))
+    yield " " * name + kernels
+    for row in rows:
+        if isinstance(row, str):
+            yield row
+            continue
+        told, values = row
+        long = cell_len(told) > name
+        yield from wrap(told, width, then="      ") if long else ()
+        yield pad("" if long else told, name) + "".join(f"{_short(value):>{_COLUMN}}" for value in values)
+
+
+def _figures(line: Line, results: Sequence[SetResult]) -> Iterator[Cells]:
     """The lines of one row: how often, then its sums (times each, bytes per operation) and its maximum."""
     name = ", ".join(part for part in (line.site, line.label) if part) or "all"
     ops = [result.ops for result in results]
-    yield _cells(
-        f"  {clean(name)}", [None if r is None else _per_op(r.count, n) for r, n in zip(line.rows, ops, strict=True)]
+    yield (
+        f"  {clean(name)}",
+        [None if r is None else _per_op(r.count, n) for r, n in zip(line.rows, ops, strict=True)],
     )
     for unit in dict.fromkeys(unit for row in line.rows if row for unit in row.sums):
         if unit in _EACH:
             each = [None if r is None or not r.count else r.sums.get(unit, 0) / r.count for r in line.rows]
-            yield _cells(f"    {unit} each", each)
+            yield f"    {unit} each", each
         else:
-            yield _cells(
+            yield (
                 f"    {unit}",
                 [None if r is None else _per_op(r.sums.get(unit, 0), n) for r, n in zip(line.rows, ops, strict=True)],
             )
     if any(row is not None and row.most is not None for row in line.rows):
         unit = next((unit for row in line.rows if row for unit in row.sums), "")
-        yield _cells(f"    {unit}, longest", [None if row is None else row.most for row in line.rows])
+        yield f"    {unit}, longest", [None if row is None else row.most for row in line.rows]
 
 
 def _bucket_name(exponent: int, unit: str) -> str:
@@ -111,29 +132,28 @@ def _bucket_name(exponent: int, unit: str) -> str:
     return f"{low}..{1 << exponent} {unit}" if low < 1 << exponent else f"{low} {unit}"
 
 
-def _histograms(probes: Sequence[ProbeResult | None], shown: set[str]) -> Iterator[str]:
+def _histograms(probes: Sequence[ProbeResult | None], shown: set[str]) -> Iterator[Cells | str]:
     tables = [{(b.site, b.label): b for b in (probe.buckets if probe else ())} for probe in probes]
     for site, label in dict.fromkeys(key for table in tables for key in table):
         if shown and site not in shown:
             continue
         of = [table.get((site, label)) for table in tables]
         unit = next((one.unit for one in of if one), "")
-        yield f"  {clean(', '.join(part for part in (site, label) if part) or 'all')}: calls by {unit}"
+        yield f"  {clean(', '.join(part for part in (site, label) if part) or 'all')}: calls by {unit}, in all"
         for exponent in sorted({e for one in of if one for e in one.counts}):
-            yield _cells(
-                f"    {_bucket_name(exponent, unit)}", [one.counts.get(exponent, 0) if one else None for one in of]
-            )
+            counts = [one.counts.get(exponent, 0) if one else None for one in of]
+            yield f"    {_bucket_name(exponent, unit)}", counts
 
 
 def _probe_text(
-    results: Sequence[SetResult], probes: Sequence[ProbeResult | None], mine: Sequence[Line]
-) -> Iterator[str]:
+    results: Sequence[SetResult], probes: Sequence[ProbeResult | None], mine: Sequence[Line], width: int
+) -> Iterator[Cells | str]:
     first = next(probe for probe in probes if probe is not None)
     yield ""
     yield f"{first.title} (per operation)"
     for result, probe in zip(results, probes, strict=True):
         if probe is not None and probe.state == "missing":
-            yield from _wrapped(f"{result.kernel}: not observed: {probe.why}")
+            yield from _wrapped(f"{result.kernel}: not observed: {probe.why}", width)
     kept = [line for line in mine if not _rare(line, results)]
     for lock, of_lock in groupby(
         sorted(kept, key=lambda x: list(dict.fromkeys(k.lock for k in kept)).index(x.lock)), lambda x: x.lock
@@ -149,23 +169,27 @@ def _probe_text(
     yield from _histograms(probes, {line.site for line in kept})
 
 
-def _block(results: Sequence[SetResult]) -> Iterator[str]:
-    """One case and set on at most ``_COLUMNS`` kernels."""
+def _block(results: Sequence[SetResult], width: int) -> Iterator[str]:
+    """One case and set on no more kernels than stand in one table."""
     head = results[0]
     counts = list(dict.fromkeys(str(result.ops) for result in results if result.state == "ok"))
-    yield f"{head.title}: {clean(head.case)}" + (f", {' or '.join(counts)} operations" if counts else "")
-    yield " " * _NAME + "".join(f"{clean(result.kernel)[: _COLUMN - 1]:>{_COLUMN}}" for result in results)
+    operations = f", {' or '.join(counts)} operations" if counts else ""
+    yield from wrap(f"{head.title}: {clean(head.case)}{operations}", width, then="  ")
+    yield from _laid_out(list(_table(results, width)), [clean(result.kernel) for result in results], width)
+
+
+def _table(results: Sequence[SetResult], width: int) -> Iterator[Cells | str]:
     for result in results:
         if result.state != "ok":
-            yield from _wrapped(f"{result.kernel}: {result.state}: {result.why}")
+            yield from _wrapped(f"{result.kernel}: {result.state}: {result.why}", width)
         for warning in result.warnings:
-            yield from _wrapped(f"{result.kernel}: warning: {sentence(warning)}")
+            yield from _wrapped(f"{result.kernel}: warning: {sentence(warning)}", width)
     joined = lines(results)
     for probes in _probes(results):
         first = next(probe for probe in probes if probe is not None)
         if all(probe is None or probe.state == "absent" for probe in probes):
             continue
-        yield from _probe_text(results, probes, [line for line in joined if line.probe == first.probe])
+        yield from _probe_text(results, probes, [line for line in joined if line.probe == first.probe], width)
     yield ""
 
 
@@ -177,15 +201,15 @@ def _grouped(results: Sequence[SetResult]) -> list[list[SetResult]]:
 Part = tuple[Experiment, Sequence[SetResult]]
 
 
-def render(parts: Sequence[Part]) -> str:
+def render(parts: Sequence[Part], width: int = WIDTH) -> str:
     """The tables of one or more traces. Names from guests are shown with control characters replaced."""
-    out = []
+    out, more = [], _kernels(width) - 1
     for experiment, results in parts:
-        out += [f"kdelta trace {experiment.id}: traced; times here are not speeds", ""]
+        out += [*wrap(f"kdelta trace {experiment.id}: traced; times here are not speeds", width, then="  "), ""]
         for group in _grouped(results):
-            for at in range(1, max(len(group), 2), _COLUMNS - 1):
-                shown = [group[0], *group[at : at + _COLUMNS - 1]]
-                out += [line.rstrip() for line in _block(shown)]
+            for at in range(1, max(len(group), 2), more):
+                shown = [group[0], *group[at : at + more]]
+                out += [line.rstrip() for line in _block(shown, width)]
     return "\n".join(out)
 
 

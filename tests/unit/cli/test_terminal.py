@@ -11,6 +11,8 @@ import pytest
 
 from kdelta.cli import _terminal
 from kdelta.cli.main import run
+from kdelta.kernel import cache
+from kdelta.model import Case, plans
 from kdelta.store.store import Store
 from unit.serve import serve_store
 
@@ -22,6 +24,10 @@ COMMANDS = (
     ["why", "one", "pidfd_open"],
     ["history"],
     ["history", "pidfd_open"],
+    ["report", "one", "--against", "two"],
+    ["kernels", "list"],
+    ["report", "leaking"],
+    ["report", "traced"],
     ["cases"],
     ["triage"],
 )
@@ -31,11 +37,22 @@ COMMANDS = (
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KDELTA_STATE", str(tmp_path))
     monkeypatch.delenv("KDELTA_STORE", raising=False)
+    monkeypatch.setattr(cache, "entries", lambda: [_cached("6.12.117+deb13-amd64"), _cached(LONG)])
     with Store() as store:
-        store.create(serve_store.experiment("one", ("6.12", LONG)))
-        for block, slot in product(range(5), range(2)):
-            store.save_boot("one", serve_store.boot(block, slot))
+        for name in ("one", "two"):
+            store.create(serve_store.experiment(name, ("6.12", LONG)))
+            for block, slot in product(range(5), range(2)):
+                store.save_boot(name, serve_store.boot(block, slot, cost=1000 if name == "two" else 0))
+        cases = (Case(workload="pidfd_open", label="pidfd_open"), Case(workload="pipe", label=f"pipe:{LONG}"))
+        named = {"kernels": (serve_store.kernel("6.12"), serve_store.kernel(LONG)), "cases": cases, "mode": "timed"}
+        store.create(serve_store.experiment("leaking", (), plan=plans.Leaks(), **named))
+        store.create(serve_store.experiment("traced", (), plan=plans.Trace(sets=("locks",)), **named))
     return tmp_path
+
+
+def _cached(release: str) -> cache.Stored:
+    entry = cache.Entry(sha256="ab" * 32, release=release, arch="x86_64", form="bzImage", origin="Debian x")
+    return cache.Stored(entry=entry, folder=Path("/cache"), size_bytes=1 << 30, used_s=0.0)
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
