@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ from rich.cells import cell_len
 
 WIDTH = 72
 LEAST, PROSE = 40, 100  # columns of a terminal: what every text fits, and where sentences end however wide it is
+_BREAKS = re.compile(r"(?<!\d) | (?!(?:%|[KMG]i?B|B|[num]?s)(?![\w/]))")  # not between a figure and its unit
 
 
 def pad(text: str, width: int, right: bool = False) -> str:
@@ -50,7 +52,7 @@ def rule(used: int, width: int) -> str:
 
 
 def _pieces(text: str, width: int) -> Iterator[str]:
-    for word in text.split(" "):
+    for word in _BREAKS.split(text):
         rest = word
         while cell_len(rest) > width:
             start, rest = head(rest, width)
@@ -61,7 +63,7 @@ def _pieces(text: str, width: int) -> Iterator[str]:
 def wrap(text: str, width: int = WIDTH, first: str = "", then: str | None = None) -> list[str]:
     """Lines of at most ``width`` cells: ``first`` before the first, ``then`` (its blank) before the others.
 
-    A word longer than a line is broken.
+    A word longer than a line is broken; a figure and its unit are one.
     """
     then = " " * cell_len(first) if then is None else then
     room = width - max(cell_len(first), cell_len(then))

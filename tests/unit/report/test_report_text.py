@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -25,6 +26,13 @@ def test_wrapped_lines_fit_and_lose_no_word(text: str, width: int) -> None:
     assert all(cell_len(line) <= width for line in lines)
     joined = "".join(line[2:] for line in lines)
     assert joined.replace(" ", "") == text.replace(" ", "")
+
+
+@pytest.mark.parametrize("figure", ["+17.93 %", "4.783 KiB", "232.0 B,", "661.3 ns", "-0.06 %)", "1.2 ms;", "5 s"])
+def test_no_line_ends_between_a_figure_and_its_unit(figure: str) -> None:
+    text = f"with as many calls it would be {figure} of what the baseline takes"
+    for width in range(20, 60):
+        assert any(figure in line for line in wrap(text, width))
 
 
 @settings(derandomize=True)
