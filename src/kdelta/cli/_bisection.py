@@ -17,7 +17,7 @@ def show(store: Store, answer: Answer, as_json: bool) -> None:
 
     import msgspec
 
-    from kdelta.report.causes import because
+    from kdelta.report import behind
     from kdelta.report.json_ import cell_document
     from kdelta.results.answer import result
 
@@ -40,8 +40,8 @@ def show(store: Store, answer: Answer, as_json: bool) -> None:
         effect = "" if row.effect_percent is None else f"{row.effect_percent:+.2f} %, "
         say(f"Against its parent {answer.parent[:12]}: {effect}{row.verdict or row.state}"
                    f" ({_figure(row.baseline)} -> {_figure(row.patched)} {row.unit}; GOOD to BAD: {change})")  # fmt: skip
-        if row.because_line:
-            say(f"  because {because(row.because_line, row.effect_percent)}")
+        if told := behind.text(row.metric, row.because, row.because_line, row.effect_percent):
+            say(f"  because {told}")
         if row.verdict not in ("improved", "regressed"):
             say("  NOT CONFIRMED: the commit and its parent do not differ beyond the noise")
         say(f"  kdelta report {answer.confirmation}; kdelta why {answer.confirmation}")

@@ -117,8 +117,8 @@ def _narrowed(known: Sequence[Step], found: Sequence[Step], line: Sequence[str])
 def _steps(experiment: Experiment, sweeps: Iterable[Sweep], now: str) -> list[Step]:
     """Every step of a sweep as it would be announced ``now``. It is told by its case, metric and the two images."""
     from kdelta.model.diary import Step
-    from kdelta.report.causes import because
-    from kdelta.report.view import cell_title, functions_text
+    from kdelta.report import behind
+    from kdelta.report.view import cell_title
     from kdelta.results import compilers as results
     from kdelta.store.diary import step_key
 
@@ -138,7 +138,7 @@ def _steps(experiment: Experiment, sweeps: Iterable[Sweep], now: str) -> list[St
                     effect_percent=step.effect_percent,
                     interval_percent=step.interval_percent,
                     verdict=step.verdict or "",
-                    because=because(step.because_line) or functions_text(step.because),
+                    because=behind.text(sweep.cell.metric, step.because, step.because_line),
                     compiler=results.changed(compilers, step),
                     explained=explained.get(step.first, ""),
                     experiment=experiment.id,

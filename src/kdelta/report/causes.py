@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from kdelta.attribution.because import told_delta
 from kdelta.model import Because
-from kdelta.units import percent
 
 _WORTH_TELLING = 0.25  # of the whole difference: from here on what the named functions leave is told
 
@@ -27,10 +25,10 @@ def more(count: int) -> list[str]:
     return [f"{count} more"] if count else []
 
 
-def because(told: Because | None, effect_percent: float | None = None) -> str:
-    """``"-33 %: memset_orig -671, step_into and walk_component gone (-413)"``: what weighs most comes first.
+def because(told: Because | None) -> str:
+    """``"memset_orig -671, step_into and walk_component gone (-413)"``: what weighs most comes first.
 
-    Without an effect the functions alone; empty where no function is known.
+    Empty where no function is known.
     """
     if not told:
         return ""
@@ -41,6 +39,4 @@ def because(told: Because | None, effect_percent: float | None = None) -> str:
     whole = told_delta(told) + told.others_delta
     if told.others and abs(told.others_delta) > _WORTH_TELLING * abs(whole):
         text += f", {told.others} other{'s' if told.others > 1 else ''} {_signed(told.others_delta)}"
-    if effect_percent is None or not math.isfinite(effect_percent):
-        return text
-    return f"{percent(effect_percent, 0 if abs(effect_percent) >= 10 else 1)}: {text}"
+    return text

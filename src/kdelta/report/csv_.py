@@ -7,12 +7,12 @@ import csv
 import io
 from collections.abc import Iterator
 
-from kdelta.model import Because, CellResult, FunctionDelta
-from kdelta.report.causes import because
+from kdelta.model import CellResult
+from kdelta.report import behind
 from kdelta.report.registry import Format
 from kdelta.report.sentences import sentence
-from kdelta.report.view import View, functions_text
-from kdelta.results.types import Sweep
+from kdelta.report.view import View
+from kdelta.results.types import Sweep, SweepStep
 from kdelta.units import finite
 
 COLUMNS = (
@@ -62,9 +62,9 @@ def _text(value: Value) -> str:
     return f"'{value}" if value.lstrip().startswith(_FORMULA) else value
 
 
-def _because(told: Because | None, effect_percent: float | None, listed: tuple[FunctionDelta, ...]) -> str:
+def _because(item: CellResult | SweepStep, metric: str) -> str:
     """``by -33 %: memset_orig -671``: it begins with a word, so that no spreadsheet takes the sign for a formula's."""
-    text = because(told, effect_percent) or functions_text(listed)
+    text = behind.text(metric, item.because, item.because_line, item.effect_percent)
     return f"by {text}" if text.startswith(("+", "-")) else text
 
 
@@ -96,7 +96,7 @@ def _result(cell: CellResult) -> dict[str, Value]:
         "p_value": cell.p_value,
         "detectable_percent": cell.detectable_percent,
         "boots_needed": cell.boots_needed,
-        "because": _because(cell.because_line, cell.effect_percent, cell.because),
+        "because": _because(cell, cell.metric),
         "warnings": " ".join(warning.code for warning in cell.warnings),
     }
 
@@ -130,7 +130,7 @@ def _sweep(sweep: Sweep) -> Iterator[dict[str, Value]]:
             "verdict": step.verdict,
             "state": "ok",
             "p_value": step.p_value,
-            "because": _because(step.because_line, step.effect_percent, step.because),
+            "because": _because(step, sweep.cell.metric),
         }
 
 

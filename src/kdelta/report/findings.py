@@ -6,12 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kdelta.report import moved, prose, rewritten
-from kdelta.report.causes import because
+from kdelta.report import behind, prose, rewritten
 from kdelta.report.figures import absolute, effect, interval
 from kdelta.report.markdown import escape
 from kdelta.report.scrub import clean
-from kdelta.report.view import cell_title, functions_text
+from kdelta.report.view import cell_title
 from kdelta.results.findings import Finding, Swept
 from kdelta.results.types import SweepStep
 
@@ -36,7 +35,7 @@ those of which one side alone waits for a timer, because on the other it runs ou
 def reason(finding: Finding) -> str:
     """The functions or lines behind a step, "" where none are known."""
     step = finding.step
-    return moved.told(finding.cell.metric, step.because) or because(step.because_line) or functions_text(step.because)
+    return behind.text(finding.cell.metric, step.because, step.because_line)
 
 
 def title(finding: Finding) -> str:

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from kdelta.attribution.because import cumulative_shares, differences
 from kdelta.errors import UserError
 from kdelta.model import EXACT_COUNTERS, CellResult, FunctionDelta, Profile
-from kdelta.report import system_calls
-from kdelta.report.causes import because
+from kdelta.report import behind, system_calls
 from kdelta.report.figures import change, interval
 from kdelta.report.moved import moved_lines
 from kdelta.report.rows import FIGURE, Row, laid_out, said
@@ -45,7 +44,7 @@ def render(
     shares = (None,) * len(deltas) if row.verdict == "same" else cumulative_shares(deltas)  # of no effect nothing
     shown = list(zip(deltas, shares, strict=True))
     shown = shown if everything else [pair for pair in shown if pair[0].delta][:30]
-    told = because(row.because_line, row.effect_percent) or _unexplained(row, bool(shown))
+    told = behind.text(row.metric, row.because, row.because_line, row.effect_percent) or _unexplained(row, bool(shown))
     moved = moved_lines(before, after, most, width)
     told = f"instructions: {told}" if moved else told  # of what moves speak the lines below
     title = f"{row.case}: {row.baseline_label} -> {row.patched_label}: {told}"

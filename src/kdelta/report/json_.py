@@ -15,8 +15,7 @@ from typing import Any
 import msgspec
 
 from kdelta.model import CellResult, ExperimentResult, FunctionDelta, Warn
-from kdelta.report import looked
-from kdelta.report.causes import because
+from kdelta.report import behind, looked
 from kdelta.report.registry import Format
 from kdelta.report.sentences import sentence
 from kdelta.report.view import View
@@ -79,7 +78,7 @@ def cell_document(cell: CellResult) -> dict[str, Any]:
         "detectable_percent": _number(cell.detectable_percent),
         "boots_needed": cell.boots_needed,
         "because": _because(cell.because),
-        "because_text": because(cell.because_line, cell.effect_percent),
+        "because_text": behind.text(cell.metric, cell.because, cell.because_line, cell.effect_percent),
         "warnings": _warnings(cell.warnings),
         "extra": {key: _number(value) for key, value in sorted(cell.extra.items())},
     }
@@ -123,7 +122,7 @@ def _steps(sweeps: Iterable[Sweep]) -> list[dict[str, Any]]:
             "p_value": _number(step.p_value),
             "effect_same_calls_percent": _number(step.effect_same_calls_percent),
             "because": _because(step.because),
-            "because_text": because(step.because_line, step.effect_percent),
+            "because_text": behind.text(sweep.cell.metric, step.because, step.because_line, step.effect_percent),
         }
         for sweep in sweeps
         for step in sweep.steps

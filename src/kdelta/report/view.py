@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.model import CellResult, ExperimentResult, FunctionDelta, State, Warn, Word
-from kdelta.report import causes, ended, headline, looked, moved, prose, system_calls
+from kdelta.model import CellResult, ExperimentResult, State, Warn, Word
+from kdelta.report import behind, ended, headline, looked, prose, system_calls
 from kdelta.report.figures import absolute, change, effect, interval
 from kdelta.report.headline import Headline
 from kdelta.report.scrub import Scrubber
@@ -152,20 +152,8 @@ class _Notes:
         return tuple(sorted(numbers))
 
 
-def functions_text(functions: tuple[FunctionDelta, ...], limit: int = 4) -> str:
-    """``+264 __call_rcu_common, -270 step_into (gone)``, and how many more there are."""
-    parts = [
-        f"{f.delta:+.4g} {f.function}" + (f" ({f.note})" if f.note else "")
-        for f in functions[:limit]
-        if finite(f.delta) is not None
-    ]
-    more = len(functions) - limit
-    return ", ".join(parts) + (f", {more} more" if parts and more > 0 else "")
-
-
 def _because(item: CellResult | SweepStep, metric: str) -> str:
-    told = moved.told(metric, item.because) or causes.because(item.because_line)
-    text = told or functions_text(item.because)  # the effect stands in the row already
+    text = behind.text(metric, item.because, item.because_line)  # the effect stands in the row already
     return f"because {text}" if text else ""
 
 

@@ -12,9 +12,11 @@ import pytest
 
 import kdelta
 from kdelta.attribution.warnings import HoldUnclear, TraceDropped, TraceShortened
-from kdelta.model import Because, Remark, Warn
+from kdelta.model import Because, ExperimentResult, FunctionDelta, Remark, Warn
+from kdelta.report import behind, registry
 from kdelta.report.causes import because
 from kdelta.report.sentences import sentence
+from kdelta.report.view import build
 from kdelta.results.warnings import (
     KernelComplained,
     LeftOut,
@@ -40,6 +42,7 @@ from kdelta.verdict.warnings import (
     Withdrawn,
     WithinFloor,
 )
+from unit.report.report_samples import cell, experiment
 
 FAULT = Fault(3, "7.0", "hung")
 TOLD = [
@@ -154,8 +157,20 @@ def test_a_cause_names_what_weighs_most_first() -> None:
 
 
 def test_the_effect_stands_in_front_where_it_is_known() -> None:
-    told = Because(changed=(("f", -3.0),))
-    assert because(told, -0.31) == "-0.3 %: f -3"
-    assert because(told, 370.0) == "+370 %: f -3"
-    assert because(told, None) == because(told, math.nan) == because(told) == "f -3"
-    assert because(None, 3.0) == ""
+    def told(effect: float | None) -> str:
+        return behind.text("instructions", (), Because(changed=(("f", -3.0),)), effect)
+
+    assert told(-0.31) == "-0.3 %: f -3"
+    assert told(370.0) == "+370 %: f -3"
+    assert told(None) == told(math.nan) == "f -3"
+    assert behind.text("instructions", (), None, 3.0) == because(None) == ""
+
+
+def test_a_cache_line_that_begins_to_move_is_new_in_no_format() -> None:
+    line = FunctionDelta(function="pidmap_lock", baseline=0.0, patched=3.0, delta=3.0, note="new", where="alloc_pid")
+    told = Because(new=("pidmap_lock",), new_delta=3.0)
+    row = cell("fork", "transfers", effect_percent=41.68, verdict="regressed", because=(line,), because_line=told)
+    view = build(ExperimentResult(experiment=experiment("6.12", "7.0", mode="exact"), results=(row,)))
+    found = [str(registry.formats()[name].render(view)) for name in ("json", "csv", "ktap", "markdown")]
+    assert all("now moves" in text.replace("\\", "") for text in found)
+    assert not any(" new (" in text for text in found)
