@@ -148,6 +148,12 @@ def _scaled(x: float, logs: bool) -> float:
     return 100.0 * (float(np.expm1(x)) if logs else x)
 
 
+def limit_percent(a: Floats, b: Floats, delta_percent: float, whole: bool) -> float:
+    """What is the same, in percent, of counts in which one more or less is more than nothing: 0 where none could be."""
+    logs = min(a.min(), b.min()) > 0
+    return _scaled(_limit(a, b, delta_percent, whole), logs)
+
+
 def _limit(a: Floats, b: Floats, delta_percent: float, whole: bool) -> float:
     """What ``differences`` may come to and be none."""
     limit = float(np.log1p(delta_percent / 100.0)) if min(a.min(), b.min()) > 0 else delta_percent / 100.0

@@ -21,7 +21,8 @@ def _withdrawn(result: CellResult, adjusted: float, cells: int) -> CellResult:
     delta = result.extra["delta_percent"]
     if result.interval_percent is not None and all(below(bound, delta) for bound in result.interval_percent):
         return replace(result, verdict="same", warnings=warnings)
-    return with_need(replace(result, verdict="inconclusive", warnings=warnings))
+    left = with_need(replace(result, verdict="inconclusive", warnings=warnings))
+    return replace(left, boots_needed=max(left.boots_needed or 0, GRID_PAIRS)) if few else left
 
 
 def corrected(results: list[CellResult]) -> tuple[CellResult, ...]:

@@ -178,4 +178,5 @@ def _judged(shown: CellResult, used: _Used, look: counts.CountLook, metric: Metr
             "fact": float(look.fact),
         },
     )
-    return with_need(result) if called == "inconclusive" else result
+    limit = counts.limit_percent(used.a, used.b, delta, whole=not metric.least)
+    return with_need(result, limit) if called == "inconclusive" else result

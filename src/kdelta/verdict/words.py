@@ -23,12 +23,14 @@ def word(call: int, better: str) -> Word:
     return "improved" if (call == paired.HIGHER) == (better == "higher") else "regressed"
 
 
-def with_need(result: CellResult) -> CellResult:
+def with_need(result: CellResult, same_percent: float | None = None) -> CellResult:
     """An inconclusive cell with its minimum detectable effect, and the fresh boots per kernel that would decide.
 
-    Of counts, a change has to be beyond the floor to be called one.
+    Of counts, a change has to be beyond the floor to be called one. ``same_percent``: within what it is the same, where
+    that is not delta.
     """
     sd, n, delta = (result.extra[key] for key in ("sd_pair_percent", "pairs", "delta_percent"))
+    delta = delta if same_percent is None else same_percent
     floor = (result.floor_percent or 0.0) if "fact" in result.extra else 0.0
     return replace(
         result,

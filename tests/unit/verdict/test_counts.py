@@ -86,6 +86,15 @@ def test_an_interval_that_reaches_into_the_floor_is_no_change_and_says_how_many_
     assert inside.verdict == "inconclusive" and (inside.boots_needed or 0) > 20  # 8 would tell that it differs
 
 
+def test_counts_so_small_that_one_is_more_than_delta_can_only_be_told_apart() -> None:
+    """17 locked operations, no two seeds alike: 8 fresh boots were said to decide what none calls the same."""
+    a = [17.0625 + n % 3 / 64 for n in range(8)]
+    b = a[1:] + a[:1]
+    small, large = exact_one(a, b), exact_one([3000 + n for n in a], [3000 + n for n in b])
+    assert (small.verdict, large.verdict) == ("inconclusive", "same")
+    assert (small.boots_needed or 0) > 100
+
+
 def test_counts_at_several_levels_are_judged_by_their_pairs() -> None:
     """Medians alike (1.13 and 1.06) made a fall by two thirds the same: 8 of 20 seeds went from 10 to 1."""
     a = [10.1, 1.12, 10.3, 1.15, 9.9, 10.2, 1.11, 10.0, 0.05, 1.13, 10.4, 0.06, 1.14, 10.1, 0.05, 1.1, 9.8, 0.05]
