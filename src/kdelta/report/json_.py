@@ -188,6 +188,7 @@ def _experiment(result: ExperimentResult) -> dict[str, Any]:
         "blocks": experiment.blocks,
         "looks": list(experiment.looks),
         "boots_done": result.boots_done,
+        "boots_left_out": result.boots_left_out,
         "boots_planned": result.boots_planned,
         "boots_faulty": list(result.boots_faulty),
         "created_at": experiment.created_at,

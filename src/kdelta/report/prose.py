@@ -54,13 +54,16 @@ def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Seque
     if sweeps:
         steps = sum(len(sweep.steps) for sweep in sweeps)
         counts = f"{steps} {'step' if steps == 1 else 'steps'} found" + (counts and f"; {counts}")
-    boots = f"{result.boots_done} of {result.boots_planned} boots done"
+    made = result.boots_done - result.boots_left_out
+    boots = f"{made} of {result.boots_planned} boots done"
     if nothing(result):
         return "nothing was booted"
     if result.decided and result.boots_done < result.boots_planned:
-        boots = f"stopped early: decided after {result.boots_done} boots"
+        boots = f"stopped early: decided after {made} boots"
     elif result.boots_spared and not missing(result):
-        boots = f"{result.boots_done} boots done; stopped early where decided: {result.boots_spared} were not needed"
+        boots = f"{made} boots done; stopped early where decided: {result.boots_spared} were not needed"
+    if result.boots_left_out:
+        boots += f", {result.boots_left_out} left out: as under an earlier seed"
     return f"{counts}; {boots}" if counts else boots
 
 
@@ -138,7 +141,8 @@ def asides(cells: list[CellResult], exact: bool, cpus: int) -> tuple[str, ...]:
     lines = []
     first = cells[0]
     if first.metric.endswith("instructions"):
-        figures = [(first.baseline_label, next((c.extra.get("rep_bytes_baseline") for c in cells), None))]
+        before = (value for c in cells if (value := c.extra.get("rep_bytes_baseline")) is not None)
+        figures = [(first.baseline_label, next(before, None))]  # a kernel that failed does not know it
         figures += [(c.patched_label, c.extra.get("rep_bytes_patched")) for c in cells]
         known = [(label, absolute(value, "B")) for label, value in figures if label and value is not None]
         alike = len({told for _, told in known}) == 1 < len(known)  # and hides no difference
@@ -352,8 +356,11 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
     hidden = [cell for cell in result.results if id(cell) not in visible and cell.state == "ok"]
     swept = result.experiment.in_steps
     if hidden and not swept:
-        changed = sum(cell.verdict in ("improved", "regressed") for cell in hidden)
-        told = f", {changed or 'none'} of them changed" if any(cell.patched_label for cell in hidden) else ""
+        compared = [cell.verdict for cell in hidden if cell.patched_label]
+        changed = sum(verdict in ("improved", "regressed") for verdict in compared)
+        undecided = sum(verdict in (None, "inconclusive") for verdict in compared)
+        told = f", {changed or 'none'} of them changed" if compared else ""
+        told += f", {undecided} undecided" if undecided else ""
         figures = f"{len(hidden)} figure{'s'[: len(hidden) != 1]}{told}"
         lines.append(f"Measured but not shown here: other metrics ({figures}).")
     looked = result.experiment.annotations.looked

@@ -238,7 +238,14 @@ def in_cases(tally: Tally) -> str:
 def in_results(tallies: Iterable[Tally], kind: Kind) -> str:
     """Many kernels in one clause."""
     mine = [tally for tally in tallies if tally.kind == kind]
-    total, less, more, none = (sum(getattr(t, n) for t in mine) for n in ("cases", "improved", "regressed", "missing"))
+    total, less, more = (sum(getattr(t, n) for t in mine) for n in ("cases", "improved", "regressed"))
+    words = {
+        "same": "the same in",
+        "inconclusive": "undecided in",
+        "descriptive": "without a verdict in",
+        "missing": "not measured in",
+    }
+    rest = [f"{word} {count}" for name, word in words.items() if (count := sum(getattr(t, name) for t in mine))]
     noun = f" {kind.noun}" if kind.noun else kind.on
     told = f"{len(mine)} kernels against {mine[0].baseline}: {kind.less}{noun} in {less or 'none'} of {total} results, "
-    return f"{told}{kind.more} in {more or 'none'}" + (f", not measured in {none}" if none else "")
+    return f"{told}{kind.more} in {more or 'none'}" + (f"; {', '.join(rest)}" if rest else "")

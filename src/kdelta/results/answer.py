@@ -153,6 +153,7 @@ def _assembled(
         results=rows,
         boots_done=len(boots),
         boots_planned=planned.boots_planned(experiment),
+        boots_left_out=sum(boot.state != "ok" and not boot.started_at for boot in boots),
         boots_spared=planned.boots_spared(experiment, looks),
         decided=any(look.final for look in looks),
         boots_faulty=_faulty(experiment, boots, numbers),

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kdelta.cli.main import run
 from kdelta.model import Case
@@ -56,6 +58,18 @@ def test_a_case_alone_is_of_the_last_experiment_or_it_is_said_which_has_it(
         store.create(serve_store.experiment("two", ("6.12", "7.0"), created_at="2027-01-01T10:00:00+00:00"))
     assert run(["why", "nanosleep"]) == 1
     assert "kdelta why one nanosleep" in capsys.readouterr().err
+
+
+def test_boots_that_were_left_out_are_not_told_as_made(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Store() as store:
+        store.create(serve_store.experiment("three", ("6.12", "7.0"), cases=CASES, blocks=3))
+        for block, slot in product(range(3), range(2)):
+            boot = serve_store.boot(block, slot, cases=len(CASES))
+            why = "not booted: under an earlier seed hung"
+            out = replace(boot, state="unsupported", why=why, started_at="", runs=())
+            store.save_boot("three", out if slot and block else boot)
+    assert run(["report", "three"]) == 0
+    assert "4 of 6 boots done, 2 left out: as under an earlier seed" in " ".join(capsys.readouterr().out.split())
 
 
 def test_an_export_holds_each_kernel_once(state: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,6 +113,9 @@ def test_exact_rows_show_rep_bytes_and_say_when_tasks_did_not_contend() -> None:
     assert prose.asides([alike], True, 4) == (), "what prints alike hides nothing"
     alone = replace(alike, patched_label="")
     assert prose.asides([alone], True, 4) == ("REP bytes: 6.12 232.0 B",)
+    failed = replace(alike, patched_label="6.18", state="hung", extra={})
+    unlike = replace(alike, extra={"rep_bytes_baseline": 232.0, "rep_bytes_patched": 240.0})
+    assert prose.asides([failed, unlike], True, 4) == ("REP bytes: 6.12 232.0 B, 7.0 240.0 B",)
     assert rows["path_lookup"].aside == ()
     assert rows["pipe (memcg)"].aside == ("uncontended path length (several tasks, one CPU)",)
     timed_result = replace(exact()[0], experiment=experiment("6.12", "7.0"))
@@ -173,6 +176,25 @@ def test_boots_that_were_not_needed_are_not_missing() -> None:
     view = build(replace(done, boots_done=90), detail)
     assert "90 of 120 boots done" in view.summary and any(
         "Planned boots not done: 2; kdelta resume " in one for one in view.not_measured
+    )
+
+
+def test_boots_that_were_left_out_were_not_done() -> None:
+    result, detail = exact()
+    hung = replace(result, boots_done=45, boots_planned=45, boots_left_out=3)
+    view = build(hung, detail)
+    assert view.summary.endswith("42 of 45 boots done, 3 left out: as under an earlier seed")
+    assert not any("not done" in text for text in view.not_measured)
+    early = build(replace(hung, boots_done=10, boots_planned=40, boots_left_out=7, decided=True), detail)
+    assert "decided after 3 boots, 7 left out" in early.summary
+
+
+def test_of_what_is_not_shown_nothing_is_told_unchanged_that_was_not_decided() -> None:
+    words = ("regressed", "same", "inconclusive", None)
+    hidden = [cell("pipe", f"m{n}", primary=False, verdict=word) for n, word in enumerate(words)]
+    view = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=(cell("pipe"), *hidden)))
+    assert (
+        "Measured but not shown here: other metrics (4 figures, 1 of them changed, 2 undecided)." in view.not_measured
     )
 
 
