@@ -209,10 +209,10 @@ def _run(
     found = _pair(repetitions(records, case), guests)
     if isinstance(found, str):
         return RunResult(case=case, state="failed", why=found, facts=facts)
-    totals = [int(_vectors(one.interval)[0][0]) for one in found]
-    if (grows := growth_percent([total / one.ops for total, one in zip(totals, found, strict=True)])) is not None:
+    costs = [int(_vectors(one.interval)[0][0]) / one.ops for one in found]
+    if (grows := growth_percent(costs)) is not None:
         facts[GROWS] = grows
-    chosen = found[profiles.pick(totals)]
+    chosen = found[profiles.pick(costs)]  # by operation: of a loop that is stopped each repetition has others
     profile = profiles.fold(chosen.interval, names.functions, ops=chosen.ops * parts_of(metrics))
     if chosen.moves is not None:
         known = (chosen.moves, names.functions, names.variables, names.types)

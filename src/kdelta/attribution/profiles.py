@@ -295,20 +295,20 @@ def runs_alike(before: Profile, after: Profile, function: str) -> bool:
     return all(was * new[0] == now * old[0] for was, now in zip(old, new, strict=True))
 
 
-def pick(totals: Sequence[int]) -> int:
-    """Index of the repetition that stands for all: the first with the most frequent total, ties by the lower median.
+def pick(costs: Sequence[float]) -> int:
+    """Index of the repetition that stands for all: the first with the most frequent cost, ties by the lower median.
 
     A minimum would report the luckiest repetition, which no user sees twice (FEASIBILITY: mode or median).
 
     Raises:
         ValueError: there is no repetition.
     """
-    if not totals:
+    if not costs:
         raise ValueError("no repetition to pick from")
-    times = Counter(totals)
+    times = Counter(costs)
     most = max(times.values())
-    modes = [total for total, n in times.items() if n == most]
-    return list(totals).index(statistics.median_low(modes))
+    modes = [cost for cost, n in times.items() if n == most]
+    return list(costs).index(statistics.median_low(modes))
 
 
 def median_place(by_seed: Sequence[Profile]) -> int:

@@ -21,6 +21,7 @@ from kdelta.results.definitions import LEAK_METRICS
 from kdelta.spec.cases import parse_case
 from kdelta.spec.program import PACK
 from kdelta.spec.workloads import Workload, catalogue
+from kdelta.store.samples import number_of
 from unit.attribution.counts import interval, output
 
 KERNELS = tuple(Kernel(label=x, spec=x, release=x, image_path="/i", image_sha256=x) for x in "ab")
@@ -124,6 +125,19 @@ def test_a_case_whose_guest_died_costs_nothing_of_the_others(known: dict[str, Wo
     assert not BootResult(plan=plan(), state="ok", runs=runs).cut_short
     killed = made.runs(plan(), replace(raw, ended={1: ("lost", "the machine ended with status -9")}))
     assert BootResult(plan=plan(), state="ok", runs=killed).cut_short, "is measured again"
+
+
+def test_the_profile_is_that_of_the_repetition_whose_count_the_run_has(known: dict[str, Workload]) -> None:
+    """A loop that is stopped makes another number of operations each time: by totals it was another repetition's."""
+    made = measuring(known, asked(known, "exact", "pipe"))
+    pairs = ((3849, 930), (3811, 980), (3845, 900))  # instructions of an operation, operations
+    intervals = [interval(n, [(1 << 63 | 0x1000, (each * ops, *(0,) * 6))]) for n, (each, ops) in enumerate(pairs, 1)]
+    said = [Repetition(j=0, r=n, id=interval_of(0, n + 1), ops=ops) for n, (_, ops) in enumerate(pairs)]
+    raw = replace(ended(), records=(*said, Done(j=0, state="ok")), counts=(output(*intervals),))
+    (run,) = made.runs(plan(), raw)
+    (series,) = (one for one in run.series if one.metric == "instructions")
+    assert run.profile is not None
+    assert number_of(series, "exact") == run.profile.total[0] / run.profile.ops == 3845
 
 
 def test_a_case_that_hangs_costs_its_own_limit_only(known: dict[str, Workload]) -> None:
