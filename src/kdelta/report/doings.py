@@ -17,7 +17,8 @@ _CALLS_WHY = {
 def other_calls(w: of_verdicts.OtherCalls | of_verdicts.CallsBeside) -> str:
     """What the program called more or less often, and what the count is worth then."""
     named = ", ".join([*(f"{name} {before:.4g} -> {after:.4g}" for name, before, after in w.calls), *more(w.more)])
-    made = f"the program made other calls ({named} per operation)"
+    alike = isinstance(w, of_verdicts.OtherCalls) and w.why == "kernel"  # under all seeds
+    made = f"the program made other calls ({named} per operation{'' if alike else ', the mean of all seeds'})"
     if isinstance(w, of_verdicts.CallsBeside):
         return f"{made}, so this count gives no verdict, as that of instructions gives none"
     decides = ", so the count gives no verdict" if isinstance(w, of_verdicts.MixedCalls) else ""

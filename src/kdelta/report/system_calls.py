@@ -74,7 +74,7 @@ def table(found: SystemCalls, shown: int | None = SHOWN) -> CallTable:
     middle = (found.baseline_label, found.patched_label, "difference") if several else ("instructions",)
     kernels = f"{found.baseline_label} -> {found.patched_label}" if several else found.baseline_label
     return CallTable(
-        title=f"Kernel instructions by system call: {found.cell.case}, {kernels}",
+        title=f"Kernel instructions by system call: {found.cell.case}, {kernels} (median seed)",
         header=("system call", "calls", *middle, "REP bytes"),
         rows=tuple(_cells(row, several) for row in rows),
     )

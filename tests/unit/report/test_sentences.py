@@ -101,7 +101,7 @@ TOLD = [
     ),
     (
         MixedCalls(-60.2, -2.1, (("sendto", 2.978, 1.021),), 0, "seed"),
-        "the program made other calls (sendto 2.978 -> 1.021 per",
+        "the program made other calls (sendto 2.978 -> 1.021 per operation, the mean of all seeds): with as many",
     ),
     (NoNames(()), "no function names; totals only"),
     (NoNames((("7.0", "stripped"),)), "7.0: no function names: stripped; totals only"),

@@ -177,7 +177,10 @@ def test_other_counts_of_calls_that_decide_nothing_decide_nothing(verdict: str) 
     told = calls.beside(locked, warning)
     assert (told.verdict, told.p_value, told.effect_percent) == ("inconclusive", None, locked.effect_percent)
     (said,) = told.warnings
-    assert "access 20 -> 100.5, 2 more per operation), so this count gives no verdict" in sentence(said)
+    assert (
+        "access 20 -> 100.5, 2 more per operation, the mean of all seeds), so this count gives no verdict"
+        in sentence(said)
+    )
 
 
 def test_the_instructions_themselves_and_rows_without_a_verdict_stay_beside_them() -> None:
