@@ -17,6 +17,7 @@ from kdelta.errors import UserError
 from kdelta.model import Case, CellResult, Experiment, Kernel, Mitigations
 from kdelta.results.agreement.types import Fact
 from kdelta.results.explain import Seeds
+from kdelta.spec.program import PACK
 from kdelta.store.rows import BootRow, Number
 
 _LISTED = 4  # names in an error's one line
@@ -59,6 +60,20 @@ def case_key(case: Case) -> tuple[object, ...]:
     return case.workload, tuple(sorted(case.params.items())), case.cgroup, case.pressure
 
 
+def _case_facts(case: Case) -> dict[str, str]:
+    return {**case.params, "workload": case.workload, "cgroup": case.cgroup, "pressure": case.pressure}
+
+
+def _case_words(case: Case, others: Sequence[Case]) -> str:
+    """Its name; of one that ``others`` have under this name too, in what it is another."""
+    namesake = next((other for other in others if other.name == case.name), None)
+    if namesake is None or case_key(case) in map(case_key, others):
+        return case.name
+    mine, theirs = _case_facts(case), _case_facts(namesake)
+    unlike = [key for key in sorted(mine.keys() | theirs.keys()) if mine.get(key) != theirs.get(key)]
+    return f"{case.name} (with other {', '.join('files' if key == PACK else key for key in unlike)})"
+
+
 def _kernel_words(kernel: Kernel) -> str:
     image = f"image {kernel.image_sha256[:12]}" if kernel.image_sha256 else kernel.release
     return f"{kernel.label} ({image}{f', cmdline {kernel.cmdline}' if kernel.cmdline else ''})"
@@ -86,7 +101,7 @@ def shared(a: Experiment, b: Experiment) -> Shared:
     )
     for what, found, names in (
         ("kernel (image and command line)", common.kernels, [[_kernel_words(k) for k in e.kernels] for e in (a, b)]),
-        ("case", common.cases, [[case.name for case in e.cases] for e in (a, b)]),
+        ("case", common.cases, [[_case_words(c, o.cases) for c in e.cases] for e, o in ((a, b), (b, a))]),
         ("mitigations", common.mitigations, [list(e.mitigations) for e in (a, b)]),
     ):
         if not found:
@@ -101,7 +116,7 @@ def _only(mine: Experiment, other: Experiment, other_kernels: Sequence[object]) 
         if key not in other_kernels:
             yield f"kernel {_kernel_words(kernel)}"
     cases = [case_key(case) for case in other.cases]
-    yield from (f"case {case.name}" for case in mine.cases if case_key(case) not in cases)
+    yield from (f"case {_case_words(case, other.cases)}" for case in mine.cases if case_key(case) not in cases)
     yield from (f"mitigations={m}" for m in mine.mitigations if m not in other.mitigations)
 
 

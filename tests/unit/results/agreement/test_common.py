@@ -44,6 +44,16 @@ def test_without_anything_in_common_one_line_says_what_each_has(other: dict[str,
     assert "\n" not in str(error.value)
 
 
+def test_two_cases_of_one_name_are_told_apart() -> None:
+    """\"No case in common: one has t; the other has t\" was said of a program whose files had changed."""
+    t = Case(workload="program", label="t", params={"pack": "0c6b"})
+    here, there = replace(HERE, cases=(t, PIPE)), replace(HERE, cases=(replace(t, params={"pack": "4c4c"}), PIPE))
+    assert shared(here, there).only_here == shared(here, there).only_there == ("case t (with other files)",)
+    other = replace(PIPE, label="t", params={"writers": "2"})
+    with pytest.raises(UserError, match=r"has t \(with other files, workload, writers\)$"):
+        shared(replace(here, cases=(t,)), replace(here, cases=(other,)))
+
+
 def test_only_what_differs_is_told() -> None:
     here = Measured(experiment=HERE, boots=(), numbers=(), argv=("qemu", "-cpu", "max", "-plugin", "/x/one.so,out=/y"))
     there = Measured(experiment=replace(HERE, seed=9), boots=(), numbers=(), argv=("qemu", "-cpu", "max"))
