@@ -66,7 +66,8 @@ def human(value: float | None, unit: str) -> str:
 
 
 def percent(value: float | None, digits: int = 2) -> str:
-    """A signed percentage: ``percent(-28.61) == "-28.61 %"``; null prints as "-"."""
+    """A signed percentage: ``percent(-28.61) == "-28.61 %"``; null prints as "-", and what reads as 0 has no sign."""
     if value is None or not math.isfinite(value):
         return "-"
-    return f"{value:+.{digits}f} %"
+    text = f"{value:+.{digits}f} %"
+    return text if text.strip("+-0. %") else text[1:]

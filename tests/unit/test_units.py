@@ -29,3 +29,5 @@ def test_a_value_is_printed_for_people(value: float | None, unit: str, text: str
 
 def test_percentages_carry_their_sign() -> None:
     assert (percent(-28.614), percent(4.0, 1), percent(None)) == ("-28.61 %", "+4.0 %", "-")
+    assert percent(-0.004) == percent(0.004) == percent(0.0) == "0.00 %", "neither more nor less"
+    assert (percent(-0.006), percent(0.04, 1), percent(100.0)) == ("-0.01 %", "0.0 %", "+100.00 %")

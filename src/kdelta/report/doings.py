@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from kdelta.report.causes import more
 from kdelta.results import warnings as of_results
+from kdelta.units import percent
 from kdelta.verdict import warnings as of_verdicts
 
 _CALLS_WHY = {
@@ -22,7 +23,7 @@ def other_calls(w: of_verdicts.OtherCalls | of_verdicts.CallsBeside) -> str:
     if isinstance(w, of_verdicts.CallsBeside):
         return f"{made}, so this count gives no verdict, as that of instructions gives none"
     decides = ", so the count gives no verdict" if isinstance(w, of_verdicts.MixedCalls) else ""
-    whole, same = f"{w.effect_percent:+.2f} %", f"{w.same_calls_percent:+.2f} %"
+    whole, same = f"{percent(w.effect_percent)}", f"{percent(w.same_calls_percent)}"
     cost = ", each at the average cost," if w.averaged else ""
     return f"{made}: with as many as on the baseline{cost} {whole} would be {same}; {_CALLS_WHY[w.why]}{decides}"
 
@@ -61,7 +62,7 @@ def accounts(w: of_verdicts.MixedAccounts) -> str:
     """Where REP counted once and per 8 bytes do not say the same."""
     apart = "the two accounts disagree" if w.once_percent * w.per_word_percent < 0 else "only one of them is a change"
     return (
-        f"REP counted once: {w.once_percent:+.2f} %; counted per 8 bytes moved: {w.per_word_percent:+.2f} %; "
+        f"REP counted once: {percent(w.once_percent)}; counted per 8 bytes moved: {percent(w.per_word_percent)}; "
         f"{apart}, so the instruction count gives no verdict; more boots do not change that, "
         "--timed measures what they cost"
     )
@@ -69,4 +70,6 @@ def accounts(w: of_verdicts.MixedAccounts) -> str:
 
 def strings(w: of_verdicts.Strings) -> str:
     """A change by what string instructions move."""
-    return f"string instructions count once, whatever they move; with one for each 8 bytes: {w.per_word_percent:+.2f} %"
+    return (
+        f"string instructions count once, whatever they move; with one for each 8 bytes: {percent(w.per_word_percent)}"
+    )

@@ -13,6 +13,7 @@ from kdelta.report import doings
 from kdelta.report.causes import listed, more
 from kdelta.results import warnings as of_results
 from kdelta.stats import warnings as of_data
+from kdelta.units import percent
 from kdelta.verdict import warnings as of_verdicts
 
 _SEED_CAUSES = "allocator order, random numbers or timer ticks"  # what it can be where no profile tells
@@ -223,9 +224,13 @@ for said in (doings.accounts, doings.strings, doings.other_calls, doings.varies,
     sentence.register(said)
 
 
+def _spread(value: float) -> str:
+    return f"{value:.2f} %" if value >= 0.005 or not value else "less than 0.01 %"
+
+
 @sentence.register
 def _(w: of_verdicts.Noisy) -> str:
-    size = "from 0" if w.spread_percent is None else f"by {w.spread_percent:.2f} %"
+    size = "from 0" if w.spread_percent is None else f"by {_spread(w.spread_percent)}"
     causes = ", ".join([*w.functions, *more(w.more)]) or _SEED_CAUSES
     judged = "" if w.judged is None else f"; judged by the interval over {w.judged} seeds"
     return f"varies {size} across seeds ({causes}){judged}"
@@ -245,10 +250,10 @@ def _(w: of_results.ExactLabel) -> str:
 @sentence.register
 def _(w: of_results.Carried) -> str:
     told = [f"{name.replace('_', ' ')} 0 -> {now:.3g}" for name, now in w.new]
-    told += [f"{name.replace('_', ' ')} {percent:+.1f} %" for name, percent in w.columns]
+    told += [f"{name.replace('_', ' ')} {percent(change, 1)}" for name, change in w.columns]
     columns = ", ".join(told)
     where = f": most of it in {w.function}" if w.function else ""
-    return f"instructions {w.instructions_percent:+.1f} %, but {columns}{where}; time may follow these"
+    return f"instructions {percent(w.instructions_percent, 1)}, but {columns}{where}; time may follow these"
 
 
 @sentence.register
@@ -260,12 +265,12 @@ def _(w: of_results.Layout) -> str:
 
 
 def _columns(found: Sequence[tuple[str, float]]) -> str:
-    return listed([f"{name.replace('_', ' ')} {percent:+.1f} %" for name, percent in found])
+    return listed([f"{name.replace('_', ' ')} {percent(change, 1)}" for name, change in found])
 
 
 @sentence.register
 def _(w: of_results.Explained) -> str:
-    time = f"{w.metric} {w.percent:+.1f} %"
+    time = f"{w.metric} {percent(w.percent, 1)}"
     still = listed([name.replace("_", " ") for name in w.still]) if w.still else ""
     if w.word not in ("improved", "regressed"):
         if not w.along:

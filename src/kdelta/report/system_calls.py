@@ -46,6 +46,7 @@ def _cells(row: CallRow, several: bool) -> tuple[str, ...]:
         one = row.baseline or CallFigures(calls=0, instructions=0, rep_bytes=0)
         return row.name, _count(one.calls), _count(one.instructions), _bytes(one.rep_bytes)
     delta = f"{row.delta:+.0f}" if float(row.delta).is_integer() else f"{row.delta:+.1f}"
+    delta = delta if row.delta else "0"
     sides = [_count(side.instructions) if side else "-" for side in (row.baseline, row.patched)]
     return row.name, _pair(row, lambda s: _count(s.calls)), *sides, delta, _pair(row, lambda s: _bytes(s.rep_bytes))
 

@@ -343,7 +343,7 @@ def test_a_hostile_name_can_be_chosen_from_the_forms(client: TestClient) -> None
     assert len(names) == 2
     for name in names:
         sent = client.get("/compare", params={"a": name.replace("\n", "\r\n"), "b": "7.0"})
-        assert sent.status_code == 200 and "+0.00 %" not in sent.text and "Kernels</h2>" in sent.text
+        assert sent.status_code == 200 and "0.00 %" not in sent.text and "Kernels</h2>" in sent.text
     cases = [o.get("value") for o in tree(client, "/history").find(".//select").iter("option")]
     [hostile] = [case for case in cases if "script" in case]
     assert "<circle" in client.get("/history", params={"case": hostile.replace("\n", "\r\n")}).text
