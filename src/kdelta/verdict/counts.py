@@ -31,7 +31,7 @@ def seed_pairs(blank: CellResult, a: Sequence[Observation], b: Sequence[Observat
     return paired_blocks((blank.baseline_label, blank.patched_label), a, b, np.inf)
 
 
-class _Used(Struct, frozen=True, eq=False):
+class Used(Struct, frozen=True, eq=False):
     """The counts of the seeds that a look uses, of both kernels."""
 
     a: Floats
@@ -59,9 +59,9 @@ def counted(
         return replace(shown, warnings=(_missing(pairs, (*a, *b)), *dropped(pairs)))
     shown = replace(shown, floor_percent=_floor(shown, metric))
     delta = max(DELTA_PERCENT, shown.floor_percent or 0.0)
-    seeds = _Used(values_of(pairs.a), values_of(pairs.b))
+    seeds = Used(values_of(pairs.a), values_of(pairs.b))
     look = counts.look(seeds.a, seeds.b, looks or counts.LOOKS, delta, whole=not metric.least)
-    used = _Used(seeds.a[: look.n], seeds.b[: look.n])
+    used = Used(seeds.a[: look.n], seeds.b[: look.n])
     if not look.finished:
         return replace(shown, warnings=(_unfinished(look, looks or counts.LOOKS), *_noisy(look, used)))
     return _judged(_figures(shown, used), used, look, metric, delta)
@@ -89,7 +89,7 @@ def _unfinished(look: counts.CountLook, looks: tuple[int, ...]) -> Warn:
     return SeedsVary(look.n, first[0] if first else paired.MIN_PAIRS, at_least=not first)
 
 
-def _noisy(look: counts.CountLook, used: _Used) -> tuple[Warn, ...]:
+def _noisy(look: counts.CountLook, used: Used) -> tuple[Warn, ...]:
     """That counts vary with the seed, and what that means; nothing of facts."""
     if look.fact:
         return ()
@@ -97,7 +97,7 @@ def _noisy(look: counts.CountLook, used: _Used) -> tuple[Warn, ...]:
     return (Noisy(spread if np.isfinite(spread) else None, look.n if look.finished else None),)
 
 
-def _figures(shown: CellResult, used: _Used) -> CellResult:
+def _figures(shown: CellResult, used: Used) -> CellResult:
     figures = exact.median(used.a), exact.median(used.b)
     return replace(shown, baseline=figures[0], patched=figures[1], boots=(used.a.size, used.b.size))
 
@@ -112,7 +112,7 @@ def _in_floor(look: counts.CountLook, floor: float | None) -> bool:
     return max(look.low, -look.high) <= floor
 
 
-def _apart(used: _Used) -> float:
+def _apart(used: Used) -> float:
     """Between the sides, in counts: in percent nothing that one side lacks is small.
 
     Of the pairs, as the call is: counts at several levels can have the same medians and be worlds apart.
@@ -127,7 +127,7 @@ def _hidden(effect: float | None, medians: float | None, delta: float) -> bool:
     return abs(effect - medians) > max(delta, abs(effect) / 2.0)
 
 
-def _of_baseline(look: counts.CountLook, used: _Used) -> tuple[float | None, tuple[float, float] | None]:
+def of_baseline(look: counts.CountLook, used: Used) -> tuple[float | None, tuple[float, float] | None]:
     """Effect and interval in percent of the baseline; None where that is 0.
 
     Logarithms have no 0, so counts with one among them are judged relative to the mean of both sides, where all of a
@@ -144,7 +144,7 @@ def _of_baseline(look: counts.CountLook, used: _Used) -> tuple[float | None, tup
     return effect, None if low is None or high is None else (low, high)
 
 
-def _judged(shown: CellResult, used: _Used, look: counts.CountLook, metric: Metric, delta: float) -> CellResult:
+def _judged(shown: CellResult, used: Used, look: counts.CountLook, metric: Metric, delta: float) -> CellResult:
     called = word(look.call, metric.better)
     spread = used.spread_percent
     warnings = [*_noisy(look, used), *shared_warnings(look.agrees, look.logs)]
@@ -157,7 +157,7 @@ def _judged(shown: CellResult, used: _Used, look: counts.CountLook, metric: Metr
         warnings.append(WithinFloor(shown.floor_percent or 0.0, reaches=not bounded))
     if called in ("improved", "regressed") and below(look.effect, delta):
         warnings.append(below_delta(delta))
-    effect, interval = _of_baseline(look, used)
+    effect, interval = of_baseline(look, used)
     if effect is None and called != "same":
         warnings.append(FromZero(shown.patched or 0.0))
     if called in ("improved", "regressed", "inconclusive") and _hidden(effect, shown.effect_percent, delta):

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kdelta.model import CellResult
 from kdelta.stats import counts, exact, paired
 from kdelta.units import size
-from kdelta.verdict.counts import seed_pairs
+from kdelta.verdict.counts import Used, of_baseline, seed_pairs
 from kdelta.verdict.pairing import Floats, Observation, values_of
 from kdelta.verdict.warnings import BelowDelta, MixedAccounts, Strings
 
@@ -62,14 +62,16 @@ def both_accounts(
     if result.verdict not in ("improved", "regressed", "same") or not n or len(pairs.a) < n:
         return result
     delta = result.extra["delta_percent"]
-    second = counts.look(values_of(pairs.a[:n]), values_of(pairs.b[:n]), looks or counts.LOOKS, delta)
-    if second.effect is None or result.effect_percent is None:
+    used = Used(values_of(pairs.a[:n]), values_of(pairs.b[:n]))
+    second = counts.look(used.a, used.b, looks or counts.LOOKS, delta)
+    effect, _ = of_baseline(second, used)
+    if effect is None or result.effect_percent is None:
         return result
-    told = replace(result, extra=result.extra | {"effect_rep8_percent": second.effect})
+    told = replace(result, extra=result.extra | {"effect_rep8_percent": effect})
     if _agree(told, second, delta):
-        far = result.verdict != "same" and size(second.effect) >= _FAR_TIMES * size(result.effect_percent) + _FAR
-        return replace(told, warnings=(*told.warnings, Strings(second.effect))) if far else told
-    mixed = MixedAccounts(result.effect_percent, second.effect)
+        far = result.verdict != "same" and size(effect) > _FAR_TIMES * size(result.effect_percent) + _FAR
+        return replace(told, warnings=(*told.warnings, Strings(effect))) if far else told
+    mixed = MixedAccounts(result.effect_percent, effect)
     kept = tuple(warning for warning in told.warnings if not isinstance(warning, BelowDelta))
     return replace(told, verdict="inconclusive", p_value=None, warnings=(*kept, mixed))
 

@@ -233,6 +233,13 @@ def test_work_that_moves_into_string_instructions_is_no_improvement() -> None:
     assert back.verdict == "inconclusive" and "mixed" in codes(back)
 
 
+def test_what_both_accounts_say_is_relative_to_the_baseline_also_where_a_count_is_0() -> None:
+    """All of 5968523 instructions gone were -200 % "with string instructions by what they move"."""
+    gone = with_reps([1000, 1001, 1002, 1000, 1001], [0] * 5, (80, 0), (1, 0))
+    assert gone.verdict == "improved" and gone.effect_percent == gone.extra["effect_rep8_percent"] == -100.0
+    assert "strings" not in codes(gone), "all of it is no more than all of it"
+
+
 def test_counts_that_are_the_same_while_string_instructions_move_far_more_are_mixed() -> None:
     assert with_reps([1000] * 5, [1000] * 5, (80, 82)).verdict == "same"
     assert with_reps([1000] * 5, [1000] * 5, (80, 800)).verdict == "inconclusive"
