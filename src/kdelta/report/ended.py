@@ -5,9 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kdelta.model import CellResult
+from kdelta.model import UNBOOTED, CellResult
 from kdelta.report.figures import absolute
 from kdelta.units import finite
+
+
+def word(cell: CellResult) -> str:
+    """The verdict, the state where there is none, or "descriptive"."""
+    return cell.verdict or ("descriptive" if cell.state == "ok" else UNBOOTED if cell.unbooted else cell.state)
 
 
 def before(cells: Sequence[CellResult]) -> str:
@@ -25,6 +30,8 @@ def after(cell: CellResult) -> str:
     """What stands below the patched kernel of a cell without effect."""
     if cell.patched_label and finite(cell.patched) is not None:
         return absolute(cell.patched, cell.unit, cell.metric)
+    if cell.unbooted:
+        return "not yet"
     return cell.state if cell.sides[1] == "ok" else cell.sides[1]
 
 

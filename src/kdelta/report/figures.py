@@ -45,7 +45,7 @@ def effect(value: float | None) -> str:
 def change(percent_: float | None, baseline: float | None, patched: float | None) -> str:
     """The effect; from 0, which has no percentage, what it is now."""
     if percent_ is None and baseline == 0 and patched:
-        return f"now {patched:.4g}"
+        return f"now {count(patched)}"
     return effect(percent_)
 
 

@@ -22,6 +22,7 @@ from kdelta.results.line_verdicts import line_of
 from kdelta.results.types import Sweep
 from kdelta.results.warnings import Carried, Idles
 from kdelta.units import finite, size
+from kdelta.verdict import ENDED, ended_alone
 from kdelta.verdict.warnings import OtherCalls, Strings
 
 _KERNELS_TOLD = 3  # more patched kernels than these are told together
@@ -103,6 +104,7 @@ class Headline(Struct, frozen=True, kw_only=True):
     largest: Largest | None = None
     hidden: Hidden | None = None
     crossing: str = ""  # what else crosses between CPUs more often, or less
+    sometimes: str = ""  # what a patched kernel did not come to its end in, if not always, where the baseline did
     console: str = ""  # what a patched kernel that failed said there
     waits: str = ""  # where operations wait as on the baseline they do not
     unseen: str = ""  # what of a patch no case executed
@@ -133,6 +135,7 @@ class Headline(Struct, frozen=True, kw_only=True):
             self.crossing,
             "" if self.hidden is None else self.hidden.text(single),
             self.waits,
+            self.sometimes,
             f"On its console: {self.console.rstrip('.!')}" if self.console else "",
             self.unseen,
         )
@@ -278,6 +281,16 @@ def _waits(cells: Sequence[CellResult]) -> str:
     return f"Operations wait {told}: for how long, counts do not tell"
 
 
+def _sometimes(rows: Sequence[tuple[str, CellResult]]) -> str:
+    """``7.0 hung in some boots of pipe, 6.12 in none``, the gravest first; "" where none did."""
+    found = [(title, cell, state) for title, cell in rows if cell.state == "ok" and (state := ended_alone(cell))]
+    if not found:
+        return ""
+    title, cell, state = min(found, key=lambda one: ENDED.index(one[2]))
+    others = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{cell.patched_label} {state} in some boots of {title}{others}, {cell.baseline_label} in none"
+
+
 def _crossing(beside: Sequence[tuple[str, CellResult]], rows: Sequence[CellResult], only: str) -> str:
     """Of what crosses between CPUs, all transfers apart, what changed by most: of each kind a sentence.
 
@@ -355,6 +368,7 @@ def of_cells(
         hidden=_hidden([(where(title, cell, metric=False), cell) for title, cell in compared]),
         unseen=unseen,
         waits=_waits([cell for _, cell in compared]),
+        sometimes=_sometimes(compared),
         console=next((text for t in tallies if t.ended and (text := (consoles or {}).get(t.patched))), ""),
         unfinished=unfinished,
     )

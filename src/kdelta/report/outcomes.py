@@ -96,14 +96,13 @@ def stable_names(labels: Sequence[str], kernels: Sequence[Kernel]) -> dict[str, 
 def _of_cell(row: Row, cell: Cell, names: Mapping[str, str]) -> Outcome:
     kernel = names[cell.kernel] if len(names) > 1 else ""
     ended = ended_alone(cell.source)
-    in_some = ended is not None and cell.source.state == "ok"
     return Outcome(
         name=row.metric + (f" on {kernel}" if kernel else ""),
         word=ended or cell.verdict,
         figures=f"baseline {row.baseline}, effect {cell.figure}",
         effect=cell.figure,
         mark=cell.mark,
-        message=f"{ended} in some boots of {cell.kernel} alone: no verdict" if in_some else cell.sentence,
+        message=cell.sentence,
         aside=row.aside,
         notes=cell.notes,
         functions=tuple(delta.function for delta in cell.source.because),

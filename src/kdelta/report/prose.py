@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from kdelta.attribution.exact import CROSSING, LINES_LEAST, MOVED_LEAST, TOUCHED
-from kdelta.model import CellResult, Experiment, ExperimentResult, Kernel, plans
+from kdelta.model import UNBOOTED, CellResult, Experiment, ExperimentResult, Kernel, plans
 from kdelta.report import ended
 from kdelta.report.causes import listed, more
 from kdelta.report.figures import absolute
@@ -29,7 +29,7 @@ UNCONTENDED = "uncontended path length (several tasks, one CPU)"
 _TASK_PARAMS = ("tasks", "threads", "processes", "procs", "writers", "readers")
 _WORDS = (
     *("regressed", "improved", "same", "inconclusive", "descriptive"),
-    *("unsupported", "lost", "panicked", "hung", "failed"),
+    *("unsupported", "lost", "panicked", "hung", "failed", UNBOOTED),
 )
 
 
@@ -49,7 +49,7 @@ def title(result: ExperimentResult) -> str:
 
 def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Sequence[Sweep]) -> str:
     """How many cells got which word, in a fixed order; for sweeps, how many steps."""
-    words = Counter(str(cell.verdict or ("descriptive" if cell.state == "ok" else cell.state)) for cell in shown)
+    words = Counter(ended.word(cell) for cell in shown)
     counts = ", ".join(f"{words[word]} {word}" for word in _WORDS if words[word])
     if sweeps:
         steps = sum(len(sweep.steps) for sweep in sweeps)
@@ -330,7 +330,8 @@ def _gaps(result: ExperimentResult) -> list[str]:
     cases: dict[str, set[str]] = {}
     for cell in result.results:
         label = cell.patched_label or cell.baseline_label
-        cases.setdefault(label, set()).add(cell.case)
+        for one in (cell.baseline_label, label):
+            cases.setdefault(one, set()).add(cell.case)
         if cell.state != "ok" and (cell.case, label) not in told_of:
             told_of.add((cell.case, label))
             reason = cell.why if cell.unbooted else ended.why(cell)

@@ -11,6 +11,7 @@ from kdelta.attribution import warnings as of_traces
 from kdelta.model import Remark, Warn
 from kdelta.report import doings
 from kdelta.report.causes import listed, more
+from kdelta.report.figures import count
 from kdelta.results import warnings as of_results
 from kdelta.stats import warnings as of_data
 from kdelta.units import percent
@@ -211,7 +212,7 @@ def _(_: of_verdicts.Zeros) -> str:
 
 @sentence.register
 def _(w: of_verdicts.FromZero) -> str:
-    return f"the baseline counts 0, so there is no percentage; now {w.patched:g}"
+    return f"the baseline counts 0, so there is no percentage; now {count(w.patched)}"
 
 
 @sentence.register

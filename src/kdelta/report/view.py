@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.model import CellResult, ExperimentResult, State, Warn, Word
+from kdelta.model import UNBOOTED, CellResult, ExperimentResult, State, Warn, Word
 from kdelta.report import behind, ended, headline, looked, prose, system_calls
 from kdelta.report.figures import absolute, change, effect, interval
 from kdelta.report.headline import Headline
@@ -18,6 +18,7 @@ from kdelta.report.system_calls import CallTable
 from kdelta.results.types import CellName, Detail, LegacyLine, Sweep, SweepPoint, SweepStep, case_key, primary
 from kdelta.results.warnings import KernelComplained
 from kdelta.units import finite
+from kdelta.verdict import ended_alone
 from kdelta.verdict.warnings import UNDECIDABLE
 from kdelta.verdict.words import MOST_BOOTS
 
@@ -46,7 +47,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     @property
     def verdict(self) -> str:
         """The verdict's word, the state where there is none, or "descriptive"."""
-        return self.source.verdict or ("descriptive" if self.source.state == "ok" else self.source.state)
+        return ended.word(self.source)
 
     @property
     def open(self) -> bool:
@@ -166,11 +167,13 @@ def _sentence(cell: CellResult) -> str:
         return ended.why(cell)
     if cell.verdict is None:
         reason = f": {cell.why}" if cell.why else ""
+        if (alone := ended_alone(cell)) is not None:
+            return f"{alone} in some boots of {cell.patched_label} alone: no verdict"
         if cell.patched_label:
             return f"descriptive only, no verdict{reason}"
         spread = finite(cell.extra.get("spread_percent"))
-        alone = f"spread over {cell.boots[0]} boots {spread:.2f} %" if spread is not None and cell.boots[0] > 1 else ""
-        return "; ".join(filter(None, [cell.why, alone]))
+        told = f"spread over {cell.boots[0]} boots {spread:.2f} %" if spread is not None and cell.boots[0] > 1 else ""
+        return "; ".join(filter(None, [cell.why, told]))
     open_still = _undecided(cell) if cell.verdict == "inconclusive" else []
     text = "; ".join(filter(None, [*open_still, cell.why, _because(cell, cell.metric)]))
     return f"{cell.verdict}: {text}" if text else ""
@@ -275,9 +278,9 @@ def _point_state(point: SweepPoint) -> State:
 def _gap_row(point: SweepPoint, is_kernel: bool) -> SweepRow:
     state = _point_state(point)
     why = point.why or ("the value is not a finite number" if point.state == "ok" else "")
-    return SweepRow(
-        kernel=point.kernel, value=state, verdict=state if is_kernel else "left out", measured=False, sentence=why
-    )
+    value = "not yet" if why == UNBOOTED else state
+    verdict = state if is_kernel else "left out"
+    return SweepRow(kernel=point.kernel, value=value, verdict=verdict, measured=False, sentence=why)
 
 
 def _level_row(point: SweepPoint, sweep: Sweep, is_first: bool) -> SweepRow:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from kdelta.report import prose
-from kdelta.report.figures import absolute, effect, interval
+from kdelta.report.figures import absolute, change, effect, interval
 from kdelta.report.scrub import TEXT_LIMIT, Scrubber, clean
 from kdelta.report.text import wrap, wrap_command
 from kdelta.results.types import CellName, Sweep, SweepPoint, SweepStep
@@ -83,6 +83,7 @@ def test_figures_are_short_whatever_the_value() -> None:
     assert absolute(float("nan"), "ns") == "-"
     assert absolute(5569.0, "instructions", "instructions") == "5569"
     assert effect(1e300) == "+1.00e+300 %"
+    assert change(None, 0.0, 5569597.0) == "now 5569597" and change(None, 0.0, 0.0078) == "now 0.0078"
     assert interval((1.0, 1.0), exact=True) == "exact"
     assert interval((1.0, float("inf")), exact=False) == ""
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kdelta.model import ExperimentResult, MachineOptions, Remark, plans
-from kdelta.report import functions, mail, markdown, prose, terminal
+from kdelta.model import UNBOOTED, ExperimentResult, MachineOptions, Remark, plans
+from kdelta.report import functions, mail, markdown, prose, registry, terminal
 from kdelta.report import html as page
 from kdelta.report.terminal import render
 from kdelta.report.view import Options, View, build
 from kdelta.results.warnings import StepUnseen
-from kdelta.verdict.warnings import MixedAccounts
+from kdelta.verdict.warnings import Dropped, Fault, MixedAccounts
 from unit.report.report_samples import cell, exact, experiment, gaps, several, timed
 from unit.report.sweep_samples import sweep
 
@@ -44,6 +44,31 @@ def test_what_the_baseline_alone_did_not_run_stands_below_the_baseline() -> None
     neither = only(**fields | {"state": "hung", "patched": None}, sides=("failed", "hung"))
     (row,) = neither.tables[0].groups[0].rows
     assert (row.baseline, row.cells[0].effect) == ("failed", "hung")
+
+
+def test_a_baseline_that_ran_no_case_is_told_once_too() -> None:
+    fields: dict[str, Any] = {"baseline": None, "verdict": None, "state": "hung", "why": "6.12: hung: 60 s"}
+    cells = tuple(cell(name, **fields, sides=("hung", "ok")) for name in "abc")
+    told = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=cells)).not_measured
+    assert told[0] == "all 3 cases on 6.12 (hung: 60 s)."
+
+
+def test_what_was_not_booted_yet_is_not_lost() -> None:
+    waiting = only(patched=None, effect_percent=None, verdict=None, state="lost", why=f"7.0: {UNBOOTED}")
+    (row,) = waiting.tables[0].groups[0].rows
+    assert row.cells[0].effect == "not yet" and waiting.summary.startswith("1 not booted yet; ")
+    assert "lost" not in render(waiting)
+
+
+def test_a_guest_that_hung_in_some_boots_is_told_by_the_text_as_by_the_tests() -> None:
+    fault = Fault(2, "7.0", "hung")
+    view = only(verdict=None, interval_percent=None, warnings=(Dropped(1, 8, (fault,)),))
+    told = "hung in some boots of 7.0 alone: no verdict"
+    texts = [str(registry.formats()[name].render(view)) for name in ("terminal", "mail", "ktap", "junit", "html")]
+    assert all(told in " ".join(text.split()) for text in texts)
+    assert "7.0 hung in some boots of pipe, 6.12 in none." in view.headline.text
+    both = only(verdict=None, warnings=(Dropped(1, 8, (fault, Fault(3, "6.12", "hung"))),))
+    assert "in some boots" not in both.headline.text
 
 
 def test_one_footnote_per_distinct_text() -> None:
