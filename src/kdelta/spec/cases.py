@@ -27,6 +27,8 @@ _WILD = frozenset("*?[")
 _PATTERN_CHARS = 200  # fnmatch takes time by the square of its brackets
 _MOST_CASES = 10_000
 _TASKS = "tasks"
+_CLOSE_TOLD = 3
+_ALIKE_CHARS = 3  # in which a name begins as another
 
 
 def c_file(text: str) -> Path | None:
@@ -44,9 +46,24 @@ def own_sources(folders: Iterable[Path], texts: Iterable[str]) -> tuple[Path, ..
 def close_to(word: str, known: Iterable[str]) -> str:
     """A remedy: the close matches of ``word``, else all that is known where that is not long."""
     names = sorted(known)
-    if close := get_close_matches(word, names, 3) or get_close_matches(word.lower(), names, 3):
-        return f"did you mean {' or '.join(close)}?"
+    if close := _close(word, names) or _close(word.lower(), names):
+        return f"did you mean {', '.join(close[:-1])}{' or ' if close[1:] else ''}{close[-1]}?"
     return f"one of {', '.join(names) or 'none'}" if len(names) < 20 else "see: kdelta cases list"
+
+
+def _close(word: str, names: Sequence[str]) -> list[str]:
+    """Names like ``word``, else those that begin as it does; of a suite's, which all begin alike, what is behind it."""
+    suite, slash, own = word.rpartition("/")
+    among = {name.removeprefix(suite + slash): name for name in names if name.startswith(suite + slash)}
+    if slash and not among:
+        return _close(own, names)
+    found = get_close_matches(own, among, _CLOSE_TOLD)
+    for length in range(min(len(own), _PATTERN_CHARS), _ALIKE_CHARS - 1, -1):
+        if found:
+            break
+        begun = [name for name in among if name.rpartition("/")[2].startswith(own[:length])]
+        found = sorted(begun, key=len)[:_CLOSE_TOLD]
+    return [among[name] for name in found]
 
 
 def _choices(text: str, workload: Workload, piece: str) -> tuple[str, list[str]]:

@@ -64,6 +64,9 @@ def test_sizes_and_switches_have_one_canonical_form(shipped: dict[str, Workload]
     ("text", "message"),
     [
         ("pip", "did you mean pipe?"),
+        ("pidf", "did you mean pidfd_open, "),
+        ("syscalls/dupp", "did you mean syscalls/dup_close?"),
+        ("nosuite/pipe", "did you mean pipe?"),
         ("nothing", "kdelta cases list"),
         ("./mine", "ends in .c, as in --case ./mine.c"),
         ("pipe:writer=2", "did you mean writers"),
