@@ -213,10 +213,8 @@ def lines_of(one: HeatMap, width: int = WIDTH, whole: bool = False) -> list[str]
 
 
 def _name_most(width: int, versions: int) -> int:
-    """The longest name that is shown whole: more of it in a wide text, in a narrow one less, for the squares' sake."""
-    if width > WIDTH:
-        return max(_NAME_MOST, width - _SQUARE * (versions + 1))
-    return min(_NAME_MOST, width // 3)
+    """The longest name that is shown whole: what the squares leave, and no less than a third where they wrap."""
+    return max(min(_NAME_MOST, width // 3), width - _SQUARE * (versions + 1))
 
 
 def _names(what: str, lines: Sequence[Line], width: int) -> list[str]:

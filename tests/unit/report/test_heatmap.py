@@ -164,12 +164,23 @@ def test_of_many_cases_the_largest_steps_come_first_and_what_has_none_is_folded(
     assert [line.name.rpartition("-")[2] for line in found.lines] == ["stat", "65536", "4096", "late"]
     assert len(found.still) == 26
     text = terminal.render(many())
-    assert text.index("\nstat ") < text.index("\na_case_whos…long-65536 ") < text.index("\na_case_whos…_long-4096 ")
+    assert text.index("\nstat ") < text.index("long-65536 ") < text.index("long-4096 ")
     assert "As before on all versions (26): plain-0, plain-1," in text and "\nplain-0" not in text
     page = html.render(many())
     assert page.count('<tr><th scope="row" title=') == 4
     assert "As before on all versions (26)" in page and '<li><a href="#sweep-1">plain-0</a></li>' in page
     assert "As before on all versions (26)" in markdown.render(many())
+
+
+def test_names_are_whole_where_the_squares_leave_room_for_them() -> None:
+    """Of five kernels a map was headed "contention:…structions", beside 20 empty columns."""
+    found = heatmap.heat_maps(
+        view(*(swept(f"contention/fault_threads-{n}", (1.0, 2.0, 2.0, 2.0)) for n in range(3))).sweeps
+    )
+    (one,) = (one for one in found if one.title.startswith("contention"))
+    lines = heatmap.lines_of(one)
+    assert lines[0].startswith("contention: instructions ") and not any("…" in line for line in lines)
+    assert any("…" in line for line in heatmap.lines_of(one, 40))
 
 
 def test_the_first_line_has_the_step_that_the_headline_names() -> None:
