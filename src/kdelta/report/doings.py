@@ -68,7 +68,7 @@ def accounts(w: of_verdicts.MixedAccounts) -> str:
     )
 
 
-def strings(w: of_verdicts.Strings) -> str:
+def strings(w: of_verdicts.Strings | of_results.StepStrings) -> str:
     """A change by what string instructions move."""
     return (
         f"string instructions count once, whatever they move; with one for each 8 bytes: {percent(w.per_word_percent)}"

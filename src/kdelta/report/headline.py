@@ -19,6 +19,7 @@ from kdelta.model import Because, CellResult, Warn
 from kdelta.report.figures import absolute, change, effect
 from kdelta.report.tallies import Tally, in_cases, in_results, kind_of, of_case, tallied, told_once
 from kdelta.results.line_verdicts import line_of
+from kdelta.results.sweep import strings_of
 from kdelta.results.types import Sweep
 from kdelta.results.warnings import Carried, Idles
 from kdelta.units import finite, size
@@ -398,6 +399,7 @@ def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact
             percent=step.effect_percent,
             baseline=step.baseline,
             because=step.because_line,
+            warnings=strings_of(step),
         )
         for title, sweep, step in steps
         if step.verdict

@@ -354,6 +354,11 @@ def _(w: of_results.LeftOut) -> str:
 
 
 @sentence.register
+def _(w: of_results.StepStrings) -> str:
+    return f"{w.case}, {w.last} to {w.first}: {doings.strings(w)}"
+
+
+@sentence.register
 def _(w: of_results.CompilerChange) -> str:
     return (
         f"{w.first} was built by {w.first_compiler}, {w.last} by {w.last_compiler}: a step between them may come from "

@@ -185,7 +185,8 @@ def in_steps(store: Store, name: str) -> tuple[ExperimentResult, Detail] | None:
     seeds = explain.seeds_of(experiment, store, costs_alone=True)
     calls_made = system_calls.of_profiles(experiment, explain.chosen(seeds))
     detail = Detail(sweeps=_sweeps(experiment, store, data, seeds, placed=False), system_calls=calls_made)
-    return _assembled(experiment, store, numbers, ()), detail
+    found = _assembled(experiment, store, numbers, ())
+    return replace(found, warnings=(*found.warnings, *sweep.strings(detail.sweeps))), detail
 
 
 def result(
@@ -217,7 +218,7 @@ def result(
     lines = line_verdicts.of(experiment, store)
     told_rows = tuple(map(told, remarks.on_rows(experiment, store, rows)))
     answer = _assembled(experiment, store, numbers, told_rows, line_verdicts.changed(lines))
-    answer = _explained(store, answer)
+    answer = _explained(store, replace(answer, warnings=(*answer.warnings, *sweep.strings(swept))))
     detail = details(experiment, store, numbers, rows, chosen, views)
     detail = replace(detail, moved=line_verdicts.told(detail.moved, lines))
     if swept:  # the functions of its steps instead of those against the first kernel

@@ -41,7 +41,7 @@ from kdelta.results.placed import held as kept_by_placement
 from kdelta.results.placed import shared_cpus
 from kdelta.results.types import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
 from kdelta.results.versions import Version, versions_of
-from kdelta.results.warnings import StepDetectable, StepUnseen
+from kdelta.results.warnings import StepDetectable, StepStrings, StepUnseen
 from kdelta.stats import exact
 from kdelta.stats.paired import MIN_PAIRS
 from kdelta.stats.steps import find_steps
@@ -49,7 +49,7 @@ from kdelta.units import Better
 from kdelta.verdict import work
 from kdelta.verdict.judge import floor_of
 from kdelta.verdict.pairing import Observation, measured, values_of
-from kdelta.verdict.warnings import UNDECIDABLE, MixedCalls
+from kdelta.verdict.warnings import UNDECIDABLE, MixedCalls, Strings
 
 Floats = NDArray[np.float64]
 Seeds = Mapping[tuple[int, str], Mapping[int, Sequence[Profile]]]  # [case, mitigations][kernel] -> one a seed
@@ -144,6 +144,23 @@ def _whole(
     sides = seeds.get(first, ()), seeds.get(last, ())
     account = calls.second(before, 100.0 * (after / before - 1.0), *sides, endless=endless)
     return account.told if account is not None and isinstance(account.told, MixedCalls) else None
+
+
+def strings_of(step: SweepStep) -> tuple[Strings, ...]:
+    """That string instructions carry most of a step, where they do."""
+    other = step.effect_rep8_percent
+    told = other is not None and math.isfinite(step.effect_percent) and work.far(step.effect_percent, other)
+    return (Strings(other or 0.0),) if told else ()
+
+
+def strings(found: Sequence[Sweep]) -> tuple[Warn, ...]:
+    """The same of all steps, to stand in the notes: a sweep has none at its rows."""
+    return tuple(
+        StepStrings(sweep.cell.case, step.last, step.first, one.per_word_percent)
+        for sweep in found
+        for step in sweep.steps
+        for one in strings_of(step)
+    )
 
 
 def step_functions(found: Sequence[Sweep]) -> tuple[FunctionDiff, ...]:

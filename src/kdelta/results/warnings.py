@@ -207,6 +207,16 @@ class LeftOut(Warn, frozen=True):
     why: str
 
 
+class StepStrings(Warn, frozen=True):
+    """As ``verdict.warnings.Strings``, of a step of a sweep."""
+
+    code: ClassVar[str] = "strings"
+    case: str
+    last: str
+    first: str
+    per_word_percent: float
+
+
 class CompilerChange(Warn, frozen=True):
     """Neighbouring versions that were built by different compilers."""
 

@@ -69,11 +69,16 @@ def both_accounts(
         return result
     told = replace(result, extra=result.extra | {"effect_rep8_percent": effect})
     if _agree(told, second, delta):
-        far = result.verdict != "same" and size(effect) > _FAR_TIMES * size(result.effect_percent) + _FAR
-        return replace(told, warnings=(*told.warnings, Strings(effect))) if far else told
+        said = result.verdict != "same" and far(result.effect_percent, effect)
+        return replace(told, warnings=(*told.warnings, Strings(effect))) if said else told
     mixed = MixedAccounts(result.effect_percent, effect)
     kept = tuple(warning for warning in told.warnings if not isinstance(warning, BelowDelta))
     return replace(told, verdict="inconclusive", p_value=None, warnings=(*kept, mixed))
+
+
+def far(once_percent: float, per_word_percent: float) -> bool:
+    """Whether the second account says so much more of a change than the first that it is told."""
+    return size(per_word_percent) > _FAR_TIMES * size(once_percent) + _FAR
 
 
 def _agree(result: CellResult, second: counts.CountLook, delta: float) -> bool:
