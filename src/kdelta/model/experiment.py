@@ -186,7 +186,7 @@ class ExperimentResult(Struct, frozen=True, kw_only=True):
     boots_done: int = 0
     boots_planned: int = 0
     boots_spared: int = 0  # of the planned ones, those that no look asked for
-    boots_left_out: int = 0  # of those done, not booted: every case would have ended as under an earlier seed
+    boots_left_out: int = 0  # of those done, not booted: earlier ones of the kernel had no figure either
     decided: bool = False  # a look left nothing open: further boots were not needed
     boots_faulty: tuple[str, ...] = ()  # one line per lost, panicked or hung boot, with its console's name
     warnings: tuple[Warn, ...] = ()

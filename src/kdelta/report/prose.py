@@ -63,7 +63,7 @@ def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Seque
     elif result.boots_spared and not missing(result):
         boots = f"{made} boots done; stopped early where decided: {result.boots_spared} were not needed"
     if result.boots_left_out:
-        boots += f", {result.boots_left_out} left out: as under an earlier seed"
+        boots += f", {result.boots_left_out} left out: earlier ones had no figure"
     return f"{counts}; {boots}" if counts else boots
 
 

@@ -69,7 +69,7 @@ def test_boots_that_were_left_out_are_not_told_as_made(state: Path, capsys: pyte
             out = replace(boot, state="unsupported", why=why, started_at="", runs=())
             store.save_boot("three", out if slot and block else boot)
     assert run(["report", "three"]) == 0
-    assert "4 of 6 boots done, 2 left out: as under an earlier seed" in " ".join(capsys.readouterr().out.split())
+    assert "4 of 6 boots done, 2 left out: earlier ones had no figure" in " ".join(capsys.readouterr().out.split())
 
 
 def test_an_export_holds_each_kernel_once(state: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -208,7 +208,7 @@ def test_boots_that_were_left_out_were_not_done() -> None:
     result, detail = exact()
     hung = replace(result, boots_done=45, boots_planned=45, boots_left_out=3)
     view = build(hung, detail)
-    assert view.summary.endswith("42 of 45 boots done, 3 left out: as under an earlier seed")
+    assert view.summary.endswith("42 of 45 boots done, 3 left out: earlier ones had no figure")
     assert not any("not done" in text for text in view.not_measured)
     early = build(replace(hung, boots_done=10, boots_planned=40, boots_left_out=7, decided=True), detail)
     assert "decided after 3 boots, 7 left out" in early.summary
