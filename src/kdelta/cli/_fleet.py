@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kdelta.fleet.ledger import Ledger
     from kdelta.model import Experiment, Kernel, Progress
     from kdelta.spec.kernels import KernelSpec
+    from kdelta.store.store import Store
 
 options = common.decorate(
     click.option("--fleet", is_flag=True, help="Let the hosts of the fleet make the boots (kdelta fleet shows them)."),
@@ -137,7 +138,11 @@ def run(
         UserError: the fleet cannot measure it. HostError: it gave up.
     """
     if not args.fleet or not experiment.cases:
-        _refuse_asked(session, experiment, (resumed_as or experiment).id)
+        refuse_asked(
+            session.store,
+            experiment.id,
+            f"wait for it with kdelta resume {(resumed_as or experiment).id} --fleet, or take it back first",
+        )
         session.run(experiment, progress, budget_s, resumed_as)
         return True
     from kdelta.fleet import asking
@@ -164,17 +169,16 @@ def run(
     return True
 
 
-def _refuse_asked(session: Session, experiment: Experiment, name: str) -> None:
+def refuse_asked(store: Store, experiment: str, remedy: str) -> None:
     """Raises:
-    UserError: the fleet measures it just now.
+    UserError: the fleet of the store has ``experiment`` to measure; ``remedy`` says what can be done.
     """
-    from kdelta.fleet import ledger
+    if not store.address.startswith("postgresql"):
+        return
+    from kdelta.fleet import asking
 
-    if ledger.is_open(session.store.address, experiment.id):
-        raise UserError(
-            f"the fleet measures experiment {experiment.id}: wait for it with kdelta resume {name} --fleet, "
-            f"or take it back first with kdelta fleet --cancel {name}"
-        )
+    if asking.is_open(store.address, experiment):
+        raise UserError(f"the fleet measures experiment {experiment}: {remedy}: kdelta fleet --cancel {experiment}")
 
 
 def _expect(session: Session, experiment: Experiment, progress: Progress, at_once: int) -> None:

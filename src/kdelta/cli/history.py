@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _given, _groups, _stores, _terminal
+from kdelta.cli import _fleet, _given, _groups, _stores, _terminal
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 from kdelta.report.text import WIDTH, wrap
@@ -144,6 +144,7 @@ def delete(experiment: str, yes: bool) -> None:
 
     with _stores.reading() as store:
         found = store.id_of(experiment)  # also of a damaged one
+        _fleet.refuse_asked(store, found, "take it back before you delete it")
         if not yes:
             _confirm(f"Delete {found} and its {len(store.done(found))} boots?")
         store.delete(found)

@@ -6,16 +6,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from sqlalchemy import inspect, select
+
 from kdelta.errors import HostError
 from kdelta.fleet import makes, needs, own_sources, ship, tend, units
 from kdelta.fleet.away import until_back
 from kdelta.fleet.blobs import Blobs
 from kdelta.fleet.ledger import Asked, Ledger, Seen
+from kdelta.fleet.ledger import ask as asks
 from kdelta.fleet.needs import Host, Needs
 from kdelta.fleet.queue import Queue
 from kdelta.fleet.units import Ask
 from kdelta.model import Experiment, Progress
 from kdelta.results import definitions
+from kdelta.store import connect, tables
 from kdelta.store.store import Store
 
 _LOOK_S = 1.0
@@ -25,6 +29,22 @@ _AWAY_S = 600.0  # for so long the database may be away from somebody who waits
 def alive(hosts: Sequence[Seen]) -> list[Host]:
     """The hosts that were heard lately, or could not have been."""
     return [seen.host for seen in hosts if seen.missed_s <= tend.DEAD_AFTER_S]
+
+
+def is_open(url: str, experiment: str) -> bool:
+    """Whether the fleet of the store at ``url`` has ``experiment`` to measure; no store becomes a fleet's by that.
+
+    Raises:
+        HostError: the database refuses.
+    """
+    engine = connect.open_engine(url)
+    a, e = asks.c, tables.experiment.c
+    query = select(a.state).join(tables.experiment, a.experiment_no == e.no).where(e.id == experiment)
+    try:
+        with connect.translated(engine.url), engine.connect() as connection:
+            return inspect(connection).has_table(asks.name) and connection.execute(query).scalar() == "open"
+    finally:
+        engine.dispose()
 
 
 def needs_of(experiment: Experiment, own: Host, hosts: Sequence[Host]) -> Needs:

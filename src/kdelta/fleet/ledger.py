@@ -32,7 +32,6 @@ from sqlalchemy import (
     delete,
     func,
     insert,
-    inspect,
     select,
     text,
     update,
@@ -280,14 +279,16 @@ class Ledger:
 
     # Failures
 
-    def failed(self, experiment: str, unit: str, on: str, why: str) -> FailedOn:
+    def failed(self, experiment: str, unit: str, on: str, why: str) -> FailedOn | None:
         """Note that ``unit`` failed on a host; returns where it, and its experiment, failed since it was asked.
 
-        One whose worker died is on no host ("").
+        One whose worker died is on no host (""). None where the experiment was deleted since.
         """
         f = failure.c
         with self._using() as connection:
-            no = connection.execute(_number(experiment)).scalar_one()
+            no = connection.execute(_number(experiment)).scalar()
+            if no is None:
+                return None
             # one after the other: of two hosts that fail at once, the second has to see both
             since = select(ask.c.asked_at).where(ask.c.experiment_no == no).with_for_update()
             asked_at = connection.execute(since).scalar()
@@ -344,24 +345,6 @@ def require(url: str) -> None:
         )
     if missing := [name for name in ("fsspec", "procrastinate", "psycopg") if find_spec(name) is None]:
         raise UserError(f"the fleet needs the package {missing[0]}: {distributions.extra('fleet')}")
-
-
-def is_open(url: str, experiment: str) -> bool:
-    """Whether the fleet of the store at ``url`` has ``experiment`` to measure; no store becomes a fleet's by that.
-
-    Raises:
-        HostError: the database refuses.
-    """
-    if not url.startswith("postgresql"):
-        return False
-    engine = connect.open_engine(url)
-    e = tables.experiment.c
-    query = select(ask.c.state).join(tables.experiment, ask.c.experiment_no == e.no).where(e.id == experiment)
-    try:
-        with connect.translated(engine.url), engine.connect() as connection:
-            return inspect(connection).has_table(ask.name) and connection.execute(query).scalar() == "open"
-    finally:
-        engine.dispose()
 
 
 def _make_queue(connection: Connection) -> None:

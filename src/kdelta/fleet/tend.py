@@ -92,7 +92,9 @@ async def tend(
             said.append(f"{lost.unit.experiment}: unit {lost.unit.name} is queued again: its worker died")
             died = f"the worker on {names.get(lost.worker or 0, 'a host')} died of it or with it; queued again"
             so_far = await asyncio.to_thread(ledger.failed, lost.unit.experiment, lost.unit.name, "", died)
-            if so_far.deaths >= MOST_DEATHS:
+            if so_far is None:
+                await queue.drop(lost.unit.experiment)
+            elif so_far.deaths >= MOST_DEATHS:
                 why = f"unit {lost.unit.name}: {MOST_DEATHS} workers died of it"
                 await asyncio.to_thread(ledger.failed, lost.unit.experiment, lost.unit.name, "", why)
                 await _close(queue, ledger, lost.unit.experiment, why)

@@ -333,9 +333,14 @@ class Worker:
         """Let another host try; where none is left, or several failed alike, the experiment cannot go on."""
         name, unit = asked.experiment, taken.unit.name
         self.note(f"{_name(taken)}: {why}")
+        failed_on = await asyncio.to_thread(self.ledger.failed, name, unit, self.host.name, why)
+        if failed_on is None:  # somebody deleted the experiment: nothing of it is left to do
+            await self.queue.drop(name)
+            if await self.queue.holds(taken, self.number):
+                await self.queue.finish(taken)
+            return
         self.left[name, asked.at] = asyncio.get_running_loop().time()
         self.strikes.add(name)
-        failed_on = await asyncio.to_thread(self.ledger.failed, name, unit, self.host.name, why)
         hosts = [seen.host for seen in await asyncio.to_thread(self.ledger.hosts)]
         able = {host.name for host in hosts if not lacking(asked.ask.needs, host)}
         hopeless = units.hopeless(failed_on.unit, failed_on.experiment, able)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kdelta.cli import _fleet
+from kdelta.cli import _fleet, main
 from kdelta.cli._session import Session
 from kdelta.errors import HostError, KdeltaError, UserError
 from kdelta.experiment import prepare, runner
@@ -19,7 +19,7 @@ from kdelta.experiment.work import CannotPause
 from kdelta.fleet import asking, makes, ship, status
 from kdelta.fleet.bench import Bench
 from kdelta.fleet.blobs import Blobs
-from kdelta.fleet.ledger import Ledger, is_open
+from kdelta.fleet.ledger import Ledger
 from kdelta.fleet.needs import Host
 from kdelta.fleet.queue import Queue
 from kdelta.fleet.units import Unit
@@ -250,12 +250,13 @@ def test_seeds_share_guests_from_unit_to_unit_and_times_have_none_beside_them(
     assert had[-1].is_closed
 
 
-def test_what_the_fleet_measures_is_not_measured_here_too(
-    store: Store, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+def test_what_the_fleet_measures_is_neither_measured_here_too_nor_deleted(
+    store: Store, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Both made the same boots, and this machine ended with "block 1 slot 0 is stored already"."""
     session, here = Session(store, True), _fleet.FleetArgs(fleet=False, detach=False)
     ran: list[str] = []
+    monkeypatch.setenv("KDELTA_STORE", ledger.url)
     monkeypatch.setattr(Session, "run", lambda _, one, *more: ran.append(one.id))
     experiment = asked()
     store.create(experiment)
@@ -263,12 +264,16 @@ def test_what_the_fleet_measures_is_not_measured_here_too(
     ledger.open(experiment.id, ask())
     with pytest.raises(UserError, match=f"the fleet measures experiment .*kdelta fleet --cancel {experiment.id}"):
         _fleet.run(session, experiment, here, Quiet())
+    assert main.run(["history", "delete", experiment.id, "--yes"]) == 1
+    assert "take it back before you delete it: kdelta fleet --cancel first" in capsys.readouterr().err
     status.cancel(store, ledger, experiment.id)
     _fleet.run(session, experiment, here, Quiet())
     assert ran == [experiment.id] * 2
+    assert main.run(["history", "delete", experiment.id, "--yes"]) == 0
 
 
 def test_a_store_that_was_never_a_fleets_is_asked_nothing(url: str, tmp_path: Path) -> None:
     with Store(url):
-        assert not is_open(url, "first")
-    assert not is_open(f"sqlite:///{tmp_path / 's.sqlite'}", "first") and not list(tmp_path.glob("*.sqlite"))
+        assert not asking.is_open(url, "first")
+    with Store(f"sqlite:///{tmp_path / 's.sqlite'}") as alone:
+        _fleet.refuse_asked(alone, "first", "")

@@ -160,7 +160,8 @@ def test_what_fails_under_a_clock_that_is_put_back_ends(hosts: Hosts, store: Sto
     async def run() -> None:
         async with Queue(hosts.url) as queue:
             ledger.enlist(await queue.enlist(), host("h"))
-            assert ledger.failed("first", "0.0", "x", "now").experiment == {"x"}, "not what was before it was asked"
+            failed_on = ledger.failed("first", "0.0", "x", "now")
+            assert failed_on is not None and failed_on.experiment == {"x"}, "not what was before it was asked"
             await tend(queue, ledger, hosts.plan)
             await hosts.run(hosts.worker(queue, host("h"), broken), until=lambda: state(ledger) != "open")
 

@@ -48,7 +48,8 @@ def test_a_worker_that_was_taken_for_dead_drops_what_it_measured(hosts: Hosts, s
         ledger.failed("first", "0.0", "", "died of it or with it")
     asyncio.run(run())
     assert {row.machine["host"] for row in store.boots("first")} == {"b"}
-    assert ledger.failed("first", "0.0", "h", "x").deaths == 2, "two others' alone: it lives"
+    failed_on = ledger.failed("first", "0.0", "h", "x")
+    assert failed_on is not None and failed_on.deaths == 2, "two others' alone: it lives"
 
 
 def test_a_worker_that_is_registered_no_more_signs_on_again_when_it_takes(

@@ -79,7 +79,8 @@ def test_what_a_dead_worker_had_is_measured_again_once(hosts: Hosts, store: Stor
     assert any("its worker died" in note for note in hosts.notes)
     (told,) = ledger.failures()
     assert (told.unit, told.host) == ("0.0", "") and told.why.startswith("the worker on gone died")
-    assert ledger.failed("first", "0.0", "b", "x").experiment == {"b"}, "it is no failure of that host's"
+    failed_on = ledger.failed("first", "0.0", "b", "x")
+    assert failed_on is not None and failed_on.experiment == {"b"}, "it is no failure of that host's"
     assert store.done("first") == {(0, 0), (0, 1)}
 
 
@@ -95,6 +96,36 @@ def test_a_stopped_worker_gives_back_what_it_has_in_hand(hosts: Hosts, store: St
 
     assert asyncio.run(run()) == {"todo": 2, "doing": 0}
     assert store.done("first") == set()
+
+
+def test_an_experiment_that_is_deleted_ends_no_worker(hosts: Hosts, store: Store, ledger: Ledger) -> None:
+    """One unit of it failed, or its worker died: each host of the fleet ended with "No row was found"."""
+    for name in ("first", "second", "third", "fourth"):
+        store.create(replace(asked(), id=name))
+        ledger.open(name, ask())
+    hosts.pace = replace(QUICK, dead_after_s=5.0)
+    wanted: list[str] = ["first", "second", "third"]
+
+    def deleted(_unit: Unit) -> None:
+        if wanted:
+            store.delete(wanted.pop(0))
+
+    async def run() -> None:
+        async with Queue(hosts.url) as queue:
+            for name in (*wanted, "fourth"):
+                await asking._once(store, ledger, name)
+            gone = await queue.enlist()
+            ledger.enlist(gone, host("gone"))
+            taken = await queue.take(["first"], "gone", gone)
+            assert taken is not None
+            with ledger._using() as connection:
+                connection.execute(text("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'"))
+            await hosts.run(hosts.worker(queue, host("b"), deleted), until=lambda: state(ledger, "fourth") == "done")
+            for name in ("first", "second", "third"):
+                assert not await queue.unfinished(name), name
+
+    asyncio.run(run())
+    assert store.done("fourth") == ALL and not ledger.failures()
 
 
 def test_a_bad_host_leaves_the_experiment_to_others(hosts: Hosts, store: Store, ledger: Ledger) -> None:
