@@ -51,7 +51,8 @@ def command(directory: Path, quiet: bool) -> None:
 
     written: list[str] = []
     with _stores.reading() as store, Reporter(quiet) as reporter:
-        title = f"making the pages of {len(store.experiments())} experiments"
+        count = len(store.experiments())
+        title = f"making the pages of {count} experiment{'s'[: count != 1]}"
         reporter.step(title)
         app = create_app(store, Access(), lambda _: None)
 

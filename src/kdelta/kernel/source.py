@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.errors import HostError
+from kdelta.errors import HostError, KdeltaError
 from kdelta.kernel import cache, config_fragment, diff, guards, kconfig, layouts, products, toolchain
 from kdelta.kernel.one_build import Wanted, build_in
 from kdelta.kernel.origin import Origin
@@ -77,9 +77,15 @@ def wants(spec: KernelSpec, each: bool, progress: Progress) -> list[Wanted]:
 
 
 def to_build(specs: Sequence[KernelSpec], progress: Progress) -> list[KernelSpec]:
-    """Those that name a commit of a tree and are not built yet. Raises as ``wants``."""
-    committed = [spec for spec in specs if spec.kind == "src" and spec.ref]
-    return [spec for spec in committed if any(not products.recall(one.key) for one in wants(spec, False, progress))]
+    """Those that name a commit of a tree and are not built yet, as far as that can be told."""
+    return [spec for spec in specs if spec.kind == "src" and spec.ref and _is_unbuilt(spec, progress)]
+
+
+def _is_unbuilt(spec: KernelSpec, progress: Progress) -> bool:
+    try:
+        return any(products.recall(one.key) is None for one in wants(spec, False, progress))
+    except KdeltaError:
+        return False  # who builds it says what is wrong
 
 
 def resolve_source(spec: KernelSpec, progress: Progress | None = None) -> Kernel:

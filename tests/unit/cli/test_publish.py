@@ -15,7 +15,7 @@ from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
 from kdelta.serve.site import file_name
 from kdelta.store.store import Store
-from unit.serve.serve_store import filled
+from unit.serve.serve_store import experiment, filled
 
 
 def test_every_link_of_the_site_leads_to_a_file(
@@ -55,6 +55,16 @@ def test_how_many_pages_there_will_be_is_told_once_an_experiment_was_gone_throug
     told = [total for _, total in said if total]
     assert said[-1][1] == len(made) and len(told) > len(said) / 3
     assert all(total >= done for done, total in said if total)
+
+
+def test_one_experiment_is_told_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 's.sqlite'}")
+    with Store(f"sqlite:///{tmp_path / 's.sqlite'}") as store:
+        store.create(experiment("e", ("6.12", "7.0")))
+    assert run(["publish", str(tmp_path / "site")]) == 0
+    assert "making the pages of 1 experiment\n" in capsys.readouterr().err
 
 
 def test_a_second_run_replaces_its_own_files_alone(

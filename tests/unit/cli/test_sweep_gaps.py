@@ -14,8 +14,9 @@ import pytest
 from kdelta.cli.main import run
 from kdelta.errors import HostError
 from kdelta.experiment import prepare, runner
-from kdelta.kernel import debian, toolchain
-from kdelta.model import BootResult, Experiment, PlannedBoot, Profile, RunResult, Series
+from kdelta.kernel import debian, source, toolchain
+from kdelta.kernel.sources import parse_kernel
+from kdelta.model import BootResult, Experiment, PlannedBoot, Profile, Quiet, RunResult, Series
 from kdelta.store.store import Store
 from unit.kernel.tiny_tree import PIPE, TREE
 
@@ -114,6 +115,17 @@ def test_what_is_to_be_built_is_told_before_the_first_build(tree: Path, capsys: 
     assert "1 kernel is to be built: v6.11" in capsys.readouterr().err
     assert run(["sweep", *specs, "--case", "pipe"]) == 0
     assert "built:" not in capsys.readouterr().err
+
+
+def test_what_keeps_a_kernel_from_being_built_is_told_where_it_is_built(
+    tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise HostError("no compiler for it")
+
+    monkeypatch.setattr(source, "_wanted", broken)
+    kernels = [parse_kernel(f"src:{tree}@{tag}") for tag in ("v6.8", "v6.9")]
+    assert source.to_build(kernels, Quiet()) == []
 
 
 def test_adding_to_a_sweep_tries_its_gaps_again_in_their_place(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
