@@ -24,7 +24,7 @@ import msgspec
 import zstandard
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from kdelta.errors import HostError, UserError
 from kdelta.model import BootResult, Experiment
@@ -35,6 +35,7 @@ from kdelta.store.rows import Look
 T = TypeVar("T")
 
 FORMAT, SCHEMA = "kdelta-experiment", 2
+_IMPORT_LOCK = 0x6B64_696D  # "kdim": an advisory lock of PostgreSQL
 _OLD_SCHEMA = 1  # whose experiments have no plan: see old_documents
 LINE_LIMIT = 4096
 FRAME_LIMIT = 256 * 2**20
@@ -254,6 +255,7 @@ def read(connection: Connection, path: Path) -> Imported:
             frames = _Frames(file, path)
             header = frames.next(Header) if line.schema == SCHEMA else _upgraded(frames.next(_OldHeader), path)
             _check(header, line, path)
+            _in_turn(connection)
             created = _adopt(connection, header, path)
             owner = writes.find(connection, header.experiment.id)
             added = _boots(connection, owner, frames, line.boots, path)
@@ -262,6 +264,12 @@ def read(connection: Connection, path: Path) -> Imported:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     return Imported(owner.id, created, added, line.boots - added)
+
+
+def _in_turn(connection: Connection) -> None:
+    """Two that import the same at once would both make the experiment; SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(_IMPORT_LOCK)))
 
 
 def _upgraded(old: _OldHeader, path: Path) -> Header:

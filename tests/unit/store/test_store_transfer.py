@@ -7,6 +7,7 @@ import hashlib
 import os
 import struct
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -32,6 +33,17 @@ def sent(lite: Store, tmp_path: Path) -> Path:
     path = tmp_path / "sent.kdelta"
     assert lite.export("last", path) == "first"
     return path
+
+
+def test_two_that_import_the_same_at_once_have_it_once(store: Store, sent: Path) -> None:
+    """On PostgreSQL the second was refused: "it contradicts what is stored"."""
+    with ThreadPoolExecutor(1) as beside:
+        with store._writing() as connection:
+            assert transfer.read(connection, sent).added == 3
+            second = beside.submit(store.import_, sent)
+            with pytest.raises(TimeoutError):
+                second.result(timeout=0.5)
+        assert (second.result(timeout=60).created, second.result().added) == (False, 0)
 
 
 def craft(path: Path, *frames: bytes, line: dict[str, object] | None = None) -> Path:
