@@ -139,12 +139,13 @@ async def _cancel(ledger: Ledger, names: Sequence[str]) -> None:
 
 
 def cancel(store: Store, ledger: Ledger, experiment: str) -> None:
-    """Measure no more of ``experiment`` and the pass that counts for it; what hosts have in hand is stored.
+    """Measure no more of ``experiment`` and what was asked for with it; what hosts have in hand is stored.
 
     Raises:
         UserError: nothing of it is open.
     """
-    names = [name for name in (experiment, plans.counted_by(store.experiment(experiment).plan)) if name]
+    plan = store.experiment(experiment).plan
+    names = [name for name in (experiment, plans.counted_by(plan), plans.traced_beside(plan)) if name]
     found = [asked for name in names for asked in ledger.asked(name)]
     wanted = [asked.experiment for asked in found if asked.state == "open"]
     if not wanted:

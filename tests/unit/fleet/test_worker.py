@@ -259,6 +259,16 @@ def test_another_version_takes_nothing_and_the_fleet_says_so(hosts: Hosts, store
     assert asyncio.run(status._look(store, ledger)).experiments == ()
 
 
+@pytest.mark.parametrize("plan", [plans.Compare(counted="second"), plans.Trace(sets=("locks",), beside="second")])
+def test_what_was_asked_for_together_is_cancelled_together(store: Store, ledger: Ledger, plan: plans.Plan) -> None:
+    store.create(asked(plan=plan))
+    store.create(replace(asked(), id="second"))
+    for name in ("first", "second"):
+        ledger.open(name, ask())
+    status.cancel(store, ledger, "first")
+    assert state(ledger) == state(ledger, "second") == "failed" and not ledger.asked()
+
+
 @pytest.mark.parametrize(("plan", "blocks"), [(plans.Compare(), 2), (plans.Sweep(), 4)])
 def test_a_kernel_that_panics_ends_a_comparison_and_is_a_gap_of_a_sweep(
     hosts: Hosts, store: Store, ledger: Ledger, plan: plans.Plan, blocks: int
