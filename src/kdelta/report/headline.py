@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from kdelta.attribution.exact import RETRIES, TRANSFERS, WAITS
 from kdelta.model import Because, CellResult, Warn
+from kdelta.report.cause import cause
 from kdelta.report.figures import absolute, change, effect
 from kdelta.report.tallies import Tally, in_cases, in_results, kind_of, of_case, tallied, told_once
 from kdelta.results.line_verdicts import line_of
@@ -28,11 +29,6 @@ from kdelta.verdict.warnings import OtherCalls, Strings
 
 _KERNELS_TOLD = 3  # more patched kernels than these are told together
 _WORDS = ("so far: ", "it is undecided ", "there is no ", "nothing could ")  # that begin a sentence, unlike a label
-_NAMES_TOLD = 2  # functions
-_AGAINST = 0.25  # of what is new; where more than this of it is gone, or the other way, one alone says too much
-_BEYOND = 1.5  # of the effect: what changed by more was nearly made up for elsewhere, and explains nothing alone
-_MOST = 0.8  # of the effect: what explains less is told beside the whole
-_CAUSE_CHARS = 90  # a longer one is no answer: the causes have it whole
 _MANY_PERCENT = 1000.0
 _LEAST = 0.05  # an operation: what appears or vanishes is as large as it is times that
 _CROSSES = {
@@ -149,47 +145,6 @@ class Headline(Struct, frozen=True, kw_only=True):
             return "; ".join(in_results(self.tallies, kind) for kind in dict.fromkeys(t.kind for t in self.tallies))
         told = told_once(self.tallies)
         return of_case(told, self.case) if self.case else "; ".join(map(in_cases, told))
-
-
-def cause(told: Because | None, percent: float, whole: float = math.inf, lines: bool = False) -> str:
-    """The one cause that weighs most of those that go the way of the effect; "" where none does.
-
-    ``whole``: the effect in counts, of which no cause is much more. ``lines``: causes are cache lines, not functions.
-    """
-    if told is None:
-        return ""
-    gone = (told.gone_delta, _became(told.gone, "gone", "no longer" if lines else ""))
-    new = (told.new_delta, _became(told.new, "new", "now" if lines else ""))
-    less, more = sorted((abs(told.gone_delta), abs(told.new_delta)))
-    if told.gone and told.new and gone[0] * new[0] < 0 and less > _AGAINST * more:  # as where one was renamed
-        first, second = (gone, new) if gone[0] * percent > 0 else (new, gone)
-        causes = [(gone[0] + new[0], f"{first[1]} ({_signed(first[0])}), {second[1]} ({_signed(second[0])})")]
-    else:
-        alone = [one for one, names in ((gone, told.gone), (new, told.new)) if names]
-        causes = [(delta, f"{what} ({_share(delta, whole)})") for delta, what in alone]
-    causes += [(delta, f"of {name} ({_share(delta, whole)})") for name, delta in told.changed]
-    ways = [(abs(delta), text) for delta, text in causes if delta * percent > 0]
-    weight, text = max(ways, key=lambda one: one[0], default=(0.0, ""))
-    return text if len(text) <= _CAUSE_CHARS and weight <= _BEYOND * whole else ""
-
-
-def _share(delta: float, whole: float) -> str:
-    """``-671``, and ``-671 of -1321`` where much of the effect has other causes."""
-    part = abs(delta) < _MOST * whole < math.inf
-    return _signed(delta) + (f" of {_signed(math.copysign(whole, delta))}" if part else "")
-
-
-def _signed(delta: float) -> str:
-    return f"{delta:+.0f}" if abs(delta) >= 10 else f"{delta:+.3g}"
-
-
-def _became(names: Sequence[str], word: str, moves: str) -> str:
-    """``f and g are new``; of cache lines ``a and b now move``: a line that moves for the first time may be old."""
-    shown, more = list(names[:_NAMES_TOLD]), len(names) - _NAMES_TOLD
-    told = f"{', '.join(shown)} and {more} more" if more > 0 else " and ".join(shown)
-    if moves:
-        return f"{told} {moves} {'move' if len(names) > 1 else 'moves'}"
-    return f"{told} {'are' if len(names) > 1 else 'is'} {word}"
 
 
 class _Changed(Struct, frozen=True, kw_only=True):

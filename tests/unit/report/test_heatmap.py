@@ -180,7 +180,7 @@ def test_names_are_whole_where_the_squares_leave_room_for_them() -> None:
     (one,) = (one for one in found if one.title.startswith("contention"))
     lines = heatmap.lines_of(one)
     assert lines[0].startswith("contention: instructions ") and not any("…" in line for line in lines)
-    assert any("…" in line for line in heatmap.lines_of(one, 40))
+    assert heatmap.lines_of(one, 40)[0] == "contention: instructions"
 
 
 def test_the_first_line_has_the_step_that_the_headline_names() -> None:
@@ -220,6 +220,6 @@ def test_a_page_with_a_map_tells_the_largest_steps_and_folds_the_versions_of_eac
 
 def test_a_title_that_is_wider_than_names_may_be_has_a_line_of_its_own() -> None:
     (one,) = heatmap.heat_maps(view(swept("syscalls/dup", (100.0, 110.0, 110.0, 120.0))).sweeps)
-    head, versions, *_ = heatmap.lines_of(one, width=60)
+    head, versions, *_ = heatmap.lines_of(one, width=40)
     assert head == "syscalls: instructions" and versions.split() == ["6.12", "7.0", "7.3", "all"]
     assert heatmap.lines_of(one, width=100)[0].split() == ["syscalls:", "instructions", "6.12", "7.0", "7.3", "all"]

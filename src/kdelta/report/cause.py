@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The one cause of a difference that a headline names, and how much of it that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from kdelta.model import Because
+
+_NAMES_TOLD = 2  # functions
+_AGAINST = 0.25  # of what is new; where more than this of it is gone, or the other way, one alone says too much
+_BEYOND = 1.5  # of the effect: what changed by more was nearly made up for elsewhere, and explains nothing alone
+_MOST = 0.8  # of the effect: what explains less is told beside the whole
+_CAUSE_CHARS = 90  # a longer one is no answer: the causes have it whole
+
+
+def cause(told: Because | None, percent: float, whole: float = math.inf, lines: bool = False) -> str:
+    """The one cause that weighs most of those that go the way of the effect; "" where none does.
+
+    ``whole``: the effect in counts, of which no cause is much more. ``lines``: causes are cache lines, not functions.
+    """
+    if told is None:
+        return ""
+    gone = (told.gone_delta, _became(told.gone, "gone", "no longer" if lines else ""))
+    new = (told.new_delta, _became(told.new, "new", "now" if lines else ""))
+    less, more = sorted((abs(told.gone_delta), abs(told.new_delta)))
+    if told.gone and told.new and gone[0] * new[0] < 0 and less > _AGAINST * more:  # as where one was renamed
+        first, second = (gone, new) if gone[0] * percent > 0 else (new, gone)
+        causes = [(gone[0] + new[0], f"{first[1]} ({_signed(first[0])}), {second[1]} ({_signed(second[0])})")]
+    else:
+        alone = [one for one, names in ((gone, told.gone), (new, told.new)) if names]
+        causes = [(delta, f"{what} ({_share(delta, whole)})") for delta, what in alone]
+    causes += [(delta, f"of {name} ({_share(delta, whole)})") for name, delta in told.changed]
+    ways = [(abs(delta), text) for delta, text in causes if delta * percent > 0]
+    weight, text = max(ways, key=lambda one: one[0], default=(0.0, ""))
+    return text if len(text) <= _CAUSE_CHARS and weight <= _BEYOND * whole else ""
+
+
+def _share(delta: float, whole: float) -> str:
+    """``-671``, and ``-671 of -1321`` where much of the effect has other causes."""
+    part = abs(delta) < _MOST * whole < math.inf
+    return _signed(delta) + (f" of {_signed(math.copysign(whole, delta))}" if part else "")
+
+
+def _signed(delta: float) -> str:
+    return f"{delta:+.0f}" if abs(delta) >= 10 else f"{delta:+.3g}"
+
+
+def _became(names: Sequence[str], word: str, moves: str) -> str:
+    """``f and g are new``; of cache lines ``a and b now move``: a line that moves for the first time may be old."""
+    shown, more = list(names[:_NAMES_TOLD]), len(names) - _NAMES_TOLD
+    told = f"{', '.join(shown)} and {more} more" if more > 0 else " and ".join(shown)
+    if moves:
+        return f"{told} {moves} {'move' if len(names) > 1 else 'moves'}"
+    return f"{told} {'are' if len(names) > 1 else 'is'} {word}"
