@@ -339,9 +339,9 @@ static void settle(uint64_t ms)
 }
 
 /*
- * Each CPU folds its counts of memory every second (vmstat_update(), mm/vmstat.c), and all restored
- * guests of a boot do so at the same instant of the same operations: in 2 of 20 boots of Debian's
- * 7.3 with 8 CPUs getppid had 24 and 41 % more instructions.
+ * Each CPU folds its counts of memory every second (vmstat_update(), mm/vmstat.c), and all guests
+ * that are restored from a boot do so at the same instant: in 2 of 20 boots of Debian's 7.3 with
+ * 8 CPUs getppid had 24 and 41 % more instructions.
  */
 static void fold_no_counts(void)
 {
