@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1] / "src"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("units",),
-    ("digests", "distributions", "model", "paths", "vouched"),
+    ("digests", "distributions", "locks", "model", "paths", "vouched"),
     ("spec", "stats"),
     ("guest",),
     ("kernel", "machine", "store"),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import re
 import time
 from collections.abc import Iterator
@@ -111,16 +110,16 @@ def _locked(source: Source) -> Iterator[None]:
     Raises:
         UserError: another one is at it.
     """
+    from kdelta import locks
     from kdelta.paths import state_dir
     from kdelta.store.codec import key_of
 
     path = state_dir() / "watch" / f"{key_of(source.name)}.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"watch {source.name}: another kdelta watches it already") from None
+    try:
+        lock = locks.take(path)
+    except locks.Taken as other:
+        raise UserError(f"watch {source.name}: another kdelta (process {other.process}) watches it already") from None
+    with lock:
         yield
 
 

@@ -8,7 +8,6 @@ anything: what it says comes over the serial line, and it ends by resetting the 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import secrets
 import time
@@ -16,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from kdelta import paths
+from kdelta import locks, paths
 from kdelta.errors import HostError
 from kdelta.guest import protocol
 from kdelta.lab.control import Control, opened
@@ -111,16 +110,10 @@ def held(described: Described) -> BinaryIO:
     name = hashlib.sha256(f"{described.path}:{described.name}".encode()).hexdigest()[:32]
     path = paths.cache_dir() / "lab" / f"{name}.lock"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.open("wb")
-    except OSError as error:
-        raise HostError(f"{path} cannot be written: {error.strerror}") from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        raise HostError(f"machine {described.name} is in use by another kdelta: wait for its end") from None
-    return lock
+        return locks.take(path)
+    except locks.Taken as other:
+        who = f"another kdelta (process {other.process})"
+        raise HostError(f"machine {described.name} is in use by {who}: wait for its end") from None
 
 
 def _ready(control: Control) -> None:

@@ -6,7 +6,6 @@ A kill leaves the file behind: the next measurement puts back what it says, unle
 
 from __future__ import annotations
 
-import fcntl
 import glob
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
-from kdelta import paths
+from kdelta import locks, paths
 from kdelta.errors import HostError
 from kdelta.machine import settings
 from kdelta.model import Hardware
@@ -121,13 +120,9 @@ def _write(path: Path, state: _State) -> None:
 @contextmanager
 def _locked(path: Path) -> Iterator[BinaryIO]:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.with_suffix(".lock").open("wb")
-    except OSError as error:
-        raise HostError(f"{path.parent} cannot be written: {error.strerror}") from None
+        lock = locks.take(path.with_suffix(".lock"))
+    except locks.Taken as other:
+        who = f"another kdelta (process {other.process})"
+        raise HostError(f"{who} has set this machine's hardware: wait for its end") from None
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise HostError("another kdelta has set this machine's hardware: wait for its end") from None
         yield lock

@@ -19,12 +19,12 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta import digests, vouched
+from kdelta import digests, locks, vouched
 from kdelta.errors import HostError
 from kdelta.machine import boot, deaths, icount, process, qemu, room, turns
 from kdelta.machine.options import GuestSpec
@@ -82,23 +82,15 @@ def key(guest: GuestSpec, initramfs: bytes) -> str:
     return digest.hexdigest()
 
 
-def _names(path: Path, file: IO[bytes]) -> bool:
-    """Whether ``path`` is this file; another process may have removed it while its lock was waited for."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
-    except FileNotFoundError:
-        return False
-
-
 @contextlib.contextmanager
-def _locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[IO[bytes]]:
+def _locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[BinaryIO]:
     """Hold the lock of one snapshot, so that two runs do not both make it, nor one remove what another uses."""
     path.parent.mkdir(parents=True, exist_ok=True)
     book = path.with_suffix(".lock")
     while True:
         with book.open("wb") as lock:
             fcntl.flock(lock, how)
-            if _names(book, lock):
+            if locks.names(book, lock):
                 os.utime(lock.fileno())  # when it was used: room.py
                 yield lock
                 return
