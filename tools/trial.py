@@ -26,6 +26,7 @@ from kdelta.results import answer
 from kdelta.results.definitions import metrics_of
 from kdelta.stats import estimators, paired, sequential
 from kdelta.store.store import Store
+from kdelta.units import percent
 
 ROOT = Path(__file__).resolve().parents[1]
 KERNELS = ("debian:6.12/cloud", "debian:7.0/cloud")
@@ -194,7 +195,7 @@ def main() -> int:
             for case, pairs in cells(store, name):
                 direction, used = ours(pairs)
                 word = {1: "slower", -1: "faster", 0: "no difference called"}[direction]
-                lines.append(f"| `{cmdline}` | {case} | {truth[cmdline, case]:+.2f} % | {word} | {used} |")
+                lines.append(f"| `{cmdline}` | {case} | {percent(truth[cmdline, case])} | {word} | {used} |")
                 if truth[cmdline, case] >= LEAST_TRUTH_PERCENT:
                     judge(pairs, 1, tables[2])
         machine = store.boots(name)[0].machine

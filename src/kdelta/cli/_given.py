@@ -78,13 +78,22 @@ def refuse_idle_machine(mode: Mode, smp: int) -> None:
     Raises:
         UserError: such an option was given.
     """
-    from kdelta.experiment.templates import refuse_many
+    from kdelta.experiment.templates import refuse_several
 
     context = click.get_current_context(silent=True)
     refuse_large(context.params.get("memory", 0) if context is not None else 0)
     if mode == "exact":
-        refuse_many(smp)
+        refuse_several(smp, _architectures(context))
     if smp == 1:
         refuse(["turn"], "says how long each of several CPUs runs: give --smp too, or leave it out")
     if mode == "exact" and context is not None and context.params.get("kvm") == "on":
         refuse(["kvm"], "on would do nothing, as this is exact: instructions are counted in emulation, never under KVM")
+
+
+def _architectures(context: click.Context | None) -> list[tuple[str, str]]:
+    """The kernels of this command line that say theirs; a file says it when it is read."""
+    from kdelta.spec.kernels import split
+
+    given = context.params if context is not None else {}
+    named = given.get("kernels") or filter(None, [given.get("named") or given.get("kernel")])
+    return [(spec.label or spec.text, spec.arch) for spec in (split(text)[0] for text in named)]

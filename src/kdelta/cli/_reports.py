@@ -34,6 +34,17 @@ def show(store: Store, found: Experiment, args: _output.OutputArgs) -> None:
         _leaks.show(store, found.id, as_json=args.bare == "json", output=args.output)
     else:
         _show.show(store, found.id, args)
+        if traces := beside(store, found):
+            _traces.show_below(store, traces, args)
+
+
+def beside(store: Store, found: Experiment) -> list[str]:
+    """The traces that a comparison asked for (``--why``); what a review checked beside is told in its own report."""
+    from kdelta.model import BESIDE_TAG
+
+    told = {one.experiment for one in found.annotations.beside}
+    rows = store.experiments(kind="trace", tag=f"{BESIDE_TAG}{found.id}")
+    return [row.id for row in rows if row.id not in told]
 
 
 def _traced(store: Store, found: Experiment) -> list[str]:
@@ -53,5 +64,8 @@ def conclude(store: Store, found: Experiment, args: _output.OutputArgs) -> int:
         return _traces.conclude(_traces.show(store, _traced(store, found), args.bare == "json", args.output))
     if found.kind == "leaks":
         return _leaks.conclude(_leaks.show(store, found.id, as_json=args.as_json, output=args.output), None)
-    _output.refuse_lost(_show.show(store, found.id, args))
+    result = _show.show(store, found.id, args)
+    if traces := beside(store, found):
+        _traces.show_below(store, traces, args)
+    _output.refuse_lost(result)
     return 0

@@ -37,21 +37,34 @@ def split(what: str) -> list[tuple[str, ...]]:
 
 
 def run(
-    session: Session, asked: Asked, kernels: Sequence[Kernel], what: str, ops: int | None, progress: Progress
+    session: Session,
+    asked: Asked,
+    kernels: Sequence[Kernel],
+    what: str,
+    ops: int | None,
+    progress: Progress,
+    tag: str = "",
 ) -> list[str]:
-    """An experiment for each group of ``what``, made and run; their ids."""
+    """An experiment for each group of ``what``, made, tagged and run; their ids."""
     from kdelta.experiment import allowed, templates
 
     made = [templates.trace(asked, kernels, sets, ops) for sets in split(what)]
     allowed.refuse_endless(made[0].cases, common.load_workloads(tuple(map(Path, made[0].folders))))
     rest = [session.begin(template, 0) for template in made[1:]]
     first = session.begin(templates.with_beside(made[0], rest[0]) if rest else made[0], 0)
+    for one in (first, *rest) if tag else ():
+        session.store.tag(one.id, tag)
     _passes.run(session, first, _fleet.FleetArgs(fleet=False, detach=False), progress)
     return [one.id for one in (first, *rest)]
 
 
 def beside(session: Session, measured: Experiment, what: str, progress: Progress) -> list[str]:
-    """Trace the kernels and cases of a finished experiment (``compare --why``); the ids of the traces."""
-    from kdelta.experiment import templates
+    """Trace the kernels and cases of a finished experiment (``compare --why``); the ids of the traces.
 
-    return run(session, templates.asked_in(measured), measured.kernels, what, None, progress)
+    They belong to it: the last experiment is still the comparison.
+    """
+    from kdelta.experiment import templates
+    from kdelta.model import BESIDE_TAG
+
+    asked, tag = templates.asked_in(measured), f"{BESIDE_TAG}{measured.id}"
+    return run(session, asked, measured.kernels, what, None, progress, tag)

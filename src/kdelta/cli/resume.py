@@ -72,4 +72,6 @@ def command(
             if decide:
                 found = follow_up.begin(session.store, found, progress, _session.now)
                 _fleet.run(session, found, hosts, progress, budget_s)
+            for name in _reports.beside(session.store, found):
+                _passes.run(session, session.store.experiment(name), hosts, progress, budget_s)
         return _reports.conclude(session.store, found, args)

@@ -7,7 +7,7 @@ A template has no id yet: ``created`` gives it one, with a time, a seed and this
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -78,26 +78,30 @@ class Asked(Struct, frozen=True, kw_only=True):
         )
 
 
-def refuse_many(cpus: int) -> None:
-    """Raises:
-    UserError: more CPUs than are counted.
+def refuse_several(cpus: int, named: Iterable[tuple[str, str]]) -> None:
+    """``named``: kernels by their names and architectures, as far as these are known.
+
+    Raises:
+        UserError: more CPUs than are counted, or several of a guest whose CPUs are counted one at a time.
     """
     if cpus > MOST_CPUS:
         raise UserError(f"--smp {cpus}: exact mode counts up to {MOST_CPUS} CPUs")
+    for name, arch in named:
+        if cpus > 1 and arch != "x86_64":
+            raise UserError(
+                f"--smp {cpus}: exact mode counts several CPUs of x86_64 guests alone, and {name} is {arch}"
+            )
 
 
 def _refuse_several(cpus: int, kernels: Sequence[Kernel], plan: plans.Plan) -> None:
     """Raises:
     UserError: several CPUs are not counted so.
     """
-    asked = f"--smp {cpus}: exact mode "
     if not isinstance(plan, plans.Run | plans.Compare | plans.Sweep | plans.Check):
-        raise UserError(f"{asked}counts several CPUs in run, compare, sweep and check alone; leave it out")
-    refuse_many(cpus)
-    if foreign := [kernel for kernel in kernels if kernel.arch != "x86_64"]:
         raise UserError(
-            f"{asked}counts several CPUs of x86_64 guests alone, and {foreign[0].label} is {foreign[0].arch}"
+            f"--smp {cpus}: exact mode counts several CPUs in run, compare, sweep and check alone; leave it out"
         )
+    refuse_several(cpus, [(kernel.label, kernel.arch) for kernel in kernels])
 
 
 class Stopping(Struct, frozen=True, kw_only=True):

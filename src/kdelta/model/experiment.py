@@ -99,9 +99,8 @@ class Location(Struct, frozen=True, kw_only=True):
     line: int  # of the patched file, from 1
 
 
-BESIDE_TAG = (
-    "beside/"  # begins the tag of an experiment that belongs to a review, which it names: it is not the last one
-)
+# begins the tag of an experiment that belongs to another (a review, a comparison), which it names: not the last one
+BESIDE_TAG = "beside/"
 
 
 class Beside(Struct, frozen=True, kw_only=True):

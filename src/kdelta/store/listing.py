@@ -25,7 +25,8 @@ def experiments(connection: Connection, kind: str | None, limit: int | None, tag
         query = query.where(e.kind == codec.column_text(kind))
     if tag is not None:
         query = query.where(exists().where(t.experiment_no == e.no, t.name == codec.column_text(tag)))
-    rows = connection.execute(query).all()
+    if not (rows := connection.execute(query).all()):
+        return []
     labels = _grouped(connection, tables.kernel.c.experiment_no, tables.kernel.c.label, tables.kernel.c.idx)
     tags = _grouped(connection, t.experiment_no, t.name, t.name)
     return [

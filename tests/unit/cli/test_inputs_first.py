@@ -199,6 +199,15 @@ def test_more_cpus_than_are_counted_are_refused_first(
     refused([*words, *exact, "--smp", "65", *CASE], folder, capsys, "counts up to 64 CPUs")
 
 
+@pytest.mark.parametrize("command", ["compare", "run", "sweep"])
+def test_several_cpus_that_are_not_counted_are_refused_first(
+    command: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [word.format("new=debian:7.0,arch=arm64") for word in KERNELS[command]]
+    exact = () if command == "sweep" else ("--exact",)
+    refused([*words, *exact, "--smp", "2", *CASE], folder, capsys, "and new is arm64")
+
+
 def test_looking_at_an_output_leaves_it_as_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (old := folder / "old").write_text("an older report")
     (link := folder / "link").symlink_to("later")

@@ -15,7 +15,7 @@ from kdelta.cli._fleet import FleetArgs
 from kdelta.errors import HostError, UserError
 from kdelta.experiment import templates
 from kdelta.fleet import asking
-from kdelta.model import Experiment, plans
+from kdelta.model import Annotations, Beside, Experiment, plans
 from kdelta.model.progress import Quiet
 from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import catalogue
@@ -148,3 +148,17 @@ def test_a_trace_of_one_group_is_one_experiment(session: Machine, what: str, mod
     pipe = replace(experiment(), cases=tuple(parse_case("pipe", KNOWN)))
     made = _tracing.run(session, templates.asked_in(pipe), pipe.kernels, what, None, Quiet())
     assert [session.store.experiment(name).mode for name in made] == modes
+
+
+def test_traces_of_a_comparison_leave_it_the_last_experiment(session: Machine) -> None:
+    pipe = replace(experiment(), cases=tuple(parse_case("pipe", KNOWN)))
+    session.store.create(pipe)
+    made = _tracing.beside(session, pipe, "locks,hold", Quiet())
+    assert session.store.experiment("last").id == pipe.id not in made
+    assert _reports.beside(session.store, pipe) == made, "its report shows them below"
+    told = Annotations(beside=(Beside(what="locks", cases=1, experiment=made[0]),))
+    assert _reports.beside(session.store, replace(pipe, annotations=told)) == made[1:], "a review's own tells of it"
+    assert len(_tracing.run(session, templates.asked_in(pipe), pipe.kernels, "locks", None, Quiet())) == 1
+    assert isinstance(session.store.experiment("last").plan, plans.Trace), (
+        "one that was asked for by itself is the last"
+    )
