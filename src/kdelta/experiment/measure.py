@@ -77,13 +77,18 @@ class Measuring(Struct, frozen=True, kw_only=True):
         else:
             names = self.names(laid_out(self.experiment.kernels[plan.kernel], plan.block))
             runs = exact.runs(raw.records, exact.Files(raw.counts, raw.lines), jobs, self.metrics, names, raw.end_of)
-        return tuple(self._told(run) for run in startup.all_without(runs, most))
+        return tuple(self._told(run, plan) for run in startup.all_without(runs, most))
 
-    def _told(self, run: RunResult) -> RunResult:
-        """Of a program that did not end, when it would have."""
-        if run.state != "hung" or PACK not in self.experiment.cases[run.case].params:
+    def _told(self, run: RunResult, plan: PlannedBoot) -> RunResult:
+        """Of what did not end, why it may not have."""
+        if run.state != "hung":
             return run
-        return replace(run, why=f"{run.why}; a run ends with the last process that it started, daemons too")
+        why = run.why
+        if PACK in self.experiment.cases[run.case].params:
+            why += "; a run ends with the last process that it started, daemons too"
+        if self.experiment.mode == "exact" and "idle=poll" in self.experiment.kernels[plan.kernel].cmdline.split():
+            why += "; under idle=poll a kernel executes instructions for as long as it waits: leave it out, or --timed"
+        return replace(run, why=why)
 
     def _jobs(self, plan: PlannedBoot) -> dict[int, Case]:
         """The runs of the planned boot, by job."""

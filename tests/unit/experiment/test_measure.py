@@ -165,6 +165,14 @@ def test_a_program_that_never_ends_is_told_when_it_would(known: dict[str, Worklo
     assert [run.why for run in runs] == ["why; a run ends with the last process that it started, daemons too", "why"]
 
 
+def test_a_kernel_that_polls_while_it_waits_is_told_where_it_hung(known: dict[str, Workload]) -> None:
+    made = measuring(known, asked(known, "exact", "pipe"))
+    polling = replace(made.experiment.kernels[0], cmdline="quiet idle=poll")
+    made = replace(made, experiment=replace(made.experiment, kernels=(polling, *made.experiment.kernels[1:])))
+    (run,) = made.runs(plan(), ended("hung", "hung"))
+    assert run.why.startswith("why; under idle=poll a kernel executes instructions for as long as it waits")
+
+
 def test_a_kernel_without_names_has_no_lock_holds(known: dict[str, Workload]) -> None:
     made = hold.Holding(measured=measuring(known, asked(known, "exact", "pipe")), sites={0: "no function names: x"})
     assert made.work(plan()) == "no function names: x"
