@@ -50,6 +50,7 @@ _PREFIXES = re.compile(rf"^(?:{_RE_ELSEWHERE}\s*)?(?:{_RE}\s*|\[[^\]]*\]\s*)*", 
 _QUOTED_DIFF = re.compile(r"^((?:[>|] ?)+)(?:diff --git |--- \S|\+\+\+ \S|@@ -\d)")
 _PLAIN_DIFF = re.compile(r"^(?:diff --git |@@ -\d)", re.MULTILINE)
 _HUNK = re.compile(r"^(?:[>|] ?)*@@ -\d", re.MULTILINE)
+_DIFF_TEXT = re.compile(r"^(?:diff --git |--- \S).*?(?=^-- ?$|\Z)", re.MULTILINE | re.DOTALL)
 _NO_LINES = re.compile(  # a diff without hunks: a file is renamed, made executable, made empty, or binary
     r"^diff --git .*\n(?:(?:dis)?similarity |rename |copy |old mode |new file |deleted file )"
     r"|^diff --git .*\nindex .*\n(?:GIT b|B)inary ",
@@ -284,7 +285,7 @@ def _mail(piece: bytes, name: str) -> PatchMail | None:
             raise UserError(f"patch {name}: its MIME parts are nested too deeply; save the plain text only") from None
     else:
         texts, subject, answers = [_unescaped(_decode(piece, None).replace("\r\n", "\n"))], "", None
-    diffs = [text for text in texts if _is_diff(text)]
+    diffs = _each_once([text for text in texts if _is_diff(text)])
     if not diffs:
         return None
     lines = [line for text in diffs for line in _unquote(text)]
@@ -300,6 +301,12 @@ def _mail(piece: bytes, name: str) -> PatchMail | None:
         answers=answers[0] if answers else "",
         lines=tuple(lines),
     )
+
+
+def _each_once(diffs: list[str]) -> list[str]:
+    """Texts without those whose diff is also in a later one: shown in the mail, and attached as it was made."""
+    by_diff = {"".join("".join(_DIFF_TEXT.findall(text)).split()) or text: text for text in diffs}
+    return [text for text in diffs if any(text is kept for kept in by_diff.values())]
 
 
 def _complete(mails: list[PatchMail], name: str) -> list[PatchMail]:

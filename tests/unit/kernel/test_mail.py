@@ -158,6 +158,20 @@ def test_an_attached_patch_is_found() -> None:
     assert body_of(message("[PATCH] a", body, headers)) == DIFF
 
 
+def test_a_patch_that_is_shown_and_attached_is_one() -> None:
+    wrapped = DIFF.replace("new = ", "new =\n")
+    body = (
+        f"--x\nContent-Type: text/plain; charset=utf-8\n\nHere it is, and attached.\n\n{wrapped}-- \nMe\n"
+        f"--x\nContent-Type: text/x-patch; charset=utf-8\n\nSubject: [PATCH] t\n\nWhy.\n---\n{DIFF}-- \n2.39.5\n--x--\n"
+    )
+    data = message("[PATCH] t", body, 'Content-Type: multipart/mixed; boundary="x"\n')
+    assert body_of(data) == DIFF + "-- \n2.39.5\n"
+    other = message(
+        "[PATCH] t", body.replace(DIFF, DIFF.replace("a.c", "b.c")), 'Content-Type: multipart/mixed; boundary="x"\n'
+    )
+    assert [change.path for change in parse(steps(other, "p")[0])] == ["a.c", "b.c"]
+
+
 def test_a_bare_diff_needs_no_mail() -> None:
     assert body_of(DIFF.encode()) == DIFF
 
