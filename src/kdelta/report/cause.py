@@ -12,6 +12,8 @@ _NAMES_TOLD = 2  # functions
 _AGAINST = 0.25  # of what is new; where more than this of it is gone, or the other way, one alone says too much
 _BEYOND = 1.5  # of the effect: what changed by more was nearly made up for elsewhere, and explains nothing alone
 _MOST = 0.8  # of the effect: what explains less is told beside the whole
+_LITTLE = 1 / 3  # of the effect: where one function explains less, the next ones are named with it
+_TOGETHER = 3  # at most
 _CAUSE_CHARS = 90  # a longer one is no answer: the causes have it whole
 
 
@@ -32,9 +34,20 @@ def cause(told: Because | None, percent: float, whole: float = math.inf, lines: 
         alone = [one for one, names in ((gone, told.gone), (new, told.new)) if names]
         causes = [(delta, f"{what} ({_share(delta, whole)})") for delta, what in alone]
     causes += [(delta, f"of {name} ({_share(delta, whole)})") for name, delta in told.changed]
+    causes += _together([(name, delta) for name, delta in told.changed if delta * percent > 0], whole)
     ways = [(abs(delta), text) for delta, text in causes if delta * percent > 0]
     weight, text = max(ways, key=lambda one: one[0], default=(0.0, ""))
     return text if len(text) <= _CAUSE_CHARS and weight <= _BEYOND * whole else ""
+
+
+def _together(changed: Sequence[tuple[str, float]], whole: float) -> list[tuple[float, str]]:
+    """The first functions as one cause, where each is a small part: a second mutex_lock() is also what that calls."""
+    first = changed[:_TOGETHER]
+    if len(first) < 2 or whole == math.inf or abs(first[0][1]) >= _LITTLE * whole:
+        return []
+    delta = sum(one for _, one in first)
+    *names, last = (name for name, _ in first)
+    return [(delta, f"of {', '.join(names)} and {last} ({_share(delta, whole)})")]
 
 
 def _share(delta: float, whole: float) -> str:

@@ -209,20 +209,23 @@ def _evened(rows: Iterable[tuple[str, CellResult]]) -> Largest | None:
 
 
 def _hidden(rows: Sequence[tuple[str, CellResult]]) -> Hidden | None:
-    """Of the counts that instructions hide, the one in most cases, and of these changes the largest."""
+    """Of the counts that instructions hide somewhere, the one in most cases, and of all its changes the largest."""
     found: dict[tuple[str, bool], list[Hidden]] = {}
+    hides = set()
     for where, cell in rows:
         warnings = [w for w in cell.warnings if isinstance(w, Carried)] if cell.state == "ok" else []
         for warning in warnings:
             columns = [(name, math.inf, now) for name, now in warning.new]
             for name, percent, now in (*columns, *((name, percent, 0.0) for name, percent in warning.columns)):
-                if name in _HIDDEN and (cell.verdict == "same" or (cell.effect_percent or 0.0) * percent < 0):
+                if name in _HIDDEN:
                     function = warning.function if name == warning.lead else ""  # it is of the first one
                     one = Hidden(noun=_HIDDEN[name], cases=1, where=where, percent=percent, now=now, function=function)
                     found.setdefault((name, percent > 0), []).append(one)
-    if not found:
+                    if cell.verdict == "same" or (cell.effect_percent or 0.0) * percent < 0:
+                        hides.add((name, percent > 0))
+    if not hides:
         return None
-    _, mine = max(found.items(), key=lambda one: (len(one[1]), one[0][0] == "locked"))
+    mine = found[max(sorted(hides), key=lambda one: (len(found[one]), one[0] == "locked"))]
     return replace(max(mine, key=lambda one: (abs(one.percent), one.now)), cases=len(mine))
 
 

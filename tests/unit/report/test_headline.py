@@ -165,6 +165,14 @@ GONE = Because(gone=("step_into", "walk_component"), gone_delta=-404.0, changed=
             "7.0 executes about as many instructions as 6.12 in both cases. "
             "More locked operations in 2 cases, up to +20.00 % in b, most of it in f.",
         ),
+        (  # hidden in one case: told with all that have it
+            sentence(
+                cell("a", **EXACT, verdict="same", effect_percent=0.1, warnings=(hidden(0.1, 3.0, 9.0),)),
+                cell("b", **EXACT, verdict="regressed", effect_percent=2.5, warnings=(hidden(2.5, 48.0, 9.0),)),
+            ),
+            "7.0 executes more instructions than 6.12 in 1 of 2 cases, fewer in none; the same in 1. "
+            "Largest: b +2.50 %. More locked operations in 2 cases, up to +48.00 % in b, most of it in f.",
+        ),
         (
             of_cells(
                 [("a", cell("a", verdict=None, state="failed"))], True, False, {"7.0": "kernel BUG at a.c:1!"}
@@ -205,6 +213,15 @@ def test_a_renamed_function_is_no_more_than_what_it_changed() -> None:
     mostly = replace(renamed, gone_delta=-10.0)
     told = sentence(cell("a", **EXACT, **slower, because_line=mostly))
     assert told.endswith("because eventfd_do_write is new (+125).")
+
+
+def test_where_no_function_is_much_of_it_the_first_are_told_together() -> None:
+    """A second mutex_lock() in pipe_write(): "because of __cond_resched (+13 of +42)"."""
+    twice = Because(changed=(("__cond_resched", 13.0), ("mutex_lock", 11.0), ("mutex_unlock", 7.0), ("rcu", 7.0)))
+    told: dict[str, Any] = {"effect_percent": 2.5, "baseline": 1680.0, "patched": 1722.0, "verdict": "regressed"}
+    assert sentence(cell("a", **EXACT, **told, because_line=twice)).endswith(
+        "because of __cond_resched, mutex_lock and mutex_unlock (+31 of +42)."
+    )
 
 
 def test_what_changed_by_more_than_the_whole_is_no_cause() -> None:
