@@ -20,6 +20,7 @@ from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
 
 _OPTIONS = 5  # of a config, in a line
+_BUILD_NOTES = 12  # of all kernels; the logs have the rest
 
 
 def run_gate(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
@@ -53,8 +54,24 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
             lines += _configs(before, kernel)
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
         lines.append(f"machine code was not compared: {error}")
-    notes = tuple(Remark("machine-code", line) for line in lines)
+    notes = (*(Remark("machine-code", line) for line in lines), *_of_builds(experiment))
     return store.annotate(experiment.id, lambda known: replace(known, notes=(*known.notes, *notes)))
+
+
+def _of_builds(experiment: Experiment) -> list[Remark]:
+    """What the builds said: how a patch was repaired or where it fitted, what of it and of the config was not built."""
+    said: dict[str, list[str]] = {}
+    for kernel in experiment.kernels:
+        text, _, count = kernel.spec.partition("#")
+        try:
+            built = source.remembered(parse_kernel(text), int(count) if count else None)
+        except (KdeltaError, OSError):  # a tree that moved on: what it said then is gone with it
+            continue
+        for note in built.notes if built is not None else ():
+            said.setdefault(note, []).append(kernel.label)
+    lines = [f"{', '.join(labels)}: {note}" for note, labels in said.items()]
+    more = [f"of the builds {len(lines) - _BUILD_NOTES} more notes"] if len(lines) > _BUILD_NOTES else []
+    return [Remark("build", line) for line in (*lines[:_BUILD_NOTES], *more)]
 
 
 def _configs(before: Kernel, after: Kernel) -> tuple[str, ...]:

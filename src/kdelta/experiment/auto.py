@@ -18,6 +18,7 @@ from kdelta.experiment import differing, silent
 from kdelta.experiment import reach as mapping
 from kdelta.kernel import source
 from kdelta.kernel.calls import CallGraph
+from kdelta.kernel.guards import LeftOut
 from kdelta.model import Case, Kernel, Looked, MachineOptions, Progress, Unreached
 from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
 from kdelta.spec.sameness import digest
@@ -66,7 +67,7 @@ def choose(
         UserError: machine code that cannot be read, or a kernel that cannot be booted.
         HostError: no QEMU, a full disk.
     """
-    found = _differences(kernels, progress)
+    found, left_out = _differences(kernels, progress), _left_out(kernels[-1], specs)
     bare = Looked(
         functions=found.functions,
         differ=len(found.changes),
@@ -76,7 +77,8 @@ def choose(
         through=_through(kernels, specs) if found.whole else (),
         boot_patched=found.boot_patched,
         sizes_only=found.sizes_only,
-        off=_off(kernels[-1], specs),
+        off=left_out.options,
+        not_built=left_out.parts,
     )
     if not found.changes:
         return ((), bare) if found.nothing else ((*asked.given, *asked.usual), bare)
@@ -150,10 +152,15 @@ def _through(kernels: Sequence[Kernel], specs: Sequence[KernelSpec]) -> tuple[st
     return (*sorted(path for path in files if _EVERYWHERE.search(path)), *sorted(options))
 
 
-def _off(kernel: Kernel, specs: Sequence[KernelSpec]) -> tuple[str, ...]:
-    """Options that guard something of the patches, and that ``kernel`` has not set."""
-    built = (spec for spec in specs if spec.kind in BUILT_KINDS)
-    return tuple(dict.fromkeys(name for spec in built for name in source.options_off(spec, kernel)))
+def _left_out(kernel: Kernel, specs: Sequence[KernelSpec]) -> LeftOut:
+    """Options that guard something of the patches and that ``kernel`` has not set, and what else it is not made of."""
+    built = [spec for spec in specs if spec.kind in BUILT_KINDS and spec.patches]
+    parts = [known.left_out for spec in built if (known := source.remembered(spec)) is not None]
+    off = (name for spec in built for name in source.options_off(spec, kernel))
+    return LeftOut(
+        options=tuple(dict.fromkeys([*off, *(name for one in parts for name in one.options)])),
+        parts=tuple(dict.fromkeys(part for one in parts for part in one.parts)),
+    )
 
 
 def _looked(bare: Looked, found: Changes, chosen: selection.Selection, reach: Reach, graph: CallGraph | None) -> Looked:

@@ -1,17 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Options that the changed lines of a patch declare or ask for: where one is off, what it guards is not built. Pure."""
+"""Options that changed lines of a patch declare, ask for or stand under: where one is off, they are not built. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from msgspec import Struct
 
 from kdelta.kernel.diff import Change
+from kdelta.kernel.locations import changed_lines
 
 _ASKED = re.compile(r"\bCONFIG_([A-Z0-9_]+)\b")
 _DECLARED = re.compile(r"^\s*(?:menu)?config\s+([A-Z0-9_]+)\s*$")
 _KCONFIG = re.compile(r"(^|/)Kconfig[^/]*$")
 _MODULE = "_MODULE"  # of a name: whether it is built as one
+_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
+_TERM = re.compile(r"(!?)\s*(?:defined|IS_ENABLED|IS_BUILTIN|IS_REACHABLE)\s*\(?\s*CONFIG_([A-Z0-9_]+)\s*\)?")
+_NAME = re.compile(r"\s*CONFIG_([A-Z0-9_]+)\b")
+_COMMENT = re.compile(r"/\*.*?(?:\*/|$)|//.*")
+_PREPROCESSED = (".c", ".h", ".S")
+
+_Terms = tuple[tuple[str, bool], ...]  # options, each with whether it must be on
+
+
+class LeftOut(Struct, frozen=True, kw_only=True):
+    """What of a patch a config does not compile.
+
+    ``options`` are those that it has not set and under which changed lines stand; ``parts`` are files, and what of them
+    stands under options that this architecture or their dependencies do not allow, or under their absence.
+    """
+
+    options: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
 
 def off(changes: Iterable[Change], options: Mapping[str, str]) -> tuple[str, ...]:
@@ -35,3 +56,49 @@ def _named(changes: Iterable[Change]) -> tuple[list[str], list[str]]:
                 declared.append(match[1])
             asked += [name.removesuffix(_MODULE) for name in _ASKED.findall(line)]
     return declared, asked
+
+
+def around(diff: Iterable[str], read: Callable[[str], str | None], options: Mapping[str, str]) -> LeftOut:
+    """What lines that ``diff`` changes stand under and ``options`` do not have; ``read`` gives a file's new text."""
+    lines: dict[str, list[int]] = {}
+    for path, line in changed_lines(diff):
+        if path.endswith(_PREPROCESSED):
+            lines.setdefault(path, []).append(line)
+    found, parts = dict[str, None](), dict[str, None]()
+    for path, numbers in lines.items():
+        above = list(_above((read(path) or "").split("\n")))
+        for name, on in (term for number in numbers if number <= len(above) for term in above[number - 1]):
+            has = options.get(name)
+            if on and has == "n":
+                found[name] = None
+            elif on and has is None:
+                parts[f"{path} (under CONFIG_{name})"] = None
+            elif not on and has in ("y", "m"):
+                parts[f"{path} (where CONFIG_{name} is off)"] = None
+    return LeftOut(options=tuple(found), parts=tuple(parts))
+
+
+def _above(lines: Iterable[str]) -> Iterator[_Terms]:
+    """For each line what must hold so that it is compiled, as far as single options say so.
+
+    A directive stands under what is around it, not under itself.
+    """
+    stack: list[_Terms] = []
+    for line in lines:
+        match = _DIRECTIVE.match(line)
+        word, rest = (match[1], _COMMENT.sub("", match[2])) if match else ("", "")
+        popped = stack.pop() if word in ("elif", "else", "endif") and stack else ()
+        yield tuple(term for terms in stack for term in terms)
+        if word in ("if", "elif"):
+            stack.append(_terms(rest))
+        elif word in ("ifdef", "ifndef"):
+            name = _NAME.match(rest)
+            stack.append(((name[1], word == "ifdef"),) if name else ())
+        elif word == "else":
+            stack.append(((popped[0][0], not popped[0][1]),) if len(popped) == 1 else ())
+
+
+def _terms(condition: str) -> _Terms:
+    """The options that all must be as told for ``condition`` to hold; () where it is of another kind."""
+    found = [_TERM.fullmatch(term.strip()) for term in condition.strip().split("&&")]
+    return tuple((match[2].removesuffix(_MODULE), not match[1]) for match in found if match)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from kdelta.errors import HostError
-from kdelta.kernel import cache, layouts, locations, products, sandbox
+from kdelta.kernel import cache, guards, kconfig, layouts, locations, products, sandbox
 from kdelta.kernel.build import Builder, BuildError, default_jobs
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.origin import Origin
@@ -71,11 +72,19 @@ def _notes(origin: Origin, applied: Patched, unmet: tuple[str, ...], not_built: 
     return (*origin.notes, *applied.notes, *unseen, *unmet)
 
 
-def _changed(applied: Patched) -> tuple[Location, ...]:
-    def read(path: str) -> str | None:
-        return applied.files[path].text if path in applied.files else None
+def _text(applied: Patched, path: str) -> str | None:
+    return applied.files[path].text if path in applied.files else None
 
-    return locations.of(applied.diff.split("\n"), read)
+
+def _changed(applied: Patched) -> tuple[Location, ...]:
+    return locations.of(applied.diff.split("\n"), lambda path: _text(applied, path))
+
+
+def _left_out(applied: Patched, config: str, not_built: Sequence[str]) -> guards.LeftOut:
+    """What of the patches this config does not compile: whole files, and what stands under options."""
+    found = guards.around(applied.diff.split("\n"), lambda path: _text(applied, path), kconfig.parse(config))
+    parts = (part for part in found.parts if part.partition(" ")[0] not in not_built)
+    return guards.LeftOut(options=found.options, parts=(*not_built, *parts))
 
 
 def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> None:
@@ -111,5 +120,6 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
     if not applied.touched and not wanted.layout:
         sandbox.write(builder.obj / "kdelta-built", origin.base)
     about = f"{title}; {wanted.request.title} config; {wanted.tools.title}"
-    notes = _notes(origin, applied, made.unmet, builder.not_built(applied.touched))
-    products.keep(wanted.key, name, made, about, notes, _changed(applied), wanted.tools.asked)
+    not_built = builder.not_built(applied.touched)
+    notes, left_out = _notes(origin, applied, made.unmet, not_built), _left_out(applied, made.config, not_built)
+    products.keep(wanted.key, name, made, about, notes, _changed(applied), left_out, wanted.tools.asked)

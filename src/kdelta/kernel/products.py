@@ -13,6 +13,7 @@ from msgspec import Struct
 from kdelta import digests
 from kdelta.kernel import cache, ingest
 from kdelta.kernel.build import Products
+from kdelta.kernel.guards import LeftOut
 from kdelta.kernel.steps import whole
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.model import Kernel, Location
@@ -33,6 +34,7 @@ class Built(Struct, frozen=True, kw_only=True):
     steps: int = 0
     elapsed_s: float = 0.0
     locations: tuple[Location, ...] = ()  # what the patch changes; () in what an older kdelta built
+    left_out: LeftOut = LeftOut()  # of what the patch changes; nothing in what an older kdelta built
     asked: tuple[tuple[str, str], ...] = ()  # see toolchain.Toolchain; () in what an older kdelta built
 
 
@@ -83,7 +85,8 @@ def keep(
     about: str,
     notes: tuple[str, ...],
     locations: tuple[Location, ...],
-    asked: tuple[tuple[str, str], ...] = (),
+    left_out: LeftOut,
+    asked: tuple[tuple[str, str], ...],
 ) -> Built:
     """Put the image of the kernel called ``name`` where all are; what belongs to the build stays in its directory."""
     home = folder(key)
@@ -104,6 +107,7 @@ def keep(
         steps=made.steps,
         elapsed_s=made.elapsed_s,
         locations=locations,
+        left_out=left_out,
         asked=asked,
     )
     cache.write_atomically(home / "built.json", msgspec.json.encode(built))

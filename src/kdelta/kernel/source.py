@@ -133,6 +133,17 @@ def built_facts(spec: KernelSpec, progress: Progress | None = None) -> Built:
     return _resolve(spec, *source_of(spec, said), said)[1]
 
 
+def remembered(spec: KernelSpec, patches: int | None = None) -> Built | None:
+    """What is remembered of ``spec``'s build, with its first ``patches`` alone; None where that is not there any more.
+
+    Raises:
+        UserError, HostError: a tree or patch that cannot be read.
+    """
+    origin, steps = source_of(spec, Quiet())
+    known = products.recall(_wanted(spec, origin, steps[:patches]).key)
+    return known[0] if known is not None else None
+
+
 def objects(spec: KernelSpec, progress: Progress | None = None) -> Path | None:
     """The build directory of ``spec``, as the last build with its source, config and compiler left it; None without.
 

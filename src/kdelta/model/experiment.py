@@ -85,7 +85,8 @@ class Looked(Struct, frozen=True, kw_only=True):
     boot_patched: bool = False  # instructions that the kernel patches in at boot differ
     sizes_only: bool = False  # functions that kept their size were not compared
     atlas: str = ""  # by which no case executes it, the kernel itself was not mapped (attribution/atlas.py)
-    off: tuple[str, ...] = ()  # options that the patches declare or ask for, and the kernel has not set
+    off: tuple[str, ...] = ()  # options that the patches declare, ask for or stand under, and the kernel has not set
+    not_built: tuple[str, ...] = ()  # files that the patches change, or parts of them, that the kernel is not made of
     no_time: tuple[str, ...] = ()  # candidates that were not mapped, because the time budget ended
     taken_over: int = 0  # candidates whose row is another kernel's, from which this one differs in ``beyond``
     beyond: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ UNTOUCHED = "none of its changed instructions ran"
 SETS = (
     "what is set at boot may change other paths: name cases, as in kdelta compare BASELINE PATCHED --case path_lookup"
 )
+UNBOOTED = "Whether the patched kernel boots was not tried"
 _SHOWN_MISSING = 3  # of cases that do not run, which are the same for every patch
 
 
@@ -58,6 +59,9 @@ def _differ(looked: Looked) -> str:
         return "only instructions that are patched in at boot differ: which functions execute them is not known"
     if looked.sizes_only:
         return "no function differs in size; instructions were not compared"
+    left_out = [*looked.not_built, *(f"what stands under CONFIG_{name}" for name in looked.off)]
+    if left_out:
+        return f"machine code and data are identical, as this config does not build {_names(left_out, _SHOWN_MISSING)}"
     return "machine code and data are identical: there is nothing to measure"
 
 
@@ -72,6 +76,8 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.off:
         on = shlex.join(["--config", " ".join(f"{name}=y" for name in looked.off[:_SHOWN_MISSING])])
         lines.append(f"NOT LOOKED AT, off in this config: {_names(looked.off)}; measured with kdelta review {on}.")
+    if looked.not_built:
+        lines.append(f"NOT LOOKED AT, not built with this config: {_names(looked.not_built)}.")
     if looked.unreached:
         said = _names([_unreached(one) for one in looked.unreached])
         who = f"no {'mapped ' if looked.no_time else ''}case {_executes(looked)} it in its operations"
@@ -124,9 +130,8 @@ def nothing(looked: Looked | None) -> str:
         return f"Nothing was measured: {_differ(looked)}"
     names = _names([one.name for one in looked.unreached], _SHOWN_MISSING)
     mapped = "mapped " if looked.no_time else ""
-    return (
-        f"Nothing was measured: no {mapped}case {_executes(looked)} {names or 'anything that differs'}{_sets(looked)}"
-    )
+    sets = _sets(looked) + (f". {UNBOOTED}" if _sets(looked) else "")
+    return f"Nothing was measured: no {mapped}case {_executes(looked)} {names or 'anything that differs'}{sets}"
 
 
 def not_spoken_of(looked: Looked | None) -> int:
@@ -191,6 +196,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "sizes_only": looked.sizes_only,
         "atlas": looked.atlas,
         "off": list(looked.off),
+        "not_built": list(looked.not_built),
         "no_time": list(looked.no_time),
         "taken_over": looked.taken_over,
         "beyond": list(looked.beyond),

@@ -16,6 +16,7 @@ from kdelta.errors import UserError
 from kdelta.experiment import annotate, selftests
 from kdelta.experiment.selftests import Gate
 from kdelta.kernel import changed, source
+from kdelta.kernel.products import Built
 from kdelta.model import Annotations, Location, Looked, Quiet, Remark, Unreached, plans
 from kdelta.report import looked as sentences
 from kdelta.spec.kernels import KernelSpec
@@ -99,6 +100,24 @@ def test_one_image_needs_no_reading(store: Store, monkeypatch: pytest.MonkeyPatc
     store.create(made)
     found = annotate.note_code(store, made, Quiet()).annotations
     assert [note.text for note in found.notes] == ["b: the machine code is identical"]
+
+
+def test_what_the_builds_said_is_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That a hunk fitted elsewhere went by on the terminal alone: no report told it."""
+    both, one = "CONFIG_FOO: requested y, got n", "patch x.patch: fs/pipe.c hunk 1 applied with an offset of +3 lines"
+    told = {"src:.@a": (both,), "src:.@a+x.patch": (both, one)}
+    asked = []
+
+    def remembered(spec: KernelSpec, patches: int | None) -> Built:
+        asked.append(patches)
+        return Built(image_sha256="0" * 64, origin="", notes=told[spec.text])
+
+    monkeypatch.setattr(source, "remembered", remembered)
+    made = experiment(kernels=(kernel("a", spec="src:.@a"), kernel("b", spec="src:.@a+x.patch#1")))
+    store.create(made)
+    found = annotate.note_code(store, made, Quiet()).annotations.notes
+    assert [note.text for note in found if note.code == "build"] == [f"a, b: {both}", f"b: {one}"]
+    assert asked == [None, 1]
 
 
 def test_code_that_cannot_be_compared_is_a_note_and_no_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

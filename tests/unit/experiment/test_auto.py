@@ -15,6 +15,8 @@ from kdelta.attribution.reach import Reach
 from kdelta.experiment import auto, silent, templates
 from kdelta.experiment import reach as mapping
 from kdelta.kernel import calls, naming, source, symbols
+from kdelta.kernel.guards import LeftOut
+from kdelta.kernel.products import Built
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.symbols import NoSymbols
 from kdelta.model import Case, Kernel, Looked, MachineOptions, Quiet
@@ -111,6 +113,7 @@ def test_what_runs_at_boot_alone_is_told_without_a_map(bench: Bench) -> None:
     for told in (sentences.nothing(looked), sentences.sentences(looked)[1]):
         assert "starts (boot only). What is set at boot may change other paths: name cases" in told
         assert "kdelta compare BASELINE PATCHED --case path_lookup" in told
+    assert sentences.nothing(looked).endswith("--case path_lookup. Whether the patched kernel boots was not tried")
 
 
 def test_cases_that_the_atlas_knows_are_not_mapped(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,9 +153,25 @@ def test_equal_code_and_data_need_no_map_and_no_boot(bench: Bench) -> None:
 def test_an_option_that_is_off_is_told_with_how_to_measure_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = parse_kernel("src:debian:6.12+/a.patch")
     monkeypatch.setattr(source, "options_off", lambda one, _: ("PIPE_SKIP",) if one.patches else ())
+    monkeypatch.setattr(source, "remembered", lambda _: None)
     told = " ".join(sentences.sentences(bench.choose(SOURCE, SOURCE, specs=(parse_kernel("src:debian:6.12"), spec))[1]))
     assert "identical" in told and "NOT LOOKED AT, off in this config: PIPE_SKIP; measured with" in told
     assert "kdelta review --config PIPE_SKIP=y." in told
+
+
+def test_what_the_config_does_not_build_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A patch of arch/arm64 was "identical: there is nothing to measure", as if that had been looked at."""
+    parts = LeftOut(options=("WATCH_QUEUE",), parts=("arch/arm64/kernel/syscall.c",))
+    monkeypatch.setattr(source, "options_off", lambda *_: ())
+    monkeypatch.setattr(source, "remembered", lambda _: Built(image_sha256="0" * 64, origin="", left_out=parts))
+    specs = tuple(map(parse_kernel, ("src:debian:6.12", "src:debian:6.12+/a.patch")))
+    _, looked = bench.choose(SOURCE, SOURCE, specs=specs)
+    told = " ".join(sentences.sentences(looked))
+    assert "not built with this config: arch/arm64/kernel/syscall.c." in told and "WATCH_QUEUE=y" in told
+    assert sentences.nothing(looked) == (
+        "Nothing was measured: machine code and data are identical, as this config does not build "
+        "arch/arm64/kernel/syscall.c, what stands under CONFIG_WATCH_QUEUE"
+    )
 
 
 def test_cases_for_which_the_map_had_no_time_are_no_cases_that_execute_nothing(bench: Bench) -> None:

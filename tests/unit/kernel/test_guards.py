@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import difflib
+
 import pytest
 
 from kdelta.kernel import diff, guards, mail
+from kdelta.kernel.guards import LeftOut
 
 PATCH = """\
 Subject: [PATCH] pipe: skip
@@ -45,3 +48,44 @@ def test_options_that_changed_lines_declare_or_ask_for_are_told_where_they_are_o
 ) -> None:
     [one] = mail.steps(PATCH.encode(), "x.patch")
     assert guards.off(diff.parse(one), options) == off
+
+
+STANDING = """\
+int a;
+#if defined(CONFIG_NUMA) && IS_ENABLED(CONFIG_KEYS)	/* both */
+int b;
+# ifndef CONFIG_SMP
+int c;
+# else
+int d;
+# endif
+#elif CONFIG_HZ > 100
+int e;
+#else
+int f;
+#endif
+#ifdef _LINUX_PIPE_FS_I_H
+int g;
+#endif
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "found"),
+    [
+        ("a", {}, LeftOut()),
+        ("b", {"NUMA": "n", "KEYS": "m"}, LeftOut(options=("NUMA",))),
+        ("b", {"NUMA": "y"}, LeftOut(parts=("fs/pipe.c (under CONFIG_KEYS)",))),
+        ("c", {"NUMA": "y", "KEYS": "y", "SMP": "y"}, LeftOut(parts=("fs/pipe.c (where CONFIG_SMP is off)",))),
+        ("d", {"NUMA": "y", "KEYS": "y", "SMP": "y"}, LeftOut()),
+        ("d", {"NUMA": "y", "KEYS": "y", "SMP": "n"}, LeftOut(options=("SMP",))),
+        ("e", {}, LeftOut()),
+        ("f", {}, LeftOut()),
+        ("g", {}, LeftOut()),
+    ],
+)
+def test_options_that_changed_lines_stand_under_are_found(name: str, options: dict[str, str], found: LeftOut) -> None:
+    """A change under "#ifdef CONFIG_WATCH_QUEUE", which is off, left "identical" code, and nothing said why."""
+    text = STANDING.replace(f"int {name};", f"long {name};")
+    changed = difflib.unified_diff(STANDING.split("\n"), text.split("\n"), "a/fs/pipe.c", "b/fs/pipe.c", lineterm="")
+    assert guards.around(changed, lambda _: text, options) == found

@@ -200,8 +200,13 @@ def test_the_base_is_whole_again_after_a_failed_patch(tree: Path, tmp_path: Path
 def test_a_file_that_the_config_does_not_build_is_named(tree: Path, tmp_path: Path) -> None:
     mine = patch(tmp_path, "my.patch", "int unused = 1;\n", "int unused;\n", "fs/unused.c")
     told = Told()
-    source.resolve_source(parse_kernel(f"src:{tree}+{mine}"), told)
+    spec = parse_kernel(f"src:{tree}+{mine}")
+    source.resolve_source(spec, told)
     assert "fs/unused.c is changed by the patch, but this config does not build it" in told.lines
+    known = source.remembered(spec)
+    assert known is not None and known.left_out.parts == ("fs/unused.c",)
+    before = source.remembered(spec, 0)
+    assert before is None, "the tree without its patch was not built"
 
 
 def test_an_option_that_could_not_be_had_is_named(tree: Path, tmp_path: Path) -> None:
