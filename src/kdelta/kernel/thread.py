@@ -2,7 +2,8 @@
 """A whole thread to the one series that is meant: the newest version, without replies. Pure, over bytes.
 
 Where a new version has single patches of a series alone (``[PATCH v2 2/4]`` in reply to v1), the others come from the
-version before it, as b4 does for partial rerolls.
+version before it, as b4 does for partial rerolls. So it is where the new patch has the title of one before and no
+number: ``[PATCH v2] title``.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class _Part(Struct, frozen=True):
 def newest(data: bytes) -> bytes:
     """An mbox of the newest version of the series in ``data``; ``data`` itself where it holds no tagged patch."""
     parts = [_Part(piece, mail.tag_of(mail.subject_of(piece))) for piece in mail.pieces(data.replace(b"\r\n", b"\n"))]
-    patches = [part for part in parts if part.tag.patch and not part.tag.reply]
+    patches = _numbered([part for part in parts if part.tag.patch and not part.tag.reply])
     if len(parts) < 2 or not patches:
         return data
     versions = sorted({part.tag.version for part in patches}, reverse=True)
@@ -46,6 +47,21 @@ def newest(data: bytes) -> bytes:
         chosen = {key: part for key, part in older.items() if key[0] > 0} | chosen
     ordered = sorted(chosen.values(), key=lambda part: -1 if part.tag.number is None else part.tag.number)
     return joined(part.piece for part in ordered)
+
+
+def _numbered(patches: list[_Part]) -> list[_Part]:
+    """Patches of a later version that lost their number, with that of the patch of their title."""
+    known = {part.tag.title: part.tag for part in patches if part.tag.number}
+    return [_with_number(part, known[part.tag.title]) if part.tag.title in known else part for part in patches]
+
+
+def _with_number(part: _Part, earlier: mail.Tag) -> _Part:
+    if part.tag.number is not None or part.tag.version <= earlier.version:
+        return part
+    counted = rb"\1 %d/%d]" % (earlier.number or 0, earlier.total)
+    piece = re.sub(rb"(?im)^(Subject: \[[^\]\n]*)\]", counted, part.piece, count=1)
+    tag = mail.tag_of(mail.subject_of(piece))
+    return _Part(piece, tag) if tag.number == earlier.number else part  # an encoded subject is left alone
 
 
 def _once(parts: Iterable[_Part]) -> dict[tuple[int, str], _Part]:

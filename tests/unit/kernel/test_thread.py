@@ -68,6 +68,14 @@ def test_the_newest_version_is_meant_and_replies_are_not() -> None:
 def test_single_patches_of_a_new_version_are_put_into_the_one_before() -> None:
     assert subjects(*V1, V2[0]) == ["[PATCH 1/2] pipe: a", "[PATCH v2 2/2] pipe: b"]
     assert len(mail.steps(thread.newest("".join([*V1, V2[0]]).encode()), "x")) == 2
+
+
+def test_a_single_patch_of_a_new_version_that_lost_its_number_is_the_one_of_its_title() -> None:
+    """The review was of that patch alone, on a tree without the others."""
+    fixed = a_mail("[PATCH v2] pipe: b")
+    assert subjects(*V1, REPLY, fixed) == ["[PATCH 1/2] pipe: a", "[PATCH v2 2/2] pipe: b"]
+    assert len(mail.steps(thread.newest("".join([*V1, fixed]).encode()), "x")) == 2
+    assert subjects(*V1, a_mail("[PATCH v2] pipe: c")) == ["[PATCH v2] pipe: c"], "another one"
     longer = [a_mail(f"[PATCH v2 {i}/3] pipe: {i}") for i in (1, 2)]  # 3/3 did not arrive: never filled from v1
     assert subjects(*V1, *longer) == ["[PATCH v2 1/3] pipe: 1", "[PATCH v2 2/3] pipe: 2"]
 
