@@ -27,6 +27,7 @@ class Change(Struct, frozen=True, kw_only=True):
     new: str | None
     executable: bool | None = None  # None: as it was
     hunks: tuple[Hunk, ...] = ()
+    copied: bool = False  # ``new`` is made of ``old``, which stays; taken back, ``old`` was a copy
 
     @property
     def path(self) -> str:
@@ -80,7 +81,7 @@ class _Parser:
         self.body: list[str] = []
         self.match: re.Match[str] | None = None
         self.old_left = self.new_left = 0  # lines that the open hunk still lacks by its counts
-        self.renames = False
+        self.copied = False
 
     def _close_hunk(self) -> None:
         if self.match is None:
@@ -102,7 +103,10 @@ class _Parser:
     def close(self) -> None:
         self._close_hunk()
         if (self.old or self.new) and (self.hunks or self.executable is not None or self.old != self.new):
-            self.changes.append(Change(old=self.old, new=self.new, executable=self.executable, hunks=tuple(self.hunks)))
+            hunks = tuple(self.hunks)
+            self.changes.append(
+                Change(old=self.old, new=self.new, executable=self.executable, hunks=hunks, copied=self.copied)
+            )
         self._reset(None, None)
 
     def _mode(self, line: str) -> None:
@@ -126,10 +130,7 @@ class _Parser:
         for kind in ("rename", "copy"):
             if line.startswith(f"{kind} from "):
                 self.old = _path("a/" + line.split(" ", 2)[2].strip('"'), self.name)
-                if kind == "copy":
-                    raise UserError(
-                        f"patch {self.name}: copies {self.old}; regenerate it with git format-patch --no-copies"
-                    )
+                self.copied = kind == "copy"
             elif line.startswith(f"{kind} to "):
                 self.new = _path("b/" + line.split(" ", 2)[2].strip('"'), self.name)
 
@@ -296,6 +297,12 @@ def cut_off(changes: Sequence[Change], lost: tuple[int, int], name: str, tried: 
 def reverse(changes: Iterable[Change]) -> tuple[Change, ...]:
     """The changes that take ``changes`` back, in the order in which they must be applied."""
     return tuple(
-        Change(old=c.new, new=c.old, executable=None, hunks=tuple(hunk.reversed() for hunk in c.hunks))
+        Change(
+            old=c.new,
+            new=None if c.copied else c.old,
+            executable=None,
+            hunks=tuple(hunk.reversed() for hunk in c.hunks),
+            copied=c.copied,
+        )
         for c in reversed(tuple(changes))
     )

@@ -26,10 +26,11 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{4,}")
 
 
 class File(Struct, frozen=True):
-    """A file's new text; None removes it. ``executable`` None leaves the mode alone."""
+    """A file's new text; None removes it. ``executable`` None leaves the mode alone; a new file has ``like``'s."""
 
     text: str | None
     executable: bool | None = None
+    like: str = ""
 
 
 class Applied(Struct, frozen=True, kw_only=True):
@@ -153,13 +154,15 @@ def _before(change: Change, read: Read, name: str) -> str:
 
 def _made(change: Change, before: str, placed: list[Placed], name: str) -> dict[str, File]:
     after = _result(before, placed)
-    if change.new is None and after:
+    if change.new is None and after and not change.copied:
         raise UserError(f"patch {name}: {change.old} would be removed, but has lines that the patch does not have")
     files: dict[str, File] = {}
-    if change.old and change.old != change.new:
+    if change.old and change.old != change.new and not (change.copied and change.new):
         files[change.old] = File(None)
     if change.new:
-        files[change.new] = File(after, change.executable)
+        files[change.new] = File(
+            after, change.executable, change.old if change.old and change.old != change.new else ""
+        )
     return files
 
 
@@ -171,13 +174,24 @@ def _diff(change: Change, placed: list[Placed]) -> list[str]:
     elif change.new is None:
         diff.append("deleted file mode 100644")
     elif change.old != change.new:
-        diff += [f"rename from {old}", f"rename to {new}"]
+        word = "copy" if change.copied else "rename"
+        diff += [f"{word} from {old}", f"{word} to {new}"]
     if change.hunks:
         diff += [
             f"--- a/{change.old}" if change.old else "--- /dev/null",
             f"+++ b/{change.new}" if change.new else "+++ /dev/null",
         ]
     return diff + _emit(placed, change.hunks)
+
+
+def _lay(files: dict[str, File], more: Mapping[str, File]) -> None:
+    """Lay ``more`` over ``files``; a mode that was given before stays where nothing is said of it."""
+    known = dict(files)
+    for path, file in more.items():
+        before = known.get(file.like or path)
+        if file.text is not None and file.executable is None and before is not None:
+            file = File(file.text, before.executable, before.like or file.like)
+        files[path] = file
 
 
 class _Overlay:
@@ -197,7 +211,7 @@ def _placed(changes: tuple[Change, ...], read: Read, name: str, mail_end: Change
     for number, change in enumerate(changes):
         before = _before(change, tree, name)
         found.append(_place_all(change, before, changes[:number], change is mail_end, name))
-        tree.files.update(_made(change, before, found[-1], name))
+        _lay(tree.files, _made(change, before, found[-1], name))
     whole = iter(rebuilt([one for placed in found for one in placed]))
     return [[next(whole) for _ in placed] for placed in found]
 
@@ -206,7 +220,7 @@ def _apply(changes: tuple[Change, ...], read: Read, name: str, mail_end: Change 
     """``mail_end`` is the change whose last hunk ends the mail."""
     tree, diff, notes = _Overlay(read), list[str](), list[str]()
     for change, placed in zip(changes, _placed(changes, read, name, mail_end), strict=True):
-        tree.files.update(_made(change, _before(change, tree, name), placed, name))
+        _lay(tree.files, _made(change, _before(change, tree, name), placed, name))
         diff += _diff(change, placed)
         notes += _notes(change, placed, name)
     return Applied(files=tree.files, diff="\n".join([*diff, ""]), notes=tuple(notes))
@@ -295,7 +309,7 @@ def apply_series(patches: Iterable[tuple[PatchMail, bool]], read: Read) -> Appli
 
     for mail, take_out in patches:
         applied = apply(mail, current, take_out=take_out)
-        files.update(applied.files)
+        _lay(files, applied.files)
         diffs.append(applied.diff)
         notes += applied.notes
     return Applied(files=files, diff="".join(diffs), notes=tuple(notes))

@@ -153,11 +153,17 @@ class Worktree:
             at.parent.mkdir(parents=True, exist_ok=True)
             part = at.with_name(f".{at.name}.kdelta")
             part.write_bytes(data)
-            part.chmod(at.stat().st_mode & 0o777 if at.exists() else 0o644)
+            part.chmod(at.stat().st_mode & 0o777 if at.exists() else self._mode_of(wanted.like))
             os.replace(part, at)
         if wanted.executable is not None:
             at.chmod(0o755 if wanted.executable else 0o644)
         return not same
+
+    def _mode_of(self, path: str) -> int:
+        """The mode of the base's file ``path``, that of most where there is none."""
+        kept = self._marks(path)[0] if path else self.src
+        at = kept if kept.exists() else checked(self.src, path)
+        return at.stat().st_mode & 0o777 if at.is_file() else 0o644
 
     @property
     def base_id(self) -> str:
