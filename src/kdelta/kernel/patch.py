@@ -8,6 +8,7 @@ A patch fits as a whole or is refused with the file and hunk named.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -22,6 +23,7 @@ from kdelta.kernel.retab import rebuilt
 
 Read = Callable[[str], str | None]  # text of a file of the tree, None where there is none
 
+_AS_OFTEN = 2  # as a patch adds a name: what stands in a file more often was not brought by it
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{4,}")
 
 
@@ -251,10 +253,13 @@ def _already_there(changes: tuple[Change, ...], read: Read, name: str) -> str:
         return "it reverts cleanly"
     names = added_identifiers(c for c in changes if c.new)
     text = "\n".join(read(c.new) or "" for c in changes if c.new)
-    present = sorted(names & set(_WORD.findall(text)))
+    words = Counter(_WORD.findall(text))
+    present = sorted(names & words.keys())
     there = {"".join(line.split()) for line in text.split("\n")}
-    added = (line for c in changes for hunk in c.hunks for line in hunk.lines if line.startswith("+"))
-    kept = any(names.intersection(_WORD.findall(line)) and "".join(line[1:].split()) in there for line in added)
+    added = [line for c in changes for hunk in c.hunks for line in hunk.lines if line.startswith("+")]
+    brought = Counter(word for line in added for word in _WORD.findall(line))
+    own = {name for name in present if words[name] <= _AS_OFTEN * brought[name]}  # not mutex_unlock() of any file
+    kept = any(own.intersection(_WORD.findall(line)) and "".join(line[1:].split()) in there for line in added)
     if names and len(present) == len(names) and kept:  # likely() and such are in any file
         return f"the names it adds exist ({', '.join(present[:4])}{', ...' if len(present) > 4 else ''})"
     return ""
