@@ -38,12 +38,12 @@ def show(store: Store, answer: Answer, as_json: bool) -> None:
     say(_verdict(answer))
     if row is not None:
         effect = "" if row.effect_percent is None else f"{row.effect_percent:+.2f} %, "
-        say(f"Against its parent {answer.parent[:12]}: {effect}{row.verdict or row.state}"
+        say(f"{_sides(answer)}: {effect}{row.verdict or row.state}"
                    f" ({_figure(row.baseline)} -> {_figure(row.patched)} {row.unit}; GOOD to BAD: {change})")  # fmt: skip
         if told := behind.text(row.metric, row.because, row.because_line, row.effect_percent):
             say(f"  because {told}")
         if row.verdict not in ("improved", "regressed"):
-            say("  NOT CONFIRMED: the commit and its parent do not differ beyond the noise")
+            say("  NOT CONFIRMED: these two do not differ beyond the noise")
         say(f"  kdelta report {answer.confirmation}; kdelta why {answer.confirmation}")
     for name in answer.refuted:
         say(f"Refuted {name[:12]}: was found first, but does not differ from its parent")
@@ -63,7 +63,16 @@ def _verdict(answer: Answer) -> str:
     kernels = f"{len(answer.tested)} of {answer.commits} commits tested in {answer.boots} boots{sure}"
     if len(answer.suspects) == 1:
         return f"is the first commit with the change in {answer.case}, {answer.metric} ({kernels}; {answer.experiment})"
+    hidden = [name[:12] for name, _ in answer.skipped if name in {commit.hash for commit in answer.suspects}]
+    why = f"{', '.join(hidden)} cannot be measured" if hidden else "the boots are used up"
     return (
         f"One of these {len(answer.suspects)} commits changed {answer.case}, {answer.metric}; which one cannot be "
-        f"decided, because those between cannot be measured or the boots are used up ({kernels}; {answer.experiment})"
+        f"decided, because {why} ({kernels}; {answer.experiment})"
     )
+
+
+def _sides(answer: Answer) -> str:
+    """What was compared: of several commits the last with what lies before them all, which is not its parent."""
+    if len(answer.suspects) == 1:
+        return f"Against its parent {answer.parent[:12]}"
+    return f"{answer.suspects[-1].hash[:12]} against {answer.parent[:12]}, which lies before them"

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How a bisection tells what it found."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kdelta.cli import _bisection
+from kdelta.experiment.bisect import Answer
+from kdelta.kernel.history import Commit
+
+COMMITS = tuple(
+    Commit(hash=letter * 40, parents=(parent * 40,), author="A", date="2026-11-26", subject=f"x: {letter}")
+    for parent, letter in ("ab", "bc")
+)
+FOUND = Answer(
+    experiment="1",
+    case="getpid",
+    metric="instructions",
+    unit="",
+    good_value=205,
+    bad_value=226,
+    commits=2,
+    suspects=COMMITS,
+    parent="a" * 40,
+    skipped=(("b" * 40, "does not build"),),
+)
+
+
+def test_of_several_commits_the_one_that_hides_the_culprit_is_named() -> None:
+    """It was "its parent", which the last one's is not, and "cannot be measured or the boots are used up"."""
+    assert "because bbbbbbbbbbbb cannot be measured (" in _bisection._verdict(FOUND)
+    assert "because the boots are used up (" in _bisection._verdict(replace(FOUND, skipped=()))
+    assert _bisection._sides(FOUND) == "cccccccccccc against aaaaaaaaaaaa, which lies before them"
+    assert _bisection._sides(replace(FOUND, suspects=COMMITS[:1])) == "Against its parent aaaaaaaaaaaa"
