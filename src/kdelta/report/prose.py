@@ -26,6 +26,7 @@ _FEWER_SEEDS = (
 )
 _PRINTED_PERCENT = 0.01  # the least that a printed effect differs by
 UNCONTENDED = "uncontended path length (several tasks, one CPU)"
+_REP_LEAST = 1.0  # bytes an operation: less is what seeds vary by
 _TASK_PARAMS = ("tasks", "threads", "processes", "procs", "writers", "readers")
 _WORDS = (
     *("regressed", "improved", "same", "inconclusive", "descriptive"),
@@ -145,7 +146,9 @@ def asides(cells: list[CellResult], exact: bool, cpus: int) -> tuple[str, ...]:
         figures = [(first.baseline_label, next(before, None))]  # a kernel that failed does not know it
         figures += [(c.patched_label, c.extra.get("rep_bytes_patched")) for c in cells]
         known = [(label, absolute(value, "B")) for label, value in figures if label and value is not None]
-        alike = len({told for _, told in known}) == 1 < len(known)  # and hides no difference
+        moved = [value for label, value in figures if label and value is not None]
+        printed = {told for _, told in known}
+        alike = len(known) > 1 and (len(printed) == 1 or max(moved) - min(moved) < _REP_LEAST)  # hides no difference
         if any(value for _, value in figures) and not alike:
             lines.append("REP bytes: " + ", ".join(f"{label} {told}" for label, told in known))
     if cpus == 1 and _task_count(first) > 1:
