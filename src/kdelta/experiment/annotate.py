@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -123,22 +123,27 @@ def note_executed(store: Store, experiment: Experiment) -> Experiment:
 def note_untouched(store: Store, experiment: Experiment) -> Experiment:
     """Keep with ``experiment`` the functions that its cases executed, but no instruction, or not all, that differs.
 
-    A slow path that was not taken: the counts then say nothing of the change. What cannot be told is not said: boots
-    that were made before this was kept, code that cannot be read, a kernel that has no such places.
+    A slow path that was not taken, or a new function that nobody called: the counts then say nothing of it. What cannot
+    be told is not said: boots that were made before this was kept, code that cannot be read, a kernel without such
+    places.
     """
     known = store.experiment(experiment.id)
     looked, names = known.annotations.looked, watched(known)
-    if looked is None or not names or known.mode != "exact":
+    new = (
+        {title: _function(title) for title in (*looked.measured, *looked.untouched) if _is_new(title)} if looked else {}
+    )
+    if looked is None or not (names or new) or known.mode != "exact":
         return experiment
     rows = [row for case in range(len(known.cases)) for row in store.profiles(experiment.id, case) if row.kernel]
     ran = {name: [row for row in rows if name in row.profile.functions] for name in names}
     told = {name for name in names if ran[name] and all(_has_places(row.profile, name) for row in ran[name])}
     try:
-        images_of = [images.image_of(kernel) for kernel in known.kernels] if told else []
+        images_of = [images.image_of(kernel) for kernel in known.kernels] if told or new else []
     except (KdeltaError, OSError):
         return experiment
     shares = {name: _shares(ran[name], images_of, name) for name in sorted(told)}
     none_ran = {name for name, found in shares.items() if found and not any(part for part, _ in found)}
+    none_ran |= _not_called(new, rows, images_of)
     every = (*looked.measured, *looked.untouched)
     found = replace(
         looked,
@@ -153,6 +158,19 @@ def note_untouched(store: Store, experiment: Experiment) -> Experiment:
     if (found.untouched, found.partly) == (looked.untouched, looked.partly):
         return experiment
     return store.annotate(experiment.id, lambda notes: replace(notes, looked=found))
+
+
+def _is_new(title: str) -> bool:
+    return title.partition(" (")[2].startswith("new")
+
+
+def _not_called(new: Mapping[str, str], rows: Sequence[ProfileRow], images_of: Sequence[Image]) -> set[str]:
+    """The titles of functions that the patched kernels alone have, and that none of their cases executed."""
+    ran: set[str] = set()
+    for row in rows if new else ():
+        names = {fold(name) for name in row.profile.functions}
+        ran |= names | {alias for alias, name in images_of[row.kernel].aliases.items() if name in names}
+    return {title for title, name in new.items() if name not in ran} if rows else set()
 
 
 def _shares(rows: Sequence[ProfileRow], images_of: Sequence[Image], name: str) -> list[tuple[int, int]]:

@@ -83,6 +83,9 @@ def located(view: View) -> list[Located]:
     ]
     if split:
         found += _unseen(unreached, known, "changed, and no case executes it in its operations", looked.SETS)
-        found += _unseen(untouched, known, f"changed and executed, but {looked.UNTOUCHED}")
+        new = [name for name in untouched if looked.is_new(name)]
+        old = [name for name in untouched if not looked.is_new(name)]
+        found += _unseen(old, known, f"changed and executed, but {looked.UNTOUCHED}")
+        found += _unseen(new, known, f"new, and {looked.UNCALLED}")
         found += _unseen(left_out, known, "changed, and there was no time to measure a case that executes it")
     return found

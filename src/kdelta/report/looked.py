@@ -16,6 +16,7 @@ UNTOUCHED = "none of its changed instructions ran"
 SETS = (
     "what is set at boot may change other paths: name cases, as in kdelta compare BASELINE PATCHED --case path_lookup"
 )
+UNCALLED = "not called in the cases measured"
 UNBOOTED = "Whether the patched kernel boots was not tried"
 _SHOWN_MISSING = 3  # of cases that do not run, which are the same for every patch
 
@@ -41,6 +42,11 @@ def _executes(looked: Looked) -> str:
 def at_boot(name: str) -> bool:
     """Whether the title of a change says that the kernel's start alone executes it."""
     return _BOOT_ONLY in name.partition(" (")[2]
+
+
+def is_new(name: str) -> bool:
+    """Whether the title of a change says that the patched kernel alone has it."""
+    return name.partition(" (")[2].startswith("new")
 
 
 def _sets(looked: Looked) -> str:
@@ -83,7 +89,10 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         who = f"no {'mapped ' if looked.no_time else ''}case {_executes(looked)} it in its operations"
         lines.append(f"NOT LOOKED AT, {who} ({len(looked.unreached)} of {looked.differ}): {said}{_sets(looked)}.")
     if looked.untouched:
-        lines.append(f"NOT LOOKED AT, executed, but {UNTOUCHED}: {_names(looked.untouched)}.")
+        new = [name for name in looked.untouched if is_new(name)]
+        old = [name for name in looked.untouched if not is_new(name)]
+        lines += [f"NOT LOOKED AT, executed, but {UNTOUCHED}: {_names(old)}."] if old else []
+        lines += [f"NOT LOOKED AT, {UNCALLED}: {_names(new)}."] if new else []
     if looked.left_out:
         lines.append(
             f"NOT LOOKED AT, no time ({len(looked.left_out)}; raise --time-budget): {_names(looked.left_out)}."
@@ -147,7 +156,7 @@ def unseen(looked: Looked | None) -> str:
     noun = "function" if looked.sizes_only else "function or variable"
     many = f"{missed} of {looked.differ} {noun.replace('n or', 'ns or')}s that differ"
     whose = f"The one {noun} that differs was" if looked.differ == 1 else f"{many} {'was' if missed == 1 else 'were'}"
-    untouched = [f"{name} ({UNTOUCHED})" for name in looked.untouched]
+    untouched = [f"{name} ({UNCALLED if is_new(name) else UNTOUCHED})" for name in looked.untouched]
     names = _names([*untouched, *(one.name for one in looked.unreached), *looked.left_out], _SHOWN_MISSING)
     return f"{whose} not looked at: {names}{_sets(looked)}"
 

@@ -201,3 +201,21 @@ def test_a_function_of_which_nothing_that_changed_ran_was_not_looked_at(
     places["slow"].add(("slow", 12))
     again = annotate.note_untouched(store, made).annotations.looked
     assert again is not None and (again.untouched, set(again.measured)) == ((), set(names))
+
+
+def test_a_new_function_that_no_case_called_was_not_looked_at(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counted through its caller: a path for large writes was "looked at" by cases that write little."""
+    names = ("host", "large (new)", "small (new)", "__do_sys_null (new)", "rare.part (new, used by pointer alone)")
+    looked = Looked(functions=9, differ=5, candidates=5, cases=("a",), measured=names)
+    made = experiment(mode="exact", annotations=Annotations(looked=looked))
+    store.create(made)
+    ran = dict.fromkeys(("host", "small.isra.0", "__x64_sys_null"), 1)
+    rows = [SimpleNamespace(kernel=k, profile=SimpleNamespace(functions=ran, places={})) for k in (0, 1)]
+    monkeypatch.setattr(Store, "profiles", lambda *_: rows)
+    image = SimpleNamespace(aliases={"__do_sys_null": "__x64_sys_null"})
+    monkeypatch.setattr(images, "image_of", lambda _: image)
+    found = annotate.note_untouched(store, made).annotations.looked
+    assert found is not None and found.untouched == (names[1], names[4])
+    assert annotate.note_untouched(store, made) is made, "and nothing is told twice"
+    assert "NOT LOOKED AT, not called in the cases measured: large (new), rare" in " ".join(sentences.sentences(found))
+    assert "were not looked at: large (new) (not called in the cases measured)" in sentences.unseen(found)
