@@ -11,7 +11,7 @@ from kdelta.errors import UserError
 from kdelta.paths import expanded
 
 if TYPE_CHECKING:
-    from kdelta.model import Kernel, Progress
+    from kdelta.model import Kernel, Mode, Progress
     from kdelta.spec.kernels import KernelSpec
 
 
@@ -93,13 +93,13 @@ def to_measure(
     return fetched(specs, progress, each)
 
 
-def note_equal(kernels: Sequence[Kernel], progress: Progress) -> None:
-    """Say which kernel is another one again: nothing but noise can come of it."""
-    first: dict[tuple[str, str], str] = {}
-    for kernel in kernels:
-        label = first.setdefault((kernel.image_sha256, kernel.cmdline), kernel.label)
-        if kernel.image_sha256 and label != kernel.label:
-            progress.note(f"{kernel.label} is {label} again, the same image and command line: only noise is measured")
+def note_equal(kernels: Sequence[Kernel], mode: Mode, progress: Progress) -> None:
+    """Say which kernel is another one again: of times nothing but noise can come of it, of counts not even that."""
+    from kdelta.results.remarks import repeated
+
+    comes = "counts repeat, so no noise shows" if mode == "exact" else "only noise is measured"
+    for label, first in repeated(kernels).items():
+        progress.note(f"{label} is {first} again, the same image and command line: {comes}")
 
 
 def refuse_without_image(kernels: tuple[Kernel, ...], refusal: str) -> tuple[Kernel, ...]:

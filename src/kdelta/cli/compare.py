@@ -171,13 +171,13 @@ def run(
             _fleet.built(args, specs, progress, each=args.each)
             resolved = (_auto if auto else _patching).fetched(specs, args.each, progress)
             resolved = _layouts.linked(resolved, specs, args.layouts, args.seed, progress)
-            _kernels.note_equal(resolved, progress)
             budget.begin()
             with going_on(THE_SAME):
                 chosen = _auto.choose(args, specs, resolved, budget, progress) if auto else (None, None)
             if not _wanted(args):
                 progress.step("looking at this machine: QEMU, and whether KVM runs a guest")
             template, counts = _templates(resolved, args, *chosen)
+            _kernels.note_equal(resolved, template.mode, progress)
             experiment = _passes.begin(session, _lab.of(template, host), counts, args.seed)
             begun(experiment)
             experiment = _patching.annotated(session.store, experiment, progress)

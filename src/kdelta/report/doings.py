@@ -49,6 +49,14 @@ def placed(w: of_verdicts.Placed) -> str:
     )
 
 
+def same_kernel(w: of_results.SameKernel) -> str:
+    """That the counts of a kernel beside itself are no placebo."""
+    return (
+        f"{w.kernel} is {w.other} again, the same image and command line: under the same seeds its counts are the same "
+        'to the last one, which says nothing of noise; a placebo needs another command line, as cmdline="placebo=1"'
+    )
+
+
 def idles(w: of_results.Idles) -> str:
     """That operations wait otherwise than on the baseline."""
     if w.anew:

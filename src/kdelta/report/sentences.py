@@ -223,6 +223,7 @@ def _(w: of_verdicts.Withdrawn) -> str:
 
 for said in (doings.accounts, doings.strings, doings.other_calls, doings.varies, doings.placed, doings.idles):
     sentence.register(said)
+sentence.register(doings.same_kernel)
 
 
 def _spread(value: float) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from msgspec.structs import replace
 
 from kdelta.attribution.exact import GROWS, LINES_LEAST, TOUCHED, TRANSFERS
-from kdelta.model import CellResult, Experiment, Warn, plans
+from kdelta.model import CellResult, Experiment, Kernel, Warn, plans
 from kdelta.results import definitions, versions
 from kdelta.results.explain import places
 from kdelta.results.warnings import (
@@ -24,6 +24,7 @@ from kdelta.results.warnings import (
     OneTask,
     Pressure,
     Reclaim,
+    SameKernel,
     TakenOver,
     UnknownParameters,
 )
@@ -167,7 +168,7 @@ def on_counters(experiment: Experiment, store: Store) -> tuple[Warn, ...]:
 
 def on_experiment(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:
     """What holds for all rows."""
-    found = (*_taken_over(boots), *_unknown(experiment, boots), *_complained(experiment, boots))
+    found = (*_taken_over(boots), *_same(experiment), *_unknown(experiment, boots), *_complained(experiment, boots))
     return (*_told(experiment), *found, *versions.remarks(experiment))
 
 
@@ -194,6 +195,24 @@ def _unknown(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ..
         if words:
             found[kernel.label, " ".join(words)] = None
     return tuple(UnknownParameters(label, words) for label, words in found)
+
+
+def repeated(kernels: Iterable[Kernel]) -> dict[str, str]:
+    """The labels of kernels that are an earlier one again, each with that one's."""
+    first: dict[tuple[object, ...], str] = {}
+    labels = {
+        kernel.label: first.setdefault((kernel.image_sha256, kernel.cmdline, kernel.layouts), kernel.label)
+        for kernel in kernels
+        if kernel.image_sha256
+    }
+    return {label: earlier for label, earlier in labels.items() if label != earlier}
+
+
+def _same(experiment: Experiment) -> tuple[Warn, ...]:
+    """Kernels that are another one again, where counts are compared: times of such a pair show its noise."""
+    if experiment.mode != "exact":
+        return ()
+    return tuple(SameKernel(label, first) for label, first in repeated(experiment.kernels).items())
 
 
 def _complained(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:

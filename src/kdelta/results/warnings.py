@@ -169,6 +169,14 @@ class UnknownParameters(Warn, frozen=True):
     parameters: str
 
 
+class SameKernel(Warn, frozen=True):
+    """A kernel that is another one again, in counts: under the same seeds the same guests count the same."""
+
+    code: ClassVar[str] = "same-kernel"
+    kernel: str
+    other: str
+
+
 class KernelComplained(Warn, frozen=True):
     """What a kernel reported on its console while it went on: a WARN, a sanitizer's report, a lock's."""
 

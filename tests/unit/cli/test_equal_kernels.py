@@ -21,7 +21,10 @@ def kernel(label: str, sha256: str, cmdline: str = "") -> Kernel:
 
 def test_a_kernel_that_is_another_one_again_is_named() -> None:
     notes = Notes()
-    _kernels.note_equal([kernel("a", "1"), kernel("b", "2"), kernel("c", "1", "quiet")], notes)
+    _kernels.note_equal([kernel("a", "1"), kernel("b", "2"), kernel("c", "1", "quiet")], "timed", notes)
     assert notes.all == []
-    _kernels.note_equal([kernel("a", "1"), kernel("a#2", "1"), kernel("other", "3")], notes)
-    assert notes.all == ["a#2 is a again, the same image and command line: only noise is measured"]
+    twice = [kernel("a", "1"), kernel("a#2", "1"), kernel("other", "3")]
+    _kernels.note_equal(twice, "timed", notes)
+    _kernels.note_equal(twice, "exact", notes)
+    again = "a#2 is a again, the same image and command line: "
+    assert notes.all == [again + "only noise is measured", again + "counts repeat, so no noise shows"]

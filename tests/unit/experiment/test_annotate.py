@@ -96,7 +96,8 @@ def test_configs_that_differ_are_told(store: Store, monkeypatch: pytest.MonkeyPa
 
 def test_one_image_needs_no_reading(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "image_of", lambda _: pytest.fail("it was read"))
-    made = experiment(kernels=tuple(kernel(name, spec=f"src:.@{name}") for name in ("a", "b")))
+    kernels = tuple(kernel(name, spec=f"src:.@{name}", image_sha256="ab" * 32) for name in ("a", "b"))
+    made = experiment(kernels=kernels)
     store.create(made)
     found = annotate.note_code(store, made, Quiet()).annotations
     assert [note.text for note in found.notes] == ["b: the machine code is identical"]

@@ -24,6 +24,7 @@ from kdelta.results.warnings import (
     Pressure,
     ProgramVaries,
     Reclaim,
+    SameKernel,
     UnknownParameters,
 )
 from kdelta.stats.warnings import Bistable, Drift, TooFewBlocks
@@ -111,6 +112,7 @@ TOLD = [
     (TraceDropped("waits", 7, 10, 128, "sched_switch", "locks"), "waits: 7 of 10 events did not fit into the 128"),
     (TraceShortened(300, 1000), "300 of 1000 operations: more do not fit into half of the time limit when traced"),
     (HoldUnclear("pipe_write", 2), "pipe_write: 2 holds began before the last one had ended, and are not counted"),
+    (SameKernel("b", "a"), "b is a again, the same image and command line: under the same seeds its counts are "),
     (UnknownParameters("7.0", "x=1"), "7.0: Unknown kernel parameters: x=1 (misspelled,"),
     (KernelComplained("7.0", 2, 3, ("BUG: b",), 1), "7.0 complained on its console in 2 of 3 boots: BUG: b; 1 more"),
     (Remark("few", "as <it> is: %: 3"), "as <it> is: %: 3"),

@@ -23,6 +23,7 @@ from kdelta.results.warnings import (
     OneTask,
     Pressure,
     Reclaim,
+    SameKernel,
     TakenOver,
     UnknownParameters,
 )
@@ -119,6 +120,13 @@ def test_only_words_that_the_user_wrote_are_unknown_parameters() -> None:
     one = made(kernels=(kernel("6.12"), kernel("7.0", cmdline='"slub_debug" nosuch=1')))
     told = remarks.on_experiment(one, [boots(unknown="nosuch=1 kdelta.jobs=x"), boots(unknown="nosuch=1")])
     assert told == (UnknownParameters("7.0", "nosuch=1"),)
+
+
+def test_counts_of_a_kernel_beside_itself_are_said_to_show_no_noise() -> None:
+    image = replace(kernel("6.12"), image_sha256="1")
+    kernels = (image, replace(image, label="again"), replace(image, label="longer", cmdline="x"))
+    assert remarks.on_experiment(made(kernels=kernels), []) == (SameKernel("again", "6.12"),)
+    assert remarks.on_experiment(made("timed", kernels=kernels), []) == ()
 
 
 def test_what_a_kernel_complained_of_is_told_with_its_boots() -> None:

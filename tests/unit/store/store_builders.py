@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, Profile, RunResult, Series, plans
@@ -11,9 +12,9 @@ VECTOR = (7, 6, 5, 4, 3, 2, 1)
 
 
 def kernel(label: str = "6.12", **more: Any) -> Kernel:
-    return Kernel(
-        **{"label": label, "spec": label, "release": label, "image_path": "/i", "image_sha256": "ab" * 32, **more}
-    )
+    sha256 = hashlib.sha256(label.encode()).hexdigest()
+    given = {"label": label, "spec": label, "release": label, "image_path": "/i", "image_sha256": sha256}
+    return Kernel(**(given | more))
 
 
 def experiment(name: str = "first", **more: Any) -> Experiment:
