@@ -275,6 +275,11 @@ def _most(kind: str, cells: Sequence[tuple[str, CellResult]], only: str, several
     return told + (f"; {len(cells) - 1} more changed" if len(cells) > 1 else "")
 
 
+def _quoted(case: str) -> str:
+    """A command in quotes, so that the dot of ``tar c .`` and a full stop behind it are told apart."""
+    return f'"{case}"' if " " in case.partition(" (")[0] or case.endswith(".") else case
+
+
 def _place(cell: CellResult) -> tuple[str, str, str, str]:
     return cell.case, cell.cgroup, cell.mitigations, cell.patched_label
 
@@ -308,7 +313,7 @@ def of_cells(
     case = titles.pop() if len(titles) == 1 else ""
     return Headline(
         tallies=tallies,
-        case=case,
+        case=_quoted(case),
         crossing=_crossing(beside, [cell for _, cell in compared], case),
         largest=_largest(
             _Changed(

@@ -179,6 +179,14 @@ GONE = Because(gone=("step_into", "walk_component"), gone_delta=-404.0, changed=
             ).text,
             "7.0 fails in a, which 6.12 runs. On its console: kernel BUG at a.c:1.",
         ),
+        (
+            sentence(cell("tar c .", **EXACT, verdict="same", effect_percent=0.0, interval_percent=(0.0, 0.0))),
+            '7.0 executes as many instructions as 6.12 in "tar c .".',
+        ),
+        (
+            sentence(cell("a (memcg)", **EXACT)),
+            "7.0 executes fewer instructions than 6.12 in a (memcg): -28.60 %.",
+        ),
         (  # along with the instructions: nothing is hidden
             sentence(cell("a", **EXACT, warnings=(hidden(-28.6, -90.0, 0.0),))),
             "7.0 executes fewer instructions than 6.12 in a: -28.60 %.",
