@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from kdelta.model import ExperimentResult
 
 
+_EXIT = re.compile(r" ended with exit status (\d+)")
 FOLDING = ("terminal", "mail", "markdown", "html")  # formats that leave causes to those who ask
 
 
@@ -148,7 +150,13 @@ def refuse_all_lost(rows: Sequence[tuple[str, str, str]], done: str) -> None:
         GuestError: every one of the rows was lost, panicked, hung or failed.
     """
     if rows and all(state in ("lost", "panicked", "hung", "failed") for _, state, _ in rows):
-        raise GuestError(f"no kernel could be {done}: {': '.join(rows[0])}")
+        what, state, why = rows[0]
+        raise GuestError(f"no kernel could be {done}: {': '.join(filter(None, (what, _once(state, why), why)))}")
+
+
+def _once(state: str, why: str) -> str:
+    """``state``, "" where the reason says it with the kernels."""
+    return "" if f": {state}" in why else state
 
 
 def refuse_lost(result: ExperimentResult) -> None:
@@ -162,9 +170,11 @@ def refuse_lost(result: ExperimentResult) -> None:
 
 def _unpacked(params: Mapping[str, str], why: str) -> str:
     """What a program that ended badly may lack: the guest has its libraries and what its words name, no more."""
-    if program.PACK not in params or " ended with exit status " not in why:
+    ended = _EXIT.search(why)
+    if program.PACK not in params or ended is None:
         return ""
     if "ead-only file" in why:  # the guest says it itself where its words are short enough
         told = " (what is packed is read-only; with --writable each run has a copy of the directory to write in)"
         return "" if "may write in" in why else told
-    return " (a file that it looks for by itself is packed by --follow, --tree DIR or --file PATH)"
+    files = "a file that it looks for by itself is packed by --follow, --tree DIR or --file PATH"
+    return f" ({files}; if it ends so here too, --expect-status {ended[1]})"

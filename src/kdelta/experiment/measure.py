@@ -24,6 +24,8 @@ from kdelta.spec import counted
 from kdelta.spec.program import PACK
 from kdelta.spec.workloads import Workload
 
+_RUN_FAILED = "operation of task 0 failed: "  # as guest/harness_api.c says it; a program has no other task
+
 
 class Measuring(Struct, frozen=True, kw_only=True):
     """The boots of a measuring experiment: efforts and operations by case index; ``plugin`` counts instructions."""
@@ -80,11 +82,15 @@ class Measuring(Struct, frozen=True, kw_only=True):
         return tuple(self._told(run, plan) for run in startup.all_without(runs, most))
 
     def _told(self, run: RunResult, plan: PlannedBoot) -> RunResult:
-        """Of what did not end, why it may not have."""
-        if run.state != "hung":
+        """Of a program: its end without the harness's word for a run; of what did not end, why it may not have."""
+        if run.state == "ok":
             return run
-        why = run.why
-        if PACK in self.experiment.cases[run.case].params:
+        why, program = run.why, PACK in self.experiment.cases[run.case].params
+        if program:
+            why = why.removeprefix(_RUN_FAILED)
+        if run.state != "hung":
+            return replace(run, why=why)
+        if program:
             why += "; a run ends with the last process that it started, daemons too"
         if self.experiment.mode == "exact" and "idle=poll" in self.experiment.kernels[plan.kernel].cmdline.split():
             why += "; under idle=poll a kernel executes instructions for as long as it waits: leave it out, or --timed"

@@ -213,7 +213,7 @@ class _Run:
             if segment.start in self.experiment.looks:
                 still = self.job.undecided(segment.start)
                 if not still:
-                    self.progress.note(f"every case is decided after {segment.start} {self.unit}s")
+                    self.progress.note(f"nothing is left to decide after {segment.start} {self.unit}s")
                     return True
             missing = outstanding.missing(self.experiment, segment, still, self.finished)
             if stale and missing:

@@ -50,6 +50,7 @@ def title(result: ExperimentResult) -> str:
 
 def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Sequence[Sweep]) -> str:
     """How many cells got which word, in a fixed order; for sweeps, how many steps."""
+    shown = tuple(shown)
     words = Counter(ended.word(cell) for cell in shown)
     counts = ", ".join(f"{words[word]} {word}" for word in _WORDS if words[word])
     if sweeps:
@@ -60,7 +61,8 @@ def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Seque
     if nothing(result):
         return "nothing was booted"
     if result.decided and result.boots_done < result.boots_planned:
-        boots = f"stopped early: decided after {made} boots"
+        decided = any(cell.verdict for cell in shown) or bool(sweeps)
+        boots = f"stopped early{': decided' if decided else ','} after {made} boots"
     elif result.boots_spared and not missing(result):
         boots = f"{made} boots done; stopped early where decided: {result.boots_spared} were not needed"
     if result.boots_left_out:

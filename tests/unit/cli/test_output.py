@@ -18,6 +18,11 @@ def test_where_nothing_could_be_measured_the_first_reason_is_said(state: str) ->
         _output.refuse_all_lost([("crash", state, "was killed by SIGSEGV"), ("ls", "hung", "")], "measured")
 
 
+def test_how_it_ended_is_said_once() -> None:
+    with pytest.raises(GuestError, match=r"^no kernel could be measured: ls: A, B: failed: x$"):
+        _output.refuse_all_lost([("ls", "failed", "A, B: failed: x")], "measured")
+
+
 @pytest.mark.parametrize("other", ["ok", "unsupported"])
 def test_what_is_measured_or_was_never_there_is_no_error(other: str) -> None:
     _output.refuse_all_lost([("crash", "failed", "x"), ("pipe", other, "")], "measured")
@@ -26,7 +31,8 @@ def test_what_is_measured_or_was_never_there_is_no_error(other: str) -> None:
 
 def test_a_program_that_lacks_a_file_is_told_how_to_pack_it() -> None:
     why = "operation of task 0 failed: git ended with exit status 128, not 0: fatal: not a git repository"
-    assert "--follow, --tree DIR" in _output._unpacked({"pack": "0" * 64}, why)
+    told = _output._unpacked({"pack": "0" * 64}, why)
+    assert "--follow, --tree DIR" in told and "--expect-status 128" in told
     assert _output._unpacked({}, why) == ""
     assert _output._unpacked({"pack": "0" * 64}, "timed out after 60000 ms") == ""
 

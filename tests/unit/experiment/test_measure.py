@@ -94,8 +94,8 @@ def test_a_traced_boot_has_a_job_for_each_case_and_set(known: dict[str, Workload
     assert any(line.startswith("trace ") for line in work.jobs.lines) and work.plugin is None
 
 
-def ended(*states: str) -> RawBoot:
-    records = tuple(Done(j=job, state=state, why="" if state == "ok" else "why") for job, state in enumerate(states))  # type: ignore[arg-type]
+def ended(*states: str, why: str = "why") -> RawBoot:
+    records = tuple(Done(j=job, state=state, why="" if state == "ok" else why) for job, state in enumerate(states))  # type: ignore[arg-type]
     return RawBoot(
         argv=(), state="ok", why="", records=records, console=b"", stream=b"", counts=(), elapsed_s=1.0,
         first_sample_s=None, qemu_log="",
@@ -171,6 +171,14 @@ def test_a_kernel_that_polls_while_it_waits_is_told_where_it_hung(known: dict[st
     made = replace(made, experiment=replace(made.experiment, kernels=(polling, *made.experiment.kernels[1:])))
     (run,) = made.runs(plan(), ended("hung", "hung"))
     assert run.why.startswith("why; under idle=poll a kernel executes instructions for as long as it waits")
+
+
+def test_how_a_program_ended_is_told_in_its_own_words(known: dict[str, Workload]) -> None:
+    made = measuring(known, asked(known, "exact", "pipe", "pidfd_open"))
+    program = replace(made.experiment.cases[0], params={PACK: "0" * 32})
+    made = replace(made, experiment=replace(made.experiment, cases=(program, made.experiment.cases[1])))
+    runs = made.runs(plan(), ended("failed", "failed", why="operation of task 0 failed: x"))
+    assert [run.why for run in runs] == ["x", "operation of task 0 failed: x"]
 
 
 def test_a_kernel_without_names_has_no_lock_holds(known: dict[str, Workload]) -> None:
