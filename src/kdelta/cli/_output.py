@@ -176,5 +176,6 @@ def _unpacked(params: Mapping[str, str], why: str) -> str:
     if "ead-only file" in why:  # the guest says it itself where its words are short enough
         told = " (what is packed is read-only; with --writable each run has a copy of the directory to write in)"
         return "" if "may write in" in why else told
-    files = "a file that it looks for by itself is packed by --follow, --tree DIR or --file PATH"
-    return f" ({files}; if it ends so here too, --expect-status {ended[1]})"
+    files = "a file that it looks for by itself is packed by --follow, --tree DIR or --file PATH; "
+    known = "packs what it needs" in why  # the guest says it of what it did not find
+    return f" ({'' if known else files}if it ends so here too, --expect-status {ended[1]})"

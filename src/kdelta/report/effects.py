@@ -42,6 +42,13 @@ def _without_suite(names: list[str], most: int) -> list[str]:
     return [name.removeprefix(suite) for name in names] if of_one and max(map(cell_len, names)) > most else names
 
 
+def _cut(name: str, most: int) -> str:
+    """``name`` in at most ``most`` cells: the metric or kernel behind its case is the last to go."""
+    case, comma, which = name.rpartition(", ")
+    room = most - cell_len(comma + which)
+    return ends(name, most) if room < most // 3 else fit(case, room) + comma + which
+
+
 def figure(view: View, width: int = WIDTH) -> list[str]:
     """The figure as text, a line for each effect; [] where there is one effect alone, or where they are too many.
 
@@ -60,9 +67,8 @@ def figure(view: View, width: int = WIDTH) -> list[str]:
     def place(value: float) -> int:
         return round((value - low) / (high - low) * (room - 1))
 
-    names = [fit(name, label) for name in whole]
-    if len(set(names)) < len(set(whole)):
-        names = [ends(name, label) for name in whole]
+    ways = ([shorten(name, label) for name in whole] for shorten in (fit, _cut, ends))
+    names = next((one for one in ways if len(set(one)) == len(set(whole))), [ends(name, label) for name in whole])
     lines = [" " * (label + 2) + _axis(low, high, place(0.0), room)]
     for name, (_, cell) in zip(names, found, strict=True):
         drawn = [" "] * room

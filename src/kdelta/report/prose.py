@@ -13,6 +13,7 @@ from kdelta.report import ended
 from kdelta.report.causes import listed, more
 from kdelta.report.figures import absolute
 from kdelta.results.types import Sweep, SweepStep
+from kdelta.spec.counted import START
 from kdelta.units import finite
 
 _EFFECT = "Effect: Hodges-Lehmann estimate over blocks; confidence interval: exact signed-rank."
@@ -158,7 +159,7 @@ def asides(cells: list[CellResult], exact: bool, cpus: int) -> tuple[str, ...]:
     return tuple(lines)
 
 
-_FLOORS_NAMED = 6  # cases
+_NAMED = 6  # cases
 _DERIVED = {  # counts whose floor in percent is another one in each case
     "taken_branches": "of taken branches as many as it lets pass of all instructions",
     **{name: f"{LINES_LEAST:g} lines of data or code an operation" for name, _ in TOUCHED},
@@ -208,9 +209,9 @@ def _of(names: Collection[str], several: bool, cases: Collection[str]) -> str:
     """Whose floor it is, where there are ``several``; no more than a few by name."""
     if not several:
         return ""
-    if len(names) == len(cases) > _FLOORS_NAMED:
+    if len(names) == len(cases) > _NAMED:
         return f" (all {len(cases)} cases)"
-    return f" ({', '.join([*list(names)[:_FLOORS_NAMED], *more(max(0, len(names) - _FLOORS_NAMED))])})"
+    return f" ({', '.join([*list(names)[:_NAMED], *more(max(0, len(names) - _NAMED))])})"
 
 
 def _seeds(experiment: Experiment) -> str:
@@ -355,6 +356,14 @@ def _gaps(result: ExperimentResult) -> list[str]:
     return lines
 
 
+def _lines_of_none(experiment: Experiment) -> list[str]:
+    """Programs with a number of operations: of the difference of two runs nothing is known of single lines."""
+    names = [case.name for case in experiment.cases if START in case.params]
+    told = ", ".join([*names[:_NAMED], *more(max(0, len(names) - _NAMED))])
+    why = "its figures are a run of 2N operations less one of N, and of two runs no line is the same"
+    return [f"Transfers, waits and retries of {told}: {why}."] if names else []
+
+
 def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str, ...]:
     """What a reader might believe was covered and was not."""
     lines = _gaps(result)
@@ -378,6 +387,7 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
         lines.append(f"Time, {what}: exact counts do not include them.")
         if not alone:
             lines.append("Instructions by system call: they are counted on one CPU alone, without --smp.")
+            lines += _lines_of_none(result.experiment)
     else:
         lines.append("Other hardware, other configurations, other workloads.")
     if left := missing(result):

@@ -98,7 +98,8 @@ def lines(shown: CallTable, width: int = WIDTH) -> list[str]:
     for row in every:
         columns = zip(row[1:], widths, strict=True)
         figures = "".join("  " + pad(fit(cell, size), size, right=True) for cell, size in columns)
-        found += [row[0], pad("", name) + figures] if beneath else [pad(fit(row[0], name), name) + figures]
+        apart = beneath or fit(row[0], name) != row[0]  # no name is cut
+        found += [row[0], pad("", name) + figures] if apart else [pad(row[0], name) + figures]
     return found
 
 

@@ -34,6 +34,8 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it() -> None:
     told = _output._unpacked({"pack": "0" * 64}, why)
     assert "--follow, --tree DIR" in told and "--expect-status 128" in told
     assert _output._unpacked({}, why) == ""
+    said = _output._unpacked({"pack": "0" * 64}, why + "; --follow or --file packs what it needs")
+    assert said == " (if it ends so here too, --expect-status 128)"
     assert _output._unpacked({"pack": "0" * 64}, "timed out after 60000 ms") == ""
 
 

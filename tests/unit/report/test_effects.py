@@ -35,6 +35,18 @@ def test_the_figure_leaves_out_the_suite_where_names_with_it_would_be_cut() -> N
     assert [line.split()[0] for line in told[1:]] == ["contention/dup", "contention/pipe"]
 
 
+def test_of_a_long_name_the_case_is_cut_not_the_metric() -> None:
+    found = [
+        cell(case, metric, primary=True, effect_percent=size)
+        for size, case in enumerate(("context_switch1:tasks=2", "page_fault1:tasks=2"), start=1)
+        for metric in ("instructions", "transfers")
+    ]
+    told = effects.figure(build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=tuple(found))))
+    names = [line[:24].strip() for line in told[1:]]
+    assert names[:2] == ["context_s…, instructions", "context_swit…, transfers"]
+    assert names[2:] == ["page_faul…, instructions", "page_fault1:…, transfers"]
+
+
 @given(rows(kernels=1))
 def test_the_figure_keeps_to_its_width(found: list[tuple[str, CellResult]]) -> None:
     view = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=tuple(one for _, one in found)))

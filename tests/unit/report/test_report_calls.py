@@ -67,6 +67,14 @@ def test_the_table_of_a_program_fits_the_page(name: str) -> None:
     assert all(len(line) <= 72 for line in text.splitlines())
 
 
+def test_a_name_is_whole_where_its_figures_leave_little_room() -> None:
+    long = {"[kernel threads and new tasks]": CallCount(calls=0, instructions=5_223_000, rep_bytes=14_060)}
+    sides = [replace(profile(), system_calls=BEFORE.system_calls | long) for _ in range(2)]
+    found = rendered("terminal", tables(*sides)).splitlines()
+    at = found.index("[kernel threads and new tasks]")
+    assert found[at + 1].split() == ["0", "5223000", "5223000", "0", "14K"]
+
+
 def test_markdown_and_pages_have_the_table() -> None:
     assert "| read | 300 | 190800 | 183300 | \\-7500 | 19K-\\>0 |" in rendered("markdown", tables(BEFORE, AFTER))
     assert '<th scope="row">[page fault]</th><td class="number">98-&gt;105</td>' in rendered(

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kdelta.model import UNBOOTED, ExperimentResult, MachineOptions, Remark, plans
+from kdelta.model import UNBOOTED, Case, ExperimentResult, MachineOptions, Remark, plans
 from kdelta.report import functions, mail, markdown, prose, registry, terminal
 from kdelta.report import html as page
 from kdelta.report.terminal import render
 from kdelta.report.view import Options, View, build
 from kdelta.results.warnings import StepUnseen
+from kdelta.spec.counted import START
 from kdelta.verdict.warnings import Dropped, Fault, MixedAccounts
 from unit.report.report_samples import cell, exact, experiment, gaps, several, timed
 from unit.report.sweep_samples import sweep
@@ -95,6 +96,18 @@ def test_on_several_cpus_no_table_by_system_call_is_missed(cpus: int, said: bool
     asked = replace(experiment("6.12", "7.0"), mode="exact", machine=MachineOptions(smp=cpus))
     view = build(ExperimentResult(experiment=asked, results=(cell("pipe"),)))
     assert any(text.startswith("Instructions by system call") for text in view.not_measured) == said
+
+
+def test_that_no_lines_of_a_suites_program_are_known_is_said() -> None:
+    result, detail = exact()
+    two = replace(
+        result.experiment,
+        machine=replace(result.experiment.machine, smp=2),
+        cases=(Case(workload="perf/pipe", params={"pack": "a", START: "b"}), Case(workload="pipe")),
+    )
+    told = "Transfers, waits and retries of perf/pipe: "
+    assert any(text.startswith(told) for text in build(replace(result, experiment=two), detail).not_measured)
+    assert not any(text.startswith("Transfers, waits") for text in build(result, detail).not_measured)
 
 
 def test_a_case_without_a_primary_metric_shows_what_it_has() -> None:
