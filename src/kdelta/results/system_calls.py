@@ -18,13 +18,13 @@ def _figures(profile: Profile, name: str) -> CallFigures | None:
 
 
 def rows(before: Profile, after: Profile | None) -> tuple[CallRow, ...]:
-    """Every system call of either, per operation; the largest difference first, without ``after`` the largest."""
+    """Every system call of either, per operation; the largest difference first, of equal ones the largest call."""
     names = dict.fromkeys((*before.system_calls, *(after.system_calls if after else ())))
     found = [
         CallRow(name=name, baseline=_figures(before, name), patched=_figures(after, name) if after else None)
         for name in names
     ]
-    return tuple(sorted(found, key=lambda row: (-abs(row.delta if after else row.before), row.name)))
+    return tuple(sorted(found, key=lambda row: (-abs(row.delta) if after else 0.0, -row.before, row.name)))
 
 
 def of_profiles(

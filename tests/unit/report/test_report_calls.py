@@ -52,6 +52,14 @@ def test_the_largest_difference_comes_first_and_each_side_may_lack_a_call() -> N
     assert (table.rows[2].baseline, table.rows[3].patched) == (None, None)
 
 
+def test_of_calls_that_did_not_change_the_largest_comes_first() -> None:
+    before = profile(close=(1, 300, 0), read=(1, 500, 0), write=(1, 900, 0))
+    (table,) = tables(before, profile(close=(1, 300, 0), read=(1, 501, 0), write=(1, 900, 0)))
+    assert [row.name for row in table.rows] == ["read", "write", "close"]
+    (alone,) = tables(before)
+    assert [row.name for row in alone.rows] == ["write", "read", "close"]
+
+
 def test_figures_are_per_operation() -> None:
     (table,) = tables(profile(ops=4, read=(6, 1000, 40)))
     assert table.rows[0].baseline is not None
