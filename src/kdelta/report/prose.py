@@ -116,10 +116,10 @@ def rep_bytes(before: float, after: float) -> str:
     return f"REP bytes {absolute(before, 'B')} before, {absolute(after, 'B')} from here on"
 
 
-def legend(exact: bool, sweeps: bool, notes: bool) -> tuple[str, ...]:
-    """What the marks mean."""
-    lines = ["(I) improved   (R) regressed   = same   ? inconclusive"]
-    lines.append("The baseline is absolute; the others are relative to it.")
+def legend(exact: bool, sweeps: bool, notes: bool, marks: bool = True) -> tuple[str, ...]:
+    """What the marks mean, where there are any."""
+    lines = ["(I) improved   (R) regressed   = same   ? inconclusive"] if marks else []
+    lines += ["The baseline is absolute; the others are relative to it."] if marks else []
     if sweeps and exact:
         lines.append("In a sweep, a step is relative to the version before it.")
     elif sweeps:
@@ -214,6 +214,11 @@ def _of(names: Collection[str], several: bool, cases: Collection[str]) -> str:
     return f" ({', '.join([*list(names)[:_NAMED], *more(max(0, len(names) - _NAMED))])})"
 
 
+def single(experiment: Experiment) -> bool:
+    """Whether there is one kernel, which is compared with nothing."""
+    return len(experiment.kernels) == 1
+
+
 def _seeds(experiment: Experiment) -> str:
     """The plan over seeds: what repeats is a fact at the first look, what varies is judged at the others."""
     looks = experiment.looks
@@ -240,11 +245,11 @@ def _method(experiment: Experiment) -> list[str]:
         if experiment.machine.rep_features:
             lines.append("The guest CPU offers ERMS/FSRM.")
         return lines
-    lines = [
-        f"Timed: {experiment.blocks} blocks planned; each block runs every kernel once in random order, and one boot "
-        "counts as one observation (the median of its samples).",
-        _STEPS if experiment.in_steps else _EFFECT,
-    ]
+    boots = f"{experiment.blocks} block{'s' * (experiment.blocks != 1)} planned"
+    order = "" if single(experiment) else "each block runs every kernel once in random order, and "
+    lines = [f"Timed: {boots}; {order}one boot counts as one observation (the median of its samples)."]
+    if not single(experiment):
+        lines.append(_STEPS if experiment.in_steps else _EFFECT)
     if experiment.looks:
         lines.append(
             f"Looks planned at {', '.join(map(str, experiment.looks))} blocks; the interval is adjusted for them."
@@ -298,11 +303,11 @@ def measured(result: ExperimentResult, sweeps: Sequence[Sweep] = ()) -> tuple[st
         where += ", booted for each case and seed: not every kernel can be paused"
     if machine.smp > 1 and experiment.mode == "exact":
         where += f", which take turns of {machine.turn_ns} instructions"
-    stepped = experiment.in_steps and experiment.mode == "timed"  # steps in times need no floor
+    floorless = single(experiment) or (experiment.in_steps and experiment.mode == "timed")  # steps in times need none
     lines = [
         *_method(experiment),
         *((_FEWER_SEEDS,) if experiment.mode == "exact" and _of_other_seeds(sweeps) else ()),
-        *filter(None, () if stepped else (_floors(result.results, experiment.mode == "exact"),)),
+        *filter(None, () if floorless else (_floors(result.results, experiment.mode == "exact"),)),
         f"Machine: {where}.",
     ]
     if nothing(result):
@@ -323,7 +328,8 @@ def reproduce(result: ExperimentResult) -> tuple[str, ...]:
     """What stands beside the command that repeats the experiment."""
     experiment = result.experiment
     decides = "how each guest is perturbed" if experiment.mode == "exact" else "the order of all boots"
-    lines = [] if nothing(result) else [f"Seed {experiment.seed}; it determines {decides}."]
+    moot = nothing(result) or (experiment.mode == "timed" and single(experiment))  # there is one order
+    lines = [] if moot else [f"Seed {experiment.seed}; it determines {decides}."]
     if not experiment.command:
         lines.append("The command was not recorded; the experiment is stored as " + experiment.id + ".")
     return tuple(lines)

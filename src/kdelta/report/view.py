@@ -375,7 +375,7 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
         sweeps=sweeps,
         system_calls=system_calls.tables(detail.system_calls),
         kernels=tuple((kernel.label, prose.kernel(kernel)) for kernel in result.experiment.kernels),
-        legend=prose.legend(exact, sweeps=bool(sweeps), notes=bool(notes.numbers)),
+        legend=prose.legend(exact, bool(sweeps), bool(notes.numbers), marks=not prose.single(result.experiment)),
         measured=prose.measured(result, detail.sweeps),
         command=result.experiment.command,
         reproduce=prose.reproduce(result),

@@ -98,6 +98,14 @@ def test_on_several_cpus_no_table_by_system_call_is_missed(cpus: int, said: bool
     assert any(text.startswith("Instructions by system call") for text in view.not_measured) == said
 
 
+def test_a_kernel_alone_is_told_nothing_of_comparisons() -> None:
+    asked = replace(experiment("6.12"), blocks=1)
+    view = build(ExperimentResult(experiment=asked, results=(cell("pipe", patched_label="", verdict=None),)))
+    first = "Timed: 1 block planned; one boot counts as one observation (the median of its samples)."
+    assert view.measured[0] == first and not any("floor" in text or "Effect" in text for text in view.measured)
+    assert view.legend == () and not any("order" in text for text in view.reproduce)
+
+
 def test_that_no_lines_of_a_suites_program_are_known_is_said() -> None:
     result, detail = exact()
     two = replace(
