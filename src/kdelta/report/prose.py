@@ -116,21 +116,6 @@ def rep_bytes(before: float, after: float) -> str:
     return f"REP bytes {absolute(before, 'B')} before, {absolute(after, 'B')} from here on"
 
 
-def legend(exact: bool, sweeps: bool, notes: bool, marks: bool = True) -> tuple[str, ...]:
-    """What the marks mean, where there are any."""
-    lines = ["(I) improved   (R) regressed   = same   ? inconclusive"] if marks else []
-    lines += ["The baseline is absolute; the others are relative to it."] if marks else []
-    if sweeps and exact:
-        lines.append("In a sweep, a step is relative to the version before it.")
-    elif sweeps:
-        lines.append(
-            "In a sweep of times, a step lies between two levels; a level covers all versions up to the next step."
-        )
-    if notes:
-        lines.append("[n] refers to the notes.")
-    return tuple(lines)
-
-
 def _task_count(cell: CellResult) -> int:
     """Tasks that ran at once: as the analysis says, else what the case's parameters ask for."""
     if "tasks" in cell.extra and finite(cell.extra["tasks"]) is not None:

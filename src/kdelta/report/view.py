@@ -12,6 +12,7 @@ from kdelta.model import UNBOOTED, CellResult, ExperimentResult, State, Warn, Wo
 from kdelta.report import behind, ended, headline, looked, prose, system_calls
 from kdelta.report.figures import absolute, change, effect, interval
 from kdelta.report.headline import Headline
+from kdelta.report.legend import legend
 from kdelta.report.scrub import Scrubber
 from kdelta.report.sentences import sentence
 from kdelta.report.system_calls import CallTable
@@ -375,7 +376,7 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
         sweeps=sweeps,
         system_calls=system_calls.tables(detail.system_calls),
         kernels=tuple((kernel.label, prose.kernel(kernel)) for kernel in result.experiment.kernels),
-        legend=prose.legend(exact, bool(sweeps), bool(notes.numbers), marks=not prose.single(result.experiment)),
+        legend=legend(exact, bool(sweeps), bool(notes.numbers), marks=not prose.single(result.experiment)),
         measured=prose.measured(result, detail.sweeps),
         command=result.experiment.command,
         reproduce=prose.reproduce(result),

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kdelta.model import Because, CellResult
 from kdelta.report import html as page
 from kdelta.report import mail, markdown, terminal
-from kdelta.report.headline import of_cells, of_sweeps
+from kdelta.report.headline import of_cells
 from kdelta.report.view import Options, build
 from kdelta.results.warnings import Carried
 from kdelta.units import size
@@ -393,10 +393,3 @@ def test_what_is_undecided_is_asked_as_the_estimate_goes() -> None:
     assert "fewer" in sentence(worse, cell("b", **EXACT, verdict="inconclusive", effect_percent=-3.0))
     slower = replace(worse, metric="mb_per_s", unit="MB/s", better="higher", effect_percent=-3.0)
     assert sentence(slower, is_exact=False) == "It is undecided whether 7.0 is slower than 6.12 in a."
-
-
-def test_steps_of_transfers_are_more_and_fewer_transfers() -> None:
-    _, detail = sweep()
-    steps = replace(detail.sweeps[0], cell=replace(detail.sweeps[0].cell, metric="transfers"), unit="transfers/op")
-    text = of_sweeps([("a", steps)], ["6.1", "7.3"], exact=True, unfinished=False).text
-    assert text.startswith("2 steps over 2 kernels, 6.1 to 7.3, in 1 case: 1 to fewer transfers, 1 to more. ")
