@@ -57,6 +57,15 @@ def same_kernel(w: of_results.SameKernel) -> str:
     )
 
 
+def fewer_cpus(w: of_results.FewerCpus) -> str:
+    """That guests had not all CPUs, and what may be the reason."""
+    often = "" if w.boots == w.made else f" in {w.boots} of {w.made} boots"
+    return (
+        f"{w.kernel} came up with {w.cpus} of {w.asked} CPUs{often}: by its command line (maxcpus=, nr_cpus=, nosmp), "
+        "by its config (SMP, ACPI), or as a CPU did not start, of which kdelta report --console BLOCK.SLOT tells"
+    )
+
+
 def idles(w: of_results.Idles) -> str:
     """That operations wait otherwise than on the baseline."""
     if w.anew:

@@ -22,7 +22,7 @@ from kdelta.report.tallies import Tally, in_cases, in_results, kind_of, of_case,
 from kdelta.results.line_verdicts import line_of
 from kdelta.results.sweep import strings_of
 from kdelta.results.types import Sweep
-from kdelta.results.warnings import Carried, Idles
+from kdelta.results.warnings import Carried, FewerCpus, Idles
 from kdelta.units import finite, size
 from kdelta.verdict import ENDED, ended_alone
 from kdelta.verdict.warnings import OtherCalls, Strings
@@ -100,6 +100,7 @@ class Headline(Struct, frozen=True, kw_only=True):
     nothing: str = ""  # why nothing was measured
     largest: Largest | None = None
     hidden: Hidden | None = None
+    fewer_cpus: str = ""  # which kernels did not bring up all CPUs of their guests
     crossing: str = ""  # what else crosses between CPUs more often, or less
     sometimes: str = ""  # what a patched kernel did not come to its end in, if not always, where the baseline did
     console: str = ""  # what a patched kernel that failed said there
@@ -129,6 +130,7 @@ class Headline(Struct, frozen=True, kw_only=True):
         evened = "" if self.evened is None else f"At as many system calls: {self.evened.text}"
         return (
             evened + (f" in {self.evened.where}" if self.evened is not None and not single else ""),
+            self.fewer_cpus,
             self.crossing,
             "" if self.hidden is None else self.hidden.text(single),
             self.waits,
@@ -282,6 +284,12 @@ def _quoted(case: str) -> str:
 
 def _place(cell: CellResult) -> tuple[str, str, str, str]:
     return cell.case, cell.cgroup, cell.mitigations, cell.patched_label
+
+
+def fewer_cpus(warnings: Iterable[Warn]) -> str:
+    """Which kernels did not bring up all CPUs of their guests: nothing else of them compares then."""
+    found = [f"{w.kernel} had {w.cpus} of {w.asked} CPUs" for w in warnings if isinstance(w, FewerCpus)]
+    return "; ".join(found)
 
 
 def of_cells(

@@ -224,6 +224,7 @@ def _(w: of_verdicts.Withdrawn) -> str:
 for said in (doings.accounts, doings.strings, doings.other_calls, doings.varies, doings.placed, doings.idles):
     sentence.register(said)
 sentence.register(doings.same_kernel)
+sentence.register(doings.fewer_cpus)
 
 
 def _spread(value: float) -> str:

@@ -17,6 +17,7 @@ from kdelta.results.explain import places
 from kdelta.results.warnings import (
     Carried,
     ExactLabel,
+    FewerCpus,
     Follows,
     Grows,
     KernelComplained,
@@ -168,8 +169,8 @@ def on_counters(experiment: Experiment, store: Store) -> tuple[Warn, ...]:
 
 def on_experiment(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:
     """What holds for all rows."""
-    found = (*_taken_over(boots), *_same(experiment), *_unknown(experiment, boots), *_complained(experiment, boots))
-    return (*_told(experiment), *found, *versions.remarks(experiment))
+    told = (*_unknown(experiment, boots), *_fewer_cpus(experiment, boots), *_complained(experiment, boots))
+    return (*_told(experiment), *_taken_over(boots), *_same(experiment), *told, *versions.remarks(experiment))
 
 
 def _told(experiment: Experiment) -> tuple[Warn, ...]:
@@ -213,6 +214,20 @@ def _same(experiment: Experiment) -> tuple[Warn, ...]:
     if experiment.mode != "exact":
         return ()
     return tuple(SameKernel(label, first) for label, first in repeated(experiment.kernels).items())
+
+
+def _fewer_cpus(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:
+    """Which kernels did not bring up all CPUs of their guests: by their config or command line, or as one was late."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for boot in boots:
+        if (cpus := boot.machine.get("nproc", "")).isdecimal():
+            found[boot.kernel].append(int(cpus))
+    asked = experiment.machine.smp
+    return tuple(
+        FewerCpus(experiment.kernels[kernel].label, min(cpus), asked, sum(one < asked for one in cpus), len(cpus))
+        for kernel, cpus in sorted(found.items())
+        if min(cpus) < asked
+    )
 
 
 def _complained(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:

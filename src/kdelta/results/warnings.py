@@ -161,6 +161,17 @@ class Follows(Warn, frozen=True):
     experiment: str
 
 
+class FewerCpus(Warn, frozen=True):
+    """Guests of ``kernel`` that had at least ``cpus`` CPUs where ``asked`` were asked for: ``boots`` of ``made``."""
+
+    code: ClassVar[str] = "fewer-cpus"
+    kernel: str
+    cpus: int
+    asked: int
+    boots: int
+    made: int
+
+
 class UnknownParameters(Warn, frozen=True):
     """Parameters on a kernel's command line that it does not know."""
 

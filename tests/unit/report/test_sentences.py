@@ -18,6 +18,7 @@ from kdelta.report.causes import because
 from kdelta.report.sentences import sentence
 from kdelta.report.view import build
 from kdelta.results.warnings import (
+    FewerCpus,
     KernelComplained,
     LeftOut,
     NoNames,
@@ -114,6 +115,8 @@ TOLD = [
     (HoldUnclear("pipe_write", 2), "pipe_write: 2 holds began before the last one had ended, and are not counted"),
     (SameKernel("b", "a"), "b is a again, the same image and command line: under the same seeds its counts are "),
     (UnknownParameters("7.0", "x=1"), "7.0: Unknown kernel parameters: x=1 (misspelled,"),
+    (FewerCpus("7.0", 1, 4, 8, 8), "7.0 came up with 1 of 4 CPUs: by its command line (maxcpus="),
+    (FewerCpus("7.0", 3, 4, 1, 8), "7.0 came up with 3 of 4 CPUs in 1 of 8 boots: by its"),
     (KernelComplained("7.0", 2, 3, ("BUG: b",), 1), "7.0 complained on its console in 2 of 3 boots: BUG: b; 1 more"),
     (Remark("few", "as <it> is: %: 3"), "as <it> is: %: 3"),
 ]

@@ -16,6 +16,7 @@ from kdelta.results import answer, remarks
 from kdelta.results.warnings import (
     Carried,
     ExactLabel,
+    FewerCpus,
     Follows,
     Grows,
     KernelComplained,
@@ -120,6 +121,16 @@ def test_only_words_that_the_user_wrote_are_unknown_parameters() -> None:
     one = made(kernels=(kernel("6.12"), kernel("7.0", cmdline='"slub_debug" nosuch=1')))
     told = remarks.on_experiment(one, [boots(unknown="nosuch=1 kdelta.jobs=x"), boots(unknown="nosuch=1")])
     assert told == (UnknownParameters("7.0", "nosuch=1"),)
+
+
+def test_guests_that_had_fewer_cpus_than_asked_for_are_told() -> None:
+    """Counted on one CPU beside four, a pipe was told to be 40 % cheaper, without a word."""
+    one = replace(made(), machine=MachineOptions(smp=4))
+    had = [replace(boots(nproc=cpus), kernel=0) for cpus in ("4", "3", "4")]
+    others = [boots(nproc="1"), boots()]
+    told = remarks.on_experiment(one, [*had, *others])
+    assert told == (FewerCpus("6.12", 3, 4, 1, 3), FewerCpus("7.0", 1, 4, 1, 1))
+    assert remarks.on_experiment(made(), [boots(nproc="8")]) == (), "a machine of a lab has what it has"
 
 
 def test_counts_of_a_kernel_beside_itself_are_said_to_show_no_noise() -> None:

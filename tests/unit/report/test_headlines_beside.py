@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The first sentence: of other metrics of a sweep, and of guests that are not those that were asked for."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kdelta.report import terminal
+from kdelta.report.headline import of_sweeps
+from kdelta.report.view import build
+from kdelta.results.warnings import FewerCpus
+from unit.report.report_samples import exact
+from unit.report.sweep_samples import sweep
+
+
+def test_steps_of_transfers_are_more_and_fewer_transfers() -> None:
+    _, detail = sweep()
+    steps = replace(detail.sweeps[0], cell=replace(detail.sweeps[0].cell, metric="transfers"), unit="transfers/op")
+    text = of_sweeps([("a", steps)], ["6.1", "7.3"], exact=True, unfinished=False).text
+    assert text.startswith("2 steps over 2 kernels, 6.1 to 7.3, in 1 case: 1 to fewer transfers, 1 to more. ")
+
+
+def test_that_a_guest_had_fewer_cpus_is_part_of_the_answer() -> None:
+    result, detail = exact()
+    told = (FewerCpus("a", 1, 4, 8, 8), FewerCpus("b", 3, 4, 1, 8))
+    view = build(replace(result, warnings=(*told, *result.warnings)), detail)
+    assert ". a had 1 of 4 CPUs; b had 3 of 4 CPUs" in view.headline.text
+    text = " ".join(terminal.render(view).split())
+    assert "a came up with 1 of 4 CPUs: by its command line" in text
