@@ -39,6 +39,6 @@ def test_the_boots_that_an_undecided_case_asks_for_decide_it(kdelta: Program) ->
     assert json.loads(said.stdout)["experiment"]["id"] != asked
     assert decided["verdict"] == "regressed" and decided["boots"][1] <= row["boots_needed"]
     low, high = decided["interval_percent"]
-    assert low < 100 * 5 / 67.5 < high
+    assert low < 100 * 3 * 113 / 8800 < high, "three files of 113 instructions each"
     kdelta("resume", "last", "--decide", check=1)
     assert row_of(kdelta("report", asked, "--json").stdout)["verdict"] == "inconclusive", "the first stands as it was"
