@@ -42,7 +42,7 @@ def _opening(result: ExperimentResult, found: Series) -> str:
     from kdelta.report.text import WIDTH, wrap
 
     base, *_, patched = result.experiment.kernels
-    title, _, built = base.origin.partition("; ")
+    title, _, built = _public(base.origin).partition("; ")
     how = f" ({built})" if built else ""
     what = f"This {'patch' if found.patches == 1 else 'series'}, applied to {title or base.release}{how}"
     lines = wrap(f"{what}, and compared with the same without it.", WIDTH - 1)
@@ -77,10 +77,11 @@ def _for_others(result: ExperimentResult, line: str) -> ExperimentResult:
 
 
 def _public(text: str) -> str:
-    """``text`` without directories of this machine; what was built before may name another state directory."""
+    """``text`` without directories of this machine but ~; what was built before may name another state directory."""
     import re
 
     from kdelta.paths import expanded, state_dir
 
     kept = re.compile(f"(?:{re.escape(str(state_dir()))}|(?:/[^/\\s+]+)+)/reviews/[0-9a-f]{{8}}/")
-    return kept.sub("", text).replace(f"{expanded('~')}/", "~/")
+    own = kept.sub("", text).replace(f"{expanded('~')}/", "~/")
+    return re.sub(r"(?<![\w.~/])(?:/[^/\s+@,;:]+)+/(?=[^/\s])", "", own)

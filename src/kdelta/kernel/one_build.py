@@ -20,7 +20,7 @@ from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.origin import Origin
 from kdelta.kernel.patched import Patched, patched
 from kdelta.kernel.remade import remade
-from kdelta.kernel.steps import Step
+from kdelta.kernel.steps import Step, mixed
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.kernel.worktree import Worktree, encode
 from kdelta.model import Location, Progress
@@ -37,6 +37,17 @@ class Wanted(Struct, frozen=True, kw_only=True):
     tools: Toolchain
     request: Request
     layout: int = 0  # see layouts.py
+
+    @property
+    def title(self) -> str:
+        """The source as its user named it."""
+        shifted = [f"layout {self.layout}"] if self.layout else []
+        return " ".join([self.origin.title, *(step.title for step in self.steps), *shifted])
+
+    @property
+    def about(self) -> str:
+        """Where the kernel comes from, and how it is made."""
+        return f"{self.title}; {self.request.title} config; {self.tools.title}"
 
     @property
     def key(self) -> str:
@@ -67,9 +78,9 @@ def _explained(error: BuildError, applied: Patched, builder: Builder, origin: Or
     return HostError(f"{title} does not build (not tried without the patch): {error}")
 
 
-def _notes(origin: Origin, applied: Patched, unmet: tuple[str, ...], not_built: list[str]) -> tuple[str, ...]:
+def _notes(wanted: Wanted, applied: Patched, unmet: tuple[str, ...], not_built: list[str]) -> tuple[str, ...]:
     unseen = tuple(f"{path} is changed by the patch, but this config does not build it" for path in not_built)
-    return (*origin.notes, *applied.notes, *unseen, *unmet)
+    return (*wanted.origin.notes, *mixed(wanted.steps), *applied.notes, *unseen, *unmet)
 
 
 def _text(applied: Patched, path: str) -> str | None:
@@ -100,8 +111,7 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
     home = products.folder(wanted.key)
     home.mkdir(parents=True, exist_ok=True)
     cache.write_atomically(home / "applied.diff", encode(applied.diff))
-    shifted = [f"layout {wanted.layout}"] if wanted.layout else []
-    title = " ".join([origin.title, *(step.title for step in steps), *shifted])
+    title = wanted.title
     files = layouts.padded(applied.files, tree.read_base, wanted.layout)
     obj = wanted.objects(tree.home)
     jobs, held = default_jobs(), (tree.lock_fd,)
@@ -119,7 +129,6 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
         raise _explained(error, applied, builder, origin, title) from None
     if not applied.touched and not wanted.layout:
         sandbox.write(builder.obj / "kdelta-built", origin.base)
-    about = f"{title}; {wanted.request.title} config; {wanted.tools.title}"
     not_built = builder.not_built(applied.touched)
-    notes, left_out = _notes(origin, applied, made.unmet, not_built), _left_out(applied, made.config, not_built)
-    products.keep(wanted.key, name, made, about, notes, _changed(applied), left_out, wanted.tools.asked)
+    notes, left_out = _notes(wanted, applied, made.unmet, not_built), _left_out(applied, made.config, not_built)
+    products.keep(wanted.key, name, made, wanted.about, notes, _changed(applied), left_out, wanted.tools.asked)

@@ -59,10 +59,12 @@ def build(
 def _resolve(
     spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], progress: Progress, layout: int = 0
 ) -> tuple[Kernel, Built]:
-    built, stored = build(_wanted(spec, origin, steps, layout), spec.text, progress)
+    wanted = _wanted(spec, origin, steps, layout)
+    built, stored = build(wanted, spec.text, progress)
     for note in built.notes:
         progress.step(note)
-    return products.kernel(spec, built, stored), built
+    kernel = products.kernel(spec, built, stored)  # which may have been built of the same files in another tree
+    return msgspec.structs.replace(kernel, origin=wanted.about), built
 
 
 def wants(spec: KernelSpec, each: bool, progress: Progress) -> list[Wanted]:

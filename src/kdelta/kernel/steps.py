@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
@@ -93,3 +94,16 @@ def load_patches(refs: tuple[PatchRef, ...]) -> tuple[Step, ...]:
         steps = [Step(mail=one, take_out=ref.reverse) for one in mail.steps(_read(ref.path), ref.path)]
         found += reversed(steps) if ref.reverse else steps
     return tuple(found)
+
+
+def mixed(steps: Iterable[Step]) -> tuple[str, ...]:
+    """Of each file whose patches are of several versions (a partial reroll), which one each of them is of."""
+    files: dict[str, list[mail.PatchMail]] = {}
+    for step in steps:
+        files.setdefault(step.mail.name.partition(" [")[0], []).append(step.mail)
+    mails = {name: found for name, found in files.items() if len({one.version for one in found}) > 1}
+    return tuple(
+        f"patch {Path(name).name}: of several versions: "
+        + ", ".join(f"{one.number}/{one.total} of v{one.version}" for one in found)
+        for name, found in mails.items()
+    )

@@ -344,4 +344,9 @@ def test_a_reply_names_no_directory_of_this_machine_nor_of_who_built_before() ->
     kept = _reply._public("patch /tmp/state-of-another/reviews/edb8278b/fs.mbox: fs/Kconfig hunk 1 applied")
     assert kept == "patch fs.mbox: fs/Kconfig hunk 1 applied"
     both = _reply._public(f"src:/srv/linux+{state_dir()}/reviews/0123abcd/my.mbox")
-    assert both == "src:/srv/linux+my.mbox"
+    assert both == "src:linux+my.mbox"
+    assert (
+        _reply._public("/srv/a/linux@for/next (0123) with x; guest config")
+        == "linux@for/next (0123) with x; guest config"
+    )
+    assert _reply._public("src:/srv/linux@v6.9+/tmp/a.patch") == "src:linux@v6.9+a.patch"

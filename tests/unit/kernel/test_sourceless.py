@@ -100,3 +100,16 @@ def test_a_source_that_another_one_includes_is_built(tmp_path: Path) -> None:
         "gone.c",
     ]
     assert builder.not_built(paths) == ["kernel/sched/cor.c", "kernel/exit.c"]
+
+
+def test_what_was_built_of_the_same_files_elsewhere_is_of_the_tree_that_was_named(tree: Path, tmp_path: Path) -> None:
+    """A review said that its series was applied to the tree, and the commit, of a test that ran before."""
+    git(tree, "init", "-q", "-b", "main")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-qm", "first")
+    git(tree, "clone", "-q", str(tree), str(tmp_path / "mine"))
+    git(tmp_path / "mine", "commit", "-q", "--allow-empty", "-m", "second")
+    kernels = [source.resolve_source(parse_kernel(f"src:{one}@main")) for one in (tree, tmp_path / "mine")]
+    assert kernels[0].image_sha256 == kernels[1].image_sha256
+    for kernel, one in zip(kernels, (tree, tmp_path / "mine"), strict=True):
+        assert kernel.origin.startswith(f"{one}@main ({git(one, 'rev-parse', 'HEAD')[:12]}); guest config; ")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernel import cover, mail, patch_ids, thread, touches
+from kdelta.kernel import cover, mail, patch_ids, steps, thread, touches
 
 GIT = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 
@@ -76,6 +76,13 @@ def test_a_single_patch_of_a_new_version_that_lost_its_number_is_the_one_of_its_
     assert subjects(*V1, REPLY, fixed) == ["[PATCH 1/2] pipe: a", "[PATCH v2 2/2] pipe: b"]
     assert len(mail.steps(thread.newest("".join([*V1, fixed]).encode()), "x")) == 2
     assert subjects(*V1, a_mail("[PATCH v2] pipe: c")) == ["[PATCH v2] pipe: c"], "another one"
+
+
+def test_of_which_version_each_patch_is_is_told_where_they_differ() -> None:
+    mixed = mail.steps(thread.newest("".join([*V1, V2[0]]).encode()), "a/x.mbox")
+    told = steps.mixed([steps.Step(mail=one) for one in mixed])
+    assert told == ("patch x.mbox: of several versions: 1/2 of v1, 2/2 of v2",)
+    assert steps.mixed([steps.Step(mail=one) for one in mail.steps("".join(V1).encode(), "x")]) == ()
     longer = [a_mail(f"[PATCH v2 {i}/3] pipe: {i}") for i in (1, 2)]  # 3/3 did not arrive: never filled from v1
     assert subjects(*V1, *longer) == ["[PATCH v2 1/3] pipe: 1", "[PATCH v2 2/3] pipe: 2"]
 
