@@ -79,6 +79,7 @@ def choose(
         sizes_only=found.sizes_only,
         off=left_out.options,
         not_built=left_out.parts,
+        parameters=_parameters(specs) if found.changes else (),
     )
     if not found.changes:
         return ((), bare) if found.nothing else ((*asked.given, *asked.usual), bare)
@@ -161,6 +162,12 @@ def _left_out(kernel: Kernel, specs: Sequence[KernelSpec]) -> LeftOut:
         options=tuple(dict.fromkeys([*off, *(name for one in parts for name in one.options)])),
         parts=tuple(dict.fromkeys(part for one in parts for part in one.parts)),
     )
+
+
+def _parameters(specs: Sequence[KernelSpec]) -> tuple[str, ...]:
+    """Boot parameters that the patches bring, and that nothing of what is booted is given."""
+    patched = (spec for spec in specs if spec.kind in BUILT_KINDS and spec.patches)
+    return tuple(dict.fromkeys(name for spec in patched for name in source.parameters(spec)))
 
 
 def _looked(bare: Looked, found: Changes, chosen: selection.Selection, reach: Reach, graph: CallGraph | None) -> Looked:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
 
 from msgspec import Struct
 
@@ -19,6 +20,9 @@ _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b(.*)"
 _TERM = re.compile(r"(!?)\s*(?:defined|IS_ENABLED|IS_BUILTIN|IS_REACHABLE)\s*\(?\s*CONFIG_([A-Z0-9_]+)\s*\)?")
 _NAME = re.compile(r"\s*CONFIG_([A-Z0-9_]+)\b")
 _COMMENT = re.compile(r"/\*.*?(?:\*/|$)|//.*")
+_PARAMETER = re.compile(
+    r"^\+\s*(?:(?:__setup|early_param)\(\"([^\"\s]+)\"|(core_param|module_param(?:_named)?)\((\w+))"
+)  # include/linux/init.h, include/linux/moduleparam.h
 _PREPROCESSED = (".c", ".h", ".S")
 
 _Terms = tuple[tuple[str, bool], ...]  # options, each with whether it must be on
@@ -44,6 +48,18 @@ def off(changes: Iterable[Change], options: Mapping[str, str]) -> tuple[str, ...
     declared, asked = _named(changes)
     unset = [name for name in asked if options.get(name) == "n"]
     return tuple(dict.fromkeys([*(name for name in declared if options.get(name, "n") == "n"), *unset]))
+
+
+def parameters(changes: Iterable[Change]) -> tuple[str, ...]:
+    """Boot parameters that the changes bring, as a command line has them: ``strict``, ``slow=``, ``pipe.slow=``."""
+    found = dict[str, None]()
+    for change in changes:
+        prefix = PurePosixPath(change.path).stem.replace("-", "_")
+        for line in (line for hunk in change.hunks for line in hunk.lines):
+            if match := _PARAMETER.match(line):
+                own = f"{match[3]}=" if match[2] == "core_param" else f"{prefix}.{match[3]}="
+                found[match[1] or own] = None
+    return tuple(found)
 
 
 def _named(changes: Iterable[Change]) -> tuple[list[str], list[str]]:

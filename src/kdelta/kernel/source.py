@@ -174,9 +174,23 @@ def options_off(spec: KernelSpec, kernel: Kernel) -> tuple[str, ...]:
         UserError: a patch that cannot be read.
     """
     text = _config(kernel)
-    steps = [step for step in load_patches(spec.patches) if not step.take_out]
-    parsed = (one for step in steps for one in diff.parse(step.mail))
-    return guards.off(parsed, kconfig.parse(text)) if text else ()
+    return guards.off(_applied(spec), kconfig.parse(text)) if text else ()
+
+
+def parameters(spec: KernelSpec) -> tuple[str, ...]:
+    """Boot parameters that the patches of ``spec`` bring and that its command line does not have.
+
+    Raises:
+        UserError: a patch that cannot be read.
+    """
+    given = {word.partition("=")[0].replace("-", "_") for word in spec.cmdline.split()}
+    brought = guards.parameters(_applied(spec))
+    return tuple(name for name in brought if name.removesuffix("=").replace("-", "_") not in given)
+
+
+def _applied(spec: KernelSpec) -> list[diff.Change]:
+    steps = (step for step in load_patches(spec.patches) if not step.take_out)
+    return [one for step in steps for one in diff.parse(step.mail)]
 
 
 def config_differences(baseline: Kernel, patched: Kernel) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 from typing import Any
@@ -82,6 +83,10 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.off:
         on = shlex.join(["--config", " ".join(f"{name}=y" for name in looked.off[:_SHOWN_MISSING])])
         lines.append(f"NOT LOOKED AT, off in this config: {_names(looked.off)}; measured with kdelta review {on}.")
+    if looked.parameters:
+        told = " ".join(f"{name}VALUE" if name.endswith("=") else name for name in looked.parameters)
+        how = f"measured with ,cmdline={json.dumps(told)} behind both kernels of kdelta compare"
+        lines.append(f"NOT LOOKED AT, boot parameters that are not given: {_names(looked.parameters)}; {how}.")
     if looked.not_built:
         lines.append(f"NOT LOOKED AT, not built with this config: {_names(looked.not_built)}.")
     if looked.unreached:
@@ -206,6 +211,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "atlas": looked.atlas,
         "off": list(looked.off),
         "not_built": list(looked.not_built),
+        "parameters": list(looked.parameters),
         "no_time": list(looked.no_time),
         "taken_over": looked.taken_over,
         "beyond": list(looked.beyond),

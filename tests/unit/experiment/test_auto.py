@@ -174,6 +174,17 @@ def test_what_the_config_does_not_build_is_told(bench: Bench, monkeypatch: pytes
     )
 
 
+def test_boot_parameters_that_a_patch_brings_are_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "options_off", lambda *_: ())
+    monkeypatch.setattr(source, "remembered", lambda _: None)
+    monkeypatch.setattr(source, "parameters", lambda _: ("pipe_strict", "limit="))
+    specs = tuple(map(parse_kernel, ("src:debian:6.12", "src:debian:6.12+/a.patch")))
+    _, looked = bench.choose(SOURCE, SOURCE.replace("weights[a & 7]", "weights[a & 3]"), specs=specs)
+    told = " ".join(sentences.sentences(looked))
+    assert "NOT LOOKED AT, boot parameters that are not given: pipe_strict, limit=;" in told
+    assert 'cmdline="pipe_strict limit=VALUE" behind both kernels' in told
+
+
 def test_cases_for_which_the_map_had_no_time_are_no_cases_that_execute_nothing(bench: Bench) -> None:
     bench.reach = replace(bench.reach, no_time=("c",))
     changed = SOURCE.replace("weights[a & 7]", "weights[a & 3]")

@@ -89,3 +89,11 @@ def test_options_that_changed_lines_stand_under_are_found(name: str, options: di
     text = STANDING.replace(f"int {name};", f"long {name};")
     changed = difflib.unified_diff(STANDING.split("\n"), text.split("\n"), "a/fs/pipe.c", "b/fs/pipe.c", lineterm="")
     assert guards.around(changed, lambda _: text, options) == found
+
+
+def test_boot_parameters_that_a_patch_brings_are_found() -> None:
+    lines = ('__setup("pipe_strict", a);', 'early_param("slow=", b);', "module_param_named(limit, c, uint, 0);")
+    added = "".join(f"+{line}\n" for line in lines)
+    patch = f"--- a/fs/my-pipe.c\n+++ b/fs/my-pipe.c\n@@ -1,1 +1,4 @@\n int a;\n-core_param(gone, d, int, 0);\n{added}"
+    [one] = mail.steps(patch.encode(), "x.patch")
+    assert guards.parameters(diff.parse(one)) == ("pipe_strict", "slow=", "my_pipe.limit=")
