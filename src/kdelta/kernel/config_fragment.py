@@ -22,6 +22,7 @@ from kdelta.paths import expanded, shipped
 _LINE = re.compile(r'^CONFIG_([A-Za-z0-9_]+)=("(?:[^"\\]|\\.)*"|[A-Za-z0-9_.+-]+|)\s*(?:#.*)?$')
 _UNSET = re.compile(r"^# CONFIG_([A-Za-z0-9_]+) is not set\s*$")
 _WORDS = re.compile(r"^(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+(?:\s+(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+)*$")
+_LIKE_OPTION = re.compile(r"^[A-Za-z0-9_]+(?:=\w*)?$")  # of one that is no file
 _LIMIT_BYTES = 4 << 20
 _WHOLE_LINES = 600  # even tinyconfig writes more
 
@@ -97,6 +98,11 @@ def is_whole(text: str) -> bool:
     return "Automatically generated file; DO NOT EDIT" in text or text.count("CONFIG_") > _WHOLE_LINES
 
 
+def _as_option(word: str) -> str:
+    name, _, value = word.partition("=")
+    return f"{name.upper().removeprefix('CONFIG_')}={value or 'y'}"
+
+
 def _read(config: str) -> tuple[str, dict[str, str]]:
     """The text and the options of a user's fragment or .config, or of options written out (``FOO=y BAR=n``).
 
@@ -114,7 +120,10 @@ def _read(config: str) -> tuple[str, dict[str, str]]:
             raise UserError(f"config {config}: {path.stat().st_size >> 20} MiB is too large for a config")
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:
-        raise UserError(f"config {config}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+        hint = f"; an option is written {_as_option(config)}" if _LIKE_OPTION.match(config) else ""
+        raise UserError(
+            f"config {config}: cannot be read ({getattr(error, 'strerror', None) or error}){hint}"
+        ) from None
     return text, parse(text, config)
 
 

@@ -118,3 +118,11 @@ def test_differences_of_two_configs_are_named_both_ways() -> None:
         "CONFIG_B: n -> y",
         "CONFIG_N: 8 -> 16",
     )
+
+
+@pytest.mark.parametrize("word", ["WATCH_QUEUE", "watch_queue=", "CONFIG_watch_queue=y"])
+def test_a_word_that_is_no_file_may_be_meant_as_an_option(word: str) -> None:
+    with pytest.raises(UserError, match=r"cannot be read .*; an option is written WATCH_QUEUE=y$"):
+        config_fragment.check(word)
+    with pytest.raises(UserError, match=r"cannot be read \(No such file or directory\)$"):
+        config_fragment.check("no/such.config")
