@@ -9,6 +9,8 @@ from kdelta.model import UNBOOTED, CellResult
 from kdelta.report.figures import absolute
 from kdelta.units import finite
 
+_PANIC = "Kernel panic"  # kernel/panic.c
+
 
 def word(cell: CellResult) -> str:
     """The verdict, the state where there is none, or "descriptive"."""
@@ -40,3 +42,13 @@ def why(cell: CellResult) -> str:
     if f": {cell.state}" in cell.why:
         return cell.why.removeprefix(f"{cell.patched_label}: ").removeprefix(f"{cell.baseline_label}: ")
     return ": ".join(filter(None, (cell.state, cell.why)))
+
+
+def panics(cells: Sequence[CellResult]) -> dict[str, str]:
+    """What patched kernels said when they panicked, by label."""
+    found: dict[str, str] = {}
+    for cell in cells:
+        _, begin, said = cell.why.partition(_PANIC)
+        if cell.state == "panicked" and said:
+            found.setdefault(cell.patched_label, begin + said)
+    return found

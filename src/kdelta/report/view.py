@@ -344,7 +344,8 @@ def _headline(result: ExperimentResult, tables: Iterable[Table], sweeps: Sequenc
         return Headline(nothing=looked.nothing(result.experiment.annotations.looked))
     groups = (group for table in tables for group in table.groups)
     rows = [(g.title, cell.source) for g in groups for row in g.rows if not row.explains for cell in row.cells]
-    said = {w.kernel: w.lines[0] for w in result.warnings if isinstance(w, KernelComplained) and w.lines}
+    said = ended.panics([cell for _, cell in rows])
+    said |= {w.kernel: w.lines[0] for w in result.warnings if isinstance(w, KernelComplained) and w.lines}
     unseen, beside = looked.unseen(result.experiment.annotations.looked), (*result.counts, *result.results)
     return headline.of_cells(rows, exact, unfinished, said, unseen, [(cell_title(cell), cell) for cell in beside])
 

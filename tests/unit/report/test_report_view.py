@@ -152,6 +152,15 @@ def test_a_figure_that_is_not_finite_is_a_failure_not_a_verdict() -> None:
     assert (item.verdict, item.mark, item.effect) == ("failed", "", "failed")
 
 
+def test_the_answer_has_what_a_kernel_said_when_it_panicked() -> None:
+    """A patch that no kernel boots with "panics in getpid", and why stood behind all figures."""
+    found = exact()[0]
+    why = "7.0: panicked: Kernel panic - not syncing: pid: pid_max is 32768"
+    dead = replace(found.results[0], state="panicked", verdict=None, patched=None, why=why)
+    told = build(replace(found, results=(dead,))).headline.text
+    assert told.endswith("On its console: Kernel panic - not syncing: pid: pid_max is 32768.")
+
+
 def test_exact_rows_show_rep_bytes_and_say_when_tasks_did_not_contend() -> None:
     rows = {group.title: row for group, row, _ in build(*exact()).cells()}
     assert rows["pidfd_open"].aside == ("REP bytes: 6.12 0 B, 7.0 512.0 B",)
