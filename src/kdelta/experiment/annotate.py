@@ -12,7 +12,7 @@ from kdelta.attribution.disassembly import Image
 from kdelta.errors import KdeltaError
 from kdelta.experiment import differing, selftests
 from kdelta.experiment.known import watched
-from kdelta.kernel import changed, source
+from kdelta.kernel import changed, guards, source
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.spelling import fold
 from kdelta.model import Experiment, Kernel, Profile, Progress, Remark, plans
@@ -61,13 +61,15 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
 def _of_builds(experiment: Experiment) -> list[Remark]:
     """What the builds said: how a patch was repaired or where it fitted, what of it and of the config was not built."""
     said: dict[str, list[str]] = {}
+    looked = experiment.annotations.looked
+    above = {guards.unbuilt(path) for path in (looked.not_built if looked is not None else ())}
     for kernel in experiment.kernels:
         text, _, count = kernel.spec.partition("#")
         try:
             built = source.remembered(parse_kernel(text), int(count) if count else None)
         except (KdeltaError, OSError):  # a tree that moved on: what it said then is gone with it
             continue
-        for note in built.notes if built is not None else ():
+        for note in (note for note in (built.notes if built is not None else ()) if note not in above):
             said.setdefault(note, []).append(kernel.label)
     lines = [f"{', '.join(labels)}: {note}" for note, labels in said.items()]
     more = [f"of the builds {len(lines) - _BUILD_NOTES} more notes"] if len(lines) > _BUILD_NOTES else []

@@ -39,6 +39,11 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     parts: tuple[str, ...] = ()
 
 
+def unbuilt(path: str) -> str:
+    """What a build says of a file that is in no object."""
+    return f"{path} is changed by the patch, but this config does not build it"
+
+
 def off(changes: Iterable[Change], options: Mapping[str, str]) -> tuple[str, ...]:
     """Names of options, as the changes give them, that ``options`` (of the patched kernel's .config) has not set.
 

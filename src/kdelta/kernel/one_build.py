@@ -79,7 +79,7 @@ def _explained(error: BuildError, applied: Patched, builder: Builder, origin: Or
 
 
 def _notes(wanted: Wanted, applied: Patched, unmet: tuple[str, ...], not_built: list[str]) -> tuple[str, ...]:
-    unseen = tuple(f"{path} is changed by the patch, but this config does not build it" for path in not_built)
+    unseen = map(guards.unbuilt, not_built)
     return (*wanted.origin.notes, *mixed(wanted.steps), *applied.notes, *unseen, *unmet)
 
 

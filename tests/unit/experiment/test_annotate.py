@@ -15,7 +15,7 @@ from kdelta.attribution import code, images, stripped
 from kdelta.errors import UserError
 from kdelta.experiment import annotate, selftests
 from kdelta.experiment.selftests import Gate
-from kdelta.kernel import changed, source
+from kdelta.kernel import changed, guards, source
 from kdelta.kernel.products import Built
 from kdelta.model import Annotations, Location, Looked, Quiet, Remark, Unreached, plans
 from kdelta.report import looked as sentences
@@ -119,6 +119,12 @@ def test_what_the_builds_said_is_kept(store: Store, monkeypatch: pytest.MonkeyPa
     found = annotate.note_code(store, made, Quiet()).annotations.notes
     assert [note.text for note in found if note.code == "build"] == [f"a, b: {both}", f"b: {one}"]
     assert asked == [None, 1]
+    told["src:.@a"] = (guards.unbuilt("fs/x.c"), both)
+    looked = Looked(functions=9, differ=0, candidates=5, not_built=("fs/x.c",))
+    again = experiment(id="again", kernels=made.kernels, annotations=Annotations(looked=looked))
+    store.create(again)
+    notes = annotate.note_code(store, again, Quiet()).annotations.notes
+    assert [note.text for note in notes if note.code == "build"] == [f"a, b: {both}", f"b: {one}"], "it stands above"
 
 
 def test_code_that_cannot_be_compared_is_a_note_and_no_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
