@@ -230,7 +230,8 @@ def _method(experiment: Experiment) -> list[str]:
         if experiment.machine.rep_features:
             lines.append("The guest CPU offers ERMS/FSRM.")
         return lines
-    boots = f"{experiment.blocks} block{'s' * (experiment.blocks != 1)} planned"
+    unit = "boot" if single(experiment) else "block"
+    boots = f"{experiment.blocks} {unit}{'s' * (experiment.blocks != 1)} planned"
     order = "" if single(experiment) else "each block runs every kernel once in random order, and "
     lines = [f"Timed: {boots}; {order}one boot counts as one observation (the median of its samples)."]
     if not single(experiment):

@@ -101,7 +101,7 @@ def test_on_several_cpus_no_table_by_system_call_is_missed(cpus: int, said: bool
 def test_a_kernel_alone_is_told_nothing_of_comparisons() -> None:
     asked = replace(experiment("6.12"), blocks=1)
     view = build(ExperimentResult(experiment=asked, results=(cell("pipe", patched_label="", verdict=None),)))
-    first = "Timed: 1 block planned; one boot counts as one observation (the median of its samples)."
+    first = "Timed: 1 boot planned; one boot counts as one observation (the median of its samples)."
     assert view.measured[0] == first and not any("floor" in text or "Effect" in text for text in view.measured)
     assert view.legend == () and not any("order" in text for text in view.reproduce)
 
