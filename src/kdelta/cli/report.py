@@ -12,6 +12,8 @@ from kdelta.cli import _given, _output, _reports, _stores, _terminal
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
+_KEPT_BYTES = 4096 - 8  # as guest/workloads/program.c has it, less what a character that is cut can take
+
 EPILOG = """\b
 Examples:
   kdelta report                          the last experiment
@@ -127,4 +129,7 @@ def _printed(store: Any, experiment: str, where: str) -> bytes:
     lines = [record.text for record in records if isinstance(record, protocol.Output)]
     if not lines:
         raise UserError(f"--printed {where}: no program printed anything in that boot of {experiment}")
-    return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+    text = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+    if len(text) > _KEPT_BYTES:
+        say("the first 4 KiB of what a program printed are kept, and the last line here may be cut", err=True)
+    return text
