@@ -18,7 +18,7 @@ from kdelta.model import Annotations, CellResult, Experiment, Progress, plans
 from kdelta.results import answer
 from kdelta.store.store import Store
 from kdelta.verdict import fresh
-from kdelta.verdict.warnings import Placed
+from kdelta.verdict.warnings import Placed, Waited
 
 MOST_BOOTS = 400
 
@@ -88,6 +88,11 @@ def begin(store: Store, asked: Experiment, progress: Progress, now: Callable[[],
         raise UserError(
             f"experiment {asked.id} has one boot of each kernel for all seeds of {mixed}, as an older kdelta made it; "
             f"now each seed has its own: measure it again with: {asked.command}"
+        )
+    if template is None and any(isinstance(warning, Waited) for row in left for warning in row.warnings):
+        raise UserError(
+            f"experiment {asked.id}: no number of boots decides {mixed}, because what the kernel does while it waits "
+            "moves its counts as much; compare with --timed"
         )
     if template is None and mixed:
         raise UserError(

@@ -66,6 +66,14 @@ def fewer_cpus(w: of_results.FewerCpus) -> str:
     )
 
 
+def waited(w: of_verdicts.Waited) -> str:
+    """Why a small change of a program that waits decides nothing."""
+    return (
+        "the program waits, and what the kernel does of itself meanwhile is counted, which moved such counts of "
+        f"identical kernels by 2 %: a change of up to {w.percent:g} % gets no verdict (--timed may tell)"
+    )
+
+
 def idles(w: of_results.Idles) -> str:
     """That operations wait otherwise than on the baseline."""
     if w.anew:

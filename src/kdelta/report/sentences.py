@@ -225,6 +225,7 @@ for said in (doings.accounts, doings.strings, doings.other_calls, doings.varies,
     sentence.register(said)
 sentence.register(doings.same_kernel)
 sentence.register(doings.fewer_cpus)
+sentence.register(doings.waited)
 
 
 def _spread(value: float) -> str:

@@ -24,6 +24,7 @@ from kdelta.results import (
     sweep,
     system_calls,
     varying,
+    waiting,
 )
 from kdelta.results.detail import details
 from kdelta.results.explain import Seeds
@@ -135,7 +136,13 @@ def verdicts(store: Store, experiment: Experiment) -> tuple[CellResult, ...]:
     if experiment.mode != "exact":
         return rows
     known, cpus = {case.name: case for case in experiment.cases}, placed.shared_cpus(experiment)
-    doubtful = {row.case for row in rows if calls.doubtful(row) or placed.doubtful(row, known[row.case], cpus)}
+    doubtful = {
+        row.case
+        for row in rows
+        if calls.doubtful(row)
+        or placed.doubtful(row, known[row.case], cpus)
+        or waiting.doubtful(row, known[row.case], experiment.machine.smp)
+    }
     return explain.Explainer(experiment, explain.seeds_of(experiment, store, doubtful)).held(rows)
 
 

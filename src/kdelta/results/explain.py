@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kdelta.attribution import because, exact, moved, profiles
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
-from kdelta.results import calls, definitions, idling, layout, placed
+from kdelta.results import calls, definitions, idling, layout, placed, waiting
 from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
@@ -142,7 +142,8 @@ class Explainer:
         case = self._experiment.cases[self._cases[row.case]]
         sides = self.sides(row)
         found = calls.held(row, *sides, endless=case.workload in self._endless)
-        return placed.held(found, case, placed.shared_cpus(self._experiment), *sides)
+        found = placed.held(found, case, placed.shared_cpus(self._experiment), *sides)
+        return waiting.held(found, case, self._experiment.machine.smp, *sides)
 
     def _explain(self, row: CellResult) -> CellResult:
         """The ``row`` with the functions that account for it, where it is significant: nothing else has causes."""

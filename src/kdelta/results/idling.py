@@ -25,6 +25,11 @@ def _idle(profile: Profile) -> float:
     return sum(profile.functions[name][0] for name in _LOOP if name in profile.functions) / profile.ops
 
 
+def waits(profile: Profile) -> bool:
+    """Whether all tasks slept at a time: for a timer, a grace period of RCU, a device."""
+    return _idle(profile) >= _LEAST
+
+
 def told(row: CellResult, before: Sequence[Profile], after: Sequence[Profile]) -> CellResult:
     """The ``row`` of one CPU; with a warning where under all seeds its operations wait more often, or less.
 

@@ -41,6 +41,7 @@ from kdelta.results.placed import held as kept_by_placement
 from kdelta.results.placed import shared_cpus
 from kdelta.results.types import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
 from kdelta.results.versions import Version, versions_of
+from kdelta.results.waiting import held as kept_by_waiting
 from kdelta.results.warnings import StepDetectable, StepStrings, StepUnseen
 from kdelta.stats import exact
 from kdelta.stats.paired import MIN_PAIRS
@@ -95,7 +96,7 @@ def sweeps(
                     mine = seeds.get((index, mitigations), {})
                     stopped = case.workload in endless
                     adjacent = neighbours.get((case.name, mitigations, metric.name), [])
-                    cells = _held(adjacent, labels, mine, case, shared_cpus(experiment), stopped)
+                    cells = _held(experiment, adjacent, labels, mine, case, stopped)
                     floor = floor_of(floors, case.name, metric.name) or 0.0
                     steps = _exact_steps(cells, labels, floor)
                     steps = _explained(steps, metric.name, labels, mine, placed) if causes else steps
@@ -114,11 +115,11 @@ def sweeps(
 
 
 def _held(
+    experiment: Experiment,
     cells: Sequence[CellResult],
     labels: Sequence[str],
     seeds: Mapping[int, Sequence[Profile]],
     case: Case,
-    cpus: int,
     endless: bool,
 ) -> list[CellResult]:
     """The ``cells`` of ``case``, held against what they would be with the system calls of the version before."""
@@ -126,7 +127,8 @@ def _held(
     for cell in cells:
         before, after = (seeds.get(labels.index(label), ()) for label in (cell.baseline_label, cell.patched_label))
         one = calls.held(cell, before, after, endless=endless)
-        found.append(kept_by_placement(one, case, cpus, before, after))
+        one = kept_by_placement(one, case, shared_cpus(experiment), before, after)
+        found.append(kept_by_waiting(one, case, experiment.machine.smp, before, after))
     return found
 
 

@@ -195,6 +195,13 @@ class Placed(Warn, frozen=True):
     cpus: int
 
 
+class Waited(Warn, frozen=True):
+    """A program waits, and its count has changed by no more than what the kernel does of itself meanwhile moves it."""
+
+    code: ClassVar[str] = "waited"
+    percent: float
+
+
 class Noisy(Warn, frozen=True):
     """Counts vary across seeds, by how much (None: from 0), and in which functions.
 
@@ -208,4 +215,4 @@ class Noisy(Warn, frozen=True):
     more: int = 0
 
 
-UNDECIDABLE = (MixedAccounts, MixedCalls, CallsBeside, Placed)  # inconclusive however many boots there are
+UNDECIDABLE = (MixedAccounts, MixedCalls, CallsBeside, Placed, Waited)  # inconclusive however many boots there are
