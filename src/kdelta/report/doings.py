@@ -69,8 +69,8 @@ def fewer_cpus(w: of_results.FewerCpus) -> str:
 def waited(w: of_verdicts.Waited) -> str:
     """Why a small change of a program that waits decides nothing."""
     return (
-        "the program waits, and what the kernel does of itself meanwhile is counted, which moved such counts of "
-        f"identical kernels by 2 %: a change of up to {w.percent:g} % gets no verdict (--timed may tell)"
+        "the program waits, and what the kernel does of itself meanwhile is counted, which moved counts of identical "
+        f"kernels by half as much: a change of up to {w.percent:.2g} % gets no verdict (--timed may tell)"
     )
 
 

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from kdelta.attribution.profiles import USER
 from kdelta.model import Case, CellResult, Profile
 from kdelta.results import idling
 from kdelta.verdict.warnings import BelowDelta, Waited
 
 _PERCENT = 4.0  # what is more than twice that of an identical kernel is the kernel's
+_INSTRUCTIONS = 100_000  # as much of that run, which had 2.5 million: of a longer one it is less of the whole
 _CHANGED = ("improved", "regressed")
 
 
@@ -27,10 +29,18 @@ def doubtful(row: CellResult, case: Case, cpus: int) -> bool:
     return cpus == 1 and program and small and row.verdict in _CHANGED
 
 
+def _limit_percent(profiles: Sequence[Profile]) -> float:
+    """Up to which change of a run what the kernel does meanwhile may be all of it."""
+    least = min((one.total[0] - one.functions.get(USER, (0,))[0]) / one.ops for one in profiles)
+    return min(_PERCENT, 100.0 * _INSTRUCTIONS / max(least, 1.0))
+
+
 def held(row: CellResult, case: Case, cpus: int, before: Sequence[Profile], after: Sequence[Profile]) -> CellResult:
     """The ``row`` of ``case``, without its verdict where the program waits on both kernels, under all seeds."""
-    waits = all(map(idling.waits, (*before, *after))) and bool(before) and bool(after)
-    if not waits or not doubtful(row, case, cpus):
+    if not before or not after or not doubtful(row, case, cpus) or not all(map(idling.waits, (*before, *after))):
+        return row
+    limit = _limit_percent((*before, *after))
+    if abs(row.effect_percent or 0.0) > limit:
         return row
     kept = tuple(warning for warning in row.warnings if not isinstance(warning, BelowDelta))
-    return replace(row, verdict="inconclusive", p_value=None, warnings=(*kept, Waited(_PERCENT)))
+    return replace(row, verdict="inconclusive", p_value=None, warnings=(*kept, Waited(limit)))

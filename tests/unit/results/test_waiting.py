@@ -50,6 +50,15 @@ def test_a_small_change_of_a_program_that_waits_is_no_verdict(
     assert any(isinstance(one, UNDECIDABLE) for one in told.warnings) == (wanted == "inconclusive")
 
 
+@pytest.mark.parametrize(
+    ("kernel", "user", "wanted"), [(10, 0, "improved"), (4, 0, "inconclusive"), (4, 9, "inconclusive")]
+)
+def test_of_a_long_run_the_wait_is_less(kernel: int, user: int, wanted: str) -> None:
+    million = 1_000_000
+    long = [counts.profile({"do_idle": 40, "x": kernel * million}, user=user * million)] * 2
+    assert waiting.held(ROW, PROGRAM, 1, long, long).verdict == wanted
+
+
 def test_steps_of_a_sweep_know_it_too() -> None:
     made = experiment(mode="exact", machine=MachineOptions())
     sides = {0: seeds(40), 1: seeds(40)}
