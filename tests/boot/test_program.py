@@ -40,7 +40,9 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it(kdelta, folder: Path
     assert row["state"] == "failed"
     assert "exit status 1, not 0: cat: words.txt: No such file" in row["why"].replace("/usr/bin/", "")
     assert "--follow or --file packs what it needs" in row["why"]
-    assert done.stderr.startswith("kdelta: no kernel could be measured: count.sh 1: failed: ")
+    assert ": failed: count.sh ended with exit status 1" in row["why"]
+    assert done.stderr.startswith("kdelta: no kernel could be measured: count.sh 1: ")
+    assert done.stderr.count("failed") == 1
 
 
 WRITES = """#!/bin/sh
