@@ -168,6 +168,8 @@ def test_exact_rows_show_rep_bytes_and_say_when_tasks_did_not_contend() -> None:
     assert prose.asides([alike], True, 4) == (), "what prints alike hides nothing"
     less = replace(alike, extra={"rep_bytes_baseline": 179.5, "rep_bytes_patched": 179.6})
     assert prose.asides([less], True, 4) == (), "a tenth of a byte an operation is what seeds vary by"
+    few = replace(alike, extra={"rep_bytes_baseline": 0.0364, "rep_bytes_patched": 0.0456})
+    assert prose.asides([few], True, 4) == (), "nor does less than a byte"
     alone = replace(alike, patched_label="")
     assert prose.asides([alone], True, 4) == ("REP bytes: 6.12 232.0 B",)
     failed = replace(alike, patched_label="6.18", state="hung", extra={})
