@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from kdelta.model import Experiment, Kernel, State
+from kdelta.model import Case, Experiment, Kernel, State
 from kdelta.stats import slopes
 from kdelta.store.store import Store
 
@@ -131,10 +131,16 @@ def findings(experiment: Experiment, store: Store) -> tuple[Finding, ...]:
         if (row.block, row.slot) in healthy and "leak_batches" in row.facts:
             facts.setdefault((row.kernel, row.case), []).append(row.facts)
     return tuple(
-        _finding(kernel.label, case.name, facts.get((k, c), []), states.get((k, c), ("lost", "not run")))
+        _finding(kernel.label, _called(case), facts.get((k, c), []), states.get((k, c), ("lost", "not run")))
         for c, case in enumerate(experiment.cases)
         for k, kernel in enumerate(experiment.kernels)
     )
+
+
+def _called(case: Case) -> str:
+    """The case with its path, also the default one, which names leave out: "lifetimes clean" would say it of all."""
+    path = case.params.get("path", "")
+    return case.name if not path or ":" in case.name else f"{case.name}:path={path}"
 
 
 def _finding(kernel: str, case: str, runs: Sequence[Mapping[str, float]], state: tuple[State, str]) -> Finding:

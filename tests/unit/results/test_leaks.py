@@ -95,7 +95,7 @@ def _experiment(boots: int) -> Experiment:
         mode="timed",
         plan=plans.Leaks(),
         kernels=kernels,
-        cases=(Case(workload="pidfd_open", label="pidfd_open"), Case(workload="lifetimes", label="lifetimes")),
+        cases=(Case(workload="pidfd_open", label="pidfd_open"), Case(workload="lifetimes", params={"path": "clone3"})),
         blocks=boots,
         effort=Effort(batches=3),
     )
@@ -125,8 +125,8 @@ def test_findings_are_rebuilt_from_the_store(store: Store) -> None:
     assert [(f.kernel, f.case, f.verdict, f.state) for f in found] == [
         ("a", "pidfd_open", "clean", "ok"),
         ("b", "pidfd_open", "leak", "ok"),
-        ("a", "lifetimes", None, "unsupported"),
-        ("b", "lifetimes", None, "unsupported"),
+        ("a", "lifetimes:path=clone3", None, "unsupported"),
+        ("b", "lifetimes:path=clone3", None, "unsupported"),
     ]
     assert found[2].why == "PIDFD_THREAD (v6.9)"
 
