@@ -71,3 +71,8 @@ def percent(value: float | None, digits: int = 2) -> str:
         return "-"
     text = f"{value:+.{digits}f} %"
     return text if text.strip("+-0. %") else text[1:]
+
+
+def counted(number: int, noun: str) -> str:
+    """``counted(1, "boot") == "1 boot"``, ``counted(3, "boot") == "3 boots"``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

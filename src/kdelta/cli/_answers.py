@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kdelta.units import counted
+
 if TYPE_CHECKING:
     from kdelta.model import Experiment
     from kdelta.results.claims import Answer, Measured
@@ -149,6 +151,6 @@ def listing(recipes: Sequence[Recipe], as_json: bool) -> str:
         return msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n"
     lines = []
     for recipe in recipes:
-        count = f"{len(recipe.claims)} claim{'s' * (len(recipe.claims) > 1)}"
+        count = counted(len(recipe.claims), "claim")
         lines.append(f"{recipe.name:15}{recipe.title} ({count}{', needs a patch' if recipe.kernels.patch else ''})")
     return "\n".join(lines) + "\n"

@@ -11,6 +11,7 @@ import click
 from kdelta.cli import _output, _stores
 from kdelta.cli._say import say
 from kdelta.model import plans
+from kdelta.units import counted
 
 _EPILOG = """\b
 Examples:
@@ -39,7 +40,7 @@ def command(experiment: str, output: Path | None) -> None:
         counts, traced = plans.counted_by(plan), plans.traced_beside(plan)
     size_mb = path.stat().st_size / 1e6
     say(
-        f"{path}: {found}, {boots} boot{'s'[: boots != 1]}, {size_mb:.2f} MB; read it with: kdelta import {shlex.quote(str(path))}"
+        f"{path}: {found}, {counted(boots, 'boot')}, {size_mb:.2f} MB; read it with: kdelta import {shlex.quote(str(path))}"
     )
     if counts:
         say(f"the counts that explain its times are an experiment of their own: kdelta export {counts}", err=True)

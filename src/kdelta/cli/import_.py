@@ -9,6 +9,7 @@ import click
 
 from kdelta.cli import _stores
 from kdelta.cli._say import say
+from kdelta.units import counted
 
 _EPILOG = """\b
 Examples:
@@ -33,4 +34,4 @@ def command(file: Path) -> None:
         say(f"{done.id}: already in the store with all its boots; nothing was changed")
         return
     here = f", {done.present} already present" if done.present else ""
-    say(f"{done.id}: {done.added} boot{'s'[: done.added != 1]} added{here}; show it with: kdelta report {done.id}")
+    say(f"{done.id}: {counted(done.added, 'boot')} added{here}; show it with: kdelta report {done.id}")

@@ -13,6 +13,7 @@ from kdelta import distributions
 from kdelta.cli import _stores
 from kdelta.cli._say import say
 from kdelta.errors import HostError, UserError
+from kdelta.units import counted
 
 if TYPE_CHECKING:
     from kdelta.errors import KdeltaError
@@ -52,7 +53,7 @@ def command(directory: Path, quiet: bool) -> None:
     written: list[str] = []
     with _stores.reading() as store, Reporter(quiet) as reporter:
         count = len(store.experiments())
-        title = f"making the pages of {count} experiment{'s'[: count != 1]}"
+        title = f"making the pages of {counted(count, 'experiment')}"
         reporter.step(title)
         app = create_app(store, Access(), lambda _: None)
 

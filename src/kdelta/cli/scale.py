@@ -14,6 +14,7 @@ import click
 from kdelta.cli import _crossing, _given, _kernels, _output, _session, common
 from kdelta.cli._say import say
 from kdelta.errors import UserError
+from kdelta.units import counted
 
 if TYPE_CHECKING:
     from kdelta.model import Case, Experiment, Kernel
@@ -139,7 +140,7 @@ def _lines(experiment: Experiment, found: Sequence[Point]) -> list[str]:
     from kdelta.units import human
 
     cpus, boots = experiment.machine.smp, experiment.blocks
-    lines = [f"kdelta scale {experiment.id}: guests of {cpus} CPU{'s' * (cpus > 1)}, {boots} boots of each kernel"]
+    lines = [f"kdelta scale {experiment.id}: guests of {counted(cpus, 'CPU')}, {boots} boots of each kernel"]
     if any(point.tasks > cpus for point in found):
         lines.append(f"more tasks than the {cpus} CPUs take turns: that is time slicing, not contention in the kernel")
     case = ""

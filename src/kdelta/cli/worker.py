@@ -15,6 +15,7 @@ import click
 
 from kdelta.cli import common
 from kdelta.errors import HostError, UserError
+from kdelta.units import counted
 
 if TYPE_CHECKING:
     from kdelta.cli.progress import Reporter
@@ -128,7 +129,7 @@ async def _work(
             worker = Worker(*parts, beside=builder.run, places=have if places.texts else None)  # type: ignore[arg-type]
             _stop_on_signals(worker, reporter)
             reporter.note(
-                f"worker {found.name}: {found.slots} slot{'s'[: found.slots != 1]}, kdelta {found.version}, {', '.join(sorted(found.makes))}"
+                f"worker {found.name}: {counted(found.slots, 'slot')}, kdelta {found.version}, {', '.join(sorted(found.makes))}"
             )
             await worker.run()
 

@@ -15,6 +15,7 @@ from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import written
 from kdelta.model import Experiment, Kernel, Progress, plans
 from kdelta.spec.kernels import KernelSpec
+from kdelta.units import counted
 
 Take = Callable[[KernelSpec, Progress], Kernel]  # has a kernel built; raises as ``resolve``
 
@@ -43,7 +44,7 @@ def beforehand(plan: plans.Bisect) -> str:
     """How much there is to do, for somebody who may not want to wait for it."""
     count = len(line(plan)) - 1
     builds = min(count + 1, 2 + math.ceil(math.log2(count)))
-    named = f"{count} commit{'s'[: count != 1]}, from {plan.good[:12]} to {plan.bad[:12]}"
+    named = f"{counted(count, 'commit')}, from {plan.good[:12]} to {plan.bad[:12]}"
     return f"{named}: some {builds} kernels to build and measure, what is built already aside"
 
 

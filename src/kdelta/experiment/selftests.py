@@ -25,6 +25,7 @@ from kdelta.kernel import selftests
 from kdelta.kernel.selftests import Suite
 from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Kernel, MachineOptions, Progress
+from kdelta.units import counted
 
 LIMIT_S = 300  # of one program; pidfd takes 98 s under emulation
 _SHOWN = 5
@@ -142,7 +143,7 @@ def _again(
 def _sentence(kernel: Kernel, baseline: Kernel, failed: Sequence[str], programs: Mapping[str, Ended]) -> str:
     shown = [name + _reason(programs.get(name.split(" > ")[0])) for name in failed[:_SHOWN]]
     more = f" and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
-    count = f"{len(failed)} selftest{'s' if len(failed) > 1 else ''} of {kernel.label}"
+    count = f"{counted(len(failed), 'selftest')} of {kernel.label}"
     return f"failed the gate: {count} worse than on {baseline.label}: {', '.join(shown)}{more}"
 
 

@@ -21,6 +21,7 @@ from kdelta.model import Experiment, Progress
 from kdelta.results import definitions
 from kdelta.store import connect, tables
 from kdelta.store.store import Store
+from kdelta.units import counted
 
 _LOOK_S = 1.0
 _AWAY_S = 600.0  # for so long the database may be away from somebody who waits
@@ -162,7 +163,7 @@ def _on(able: Sequence[str]) -> str:
     """Who measures it, in a few words. Pure."""
     if not able:
         return "waiting for a host"
-    return f"{len(able)} host{'s' if len(able) != 1 else ''}: {', '.join(able[:4])}{', ...' if len(able) > 4 else ''}"
+    return f"{counted(len(able), 'host')}: {', '.join(able[:4])}{', ...' if len(able) > 4 else ''}"
 
 
 def lanes(ledger: Ledger, wanted: Needs) -> int:

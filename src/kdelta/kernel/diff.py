@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kdelta.errors import UserError
 from kdelta.kernel.hunk import Hunk
 from kdelta.kernel.mail import PatchMail
+from kdelta.units import counted
 
 _HUNK = re.compile(r"^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)$")
 _GIT = re.compile(r'^diff --git ("?a/.+"?) ("?b/.+"?)$')
@@ -272,7 +273,7 @@ def stripped(changes: Iterable[Change]) -> bool:
 
 
 def _hunks(count: int) -> str:
-    return f"{count} hunk{'s' * (count > 1)}"
+    return counted(count, "hunk")
 
 
 def cut_off(changes: Sequence[Change], lost: tuple[int, int], name: str, tried: bool = False) -> UserError:
@@ -289,7 +290,7 @@ def cut_off(changes: Sequence[Change], lost: tuple[int, int], name: str, tried: 
     lines = max(lost)
     before = "could be applied" if tried else "whole before it"
     return UserError(
-        f"patch {name}: cut off in hunk {number} of {last.path}: at least {lines} line{'s' * (lines > 1)} of it "
+        f"patch {name}: cut off in hunk {number} of {last.path}: at least {counted(lines, 'line')} of it "
         f"{'are' if lines > 1 else 'is'} missing; {before}: {shown or 'nothing'}; save the mail again"
     )
 

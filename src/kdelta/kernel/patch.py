@@ -20,6 +20,7 @@ from kdelta.kernel.diff import Change, as_quoted, cut_off, parse, reverse, surel
 from kdelta.kernel.hunk import Hunk, Misfit, Placed
 from kdelta.kernel.mail import PatchMail
 from kdelta.kernel.retab import rebuilt
+from kdelta.units import counted
 
 Read = Callable[[str], str | None]  # text of a file of the tree, None where there is none
 
@@ -122,7 +123,7 @@ def _repairs(found: Placed) -> Iterator[str]:
     if found.blanks:
         yield ": the mail lost blank lines; where they belong among the added lines is uncertain"
     if found.guessed:
-        lines = f"{found.guessed} added line{'s' if found.guessed > 1 else ''}"
+        lines = counted(found.guessed, "added line")
         yield f": the mail lost whitespace; that of {lines} is reconstructed"
     elif found.repaired:
         yield ": the mail lost whitespace; restored from the tree"

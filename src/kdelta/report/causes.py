@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from kdelta.attribution.because import told_delta
 from kdelta.model import Because
+from kdelta.units import counted
 
 _WORTH_TELLING = 0.25  # of the whole difference: from here on what the named functions leave is told
 
@@ -38,5 +39,5 @@ def because(told: Because | None) -> str:
     text = ", ".join(part for _, part in sorted(parts, key=lambda one: -abs(one[0])))
     whole = told_delta(told) + told.others_delta
     if told.others and abs(told.others_delta) > _WORTH_TELLING * abs(whole):
-        text += f", {told.others} other{'s' if told.others > 1 else ''} {_signed(told.others_delta)}"
+        text += f", {counted(told.others, 'other')} {_signed(told.others_delta)}"
     return text

@@ -13,6 +13,7 @@ from kdelta.report.scrub import clean
 from kdelta.report.view import cell_title
 from kdelta.results.findings import Finding, Swept
 from kdelta.results.types import SweepStep
+from kdelta.units import counted
 
 _ALIKE_SHOWN = 6
 _REP_OTHERWISE, _CALLS_OTHERWISE = 0.05, 0.25  # of a change: what another account makes of it is told from here on
@@ -132,6 +133,6 @@ def markdown(findings: Sequence[Finding], read: Sequence[Swept]) -> str:
         e = one.experiment
         kernels = ", ".join(escape(clean(kernel.label)) for kernel in e.kernels)
         steps = sum(len(sweep.steps) for sweep in one.sweeps)
-        cases = f"{len(e.cases)} case{'s'[: len(e.cases) != 1]}"
-        lines.append(f"- {escape(e.id)}: {cases}, {steps} step{'s'[: steps != 1]}; {kernels}")
+        cases = counted(len(e.cases), "case")
+        lines.append(f"- {escape(e.id)}: {cases}, {counted(steps, 'step')}; {kernels}")
     return "\n".join(lines).rstrip() + "\n"

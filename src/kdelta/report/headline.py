@@ -23,7 +23,7 @@ from kdelta.results.line_verdicts import line_of
 from kdelta.results.sweep import strings_of
 from kdelta.results.types import Sweep
 from kdelta.results.warnings import Carried, FewerCpus, Idles
-from kdelta.units import finite, size
+from kdelta.units import counted, finite, size
 from kdelta.verdict import ENDED, ended_alone
 from kdelta.verdict.warnings import OtherCalls, Strings
 
@@ -238,7 +238,7 @@ def _waits(cells: Sequence[CellResult]) -> str:
     if not found:
         return ""
     words = ((more, "more often"), (less, "less often"))
-    told = " and ".join(f"{word} in {count} case{'s' * (count != 1)}" for count, word in words if count)
+    told = " and ".join(f"{word} in {counted(count, 'case')}" for count, word in words if count)
     return f"Operations wait {told}: for how long, counts do not tell"
 
 
@@ -351,7 +351,7 @@ def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact
     steps = [(title, sweep, step) for title, sweep in sweeps for step in sweep.steps]
     over = f"over {len(kernels)} kernels, {kernels[0]} to {kernels[-1]}" if len(kernels) > 1 else f"on {kernels[0]}"
     cases, metrics = len({title for title, _ in sweeps}), {sweep.cell.metric for _, sweep in sweeps}
-    told = f"{len(steps)} step{'s' * (len(steps) != 1)} {over}, in {cases} case{'s' * (cases != 1)}"
+    told = f"{counted(len(steps), 'step')} {over}, in {counted(cases, 'case')}"
     counts = []
     for kind in dict.fromkeys(kind_of(s.cell.metric, s.unit, s.better, exact) for _, s in sweeps):
         mine = [step for _, s, step in steps if kind_of(s.cell.metric, s.unit, s.better, exact) == kind]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kdelta.model import Annotations, Beside, Looked, Unreached
+from kdelta.units import counted
 
 _SHOWN = 12  # names in a line; the JSON result has all
 _BY_POINTER = ("used by pointer", "its address is taken")  # in the title of a change (attribution/changes.py)
@@ -182,7 +183,7 @@ def _beside(one: Beside) -> str:
         return f"{name}: could not be checked: {one.why}"
     if one.why:
         return f"{name}: not looked at, {one.why} (kdelta resume {one.experiment})."
-    cases = f"{one.cases} case{'s' if one.cases != 1 else ''} (kdelta report {one.experiment})"
+    cases = f"{counted(one.cases, 'case')} (kdelta report {one.experiment})"
     if one.what == "locks":
         return f"{name}: counted in {cases}."
     return f"NEW LEAK: {'; '.join(one.leaks)}; of {cases}." if one.leaks else f"{name}: none new; by {cases}."

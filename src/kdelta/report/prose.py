@@ -14,7 +14,7 @@ from kdelta.report.causes import listed, more
 from kdelta.report.figures import absolute
 from kdelta.results.types import Sweep, SweepStep
 from kdelta.spec.counted import START
-from kdelta.units import finite
+from kdelta.units import counted, finite
 
 _EFFECT = "Effect: Hodges-Lehmann estimate over blocks; confidence interval: exact signed-rank."
 _STEPS = (
@@ -279,7 +279,7 @@ def measured(result: ExperimentResult, sweeps: Sequence[Sweep] = ()) -> tuple[st
     """How it was measured: method, noise floor, machine, host, versions."""
     experiment = result.experiment
     machine = experiment.machine
-    where = f"QEMU guests with {machine.smp} CPU{'s' if machine.smp != 1 else ''} and {machine.memory_mib} MiB"
+    where = f"QEMU guests with {counted(machine.smp, 'CPU')} and {machine.memory_mib} MiB"
     if machine.native:
         where = "the running machine itself, no guest"
     elif machine.lab:
@@ -368,7 +368,7 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
         undecided = sum(verdict in (None, "inconclusive") for verdict in compared)
         told = f", {changed or 'none'} of them changed" if compared else ""
         told += f", {undecided} undecided" if undecided else ""
-        figures = f"{len(hidden)} figure{'s'[: len(hidden) != 1]}{told}"
+        figures = f"{counted(len(hidden), 'figure')}{told}"
         lines.append(f"Measured but not shown here: other metrics ({figures}).")
     looked = result.experiment.annotations.looked
     if looked is not None and nothing(result):

@@ -16,6 +16,7 @@ from kdelta.report.looked import not_spoken_of
 from kdelta.report.outcomes import Outcome, outcomes
 from kdelta.report.scrub import clip
 from kdelta.report.view import View
+from kdelta.units import counted
 
 Word = Literal["success", "warning", "fail"]
 Rule = Literal["regression", "gate", "leak", "undecided", "not-looked-at"]
@@ -84,7 +85,7 @@ def standing(view: View) -> Standing:
     ]
     order: tuple[Word, ...] = ("fail", "warning", "success")
     found.sort(key=lambda one: order.index(one.word))
-    counts = view.summary + (f"; {len(leaks)} new leak{'s' if len(leaks) > 1 else ''}" if leaks else "")
+    counts = view.summary + (f"; {counted(len(leaks), 'new leak')}" if leaks else "")
     if unseen:
-        counts += f"; {unseen} changed function{'s' if unseen > 1 else ''} not looked at"
+        counts += f"; {counted(unseen, 'changed function')} not looked at"
     return Standing(word=found[0].word if found else "success", line=clip(counts, LINE_CHARS), findings=tuple(found))

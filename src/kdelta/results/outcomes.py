@@ -14,6 +14,7 @@ from kdelta.results import answer
 from kdelta.results.types import Sweep, primary
 from kdelta.store.rows import ExperimentRow
 from kdelta.store.store import Store
+from kdelta.units import counted
 
 WORDS = (*GRAVEST_FIRST, "regressed", "improved", "inconclusive", "same")  # what a reader looks for first
 _NAMED = 3  # cases that are told by name
@@ -42,7 +43,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """``2 regressed, 1 same``; of a sweep its steps first."""
-        steps = [] if self.steps is None else [f"{self.steps} step{'s' if self.steps != 1 else ''}"]
+        steps = [] if self.steps is None else [counted(self.steps, "step")]
         return ", ".join([*steps, *(f"{count} {word}" for word, count in self.verdicts)])
 
     def has(self, verdict: str) -> bool:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kdelta.model import Experiment
 from kdelta.store.rows import ExperimentRow, Number
-from kdelta.units import Better
+from kdelta.units import Better, counted
 
 Name = tuple[str, str, str]  # case, mitigations, metric
 
@@ -79,9 +79,7 @@ def unlike(first: Experiment, second: Experiment) -> tuple[str, ...]:
     """Where two experiments measured on other guests, or otherwise: what of their difference is no kernel's."""
 
     def cpus(one: Experiment) -> str:
-        return (
-            f"{one.machine.smp} CPU{'s' if one.machine.smp != 1 else ''}{', booted cold' if one.machine.cold else ''}"
-        )
+        return f"{counted(one.machine.smp, 'CPU')}{', booted cold' if one.machine.cold else ''}"
 
     asked = (
         (first.mode, second.mode),
