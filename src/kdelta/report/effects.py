@@ -45,6 +45,8 @@ def _without_suite(names: list[str], most: int) -> list[str]:
 def _cut(name: str, most: int) -> str:
     """``name`` in at most ``most`` cells: the metric or kernel behind its case is the last to go."""
     case, comma, which = name.rpartition(", ")
+    if cell_len(name) <= most or not comma:
+        return fit(name, most)
     room = most - cell_len(comma + which)
     return ends(name, most) if room < most // 3 else fit(case, room) + comma + which
 
@@ -67,7 +69,7 @@ def figure(view: View, width: int = WIDTH) -> list[str]:
     def place(value: float) -> int:
         return round((value - low) / (high - low) * (room - 1))
 
-    ways = ([shorten(name, label) for name in whole] for shorten in (fit, _cut, ends))
+    ways = ([shorten(name, label) for name in whole] for shorten in (_cut, ends))
     names = next((one for one in ways if len(set(one)) == len(set(whole))), [ends(name, label) for name in whole])
     lines = [" " * (label + 2) + _axis(low, high, place(0.0), room)]
     for name, (_, cell) in zip(names, found, strict=True):

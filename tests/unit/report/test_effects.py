@@ -44,6 +44,10 @@ def test_of_a_long_name_the_case_is_cut_not_the_metric() -> None:
     told = effects.figure(build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=tuple(found))))
     names = [line[:24].strip() for line in told[1:]]
     assert names[:2] == ["context_s…, instructions", "context_swit…, transfers"]
+    alone = ExperimentResult(
+        experiment=experiment("6.12", "7.0"), results=(*found[2:], cell("pipe", effect_percent=3.0))
+    )
+    assert [line[:24].strip() for line in effects.figure(build(alone))[1:3]] == names[2:], "also where each is unique"
     assert names[2:] == ["page_faul…, instructions", "page_fault1:…, transfers"]
 
 
