@@ -205,7 +205,8 @@ def render(parts: Sequence[Part], width: int = WIDTH) -> str:
     """The tables of one or more traces. Names from guests are shown with control characters replaced."""
     out, more = [], _kernels(width) - 1
     for experiment, results in parts:
-        out += [*wrap(f"kdelta trace {experiment.id}: traced; times here are not speeds", width, then="  "), ""]
+        how = "counted, not traced" if experiment.mode == "exact" else "traced; times here are not speeds"
+        out += [*wrap(f"kdelta trace {experiment.id}: {how}", width, then="  "), ""]
         for group in _grouped(results):
             for at in range(1, max(len(group), 2), more):
                 shown = [group[0], *group[at : at + more]]

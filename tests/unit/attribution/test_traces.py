@@ -203,6 +203,12 @@ Totals:
     ]
 
 
+def test_a_trace_says_whether_it_has_times_at_all() -> None:
+    for mode, said in (("timed", "traced; times here are not speeds"), ("exact", "counted, not traced")):
+        asked = Experiment(id="x", mode=mode, kernels=(), cases=(), plan=plans.Trace())  # type: ignore[arg-type]
+        assert report.render([(asked, ())]).splitlines()[0] == f"kdelta trace x: {said}"
+
+
 def test_the_table_sets_renamed_functions_side_by_side_in_72_columns() -> None:
     results = [_result(f"pipe-locks-sizes-{version}", "locks", LOCKS) for version in ("6.12", "7.2", "6.1")]
     text = report.render([(Experiment(id="x", mode="timed", kernels=(), cases=(), plan=plans.Trace()), results)])
