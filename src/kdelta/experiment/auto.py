@@ -32,7 +32,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     """What ``choose`` takes from its front end: the cases to choose from, and what measuring one of them takes.
 
     ``given``: cases that are measured in any case, a user's program. ``usual``: the cases where something differs, but
-    what it is cannot be told. ``left_s``: the time left for them when
+    what it is cannot be told, or it runs at boot alone. ``left_s``: the time left for them when
     the map is there, ``over`` whether the map has had its part of it.
     """
 
@@ -94,6 +94,9 @@ def choose(
     if known is not None:
         failed = sorted({case.name for case in asked.cases} & known.failed.keys())
         looked = replace(looked, atlas=known.title, not_mapped=(*looked.not_mapped, *failed))
+    if not names and not chosen.controls and any(change.boot_only for change in found.changes) and asked.left_s() > 0:
+        # it may not start any more, and what is set there may change any path
+        return tuple(asked.usual), replace(looked, controls=tuple(case.name for case in asked.usual))
     return tuple(by_name[name] for name in dict.fromkeys([*names, *chosen.controls])), looked
 
 

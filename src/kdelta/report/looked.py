@@ -119,6 +119,8 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         who = f"None of {mapped} cases {_executes(looked)} anything that differs"
         if looked.given:
             lines.append(f"{who}{by}; what you named is measured all the same: {_names(looked.given)}.")
+        elif looked.controls:
+            lines.append(f"{who}{by}.")
         else:
             lines.append(f"{who}{by}: nothing was measured. A program of yours may: the same command with -- PROGRAM.")
     if looked.interrupting:
