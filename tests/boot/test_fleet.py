@@ -217,7 +217,7 @@ def test_own_cases_several_cpus_and_both_passes_travel(lab: Lab, kdelta: Any, tm
 
 
 def test_thirty_kills_of_workers_and_of_the_database_lose_nothing(lab: Lab, kdelta: Any) -> None:
-    asked = ["run", "--kernel", KERNELS[0], "--exact", "--case", "getppid", "--case", "pipe", "--boots", "120"]
+    asked = ["run", "--kernel", KERNELS[0], "--exact", "--case", "getppid", "--case", "pipe", "--boots", "180"]
     dice = random.Random(20261122)
     for name in "abc":
         lab.worker(name)
@@ -249,7 +249,7 @@ def test_thirty_kills_of_workers_and_of_the_database_lose_nothing(lab: Lab, kdel
     assert waiting.returncode == 0, err + lab.logs()
     assert sum(kills.values()) == 30, f"it ended after {kills}"
     with Store(lab.server.url) as store:
-        assert store.done("last") == {(block, 0) for block in range(120)}
+        assert store.done("last") == {(block, 0) for block in range(180)}
         assert {row.state for row in store.boots("last")} == {"ok"}
     assert found(out) == found(kdelta(*asked, "--json", "-q", timeout=1500).stdout)
     assert "stored already" not in lab.logs()
