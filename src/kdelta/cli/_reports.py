@@ -9,7 +9,7 @@ from kdelta.cli import _given, _leaks, _output, _passes, _show, _traces
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
-    from kdelta.model import Experiment
+    from kdelta.model import Experiment, ExperimentResult
     from kdelta.store.store import Store
 
 
@@ -33,9 +33,15 @@ def show(store: Store, found: Experiment, args: _output.OutputArgs) -> None:
     elif found.kind == "leaks":
         _leaks.show(store, found.id, as_json=args.bare == "json", output=args.output)
     else:
-        _show.show(store, found.id, args)
-        if traces := beside(store, found):
-            _traces.show_below(store, traces, args)
+        _whole(store, found, args)
+
+
+def _whole(store: Store, found: Experiment, args: _output.OutputArgs) -> ExperimentResult:
+    """Print or write a comparison, and what was traced for it."""
+    result = _show.show(store, found.id, args)
+    if traces := beside(store, found):
+        _traces.show_below(store, traces, args)
+    return result
 
 
 def beside(store: Store, found: Experiment) -> list[str]:
@@ -64,8 +70,5 @@ def conclude(store: Store, found: Experiment, args: _output.OutputArgs) -> int:
         return _traces.conclude(_traces.show(store, _traced(store, found), args.bare == "json", args.output))
     if found.kind == "leaks":
         return _leaks.conclude(_leaks.show(store, found.id, as_json=args.as_json, output=args.output), None)
-    result = _show.show(store, found.id, args)
-    if traces := beside(store, found):
-        _traces.show_below(store, traces, args)
-    _output.refuse_lost(result)
+    _output.refuse_lost(_whole(store, found, args))
     return 0

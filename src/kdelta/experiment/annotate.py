@@ -16,6 +16,7 @@ from kdelta.kernel import changed, guards, source
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.spelling import fold
 from kdelta.model import Experiment, Kernel, Profile, Progress, Remark, plans
+from kdelta.model.experiment import is_new
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
 
@@ -132,7 +133,7 @@ def note_untouched(store: Store, experiment: Experiment) -> Experiment:
     known = store.experiment(experiment.id)
     looked, names = known.annotations.looked, watched(known)
     new = (
-        {title: _function(title) for title in (*looked.measured, *looked.untouched) if _is_new(title)} if looked else {}
+        {title: _function(title) for title in (*looked.measured, *looked.untouched) if is_new(title)} if looked else {}
     )
     if looked is None or not (names or new) or known.mode != "exact":
         return experiment
@@ -160,10 +161,6 @@ def note_untouched(store: Store, experiment: Experiment) -> Experiment:
     if (found.untouched, found.partly) == (looked.untouched, looked.partly):
         return experiment
     return store.annotate(experiment.id, lambda notes: replace(notes, looked=found))
-
-
-def _is_new(title: str) -> bool:
-    return title.partition(" (")[2].startswith("new")
 
 
 def _not_called(new: Mapping[str, str], rows: Sequence[ProfileRow], images_of: Sequence[Image]) -> set[str]:

@@ -93,6 +93,14 @@ class Looked(Struct, frozen=True, kw_only=True):
     beyond: tuple[str, ...] = ()
 
 
+def is_new(title: str) -> bool:
+    """Whether the title of a change, as ``Looked`` has it, says that the patched kernel alone has it.
+
+    ``attribution.changes.Change.title`` makes them; reports do not import that, which loads a disassembler.
+    """
+    return title.partition(" (")[2].startswith("new")
+
+
 class Location(Struct, frozen=True, kw_only=True):
     """The first line that a change has in a function; ``function`` is "" where it lies outside of all."""
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from kdelta.model import Location
+from kdelta.model.experiment import is_new
 from kdelta.report import looked
 from kdelta.report.scrub import clean
 from kdelta.report.standing import Finding, Rule, standing
@@ -83,8 +84,8 @@ def located(view: View) -> list[Located]:
     ]
     if split:
         found += _unseen(unreached, known, "changed, and no case executes it in its operations", looked.SETS)
-        new = [name for name in untouched if looked.is_new(name)]
-        old = [name for name in untouched if not looked.is_new(name)]
+        new = [name for name in untouched if is_new(name)]
+        old = [name for name in untouched if not is_new(name)]
         found += _unseen(old, known, f"changed and executed, but {looked.UNTOUCHED}")
         found += _unseen(new, known, f"new, and {looked.UNCALLED}")
         found += _unseen(left_out, known, "changed, and there was no time to measure a case that executes it")

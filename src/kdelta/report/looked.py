@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kdelta.model import Annotations, Beside, Looked, Unreached
+from kdelta.model.experiment import is_new
 from kdelta.units import counted
 
 _SHOWN = 12  # names in a line; the JSON result has all
@@ -44,11 +45,6 @@ def _executes(looked: Looked) -> str:
 def at_boot(name: str) -> bool:
     """Whether the title of a change says that the kernel's start alone executes it."""
     return _BOOT_ONLY in name.partition(" (")[2]
-
-
-def is_new(name: str) -> bool:
-    """Whether the title of a change says that the patched kernel alone has it."""
-    return name.partition(" (")[2].startswith("new")
 
 
 def _sets(looked: Looked) -> str:
