@@ -20,6 +20,7 @@ import click
 import msgspec
 import zstandard
 
+import fuzz_program
 from kdelta.cli import _spec_file, compare
 from kdelta.guest import closure
 from kdelta.kernel import deb, package, rpm
@@ -164,6 +165,6 @@ def seeds(name: str) -> list[bytes]:
         "suite": lambda: [path.read_bytes() for path in sorted((ROOT / "guest/suites").glob("*.toml"))[:6]],
         "machine": lambda: [_MACHINE],
         "spec-file": lambda: [_SPEC],
-        "program": lambda: [Path("/usr/bin/true").read_bytes()],
+        "program": lambda: [fuzz_program.tiny()],
     }
     return found[name]()
