@@ -152,6 +152,9 @@ static int make_root(struct wl *wl)
 	    mount_at(wl, "devtmpfs", "/dev") || mount_at(wl, "tmpfs", p.scratch) ||
 	    renew_writable(wl))
 		return -1;
+	/* for openpty(3), as script and tmux call it; a kernel may have none */
+	mkdir(below("/dev/pts", path, sizeof(path)), 0755);
+	mount("devpts", path, "devpts", MS_NOSUID | MS_NOEXEC, "ptmxmode=0666,mode=0620");
 	return mkdir(below("/dev/shm", path, sizeof(path)), 01777) && errno != EEXIST
 		       ? wl_fail(wl, "mkdir %s", path)
 		       : mount_at(wl, "tmpfs", "/dev/shm");

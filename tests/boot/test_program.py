@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+# that it has a terminal to open (devpts) is what script and tmux need
+COUNT = '#!/bin/sh\nexec 3<>/dev/ptmx\nfor i in $(seq "$1"); do cat words.txt; done\n'
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "words.txt").write_text("one\ntwo\n")
-    (script := tmp_path / "count.sh").write_text('#!/bin/sh\nfor i in $(seq "$1"); do cat words.txt; done\n')
+    (script := tmp_path / "count.sh").write_text(COUNT)
     script.chmod(0o755)
     return tmp_path
 
