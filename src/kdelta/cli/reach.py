@@ -86,7 +86,8 @@ def command(kernel: str, functions: tuple[str, ...], **options: Any) -> int:
         known = reach.known_functions(table)
         named = _named(_by_own_names(functions, known, resolved, table, reporter), known)  # before minutes of mapping
         machine = MachineOptions(memory_mib=args.memory, qemu=args.qemu)
-        found = mapping.build(resolved, cases, workloads, args.folders, machine, reporter, anew=args.anew)
+        setup = mapping.Setup(workloads=workloads, folders=tuple(args.folders), machine=machine)
+        found = mapping.build(resolved, cases, setup, reporter, anew=args.anew)
         graph = calls.load(resolved, table)
         places, about = directories.of(spec, resolved, known) if not functions else ({}, "")
     asked = {

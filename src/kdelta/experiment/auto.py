@@ -14,7 +14,7 @@ from kdelta.attribution import images, selection
 from kdelta.attribution.atlas import Atlas
 from kdelta.attribution.changes import Change, Changes
 from kdelta.attribution.reach import Reach, Row
-from kdelta.experiment import differing, silent
+from kdelta.experiment import differing, knobs, silent
 from kdelta.experiment import reach as mapping
 from kdelta.kernel import source
 from kdelta.kernel.calls import CallGraph
@@ -46,6 +46,12 @@ class Asked(Struct, frozen=True, kw_only=True):
     left_s: Callable[[], float]
     over: Callable[[], bool] = lambda: False
     controls: bool = False
+
+    @property
+    def setup(self) -> mapping.Setup:
+        """Of the guests that tell what a case executes: that takes no more CPUs."""
+        machine = replace(self.machine, smp=1)
+        return mapping.Setup(workloads=self.workloads, folders=tuple(self.folders), machine=machine)
 
 
 def read_ahead(kernel: Kernel) -> None:
@@ -97,7 +103,21 @@ def choose(
     if not names and not chosen.controls and any(change.boot_only for change in found.changes) and asked.left_s() > 0:
         # it may not start any more, and what is set there may change any path
         return tuple(asked.usual), replace(looked, controls=tuple(case.name for case in asked.usual))
-    return tuple(by_name[name] for name in dict.fromkeys([*names, *chosen.controls])), looked
+    wanted = [by_name[name] for name in names]
+    turned = () if found.whole or found.sizes_only else _turned(kernels, found, wanted, asked, progress)
+    looked = replace(looked, by_knob={one.case.name: one.functions for one in turned})
+    every = [*wanted, *(one.case for one in turned), *(by_name[name] for name in chosen.controls)]
+    return tuple({case.name: case for case in every}.values()), looked
+
+
+def _turned(
+    kernels: Sequence[Kernel], found: Changes, cases: Sequence[Case], asked: Asked, progress: Progress
+) -> tuple[knobs.Turned, ...]:
+    """Cases beside ``cases``, with a knob otherwise: no time is asked for them but what is left."""
+    usual = [case for case in cases if case.cgroup == "root" and not case.pressure]
+    return knobs.search(
+        kernels, found.changes, usual, asked.setup, progress, lambda: asked.over() or asked.left_s() <= 0
+    )
 
 
 def _map(
@@ -115,8 +135,7 @@ def _map(
             cases = [one for one in cases if not known.knows(one.name, digest(asked.workloads[one.workload], one))]
             if not cases:
                 return Reach(kernel=label, rows=()), known
-    machine = replace(asked.machine, smp=1)  # which functions a case executes takes no more CPUs
-    return mapping.build(kernels[0], cases, asked.workloads, asked.folders, machine, progress, over=asked.over), known
+    return mapping.build(kernels[0], cases, asked.setup, progress, over=asked.over), known
 
 
 def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:

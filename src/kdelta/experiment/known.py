@@ -34,10 +34,10 @@ def _names(kernel: Kernel, several_cpus: bool, watched: Collection[str]) -> Name
         slabs = types.slab_layout(data, described, kernel.release)
         facts = callers.facts(table, slabs.words() if slabs is not None else ())
         return Names(functions=code, variables=data, types=described, facts=facts)
-    return Names(functions=code, entries=entries.find(table), watched=tuple(_parts(table, watched)))
+    return Names(functions=code, entries=entries.find(table), watched=tuple(parts(table, watched)))
 
 
-def _parts(table: SymbolTable, watched: Collection[str]) -> Iterator[tuple[str, int, int]]:
+def parts(table: SymbolTable, watched: Collection[str]) -> Iterator[tuple[str, int, int]]:
     """(symbol, start, end) of every part of the functions ``watched``."""
     starts = table.addresses.tolist()
     for name, start, end in zip(table.all_names, starts, [*starts[1:], starts[-1] + 1], strict=True) if watched else ():

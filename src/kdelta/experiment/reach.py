@@ -14,6 +14,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.attribution.reach import Reach, Row
@@ -22,7 +23,7 @@ from kdelta.experiment import functions, kinds, place, reach_carried, runner
 from kdelta.experiment.boot_once import boot_each
 from kdelta.experiment.reach_rows import Counted, count, ready, recall
 from kdelta.experiment.templates import Asked, run
-from kdelta.experiment.work import Work
+from kdelta.experiment.work import Site, Work
 from kdelta.kernel.symbols import SymbolTable
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Effort, Kernel, MachineOptions, Progress
@@ -37,12 +38,39 @@ def can_be_counted(cases: Sequence[Case], workloads: Mapping[str, Workload]) -> 
     return [case for case in cases if workloads[case.workload].exact_ops]
 
 
+class Setup(Struct, frozen=True, kw_only=True):
+    """What guests of a map are made of beside their kernel and its cases."""
+
+    workloads: Mapping[str, Workload]
+    folders: tuple[Path, ...] = ()
+    machine: MachineOptions = MachineOptions()
+
+
+def prepared(
+    kernel: Kernel, cases: Sequence[Case], asked: Setup, progress: Progress
+) -> tuple[list[Counted], Site, SymbolTable]:
+    """The boots of ``cases``, for one exact repetition each, where they are made, and the kernel's functions.
+
+    Raises:
+        UserError: a kernel that cannot be booted in a guest, or whose functions have no names.
+        HostError: no QEMU.
+    """
+    if not kernel.image_path:
+        raise UserError("reach counts in a guest: name a kernel with an image, as in debian:6.12, not 'running'")
+    effort = Effort(repetitions=1, seeds=1)
+    wanted = Asked(cases=tuple(cases), machine=asked.machine, effort=effort, folders=asked.folders)
+    experiment = run(wanted, (kernel,), "exact", 1)
+    here = place.of(experiment, progress).site
+    table = functions.table_of(kernel, here, progress)
+    alone = (replace(experiment, cases=(case,)) for case in cases)
+    digests = [sameness.digest(asked.workloads[case.workload], case) for case in cases]
+    return ready([kinds.counting(one, asked.workloads) for one in alone], digests, here, table), here, table
+
+
 def build(
     kernel: Kernel,
     cases: Sequence[Case],
-    workloads: Mapping[str, Workload],
-    folders: Sequence[Path],
-    machine: MachineOptions,
+    asked: Setup,
     progress: Progress,
     *,
     anew: bool = False,
@@ -55,19 +83,10 @@ def build(
         over: whether there is no time for further cases.
 
     Raises:
-        UserError: a kernel that cannot be booted in a guest, or whose functions have no names.
+        UserError: as ``prepared``.
         HostError: no QEMU, a full disk.
     """
-    if not kernel.image_path:
-        raise UserError("reach counts in a guest: name a kernel with an image, as in debian:6.12, not 'running'")
-    effort = Effort(repetitions=1, seeds=1)
-    asked = Asked(cases=tuple(cases), machine=machine, effort=effort, folders=tuple(folders))
-    experiment = run(asked, (kernel,), "exact", 1)
-    here = place.of(experiment, progress).site
-    table = functions.table_of(kernel, here, progress)
-    alone = (replace(experiment, cases=(case,)) for case in cases)
-    digests = [sameness.digest(workloads[case.workload], case) for case in cases]
-    rows = ready([kinds.counting(one, workloads) for one in alone], digests, here, table)
+    rows, here, table = prepared(kernel, cases, asked, progress)
     if not anew:
         reach_carried.take_over(kernel, rows, here, table, progress)
     boot, workers = partial(boot_each, here), os.cpu_count() or 1

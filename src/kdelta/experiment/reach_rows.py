@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.attribution import exact, profiles, reach
-from kdelta.attribution.reach import Ran, Row
+from kdelta.attribution.profiles import Interval
+from kdelta.attribution.reach import Row
 from kdelta.experiment.boot_once import identity
 from kdelta.experiment.measure import Measuring
 from kdelta.experiment.work import Site, Work
@@ -122,9 +123,9 @@ def _row(one: Counted, raw: RawBoot, table: SymbolTable) -> Row:
     run = one.read(raw)
     row = Row(case=one.case.name, state=run.state, why=run.why, elapsed_s=raw.elapsed_s, digest=one.digest)
     if run.state == "ok":
-        executed, total = _ran(raw, table, _TWICE)
+        executed, total = reach.ran(intervals(raw), table)
         if repetitions(raw.records, _ONCE):
-            start_up, of_start_up = _ran(raw, table, _ONCE)
+            start_up, of_start_up = reach.ran(intervals(raw, _ONCE), table)
             executed, total = reach.without(executed, start_up), total - of_start_up
         ops = sum(repetition.ops for repetition in repetitions(raw.records, _TWICE)) * one.parts
         row = replace(row, functions=executed, total=total, ops=ops)
@@ -133,9 +134,10 @@ def _row(one: Counted, raw: RawBoot, table: SymbolTable) -> Row:
     return row
 
 
-def _ran(raw: RawBoot, table: SymbolTable, job: int) -> tuple[dict[str, Ran], int]:
+def intervals(raw: RawBoot, job: int = _TWICE) -> list[Interval]:
+    """What the repetitions of a case counted."""
     counted = {interval_of(guest, one.id): one for guest, file in enumerate(raw.counts) for one in profiles.read(file)}
-    return reach.ran([counted[marked.id] for marked in repetitions(raw.records, job)], table)
+    return [counted[marked.id] for marked in repetitions(raw.records, job)]
 
 
 def keep(path: Path, row: Row, table: SymbolTable) -> None:

@@ -91,6 +91,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     no_time: tuple[str, ...] = ()  # candidates that were not mapped, because the time budget ended
     taken_over: int = 0  # candidates whose row is another kernel's, from which this one differs in ``beyond``
     beyond: tuple[str, ...] = ()
+    by_knob: dict[str, tuple[str, ...]] = {}  # cases with a knob otherwise -> functions of which they run more
 
 
 def is_new(title: str) -> bool:

@@ -119,6 +119,9 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
             lines.append(f"{who}{by}.")
         else:
             lines.append(f"{who}{by}: nothing was measured. A program of yours may: the same command with -- PROGRAM.")
+    if looked.by_knob:
+        turned = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in looked.by_knob.items()]
+        lines.append(f"Chosen for a knob, with which changed instructions run that otherwise do not: {_names(turned)}.")
     if looked.interrupting:
         lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
     if looked.controls:
@@ -214,4 +217,5 @@ def document(looked: Looked) -> dict[str, Any]:
         "no_time": list(looked.no_time),
         "taken_over": looked.taken_over,
         "beyond": list(looked.beyond),
+        "by_knob": {case: list(names) for case, names in looked.by_knob.items()},
     }

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.attribution.reach import Reach
-from kdelta.experiment import auto, silent, templates
+from kdelta.experiment import auto, knobs, silent, templates
 from kdelta.experiment import reach as mapping
 from kdelta.kernel import calls, naming, source, symbols
 from kdelta.kernel.guards import LeftOut
@@ -39,6 +39,8 @@ class Bench:
         self.make, self.folder, self.maps, self.mapped = Maker(folder, "x86_64"), folder, 0, 0
         self.reach = Reach(kernel="k", rows=(row("a", host=(1, 5), rest=(1, 5)), row("b", call=(1, 5), rest=(1, 5))))
         monkeypatch.setattr(mapping, "build", self.build)
+        self.turned: tuple[knobs.Turned, ...] = ()
+        monkeypatch.setattr(knobs, "search", lambda *_: self.turned)
         # the images are too small to prove names by their calls; their symbol table is the compiler's own
         table = symbols.SymbolTable(source="symtab", ranges=(), addresses_le=b"", text="")
         monkeypatch.setattr(naming, "load", lambda _: table)
@@ -85,6 +87,17 @@ def test_the_case_that_executes_what_differs_is_chosen_and_the_rest_is_named(ben
         "NOT LOOKED AT, no case executes it in its operations (1 of 2): weigh." in told
         and "Looked at: host; by 1 of 3 cases" in told
     )
+
+
+def test_a_knob_that_takes_another_path_through_what_differs_is_measured_too(bench: Bench) -> None:
+    bench.turned = (knobs.Turned(case=Case(workload="getppid", label="a:big=1"), functions=("host",)),)
+    cases, looked = bench.choose(SOURCE, SOURCE.replace("a + 7", "a * 9 + 1"))
+    assert cases == ["a", "a:big=1"] and looked.by_knob == {"a:big=1": ("host",)}
+    assert (
+        "Chosen for a knob, with which changed instructions run that otherwise do not: a:big=1 (host)."
+        in sentences.sentences(looked)
+    )
+    assert sentences.document(looked)["by_knob"] == {"a:big=1": ["host"]}
 
 
 def test_of_what_is_used_by_pointer_it_is_not_said_that_no_case_executes_it(bench: Bench) -> None:

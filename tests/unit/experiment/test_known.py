@@ -29,7 +29,7 @@ def test_the_parts_of_what_a_patch_changed_are_watched() -> None:
         source="symtab", ranges=(), addresses_le=struct.pack("<4Q", 16, 32, 64, 80), text="a\nf\nf.cold.3\ng"
     )
     parts = (("f", 32, 64), ("f.cold.3", 64, 80), ("g", 80, 81))
-    assert tuple(known._parts(table, {"f", "g"})) == parts and not tuple(known._parts(table, ()))
+    assert tuple(known.parts(table, {"f", "g"})) == parts and not tuple(known.parts(table, ()))
 
 
 def test_an_image_is_read_once_whatever_its_kernels_are_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Knobs of the chosen cases with which instructions run that a patch changed, and without which they do not.
+
+A path for large messages, for threads, for a directory of one's own: the map knows which functions a case executes, not
+which of their instructions. So the chosen cases, and then each with one knob otherwise, run once on the patched kernel.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from kdelta.attribution import code, images, profiles
+from kdelta.attribution.changes import Change
+from kdelta.errors import KdeltaError
+from kdelta.experiment import reach, runner
+from kdelta.experiment.boot_once import boot_each
+from kdelta.experiment.known import parts
+from kdelta.experiment.reach import Setup
+from kdelta.experiment.reach_rows import Counted, intervals
+from kdelta.kernel.spelling import fold
+from kdelta.machine.boot import RawBoot
+from kdelta.model import Case, Kernel, Progress
+from kdelta.spec.variants import variants
+
+Place = tuple[str, int]  # symbol, offset
+Count = Callable[[Sequence[Case]], Mapping[str, frozenset[Place]]]
+_MOST = 3  # cases that are added
+_LEAST = 2  # instructions that one must bring: a single one may be an interrupt's chance
+_TOGETHER = 4  # cases of a boot
+
+
+class Turned(Struct, frozen=True, kw_only=True):
+    """A case with a knob otherwise, and the functions of which it executes what differs and the others do not."""
+
+    case: Case
+    functions: tuple[str, ...]
+
+
+def search(
+    kernels: Sequence[Kernel],
+    changes: Sequence[Change],
+    cases: Sequence[Case],
+    asked: Setup,
+    progress: Progress,
+    over: Callable[[], bool],
+) -> tuple[Turned, ...]:
+    """What to measure beside ``cases``; () where they run all that differs between the first and the last kernel.
+
+    () too where that cannot be told: machine code that cannot be read, a kernel that does not come up. To measure says.
+    """
+    turned = {case.name: variants(case, asked.workloads[case.workload]) for case in cases}
+    if not any(turned.values()) or over():
+        return ()
+    try:
+        missing = _differing(kernels, changes)
+        count = partial(_count, kernels[-1], frozenset(missing.values()), asked, progress)
+        return chosen(missing, [case for case in cases if turned[case.name]], turned, count, over) if missing else ()
+    except (KdeltaError, OSError):
+        return ()
+
+
+def chosen(
+    missing: Mapping[Place, str],
+    cases: Sequence[Case],
+    turned: Mapping[str, Sequence[Case]],
+    count: Count,
+    over: Callable[[], bool] = lambda: False,
+) -> tuple[Turned, ...]:
+    """Of the cases ``turned``, those that run most of what is ``missing`` of the ``cases``. Pure but for ``count``.
+
+    Args:
+        missing: the function of each place that differs.
+        count: the places that each of some cases runs.
+    """
+    names = frozenset(missing.values())
+    ran = count(cases)
+    left = {place: name for place, name in missing.items() if not any(place in found for found in ran.values())}
+    executing = [name for name, found in ran.items() if any(fold(symbol) in names for symbol, _ in found)]
+    tried = {case.name: case for name in executing for case in turned[name]}
+    if not left or not tried or over():
+        return ()
+    runs = count(list(tried.values()))
+    found: list[Turned] = []
+    while len(found) < _MOST:
+        best = max(tried, key=lambda name: len(runs[name] & left.keys()))  # of equals the first
+        gained = runs[best] & left.keys()
+        if len(gained) < _LEAST:
+            break
+        found.append(Turned(case=tried[best], functions=tuple(sorted({left[place] for place in gained}))))
+        left = {place: name for place, name in left.items() if place not in gained}
+    return tuple(found)
+
+
+def _differing(kernels: Sequence[Kernel], changes: Sequence[Change]) -> dict[Place, str]:
+    """The instructions that the last kernel has otherwise than the first, each with its function."""
+    names = [one.name for one in changes if one.kind in ("code", "new") and not one.boot_only]
+    before, after = (images.image_of(kernel) for kernel in (kernels[0], kernels[-1]))
+    return {place: name for name in names for place in code.changed_places(before, after, name)}
+
+
+def _count(
+    kernel: Kernel, watched: Collection[str], asked: Setup, progress: Progress, cases: Sequence[Case]
+) -> dict[str, frozenset[Place]]:
+    rows, site, table = reach.prepared(kernel, cases, asked, progress)
+    watch = tuple(parts(table, watched))
+    workers = os.cpu_count() or 1
+    size = max(1, min(_TOGETHER, -(-len(rows) // workers)))
+    batches = [rows[at : at + size] for at in range(0, len(rows), size)]
+    found: dict[str, frozenset[Place]] = {}
+    with runner.workers(workers) as pool:
+        booted = [pool.submit(boot_each, site, [one.work for one in batch]) for batch in batches]
+        for batch, future in zip(batches, booted, strict=True):
+            progress.step(f"trying knobs on {kernel.label}: {batch[0].case.name}", len(found), len(rows))
+            found |= {one.case.name: _ran(one, raw, watch) for one, raw in zip(batch, future.result(), strict=True)}
+    return found
+
+
+def _ran(one: Counted, raw: RawBoot, watch: Sequence[tuple[str, int, int]]) -> frozenset[Place]:
+    if one.read(raw).state != "ok":
+        return frozenset()
+    places = profiles.places(intervals(raw), watch)
+    return frozenset((symbol, offset) for symbol, offsets in places.items() for offset in offsets)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which knobs are chosen for instructions that the chosen cases do not run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from kdelta.errors import UserError
+from kdelta.experiment import knobs
+from kdelta.experiment.reach import Setup
+from kdelta.model import Case, Kernel, Quiet
+from kdelta.spec.workloads import catalogue
+
+KNOWN = catalogue()
+MISSING = {("write", at): "write" for at in range(8)} | {("fast", at): "fast" for at in range(4)}
+NONE = range(0)
+
+
+def case(name: str) -> Case:
+    return Case(workload="pipe", label=name)
+
+
+class Counting:
+    """What each case runs, by offsets of two functions, and which cases were counted."""
+
+    def __init__(self, **runs: tuple[range, range]) -> None:
+        self.runs = runs
+        self.counted: list[list[str]] = []
+
+    def __call__(self, cases: Sequence[Case]) -> Mapping[str, frozenset[knobs.Place]]:
+        self.counted.append([one.name for one in cases])
+        both = (("write", 0), ("fast", 1))
+        return {
+            one.name: frozenset((name, at) for name, side in both for at in self.runs[one.name][side]) for one in cases
+        }
+
+
+def chosen(counting: Counting, *turned: str) -> list[tuple[str, tuple[str, ...]]]:
+    found = knobs.chosen(MISSING, [case("plain")], {"plain": [case(name) for name in turned]}, counting)
+    return [(one.case.name, one.functions) for one in found]
+
+
+def test_the_knob_that_runs_most_of_what_is_left_comes_first_and_one_that_adds_nothing_is_not_taken() -> None:
+    counting = Counting(plain=(range(2), NONE), a=(range(4), NONE), b=(range(6), range(4)), c=(range(3, 8), NONE))
+    assert chosen(counting, "a", "b", "c") == [("b", ("fast", "write")), ("c", ("write",))]
+    assert counting.counted == [["plain"], ["a", "b", "c"]]
+
+
+def test_where_all_that_differs_runs_no_knob_is_tried() -> None:
+    counting = Counting(plain=(range(8), range(4)), a=(range(8), range(4)))
+    assert chosen(counting, "a") == [] and counting.counted == [["plain"]]
+
+
+def test_knobs_of_a_case_that_executes_no_changed_function_are_not_tried() -> None:
+    counting = Counting(plain=(NONE, NONE), a=(range(8), NONE))
+    assert chosen(counting, "a") == [] and counting.counted == [["plain"]]
+
+
+def test_a_single_instruction_may_be_an_interrupts_chance() -> None:
+    assert chosen(Counting(plain=(range(2), NONE), a=(range(3), NONE)), "a") == []
+
+
+def test_no_more_cases_are_added_than_a_reader_follows() -> None:
+    runs = {name: (range(2 * at, 2 * at + 2), NONE) for at, name in enumerate("abcd")}
+    counting = Counting(plain=(NONE, range(1)), **runs)
+    assert [name for name, _ in chosen(counting, *"abcd")] == ["a", "b", "c"]
+
+
+def test_a_kernel_that_cannot_be_looked_at_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measuring it says what is wrong."""
+
+    def refuse(*_: object) -> None:
+        raise UserError("no machine code")
+
+    monkeypatch.setattr(knobs, "_differing", refuse)
+    kernel = Kernel(label="k", spec="src:x", release="6.12", image_path="x", image_sha256="0")
+    (pipe,) = [KNOWN["pipe"].case({})]
+    assert knobs.search([kernel, kernel], (), [pipe], Setup(workloads=KNOWN), Quiet(), lambda: False) == ()
