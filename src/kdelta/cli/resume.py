@@ -69,9 +69,9 @@ def command(
         with session.progress() as progress:
             if not _passes.run(session, found, hosts, progress, budget_s):
                 return _fleet.detached(found)
+            for name in _reports.beside(session.store, found):
+                _passes.run(session, session.store.experiment(name), hosts, progress, budget_s)
             if decide:
                 found = follow_up.begin(session.store, found, progress, _session.now)
                 _fleet.run(session, found, hosts, progress, budget_s)
-            for name in _reports.beside(session.store, found):
-                _passes.run(session, session.store.experiment(name), hosts, progress, budget_s)
         return _reports.conclude(session.store, found, args)

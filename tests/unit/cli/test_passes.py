@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from kdelta.cli import _fleet, _mode, _passes, _reports, _session, _tracing
+from kdelta.cli import _fleet, _mode, _passes, _reports, _session, _tracing, resume
 from kdelta.cli._fleet import FleetArgs
 from kdelta.errors import HostError, UserError
-from kdelta.experiment import templates
+from kdelta.experiment import follow_up, templates
 from kdelta.fleet import asking
-from kdelta.model import Annotations, Beside, Experiment, plans
+from kdelta.model import BESIDE_TAG, Annotations, Beside, Experiment, plans
 from kdelta.model.progress import Quiet
 from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import catalogue
@@ -162,3 +162,26 @@ def test_traces_of_a_comparison_leave_it_the_last_experiment(session: Machine) -
     assert isinstance(session.store.experiment("last").plan, plans.Trace), (
         "one that was asked for by itself is the last"
     )
+
+
+def test_resume_goes_on_with_the_traces_of_a_comparison_before_it_decides(
+    session: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are those of the comparison that was interrupted; what follows it has none."""
+    made = session.begin(replace(experiment(mode="exact"), plan=plans.Compare(), id=""), 7)
+    trace = session.begin(replace(experiment(mode="exact"), plan=plans.Trace(), id=""), 7)
+    session.store.tag(trace.id, f"{BESIDE_TAG}{made.id}")
+    after = replace(made, id="20270101-000000-0000")
+    ran: list[str] = []
+
+    def took(name: str, code: int) -> int:
+        ran.append(name)
+        return code
+
+    monkeypatch.setattr(_session, "opened", lambda *_, **__: contextlib.nullcontext(session))
+    monkeypatch.setattr(follow_up, "begin", lambda *_: after)
+    monkeypatch.setattr(_passes, "run", lambda _, one, *__: took(one.id, 1))
+    monkeypatch.setattr(_fleet, "run", lambda _, one, *__: took(one.id, 1))
+    monkeypatch.setattr(_reports, "conclude", lambda _, one, __: took(f"report {one.id}", 0))
+    resume.command.main([made.id, "--decide"], standalone_mode=False)
+    assert ran == [made.id, trace.id, after.id, f"report {after.id}"]
