@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -26,20 +27,25 @@ def run(experiment: Experiment, store: Store, progress: Progress) -> None:
         execute(prepare(experiment, store, progress), store, progress)
 
 
-def execute(job: Job, store: Store, progress: Progress) -> None:
+def execute(job: Job, store: Store, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
     """Run what is left of an experiment that was made ready: where a kernel cannot be paused, all of it cold.
+
+    The time limit holds for both together.
 
     Raises:
         HostError: as ``runner.execute``.
     """
+    start = clock()
     try:
-        runner.execute(job, store, progress)
+        runner.execute(job, store, progress, clock)
     except CannotPause as told:
         name = job.experiment.id
         progress.note(f"{told}: all guests are booted for each case and seed, which takes longer")
         store.forget(name, store.done(name))
         cold = store.redefine(name, lambda e: replace(e, machine=replace(e.machine, cold=True)))
-        runner.execute(prepare(cold, store, progress, time_budget_s=job.time_budget_s), store, progress)
+        limit_s = job.time_budget_s
+        left_s = None if limit_s is None else max(0.0, limit_s - (clock() - start))
+        runner.execute(prepare(cold, store, progress, time_budget_s=left_s), store, progress, clock)
 
 
 def prepare(experiment: Experiment, store: Store, progress: Progress, *, time_budget_s: float | None = None) -> Job:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,11 +123,20 @@ def test_where_a_kernel_cannot_be_paused_all_boots_are_made_again_cold(
         assert job.identity is not None
         return BootResult(plan=plan, state="ok", why="", machine={"identity": job.identity(plan)})
 
+    ready = prepare.prepare
+    limits: list[float | None] = []
+
+    def again(*given: Any, time_budget_s: float | None = None) -> Job:
+        limits.append(time_budget_s)
+        return ready(*given, time_budget_s=time_budget_s)
+
     monkeypatch.setattr(runner, "boot", boot)
+    monkeypatch.setattr(prepare, "prepare", again)
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     job = prepared(store, templates.run(asked(), KERNELS, "exact", 2), 3600.0)
     before = job.identity(PLACE) if job.identity is not None else ""
-    prepare.execute(job, store, Quiet())
+    prepare.execute(job, store, Quiet(), lambda: 100.0 * len(made))
+    assert limits[-1] == 3600.0 - 100.0 * sum(not cold for _, _, cold in made), "what the first guests took is spent"
     assert {(block, kernel) for block, kernel, cold in made if not cold} == {(0, 0), (0, 1), (1, 0), (1, 1)}
     assert sorted((block, kernel) for block, kernel, cold in made if cold) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     stored = store.experiment(job.experiment.id)
