@@ -152,7 +152,7 @@ static int make_root(struct wl *wl)
 	    mount_at(wl, "devtmpfs", "/dev") || mount_at(wl, "tmpfs", p.scratch) ||
 	    renew_writable(wl))
 		return -1;
-	/* for openpty(3), as script and tmux call it; a kernel may have none */
+	/* for openpty(3), as script(1) calls it; a kernel may have none */
 	mkdir(below("/dev/pts", path, sizeof(path)), 0755);
 	mount("devpts", path, "devpts", MS_NOSUID | MS_NOEXEC, "ptmxmode=0666,mode=0620");
 	return mkdir(below("/dev/shm", path, sizeof(path)), 01777) && errno != EEXIST

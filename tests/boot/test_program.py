@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-# that it has a terminal to open (devpts) is what script and tmux need
+# it opens a terminal (devpts), as script(1) does
 COUNT = '#!/bin/sh\nexec 3<>/dev/ptmx\nfor i in $(seq "$1"); do cat words.txt; done\n'
 
 
