@@ -16,14 +16,21 @@ from kdelta.store.rows import ExperimentRow
 from kdelta.store.store import Store
 from kdelta.units import counted
 
-WORDS = (*GRAVEST_FIRST, "regressed", "improved", "inconclusive", "same")  # what a reader looks for first
+WORDS = (
+    *GRAVEST_FIRST,
+    "regressed",
+    "improved",
+    "inconclusive",
+    "same",
+    "descriptive",
+)  # what a reader looks for first
 _NAMED = 3  # cases that are told by name
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
     """``verdicts`` are (word, rows with it), the gravest first; of a sweep, its ``steps`` that are so.
 
-    The word of a row that was not measured is how its runs ended, such as hung.
+    The word of a row that was not measured is how its runs ended, such as hung; without a verdict it is descriptive.
     """
 
     cases: frozenset[str] = frozenset()
@@ -82,7 +89,9 @@ class Outcomes:
             return Outcome()
         rows = primary(judged)  # as its own page counts them
         words = [
-            row.verdict if row.state == "ok" else row.state for row in rows if row.patched_label and not row.unbooted
+            row.verdict or "descriptive" if row.state == "ok" else row.state
+            for row in rows
+            if row.patched_label and not row.unbooted
         ]
         return Outcome(cases=names, verdicts=_counted(words))
 

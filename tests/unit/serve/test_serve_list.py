@@ -123,10 +123,22 @@ def test_a_kernel_that_hangs_in_every_case_has_a_chip_a_filter_and_a_line_in_the
         assert [chip.text for chip in chips] == ["1 same", "1 hung"]
         assert "/experiments/fine" not in addresses(main(client, chips[1].get("href")))
         words = main(client, "/experiments").xpath("//select[@name='verdict']/option/@value")
-        assert words == ["", "hung", "regressed", "improved", "inconclusive", "same"]
+        assert words == ["", "hung", "regressed", "improved", "inconclusive", "same", "descriptive"]
     assert run(["list"]) == 0
     told = capsys.readouterr().out.splitlines()
     assert told[2] == "  6.12 6.13" and told[3] == "  pidfd_open: 1 same" and told[6] == "  pidfd_open: 1 hung"
+
+
+def test_a_case_that_gets_no_verdict_is_not_left_out(tmp_path: Path) -> None:
+    """The list's counts did not add up to its cases."""
+    with Store(f"sqlite:///{tmp_path / 'kdelta.sqlite'}") as store:
+        store.create(experiment("short", ("6.12", "7.0"), blocks=1))
+        for slot in (0, 1):
+            store.save_boot("short", boot(0, slot, cost=1000 + slot))
+        client = TestClient(create_app(store, Access(), pytest.fail), base_url="http://localhost")
+        (chip,) = main(client, "/experiments").findall(".//p[@class='chips']/a")
+        assert chip.text == "1 descriptive"
+        assert "/experiments/short" in addresses(main(client, chip.get("href")))
 
 
 def test_any_two_kernels_are_compared_from_an_experiments_page(client: TestClient) -> None:
