@@ -27,14 +27,18 @@ from kdelta.model import Case, Kernel, Progress
 from kdelta.spec.variants import variants
 
 Place = tuple[str, int]  # symbol, offset
-Count = Callable[[Sequence[Case]], Mapping[str, frozenset[Place]]]
+Count = Callable[[Kernel, Sequence[Case]], Mapping[str, frozenset[Place] | None]]  # None where it did not end well
 _MOST = 3  # cases that are added
 _LEAST = 2  # instructions that one must bring: a single one may be an interrupt's chance
 _TOGETHER = 4  # cases of a boot
+_FAILED = 6  # of those that did not end well, are tried on the first kernel too
 
 
 class Turned(Struct, frozen=True, kw_only=True):
-    """A case with a knob otherwise, and the functions of which it executes what differs and the others do not."""
+    """A case with a knob otherwise, and the functions of which it executes what differs and the others do not.
+
+    () where the patched kernel does not come through it, and the first one does.
+    """
 
     case: Case
     functions: tuple[str, ...]
@@ -57,13 +61,15 @@ def search(
         return ()
     try:
         missing = _differing(kernels, changes)
-        count = partial(_count, kernels[-1], frozenset(missing.values()), asked, progress)
-        return chosen(missing, [case for case in cases if turned[case.name]], turned, count, over) if missing else ()
+        count = partial(_count, frozenset(missing.values()), asked, progress)
+        with_knobs = [case for case in cases if turned[case.name]]
+        return chosen(kernels, missing, with_knobs, turned, count, over) if missing else ()
     except (KdeltaError, OSError):
         return ()
 
 
 def chosen(
+    kernels: Sequence[Kernel],
     missing: Mapping[Place, str],
     cases: Sequence[Case],
     turned: Mapping[str, Sequence[Case]],
@@ -72,27 +78,40 @@ def chosen(
 ) -> tuple[Turned, ...]:
     """Of the cases ``turned``, those that run most of what is ``missing`` of the ``cases``. Pure but for ``count``.
 
+    Those that the last kernel does not come through come first: where it panics in a path, nothing else matters.
+
     Args:
         missing: the function of each place that differs.
-        count: the places that each of some cases runs.
+        count: the places that each of some cases runs on a kernel.
     """
     names = frozenset(missing.values())
-    ran = count(cases)
+    ran = {name: places for name, places in count(kernels[-1], cases).items() if places is not None}
     left = {place: name for place, name in missing.items() if not any(place in found for found in ran.values())}
     executing = [name for name, found in ran.items() if any(fold(symbol) in names for symbol, _ in found)]
     tried = {case.name: case for name in executing for case in turned[name]}
     if not left or not tried or over():
         return ()
-    runs = count(list(tried.values()))
+    runs = count(kernels[-1], list(tried.values()))
+    failed = [tried[name] for name, places in runs.items() if places is None][:_FAILED]
+    before = count(kernels[0], failed) if failed else {}
+    found = [Turned(case=case, functions=()) for case in failed if before[case.name] is not None][:_MOST]
+    whole = {name: places for name, places in runs.items() if places}
+    return (*found, *_covering(left, whole, tried, _MOST - len(found)))
+
+
+def _covering(
+    left: Mapping[Place, str], runs: Mapping[str, frozenset[Place]], tried: Mapping[str, Case], most: int
+) -> list[Turned]:
+    """Few cases for most of what is left, the one that runs most of it first."""
     found: list[Turned] = []
-    while len(found) < _MOST:
-        best = max(tried, key=lambda name: len(runs[name] & left.keys()))  # of equals the first
+    while runs and len(found) < most:
+        best = max(runs, key=lambda name: len(runs[name] & left.keys()))  # of equals the first
         gained = runs[best] & left.keys()
         if len(gained) < _LEAST:
             break
         found.append(Turned(case=tried[best], functions=tuple(sorted({left[place] for place in gained}))))
         left = {place: name for place, name in left.items() if place not in gained}
-    return tuple(found)
+    return found
 
 
 def _differing(kernels: Sequence[Kernel], changes: Sequence[Change]) -> dict[Place, str]:
@@ -103,14 +122,14 @@ def _differing(kernels: Sequence[Kernel], changes: Sequence[Change]) -> dict[Pla
 
 
 def _count(
-    kernel: Kernel, watched: Collection[str], asked: Setup, progress: Progress, cases: Sequence[Case]
-) -> dict[str, frozenset[Place]]:
+    watched: Collection[str], asked: Setup, progress: Progress, kernel: Kernel, cases: Sequence[Case]
+) -> dict[str, frozenset[Place] | None]:
     rows, site, table = reach.prepared(kernel, cases, asked, progress)
     watch = tuple(parts(table, watched))
     workers = os.cpu_count() or 1
     size = max(1, min(_TOGETHER, -(-len(rows) // workers)))
     batches = [rows[at : at + size] for at in range(0, len(rows), size)]
-    found: dict[str, frozenset[Place]] = {}
+    found: dict[str, frozenset[Place] | None] = {}
     with runner.workers(workers) as pool:
         booted = [pool.submit(boot_each, site, [one.work for one in batch]) for batch in batches]
         for batch, future in zip(batches, booted, strict=True):
@@ -119,8 +138,8 @@ def _count(
     return found
 
 
-def _ran(one: Counted, raw: RawBoot, watch: Sequence[tuple[str, int, int]]) -> frozenset[Place]:
+def _ran(one: Counted, raw: RawBoot, watch: Sequence[tuple[str, int, int]]) -> frozenset[Place] | None:
     if one.read(raw).state != "ok":
-        return frozenset()
+        return None
     places = profiles.places(intervals(raw), watch)
     return frozenset((symbol, offset) for symbol, offsets in places.items() for offset in offsets)

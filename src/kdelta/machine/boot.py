@@ -13,7 +13,7 @@ from kdelta.errors import HostError
 from kdelta.guest import protocol
 from kdelta.machine import plugin, process, qemu
 from kdelta.machine.options import GuestSpec
-from kdelta.model import State
+from kdelta.model import BOOTING, State
 
 
 class RawBoot(Struct, frozen=True, kw_only=True):
@@ -82,6 +82,8 @@ def collect(guest: GuestSpec, argv: tuple[str, ...], ended: process.Ended) -> Ra
         raise HostError(f"QEMU refused to run: {refused}")
     parsed = protocol.parse(stream)
     state, why = protocol.diagnose(parsed, console, ended.timed_out, ended.status)
+    if state in ("panicked", "hung") and not parsed.records and not guest.restored:
+        why = BOOTING + why  # a guest says who it is as soon as it can
     if ended.flooded:
         own, plugin = process.OUTPUT_LIMIT >> 20, process.COUNTS_LIMIT >> 30
         state, why = "failed", f"stopped: the guest wrote more than {own} MiB, or had the plugin write {plugin} GiB"

@@ -16,6 +16,7 @@ from kdelta.model.experiment import (
     Unreached,
 )
 from kdelta.model.nouns import (
+    BOOTING,
     EXACT_COUNTERS,
     GRAVEST_FIRST,
     UNBOOTED,
@@ -53,6 +54,7 @@ from kdelta.model.progress import Progress, Quiet
 
 __all__ = [
     "BESIDE_TAG",
+    "BOOTING",
     "EXACT_COUNTERS",
     "GRAVEST_FIRST",
     "UNBOOTED",

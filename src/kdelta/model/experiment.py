@@ -64,7 +64,8 @@ class Looked(Struct, frozen=True, kw_only=True):
     ``measured`` is executed by the ``cases`` chosen (of ``candidates``), ``interrupting`` of it only by what interrupts
     them; ``left_out`` had a case, but no time. ``whole``: ``differ`` of ``functions`` do, through a header or an option
     (``through``: what of these the patches touch). ``untouched``: cases execute it, but none of the instructions that
-    differ. ``controls`` are cases that execute nothing that changed.
+    differ. ``controls`` are cases that execute nothing that changed. ``by_knob`` has cases with a knob otherwise, each
+    with the functions of which it runs more; () where the patched kernel did not come to its end.
     """
 
     functions: int
@@ -91,7 +92,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     no_time: tuple[str, ...] = ()  # candidates that were not mapped, because the time budget ended
     taken_over: int = 0  # candidates whose row is another kernel's, from which this one differs in ``beyond``
     beyond: tuple[str, ...] = ()
-    by_knob: dict[str, tuple[str, ...]] = {}  # cases with a knob otherwise -> functions of which they run more
+    by_knob: dict[str, tuple[str, ...]] = {}  # cases with a knob otherwise, and what each runs more of
 
 
 def is_new(title: str) -> bool:

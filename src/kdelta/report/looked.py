@@ -120,8 +120,11 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         else:
             lines.append(f"{who}{by}: nothing was measured. A program of yours may: the same command with -- PROGRAM.")
     if looked.by_knob:
-        turned = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in looked.by_knob.items()]
-        lines.append(f"Chosen for a knob, with which changed instructions run that otherwise do not: {_names(turned)}.")
+        turned = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in looked.by_knob.items() if names]
+        failed = [case for case, names in looked.by_knob.items() if not names]
+        what = "Chosen for a knob, with which"
+        lines += [f"{what} the patched kernel did not come to the case's end: {_names(failed)}."] if failed else []
+        lines += [f"{what} changed instructions run that otherwise do not: {_names(turned)}."] if turned else []
     if looked.interrupting:
         lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
     if looked.controls:

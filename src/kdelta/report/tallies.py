@@ -55,6 +55,7 @@ class Tally(Struct, frozen=True, kw_only=True):
     beyond: int = 0  # of the same, too small to matter but no chance: their intervals do not hold 0
     worse: int = 0  # of the inconclusive, those whose estimate is on the side of a regression
     ended: tuple[State, ...] = ()  # of the missing, how the patched kernel alone failed; the gravest first
+    at_boot: int = 0  # of these, before it came to the case
     ended_before: tuple[State, ...] = ()  # of the missing, how the baseline alone failed, which the patched kernel ran
 
     @property
@@ -108,6 +109,7 @@ def tallied(cells: Sequence[CellResult], exact: bool) -> tuple[Tally, ...]:
             tally,
             ended=_gravest_first(*tally.ended, *ended),
             ended_before=_gravest_first(*tally.ended_before, *before),
+            at_boot=tally.at_boot + (bool(ended) and cell.at_boot),
             waiting=tally.waiting + cell.unbooted,
             beyond=tally.beyond + (word == "same" and _beyond(cell)),
             worse=tally.worse + (word == "inconclusive" and _is_worse(cell)),
@@ -157,6 +159,11 @@ def _ends(ended: Sequence[State]) -> dict[str, int]:
     return {_ENDS[state]: ended.count(state) for state in dict.fromkeys(ended)}
 
 
+def _boots_not(tally: Tally) -> str:
+    how = {"panicked": "panics", "hung": "hangs"}[tally.ended[0]]
+    return f"{tally.patched} does not boot, it {how}; {tally.baseline} does"
+
+
 def in_case(tally: Tally, case: str) -> str:
     """One case on one patched kernel."""
     (count, verb, _), _ = _sides(tally)
@@ -165,6 +172,8 @@ def in_case(tally: Tally, case: str) -> str:
     if tally.inconclusive:
         return f"it is undecided whether {tally.patched} {tally.asked} {tally.baseline} in {case}"
     if tally.ended and not tally.descriptive:
+        if tally.at_boot:
+            return _boots_not(tally)
         return f"{tally.patched} {_ENDS[tally.ended[0]]} {case}, which {tally.baseline} runs"
     if tally.ended_before and not tally.descriptive:
         return f"{tally.baseline} {_ENDS[tally.ended_before[0]]} {case}, which {tally.patched} runs"
@@ -221,6 +230,8 @@ def in_cases(tally: Tally) -> str:
     elif tally.inconclusive:
         where = some(rest.pop("undecided in"))
         told = f"it is undecided whether {tally.patched} {tally.asked} {tally.baseline} in {where}"
+    elif tally.at_boot == tally.cases:
+        return _boots_not(tally)
     elif len(tally.ended) == tally.cases:
         how = ", ".join(f"{word} {some(number)}" for word, number in ends.items())
         return f"{tally.patched} {how}, which {tally.baseline} runs"

@@ -98,6 +98,12 @@ def test_a_knob_that_takes_another_path_through_what_differs_is_measured_too(ben
         in sentences.sentences(looked)
     )
     assert sentences.document(looked)["by_knob"] == {"a:big=1": ["host"]}
+    bench.turned = (knobs.Turned(case=Case(workload="getppid", label="a:big=2"), functions=()),)
+    _, looked = bench.choose(SOURCE, SOURCE.replace("a + 7", "a * 9 + 1"))
+    assert (
+        "Chosen for a knob, with which the patched kernel did not come to the case's end: a:big=2."
+        in sentences.sentences(looked)
+    )
 
 
 def test_of_what_is_used_by_pointer_it_is_not_said_that_no_case_executes_it(bench: Bench) -> None:

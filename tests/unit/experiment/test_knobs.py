@@ -29,37 +29,53 @@ class Counting:
         self.runs = runs
         self.counted: list[list[str]] = []
 
-    def __call__(self, cases: Sequence[Case]) -> Mapping[str, frozenset[knobs.Place]]:
-        self.counted.append([one.name for one in cases])
-        both = (("write", 0), ("fast", 1))
-        return {
-            one.name: frozenset((name, at) for name, side in both for at in self.runs[one.name][side]) for one in cases
-        }
+    def __call__(self, kernel: Kernel, cases: Sequence[Case]) -> Mapping[str, frozenset[knobs.Place] | None]:
+        self.counted.append([kernel.label, *(one.name for one in cases)])
+        return {one.name: self.places(kernel.label, one.name) for one in cases}
+
+    def places(self, kernel: str, name: str) -> frozenset[knobs.Place] | None:
+        if name in ("both fail", "fails") and (kernel == "new" or name == "both fail"):
+            return None
+        both = zip(("write", "fast"), self.runs.get(name, (NONE, NONE)), strict=True)
+        return frozenset((function, at) for function, side in both for at in side)
+
+
+def kernel(label: str) -> Kernel:
+    return Kernel(label=label, spec="src:x", release="6.12", image_path="x", image_sha256="0")
+
+
+KERNELS = (kernel("old"), kernel("new"))
 
 
 def chosen(counting: Counting, *turned: str) -> list[tuple[str, tuple[str, ...]]]:
-    found = knobs.chosen(MISSING, [case("plain")], {"plain": [case(name) for name in turned]}, counting)
+    found = knobs.chosen(KERNELS, MISSING, [case("plain")], {"plain": [case(name) for name in turned]}, counting)
     return [(one.case.name, one.functions) for one in found]
 
 
 def test_the_knob_that_runs_most_of_what_is_left_comes_first_and_one_that_adds_nothing_is_not_taken() -> None:
     counting = Counting(plain=(range(2), NONE), a=(range(4), NONE), b=(range(6), range(4)), c=(range(3, 8), NONE))
     assert chosen(counting, "a", "b", "c") == [("b", ("fast", "write")), ("c", ("write",))]
-    assert counting.counted == [["plain"], ["a", "b", "c"]]
+    assert counting.counted == [["new", "plain"], ["new", "a", "b", "c"]]
 
 
 def test_where_all_that_differs_runs_no_knob_is_tried() -> None:
     counting = Counting(plain=(range(8), range(4)), a=(range(8), range(4)))
-    assert chosen(counting, "a") == [] and counting.counted == [["plain"]]
+    assert chosen(counting, "a") == [] and counting.counted == [["new", "plain"]]
 
 
 def test_knobs_of_a_case_that_executes_no_changed_function_are_not_tried() -> None:
     counting = Counting(plain=(NONE, NONE), a=(range(8), NONE))
-    assert chosen(counting, "a") == [] and counting.counted == [["plain"]]
+    assert chosen(counting, "a") == [] and counting.counted == [["new", "plain"]]
 
 
 def test_a_single_instruction_may_be_an_interrupts_chance() -> None:
     assert chosen(Counting(plain=(range(2), NONE), a=(range(3), NONE)), "a") == []
+
+
+def test_a_knob_that_the_patched_kernel_alone_does_not_come_through_comes_first() -> None:
+    counting = Counting(plain=(range(2), NONE), a=(range(8), NONE))
+    assert chosen(counting, "both fail", "a", "fails") == [("fails", ()), ("a", ("write",))]
+    assert counting.counted[2:] == [["old", "both fail", "fails"]]
 
 
 def test_no_more_cases_are_added_than_a_reader_follows() -> None:
@@ -75,6 +91,5 @@ def test_a_kernel_that_cannot_be_looked_at_adds_nothing(monkeypatch: pytest.Monk
         raise UserError("no machine code")
 
     monkeypatch.setattr(knobs, "_differing", refuse)
-    kernel = Kernel(label="k", spec="src:x", release="6.12", image_path="x", image_sha256="0")
     (pipe,) = [KNOWN["pipe"].case({})]
-    assert knobs.search([kernel, kernel], (), [pipe], Setup(workloads=KNOWN), Quiet(), lambda: False) == ()
+    assert knobs.search(KERNELS, (), [pipe], Setup(workloads=KNOWN), Quiet(), lambda: False) == ()
