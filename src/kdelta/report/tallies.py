@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kdelta.attribution.exact import TRANSFERS
 from kdelta.model import GRAVEST_FIRST, CellResult, State
 from kdelta.units import Better
+from kdelta.verdict import ENDED
 
 _ANSWERS = {"improved": "improved", "regressed": "regressed", "same": "same", "inconclusive": "inconclusive"}
 _ENDS: dict[State, str] = {
@@ -212,7 +213,8 @@ def _answer(tally: Tally) -> str:
 def in_cases(tally: Tally) -> str:
     """Several cases on one patched kernel."""
     (count, verb, _), (others, _, other) = _sides(tally)
-    ends, before = _ends(tally.ended), _ends(tally.ended_before)
+    faults = [state for state in tally.ended if state in ENDED]
+    ends, before = _ends([state for state in tally.ended if state not in faults]), _ends(tally.ended_before)
     rest = {"the same in": tally.same, "undecided in": tally.inconclusive, "without a verdict in": tally.descriptive}
     rest |= ends | {"not measured in": tally.missing - len(tally.ended) - len(tally.ended_before)}
     rest |= {f"{tally.baseline} {word}": number for word, number in before.items()}
@@ -233,7 +235,7 @@ def in_cases(tally: Tally) -> str:
     elif tally.at_boot == tally.cases:
         return _boots_not(tally)
     elif len(tally.ended) == tally.cases:
-        how = ", ".join(f"{word} {some(number)}" for word, number in ends.items())
+        how = ", ".join(f"{word} {some(number)}" for word, number in _ends(tally.ended).items())
         return f"{tally.patched} {how}, which {tally.baseline} runs"
     elif len(tally.ended_before) == tally.cases:
         how = ", ".join(f"{word} {some(number)}" for word, number in before.items())
@@ -243,7 +245,13 @@ def in_cases(tally: Tally) -> str:
         if tally.waiting == tally.cases:
             none = "nothing is measured yet on"
         return f"{none} {tally.patched} against {tally.baseline}"
-    return "; ".join(filter(None, [told, ", ".join(f"{word} {number}" for word, number in rest.items() if number)]))
+    told = "; ".join(filter(None, [told, ", ".join(f"{word} {number}" for word, number in rest.items() if number)]))
+    if not faults:
+        return told
+    how = " and ".join(f"{word} {number}" for word, number in _ends(faults).items())
+    itself = told.removeprefix(f"{tally.patched} ")
+    alone = f"{tally.patched} {how} of {tally.cases} cases, which {tally.baseline} runs"
+    return f"{alone}; {'it ' if itself != told else ''}{itself}"
 
 
 def in_results(tallies: Iterable[Tally], kind: Kind) -> str:
