@@ -23,7 +23,7 @@ import zstandard
 import fuzz_program
 from kdelta.cli import _spec_file, compare
 from kdelta.guest import closure
-from kdelta.kernel import deb, package, rpm
+from kdelta.kernel import ar, deb, package, rpm, unpack
 from kdelta.lab import describe
 from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, plans
 from kdelta.spec import suites, workloads
@@ -54,8 +54,8 @@ def _file(name: str, read: Callable[[Path], object]) -> Target:
 
 
 def _tar(data: bytes) -> None:
-    with package.stream(io.BytesIO(data), Path("fuzz.deb")) as tar:
-        package.parts(tar, rpm.PARTS)
+    with package.stream(unpack.Stream(io.BytesIO(data), "", package.TOTAL_LIMIT_BYTES), Path("fuzz.deb")) as entries:
+        package.parts(entries, rpm.PARTS)
 
 
 @cache
@@ -128,7 +128,7 @@ def _ar(members: dict[str, bytes]) -> bytes:
         f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode() + content + b"\n" * (len(content) % 2)
         for name, content in members.items()
     )
-    return deb.AR_MAGIC + b"".join(rows)
+    return ar.MAGIC + b"".join(rows)
 
 
 def _seed_frames() -> bytes:

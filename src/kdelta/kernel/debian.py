@@ -320,8 +320,8 @@ def read_source(found: DebianSource, progress: Progress) -> Iterator[IO[bytes]]:
         with kept.open("rb") as file:
             yield file
         return
-    with _package(found, progress) as path, deb.contents(path) as tar:
-        for _, opened in members(tar, lambda member: _TARBALL_LIMIT_BYTES if _TARBALL.match(member) else None):
+    with _package(found, progress) as path, deb.contents(path) as entries:
+        for _, opened in members(entries, lambda member: _TARBALL_LIMIT_BYTES if _TARBALL.match(member) else None):
             yield opened
             return
         raise UserError(f"{path.name}: the package holds no {_TARBALL.pattern}")
@@ -339,8 +339,8 @@ def extract(package: Path, pattern: re.Pattern[str], target: Path, limit_bytes: 
         UserError: the package is damaged or has no such file.
         HostError: disk full.
     """
-    with deb.contents(package) as tar:
-        for name, opened in members(tar, lambda member: limit_bytes if pattern.match(member) else None):
+    with deb.contents(package) as entries:
+        for name, opened in members(entries, lambda member: limit_bytes if pattern.match(member) else None):
             final = target.with_name(target.name + name[name.find(".tar") :]) if ".tar" in name else target
             _copy(opened, final)
             return final

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from kdelta.errors import UserError
 from kdelta.kernel import cache, debian, definitions
-from kdelta.kernel.package import members
+from kdelta.kernel.package import entries, members
 from kdelta.model import Kernel, Progress
 from kdelta.paths import cache_dir
 
@@ -144,7 +144,8 @@ def _make(path: Path, tarball: IO[bytes]) -> None:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
             try:
                 with tarfile.open(fileobj=tarball, mode="r|*") as tar:
-                    write(file, ((name.partition("/")[2], opened.read()) for name, opened in members(tar, _wanted)))
+                    found = members(entries(tar), _wanted)
+                    write(file, ((name.partition("/")[2], opened.read()) for name, opened in found))
                 os.replace(file.name, path)
             except BaseException:
                 Path(file.name).unlink(missing_ok=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Take single files out of a distribution's package without trusting it.
 
-The distribution's own program streams the package as tar and tarfile reads it: nothing is unpacked to a directory, no
-link is followed, no member name becomes a path on this machine, and sizes are limited.
+It is read as a stream (unpack.py), a tar archive by tarfile: nothing is unpacked to a directory, no link is followed,
+no member name becomes a path on this machine, and sizes are limited.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ import subprocess
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Literal, TypeVar, cast
 
 from msgspec import Struct
 
 from kdelta.errors import HostError, UserError
+from kdelta.kernel import unpack
 
 Part = Literal["image", "config", "system_map"]
+_Read = TypeVar("_Read")
 _LIMIT_BYTES: dict[Part, int] = {"image": 512 << 20, "config": 4 << 20, "system_map": 64 << 20}
-_TOTAL_LIMIT_BYTES = 16 << 30
+TOTAL_LIMIT_BYTES = 16 << 30
 
 
 class KernelFiles(Struct, frozen=True, kw_only=True):
@@ -34,6 +37,70 @@ class KernelFiles(Struct, frozen=True, kw_only=True):
     image: bytes = b""
     config: bytes = b""
     system_map: bytes = b""
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """A member of an archive; ``open`` gives the content of a regular file, until the next member is asked for."""
+
+    name: str
+    size: int
+    regular: bool
+    open: Callable[[], IO[bytes]]
+
+
+def _of_tarfile(read: Callable[[], _Read]) -> _Read:
+    """What tarfile reads. It calls itself for each header that stands before a member, and takes any text for a number
+    in maps of sparse files.
+
+    Raises:
+        unpack.Damaged: where it raises what it does not declare.
+    """
+    try:
+        return read()
+    except (ValueError, RecursionError) as error:
+        raise unpack.Damaged(f"a member's header: {error}") from None
+
+
+def entries(tar: tarfile.TarFile, data: unpack.Stream | None = None) -> Iterator[Entry]:
+    """The members of a tar archive, none of which is kept; ``data`` is what ``tar`` reads."""
+    while True:
+        if data is not None:
+            data.allow(unpack.HEADER_BYTES)
+        if (member := _of_tarfile(tar.next)) is None:
+            return
+        tar.members = []  # type: ignore[attr-defined]
+        if data is not None:
+            data.allow(max(0, member.size))
+        opened = cast(Callable[[], IO[bytes]], partial(tar.extractfile, member))
+        yield Entry(name=member.name, size=member.size, regular=member.isreg(), open=opened)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Within it, what is wrong with the archive in the package at ``path`` is the user's to know.
+
+    Raises:
+        UserError: it is damaged, cut short or implausibly large, also where that shows only while a member is read.
+    """
+    try:
+        yield
+    except unpack.TooLarge as error:
+        raise UserError(f"{path}: {error}") from None
+    except (tarfile.TarError, EOFError, unpack.Damaged) as error:
+        raise UserError(f"{path}: its data cannot be read ({error}); is the download complete?") from None
+
+
+@contextmanager
+def stream(data: unpack.Stream, path: Path) -> Iterator[Iterator[Entry]]:
+    """A tar archive's members, for ``members``; ``path`` is the package that it is of.
+
+    Raises:
+        UserError: as ``readable``.
+    """
+    # not tarfile.open: as a stream it takes headers of any size into memory
+    opened = partial(tarfile.TarFile, fileobj=cast(IO[bytes], data))
+    with readable(path), _of_tarfile(opened) as tar:
+        yield entries(tar, data)
 
 
 def program(name: str, debian_package: str, purpose: str) -> str:
@@ -49,88 +116,72 @@ def program(name: str, debian_package: str, purpose: str) -> str:
 
 
 @contextmanager
-def stream(data: IO[bytes], path: Path) -> Iterator[tarfile.TarFile]:
-    """A tar stream for ``members``; ``path`` is the package that it is of.
-
-    Raises:
-        UserError: it is damaged or cut short, also where that shows only while a member is read.
-    """
-    try:
-        with tarfile.open(fileobj=data, mode="r|") as tar:
-            yield tar
-    except (tarfile.TarError, EOFError) as error:
-        raise UserError(f"{path}: its data cannot be read ({error}); is the download complete?") from None
-
-
-@contextmanager
-def contents(argv: Sequence[str], path: Path) -> Iterator[tarfile.TarFile]:
-    """What ``argv`` makes of the package at ``path``, also its standard input, as a tar stream for ``members``.
+def contents(argv: Sequence[str], path: Path) -> Iterator[Iterator[Entry]]:
+    """What ``argv`` makes of the package at ``path``, also its standard input: a tar archive, as ``stream`` gives it.
 
     A reader that stops early ends the program.
 
     Raises:
-        UserError: as ``stream``.
+        UserError: as ``readable``.
     """
     with path.open("rb") as package:
         process = subprocess.Popen(argv, stdin=package, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
     try:
-        with stream(process.stdout, path) as tar:
-            yield tar
+        with stream(unpack.Stream(process.stdout, "", TOTAL_LIMIT_BYTES), path) as found:
+            yield found
     finally:
         process.stdout.close()
         process.terminate()
         process.wait()
 
 
-def _name(member: tarfile.TarInfo) -> str | None:
-    """The member's name without ./, None for one that climbs out or is absolute."""
-    name = member.name.removeprefix("./")
+def _name(name: str) -> str | None:
+    """A member's name without ./, None for one that climbs out or is absolute."""
+    name = name.removeprefix("./")
     return None if name.startswith("/") or ".." in name.split("/") else name
 
 
-def members(tar: tarfile.TarFile, want: Callable[[str], int | None]) -> Iterator[tuple[str, IO[bytes]]]:
+def members(found: Iterator[Entry], want: Callable[[str], int | None]) -> Iterator[tuple[str, IO[bytes]]]:
     """(name, open file) of each regular member for which ``want(name)`` gives a size limit in bytes.
 
-    Each file must be read before the next is asked for, inside the ``contents`` that gave ``tar``.
+    Each file must be read before the next is asked for, inside the ``stream`` that gave ``found``.
 
     Raises:
         UserError: a wanted member is over its limit, or all of them together are implausible.
     """
     total_bytes = 0
-    for member in tar:
-        total_bytes += member.size
-        if total_bytes > _TOTAL_LIMIT_BYTES:
-            raise UserError(f"{member.name}: the package unpacks to more than {_TOTAL_LIMIT_BYTES >> 30} GiB")
-        name = _name(member)
-        limit = want(name) if name is not None and member.isreg() else None
+    for entry in found:
+        total_bytes += entry.size
+        if total_bytes > TOTAL_LIMIT_BYTES:
+            raise UserError(f"{entry.name}: the package unpacks to more than {TOTAL_LIMIT_BYTES >> 30} GiB")
+        name = _name(entry.name)
+        limit = want(name) if name is not None and entry.regular else None
         if name is None or limit is None:
             continue
-        if member.size > limit:
-            raise UserError(f"{name}: {member.size} bytes in a package, more than the {limit} that are plausible")
-        opened = tar.extractfile(member)
-        if opened is not None:
-            yield name, opened
+        if entry.size > limit:
+            raise UserError(f"{name}: {entry.size} bytes in a package, more than the {limit} that are plausible")
+        yield name, entry.open()
 
 
-def parts(tar: tarfile.TarFile, patterns: dict[Part, re.Pattern[str]]) -> dict[Part, bytes]:
+def parts(found: Iterator[Entry], patterns: dict[Part, re.Pattern[str]]) -> dict[Part, bytes]:
     """The first member that each of ``patterns`` matches; what follows the last one wanted is not read.
 
     Raises:
         UserError: as ``members``.
     """
-    found: dict[Part, bytes] = {}
+    read: dict[Part, bytes] = {}
 
     def part(name: str) -> Part | None:
-        return next((one for one, pattern in patterns.items() if one not in found and pattern.match(name)), None)
+        return next((one for one, pattern in patterns.items() if one not in read and pattern.match(name)), None)
 
     def want(name: str) -> int | None:
         one = part(name)
         return None if one is None else _LIMIT_BYTES[one]
 
-    for name, opened in members(tar, want):
+    for name, opened in members(found, want):
         if one := part(name):
-            found[one] = opened.read()
-        if len(found) == len(patterns):  # the modules that follow are most of the package
+            read[one] = opened.read()
+        if len(read) == len(patterns):  # the modules that follow are most of the package
             break
-    return found
+    return read

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import lzma
 import struct
-import subprocess
 import tarfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
+
+import zstandard
 
 TEXT = 0xFFFFFFFF81000000
 RELEASE = "6.12.117+test-amd64"
@@ -129,44 +133,52 @@ def bzimage(plain: bytes | None = None) -> bytes:
     return bytes(image) + code
 
 
-def package(path: Path, members: list[tarfile.TarInfo | tuple[str, bytes]], name: str = "linux-image-test") -> Path:
-    """A .deb at ``path`` with exactly these members, however hostile."""
+_PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "lzma": lambda data: lzma.compress(data, lzma.FORMAT_ALONE),
+    "xz": lzma.compress,
+    "zst": zstandard.compress,
+}
+Members = list[tarfile.TarInfo | tuple[str, bytes]]
 
-    def packed(entries: list[tarfile.TarInfo | tuple[str, bytes]]) -> bytes:
-        out = io.BytesIO()
-        with tarfile.open(fileobj=out, mode="w:xz", format=tarfile.GNU_FORMAT) as tar:
-            for entry in entries:
-                if isinstance(entry, tarfile.TarInfo):
-                    tar.addfile(entry)
-                else:
-                    info = tarfile.TarInfo(entry[0])
-                    info.size = len(entry[1])
-                    tar.addfile(info, io.BytesIO(entry[1]))
-        return out.getvalue()
 
-    control = f"Package: {name}\nVersion: 1.0-1\nArchitecture: amd64\nMaintainer: a <a@b>\nDescription: x\n".encode()
-    path.write_bytes(b"!<arch>\n")
-    parts = (
-        ("debian-binary", b"2.0\n"),
-        ("control.tar.xz", packed([("./control", control)])),
-        ("data.tar.xz", packed(members)),
-    )
-    with path.open("ab") as file:
-        for member, data in parts:
-            file.write(
-                f"{member:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(data):<10}`\n".encode()
-                + data
-                + b"\n" * (len(data) % 2)
-            )
+def tarred(entries: Members) -> bytes:
+    """A tar archive with exactly these members, however hostile."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for entry in entries:
+            if isinstance(entry, tarfile.TarInfo):
+                tar.addfile(entry)
+            else:
+                info = tarfile.TarInfo(entry[0])
+                info.size = len(entry[1])
+                tar.addfile(info, io.BytesIO(entry[1]))
+    return out.getvalue()
+
+
+def archived(members: Iterable[tuple[str, bytes]]) -> bytes:
+    """An archive as ar(1) writes it."""
+    made = b"!<arch>\n"
+    for name, data in members:
+        made += f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(data):<10}`\n".encode()
+        made += data + b"\n" * (len(data) % 2)
+    return made
+
+
+def package(
+    path: Path, members: Members, name: str = "linux-image-test", *, control: str = "xz", data: str = "xz"
+) -> Path:
+    """A .deb at ``path`` with exactly these members; ``control`` and ``data`` are the suffixes of its two archives."""
+
+    def packed(stem: str, kind: str, entries: Members) -> tuple[str, bytes]:
+        return f"{stem}.{kind}".rstrip("."), _PACKERS[kind](tarred(entries))
+
+    text = f"Package: {name}\nVersion: 1.0-1\nArchitecture: amd64\nMaintainer: a <a@b>\nDescription: x\n"
+    parts = (packed("control.tar", control, [("./control", text.encode())]), packed("data.tar", data, members))
+    path.write_bytes(archived([("debian-binary", b"2.0\n"), *parts]))
     return path
-
-
-def dpkg_works() -> bool:
-    """Whether this machine can read packages at all."""
-    try:
-        return subprocess.run(["dpkg-deb", "--version"], capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        return False
 
 
 def with_symtab(rows: list[Symbol], layout: Layout | None = None, true: list[Symbol] | None = None) -> bytes:

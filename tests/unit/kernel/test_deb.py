@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import random
+import shutil
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -12,7 +15,6 @@ from kdelta.kernel.resolve import resolve
 from kdelta.kernel.sources import parse_kernel
 from unit.kernel import synthetic
 
-pytestmark = pytest.mark.skipif(not synthetic.dpkg_works(), reason="dpkg-deb is not installed")
 CONFIG = b"#\n# Linux/x86 6.12.117 Kernel Configuration\n#\nCONFIG_PVH=y\n# CONFIG_ANON_VMA_NAME is not set\n"
 
 
@@ -59,22 +61,161 @@ def test_an_implausibly_large_member_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_package_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(package, "_TOTAL_LIMIT_BYTES", 1000)
+    monkeypatch.setattr(package, "TOTAL_LIMIT_BYTES", 1000)
     with pytest.raises(UserError, match="unpacks to more"):
         deb.read_kernel(
             synthetic.package(tmp_path / "a.deb", [("./usr/share/a", b"x" * 900), ("./usr/share/b", b"x" * 900)])
         )
 
 
-@pytest.mark.parametrize("keep", [0.5, 0.9])
-def test_a_truncated_package_is_refused(tmp_path: Path, keep: float) -> None:
-    import random
+IMAGE: synthetic.Members = [("./boot/vmlinuz-6.12", b"kernel")]
 
+
+@pytest.mark.parametrize("keep", [1, 100, -1, 0.5, 0.9])
+def test_a_truncated_package_is_refused_before_anything_of_it_is_read(tmp_path: Path, keep: float) -> None:
     noise = random.Random(1).randbytes(100_000)
-    path = synthetic.package(tmp_path / "a.deb", [("./boot/vmlinuz-6.12", noise)])
-    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * keep)])
-    with pytest.raises(UserError):
-        deb.read_kernel(path)
+    path = synthetic.package(tmp_path / "a.deb", [("./boot/config-6.12", CONFIG), ("./boot/vmlinuz-6.12", noise)])
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * keep) if isinstance(keep, float) else keep])
+    with pytest.raises(UserError, match="not a readable Debian package"):
+        deb.fields(path)
+
+
+@pytest.mark.parametrize("kind", ["", "gz", "bz2", "lzma", "xz", "zst"])
+def test_every_compression_that_dpkg_knows_is_read(tmp_path: Path, kind: str) -> None:
+    path = synthetic.package(tmp_path / "a.deb", IMAGE, control=kind, data=kind)
+    assert (deb.read_kernel(path).image, deb.fields(path)["Package"]) == (b"kernel", "linux-image-test")
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is not installed")
+@pytest.mark.parametrize("compression", ["none", "gzip", "xz"])
+def test_what_dpkg_deb_builds_is_read(tmp_path: Path, compression: str) -> None:
+    root = tmp_path / "root"
+    (root / "boot").mkdir(parents=True)
+    (root / "boot" / "vmlinuz-6.12").write_bytes(b"kernel")
+    (root / "DEBIAN").mkdir(mode=0o755)
+    control = "Package: linux-image-6.12\nVersion: 1:6.12.1~rc1-1\nArchitecture: amd64\nMaintainer: a <a@b>\n"
+    (root / "DEBIAN" / "control").write_text(f"{control}Description: x\n Version: 9\n")
+    argv = ["dpkg-deb", f"-Z{compression}", "--uniform-compression", "--build", str(root), str(tmp_path / "a.deb")]
+    subprocess.run(argv, check=True, capture_output=True)
+    found = deb.read_kernel(tmp_path / "a.deb")
+    assert (found.package, found.version, found.image) == ("linux-image-6.12", "1:6.12.1~rc1-1", b"kernel")
+
+
+CONTROL = b"Package: linux\nVersion: 1\nArchitecture: all\n"
+
+
+def _made(path: Path, control: bytes = CONTROL, *members: tuple[str, bytes], version: bytes = b"2.0\n") -> Path:
+    packed = [("control.tar", synthetic.tarred([("control", control)])), ("data.tar", synthetic.tarred(IMAGE))]
+    path.write_bytes(synthetic.archived([("debian-binary", version), *(members or packed)]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("control", "version"),
+    [
+        (CONTROL, "1"),
+        (b"\n\npackage:linux\nVERSION:   2.5-1 \nArchitecture: all\n\nPackage: other\nVersion: 3\n", "2.5-1"),
+        (b"Description: a\n Version: 7\n\tVersion: 8\nVersion: 1\nPackage: linux\nArchitecture: all", "1"),
+    ],
+)
+def test_a_control_file_is_read_as_dpkg_does(tmp_path: Path, control: bytes, version: str) -> None:
+    assert deb.fields(_made(tmp_path / "a.deb", control)) == {
+        "Package": "linux", "Version": version, "Architecture": "all",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("control", "field"),
+    [
+        (b"", "Package"),
+        (b"Version: 1\nArchitecture: all\n", "Package"),
+        (b"Package: a\x1b[2Jb\nVersion: 1\nArchitecture: all\n", "Package"),
+        (b"Package: linux\nVersion: 1 2\nArchitecture: all\n", "Version"),
+        (b"Package: linux\nVersion: \xff\nArchitecture: all\n", "Version"),
+        (b"Package: linux\nVersion: 1\n", "Architecture"),
+    ],
+)
+def test_a_control_file_without_a_name_and_version_is_refused(tmp_path: Path, control: bytes, field: str) -> None:
+    with pytest.raises(UserError, match=f"gives no valid {field}"):
+        deb.fields(_made(tmp_path / "a.deb", control))
+
+
+TARRED = synthetic.tarred(IMAGE)
+
+
+@pytest.mark.parametrize(
+    ("members", "why"),
+    [
+        ([("data.tar", TARRED), ("control.tar", TARRED)], "no control.tar where it should be"),
+        ([("control.tar", TARRED)], "no data.tar where it should be"),
+        ([("control.tar", TARRED), ("control.tar", TARRED)], "no data.tar where it should be"),
+        ([("control.tar", TARRED), ("other", b""), ("data.tar", TARRED)], "no data.tar where it should be"),
+        ([("control.tar.Z", b""), ("data.tar", TARRED)], "a way that is not known"),
+        ([("control.tar", TARRED), ("data.tar.lz4", b"")], "a way that is not known"),
+        ([("control.tar", TARRED), ("data.tar", TARRED)], "gives no valid Package"),
+    ],
+)
+def test_members_that_are_not_in_order_are_refused(tmp_path: Path, members: list[tuple[str, bytes]], why: str) -> None:
+    with pytest.raises(UserError, match=why):
+        deb.fields(_made(tmp_path / "a.deb", CONTROL, *members))
+
+
+def test_members_that_dpkg_may_leave_out_are_left_out(tmp_path: Path) -> None:
+    members = [
+        ("control.tar", synthetic.tarred([("./control", CONTROL)])),
+        ("_gpgorigin", b"odd"),
+        ("data.tar", TARRED),
+    ]
+    assert deb.read_kernel(_made(tmp_path / "a.deb", CONTROL, ("_first", b""), *members)).image == b"kernel"
+
+
+def test_a_package_of_another_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="not of version 2"):
+        deb.fields(_made(tmp_path / "a.deb", version=b"3.0\n"))
+    (tmp_path / "a.deb").write_bytes(synthetic.archived([("debian-split", b"2.1\n")]))
+    with pytest.raises(UserError, match="first member is not debian-binary"):
+        deb.fields(tmp_path / "a.deb")
+
+
+@pytest.mark.parametrize("size", [b"-1", b"1_0", b"0x10", b"9" * 10, b" 1", b""])
+def test_a_member_of_no_plausible_size_is_refused(tmp_path: Path, size: bytes) -> None:
+    path = _made(tmp_path / "a.deb")
+    data = bytearray(path.read_bytes())
+    data[8 + 48 : 8 + 58] = size.ljust(10)
+    path.write_bytes(bytes(data))
+    with pytest.raises(UserError, match="not a readable Debian package"):
+        deb.fields(path)
+
+
+def test_data_that_is_not_what_its_name_says_is_refused(tmp_path: Path) -> None:
+    members = [("control.tar", synthetic.tarred([("./control", CONTROL)])), ("data.tar.xz", TARRED)]
+    with pytest.raises(UserError, match=r"a\.deb: its data cannot be read .*; is the download complete\?$"):
+        deb.read_kernel(_made(tmp_path / "a.deb", CONTROL, *members))
+
+
+def _header(kind: bytes, content: bytes) -> bytes:
+    info = tarfile.TarInfo("x")
+    info.type, info.size = kind, len(content)
+    return info.tobuf(tarfile.GNU_FORMAT) + content + bytes(-len(content) % 512)
+
+
+SPARSE = b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        _header(tarfile.GNUTYPE_LONGNAME, b"a") * 2000,
+        _header(tarfile.XHDTYPE, b"24 GNU.sparse.map=a,b,c\n") + _header(tarfile.REGTYPE, b""),
+        _header(tarfile.XHDTYPE, SPARSE) + _header(tarfile.REGTYPE, b"99999999\n" + b"1\n" * 4_000_000),
+    ],
+    ids=["without end", "no number", "too many numbers"],
+)
+def test_headers_that_tarfile_cannot_bear_are_refused(tmp_path: Path, data: bytes) -> None:
+    control = ("control.tar", synthetic.tarred([("./control", CONTROL)]))
+    with pytest.raises(UserError, match="its data cannot be read"):
+        deb.read_kernel(_made(tmp_path / "a.deb", CONTROL, control, ("data.tar", data)))
 
 
 def test_a_file_that_is_no_package_is_refused(tmp_path: Path) -> None:

@@ -65,7 +65,6 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-@pytest.mark.skipif(not synthetic.dpkg_works(), reason="dpkg-deb is not installed")
 def test_a_source_is_read_once_and_found_again(archive: list[str]) -> None:
     assert excerpts.at_hand("6.12.9-1") is None
     excerpts.fetched("6.12.9-1", Quiet())
@@ -95,7 +94,6 @@ def test_every_function_and_word_of_a_source_is_found_and_no_other(names: list[s
             assert found.has_word(name) == (name in names)
 
 
-@pytest.mark.skipif(not synthetic.dpkg_works(), reason="dpkg-deb is not installed")
 def test_a_damaged_one_is_made_again(archive: list[str]) -> None:
     excerpts.fetched("6.12.9-1", Quiet())
     (one,) = excerpts.kept()

@@ -86,7 +86,6 @@ def test_a_label_given_twice_is_refused() -> None:
         resolve.resolve_all([parse_kernel("a=./x"), parse_kernel("a=./y")])
 
 
-@pytest.mark.skipif(not synthetic.dpkg_works(), reason="no dpkg-deb")
 def test_a_package_that_holds_no_kernel_is_told_before_others_are_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,7 +86,7 @@ def test_implausible_sizes_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
     with monkeypatch.context() as patched, pytest.raises(UserError, match="plausible"):
         patched.setitem(package._LIMIT_BYTES, "image", 1_000_000)
         rpm.read_kernel(path)
-    monkeypatch.setattr(package, "_TOTAL_LIMIT_BYTES", 1_000_000)
+    monkeypatch.setattr(package, "TOTAL_LIMIT_BYTES", 1_000_000)
     with pytest.raises(UserError, match="unpacks to more"):
         rpm.read_kernel(path)
 
