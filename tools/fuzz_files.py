@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fuzzing targets for what is read by its path: packages, exported experiments, TOML files, programs.
-
-Those that another program reads for us (dpkg-deb, rpm) are slow: some hundred inputs a second.
-"""
+"""Fuzzing targets for what is read by its path: packages, exported experiments, TOML files, programs."""
 
 from __future__ import annotations
 
@@ -21,9 +18,10 @@ import msgspec
 import zstandard
 
 import fuzz_program
+import made_packages
 from kdelta.cli import _spec_file, compare
 from kdelta.guest import closure
-from kdelta.kernel import ar, deb, package, rpm, unpack
+from kdelta.kernel import deb, package, rpm, rpm_header, unpack
 from kdelta.lab import describe
 from kdelta.model import BootResult, Case, Experiment, Kernel, PlannedBoot, plans
 from kdelta.spec import suites, workloads
@@ -100,8 +98,10 @@ def _program(path: Path) -> None:
 
 TARGETS: dict[str, Target] = {
     "tar": _tar,
+    "tar-sealed": lambda data: _tar(made_packages.sealed_tar(data)),
     "deb": _file("fuzz.deb", deb.read_kernel),
     "rpm": _file("fuzz.rpm", rpm.read_kernel),
+    "rpm-sealed": lambda data: _file("fuzz.rpm", rpm.read_kernel)(made_packages.sealed_rpm(data)),
     "bundle": lambda data: _file("fuzz.kdx", _import)(_bundle(data)),
     "bundle-frames": lambda data: _file("fuzz.kdx", _import)(_frames(data)),
     "workload": _file("fuzz.toml", workloads.load_entry),
@@ -110,25 +110,6 @@ TARGETS: dict[str, Target] = {
     "spec-file": _file("fuzz.toml", _options),
     "program": _file("fuzz", _program),
 }
-
-
-def _tarred(files: dict[str, bytes]) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as tar:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    return made.getvalue().rstrip(b"\0") + bytes(1024)
-
-
-def _ar(members: dict[str, bytes]) -> bytes:
-    """An archive as ar writes it, which is what a Debian package is (deb(5))."""
-    rows = (
-        f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode() + content + b"\n" * (len(content) % 2)
-        for name, content in members.items()
-    )
-    return ar.MAGIC + b"".join(rows)
 
 
 def _seed_frames() -> bytes:
@@ -151,14 +132,41 @@ _MACHINE = (
 _SPEC = b'kernels = ["debian:6.12", "debian:7.0"]\ncase = ["pipe", "getppid"]\nmax-blocks = 20\nexact = true\n'
 
 
+_BOOT = {"./boot/config-6.12": b"CONFIG_SMP=y\n", "./boot/vmlinuz-6.12": b"MZ" + bytes(62)}
+
+
+def _sparse() -> bytes:
+    """A file with a hole, after a name that is too long for a header."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        member = tarfile.TarInfo(f"./boot/vmlinuz-{'6' * 101}")
+        member.size, member.pax_headers = 512, {"GNU.sparse.size": "600", "GNU.sparse.map": "0,100,500,100"}
+        tar.addfile(member, io.BytesIO(bytes(512)))
+    return made.getvalue().rstrip(b"\0") + bytes(1024)
+
+
+def _rpms() -> list[bytes]:
+    """Headers and payloads: as most packages have them, and in rpm's own form of cpio."""
+    files = {"./lib/modules/6.12/vmlinuz": b"MZ" + bytes(62), **_BOOT}
+    packed = {**made_packages.BUILD, 1125: "zstd"}
+    absolute = {name.removeprefix("."): content for name, content in files.items()}
+    lists = made_packages.listed(absolute) | {1095: ("I", [1, 1, 1]), 1096: ("I", [1, 2, 3])}
+    return [
+        made_packages.header(rpm_header.IMMUTABLE, made_packages.BUILD) + made_packages.cpio(files),
+        made_packages.header(rpm_header.IMMUTABLE, packed) + zstandard.compress(made_packages.cpio(files)),
+        made_packages.header(rpm_header.IMMUTABLE, made_packages.BUILD | lists)
+        + made_packages.own_cpio(list(files.values())),
+    ]
+
+
 def seeds(name: str) -> list[bytes]:
     """Inputs from which a target's others are made."""
-    tree = _tarred({"./boot/config-6.12": b"CONFIG_SMP=y\n", "./boot/vmlinuz-6.12": b"MZ" + bytes(62)})
-    control = _tarred({"./control": b"Package: linux-image-6.12\nVersion: 6.12\nArchitecture: amd64\n"})
     found: dict[str, Callable[[], list[bytes]]] = {
-        "tar": lambda: [tree],
-        "deb": lambda: [_ar({"debian-binary": b"2.0\n", "control.tar": control, "data.tar": tree})],
+        "tar": lambda: [made_packages.tarred(_BOOT)],
+        "tar-sealed": lambda: [made_packages.tarred(_BOOT), _sparse()],
+        "deb": lambda: [made_packages.deb(_BOOT)],
         "rpm": lambda: [(ROOT / "tests/data/packages/tiny.rpm").read_bytes()],
+        "rpm-sealed": _rpms,
         "bundle": lambda: [_frames(_seed_frames())[:-32]],
         "bundle-frames": lambda: [_seed_frames()],
         "workload": lambda: [path.read_bytes() for path in sorted((ROOT / "guest/workloads").glob("*.toml"))[:6]],

@@ -9,7 +9,7 @@ packages=(qemu-system-x86 qemu-system-arm gcc libc6-dev make python3 python3-ven
 # "test": also what make test needs; "full": also what make test-full needs; "fuzz": also what make fuzz needs
 full=()
 case "${1:-}" in
-test | full) full=(chromium chromium-driver fish groff-base) ;;
+test | full) full=(chromium chromium-driver fish groff-base rpm) ;;
 fuzz) full=(clang libclang-rt-dev) ;;
 esac
 if [ "${1:-}" = full ]; then
@@ -17,7 +17,7 @@ if [ "${1:-}" = full ]; then
 	# the real benchstat is installed with Go; one in /usr/local is as good as Debian's
 	PATH="$PATH:/usr/local/go/bin" command -v go >/dev/null || full+=(golang-go)
 fi
-optional=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross flex bison bc libelf-dev libssl-dev libcap-dev bubblewrap ccache cpio strace stress-ng rpm openssh-client git-email libmailtools-perl)
+optional=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross flex bison bc libelf-dev libssl-dev libcap-dev bubblewrap ccache cpio strace stress-ng openssh-client git-email libmailtools-perl)
 
 # what this distribution calls them: a column of the table that kdelta doctor uses too
 family=$(. "${OS_RELEASE:-/etc/os-release}" && for word in $ID ${ID_LIKE:-}; do

@@ -228,8 +228,6 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _sandbox,
     lambda: _program("ccache", "ccache", "ccache", "faster rebuilds of src: kernels"),
     lambda: _program("archive", "apt-get", "apt debian-archive-keyring", "debian: kernels"),
-    lambda: _program("packages (deb)", "dpkg-deb", "dpkg", "deb: kernels"),
-    lambda: _program("packages (rpm)", "rpm2archive", "rpm", "rpm: kernels"),
     lambda: _program("memory pressure", "stress-ng", "stress-ng", "cases under memory pressure"),
     _perf,
     _governor,

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Take single files out of a distribution's package without trusting it.
 
-It is read as a stream (unpack.py), a tar archive by tarfile: nothing is unpacked to a directory, no link is followed,
+It is read as a stream (unpack.py), by tarfile or cpio.py: nothing is unpacked to a directory, no link is followed,
 no member name becomes a path on this machine, and sizes are limited.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import tarfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,7 +17,7 @@ from typing import IO, Literal, TypeVar, cast
 
 from msgspec import Struct
 
-from kdelta.errors import HostError, UserError
+from kdelta.errors import UserError
 from kdelta.kernel import unpack
 
 Part = Literal["image", "config", "system_map"]
@@ -40,9 +38,13 @@ class KernelFiles(Struct, frozen=True, kw_only=True):
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """A member of an archive; ``open`` gives the content of a regular file, until the next member is asked for."""
+    """A member of an archive; ``open`` gives the content of a regular file, until the next member is asked for.
+
+    ``others`` are names of links to it that came before.
+    """
 
     name: str
+    others: tuple[str, ...] = ()
     size: int
     regular: bool
     open: Callable[[], IO[bytes]]
@@ -103,43 +105,19 @@ def stream(data: unpack.Stream, path: Path) -> Iterator[Iterator[Entry]]:
         yield entries(tar, data)
 
 
-def program(name: str, debian_package: str, purpose: str) -> str:
-    """The path of a program.
-
-    Raises:
-        HostError: it is not installed.
-    """
-    found = shutil.which(name)
-    if found is None:
-        raise HostError(f"{name} is not installed: install {debian_package} {purpose}")
-    return found
-
-
-@contextmanager
-def contents(argv: Sequence[str], path: Path) -> Iterator[Iterator[Entry]]:
-    """What ``argv`` makes of the package at ``path``, also its standard input: a tar archive, as ``stream`` gives it.
-
-    A reader that stops early ends the program.
-
-    Raises:
-        UserError: as ``readable``.
-    """
-    with path.open("rb") as package:
-        process = subprocess.Popen(argv, stdin=package, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    assert process.stdout is not None
-    try:
-        with stream(unpack.Stream(process.stdout, "", TOTAL_LIMIT_BYTES), path) as found:
-            yield found
-    finally:
-        process.stdout.close()
-        process.terminate()
-        process.wait()
-
-
 def _name(name: str) -> str | None:
     """A member's name without ./, None for one that climbs out or is absolute."""
     name = name.removeprefix("./")
     return None if name.startswith("/") or ".." in name.split("/") else name
+
+
+def _wanted(entry: Entry, want: Callable[[str], int | None]) -> tuple[str, int]:
+    """The first name of a regular file that is wanted, with its limit; "" where none is."""
+    for name in (entry.name, *entry.others) if entry.regular else ():
+        plain = _name(name)
+        if plain and (limit := want(plain)) is not None:
+            return plain, limit
+    return "", 0
 
 
 def members(found: Iterator[Entry], want: Callable[[str], int | None]) -> Iterator[tuple[str, IO[bytes]]]:
@@ -155,9 +133,8 @@ def members(found: Iterator[Entry], want: Callable[[str], int | None]) -> Iterat
         total_bytes += entry.size
         if total_bytes > TOTAL_LIMIT_BYTES:
             raise UserError(f"{entry.name}: the package unpacks to more than {TOTAL_LIMIT_BYTES >> 30} GiB")
-        name = _name(entry.name)
-        limit = want(name) if name is not None and entry.regular else None
-        if name is None or limit is None:
+        name, limit = _wanted(entry, want)
+        if not name:
             continue
         if entry.size > limit:
             raise UserError(f"{name}: {entry.size} bytes in a package, more than the {limit} that are plausible")

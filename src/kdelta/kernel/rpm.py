@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RPM packages of kernels (Fedora, RHEL: kernel-core; openSUSE: kernel-default), read by rpm's own programs.
+"""RPM packages of kernels (Fedora, RHEL: kernel-core; openSUSE: kernel-default).
 
-Of packages by name rpm would also read lists of further ones, and fetch those: only what begins as a package is shown
-to it (lib/rpmlead.c), and without that (``--nomanifest``).
+A lead of 96 bytes, a header of signatures and digests, a header of everything else, and the payload, a compressed cpio
+archive. Source: format_v4.md and format_v6.md of rpm. Signatures are not looked at.
 """
 
 from __future__ import annotations
 
 import re
-import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
+
+from msgspec import Struct
 
 from kdelta.errors import UserError
-from kdelta.kernel import package
+from kdelta.kernel import cpio, package, rpm_digests, rpm_files, rpm_header, unpack
 from kdelta.kernel.package import KernelFiles, Part
 
 MAGIC = b"\xed\xab\xee\xdb"
@@ -21,12 +25,74 @@ PARTS: dict[Part, re.Pattern[str]] = {
     "config": re.compile(r"^(boot/config-[^/]+|(usr/)?lib/modules/[^/]+/config)$"),
     "system_map": re.compile(r"^(boot/System\.map-[^/]+|(usr/)?lib/modules/[^/]+/System\.map)$"),
 }
-_QUERY = ("--query", "--package", "--nosignature", "--nomanifest", "--noglob")
-_TAGS = "%{NAME}\n%{VERSION}-%{RELEASE}\n%{ARCH}\n"
+_LEAD_BYTES = 96
+_HEADER_SIGNATURE = b"\0\5"  # the only kind of signature there is
+_PIECE_BYTES = 1 << 20
+_NAME, _VERSION, _RELEASE, _ARCH, _COMPRESSOR = 1000, 1001, 1002, 1022, 1125  # rpmtag.h
+_PRINTABLE = re.compile(r"[!-~]+")
+_KINDS: dict[str, unpack.Kind] = {"gzip": "gz", "bzip2": "bz2", "lzma": "lzma", "xz": "xz", "zstd": "zst"}
+_GZIP = b"\x1f\x8b"
 
 
-def _program(name: str) -> str:
-    return package.program(name, "rpm", "to read RPM packages")
+class _Package(Struct, frozen=True):
+    """``intro`` and ``body`` are the bytes of ``header``; the payload begins at ``payload_at``."""
+
+    signatures: rpm_header.Header
+    header: rpm_header.Header
+    raw: bytes
+    payload_at: int
+
+    def text(self, tag: int) -> str:
+        """The first text of a tag, "" where it has none."""
+        return next(iter(self.header.strings(tag)), "")
+
+
+def _header(file: IO[bytes], region: rpm_header.Region) -> tuple[rpm_header.Header, bytes]:
+    intro = file.read(rpm_header.INTRO_BYTES)
+    lengths = rpm_header.lengths(intro, region)
+    body = file.read(rpm_header.size_of(lengths))
+    return rpm_header.parse(body, lengths, region), intro + body
+
+
+def _read(file: IO[bytes]) -> _Package:
+    """Raises:
+    HeaderError: the file is no package, or its headers are damaged.
+    """
+    lead = file.read(_LEAD_BYTES)
+    if len(lead) < _LEAD_BYTES or lead[4] not in (3, 4) or lead[78:80] != _HEADER_SIGNATURE:
+        raise rpm_header.HeaderError("its first 96 bytes are damaged")
+    signatures, raw = _header(file, rpm_header.SIGNATURES)
+    file.seek(-len(raw) % 8, 1)
+    header, raw = _header(file, rpm_header.IMMUTABLE)
+    found = _Package(signatures, header, raw, file.tell())
+    for digest in rpm_digests.of_header(signatures):
+        digest.hash.update(raw)
+        if not digest.holds():
+            raise rpm_header.HeaderError("its header is not what its digest says; is the download complete?")
+    for tag, name in ((_NAME, "name"), (_VERSION, "version"), (_RELEASE, "release")):
+        if not _PRINTABLE.fullmatch(found.text(tag)):
+            raise rpm_header.HeaderError(f"its header gives no valid {name}")
+    return found
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[IO[bytes], _Package]]:
+    """Raises:
+    UserError: no such file, or not an RPM package.
+    """
+    try:
+        file = path.open("rb")
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    with file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise UserError(f"{path}: not an RPM package")
+        file.seek(0)
+        try:
+            found = _read(file)
+        except rpm_header.HeaderError as error:
+            raise UserError(f"{path}: not a readable RPM package ({error})") from None
+        yield file, found
 
 
 def fields(path: Path) -> tuple[str, str, str]:
@@ -34,35 +100,42 @@ def fields(path: Path) -> tuple[str, str, str]:
 
     Raises:
         UserError: no such file, or not an RPM package.
-        HostError: rpm is missing.
     """
-    try:
-        with path.open("rb") as file:
-            magic = file.read(len(MAGIC))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    if magic != MAGIC:
-        raise UserError(f"{path}: not an RPM package")
-    run = subprocess.run(
-        [_program("rpm"), *_QUERY, "--queryformat", _TAGS, str(path.absolute())],
-        capture_output=True, text=True, errors="replace", check=False,
-    )  # fmt: skip
-    lines = run.stdout.splitlines()
-    if run.returncode or len(lines) != 3:
-        why = (run.stderr.strip().splitlines() or ["rpm failed"])[0].removeprefix("error: ")
-        raise UserError(f"{path}: not a readable RPM package ({why})")
-    return lines[0], lines[1], lines[2]
+    with _opened(path) as (_, found):
+        return found.text(_NAME), f"{found.text(_VERSION)}-{found.text(_RELEASE)}", found.text(_ARCH)
 
 
-def _verify(path: Path) -> None:
+def _verify(file: IO[bytes], found: _Package, path: Path) -> None:
     """Raises:
-    UserError: the package is not what its digests say.
+    UserError: the package is not what its digests say, or has none.
     """
-    run = subprocess.run(
-        [_program("rpmkeys"), "--checksig", "--nosignature", str(path.absolute())], capture_output=True, check=False
-    )
-    if run.returncode:
+    payload, both = rpm_digests.of_payload(found.header), rpm_digests.of_both(found.signatures)
+    if not both and not (payload and rpm_digests.of_header(found.signatures)):
+        raise UserError(f"{path}: damaged, its digests are missing; is the download complete?")
+    for digest in both:
+        digest.hash.update(found.raw)
+    file.seek(found.payload_at)
+    while piece := file.read(_PIECE_BYTES):
+        for digest in (*payload, *both):
+            digest.hash.update(piece)
+    if not all(digest.holds() for digest in (*payload, *both)):
         raise UserError(f"{path}: damaged, its digests do not match; is the download complete?")
+
+
+def _kind(file: IO[bytes], found: _Package) -> unpack.Kind:
+    """How the payload, at which ``file`` stands, is compressed.
+
+    Raises:
+        Damaged: in a way that is not known.
+    """
+    name = found.text(_COMPRESSOR) or "gzip"
+    begin = file.read(len(_GZIP))
+    file.seek(found.payload_at)
+    if name == "gzip" and begin != _GZIP:  # rpm names no compression as gzip, and zlib reads both
+        return ""
+    if name not in _KINDS:
+        raise unpack.Damaged(f"it is compressed by {name[:20]!r}")
+    return _KINDS[name]
 
 
 def read_kernel(path: Path) -> KernelFiles:
@@ -70,16 +143,16 @@ def read_kernel(path: Path) -> KernelFiles:
 
     Raises:
         UserError: no such file, not a package, damaged, or implausibly large members.
-        HostError: rpm is missing.
     """
-    name, version, architecture = fields(path)
-    _verify(path)
-    with package.contents([_program("rpm2archive"), "--nocompression", "-"], path) as tar:
-        found = package.parts(tar, PARTS)
+    with _opened(path) as (file, read), package.readable(path):
+        _verify(file, read, path)
+        file.seek(read.payload_at)
+        data = unpack.Stream(file, _kind(file, read), package.TOTAL_LIMIT_BYTES)
+        found = package.parts(cpio.entries(data, rpm_files.of(read.header)), PARTS)
     return KernelFiles(
-        package=name,
-        version=version,
-        architecture=architecture,
+        package=read.text(_NAME),
+        version=f"{read.text(_VERSION)}-{read.text(_RELEASE)}",
+        architecture=read.text(_ARCH),
         image=found.get("image", b""),
         config=found.get("config", b""),
         system_map=found.get("system_map", b""),

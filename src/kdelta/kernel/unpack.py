@@ -44,7 +44,7 @@ class Slice(io.RawIOBase):
     """The next ``size`` bytes of ``data``, as a file of its own.
 
     Raises:
-        EOFError: there are fewer, where that shows.
+        Damaged: there are fewer, where that shows.
     """
 
     def __init__(self, data: Readable, size: int) -> None:
@@ -57,7 +57,7 @@ class Slice(io.RawIOBase):
         wanted = min(len(buffer), self.left)
         found = self._data.read(wanted)
         if len(found) < wanted:
-            raise EOFError("unexpected end of data")
+            raise Damaged("unexpected end of data")
         buffer[:wanted] = found
         self.left -= wanted
         return wanted

@@ -6,7 +6,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import shutil
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -86,7 +85,6 @@ def test_a_fourth_distribution_is_one_file() -> None:
         resolve.resolve(parse_kernel("arch:6.1..6.3"))
 
 
-@pytest.mark.skipif(shutil.which("zstd") is None, reason="zstd is not installed")
 def test_the_source_of_the_how_to_works_as_it_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     how_to = Path(__file__).parents[3] / "docs" / "how-to" / "add-a-kernel-source.md"
     (block,) = re.findall(r"```python\n(.*?)```", how_to.read_text(), re.DOTALL)

@@ -106,5 +106,5 @@ def test_no_more_is_read_than_is_allowed_and_nothing_twice() -> None:
 def test_a_slice_ends_where_it_should_and_tells_where_it_cannot() -> None:
     data = io.BytesIO(b"abcdef")
     assert unpack.Slice(data, 4).read() == b"abcd" and data.read() == b"ef"
-    with pytest.raises(EOFError):
+    with pytest.raises(unpack.Damaged):
         unpack.Slice(io.BytesIO(b"abc"), 4).read()
