@@ -71,8 +71,10 @@ def entries(tar: tarfile.TarFile, data: unpack.Stream | None = None) -> Iterator
         if (member := _of_tarfile(tar.next)) is None:
             return
         tar.members = []  # type: ignore[attr-defined]
+        if member.size < 0:
+            raise unpack.Damaged(f"a member of {member.size} bytes")
         if data is not None:
-            data.allow(max(0, member.size))
+            data.allow(member.size)
         opened = cast(Callable[[], IO[bytes]], partial(tar.extractfile, member))
         yield Entry(name=member.name, size=member.size, regular=member.isreg(), open=opened)
 

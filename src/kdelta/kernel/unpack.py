@@ -121,7 +121,7 @@ class Stream:
 
     def read(self, size: int, /) -> bytes:
         """The next ``size`` bytes, fewer at the end."""
-        if size > self._allowed_bytes:
+        if not 0 <= size <= self._allowed_bytes:  # tarfile takes what a header says, and that may be less than nothing
             raise Damaged(f"{size} bytes where no more than {self._allowed_bytes} are plausible")
         self._allowed_bytes -= size
         return self._next(size)

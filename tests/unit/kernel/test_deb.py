@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import made_packages
 from kdelta.errors import UserError
 from kdelta.kernel import deb, package
 from kdelta.kernel.resolve import resolve
@@ -200,6 +201,12 @@ def _header(kind: bytes, content: bytes) -> bytes:
     return info.tobuf(tarfile.GNU_FORMAT) + content + bytes(-len(content) % 512)
 
 
+def _negative(kind: bytes, size: int) -> bytes:
+    data = bytearray(_header(kind, b""))
+    data[124:136] = b"\xff" + size.to_bytes(11, "big", signed=True)
+    return made_packages.sealed_tar(bytes(data)) + bytes(4096)
+
+
 SPARSE = b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n"
 
 
@@ -209,8 +216,11 @@ SPARSE = b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n"
         _header(tarfile.GNUTYPE_LONGNAME, b"a") * 2000,
         _header(tarfile.XHDTYPE, b"24 GNU.sparse.map=a,b,c\n") + _header(tarfile.REGTYPE, b""),
         _header(tarfile.XHDTYPE, SPARSE) + _header(tarfile.REGTYPE, b"99999999\n" + b"1\n" * 4_000_000),
+        _negative(tarfile.XHDTYPE, -1024),
+        _negative(tarfile.XHDTYPE, -(1 << 70)),
+        _negative(tarfile.REGTYPE, -512),
     ],
-    ids=["without end", "no number", "too many numbers"],
+    ids=["without end", "no number", "too many numbers", "less than nothing", "far less", "less than no content"],
 )
 def test_headers_that_tarfile_cannot_bear_are_refused(tmp_path: Path, data: bytes) -> None:
     control = ("control.tar", synthetic.tarred([("./control", CONTROL)]))
