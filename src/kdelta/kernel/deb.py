@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, cast, get_args
+from typing import IO, get_args
 
 from kdelta.errors import UserError
 from kdelta.kernel import ar, package, unpack
@@ -19,6 +19,7 @@ _PARTS: dict[Part, re.Pattern[str]] = {
     ),
     "config": re.compile(r"^(boot/config-[^/]+|(usr/)?lib/modules/[^/]+/config)$"),
 }
+_KINDS: dict[str, unpack.Kind] = {f".{kind}".rstrip("."): kind for kind in get_args(unpack.Kind)}
 _VERSION = re.compile(rb"2\.[0-9]+\n")
 _CONTROL_BYTES, _CONTROL_TAR_BYTES = 1 << 20, 64 << 20  # md5sums of a kernel's modules are half a MB
 _FIELDS = {
@@ -71,18 +72,18 @@ def _members(file: IO[bytes]) -> tuple[ar.Member, ar.Member]:
 def _packed(member: ar.Member | None, stem: str) -> ar.Member:
     if member is None or not member.name.startswith(stem):
         raise ar.ArError(f"there is no {stem} where it should be")
-    if _suffix(member) not in get_args(unpack.Kind):
+    if _suffix(member) not in _KINDS:
         raise ar.ArError(f"its member {member.name} is compressed in a way that is not known")
     return member
 
 
 def _suffix(member: ar.Member) -> str:
-    return member.name.partition(".tar")[2].removeprefix(".")
+    return member.name.partition(".tar")[2]
 
 
 def _read(file: IO[bytes], member: ar.Member, path: Path, limit_bytes: int) -> AbstractContextManager[Iterator[Entry]]:
-    kind = cast(unpack.Kind, _suffix(member))
-    return package.stream(unpack.Stream(ar.opened(file, member), kind, limit_bytes), path)
+    data = unpack.Stream(ar.opened(file, member), _KINDS[_suffix(member)], limit_bytes)
+    return package.stream(data, path)
 
 
 def _control(text: str) -> dict[str, str]:

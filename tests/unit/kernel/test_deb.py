@@ -152,6 +152,7 @@ TARRED = synthetic.tarred(IMAGE)
         ([("control.tar", TARRED)], "no data.tar where it should be"),
         ([("control.tar", TARRED), ("control.tar", TARRED)], "no data.tar where it should be"),
         ([("control.tar", TARRED), ("other", b""), ("data.tar", TARRED)], "no data.tar where it should be"),
+        ([("control.tarxz", b""), ("data.tar", TARRED)], "a way that is not known"),
         ([("control.tar.Z", b""), ("data.tar", TARRED)], "a way that is not known"),
         ([("control.tar", TARRED), ("data.tar.lz4", b"")], "a way that is not known"),
         ([("control.tar", TARRED), ("data.tar", TARRED)], "gives no valid Package"),
