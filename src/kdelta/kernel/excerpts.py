@@ -21,7 +21,7 @@ from typing import IO
 from msgspec import Struct
 
 from kdelta.errors import UserError
-from kdelta.kernel import cache, debian, definitions
+from kdelta.kernel import cache, debian, definitions, unpack
 from kdelta.kernel.package import entries, members
 from kdelta.model import Kernel, Progress
 from kdelta.paths import cache_dir
@@ -150,7 +150,7 @@ def _make(path: Path, tarball: IO[bytes]) -> None:
             except BaseException:
                 Path(file.name).unlink(missing_ok=True)
                 raise
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, unpack.Damaged) as error:
         raise UserError(f"{path.name}: the source cannot be read ({error}); is the download complete?") from None
     except OSError as error:
         raise cache.disk_error(error, path) from None

@@ -102,6 +102,16 @@ def test_a_damaged_one_is_made_again(archive: list[str]) -> None:
     assert excerpts.fetched("6.12.9-1", Quiet()).where("pipe_wait") and len(archive) == 2
 
 
+def test_a_tarball_with_a_damaged_header_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    chain = tarfile.TarInfo("x")
+    chain.type, chain.size = tarfile.GNUTYPE_LONGNAME, 1
+    first = synthetic.tarred([("linux-source-6.12/fs/a.c", b"int a;")])[:1024]
+    tarball = first + (chain.tobuf(tarfile.GNU_FORMAT) + b"a" + bytes(511)) * 2000
+    with pytest.raises(UserError, match="the source cannot be read"):
+        excerpts._make(tmp_path / "6.12.functions.zip", io.BytesIO(tarball))
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_version_without_a_source_is_refused(archive: list[str]) -> None:
     with pytest.raises(UserError, match="no linux-source"):
         excerpts.fetched("6.16.12-1~bpo13+1", Quiet())
