@@ -29,7 +29,8 @@ def test_two_layouts_are_other_images_with_the_same_counts(
     done = kdelta(*words, "--json", "-q", timeout=900)
     document = json.loads(done.stdout)
     row = next(row for row in document["results"] if row["metric"] == "instructions")
-    assert row["verdict"] == "same" and row["extra"]["spread_percent"] < 0.5, "whichever layout a seed boots"
+    # a refilled slab is 0.7 % of it under some seeds, with one layout too
+    assert row["verdict"] == "same" and row["extra"]["spread_percent"] < 1, "whichever layout a seed boots"
     with Store(f"sqlite:///{tmp_path / 'state' / 'kdelta.sqlite'}") as store:
         made = store.experiment("last")
     one = made.kernels[0]

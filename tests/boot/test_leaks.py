@@ -37,7 +37,7 @@ def test_a_planted_dentry_leak_is_caught_at_one_per_operation(kdelta: Callable[.
     )  # fmt: skip
     rows = {(row["kernel"], row["case"]): row for row in json.loads(done.stdout)["results"]}
     assert {row["verdict"] for (kernel, _), row in rows.items() if kernel == "clean"} == {"clean"}
-    assert rows["planted", "lifetimes"]["verdict"] == "clean"  # clone3 that works
+    assert rows["planted", "lifetimes:path=clone3"]["verdict"] == "clean"  # clone3 that works
     for path in ("clone3_eagain", "clone3_efault"):
         leak = rows["planted", f"lifetimes:path={path}"]
         assert leak["verdict"] == "leak"
