@@ -58,6 +58,19 @@ def test_what_was_done_before_a_wait_says_nothing_of_its_pace() -> None:
     assert words(pace.left_s()) == "about 10 min left"
 
 
+def test_the_first_few_of_many_promise_nothing() -> None:
+    """Two of the 1818 objects of a build, begun beside other work, were "about 334 min left"."""
+    clock = Clock()
+    pace = Pace(clock)
+    pace.at(0, 1818)
+    clock.now = 22.0
+    pace.at(2, 1818)
+    assert pace.left_s() is None
+    clock.now = 40.0
+    pace.at(64, 1818)
+    assert words(pace.left_s()) == "about 18 min left"
+
+
 def test_a_plan_that_grows_is_the_same_wait_where_that_is_said() -> None:
     clock = Clock()
     pace = Pace(clock)
