@@ -1,31 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Options that changed lines of a patch declare, ask for or stand under: where one is off, they are not built. Pure."""
+"""Options that changed lines of a patch declare, ask for or stand under: where one is off, they are not built. Pure.
+
+They stand under directives of the preprocessor, and under conditions in C that name options (``conditions``).
+"""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from kdelta.kernel import conditions
+from kdelta.kernel.conditions import MODULE, Terms
 from kdelta.kernel.diff import Change
 from kdelta.kernel.locations import changed_lines
 
 _ASKED = re.compile(r"\bCONFIG_([A-Z0-9_]+)\b")
 _DECLARED = re.compile(r"^\s*(?:menu)?config\s+([A-Z0-9_]+)\s*$")
 _KCONFIG = re.compile(r"(^|/)Kconfig[^/]*$")
-_MODULE = "_MODULE"  # of a name: whether it is built as one
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
-_TERM = re.compile(r"(!?)\s*(?:defined|IS_ENABLED|IS_BUILTIN|IS_REACHABLE)\s*\(?\s*CONFIG_([A-Z0-9_]+)\s*\)?")
 _NAME = re.compile(r"\s*CONFIG_([A-Z0-9_]+)\b")
 _COMMENT = re.compile(r"/\*.*?(?:\*/|$)|//.*")
 _PARAMETER = re.compile(
     r"^\+\s*(?:(?:__setup|early_param)\(\"([^\"\s]+)\"|(core_param|module_param(?:_named)?)\((\w+))"
 )  # include/linux/init.h, include/linux/moduleparam.h
 _PREPROCESSED = (".c", ".h", ".S")
-
-_Terms = tuple[tuple[str, bool], ...]  # options, each with whether it must be on
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
@@ -75,7 +77,7 @@ def _named(changes: Iterable[Change]) -> tuple[list[str], list[str]]:
             match = _DECLARED.match(line[1:]) if _KCONFIG.search(change.path) else None
             if match and line[0] == "+":
                 declared.append(match[1])
-            asked += [name.removesuffix(_MODULE) for name in _ASKED.findall(line)]
+            asked += [name.removesuffix(MODULE) for name in _ASKED.findall(line)]
     return declared, asked
 
 
@@ -87,8 +89,11 @@ def around(diff: Iterable[str], read: Callable[[str], str | None], options: Mapp
             lines.setdefault(path, []).append(line)
     found, parts = dict[str, None](), dict[str, None]()
     for path, numbers in lines.items():
-        above = list(_above((read(path) or "").split("\n")))
-        for name, on in (term for number in numbers if number <= len(above) for term in above[number - 1]):
+        text = read(path) or ""
+        above, within = list(_above(text.split("\n"))), conditions.ranges(text)
+        of_blocks = (term for one in within if any(one.first < n <= one.last for n in numbers) for term in one.terms)
+        of_lines = (term for number in numbers if number <= len(above) for term in above[number - 1])
+        for name, on in itertools.chain(of_lines, of_blocks):
             has = options.get(name)
             if on and has == "n":
                 found[name] = None
@@ -99,27 +104,21 @@ def around(diff: Iterable[str], read: Callable[[str], str | None], options: Mapp
     return LeftOut(options=tuple(found), parts=tuple(parts))
 
 
-def _above(lines: Iterable[str]) -> Iterator[_Terms]:
+def _above(lines: Iterable[str]) -> Iterator[Terms]:
     """For each line what must hold so that it is compiled, as far as single options say so.
 
     A directive stands under what is around it, not under itself.
     """
-    stack: list[_Terms] = []
+    stack: list[Terms] = []
     for line in lines:
         match = _DIRECTIVE.match(line)
         word, rest = (match[1], _COMMENT.sub("", match[2])) if match else ("", "")
         popped = stack.pop() if word in ("elif", "else", "endif") and stack else ()
         yield tuple(term for terms in stack for term in terms)
         if word in ("if", "elif"):
-            stack.append(_terms(rest))
+            stack.append(conditions.terms(rest))
         elif word in ("ifdef", "ifndef"):
             name = _NAME.match(rest)
             stack.append(((name[1], word == "ifdef"),) if name else ())
         elif word == "else":
             stack.append(((popped[0][0], not popped[0][1]),) if len(popped) == 1 else ())
-
-
-def _terms(condition: str) -> _Terms:
-    """The options that all must be as told for ``condition`` to hold; () where it is of another kind."""
-    found = [_TERM.fullmatch(term.strip()) for term in condition.strip().split("&&")]
-    return tuple((match[2].removesuffix(_MODULE), not match[1]) for match in found if match)
