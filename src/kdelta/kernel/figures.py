@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Figures that a mail gives itself: the sentences and the rows of tables that hold them, as they were written. Pure.
+
+None is judged. What is quoted should be whole: a sentence over several lines is one, and of a table the line of its
+columns is told before its rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+
+_FIGURE = re.compile(
+    r"\d\s?(?:%|percent\b|per\s?cent\b|pct\b)"
+    r"|\b\d+(?:\.\d+)?\s?(?:x|times)\s+(?:as\s+)?(?:fast|slow|few|less|more|high|low|better|cheap|speed|improve|throughput)"
+    r"|\b\d+\.\d+x\b|\b\d+(?:\.\d+)?-?fold\b|\b(?:two|three|four|five|ten|hundred)-?fold\b"
+    r"|\bfactor of \d"
+    r"|\b\d[\d,.]*\s?[kKMG]?\s?(?:[nuµm]s(?:ecs?)?|cycles|instructions|insns|(?:trans|ops|req|io)\w*/s\w*"
+    r"|[KMG]i?[Bb](?:it|yte)?s?(?:/s\w*|ps)|[tqrp]ps|iops|ops)\b"
+    r"|\b\d+\.\d+\s?s(?:ec(?:ond)?s?)?\b|\b\d+(?:,\d{3})+\s+[a-z]"
+    r"|\d\w*\s+(?:->|=>|\u2192)\s+\d",
+    re.IGNORECASE,
+)
+_INDEX = re.compile(r"\w\)?\s*[:=]\s*(\d[\d,]*(?:\.\d+)?)(?![\w:;])")  # of a benchmark without a unit: "name: 841.8"
+_SIDES = r"before|after|with|without|base|baseline|patched|unpatched|vanilla|mainline|old|new"
+_SIDE = re.compile(rf"^(?:{_SIDES})\b[^:]{{0,40}}:$", re.I)
+_COLUMNS = re.compile(rf"\b(?:{_SIDES}|patch|delta|diff)\b", re.I)  # of a table of two kernels
+_NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?![\w.])")
+_GAP = re.compile(r"[^\s.!?:](?:  +|\t+)\S")
+_BULLET = re.compile(r"(?:[-*+o]|\d+[.)]|\[\d+\])\s")
+_TRAILER = re.compile(r"[A-Z][A-Za-z-]+(?:-by|-id)?: ")
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z])")
+_LINE_CHARS = 200
+_SENTENCE_CHARS = 400
+_WRAPPED_CHARS = 50  # of a line that its writer broke off; shorter ones are rows of a table
+_MOST_LINES = 12  # of a paragraph
+
+
+def told(text: str) -> Iterator[str]:
+    """Sentences and rows of ``text`` with a figure; no quotes of other mails.
+
+    Figures below a line such as ``Before:`` are told with it.
+    """
+    lines = text.split("\n")
+    side, below, columns, at = "", False, "", 0  # below: something of that side was told
+    of_two = False  # the table under way has columns of two kernels
+    while at < len(lines):
+        said, taken, found = " ".join(lines[at].split()), 1, list[str]()
+        if not said:
+            side, columns, of_two = "" if below else side, "", False
+        elif _SIDE.match(said):
+            side, below = said, False
+        elif _foreign(said):
+            pass
+        elif not _is_row(lines[at]):
+            taken = _paragraph(lines[at : at + _MOST_LINES])
+            whole = " ".join(" ".join(lines[at : at + taken]).split())
+            found = [one for one in _SENTENCE.split(whole) if len(one) <= _SENTENCE_CHARS and _has_figure(one)]
+        elif _has_figure(said) or (of_two and len(_NUMBER.findall(said)) > 1):
+            found, columns = [*([columns] if columns else []), said], ""
+        elif _COLUMNS.search(said):
+            columns, of_two = said, True
+        yield from (f"{side} {one}".strip() for one in found)
+        below = below or bool(found)
+        at += taken
+
+
+def _foreign(said: str) -> bool:
+    """Whether a line is of another mail, or of something else than text."""
+    return len(said) > _LINE_CHARS or said[0] == ">" or (said[0] == "|" and said[-1] != "|")
+
+
+def _is_row(line: str) -> bool:
+    return line.strip().startswith("|") or bool(_GAP.search(line.strip()))
+
+
+def _paragraph(lines: Sequence[str]) -> int:
+    """How many of ``lines`` the paragraph has that begins with the first, as its writer broke them off."""
+    for index, (line, following) in enumerate(itertools.pairwise(lines), 1):
+        said = following.strip()
+        ends = len(line.strip()) < _WRAPPED_CHARS or line.rstrip().endswith(":")
+        if ends or not said or _foreign(said) or _is_row(said) or _BULLET.match(said) or _TRAILER.match(said):
+            return index
+    return len(lines)
+
+
+def _has_figure(line: str) -> bool:
+    indexes = _INDEX.findall(line)
+    return bool(_FIGURE.search(line)) or (len(indexes) > 1 and any("." in index for index in indexes))

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Figures that a mail gives itself, quoted whole."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from kdelta.kernel import figures
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "an improvement of 5 percent",
+        "1.5 times as fast",
+        "a 2.5x speedup",
+        "goes down by a factor of 3",
+        "a twofold speedup, and a 2.3-fold one of vfork()",
+        "netperf TCP_RR: 41023.11 -> 43310.55 Trans/sec",
+        "fio 4k randread: 512k IOPS",
+        "hackbench took 12.34s",
+        "boots 300 msec earlier",
+        "saves 15 nsec",
+        "300k cycles fewer",
+        "1.9 GiB/s",
+        "9.41 Gbit/s",
+        "1,234,567 context-switches",
+        "0.5 pct of a call",
+    ],
+)
+def test_figures_are_known_by_many_units(line: str) -> None:
+    assert list(figures.told(line)) == [line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "There are 3 patches, for 6.12 and later.",
+        "Changes in v3: rebased on v6.12-rc1",
+        "Fixes 2 of 3 hangs that were reported on 2026-11-02.",
+        "CPU: 0 PID: 12 Comm: swapper",
+        "RIP: 0010:pipe_write+0x1a/0x300",
+        "Link: https://lore.kernel.org/r/20261102100000.1-1-a@example.org",
+        "> it was 50% faster",
+    ],
+)
+def test_other_numbers_are_no_figures(line: str) -> None:
+    assert not list(figures.told(line))
+
+
+def test_a_sentence_is_told_whole_and_its_neighbours_are_not() -> None:
+    """Of the first two lines "... and up to 12% fewer" was quoted, of which nobody knew what there are fewer of."""
+    said = (
+        "This makes reads ~3x faster on my box, and takes up to 12% fewer\n"
+        "instructions in anon_pipe_write(). Writers do not change, as was to be\n"
+        "expected.  With this series the throughput of hackbench on an Intel\n"
+        "Xeon goes up by 7%.\nReviewed-by: B <b@example.org>\n"
+    )
+    assert list(figures.told(said)) == [
+        "This makes reads ~3x faster on my box, and takes up to 12% fewer instructions in anon_pipe_write().",
+        "With this series the throughput of hackbench on an Intel Xeon goes up by 7%.",
+    ]
+
+
+def test_rows_of_a_table_are_told_below_its_columns() -> None:
+    said = (
+        "Higher is better:\n\n"
+        "              base     patched     delta\n"
+        "------------  -------  ----------  -----\n"
+        "usecs/op      5.12     3.41        -33.4%\n"
+        "loops         195312   293255\n\n"
+        "| tasks | 6.12    | +patch  |\n|-------|---------|---------|\n|    64 | 1234567 | 2345678 |\n\n"
+        "| said somebody, with 5 % more\n"
+        "crypto   12   13\n"
+    )
+    assert list(figures.told(said)) == [
+        "base patched delta",
+        "usecs/op 5.12 3.41 -33.4%",
+        "loops 195312 293255",
+        "| tasks | 6.12 | +patch |",
+        "| 64 | 1234567 | 2345678 |",
+    ]
+
+
+def test_a_side_holds_until_the_first_gap_below_its_figures() -> None:
+    said = "Before:\n\n  real 12.3s\n\nAfter the patch:\n  real 10.1s\n\n  sys 2.1s\n"
+    assert list(figures.told(said)) == ["Before: real 12.3s", "After the patch: real 10.1s", "sys 2.1s"]
+
+
+@pytest.mark.parametrize("piece", ["1,", "1 % of x, ", "a" * 60 + "\n", "a  1  2\n", "x: 1.5 "])
+def test_text_without_end_is_read_at_once(piece: str) -> None:
+    began = time.process_time()
+    list(figures.told(piece * 50_000))
+    assert time.process_time() - began < 10
