@@ -34,6 +34,8 @@ def share(claim: Claim, case: Case, rows: Sequence[CellResult], experiment: Expe
         if not kernels or any(not any(not name.startswith("[") for name in one) for one in kernels):
             return blank("the kernel has no function names")
         shares.append(np.array([100.0 * one.get(fold(claim.function), 0) / sum(one.values()) for one in kernels]))
+    if not any(side.any() for side in shares):
+        return blank(f"{claim.function} runs on neither kernel in {case.name}: it may be inlined, or named otherwise")
     n = min(shares[0].size, shares[1].size)
     whole = [np.round(side[:n] / 100.0 / _UNIT) for side in shares]
     look = counts.look(whole[0], whole[1], counts.LOOKS, DELTA_PERCENT)

@@ -10,6 +10,7 @@ logarithm of its ratio, so that +100 % and -50 % are one size. What has no verdi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -117,10 +118,32 @@ def _carrying(claim: Claim, measured: Measured) -> list[Column]:
 def _by_counts(claim: Claim, measured: Measured) -> tuple[Call, str]:
     """A claim in time beside counts: the same direction, with what carries it, or nothing at all."""
     shown = ", ".join(_column(column, claim) for column in measured.columns) or "no count has a verdict"
-    if _carrying(claim, measured):
-        carrying = ", ".join(column.name for column in _carrying(claim, measured))
-        return "same direction", f"carried by {carrying} ({shown}); time itself was not measured: add --timed"
-    return "not measurable here", f"the claim is in time, and counts do not show it ({shown}): add --timed"
+    carrying = _carrying(claim, measured)
+    if not carrying:
+        return "not measurable here", f"the claim is in time, and counts do not show it ({shown}): add --timed"
+    names = ", ".join(column.name for column in carrying)
+    if against := _outweighing(carrying, measured):
+        return (
+            "not measurable here",
+            f"the claim is in time, and counts disagree: {names} as claimed, and {against.name} by as much or more "
+            f"the other way ({shown}): add --timed",
+        )
+    return "same direction", f"carried by {names} ({shown}); time itself was not measured: add --timed"
+
+
+def _outweighing(carrying: Sequence[Column], measured: Measured) -> Column | None:
+    """The count that moves most the other way, where that is as much as any of those that carry a claim."""
+    word = "improved" if carrying[0].verdict == "regressed" else "regressed"
+    against = [column for column in measured.columns if column.verdict == word and carrying[0].verdict != "same"]
+    most = max(against, key=_moved, default=None)
+    return most if most is not None and _moved(most) >= max(map(_moved, carrying)) else None
+
+
+def _moved(column: Column) -> float:
+    """The size of a count's change, as a logarithm; what has no percentage came from zero, and outweighs all."""
+    if column.percent is None or column.percent <= -100.0:
+        return math.inf
+    return abs(math.log1p(column.percent / 100.0))
 
 
 def _column(column: Column, claim: Claim) -> str:

@@ -89,6 +89,14 @@ def test_a_share_needs_a_measured_row_and_the_names_of_functions(store: Store) -
     assert claim_share.share(claim, SMALL, rows, result.experiment, store).why == "the kernel has no function names"
 
 
+def test_a_function_that_runs_nowhere_is_told_as_that(store: Store) -> None:
+    """Its share was "0 -> 0 %", and "a figure of zero has no ratio"."""
+    measured(store, [(counted(0, lock=400, read=600), counted(1, x=1))] * 2)
+    found = figures(store, Claim(text="c", case="small", function="lok", before=5, after=1), SMALL)
+    assert found.before is None
+    assert found.why == "lok runs on neither kernel in small: it may be inlined, or named otherwise"
+
+
 def test_cases_that_no_boot_has_both_of_cannot_be_paired() -> None:
     assert claim_cross.cross(experiment(), [], (0, 1), 0, row()) is None
 

@@ -114,6 +114,18 @@ def test_what_crosses_between_cpus_carries_a_claim_about_many() -> None:
     assert answer.call == "same direction" and "carried by transfers, waits (" in str(answer.why)
 
 
+@pytest.mark.parametrize(
+    ("locked", "call"), [(-5.8, "not measurable here"), (-12.0, "same direction"), (-100.0, "same direction")]
+)
+def test_counts_that_move_the_other_way_by_more_leave_a_claim_in_time_open(locked: float, call: str) -> None:
+    """thread_spawn has 12 % more instructions on 7.0, and 6 % fewer locked ones: "20 % faster" was "same direction"."""
+    faster = "case = 'thread_spawn'\npercent = 20\nunit = 'ops/s'\nbetter = 'higher'\n"
+    counts = columns(instructions=(12.3, "regressed"), locked=(locked, "improved"))
+    answer = judged(faster, before=100.0, after=112.3, **counts)
+    assert answer.call == call
+    assert ("instructions by as much or more the other way" in str(answer.why)) == (call != "same direction")
+
+
 def test_what_stayed_undecided_is_not_measurable_rather_than_refuted() -> None:
     answer = judged(SLOWER, before=100.0, after=120.0, verdict="inconclusive", why="more --blocks")
     assert (answer.call, answer.why) == ("not measurable here", "more --blocks")
@@ -259,6 +271,7 @@ def test_what_cannot_be_measured_says_why(claim: str, setting: Setting, why: str
         ("case = 'pipe'\npercent = 1\nwithin = 10\n", "within"),
         ("case = 'pipe'\npercent = 1\ncolour = 'red'\n", "colour"),
         ("case = 'pipe'\npercent = 'much'\n", "percent"),
+        ("case = 'pipe'\nbefore = 5.12\nafter = 3.41\npercent = 33.4\n", "-33.4 %, percent is +33.4: it is the change"),
         ("case = 'pipe'\npercent = nan\n", "claims.percent is nan: give a number"),
         ("case = 'pipe'\nbefore = 1\nafter = inf\n", "claims.after is inf"),
     ],
