@@ -52,6 +52,10 @@ def _sets(looked: Looked) -> str:
     return f". {SETS[0].upper()}{SETS[1:]}" if any(at_boot(one.name) for one in looked.unreached) else ""
 
 
+def _left_out(looked: Looked) -> list[str]:
+    return [*looked.not_built, *(f"what stands under CONFIG_{name}" for name in looked.off)]
+
+
 def _differ(looked: Looked) -> str:
     if looked.differ:
         kinds = "function" if looked.sizes_only else "function or variable"
@@ -63,8 +67,7 @@ def _differ(looked: Looked) -> str:
         return "only instructions that are patched in at boot differ: which functions execute them is not known"
     if looked.sizes_only:
         return "no function differs in size; instructions were not compared"
-    left_out = [*looked.not_built, *(f"what stands under CONFIG_{name}" for name in looked.off)]
-    if left_out:
+    if left_out := _left_out(looked):
         return f"machine code and data are identical, as this config does not build {_names(left_out, _SHOWN_MISSING)}"
     return "machine code and data are identical: there is nothing to measure"
 
@@ -160,8 +163,20 @@ def not_spoken_of(looked: Looked | None) -> int:
 
 def unseen(looked: Looked | None) -> str:
     """What of the change the measured cases do not speak of, as part of the answer; "" where they execute all of it."""
+    if looked is None:
+        return ""
+    hardly = [name for name, (ran, of) in looked.partly.items() if 2 * ran < of]
+    parts = (
+        _missed(looked),
+        f"Most of what differs in {_names(hardly, _SHOWN_MISSING)} did not run" if hardly else "",
+        f"This config does not build {_names(_left_out(looked), _SHOWN_MISSING)}" if _left_out(looked) else "",
+    )
+    return ". ".join(filter(None, parts))
+
+
+def _missed(looked: Looked) -> str:
     missed = not_spoken_of(looked)
-    if looked is None or not missed:
+    if not missed:
         return ""
     noun = "function" if looked.sizes_only else "function or variable"
     many = f"{missed} of {looked.differ} {noun.replace('n or', 'ns or')}s that differ"

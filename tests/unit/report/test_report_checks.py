@@ -185,6 +185,19 @@ def test_the_answer_says_what_of_a_change_it_does_not_speak_of(
     assert not wanted or wanted in " ".join(text("mail", view).split())
 
 
+def test_the_answer_says_what_hardly_ran_and_what_was_not_built() -> None:
+    """A loop of 1000 turns on an error path was "about as many instructions in all 4 cases", and no word more."""
+    result, detail = exact()
+    partly = {"sys_kill": (3, 9), "sys_read": (5, 9)}
+    looked = Looked(functions=90, differ=2, candidates=5, cases=("pipe",), partly=partly, off=("NUMA",))
+    notes = replace(result.experiment.annotations, looked=looked)
+    asked = replace(result.experiment, cases=(Case(workload="pipe"),), annotations=notes)
+    told = build(replace(result, experiment=asked), detail).headline.text
+    assert told.endswith(
+        "Most of what differs in sys_kill did not run. This config does not build what stands under CONFIG_NUMA."
+    )
+
+
 def test_where_nothing_was_booted_a_reply_says_nothing_of_boots() -> None:
     looked = Looked(functions=9, differ=1, candidates=5, unreached=(Unreached(name="foo_probe"),), atlas="2 kernels")
     asked = replace(experiment("6.12", "7.0"), annotations=Annotations(looked=looked), cases=())
