@@ -18,7 +18,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kdelta.errors import HostError
+from kdelta.errors import HostError, UserError
 from kdelta.kernel import config_fragment, sandbox
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.overseen import Overseer
@@ -252,6 +252,7 @@ class Builder:
 
         Raises:
             BuildError: it does not configure or does not build.
+            UserError: no guest could start it, which is told before it is compiled.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("")
@@ -259,6 +260,11 @@ class Builder:
             progress.note(f"{title} is built WITHOUT a sandbox: what its patch runs has your rights, files and network")
         progress.step(f"configuring {title}")
         unmet = self.configure(request, log, basis)
+        if lacking := config_fragment.lacking(sandbox.read(self.obj / ".config"), self.tools.arch):
+            names = ", ".join(f"CONFIG_{name}" for name in lacking)
+            raise UserError(
+                f"{title}: nothing was built: no guest starts with {names} off in the config {request.title}; set to y"
+            )
         steps, elapsed_s = self.compile(title, log, progress, again)
         return Products(
             image=sandbox.plain(self.obj / IMAGES[self.tools.arch]),

@@ -25,6 +25,8 @@ _WORDS = re.compile(r"^(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+(?:\s+(?:CONFIG_)?[A
 _LIKE_OPTION = re.compile(r"^[A-Za-z0-9_]+(?:=\w*)?$")  # of one that is no file
 _LIMIT_BYTES = 4 << 20
 _WHOLE_LINES = 600  # even tinyconfig writes more
+_STARTS = ("BLK_DEV_INITRD", "BINFMT_ELF")  # the guest's program is an ELF file in an initramfs
+_STARTS_ON: dict[Arch, tuple[str, ...]] = {"x86_64": ("PVH",), "arm64": ()}  # QEMU starts the ELF image
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -160,6 +162,12 @@ def unmet(wanted: Request, result: str) -> tuple[str, ...]:
         for name, value in sorted(wanted.options.items())
         if not value.startswith("?") and value.strip('"') != got.get(name, "" if value == '""' else "n")
     )
+
+
+def lacking(result: str, arch: Arch) -> tuple[str, ...]:
+    """Options of the .config ``result`` that are off, and without which no guest starts."""
+    got = kconfig.parse(result)
+    return tuple(name for name in (*_STARTS, *_STARTS_ON[arch]) if got.get(name) != "y")
 
 
 def differences(baseline: str, patched: str) -> tuple[str, ...]:

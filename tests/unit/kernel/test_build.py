@@ -10,6 +10,8 @@ import pytest
 from kdelta.errors import UserError
 from kdelta.kernel import build, config_fragment
 from kdelta.kernel.config_fragment import Request
+from kdelta.kernel.toolchain import Toolchain
+from kdelta.model.progress import Quiet
 
 
 def test_the_first_error_of_the_compiler_is_the_line_shown() -> None:
@@ -102,6 +104,29 @@ def test_what_came_out_otherwise_is_listed() -> None:
         "CONFIG_C: requested 64, got 8",
         "CONFIG_F: requested y, got n (does not exist, or a dependency is off)",
     )
+
+
+def test_a_config_that_no_guest_starts_with_is_refused_before_it_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an initramfs, or PVH, a whole build came first, of some twenty minutes."""
+    got = "CONFIG_BINFMT_ELF=y\n# CONFIG_BLK_DEV_INITRD is not set\n"
+    assert config_fragment.lacking(got, "x86_64") == ("BLK_DEV_INITRD", "PVH")
+    assert config_fragment.lacking(got, "arm64") == ("BLK_DEV_INITRD",)
+    tools = Toolchain(arch="x86_64", prefix="", ccache=False, title="gcc", id="x")
+    builder = build.Builder(tmp_path / "src", tmp_path / "obj", tools, cache=tmp_path, jobs=1)
+
+    def configure(*_: object) -> tuple[str, ...]:
+        builder.obj.mkdir()
+        (builder.obj / ".config").write_text(got)
+        return ()
+
+    monkeypatch.setattr(builder, "configure", configure)
+    wanted = Request(options={}, title="my.config")
+    with pytest.raises(
+        UserError, match=r"t: nothing was built: .* CONFIG_BLK_DEV_INITRD, CONFIG_PVH off in .*my\.config"
+    ):
+        builder.build(wanted, "t", tmp_path / "log", Quiet())
 
 
 def test_a_name_that_may_be_unknown_is_asked_for_but_not_missed() -> None:
