@@ -18,7 +18,7 @@ from kdelta.model import Annotations, CellResult, Experiment, Progress, plans
 from kdelta.results import answer
 from kdelta.store.store import Store
 from kdelta.verdict import fresh
-from kdelta.verdict.warnings import Placed, Waited
+from kdelta.verdict.warnings import Deferred, Placed, Waited
 
 MOST_BOOTS = 400
 
@@ -93,6 +93,11 @@ def begin(store: Store, asked: Experiment, progress: Progress, now: Callable[[],
         raise UserError(
             f"experiment {asked.id}: no number of boots decides {mixed}, because what the kernel does while it waits "
             "moves its counts as much; compare with --timed"
+        )
+    if template is None and any(isinstance(warning, Deferred) for row in left for warning in row.warnings):
+        raise UserError(
+            f"experiment {asked.id}: no number of boots decides {mixed}, because most of the change is of what the "
+            "kernel does later; compare with --timed"
         )
     if template is None and mixed:
         raise UserError(

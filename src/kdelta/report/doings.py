@@ -74,6 +74,15 @@ def waited(w: of_verdicts.Waited) -> str:
     )
 
 
+def deferred(w: of_verdicts.Deferred) -> str:
+    """Why a change that is mostly of what the kernel does later decides nothing."""
+    return (
+        "most of the change is in kernel threads and interrupts, which free later, in batches, what the program left; "
+        f"how many fall into its run hangs on when that began: without them {percent(w.effect_percent)} of instructions"
+        f" would be {percent(w.left_percent)}, so the count gives no verdict (--timed may tell)"
+    )
+
+
 def idles(w: of_results.Idles) -> str:
     """That operations wait otherwise than on the baseline."""
     if w.anew:

@@ -223,9 +223,8 @@ def _(w: of_verdicts.Withdrawn) -> str:
 
 for said in (doings.accounts, doings.strings, doings.other_calls, doings.varies, doings.placed, doings.idles):
     sentence.register(said)
-sentence.register(doings.same_kernel)
-sentence.register(doings.fewer_cpus)
-sentence.register(doings.waited)
+for told in (doings.same_kernel, doings.fewer_cpus, doings.waited, doings.deferred):
+    sentence.register(told)
 
 
 def _spread(value: float) -> str:

@@ -16,6 +16,7 @@ from kdelta.results import (
     beside,
     calls,
     cells,
+    deferred,
     definitions,
     explain,
     line_verdicts,
@@ -142,6 +143,7 @@ def verdicts(store: Store, experiment: Experiment) -> tuple[CellResult, ...]:
         if calls.doubtful(row)
         or placed.doubtful(row, known[row.case], cpus)
         or waiting.doubtful(row, known[row.case], experiment.machine.smp)
+        or deferred.doubtful(row, known[row.case], experiment.machine.smp)
     }
     return explain.Explainer(experiment, explain.seeds_of(experiment, store, doubtful)).held(rows)
 

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from kdelta.attribution import because, exact, moved, profiles
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
-from kdelta.results import calls, definitions, idling, layout, placed, waiting
+from kdelta.results import calls, deferred, definitions, idling, layout, placed, waiting
 from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
-from kdelta.verdict.warnings import MixedCalls
+from kdelta.verdict.warnings import Deferred, MixedCalls
 
 _CAUSED = ("instructions", exact.TRANSFERS)  # metrics
 BECAUSE_KEPT = 12  # functions in the JSON result; `kdelta why` has all
@@ -135,15 +135,16 @@ class Explainer:
     def held(self, rows: Sequence[CellResult]) -> tuple[CellResult, ...]:
         """The ``rows``, held against what they would be with the system calls of the baseline."""
         found = [self._held(row) if row.patched_label else row for row in rows]
-        undecided = {_cell(row): w for row in found for w in row.warnings if isinstance(w, MixedCalls)}
-        return tuple(calls.beside(row, undecided[_cell(row)]) if _cell(row) in undecided else row for row in found)
+        undecided = {_cell(row): w for row in found for w in row.warnings if isinstance(w, MixedCalls | Deferred)}
+        return tuple(_beside(row, undecided.get(_cell(row))) for row in found)
 
     def _held(self, row: CellResult) -> CellResult:
         case = self._experiment.cases[self._cases[row.case]]
         sides = self.sides(row)
         found = calls.held(row, *sides, endless=case.workload in self._endless)
         found = placed.held(found, case, placed.shared_cpus(self._experiment), *sides)
-        return waiting.held(found, case, self._experiment.machine.smp, *sides)
+        found = waiting.held(found, case, self._experiment.machine.smp, *sides)
+        return deferred.held(found, case, self._experiment.machine.smp, *sides)
 
     def _explain(self, row: CellResult) -> CellResult:
         """The ``row`` with the functions that account for it, where it is significant: nothing else has causes."""
@@ -192,6 +193,13 @@ class Explainer:
         if self._experiment.machine.smp > 1 or row.patched_label not in self._kernels:
             return found
         return idling.told(found, *self.sides(row))
+
+
+def _beside(row: CellResult, instructions: MixedCalls | Deferred | None) -> CellResult:
+    """A count of a case whose ``instructions`` decide nothing, as they are; None: they may."""
+    if instructions is None:
+        return row
+    return deferred.beside(row, instructions) if isinstance(instructions, Deferred) else calls.beside(row, instructions)
 
 
 def _cell(row: CellResult) -> tuple[str, str, str]:

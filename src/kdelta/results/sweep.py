@@ -35,7 +35,7 @@ from kdelta.model import (
     Warn,
     Word,
 )
-from kdelta.results import calls
+from kdelta.results import calls, deferred
 from kdelta.results.explain import between
 from kdelta.results.placed import held as kept_by_placement
 from kdelta.results.placed import shared_cpus
@@ -128,7 +128,8 @@ def _held(
         before, after = (seeds.get(labels.index(label), ()) for label in (cell.baseline_label, cell.patched_label))
         one = calls.held(cell, before, after, endless=endless)
         one = kept_by_placement(one, case, shared_cpus(experiment), before, after)
-        found.append(kept_by_waiting(one, case, experiment.machine.smp, before, after))
+        one = kept_by_waiting(one, case, experiment.machine.smp, before, after)
+        found.append(deferred.held(one, case, experiment.machine.smp, before, after))
     return found
 
 

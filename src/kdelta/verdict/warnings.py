@@ -202,6 +202,14 @@ class Waited(Warn, frozen=True):
     percent: float
 
 
+class Deferred(Warn, frozen=True):
+    """Most of a program's change is of what the kernel puts off; ``left_percent``: what it is without that."""
+
+    code: ClassVar[str] = "deferred"
+    effect_percent: float
+    left_percent: float
+
+
 class Noisy(Warn, frozen=True):
     """Counts vary across seeds, by how much (None: from 0), and in which functions.
 
@@ -215,4 +223,5 @@ class Noisy(Warn, frozen=True):
     more: int = 0
 
 
-UNDECIDABLE = (MixedAccounts, MixedCalls, CallsBeside, Placed, Waited)  # inconclusive however many boots there are
+# inconclusive however many boots there are
+UNDECIDABLE = (MixedAccounts, MixedCalls, CallsBeside, Placed, Waited, Deferred)
