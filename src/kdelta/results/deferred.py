@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from kdelta.attribution.entries import TASK
 from kdelta.model import Case, CellResult, Profile
+from kdelta.results import idling
 from kdelta.verdict.warnings import BelowDelta, Deferred
 from kdelta.verdict.work import INSTRUCTIONS
 
@@ -42,6 +43,8 @@ def held(row: CellResult, case: Case, cpus: int, before: Sequence[Profile], afte
     """The ``row`` of ``case``, without its verdict where most of a change is of what the kernel puts off."""
     if not doubtful(row, case, cpus) or not all(side and all(p.system_calls for p in side) for side in (before, after)):
         return row
+    if "start" not in case.params and all(map(idling.waits, (*before, *after))):
+        return row  # what the kernel does of itself meanwhile is for ``waiting`` to judge
     baseline, whole = row.baseline or 0.0, row.effect_percent or 0.0
     change = baseline * whole / 100.0
     if not change:
