@@ -21,6 +21,7 @@ OUT_OF_MEMORY = (
     "of the cgroup) or lower --memory"
 )
 THE_SAME = "the same command goes on; what was built and mapped is kept"
+HAD = "the same command goes on; what was fetched and built is kept"
 _SIGNS = ("failed to map segment", "cannot allocate memory", "can't start new thread", "can't allocate")
 
 

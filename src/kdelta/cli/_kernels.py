@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from kdelta.cli._ending import HAD, going_on
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 from kdelta.paths import expanded
@@ -75,7 +76,8 @@ def fetched(
     """The kernels of ``specs``, ranges expanded, fetched or built; see ``kernel.resolve.resolve_all``."""
     from kdelta.kernel.resolve import resolve_all
 
-    return resolve_all(specs, progress, had)
+    with going_on(HAD):
+        return resolve_all(specs, progress, had)
 
 
 def to_measure(

@@ -15,7 +15,7 @@ import click
 import pytest
 
 from kdelta.cli import _session, main, review
-from kdelta.cli._ending import Endings, Terminated, going_on, notes, out_of_memory
+from kdelta.cli._ending import HAD, THE_SAME, Endings, Terminated, going_on, notes, out_of_memory
 from kdelta.errors import HostError, KdeltaError
 from kdelta.experiment import prepare
 from kdelta.kernel import resolve
@@ -77,9 +77,17 @@ def test_an_ending_says_how_to_go_on_as_who_is_closest_to_it_knows() -> None:
         assert notes(ending.value) == [told]
 
 
-@pytest.mark.parametrize("words", ["reach debian:6.12", "review x.patch --tree debian:6.12"])
-def test_ctrl_c_while_kernels_are_mapped_says_that_what_was_is_kept(
-    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("reach debian:6.12", THE_SAME),
+        ("run src:debian:6.12 --case pidfd_open", HAD),
+        ("compare debian:6.12 debian:7.0 --exact --case pidfd_open", HAD),
+        ("review x.patch --tree debian:6.12", THE_SAME),
+    ],
+)
+def test_ctrl_c_while_kernels_are_built_or_mapped_says_that_what_was_is_kept(
+    words: str, kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -89,8 +97,7 @@ def test_ctrl_c_while_kernels_are_mapped_says_that_what_was_is_kept(
     monkeypatch.setattr(resolve, "resolve_all", interrupt)
     monkeypatch.setattr(review, "_measure", interrupt)
     assert main.run(words.split()) == 130
-    told = "kdelta: interrupted: the same command goes on; what was built and mapped is kept"
-    assert capsys.readouterr().err.strip() == told
+    assert capsys.readouterr().err.splitlines()[-1] == f"kdelta: interrupted: {kept}"
 
 
 @pytest.mark.parametrize(("ending", "code"), [(KeyboardInterrupt(), 130), (Terminated(signal.SIGTERM), 143)])
