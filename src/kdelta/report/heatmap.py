@@ -110,6 +110,8 @@ def _line(name: str, number: int, sweep: SweepTable) -> Line:
     steps = {step.first: step.effect_percent for step in sweep.source.steps}
     values = [v for point in sweep.source.points if point.state == "ok" and (v := finite(point.value)) is not None]
     change = short(100.0 * (values[-1] / values[0] - 1)) if len(values) > 1 and values[0] > 0 else ""
+    if len(values) > 1 and values[0] == values[-1] == 0 and not steps:
+        change = "."
     squares = tuple(_square(row, steps.get(row.kernel)) for row in sweep.rows[1:])
     if sweep.source.whole is not None:
         change = "?"

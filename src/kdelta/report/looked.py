@@ -20,6 +20,7 @@ SETS = (
     "what is set at boot may change other paths: name cases, as in kdelta compare BASELINE PATCHED --case path_lookup"
 )
 UNCALLED = "not called in the cases measured"
+UNTOLD = "Which of the changed instructions ran is not counted on several CPUs"
 UNBOOTED = "Whether the patched kernel boots was not tried"
 _SHOWN_MISSING = 3  # of cases that do not run, which are the same for every patch
 
@@ -193,7 +194,9 @@ def above(notes: Annotations, cpus: int = 1) -> tuple[str, ...]:
     crossing = (
         "What moves between CPUs at these locks: not looked at, on one CPU; the same command with --smp 8 does.",
     )
-    return (*map(_beside, beside), *(crossing if locks else ()), *sentences(notes.looked))
+    ran = (f"{UNTOLD}; the same command without --smp tells.",)
+    partly = cpus > 1 and notes.looked is not None and notes.looked.measured
+    return (*map(_beside, beside), *(crossing if locks else ()), *sentences(notes.looked), *(ran if partly else ()))
 
 
 def _beside(one: Beside) -> str:

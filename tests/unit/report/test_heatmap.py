@@ -62,6 +62,11 @@ def test_a_last_version_that_tells_nothing_against_the_first_has_no_figure() -> 
     assert row(terminal.render(view(told)), "stat")[-1] == "?"
 
 
+def test_what_is_zero_on_every_version_is_as_before() -> None:
+    """Transfers of lseek(2) on several CPUs: ". ." and no sign in the last column, which the key does not have."""
+    assert row(terminal.render(view(swept("syscalls/lseek", (0.0,) * 4))), "lseek")[-4:] == ["."] * 4
+
+
 def test_a_version_that_was_not_booted_yet_is_no_failed_one() -> None:
     begun = swept("syscalls/stat", (1000.0, 780.0, 780.0, None))
     last = replace(begun.points[-1], state="lost", why=UNBOOTED)

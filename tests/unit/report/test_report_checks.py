@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from kdelta.model import UNBOOTED, Annotations, Beside, Case, ExperimentResult, Gap, Looked, State, Unreached
 from kdelta.report import kcidb
+from kdelta.report import looked as looked_at
 from kdelta.report.outcomes import outcomes, stable_names
 from kdelta.report.registry import find
 from kdelta.report.standing import standing
@@ -196,6 +197,13 @@ def test_the_answer_says_what_hardly_ran_and_what_was_not_built() -> None:
     assert told.endswith(
         "Most of what differs in sys_kill did not run. This config does not build what stands under CONFIG_NUMA."
     )
+
+
+def test_several_cpus_do_not_tell_which_of_the_changed_instructions_ran() -> None:
+    """With --smp 4 a loop on an error path, which no case takes, was "looked at"."""
+    notes = Annotations(looked=Looked(functions=9, differ=1, candidates=5, cases=("pipe",), measured=("sys_kill",)))
+    assert looked_at.above(notes, 4)[-1] == f"{looked_at.UNTOLD}; the same command without --smp tells."
+    assert not any(looked_at.UNTOLD in line for line in looked_at.above(notes, 1))
 
 
 def test_where_nothing_was_booted_a_reply_says_nothing_of_boots() -> None:
