@@ -241,9 +241,10 @@ def _named(row: HistoryRow, width: int) -> str:
 
 def _print_history(rows: list[HistoryRow]) -> None:
     from kdelta.report.figures import absolute
+    from kdelta.results import labels
 
     width = _terminal.columns()
-    ordered = sorted(rows, key=lambda row: (row.case, row.metric))  # stable: oldest first within
+    ordered = sorted(labels.apart(rows), key=lambda row: (row.case, row.metric))  # stable: oldest first within
     for (case, metric), group in groupby(ordered, key=lambda row: (row.case, row.metric)):
         lines = list(group)
         say(plain(f"{case}, {metric} ({lines[0].unit or 'no unit'}, {lines[0].better} is better)", width))

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from kdelta.model import GRAVEST_FIRST, Experiment
 from kdelta.report.figures import effect
-from kdelta.results import outcomes
+from kdelta.results import labels, outcomes
 from kdelta.serve import compared, lists, page, trend
 from kdelta.store.store import Store
 
@@ -66,6 +66,7 @@ class HistoryPages:
         metrics = list(dict.fromkeys(row.metric for row in rows))
         metric = lists.picked(metrics, request.query_params.get("metric", "")) or (metrics[0] if metrics else "")
         rows = [row for row in rows if row.metric == metric]
+        rows = labels.apart(rows)
         axis = trend.axis(rows, request.query_params.get("by", ""))
         return page.draw(
             "history.html",
