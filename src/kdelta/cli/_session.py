@@ -115,18 +115,22 @@ class Session:
 
         ``at_once``: how many boots are made at a time.
 
-        The first time a guess where instructions are counted, None where time is measured.
+        The first time a guess where instructions of one CPU are counted, else None.
         """
         from statistics import median
 
         for row in self.store.experiments(kind=experiment.kind, limit=20):
             if row.mode != experiment.mode or row.status != "complete":
                 continue
-            each = len(self.store.experiment(row.id).cases)
+            made = self.store.experiment(row.id)
+            if made.machine.smp != experiment.machine.smp:
+                continue  # a boot of four CPUs takes many times as long as one of one
+            each = len(made.cases)
             taken_s = [b.elapsed_s / (len(b.cases) or each) for b in self.store.boots(row.id) if b.elapsed_s and each]
             if taken_s:
                 return median(taken_s) * len(experiment.cases) / at_once
-        return _FIRST_CASE_S * len(experiment.cases) / at_once if experiment.mode == "exact" else None
+        guessed = experiment.mode == "exact" and experiment.machine.smp == 1
+        return _FIRST_CASE_S * len(experiment.cases) / at_once if guessed else None
 
     def show(self, experiment: Experiment, args: OutputArgs) -> ExperimentResult:
         """Print or write its report."""

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kdelta.cli._session import Session
 from kdelta.cli.progress import Reporter
@@ -47,6 +48,8 @@ def test_a_boot_is_expected_to_take_what_the_like_took_here(tmp_path: Path) -> N
             store.save_boot("20260101-000000-0000", boot(block, slot, elapsed_s=400.0))
         expected_s = session.usual_boot_s(asked, 1)
         assert expected_s is not None and expected_s > 2 * guessed_s, "boots of all cases name none"
+        several = replace(asked, machine=replace(asked.machine, smp=4))
+        assert session.usual_boot_s(several, 1) is None, "ten boots of two CPUs were about 1 s, by one of a system call"
 
 
 def test_elsewhere_a_step_tells_the_time_left_too(monkeypatch: pytest.MonkeyPatch) -> None:
