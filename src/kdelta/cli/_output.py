@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kdelta.model import ExperimentResult
 
 
+_WRITES = re.compile(r"ead-only file|\bwrite?able\b|\bmay write in\b")  # by errno, or in a program's own words
 _EXIT = re.compile(r" ended with exit status (\d+)")
 FOLDING = ("terminal", "mail", "markdown", "html")  # formats that leave causes to those who ask
 
@@ -173,7 +174,7 @@ def _unpacked(params: Mapping[str, str], why: str) -> str:
     ended = _EXIT.search(why)
     if program.PACK not in params or ended is None:
         return ""
-    if "ead-only file" in why:  # the guest says it itself where its words are short enough
+    if _WRITES.search(why):  # the guest says it itself where its words are short enough
         told = " (what is packed is read-only; with --writable each run has a copy of the directory to write in)"
         return "" if "may write in" in why else told
     files = "a file that it looks for by itself is packed by --follow, --tree DIR or --file PATH; "

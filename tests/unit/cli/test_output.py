@@ -44,6 +44,7 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it() -> None:
     [
         ("x ended with exit status 2, not 0: cannot create folder/file: Read-only file s", "with --writable"),
         ("x ended with exit status 2, not 0: Read-only file system; it may write in $TMPDIR, /t", ""),
+        ("x ended with exit status 1, not 0: temp-path must be readable and writeable", "with --writable"),
         ("x ended with exit status 2, not 0: oops", "--follow"),
     ],
 )
