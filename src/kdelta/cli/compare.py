@@ -177,7 +177,8 @@ def run(
             if not _wanted(args):
                 progress.step("looking at this machine: QEMU, and whether KVM runs a guest")
             template, counts = _templates(resolved, args, *chosen)
-            _kernels.note_equal(resolved, template.mode, progress)
+            if template.cases:
+                _kernels.note_equal(resolved, template.mode, progress)
             experiment = _passes.begin(session, _lab.of(template, host), counts, args.seed)
             begun(experiment)
             experiment = _patching.annotated(session.store, experiment, progress)

@@ -138,6 +138,7 @@ def test_counts_of_a_kernel_beside_itself_are_said_to_show_no_noise() -> None:
     kernels = (image, replace(image, label="again"), replace(image, label="longer", cmdline="x"))
     assert remarks.on_experiment(made(kernels=kernels), []) == (SameKernel("again", "6.12"),)
     assert remarks.on_experiment(made("timed", kernels=kernels), []) == ()
+    assert remarks.on_experiment(replace(made(kernels=kernels), cases=()), []) == (), "a patch that changes no code"
 
 
 def test_what_a_kernel_complained_of_is_told_with_its_boots() -> None:
