@@ -31,15 +31,19 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """``verdicts`` are (word, rows with it), the gravest first; of a sweep, its ``steps`` that are so.
 
     The word of a row that was not measured is how its runs ended, such as hung; without a verdict it is descriptive.
+    ``idle``: of a patch, that no case executes what it changes, or that it changes nothing.
     """
 
     cases: frozenset[str] = frozenset()
     steps: int | None = None  # of a sweep
     verdicts: tuple[tuple[str, int], ...] = ()
+    idle: bool = False
 
     @property
     def told(self) -> str:
         """Its cases, or their number and suite: what tells apart two experiments on the same kernels."""
+        if self.idle:
+            return "nothing was measured"
         names = sorted(self.cases)
         if len(names) <= _NAMED:
             return ", ".join(names)
@@ -93,7 +97,7 @@ class Outcomes:
             for row in rows
             if row.patched_label and not row.unbooted
         ]
-        return Outcome(cases=names, verdicts=_counted(words))
+        return Outcome(cases=names, verdicts=_counted(words), idle=not names)
 
 
 def _of_sweeps(names: frozenset[str], found: Sequence[Sweep]) -> Outcome:

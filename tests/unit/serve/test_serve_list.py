@@ -175,6 +175,14 @@ def test_the_list_tells_experiments_on_the_same_kernels_apart_by_their_cases() -
     assert told() == ""
 
 
+def test_of_a_patch_that_no_case_executes_the_list_says_that_nothing_was_measured(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'kdelta.sqlite'}") as store:
+        store.create(experiment("one", ("6.12", "6.12+fix"), blocks=SEEDS, cases=()))
+        pages = TestClient(create_app(store, Access(), pytest.fail), base_url="http://localhost")
+        (row,) = html.fromstring(pages.get("/").text).xpath("//ol[@class='experiments']/li")
+        assert row.xpath("string(.//span[@class='cases'])") == "nothing was measured"
+
+
 def test_an_experiment_is_counted_in_the_list_as_on_its_own_page(tmp_path: Path) -> None:
     """Figures beside the primary metric stand in no table: nine "improved" stood in the list, one on the page."""
     with Store(f"sqlite:///{tmp_path / 'kdelta.sqlite'}") as store:
