@@ -45,10 +45,13 @@ def begun(kernels: Sequence[str], *, each: bool, finished: bool = False) -> Expe
 
 def conclude(experiment: Experiment, args: Args, budget: Budget) -> int:
     """Run what is left of it and show it, as compare does."""
+    from kdelta.experiment import annotate
+
     gate = _gate.parsed(args.fail_on)
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
             progress.note(f"going on with {experiment.id}")
+            experiment = annotate.finish_gate(session.store, experiment, progress)
             session.run(experiment, progress, budget.left_s())
         result = session.show(experiment, args)
     _gate.refuse(result, gate, args.fail_on)

@@ -52,7 +52,7 @@ def command(
     **options: Any,
 ) -> int:
     """Run what is left of EXPERIMENT, then print its report."""
-    from kdelta.experiment import follow_up
+    from kdelta.experiment import annotate, follow_up
 
     args = _output.OutputArgs(**options)
     args.format  # noqa: B018 - an unknown format is refused here
@@ -67,6 +67,7 @@ def command(
         if decide and not follow_up.can_follow(found):
             raise UserError(f"--decide: experiment {found.id} is a {found.kind}; only comparisons are decided")
         with session.progress() as progress:
+            found = annotate.finish_gate(session.store, found, progress)
             if not _passes.run(session, found, hosts, progress, budget_s):
                 return _fleet.detached(found)
             for name in _reports.beside(session.store, found):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kdelta.attribution import code, images, stripped
 from kdelta.attribution.disassembly import Image
 from kdelta.errors import KdeltaError
-from kdelta.experiment import differing, selftests
+from kdelta.experiment import differing, selftests, templates
 from kdelta.experiment.known import watched
 from kdelta.kernel import changed, guards, source
 from kdelta.kernel.sources import parse_kernel
@@ -36,6 +36,13 @@ def run_gate(store: Store, experiment: Experiment, progress: Progress) -> Experi
     return store.annotate(
         experiment.id, lambda known: replace(known, gate=gate.failed, ktap=gate.ktap, notes=(*known.notes, *notes))
     )
+
+
+def finish_gate(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
+    """Run the selftests of an ``experiment`` that was interrupted before they were done; else it is left as it is."""
+    names = experiment.plan.selftests if isinstance(experiment.plan, plans.Compare) else ()
+    left = bool(names) and experiment.annotations.gate == templates.unfinished(names) and not experiment.imported
+    return run_gate(store, experiment, progress) if left else experiment
 
 
 def note_code(store: Store, experiment: Experiment, progress: Progress) -> Experiment:

@@ -200,14 +200,17 @@ def compare(
     plan: plans.Plan = plans.Sweep() if series else plans.Compare(selftests=tuple(selftests))
     exact = mode == "exact"
     blocks = asked.effort.seeds if exact else stop.blocks
-    names = ",".join(selftests)
-    gate = f"not run: the selftests {names} were requested, but did not finish" if selftests else ""
     return msgspec.structs.replace(
         asked.template(mode, kernels, blocks if asked.cases else 0, plan),
         looks=seed_looks(asked.effort.seeds) if exact else stop.looks,
         precision_percent=stop.precision_percent,
-        annotations=Annotations(gate=gate, looked=looked),
+        annotations=Annotations(gate=unfinished(selftests), looked=looked),
     )
+
+
+def unfinished(selftests: Sequence[str]) -> str:
+    """What is said of a gate until its ``selftests`` are done."""
+    return f"not run: the selftests {','.join(selftests)} were requested, but did not finish" if selftests else ""
 
 
 def explained(timed: Experiment, counts: Experiment) -> Experiment:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kdelta.attribution import code, images, stripped
 from kdelta.errors import UserError
-from kdelta.experiment import annotate, selftests
+from kdelta.experiment import annotate, selftests, templates
 from kdelta.experiment.selftests import Gate
 from kdelta.kernel import changed, guards, source
 from kdelta.kernel.products import Built
@@ -55,6 +55,20 @@ def test_the_gate_is_kept_with_its_notes_and_what_the_tests_printed(
     assert (found.gate, found.ktap) == (gate.failed, gate.ktap)
     assert found.notes == (BEFORE, Remark("selftests", "pidfd: 3 skipped"))
     assert store.experiment(made.id).annotations == found
+
+
+def test_a_gate_that_was_interrupted_is_run_by_who_goes_on(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same review again, and resume, measured speed and left "GATE: not run" for good."""
+    asked = plans.Compare(selftests=("pidfd",))
+    made = experiment(plan=asked, annotations=Annotations(gate=templates.unfinished(asked.selftests)))
+    store.create(made)
+    gate = Gate(failed="", notes=(), ktap={"7.0": "KTAP version 1\n"})
+    monkeypatch.setattr(selftests, "gate", lambda *_: gate)
+    found = annotate.finish_gate(store, made, Quiet())
+    assert (found.annotations.gate, found.annotations.ktap) == ("", gate.ktap)
+    monkeypatch.setattr(selftests, "gate", lambda *_: pytest.fail("it was done"))
+    assert annotate.finish_gate(store, found, Quiet()) is found
+    assert annotate.finish_gate(store, replace(made, imported=True), Quiet()).imported
 
 
 def test_nothing_is_run_that_was_not_asked_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
