@@ -4,6 +4,7 @@
 from kdelta.model.collectors import Collector
 from kdelta.model.experiment import (
     BESIDE_TAG,
+    BOOTING,
     Annotations,
     Beside,
     Experiment,
@@ -16,7 +17,6 @@ from kdelta.model.experiment import (
     Unreached,
 )
 from kdelta.model.nouns import (
-    BOOTING,
     EXACT_COUNTERS,
     GRAVEST_FIRST,
     UNBOOTED,

@@ -111,6 +111,7 @@ class Location(Struct, frozen=True, kw_only=True):
     line: int  # of the patched file, from 1
 
 
+BOOTING = "while it booted: "  # begins why a guest has ended that did not come as far as to say who it is
 # begins the tag of an experiment that belongs to another (a review, a comparison), which it names: not the last one
 BESIDE_TAG = "beside/"
 

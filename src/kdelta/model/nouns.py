@@ -360,7 +360,6 @@ class FunctionDelta(Struct, frozen=True, kw_only=True):
     unshared: float = 0.0  # of it too: the part of ``delta`` that is false sharing
 
 
-BOOTING = "while it booted: "  # begins why a guest has ended that did not come as far as to say who it is
 UNBOOTED = "not booted yet"  # what a cell, or a version, says of a kernel of which there is no boot
 
 
@@ -394,11 +393,6 @@ class CellResult(Struct, frozen=True, kw_only=True):
     because_line: Because | None = None
     warnings: tuple[Warn, ...] = ()
     extra: dict[str, float] = field(default_factory=dict)  # named side figures: rep bytes, k-best, spread
-
-    @property
-    def at_boot(self) -> bool:
-        """Whether the patched kernel did not come as far as the case."""
-        return self.state in ("panicked", "hung") and BOOTING in self.why
 
     @property
     def unbooted(self) -> bool:

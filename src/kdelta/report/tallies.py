@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kdelta.attribution.exact import TRANSFERS
 from kdelta.model import GRAVEST_FIRST, CellResult, State
 from kdelta.units import Better
-from kdelta.verdict import ENDED
+from kdelta.verdict import ENDED, at_boot
 
 _ANSWERS = {"improved": "improved", "regressed": "regressed", "same": "same", "inconclusive": "inconclusive"}
 _ENDS: dict[State, str] = {
@@ -110,7 +110,7 @@ def tallied(cells: Sequence[CellResult], exact: bool) -> tuple[Tally, ...]:
             tally,
             ended=_gravest_first(*tally.ended, *ended),
             ended_before=_gravest_first(*tally.ended_before, *before),
-            at_boot=tally.at_boot + (bool(ended) and cell.at_boot),
+            at_boot=tally.at_boot + (bool(ended) and at_boot(cell)),
             waiting=tally.waiting + cell.unbooted,
             beyond=tally.beyond + (word == "same" and _beyond(cell)),
             worse=tally.worse + (word == "inconclusive" and _is_worse(cell)),

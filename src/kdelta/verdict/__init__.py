@@ -2,7 +2,7 @@
 """Statistics and noise floor -> verdicts. Pure; never reads attribution."""
 
 from kdelta.verdict.correction import gate_holm
-from kdelta.verdict.ended import ENDED, ended_alone
+from kdelta.verdict.ended import ENDED, at_boot, ended_alone
 from kdelta.verdict.judge import adjacent, floor_of, judge
 from kdelta.verdict.pairing import CellData, Observation
 from kdelta.verdict.stopping import open_cells
@@ -12,6 +12,7 @@ __all__ = [
     "CellData",
     "Observation",
     "adjacent",
+    "at_boot",
     "ended_alone",
     "floor_of",
     "gate_holm",

@@ -7,7 +7,7 @@ kernel does not support is an answer.
 
 from __future__ import annotations
 
-from kdelta.model import CellResult, State
+from kdelta.model import BOOTING, CellResult, State
 from kdelta.verdict.warnings import Dropped
 
 ENDED: tuple[State, ...] = ("panicked", "hung", "failed")  # gravest first
@@ -24,3 +24,8 @@ def ended_alone(row: CellResult) -> State | None:
     if row.state != "ok":
         return row.state if row.patched is None else None
     return next((state for state in ENDED if (row.patched_label, state) in states), None)
+
+
+def at_boot(row: CellResult) -> bool:
+    """Whether a kernel did not come as far as the case."""
+    return row.state in ("panicked", "hung") and BOOTING in row.why

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kdelta.model import BOOTING, Because, CellResult
+from kdelta.model import Because, CellResult
 from kdelta.report import html as page
 from kdelta.report import mail, markdown, terminal
 from kdelta.report.headline import of_cells
@@ -142,20 +142,6 @@ GONE = Because(gone=("step_into", "walk_component"), gone_delta=-404.0, changed=
         (
             sentence(*(cell(name, verdict=None, state="panicked") for name in "abc")),
             "7.0 panics in all 3 cases, which 6.12 runs.",
-        ),
-        (
-            sentence(*(cell(name, verdict=None, state="panicked", why=f"7.0: panicked: {BOOTING}x") for name in "ab")),
-            "7.0 does not boot, it panics; 6.12 does.",
-        ),
-        (
-            sentence(cell("a", verdict=None, state="hung", why=f"{BOOTING}no records")),
-            "7.0 does not boot, it hangs; 6.12 does.",
-        ),
-        (  # some boots came as far as a case
-            sentence(
-                cell("a", verdict=None, state="panicked", why=f"{BOOTING}x"), cell("b", verdict=None, state="panicked")
-            ),
-            "7.0 panics in both cases, which 6.12 runs.",
         ),
         (
             sentence(
