@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 
 from kdelta.model import BOOTING, CellResult, State
-from unit.report.test_headline import cell, sentence
+from kdelta.report.headline import of_cells
+from unit.report.report_samples import cell
 
 
 def ended(name: str, state: State, why: str = BOOTING) -> CellResult:
@@ -22,4 +23,4 @@ def ended(name: str, state: State, why: str = BOOTING) -> CellResult:
     ],
 )
 def test_a_kernel_that_does_not_boot_is_not_said_to_panic_in_a_case(cells: list[CellResult], told: str) -> None:
-    assert sentence(*cells) == told
+    assert of_cells([(one.case, one) for one in cells], True, False).text == told
