@@ -19,8 +19,9 @@ _TERM = re.compile(r"(!?)\s*(?:defined|IS_ENABLED|IS_BUILTIN|IS_REACHABLE)\s*\(?
 _NESTED = re.compile(r"\([^()]*\)")
 _ASKS = re.compile(r"IS_(?:ENABLED|BUILTIN|REACHABLE)\s*\(\s*CONFIG_")
 _BLANKED = re.compile(
-    r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|^[ \t]*#(?:\\\n|[^\n])*', re.DOTALL | re.MULTILINE
-)  # comments, strings, directives of the preprocessor
+    r'/\*.*?(?:\*/|\Z)|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|^[ \t]*#(?:\\\n|[^\n])*',
+    re.DOTALL | re.MULTILINE,
+)  # comments, one without an end to that of the text; strings; directives of the preprocessor
 _IF = re.compile(r"\bif\s*\(")
 _BRACKET = re.compile(r"[(){};]")
 _ELSE = re.compile(r"\s*else\b(?!\s*if\b)")
