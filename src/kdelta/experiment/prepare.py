@@ -37,7 +37,7 @@ def execute(job: Job, store: Store, progress: Progress, clock: Callable[[], floa
     """
     start = clock()
     try:
-        runner.execute(job, store, progress, clock)
+        runner.execute(job, store, progress)
     except CannotPause as told:
         name = job.experiment.id
         progress.note(f"{told}: all guests are booted for each case and seed, which takes longer")
@@ -45,7 +45,7 @@ def execute(job: Job, store: Store, progress: Progress, clock: Callable[[], floa
         cold = store.redefine(name, lambda e: replace(e, machine=replace(e.machine, cold=True)))
         limit_s = job.time_budget_s
         left_s = None if limit_s is None else max(0.0, limit_s - (clock() - start))
-        runner.execute(prepare(cold, store, progress, time_budget_s=left_s), store, progress, clock)
+        runner.execute(prepare(cold, store, progress, time_budget_s=left_s), store, progress)
 
 
 def prepare(experiment: Experiment, store: Store, progress: Progress, *, time_budget_s: float | None = None) -> Job:
