@@ -40,7 +40,6 @@ async def _at_once(do: Callable[..., Any], *given: Any, **_options: Any) -> Any:
 @cache
 def _served() -> tuple[Any, asyncio.AbstractEventLoop, bytes]:
     """The pages of a store with one experiment, and its id."""
-    anyio.to_thread.run_sync = _at_once  # type: ignore[assignment]
     folder = tempfile.TemporaryDirectory(prefix="kdelta-fuzz-")
     atexit.register(folder.cleanup)
     store = Store(f"sqlite:///{folder.name}/fuzz.sqlite")
@@ -67,7 +66,12 @@ def _page(data: bytes) -> None:
     async def send(message: dict[str, Any]) -> None:
         statuses.extend([message["status"]] if "status" in message else [])
 
-    loop.run_until_complete(app(scope, receive, send))
+    usual = anyio.to_thread.run_sync
+    anyio.to_thread.run_sync = _at_once  # type: ignore[assignment]
+    try:
+        loop.run_until_complete(app(scope, receive, send))
+    finally:
+        anyio.to_thread.run_sync = usual
     assert statuses and statuses[0] < 500
 
 
