@@ -17,16 +17,23 @@ _FROM_NONE = {"int": 16, "size": 64 << 10}  # where a knob is 0 by default
 def variants(case: Case, workload: Workload) -> tuple[Case, ...]:
     """``case`` with one knob otherwise: each other choice, of a number the least, a smaller and a larger one.
 
-    A knob that means nothing beside the others is left as it is.
+    A knob that means nothing without certain values of another is set together with the first of these; where that does
+    not do, it is left as it is.
     """
-    found = []
+    found: dict[str, Case] = {}
     for name, param in workload.params.items():
-        for value in dict.fromkeys(_others(param, case.params.get(name, param.default_text))):
+        for value in _others(param, case.params.get(name, param.default_text)):
             try:
-                found.append(workload.case({**case.params, name: value}))
+                one = workload.case({**case.params, **_needed(case, param), name: value})
             except UserError:  # it has no effect with these
                 continue
-    return tuple(found)
+            found.setdefault(one.name, one)
+    return tuple(found.values())
+
+
+def _needed(case: Case, param: Param) -> dict[str, str]:
+    """Other knobs without which this one means nothing."""
+    return {other: values[0] for other, values in param.only_with.items() if case.params.get(other) not in values}
 
 
 def _others(param: Param, value: str) -> Iterator[str]:
