@@ -32,6 +32,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    or_,
     select,
     text,
     update,
@@ -307,10 +308,13 @@ class Ledger:
         with self._using() as connection:
             connection.execute(delete(failure).where(f.no == newest))
 
-    def failures(self, limit: int = 20) -> list[Failure]:
-        """The newest failures, the newest first."""
+    def failures(self, limit: int = 20, ended_within: timedelta | None = None) -> list[Failure]:
+        """The newest failures, the newest first; of experiments that have ended those alone that are no older."""
         e, f = tables.experiment.c, failure.c
         query = select(e.id, f.unit, f.host, f.at, f.why).join_from(failure, tables.experiment)
+        if ended_within is not None:
+            still = select(ask.c.experiment_no).where(ask.c.state == "open")
+            query = query.where(or_(f.at > func.now() - ended_within, f.experiment_no.in_(still)))
         with self._reading() as connection:
             rows = connection.execute(query.order_by(f.no.desc()).limit(limit)).all()
         return [Failure(experiment=r.id, unit=r.unit, host=r.host, at=r.at.isoformat(), why=r.why) for r in rows]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 
 from msgspec import Struct
 
@@ -16,6 +17,8 @@ from kdelta.fleet.queue import Queue, Taken
 from kdelta.model import plans
 from kdelta.store.rows import BootRow
 from kdelta.store.store import Store
+
+_TOLD_FOR = timedelta(days=1)  # failures of what has ended since
 
 
 class HostState(Struct, frozen=True, kw_only=True):
@@ -119,7 +122,8 @@ async def _look(store: Store, ledger: Ledger) -> Fleet:
         Build(kernel=row.name, host=row.host if row.state == "doing" else "", said=row.said)
         for row in ledger.builds.unfinished()
     )
-    return Fleet(hosts=hosts, experiments=tuple(found), failures=tuple(ledger.failures()), builds=builds)
+    failures = tuple(ledger.failures(ended_within=_TOLD_FOR))
+    return Fleet(hosts=hosts, experiments=tuple(found), failures=failures, builds=builds)
 
 
 def look(store: Store, ledger: Ledger) -> Fleet:

@@ -82,6 +82,12 @@ def test_what_a_dead_worker_had_is_measured_again_once(hosts: Hosts, store: Stor
     failed_on = ledger.failed("first", "0.0", "b", "x")
     assert failed_on is not None and failed_on.experiment == {"b"}, "it is no failure of that host's"
     assert store.done("first") == {(0, 0), (0, 1)}
+    assert told in status.look(store, ledger).failures
+    with ledger._using() as connection:
+        connection.execute(text("UPDATE fleet_failure SET at = now() - interval '2 days'"))
+    assert status.look(store, ledger).failures == (), "the experiment has ended, and nobody asks any more"
+    ledger.open("first", ask())
+    assert len(status.look(store, ledger).failures) == 2
 
 
 def test_a_stopped_worker_gives_back_what_it_has_in_hand(hosts: Hosts, store: Store, ledger: Ledger) -> None:
