@@ -54,7 +54,7 @@ def search(
 ) -> tuple[Turned, ...]:
     """What to measure beside ``cases``; () where they run all that differs between the first and the last kernel.
 
-    () too where that cannot be told: machine code that cannot be read, a kernel that does not come up. To measure says.
+    () too where that cannot be told, which is noted: machine code that cannot be read, a full disk.
     """
     turned = {case.name: variants(case, asked.workloads[case.workload]) for case in cases}
     if not any(turned.values()) or over():
@@ -64,7 +64,8 @@ def search(
         count = partial(_count, frozenset(missing.values()), asked, progress)
         with_knobs = [case for case in cases if turned[case.name]]
         return chosen(kernels, missing, with_knobs, turned, count, over) if missing else ()
-    except (KdeltaError, OSError):
+    except (KdeltaError, OSError) as error:
+        progress.note(f"knobs were not tried: {error}")
         return ()
 
 
