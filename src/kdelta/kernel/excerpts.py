@@ -14,7 +14,7 @@ import tempfile
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO
 
@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from kdelta.errors import UserError
 from kdelta.kernel import cache, debian, definitions, unpack
-from kdelta.kernel.package import entries, members
+from kdelta.kernel.package import entries, members, of_tarfile
 from kdelta.model import Kernel, Progress
 from kdelta.paths import cache_dir
 
@@ -143,7 +143,7 @@ def _make(path: Path, tarball: IO[bytes]) -> None:
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
             try:
-                with tarfile.open(fileobj=tarball, mode="r|*") as tar:
+                with of_tarfile(partial(tarfile.open, fileobj=tarball, mode="r|*")) as tar:
                     found = members(entries(tar), _wanted)
                     write(file, ((name.partition("/")[2], opened.read()) for name, opened in found))
                 os.replace(file.name, path)

@@ -50,16 +50,16 @@ class Entry(Struct, frozen=True, kw_only=True):
     open: Callable[[], IO[bytes]]
 
 
-def _of_tarfile(read: Callable[[], _Read]) -> _Read:
+def of_tarfile(read: Callable[[], _Read]) -> _Read:
     """What tarfile reads. It calls itself for each header that stands before a member, and takes any text for a number
-    in maps of sparse files.
+    in maps of sparse files, and for the length of an extended header.
 
     Raises:
         unpack.Damaged: where it raises what it does not declare.
     """
     try:
         return read()
-    except (ValueError, RecursionError) as error:
+    except (ValueError, ArithmeticError, LookupError, TypeError, RecursionError) as error:
         raise unpack.Damaged(f"a member's header: {error}") from None
 
 
@@ -68,7 +68,7 @@ def entries(tar: tarfile.TarFile, data: unpack.Stream | None = None) -> Iterator
     while True:
         if data is not None:
             data.allow(unpack.HEADER_BYTES)
-        if (member := _of_tarfile(tar.next)) is None:
+        if (member := of_tarfile(tar.next)) is None:
             return
         tar.members = []  # type: ignore[attr-defined]
         if member.size < 0:
@@ -103,7 +103,7 @@ def stream(data: unpack.Stream, path: Path) -> Iterator[Iterator[Entry]]:
     """
     # not tarfile.open: as a stream it takes headers of any size into memory
     opened = partial(tarfile.TarFile, fileobj=cast(IO[bytes], data))
-    with readable(path), _of_tarfile(opened) as tar:
+    with readable(path), of_tarfile(opened) as tar:
         yield entries(tar, data)
 
 
