@@ -20,7 +20,7 @@ _PINNED = (
 )
 # arm64's "max" cannot be cut down so: with FEAT_MOPS (after 7.2) Linux 7.0 clears memory by one instruction, and
 # pidfd_open was slower than on 6.12 in one QEMU and faster in another. A core that exists is the same in each.
-_ARM_CORE = "neoverse-n1"
+ARM_CORE = "neoverse-n1"
 _REP_OFF_OLD = ",-erms,-fsrm"
 _REP_OFF_NEW = ",-erms,-fsrm,-fsrs,-fzrm"
 _NAMES = {"x86_64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
@@ -69,7 +69,7 @@ def _cpu(guest: GuestSpec) -> str:
     if guest.accel == "kvm":
         return "host"
     if guest.arch == "arm64":
-        return "max,pauth-impdef=on" if guest.mode == "timed" else _ARM_CORE
+        return "max,pauth-impdef=on" if guest.mode == "timed" else ARM_CORE
     if guest.mode == "timed":
         return "max"
     if guest.options.rep_features:
