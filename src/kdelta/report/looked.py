@@ -150,7 +150,7 @@ def nothing(looked: Looked | None) -> str:
     if looked is None:
         return ""
     if not looked.differ:
-        return f"Nothing was measured: {_differ(looked)}"
+        return f"Nothing was measured: {_differ(looked).removesuffix(': there is nothing to measure')}"
     names = _names([one.name for one in looked.unreached], _SHOWN_MISSING)
     mapped = "mapped " if looked.no_time else ""
     sets = _sets(looked) + (f". {UNBOOTED}" if _sets(looked) else "")
