@@ -31,7 +31,8 @@ Kind = Literal["code", "new", "gone", "data"]
 class Change(Struct, frozen=True, kw_only=True):
     """A function or variable that differs. ``hosts``: functions of the baseline that stand for it when executed.
 
-    ``boot_only``: these are thrown away once the kernel has started (``__init``), or are in no kernel that runs.
+    ``boot_only``: it is thrown away once the kernel has started (``__init``), or is in no kernel that runs.
+    ``sets``: variables that such code names; the functions that use them are among the hosts.
     ``handed_on``: who has a pointer to it may use what differs, and is not among the hosts.
     ``taken_in``: whose code takes the address of a new function that nothing calls by name: call_rcu(), a work.
     """
@@ -40,6 +41,7 @@ class Change(Struct, frozen=True, kw_only=True):
     kind: Kind
     hosts: tuple[str, ...]
     boot_only: bool = False
+    sets: tuple[str, ...] = ()
     handed_on: bool = False
     taken_in: tuple[str, ...] = ()
 
@@ -47,7 +49,7 @@ class Change(Struct, frozen=True, kw_only=True):
     def in_no_case(self) -> bool:
         """Whether that no case executes it is known without counting: nothing does, or the kernel's start alone."""
         by_pointer = self.handed_on or self.taken_in
-        return self.kind != "data" and not by_pointer and (self.boot_only or not self.hosts)
+        return self.kind != "data" and not by_pointer and not self.sets and (self.boot_only or not self.hosts)
 
     @property
     def by_pointer(self) -> bool:
@@ -61,6 +63,7 @@ class Change(Struct, frozen=True, kw_only=True):
         alone = self.by_pointer or (self.handed_on and not self.hosts)
         by_pointer = "used by pointer" + (" alone" if alone else "")
         words += [by_pointer] if alone or self.handed_on else ["boot only"] if self.boot_only else []
+        words += [f"may set {_few(self.sets)}"] if self.sets else []
         words += [f"its address is taken in {_few(self.taken_in)}: {LATER}"] if self.taken_in else []
         return f"{self.name} ({', '.join(words)})" if words else self.name
 
@@ -101,10 +104,11 @@ def find(
         found = [replace(one, handed_on=not one.hosts and one.name in led) for one in found] + variables
     found = [replace(one, boot_only=_boot_only(one, before, after)) for one in found]
     total = len(before.sources) - len(before.aliases)
+    whole = len(diff.functions) > max(_WHOLE_COUNT, _WHOLE_SHARE * total)
     return Changes(
-        changes=tuple(found),
+        changes=tuple(found if sizes_only or whole else _with_users(found, before, after)),
         functions=total,
-        whole=len(diff.functions) > max(_WHOLE_COUNT, _WHOLE_SHARE * total),
+        whole=whole,
         boot_patched=diff.alternatives_differ,
         sizes_only=sizes_only,
     )
@@ -115,6 +119,22 @@ def _boot_only(one: Change, before: Image, after: Image) -> bool:
     if one.kind == "new" and not one.hosts:
         return _boots(after, one.name)
     return bool(one.hosts) and all(_boots(before, host) for host in one.hosts)
+
+
+def _with_users(found: Sequence[Change], before: Image, after: Image) -> list[Change]:
+    """What runs at boot alone counts through the functions that use what it may set: a slab cache, a default."""
+    names = {one.name for one in found if one.boot_only and one.kind != "data"}
+    sets = [data.set_by(image, sorted(names & image.sources.keys())) for image in (before, after)] if names else []
+    out = []
+    for one in found:
+        used: dict[str, set[str]] = {}
+        for name, users in (pair for side in sets for pair in side.get(one.name, {}).items()):
+            running = {_own(before, user) for user in users if user in before.sources and not _boots(before, user)}
+            if running:
+                used.setdefault(name, set()).update(running)
+        hosts = {*one.hosts, *(user for users in used.values() for user in users)}
+        out.append(replace(one, sets=tuple(sorted(used)), hosts=tuple(sorted(hosts))) if used else one)
+    return out
 
 
 def _boots(image: Image, function: str) -> bool:

@@ -156,6 +156,7 @@ def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
                 one,
                 hosts=hosts,
                 boot_only=known.boot_only and one.boot_only,
+                sets=tuple(sorted({*known.sets, *one.sets})),
                 handed_on=known.handed_on or one.handed_on,
                 taken_in=tuple(sorted({*known.taken_in, *one.taken_in})),
             )

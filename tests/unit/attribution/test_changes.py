@@ -163,6 +163,36 @@ def test_a_new_function_of_the_start_is_boot_only_whoever_takes_its_address(make
     assert (one.title, one.in_no_case) == ("later (new, boot only)", True)
 
 
+CACHES = """
+void *objects;
+static const long sizes[2] = { 128, 256 };
+int users_of_all = 1;
+__attribute__((noinline)) void *makes(long size) { return (void *)size; }
+__attribute__((noinline)) void *takes(void) { return objects; }
+__attribute__((noinline)) long size_of(int a) { return sizes[a & 1]; }
+__attribute__((section(".init.text"), noinline)) int starts(void) { objects = makes(128); users_of_all = 2; return 0; }
+#define USE(n) __attribute__((noinline)) int use##n(int a) { return users_of_all * (a + n); }
+USE(1) USE(2) USE(3) USE(4) USE(5) USE(6) USE(7) USE(8) USE(9) USE(10) USE(11) USE(12) USE(13) USE(14) USE(15) USE(16)
+"""
+
+
+def test_what_runs_at_boot_alone_counts_through_those_who_use_what_it_may_set(make: Maker) -> None:
+    """A slab cache whose objects grow: only kmem_cache_create() in an __init function differs."""
+    old = f"{SOURCE}{CACHES}"
+    before, after = Image(make(old)), Image(make(old.replace("makes(128)", "makes(256)")))
+    (one,) = changes.find(before, after, code.compare(before, after), lambda _: ()).changes
+    assert (one.name, one.hosts, one.sets) == ("starts", ("starts", "takes"), ("objects",))  # users_of_all has 17
+    assert (one.boot_only, one.in_no_case) == (True, False)
+    assert one.title == "starts (boot only, may set objects)"
+
+
+def test_what_runs_at_boot_alone_and_sets_nothing_that_others_use_is_in_no_case(make: Maker) -> None:
+    old = f"{SOURCE}{CACHES}".replace("{ return objects; }", "{ return 0; }")
+    before, after = Image(make(old)), Image(make(old.replace("makes(128)", "makes(256)")))
+    (one,) = changes.find(before, after, code.compare(before, after), lambda _: ()).changes
+    assert (one.hosts, one.sets, one.in_no_case, one.title) == (("starts",), (), True, "starts (boot only)")
+
+
 BRANCHES = """
 extern char __start___jump_table[], __stop___jump_table[];
 char *bounds[] = { __start___jump_table, __stop___jump_table };
