@@ -3,12 +3,14 @@
 
 Every change that some case executes gets its most specific case, the one that spends the largest share of its
 instructions there, unless a case chosen already is nearly as specific. What time is left goes to further cases, by the
-share that they spend in all that changed.
+share that they spend in all that changed: first those that take another way through it, as far as the instructions of a
+call tell that. A function that copies is not looked at by its longest copies alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -18,6 +20,10 @@ from kdelta.attribution.reach import Reach, Row
 MOST = 12  # cases, where fewer do for every change
 CONTROLS = 3
 _NEARLY = 0.5  # of the most specific case's share
+_ANOTHER_WAY = 1.25  # times as many instructions a call
+_LEAST = 0.002  # of a case's instructions: of a smaller share no change of it would be seen
+
+_Way = tuple[str, int]  # a function, and about how many instructions a call of it takes
 
 
 class Picked(Struct, frozen=True, kw_only=True):
@@ -31,11 +37,13 @@ class Picked(Struct, frozen=True, kw_only=True):
 class Selection(Struct, frozen=True, kw_only=True):
     """The cases to measure, most specific first, and what is not looked at.
 
-    ``left_out``: changes that cases execute for which there is no time. ``interrupting``: changes that are executed, as
+    ``executing``: how many cases execute anything of it. ``left_out``: changes that cases execute for which there is no
+    time. ``interrupting``: changes that are executed, as
     far as was seen, only in what interrupts the cases. ``controls``: cases that execute nothing that changed.
     """
 
     picked: tuple[Picked, ...]
+    executing: int = 0
     unreached: tuple[Change, ...] = ()
     left_out: tuple[Change, ...] = ()
     interrupting: tuple[Change, ...] = ()
@@ -63,7 +71,8 @@ def choose(
     budget_s -= sum(map(cost_s, of_user))
     wanted = [row for row in _cover(changes, by_change) if row not in of_user]
     chosen = {row.case for row in (*wanted, *of_user)}
-    further = sorted((row for row in reach.rows if weight[row.case] and row.case not in chosen), key=_by(weight))
+    rest = sorted((row for row in reach.rows if weight[row.case] and row.case not in chosen), key=_by(weight))
+    further = _other_ways_first(rest, [*of_user, *wanted], hosts)
     affordable = _affordable(sorted(wanted, key=_by(weight)), cost_s, budget_s, least=0 if of_user else 1)
     if len(affordable) == len(wanted):
         spent = sum(map(cost_s, affordable))
@@ -73,6 +82,7 @@ def choose(
     names = {row.case for row in affordable}
     return Selection(
         picked=tuple(_picked(row, changes, weight[row.case]) for row in affordable),
+        executing=sum(map(bool, weight.values())),
         unreached=tuple(change for change in changes if not by_change[change.name]),
         left_out=tuple(
             change
@@ -106,6 +116,24 @@ def _cover(changes: Sequence[Change], by_change: dict[str, list[Row]]) -> list[R
             if not any(row.case in chosen and row.share(change.hosts) >= least for row in rows):
                 chosen[rows[0].case] = rows[0]
     return list(chosen.values())
+
+
+def _other_ways_first(rows: Sequence[Row], chosen: Iterable[Row], hosts: Collection[str]) -> list[Row]:
+    """``rows`` with those in front that take a way through ``hosts`` which none before them takes."""
+    known = {way for row in chosen for way in _ways(row, hosts)}
+    first: list[Row] = []
+    others: list[Row] = []
+    for row in rows:
+        ways = _ways(row, hosts)
+        (others if ways <= known else first).append(row)
+        known |= ways
+    return [*first, *others]
+
+
+def _ways(row: Row, hosts: Collection[str]) -> set[_Way]:
+    """The ways that a case takes through functions in which it spends enough to tell."""
+    enough = [(name, row.functions[name]) for name in hosts if row.share((name,)) >= _LEAST]
+    return {(name, round(math.log(ran.instructions / ran.calls, _ANOTHER_WAY))) for name, ran in enough if ran.calls}
 
 
 def _affordable(rows: Sequence[Row], cost_s: Callable[[Row], float], budget_s: float, least: int = 1) -> list[Row]:

@@ -202,6 +202,7 @@ def _looked(bare: Looked, found: Changes, chosen: selection.Selection, reach: Re
     return replace(
         bare,
         cases=tuple(picked.case for picked in chosen.picked),
+        executing=chosen.executing,
         measured=tuple(change.title for change in found.changes if change.name in names),
         unreached=tuple(unreached),
         left_out=tuple(change.title for change in chosen.left_out),

@@ -61,17 +61,19 @@ class Unreached(Struct, frozen=True, kw_only=True):
 class Looked(Struct, frozen=True, kw_only=True):
     """How cases were chosen by what a patch changed, and what of it is not looked at. Names of functions and data.
 
-    ``measured`` is executed by the ``cases`` chosen (of ``candidates``), ``interrupting`` of it only by what interrupts
-    them; ``left_out`` had a case, but no time. ``whole``: ``differ`` of ``functions`` do, through a header or an option
-    (``through``: what of these the patches touch). ``untouched``: cases execute it, but none of the instructions that
-    differ. ``controls`` are cases that execute nothing that changed. ``by_knob`` has cases with a knob otherwise, each
-    with the functions of which it runs more; () where the patched kernel did not come to its end.
+    ``measured`` is executed by the ``cases`` chosen (of ``candidates``, of which ``executing`` execute anything of it;
+    0: an older kdelta chose), ``interrupting`` of it only by what interrupts them; ``left_out`` had one, but no time.
+    ``whole``: ``differ`` of ``functions`` do, through a header or an option (``through``: what of these the patches
+    touch). ``untouched``: cases execute it, but none of the instructions that differ. ``controls`` are cases that
+    execute nothing that changed. ``by_knob`` has cases with a knob otherwise, each with the functions of which it runs
+    more; () where the patched kernel did not come to its end.
     """
 
     functions: int
     differ: int
     candidates: int
     cases: tuple[str, ...] = ()
+    executing: int = 0
     measured: tuple[str, ...] = ()
     unreached: tuple[Unreached, ...] = ()
     left_out: tuple[str, ...] = ()

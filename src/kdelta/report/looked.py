@@ -19,6 +19,7 @@ UNTOUCHED = "none of its changed instructions ran"
 SETS = (
     "what is set at boot may change other paths: name cases, as in kdelta compare BASELINE PATCHED --case path_lookup"
 )
+USED = "What runs at boot alone is looked at through the functions that use what it may set"
 UNCALLED = "not called in the cases measured"
 UNTOLD = "Which of the changed instructions ran is not counted on several CPUs"
 UNBOOTED = "Whether the patched kernel boots was not tried"
@@ -73,6 +74,14 @@ def _differ(looked: Looked) -> str:
     return "machine code and data are identical: there is nothing to measure"
 
 
+def _by(looked: Looked) -> str:
+    """The cases that were chosen, and how many more there were to choose from."""
+    taken = f"{len(looked.cases)} of {looked.candidates} cases"
+    if looked.executing > len(looked.cases):
+        return f"{taken}, of the {looked.executing} that execute any of it"
+    return f"{taken}, the most specific first" + (", all that execute any of it" if looked.executing else "")
+
+
 def sentences(looked: Looked | None) -> tuple[str, ...]:
     """One line each; () where the cases were named by the user."""
     if looked is None:
@@ -108,8 +117,9 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         again = "the same command goes on with them, or a larger --time-budget"
         lines.append(f"NOT LOOKED AT, no time to map {left} ({again}): {_names(looked.no_time, _SHOWN_MISSING)}.")
     if looked.measured:
-        by = f"{len(looked.cases)} of {looked.candidates} cases, the most specific first"
-        lines.append(f"Looked at: {_names(looked.measured)}; by {by}.")
+        lines.append(f"Looked at: {_names(looked.measured)}; by {_by(looked)}.")
+        if any(map(at_boot, looked.measured)):
+            lines.append(f"{USED}.")
         if looked.partly:
             shares = [f"{name} {ran} of {of}" for name, (ran, of) in looked.partly.items()]
             lines.append(f"Of their changed instructions ran: {_names(shares)}; the figures say nothing of the rest.")
@@ -218,6 +228,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "differ": looked.differ,
         "candidates": looked.candidates,
         "cases": list(looked.cases),
+        "executing": looked.executing,
         "measured": list(looked.measured),
         "unreached": [{"name": one.name, "nearest": list(one.path)} for one in looked.unreached],
         "left_out": list(looked.left_out),

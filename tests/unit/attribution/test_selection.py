@@ -67,3 +67,14 @@ def test_controls_execute_nothing_that_changed() -> None:
     lost = Row(case="lost", state="unsupported")
     chosen = choose(change("f"), Reach(kernel="k", rows=(*rows, lost)), lambda _: 1.0, 10.0, controls=True)
     assert chosen.controls == ("c0", "c3", "c6")
+
+
+def test_further_cases_that_take_another_way_through_it_come_before_those_that_take_the_same() -> None:
+    """Twenty that copy a page, and one that copies a word, and spends less there: another path of the function."""
+    long = [row(f"long{i:02}", copy=(1, 500 - i), rest=(1, 500)) for i in range(20)]
+    short, hardly = row("short", copy=(2, 20), rest=(1, 980)), row("hardly", copy=(1, 50), rest=(1, 50_000))
+    chosen = choose(change("copy"), Reach(kernel="k", rows=(*long, short, hardly)), lambda _: 1.0, 100.0)
+    names = [one.case for one in chosen.picked]
+    assert (names[0], names[-1], len(names)) == ("long00", "short", 12)
+    assert "hardly" not in names, "a change of so small a share would not be seen"
+    assert chosen.executing == 22

@@ -206,6 +206,18 @@ def test_several_cpus_do_not_tell_which_of_the_changed_instructions_ran() -> Non
     assert not any(looked_at.UNTOLD in line for line in looked_at.above(notes, 1))
 
 
+def test_how_many_cases_execute_what_differs_is_told_beside_those_chosen() -> None:
+    """Twelve cases of 123 were "by 12 of 241 cases, the most specific first", as if no more executed it."""
+    looked = Looked(functions=9, differ=1, candidates=5, cases=("pipe",), measured=("init (boot only, may set cache)",))
+    told = [looked_at.sentences(replace(looked, executing=count)) for count in (3, 1, 0)]
+    assert [lines[1].partition("; by ")[2] for lines in told] == [
+        "1 of 5 cases, of the 3 that execute any of it.",
+        "1 of 5 cases, the most specific first, all that execute any of it.",
+        "1 of 5 cases, the most specific first.",
+    ]
+    assert all(lines[2] == f"{looked_at.USED}." for lines in told)
+
+
 def test_where_nothing_was_booted_a_reply_says_nothing_of_boots() -> None:
     looked = Looked(functions=9, differ=1, candidates=5, unreached=(Unreached(name="foo_probe"),), atlas="2 kernels")
     asked = replace(experiment("6.12", "7.0"), annotations=Annotations(looked=looked), cases=())
