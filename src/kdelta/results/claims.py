@@ -122,6 +122,12 @@ def _by_counts(claim: Claim, measured: Measured) -> tuple[Call, str]:
     if not carrying:
         return "not measurable here", f"the claim is in time, and counts do not show it ({shown}): add --timed"
     names = ", ".join(column.name for column in carrying)
+    if claim.same and (changing := _changing(claim, measured)):
+        return (
+            "not measurable here",
+            f"the claim is that time does not change, and counts do by more than {claim.same_percent:g} %: "
+            f"{', '.join(changing)} ({shown}): add --timed",
+        )
     if against := _outweighing(carrying, measured):
         return (
             "not measurable here",
@@ -129,6 +135,12 @@ def _by_counts(claim: Claim, measured: Measured) -> tuple[Call, str]:
             f"the other way ({shown}): add --timed",
         )
     return "same direction", f"carried by {names} ({shown}); time itself was not measured: add --timed"
+
+
+def _changing(claim: Claim, measured: Measured) -> list[str]:
+    """The counts that are judged to change by more than what a claim calls no difference."""
+    moved = [one for one in measured.columns if one.verdict in ("improved", "regressed")]
+    return [one.name for one in moved if one.percent is None or abs(one.percent) > claim.same_percent]
 
 
 def _outweighing(carrying: Sequence[Column], measured: Measured) -> Column | None:

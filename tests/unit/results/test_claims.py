@@ -126,6 +126,16 @@ def test_counts_that_move_the_other_way_by_more_leave_a_claim_in_time_open(locke
     assert ("instructions by as much or more the other way" in str(answer.why)) == (call != "same direction")
 
 
+@pytest.mark.parametrize(("same_percent", "call"), [(1, "same direction"), (0.1, "not measurable here")])
+def test_a_count_that_changes_does_not_carry_the_claim_that_nothing_does(same_percent: float, call: str) -> None:
+    """0.64 % more instructions were "same direction" for "no more than 0.1 %", because other counts stayed."""
+    stays = f"case = 'pipe'\nsame = true\nsame_percent = {same_percent}\nunit = 'ns'\n"
+    counts = columns(instructions=(0.64, "regressed"), locked=(0.0, "same"))
+    answer = judged(stays, before=627.0, after=631.0, **counts)
+    assert answer.call == call
+    assert ("do by more than 0.1 %: instructions (instructions +0.64 %" in str(answer.why)) == (same_percent == 0.1)
+
+
 def test_what_stayed_undecided_is_not_measurable_rather_than_refuted() -> None:
     answer = judged(SLOWER, before=100.0, after=120.0, verdict="inconclusive", why="more --blocks")
     assert (answer.call, answer.why) == ("not measurable here", "more --blocks")
