@@ -12,9 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 _FIGURE = re.compile(
-    r"\d\s?(?:%|percent\b|per\s?cent\b|pct\b)"
+    r"\d\s?(?:%|percent\b|per\s?cent\b|pct\b)|\d[ -]percentage"
     r"|\b\d+(?:\.\d+)?\s?(?:x|times)\s+(?:as\s+)?(?:fast|slow|few|less|more|high|low|better|cheap|speed|improve|throughput)"
     r"|\b\d+\.\d+x\b|\b\d+(?:\.\d+)?-?fold\b|\b(?:two|three|four|five|ten|hundred)-?fold\b"
+    r"|\b(?:by|about|around|roughly|nearly|almost|over|than|to|of)\s+~?\d+x\b|~\d+x\b"
+    r"|\b(?:two|three|four|five|ten)\s+times\s+(?:as|fast|slow|few|less|more|high|low|better|cheap)"
+    r"|\btwice\s+(?:as\s+(?:fast|slow|many|much|long|high)|the\s+(?:speed|throughput|time|cost|latency))\b"
+    r"|\bhalf\s+(?:as\s+(?:fast|many|much|long|high)|the\s+(?:speed|throughput|time|cost|latency))\b"
     r"|\bfactor of \d"
     r"|\b\d[\d,.]*\s?[kKMG]?\s?(?:[nuµm]s(?:ecs?)?|cycles|instructions|insns|(?:trans|ops|req|io)\w*/s\w*"
     r"|[KMG]i?[Bb](?:it|yte)?s?(?:/s\w*|ps)|[tqrp]ps|iops|ops)\b"

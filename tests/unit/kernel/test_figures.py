@@ -28,6 +28,10 @@ from kdelta.kernel import figures
         "9.41 Gbit/s",
         "1,234,567 context-switches",
         "0.5 pct of a call",
+        "timer_create improves by about 2x",
+        "tgkill(2) is twice as fast, and close(2) takes half the time",
+        "it is two times faster",
+        "a drop of 15 percentage points",
     ],
 )
 def test_figures_are_known_by_many_units(line: str) -> None:
@@ -44,6 +48,8 @@ def test_figures_are_known_by_many_units(line: str) -> None:
         "RIP: 0010:pipe_write+0x1a/0x300",
         "Link: https://lore.kernel.org/r/20261102100000.1-1-a@example.org",
         "> it was 50% faster",
+        "a matrix of 64x64 on a machine with 8x NVMe",
+        "It moves half the file, and checks twice the same name.",
     ],
 )
 def test_other_numbers_are_no_figures(line: str) -> None:
