@@ -295,6 +295,8 @@ def _applied(changes: tuple[Change, ...], mail: PatchMail, read: Read, *, take_o
                 ) from None
             raise UserError(f"{error}; so it cannot be reverted") from None
         if why := _already_there(changes, read, mail.name):
+            if mail.subject.startswith('Revert "'):
+                raise UserError(f"patch {mail.name}: what it reverts is not in this tree, or no more: {why}") from None
             hint = f"measure it the other way round, with -{mail.name} as the baseline"
             raise UserError(f"patch {mail.name}: already merged in this tree: {why}; {hint}") from None
         raise

@@ -207,6 +207,13 @@ def test_a_patch_that_is_in_the_tree_is_called_merged() -> None:
         applied(diff(OLD, NEW), {"fs/a.c": NEW})
 
 
+def test_a_revert_of_what_the_tree_does_not_have_is_not_called_merged() -> None:
+    """git revert of a patch that was never applied here was "already merged in this tree"."""
+    head = 'From: A <a@example.org>\nSubject: [PATCH v2] Revert "fs: check for none"\n\nThis reverts 0123.\n---\n'
+    with pytest.raises(UserError, match=r"my.patch: what it reverts is not in this tree, or no more: it reverts"):
+        applied(head + diff(NEW, OLD), {"fs/a.c": OLD})
+
+
 def test_a_merged_patch_is_told_by_the_names_it_adds_when_the_tree_has_moved_on() -> None:
     new = OLD.replace("\treturn total;\n", "\tstash_total_cache(thing);\n\treturn total;\n")
     moved_on = new.replace("mutex_unlock", "mutex_release").replace("return total;", "return stash_total_cache(thing);")
