@@ -237,12 +237,19 @@ def expand(found: list[DebianKernel], first: str, last: str, flavour: str) -> li
 
 
 def nearest(found: list[str], version: str, limit: int = 4) -> list[str]:
-    """The upstream versions of ``found`` that are nearest to ``version``, in order."""
+    """The upstream versions of ``found`` that are nearest to ``version``, in order.
+
+    Of a major version that has none of its own, how many releases lie between counts: 6.1 is nearer to 5.10 than 6.12.
+    """
     wanted = numbers(_wanted(version))
     if re.fullmatch(r"\d+\.\d+", version):  # a series: the newest of its neighbours
         found = list({series(upstream): upstream for upstream in sorted(found, key=version_key)}.values())
 
-    def distance(upstream: str) -> tuple[int, ...]:
-        return tuple(abs(a - b) for a, b in zip(numbers(upstream), wanted, strict=True))
+    ranks = {upstream: rank for rank, upstream in enumerate(sorted(set(found), key=numbers))}
+    place = sum(numbers(upstream) < wanted for upstream in ranks) - 0.5
 
-    return sorted(sorted(set(found), key=distance)[:limit], key=version_key)
+    def distance(upstream: str) -> tuple[float, ...]:
+        major, *others = (abs(a - b) for a, b in zip(numbers(upstream), wanted, strict=True))
+        return (0, *others) if not major else (major, abs(ranks[upstream] - place))
+
+    return sorted(sorted(ranks, key=distance)[:limit], key=version_key)

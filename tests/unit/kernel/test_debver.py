@@ -181,5 +181,13 @@ def test_the_nearest_versions_are_named() -> None:
     assert debver.nearest(found, "6.13", 1) == ["6.12.117"]
 
 
+def test_before_the_first_major_version_the_oldest_are_the_nearest() -> None:
+    """The second number says nothing across major versions: of 6.1 to 7.3 the four nearest to 5.10 began with 6.12."""
+    found = ["6.1.170", "6.12.117", "6.16.12", "7.0.13", "7.2.4"]
+    assert debver.nearest(found, "5.10", 2) == ["6.1.170", "6.12.117"]
+    assert debver.nearest(found, "8.1", 2) == ["7.0.13", "7.2.4"]
+    assert debver.nearest(found, "6.99", 2) == ["6.12.117", "6.16.12"]
+
+
 def test_sources_keep_every_version() -> None:
     assert [source.upstream for source in debver.sources(INDEX)] == ["6.12.94", "6.12.117"]
