@@ -73,7 +73,11 @@ def _qemu(name: str, arch: str, package: str) -> Finding:
             name, "limited", f"QEMU {found.text} has no TCG plugins: no exact mode", "use the QEMU of a distribution"
         )
     try:
-        why = plugin.refusal(found.path, plugin.build(paths.cache_dir()))
+        made = plugin.build(paths.cache_dir())
+    except HostError as error:  # of the compiler or the cache, which have findings of their own
+        return Finding(name, "limited", f"QEMU {found.text}: no exact mode ({error})")
+    try:
+        why = plugin.refusal(found.path, made)
     except HostError as error:
         why = str(error)
     if why:
@@ -102,6 +106,16 @@ def _kvm() -> Finding:
         f"/dev/kvm can be opened, but no stock guest ran ({known.why})",
         "exact mode does not need it",
     )
+
+
+def _cache() -> Finding:
+    from kdelta import paths
+    from kdelta.kernel import cache
+
+    text, remedy = cache.shortcoming()
+    if text:
+        return Finding("cache", "limited", text, remedy)
+    return Finding("cache", "ok", f"kernels, snapshots and what is built have space in {paths.cache_dir()}")
 
 
 def _builds() -> Finding:
@@ -222,6 +236,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     lambda: _qemu("qemu x86-64", "x86_64", "qemu-system-x86"),
     lambda: _qemu("qemu arm64", "arm64", "qemu-system-arm"),
     _kvm,
+    _cache,
     lambda: _program("compiler", "gcc", "gcc libc6-dev", "compiles the guest's programs and the plugin"),
     lambda: _program("cross compiler", "aarch64-linux-gnu-gcc", CROSS, "arm64 guests"),
     _builds,

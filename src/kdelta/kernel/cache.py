@@ -28,6 +28,8 @@ from kdelta.paths import cache_dir
 
 SYSTEM_MAP = "System.map"
 _REMEDY = "free space, 'kdelta kernels prune', or set KDELTA_CACHE"
+_ELSEWHERE = "set KDELTA_CACHE to a directory that you can write to"
+_FIRST_BYTES = 1 << 30  # the first comparison of two of Debian's kernels left 395 MiB, and its index alone needs 256
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -83,11 +85,30 @@ def _free_bytes(path: Path) -> int:
     return shutil.disk_usage(place).free
 
 
-def disk_error(error: OSError, path: Path) -> HostError:
-    """An error of the disk as one line with the path, and the free space where that is the matter."""
+def _said(error: OSError, path: Path) -> tuple[str, str]:
+    """(an error of the disk with the path, and the free space where that is the matter; the remedy)."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-        return HostError(f"{error.filename or path}: {error.strerror or error}; is the cache directory writable?")
-    return HostError(f"{path}: disk full ({_free_bytes(path) >> 20} MiB free); {_REMEDY}")
+        return f"{error.filename or path}: {error.strerror or error}", _ELSEWHERE
+    return f"{path}: disk full ({_free_bytes(path) >> 20} MiB free)", _REMEDY
+
+
+def disk_error(error: OSError, path: Path) -> HostError:
+    """An error of the disk as one line with its remedy."""
+    return HostError("; ".join(_said(error, path)))
+
+
+def shortcoming() -> tuple[str, str]:
+    """(what this user's cache lacks for a first comparison, the remedy); both "" where it lacks nothing."""
+    place = cache_dir()
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        return _said(error, place)
+    if (free_bytes := _free_bytes(place)) < _FIRST_BYTES:
+        return f"{free_bytes >> 20} MiB free in {place}: little for kernels and snapshots", _REMEDY
+    return "", ""
 
 
 def require_space(path: Path, needed_bytes: int, purpose: str) -> None:

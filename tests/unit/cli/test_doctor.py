@@ -55,6 +55,25 @@ def test_a_qemu_that_does_not_take_the_plugin_is_no_exact_mode(tmp_path: Path, m
     assert found.text == f"QEMU 11.0.2 (Debian): no exact mode ({REFUSED})"
 
 
+def test_a_cache_that_cannot_be_written_is_no_fault_of_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Doctor advised another QEMU, and nowhere to set KDELTA_CACHE."""
+    program = tmp_path / "qemu-system-x86_64"
+    program.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *--version*) echo "QEMU emulator version 7.2.22 (Debian)";;\n'
+        "*) echo '-plugin [file=]<file>';; esac\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "file" / "cache"))
+    found = doctor._qemu("qemu x86-64", "x86_64", "qemu-system-x86")
+    assert (found.level, found.remedy) == ("limited", "")
+    assert "no exact mode (plugin: " in found.text
+    told = doctor._cache()
+    assert (told.level, told.remedy) == ("limited", "set KDELTA_CACHE to a directory that you can write to")
+
+
 def test_help_on_a_narrow_terminal_stands_below_the_options(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -94,6 +94,22 @@ def test_a_full_disk_is_one_line_with_path_and_space_and_leaves_nothing(monkeypa
     assert [child.name for child in cache.root().iterdir()] == [".lock"]
 
 
+def test_a_cache_that_cannot_be_written_or_holds_little_is_told_with_its_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(cache, "_free_bytes", lambda _: 2 << 30)
+    assert cache.shortcoming() == ("", "")
+    monkeypatch.setattr(cache, "_free_bytes", lambda _: 300 << 20)
+    text, remedy = cache.shortcoming()
+    assert text.startswith("300 MiB free in ")
+    assert "kdelta kernels prune" in remedy
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "file" / "cache"))
+    text, remedy = cache.shortcoming()
+    assert "Not a directory" in text
+    assert remedy == "set KDELTA_CACHE to a directory that you can write to"
+
+
 def _store_many(folder: str) -> None:
     os.environ["KDELTA_CACHE"] = folder
     for number in range(10):
