@@ -7,11 +7,15 @@ from collections.abc import Iterable
 
 from rich.cells import cell_len
 
+from kdelta.model import CellResult
 from kdelta.report import effects, heatmap, prose, system_calls
 from kdelta.report.table import sweep_lines, table_lines
 from kdelta.report.text import WIDTH, wrap, wrap_command
 from kdelta.report.view import View
+from kdelta.units import counted
+from kdelta.verdict import work
 
+_HIDES_LEAST = 0.01  # of the baseline's instructions
 _FIGURE = "In the figure a letter is an estimate (I, R, =, ? as above), dashes are its interval, and | is zero."
 
 
@@ -59,16 +63,29 @@ def undecided(view: View) -> list[str]:
     return found
 
 
+def _hides(cell: CellResult) -> bool:
+    """Whether string instructions moved so much more or less that, as one for each 8 bytes, they change the count."""
+    before, after = (cell.extra.get(f"rep_bytes_{side}") for side in ("baseline", "patched"))
+    if before is None or after is None or not cell.baseline:
+        return before != after
+    return abs(after - before) / work.WORD_BYTES >= _HIDES_LEAST * cell.baseline
+
+
 def beside_counts(view: View) -> list[str]:
-    """What a count of instructions hides, where it differs, and the cases that met no contention."""
-    alone, lines = [], []
+    """What a count of instructions hides, where that is as much as counts, and the cases that met no contention."""
+    alone, lines, less = [], [], set[str]()
     for group in (group for table in view.tables for group in table.groups):
         for row in group.rows:
             if prose.UNCONTENDED in row.aside:
                 alone.append(group.title)
-            rep = [cell.source.extra for cell in row.cells]
-            if any(one.get("rep_bytes_baseline") != one.get("rep_bytes_patched") for one in rep):
-                lines += [f"{group.title}: {text}" for text in row.aside if text != prose.UNCONTENDED]
+            told = [text for text in row.aside if text != prose.UNCONTENDED]
+            if any(_hides(cell.source) for cell in row.cells):
+                lines += [f"{group.title}: {text}" for text in told]
+            elif told:
+                less.add(group.title)
+    if less:
+        cases = counted(len(less), "other case" if lines else "case")
+        lines.append(f"REP bytes of {cases} changed by less than 1 % of the instructions (--causes)")
     return [*lines, *([f"{', '.join(dict.fromkeys(alone))}: {prose.UNCONTENDED}"] if alone else [])]
 
 

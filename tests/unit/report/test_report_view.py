@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.model import UNBOOTED, Case, ExperimentResult, MachineOptions, Remark, plans
-from kdelta.report import functions, mail, markdown, prose, registry, terminal
+from kdelta.report import functions, mail, markdown, prose, registry, sections, terminal
 from kdelta.report import html as page
 from kdelta.report.terminal import render
 from kdelta.report.view import Options, View, build
@@ -179,6 +179,19 @@ def test_exact_rows_show_rep_bytes_and_say_when_tasks_did_not_contend() -> None:
     assert rows["pipe (memcg)"].aside == ("uncontended path length (several tasks, one CPU)",)
     timed_result = replace(exact()[0], experiment=experiment("6.12", "7.0"))
     assert not any(row.aside for _, row, _ in build(timed_result).cells())
+
+
+def test_only_rep_bytes_that_are_as_much_as_counts_stand_beside_a_table() -> None:
+    """163 system calls had 85 lines of them, most of 8 bytes more or less among thousands of instructions."""
+    found = exact()[0]
+    little = replace(found.results[1], extra={"rep_bytes_baseline": 232.0, "rep_bytes_patched": 240.0})
+    told = sections.beside_counts(build(replace(found, results=(found.results[0], little))))
+    assert told == [
+        "pidfd_open: REP bytes: 6.12 0 B, 7.0 512.0 B",
+        "REP bytes of 1 other case changed by less than 1 % of the instructions (--causes)",
+    ]
+    alone = sections.beside_counts(build(replace(found, results=(little,))))
+    assert alone == ["REP bytes of 1 case changed by less than 1 % of the instructions (--causes)"]
 
 
 def test_cases_that_share_a_name_are_told_apart_by_their_parameters() -> None:
