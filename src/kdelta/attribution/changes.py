@@ -2,7 +2,8 @@
 """What a patch changed in the machine code, and whose execution means that the change is executed. Pure.
 
 A function that was inlined has no code of its own: its hosts differ instead, and are what is listed. Data counts
-through the functions that have its address, a new function through those that call it.
+through the functions that have its address, a new function through those that call it. Where only a text differs to
+which a function leads (a format, a message), that is the function's change.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.attribution import data
+from kdelta.attribution import data, texts
 from kdelta.attribution.code import CodeDiff
 from kdelta.attribution.disassembly import Image
 
@@ -25,7 +26,7 @@ _TOLD = 2  # functions in a title
 LATER = "it may run later, outside of what is counted"
 _BOOT = (".init.", ".exit.")  # include/linux/init.h
 
-Kind = Literal["code", "new", "gone", "data"]
+Kind = Literal["code", "new", "gone", "data", "text"]
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -102,6 +103,7 @@ def find(
         taken = data.taken_in(after, alone)
         found = [replace(one, taken_in=taken.get(one.name, ())) for one in found]
         found = [replace(one, handed_on=not one.hosts and one.name in led) for one in found] + variables
+        found += _texts(before, after, {one.name for one in diff.functions})
     found = [replace(one, boot_only=_boot_only(one, before, after)) for one in found]
     total = len(before.sources) - len(before.aliases)
     whole = len(diff.functions) > max(_WHOLE_COUNT, _WHOLE_SHARE * total)
@@ -123,7 +125,7 @@ def _boot_only(one: Change, before: Image, after: Image) -> bool:
 
 def _with_users(found: Sequence[Change], before: Image, after: Image) -> list[Change]:
     """What runs at boot alone counts through the functions that use what it may set: a slab cache, a default."""
-    names = {one.name for one in found if one.boot_only and one.kind != "data"}
+    names = {one.name for one in found if one.boot_only and one.kind not in ("data", "text")}
     sets = [data.set_by(image, sorted(names & image.sources.keys())) for image in (before, after)] if names else []
     out = []
     for one in found:
@@ -146,6 +148,13 @@ def _function(name: str, before: Image, after: Image, callers: Callable[[str], I
     if name in before.sources:
         return Change(name=name, kind="code" if name in after.sources else "gone", hosts=(_own(before, name),))
     return Change(name=name, kind="new", hosts=_hosts(name, before, callers))
+
+
+def _texts(before: Image, after: Image, differing: Collection[str]) -> list[Change]:
+    """The functions of both kernels that differ in a text alone."""
+    both = before.sources.keys() & after.sources.keys()
+    names = texts.other_in_code(before, after, both - before.aliases.keys() - after.aliases.keys() - {*differing})
+    return [Change(name=name, kind="text", hosts=(name,)) for name in sorted(names)]
 
 
 def _own(image: Image, name: str) -> str:

@@ -2,8 +2,8 @@
 """Data of two kernels: which variables begin with another value, and which functions read them. Pure over bytes.
 
 A value that is an address is equal when it leads to the same thing, as in code; so a table that only moved, or whose
-strings did, is no difference. Variables without a symbol (strings, tables of a switch) are not compared: they change
-with the code that names them.
+strings did, is no difference, and one that leads to another text is. Other variables without a symbol (tables of a
+switch) are not compared: they change with the code that names them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from kdelta.attribution import jump_labels, shifted
+from kdelta.attribution import jump_labels, shifted, texts
 from kdelta.attribution.code import alike
 from kdelta.attribution.disassembly import DataObject, Image
 from kdelta.kernel.spelling import fold
@@ -40,7 +40,8 @@ def changed(before: Image, after: Image) -> tuple[str, ...]:
     ]
     quick = shifted.same_data(pairs, shifted.things(before, after))
     left = (index for index in range(len(pairs)) if index not in quick)
-    return tuple(sorted(other | {of[index] for index in left if not _same_object(before, after, *pairs[index])}))
+    differing = {index for index in left if not _same_object(before, after, *pairs[index])}
+    return tuple(sorted(other | {of[index] for index in differing | texts.other_in_data(before, after, pairs)}))
 
 
 def _same_object(before: Image, after: Image, old: DataObject, new: DataObject) -> bool:
@@ -191,8 +192,10 @@ def other_entries_alone(before: Image, after: Image, name: str) -> bool:
     if [len(one.content) for one in olds] != [len(one.content) for one in news]:
         return False
     words = ((old, new, at) for old, new in zip(olds, news, strict=True) for at in _words(old.content, new.content))
-    differing = (word for word in words if not _same_word(before, after, *word))
-    return all(_function(before, old, at) and _function(after, new, at) for old, new, at in differing)
+    differing = [word for word in words if not _same_word(before, after, *word)]  # none where a text does
+    return bool(differing) and all(
+        _function(before, old, at) and _function(after, new, at) for old, new, at in differing
+    )
 
 
 def other_namesakes(before: Image, after: Image, names: Iterable[str]) -> Mapping[str, frozenset[str]]:

@@ -255,6 +255,10 @@ class Image:
         aliases = self._aliases(address)
         return frozenset(name for _, _, name in aliases) if aliases else frozenset({self._unnamed(address, False)})
 
+    def has_symbol(self, address: int) -> bool:
+        """Whether a symbol is at or over ``address``."""
+        return bool(self._aliases(address))
+
     def _unnamed(self, address: int, strings: bool) -> str:
         section = next((s for s in self._loaded if s.address <= address < s.address + s.size), None)
         if section is None:

@@ -15,6 +15,7 @@ from kdelta.units import counted
 _SHOWN = 12  # names in a line; the JSON result has all
 _BY_POINTER = ("used by pointer", "its address is taken")  # in the title of a change (attribution/changes.py)
 _BOOT_ONLY = "boot only"  # there, too
+_NOTHING = ": there is nothing to measure"
 UNTOUCHED = "none of its changed instructions ran"
 SETS = (
     "what is set at boot may change other paths: name cases, as in kdelta compare BASELINE PATCHED --case path_lookup"
@@ -71,7 +72,7 @@ def _differ(looked: Looked) -> str:
         return "no function differs in size; instructions were not compared"
     if left_out := _left_out(looked):
         return f"machine code and data are identical, as this config does not build {_names(left_out, _SHOWN_MISSING)}"
-    return "machine code and data are identical: there is nothing to measure"
+    return f"machine code and data are identical{_NOTHING}"
 
 
 def _by(looked: Looked) -> str:
@@ -160,7 +161,7 @@ def nothing(looked: Looked | None) -> str:
     if looked is None:
         return ""
     if not looked.differ:
-        return f"Nothing was measured: {_differ(looked).removesuffix(': there is nothing to measure')}"
+        return f"Nothing was measured: {_differ(looked).removesuffix(_NOTHING)}"
     names = _names([one.name for one in looked.unreached], _SHOWN_MISSING)
     mapped = "mapped " if looked.no_time else ""
     sets = _sets(looked) + (f". {UNBOOTED}" if _sets(looked) else "")

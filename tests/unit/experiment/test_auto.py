@@ -167,7 +167,7 @@ def test_a_case_that_changed_since_the_atlas_is_mapped(bench: Bench, monkeypatch
 
 
 def test_equal_code_and_data_need_no_map_and_no_boot(bench: Bench) -> None:
-    cases, looked = bench.choose(SOURCE, SOURCE.replace("a name", "another"))
+    cases, looked = bench.choose(SOURCE, f"/* a word more */\n\n{SOURCE}")
     assert (cases, bench.maps) == ([], 0)
     assert "there is nothing to measure" in sentences.sentences(looked)[0]
     empty = templates.compare(templates.Asked(cases=()), (), "exact", templates.Stopping(), looked=looked)

@@ -206,6 +206,12 @@ def test_several_cpus_do_not_tell_which_of_the_changed_instructions_ran() -> Non
     assert not any(looked_at.UNTOLD in line for line in looked_at.above(notes, 1))
 
 
+def test_that_nothing_differs_is_told_once() -> None:
+    """It was "Nothing was measured: machine code and data are identical: there is nothing to measure"."""
+    said = looked_at.nothing(Looked(functions=9, differ=0, candidates=5))
+    assert said == "Nothing was measured: machine code and data are identical"
+
+
 def test_how_many_cases_execute_what_differs_is_told_beside_those_chosen() -> None:
     """Twelve cases of 123 were "by 12 of 241 cases, the most specific first", as if no more executed it."""
     looked = Looked(functions=9, differ=1, candidates=5, cases=("pipe",), measured=("init (boot only, may set cache)",))
