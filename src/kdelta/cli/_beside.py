@@ -79,6 +79,10 @@ def _each(
         if not names:
             continue
         head = f"The series touches {check.said} ({_some(names)})"
+        if check.what == "locks" and not touched.mutexes:
+            why = f"{head}, and no mutex; what runs under other locks is not counted"
+            yield Checked(text=_wrapped(why) + "\n", kept=Beside(what=check.what))
+            continue
         kept = Beside(what=check.what, cases=len(asked.cases))
         try:
             experiment = session.begin(check.template(reviewed, asked), reviewed.seed)
@@ -150,5 +154,5 @@ def _show_holds(session: Session, _: Experiment, experiment: Experiment) -> tupl
 
 _CHECKS = (
     Check("leaks", "lifetimes of objects", "checking for leaks", _leaks, _show_leaks),
-    Check("locks", "locks", "counting what runs under locks", _holds, _show_holds),
+    Check("locks", "locks", "counting what runs under mutexes", _holds, _show_holds),
 )

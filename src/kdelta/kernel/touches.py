@@ -35,6 +35,7 @@ _LOCK = frozenset(
         "guard",
     }
 )
+_NO_MUTEX = frozenset({"spin", "raw", "rcu", "rwlock", "read", "write", "rwsem", "seqlock", "seqcount", "down", "up"})
 _SEMAPHORE = re.compile(r"(?:down|up)(?:_|$)")  # not wake_up, round_down
 _SHORT = re.compile(r"[a-z]{1,3}(?:get|put|grab|hold|drop)")  # iput, dget, mmgrab
 _NO_OBJECT = re.compile(  # what is got or put is a value
@@ -48,6 +49,11 @@ class Touched(Struct, frozen=True, kw_only=True):
 
     lifetimes: tuple[str, ...] = ()
     locks: tuple[str, ...] = ()
+
+    @property
+    def mutexes(self) -> tuple[str, ...]:
+        """Those of the locks that may be mutexes, by their names."""
+        return tuple(name for name in self.locks if not _NO_MUTEX.intersection(name.split("_")))
 
 
 def _changed(lines: Iterable[str]) -> Iterator[str]:

@@ -121,7 +121,8 @@ BESIDE_TAG = "beside/"
 class Beside(Struct, frozen=True, kw_only=True):
     """What a review checked beside speed: ``experiment`` holds it, "" where it could not be checked (``why``).
 
-    With both, nothing of the experiment was made, for ``why``: it is resumed as any other.
+    With both, nothing of the experiment was made, for ``why``: it is resumed as any other. With neither, there is
+    nothing that could be checked: of locks, where none is a mutex.
     ``leaks``: a line for each case that leaks objects on the patched kernel alone.
     """
 

@@ -211,7 +211,9 @@ def above(notes: Annotations, cpus: int = 1) -> tuple[str, ...]:
 
 
 def _beside(one: Beside) -> str:
-    name = "Leaks" if one.what == "leaks" else "What runs under locks"
+    name = "Leaks" if one.what == "leaks" else "What runs under mutexes"
+    if not (one.experiment or one.why):
+        return "What runs under locks: not counted, the series touches no mutex."
     if not one.experiment:
         return f"{name}: could not be checked: {one.why}"
     if one.why:

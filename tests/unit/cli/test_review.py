@@ -258,7 +258,7 @@ def test_what_cannot_be_checked_beside_is_told_and_costs_no_report(
     locks = _beside._CHECKS[1]
     shown = structs.replace(locks, shown=lambda *_: ("held: 3\n", ()))
     monkeypatch.setattr(_beside, "_CHECKS", (_beside._CHECKS[0], shown))
-    touched = Touched(lifetimes=("kfree", "security_msg_msg_alloc", "security_msg_msg_free"), locks=("spin_lock",))
+    touched = Touched(lifetimes=("kfree", "security_msg_msg_alloc", "security_msg_msg_free"), locks=("mutex_lock",))
     with _session.opened(quiet=True) as session:
         measured = experiment("first", ("6.12", "7.0"))
         session.store.create(measured)
@@ -266,7 +266,7 @@ def test_what_cannot_be_checked_beside_is_told_and_costs_no_report(
         assert "lifetimes of objects (kfree," in leaks.text
         assert "which could not be checked: no QEMU" in " ".join(leaks.text.split())
         assert max(map(len, leaks.text.splitlines())) <= 72
-        assert holds.text == "The series touches locks (spin_lock):\n\nheld: 3\n"
+        assert holds.text == "The series touches locks (mutex_lock):\n\nheld: 3\n"
         kept = session.store.experiment("last")
         assert kept.id == "first", "what belongs to a review is not the last one"
         assert [(one.what, one.experiment, one.why) for one in kept.annotations.beside] == [
@@ -275,6 +275,10 @@ def test_what_cannot_be_checked_beside_is_told_and_costs_no_report(
         ]
         assert holds.kept.experiment and session.store.experiment(holds.kept.experiment).kind == "trace"
         assert _beside.checks(session, measured, Touched(), Budget(None)) == ()
+        (spins,) = _beside.checks(session, measured, Touched(locks=("spin_lock",)), Budget(None))
+        assert "touches locks (spin_lock), and no mutex" in spins.text and not spins.begun
+        above = looked.above(session.store.experiment("first").annotations)
+        assert above[0] == "What runs under locks: not counted, the series touches no mutex." and len(above) == 2
         assert _beside.checks(session, experiment("none", ("6.12", "7.0"), cases=()), touched, Budget(None)) == ()
 
 

@@ -187,3 +187,9 @@ def test_changed_lines_tell_what_is_touched(line: str, lifetimes: tuple[str, ...
     head = ["--- a/fs/pipe.c", "+++ b/fs/pipe.c", "@@ -1 +1 @@"]
     assert touches.of([*head, line]) == touches.Touched(lifetimes=lifetimes, locks=locks)
     assert touches.of(["--- a/README", "+++ b/README", "@@ -1 +1 @@", line]) == touches.Touched()
+
+
+def test_which_locks_may_be_mutexes_is_told_by_their_names() -> None:
+    """Of spinlocks a review said "What runs under locks: counted", and showed a table of mutexes: none."""
+    names = ("guard", "hash_lock", "mmap_read_lock", "mutex_lock", "raw_spin_lock", "rcu_read_lock", "up_write")
+    assert touches.Touched(locks=names).mutexes == ("guard", "hash_lock", "mutex_lock")
