@@ -246,7 +246,10 @@ def _method(experiment: Experiment) -> list[str]:
             "decides, and they explain."
         )
     if experiment.host.get("accel") == "tcg":
-        lines.append("The guests were emulated, so their times resolve only large effects.")
+        lines.append(
+            "The guests were emulated, so their times resolve only large effects, and what is dear to an emulator "
+            "alone (the pause of a spinning loop) looks dear."
+        )
     return lines
 
 
