@@ -48,14 +48,31 @@ def remade(obj: Path, source: str, written: Sequence[str]) -> Remade:
         HostError: the build left a link in place of one of Kbuild's files.
     """
     users = dict.fromkeys(written, 0)
+    headers = _generated(obj, source, written)
     objects = whole = 0
     for path in obj.rglob(".*.o.cmd") if written else ():
         text = sandbox.read(path)
         if "\nsource_" not in text:  # linked, not compiled
             continue
         whole += 1
-        found = [name for name in written if f"/{source}/{name} " in text or f"/{source}/{name}\n" in text]
+        found = {name for name in written if _names(text, f"/{source}/{name}")}
+        found |= {name for header, name in headers.items() if _names(text, f" {header}")}
         objects += bool(found)
         for name in found:
             users[name] += 1
     return Remade(objects=objects, whole=whole, most=max(users, key=lambda name: users[name], default=""))
+
+
+def _generated(obj: Path, source: str, written: Sequence[str]) -> dict[str, str]:
+    """The headers that a build makes of a changed file, as of the table of system calls, each with that file."""
+    found: dict[str, str] = {}
+    for path in obj.rglob(".*.h.cmd") if written else ():
+        text = sandbox.read(path)
+        header = path.relative_to(obj).with_name(path.name[1:].removesuffix(".cmd"))
+        found |= {str(header): name for name in written if _names(text, f"/{source}/{name}")}
+    return found
+
+
+def _names(text: str, path: str) -> bool:
+    """Whether ``path`` stands in what Kbuild keeps, at the end of a word."""
+    return f"{path} " in text or f"{path}\n" in text
