@@ -18,6 +18,7 @@ from kdelta.model import MovedLine, Waited
 
 KEPT = 48  # names of lines in a profile; what moved less is added up
 OTHERS = "[others]"
+NAMELESS = "memory: "  # before the functions to which it moves most
 _FUNCTIONS_OF_A_NAME = 2  # of what has no other name
 _ALSO = 2  # variables that are named beside the one that moved a line most
 _FUNCTIONS_OF_A_LINE = 6
@@ -65,7 +66,7 @@ class _Line:
         """
         if self.names:
             return _most(self.names, 1)[0]
-        return f"memory: {', '.join(sorted(_most(self.whose, _FUNCTIONS_OF_A_NAME)))}"
+        return f"{NAMELESS}{', '.join(sorted(_most(self.whose, _FUNCTIONS_OF_A_NAME)))}"
 
     def told(self, name: str) -> MovedLine:
         ranked = self.ranked()

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.attribution.exact import RETRIES, TRANSFERS, WAITS
+from kdelta.attribution.line_table import NAMELESS
 from kdelta.model import Because, CellResult, Warn
 from kdelta.report.cause import cause
 from kdelta.report.figures import absolute, change, effect
@@ -271,7 +272,10 @@ def _crossing(beside: Sequence[tuple[str, CellResult]], rows: Sequence[CellResul
 def _most(kind: str, cells: Sequence[tuple[str, CellResult]], only: str, several: bool) -> str:
     title, cell = max(cells, key=lambda one: abs((one[1].patched or 0.0) - (one[1].baseline or 0.0)))
     before, after = (absolute(side, "") for side in (cell.baseline, cell.patched))
-    told = f"{_CROSSES[kind].format(line_of(cell.metric))} {'less' if cell.verdict == 'improved' else 'more'} often"
+    line = line_of(cell.metric)
+    if line.startswith(NAMELESS):
+        line = "the memory of " + line.removeprefix(NAMELESS).replace(", ", " and ")
+    told = f"{_CROSSES[kind].format(line)} {'less' if cell.verdict == 'improved' else 'more'} often"
     told += ("" if title == only else f" in {title}") + (f" on {cell.patched_label}" if several else "")
     told += f": {before} -> {after} an operation"
     return told + (f"; {len(cells) - 1} more changed" if len(cells) > 1 else "")

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kdelta import verdict
 from kdelta.attribution import because
 from kdelta.attribution.exact import MOVED_LEAST, TRANSFERS
+from kdelta.attribution.line_table import NAMELESS
 from kdelta.model import CellResult, Experiment, Metric
 from kdelta.results import placed
 from kdelta.results.definitions import line_floor_percent
@@ -26,6 +27,7 @@ from kdelta.store.store import Store
 JUDGED = 12  # of each case and kernel: further ones move too seldom to tell
 PART = 0.01  # of all transfers: a line that changes by less is the same, however much of its own that is
 SHOWN = 5
+_AS_OFTEN = 0.01  # of what it moves: memory that goes by other functions on another kernel
 _PREFIX = f"{TRANSFERS} of "
 
 Figures = Mapping[int, Mapping[str, float]]  # by seed (block): transfers per operation by line
@@ -45,6 +47,37 @@ def _levels(figures: Figures) -> dict[str, float]:
     """The median over seeds by line."""
     names = {name for seed in figures.values() for name in seed}
     return {name: median(seed.get(name, 0.0) for seed in figures.values()) for name in names}
+
+
+def renamed(before: Figures, after: Figures) -> dict[str, str]:
+    """The names of memory that ``after`` alone has, each with what ``before`` alone has for as many transfers.
+
+    Memory without a name goes by the functions that touch it, and of these another release renames some: of the same
+    28.75 transfers "pipe_read, pipe_write" were gone, and "anon_pipe_read, anon_pipe_write" new.
+    """
+    left, found = _alone(before, after), {}
+    for name, level in sorted(_alone(after, before).items(), key=lambda one: (-one[1], one[0])):
+        near = min(left, key=lambda old: (abs(left[old] - level), old), default="")
+        if near and abs(left[near] - level) <= _AS_OFTEN * level:
+            found[name] = near
+            del left[near]
+    return found
+
+
+def _alone(side: Figures, other: Figures) -> dict[str, float]:
+    """The levels of memory that goes by names which the other side has in no seed."""
+    elsewhere = {name for seed in other.values() for name in seed}
+    return {
+        name: level
+        for name, level in _levels(side).items()
+        if level and name.startswith(NAMELESS) and name not in elsewhere
+    }
+
+
+def _as_before(before: Figures, after: Figures) -> dict[int, dict[str, float]]:
+    """``after`` with what was ``renamed`` by its name in ``before``."""
+    old = renamed(before, after)
+    return {block: {old.get(name, name): value for name, value in seed.items()} for block, seed in after.items()}
 
 
 def hottest(before: Figures, after: Figures, floor_percent: float) -> dict[str, float]:
@@ -81,6 +114,7 @@ def judged(experiment: Experiment, profiles: Mapping[int, Sequence[ProfileRow]])
                 if row.mitigations == off:
                     sides[row.kernel][row.block] = because.moved_per_op(row.profile)
             for kernel in sorted(sides.keys() - {0}):
+                sides[kernel] = _as_before(sides.get(0, {}), sides[kernel])
                 for line, floor in hottest(sides.get(0, {}), sides[kernel], floor_percent).items():
                     floors[f"{case.name}/{name_of(line)}"] = floor
                     metric = Metric(name=name_of(line), unit=f"{TRANSFERS}/op", better="lower", least=MOVED_LEAST)

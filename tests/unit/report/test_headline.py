@@ -371,6 +371,9 @@ def test_of_single_lines_the_largest_is_told_where_all_transfers_have_no_verdict
     fell = replace(little, case="b", verdict="improved", baseline=1.3, patched=0.0, effect_percent=-100.0)
     told = of_cells(both, exact=True, unfinished=False, beside=[("a", lock), ("b", fell)]).text
     assert told.endswith("Of single lines count moves less often in b: 1.300 -> 0 an operation; 1 more changed.")
+    unnamed = replace(lock, metric="transfers of memory: copy_in, copy_out")
+    told = of_cells(rows, exact=True, unfinished=False, beside=[("a", unnamed), *rows]).text
+    assert "Of single lines the memory of copy_in and copy_out moves more often: 4.700" in told
 
 
 def test_that_a_lock_is_found_taken_more_often_is_part_of_the_answer() -> None:

@@ -121,3 +121,19 @@ def test_the_lines_that_are_judged_are_the_hottest_whatever_changed() -> None:
     assert line_verdicts.hottest({0: {"big": 1000.0, "small": 20.0}}, {}, 20.0)["small"] > 50, (
         "a hundredth of all is its floor"
     )
+
+
+def test_memory_whose_functions_were_renamed_is_neither_gone_nor_new(tmp_path: Path) -> None:
+    """From 6.12 to 7.0 pipe_read became anon_pipe_read: of one line there was an improvement and a regression."""
+    names = ("memory: pipe_read, pipe_write", "memory: anon_pipe_read, anon_pipe_write")
+
+    def side(chance: random.Random, which: int) -> dict[str, float]:
+        return {names[which]: 28.75, "memory: copy": 9.0 + chance.random() / 10, "file.f_count": 5.0 * (1 - which)}
+
+    with _store(tmp_path, side) as store:
+        rows = {line_verdicts.line_of(row.metric): row for row in line_verdicts.of(store.experiment("e1"), store)}
+    assert names[1] not in rows
+    assert (rows[names[0]].verdict, rows[names[0]].baseline, rows[names[0]].patched) == ("same", 28.75, 28.75)
+    assert rows["file.f_count"].verdict == "improved", "what has a name of its own is gone"
+    assert line_verdicts.renamed({0: {names[0]: 28.75}}, {0: {names[1]: 31.0}}) == {}, "it moves more often"
+    assert line_verdicts.renamed({0: {names[0]: 28.75}}, {0: {names[1]: 28.7, names[0]: 1.0}}) == {}
