@@ -33,7 +33,7 @@ from kdelta.cli._ending import THE_SAME, going_on
 
 if TYPE_CHECKING:
     from kdelta.experiment.templates import Asked, Stopping
-    from kdelta.model import Case, Experiment, Kernel, Looked
+    from kdelta.model import Case, Experiment, Kernel, Looked, Progress
 
 EPILOG = """\b
 Examples:
@@ -93,7 +93,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
     show_default=True,
     help="CPU mitigations as booted by default, off, or both as separate cells.",
 )
-@click.option("--blocks", type=click.IntRange(1, 400), help="Timed: a fixed number of blocks (boots per kernel).")
+@click.option("--blocks", type=click.IntRange(1, 400), help="Timed: a fixed number of blocks (boots per kernel); a verdict needs 8.")  # fmt: skip
 @click.option(
     "--max-blocks",
     type=click.IntRange(8, 40),
@@ -179,6 +179,7 @@ def run(
             template, counts = _templates(resolved, args, *chosen)
             if template.cases:
                 _kernels.note_equal(resolved, template.mode, progress)
+                note_few(template, progress)
             experiment = _passes.begin(session, _lab.of(template, host), counts, args.seed)
             begun(experiment)
             experiment = _patching.annotated(session.store, experiment, progress)
@@ -192,6 +193,16 @@ def run(
     _gate.refuse(result, gate, args.fail_on)
     _output.refuse_lost(result)
     return 0
+
+
+def note_few(experiment: Experiment, progress: Progress) -> None:
+    """Say before any boot that so few blocks or seeds as were asked for give no verdict, whatever comes of them."""
+    from kdelta.stats import counts, paired
+
+    timed = experiment.mode == "timed"
+    least, option = (paired.MIN_PAIRS, "--blocks") if timed else (counts.FACT_SEEDS, "--seeds")
+    if experiment.blocks < least:
+        progress.note(f"{option} {experiment.blocks} gives figures without a verdict: a verdict needs {least}")
 
 
 def _asked(args: Args, chosen: Sequence[Case] | None) -> tuple[Asked, Stopping]:
