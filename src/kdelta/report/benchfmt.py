@@ -15,6 +15,7 @@ from kdelta.report.view import View
 from kdelta.results.types import CellName, CellPoints
 from kdelta.units import finite
 
+_TAKEN = ("B/op", "allocs/op")  # what a Go benchmark allocated: benchstat names them so (testing.B.ReportAllocs)
 _PROCS = re.compile(r"-(\d+)$")
 
 
@@ -43,6 +44,7 @@ def _plain_unit(unit: str, metric: str) -> str:
 def bench_unit(unit: str, metric: str, shared: bool) -> str:
     """``ns/op``, ``MB/s``; ``latency_p99-ns/op`` where several metrics of a case have the same unit."""
     plain = re.sub(r"_(s|op)$", r"/\1", _plain_unit(unit, metric))
+    shared = shared or plain in _TAKEN
     return f"{_word(metric)}-{plain}" if shared and unit and unit != metric else plain
 
 

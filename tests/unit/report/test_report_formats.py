@@ -181,6 +181,8 @@ def test_benchmark_names_and_units_follow_the_format() -> None:
     made = [benchfmt.bench_unit(unit, metric, shared=False) for unit, metric in units]
     assert made == ["ns/op", "MB/s", "ops/s", "instructions/op", "objects_left/op"]
     assert benchfmt.bench_unit("ns", "p99", shared=True) == "p99-ns/op"
+    allocated = benchfmt.bench_unit("B/op", "rep_bytes", shared=False)
+    assert allocated == "rep_bytes-B/op", "B/op alone is what a Go benchmark allocated"
 
 
 def test_benchfmt_has_one_line_per_boot() -> None:
