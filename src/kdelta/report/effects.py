@@ -12,6 +12,7 @@ from kdelta.report.view import Cell, View
 _ROWS = 24  # a longer figure in text is no figure any more: the table has all
 _NAME = 24
 _LETTERS = {"(I)": "I", "(R)": "R", "=": "=", "?": "?"}
+_OTHER = "*"  # without a verdict
 
 
 def bounds(cell: Cell) -> tuple[float, ...]:
@@ -78,9 +79,22 @@ def figure(view: View, width: int = WIDTH) -> list[str]:
         places = [place(bound) for bound in bounds(cell)]
         for at in range(min(places), max(places) + 1):
             drawn[at] = "-"
-        drawn[places[-1]] = _LETTERS.get(cell.mark, "*")
+        drawn[places[-1]] = _LETTERS.get(cell.mark, _OTHER)
         lines.append(f"{pad(name, label)}  {''.join(drawn)}".rstrip())
     return lines
+
+
+def legend(view: View, width: int = WIDTH) -> str:
+    """What the signs of ``figure`` say, "" where there is none."""
+    if not figure(view, width):
+        return ""
+    marks = {_LETTERS.get(cell.mark, _OTHER) for _, cell in rows(view)}
+    if marks == {_OTHER}:
+        return "In the figure * is an estimate without a verdict, and | is zero."
+    other = ", * without a verdict" if _OTHER in marks else ""
+    return (
+        f"In the figure a letter is an estimate (I, R, =, ? as above{other}), dashes are its interval, and | is zero."
+    )
 
 
 def _axis(low: float, high: float, zero: int, room: int) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from rich.cells import cell_len
@@ -15,8 +16,8 @@ from kdelta.report.view import View
 from kdelta.units import counted
 from kdelta.verdict import work
 
+_EACH = 6  # results that are not decided, and named one by one where the same is said of them
 _HIDES_LEAST = 0.01  # of the baseline's instructions
-_FIGURE = "In the figure a letter is an estimate (I, R, =, ? as above), dashes are its interval, and | is zero."
 
 
 def bullets(texts: Iterable[str], width: int = WIDTH) -> list[str]:
@@ -52,15 +53,21 @@ def tables(view: View, width: int = WIDTH) -> list[str]:
 
 
 def undecided(view: View) -> list[str]:
-    """Of each cell that was measured and has no answer, why; what was not measured has a part of its own."""
+    """Of each cell that was measured and has no answer, why; what was not measured has a part of its own.
+
+    What is the same of many is said once: of an experiment at its beginning, of every cell.
+    """
     several = any(len(table.kernels) > 1 for table in view.tables)
-    found = []
+    found: defaultdict[str, list[str]] = defaultdict(list)
     for group, row, cell in view.cells():
         if cell.open and cell.sentence and cell.kernel and cell.source.state == "ok":
             metric = f", {row.metric}" if len(group.rows) > 1 else ""
-            where = f"{group.title}{metric}" + (f" on {cell.kernel}" if several else "")
-            found.append(f"{where}: {cell.sentence}")
-    return found
+            found[cell.sentence].append(f"{group.title}{metric}" + (f" on {cell.kernel}" if several else ""))
+    lines = []
+    for sentence, where in found.items():
+        told = [f"{len(where)} results"] if len(where) > _EACH else where
+        lines += [f"{one}: {sentence}" for one in told]
+    return lines
 
 
 def _hides(cell: CellResult) -> bool:
@@ -123,7 +130,7 @@ def wrap_fixed(text: str, width: int) -> list[str]:
 
 def parts(view: View, width: int = WIDTH) -> list[tuple[str, list[str]]]:
     """(heading, lines) of everything after the tables; parts without lines are left out."""
-    drawn = (_FIGURE,) if effects.figure(view, width) else ()
+    drawn = tuple(filter(None, (effects.legend(view, width),)))
     legend = view.legend if view.tables or view.sweeps else ()
     found = [
         ("Not decided", [] if view.options.causes else bullets(undecided(view), width)),

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 
 from kdelta.model import CellResult, ExperimentResult
@@ -49,6 +51,21 @@ def test_of_a_long_name_the_case_is_cut_not_the_metric() -> None:
     )
     assert [line[:24].strip() for line in effects.figure(build(alone))[1:3]] == names[2:], "also where each is unique"
     assert names[2:] == ["page_faul…, instructions", "page_fault1:…, transfers"]
+
+
+def test_the_legend_of_the_figure_has_each_sign_that_is_in_it() -> None:
+    """A comparison of too few blocks drew stars, and the legend spoke of letters and dashes."""
+    plain: dict[str, Any] = {"verdict": None, "interval_percent": None}
+    stars = (cell("a", effect_percent=2.0, **plain), cell("b", effect_percent=1.0, **plain))
+    judged = (cell("c", effect_percent=3.0), cell("d", effect_percent=-3.0))
+    told = [
+        effects.legend(build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=found)))
+        for found in (stars, stars + judged, judged, judged[:1])
+    ]
+    assert told[0] == "In the figure * is an estimate without a verdict, and | is zero."
+    assert "(I, R, =, ? as above, * without a verdict), dashes" in told[1]
+    assert "(I, R, =, ? as above), dashes" in told[2]
+    assert told[3] == "", "there is no figure"
 
 
 @given(rows(kernels=1))

@@ -181,6 +181,17 @@ def test_exact_rows_show_rep_bytes_and_say_when_tasks_did_not_contend() -> None:
     assert not any(row.aside for _, row, _ in build(timed_result).cells())
 
 
+def test_what_is_said_of_many_undecided_results_is_said_once() -> None:
+    """Five kernels after two seeds had 25 lines of one sentence, in text and on the page."""
+    plain: dict[str, Any] = {"verdict": None, "interval_percent": None, "p_value": None}
+    found = tuple(cell(f"case{n}", patched_label=label, **plain) for n in range(4) for label in ("6.18", "7.0"))
+    made = build(ExperimentResult(experiment=experiment("6.12", "6.18", "7.0"), results=found))
+    assert sections.undecided(made) == ["8 results: descriptive only, no verdict"]
+    few = build(ExperimentResult(experiment=experiment("6.12", "6.18", "7.0"), results=found[:2]))
+    assert sections.undecided(few) == [f"case0 on {label}: descriptive only, no verdict" for label in ("6.18", "7.0")]
+    assert "<p><b>6.18, 7.0</b> descriptive only, no verdict</p>" in page.render(few)
+
+
 def test_only_rep_bytes_that_are_as_much_as_counts_stand_beside_a_table() -> None:
     """163 system calls had 85 lines of them, most of 8 bytes more or less among thousands of instructions."""
     found = exact()[0]
