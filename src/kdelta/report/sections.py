@@ -90,9 +90,9 @@ def beside_counts(view: View) -> list[str]:
                 lines += [f"{group.title}: {text}" for text in told]
             elif told:
                 less.add(group.title)
-    if less:
-        cases = counted(len(less), "other case" if lines else "case")
-        lines.append(f"REP bytes of {cases} changed by less than 1 % of the instructions (--causes)")
+    if lines and less:
+        others = counted(len(less), "other case")
+        lines.append(f"REP bytes of {others} changed by less than 1 % of the instructions (--causes)")
     return [*lines, *([f"{', '.join(dict.fromkeys(alone))}: {prose.UNCONTENDED}"] if alone else [])]
 
 
