@@ -277,7 +277,7 @@ def _most(kind: str, cells: Sequence[tuple[str, CellResult]], only: str, several
         line = "the memory of " + line.removeprefix(NAMELESS).replace(", ", " and ")
     told = f"{_CROSSES[kind].format(line)} {'less' if cell.verdict == 'improved' else 'more'} often"
     told += ("" if title == only else f" in {title}") + (f" on {cell.patched_label}" if several else "")
-    told += f": {before} -> {after} an operation"
+    told += f": from {before} to {after} an operation"  # a page would end a line within an arrow
     return told + (f"; {len(cells) - 1} more changed" if len(cells) > 1 else "")
 
 

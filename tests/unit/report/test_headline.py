@@ -366,14 +366,14 @@ def test_of_single_lines_the_largest_is_told_where_all_transfers_have_no_verdict
     for total, is_told in (("regressed", False), ("improved", False), ("inconclusive", True), ("same", True)):
         rows = [("a", cell("a", metric="transfers", verdict=total, **figures))]
         told = of_cells(rows, exact=True, unfinished=False, beside=[("a", little), ("a", lock), *rows]).text
-        assert ("Of single lines its_lock moves more often: 4.700 -> 5.700 an operation; 1 more " in told) == is_told
+        assert ("Of single lines its_lock moves more often: from 4.700 to 5.700 an operation; 1 " in told) == is_told
     both = [*rows, ("b", cell("b", metric="transfers", verdict="same", **figures))]
-    fell = replace(little, case="b", verdict="improved", baseline=1.3, patched=0.0, effect_percent=-100.0)
-    told = of_cells(both, exact=True, unfinished=False, beside=[("a", lock), ("b", fell)]).text
-    assert told.endswith("Of single lines count moves less often in b: 1.300 -> 0 an operation; 1 more changed.")
+    fell = ("b", replace(little, case="b", verdict="improved", baseline=1.3, patched=0.0, effect_percent=-100.0))
+    told = of_cells(both, exact=True, unfinished=False, beside=[("a", lock), fell]).text
+    assert told.endswith("Of single lines count moves less often in b: from 1.300 to 0 an operation; 1 more changed.")
     unnamed = replace(lock, metric="transfers of memory: copy_in, copy_out")
-    told = of_cells(rows, exact=True, unfinished=False, beside=[("a", unnamed), *rows]).text
-    assert "Of single lines the memory of copy_in and copy_out moves more often: 4.700" in told
+    told = of_cells(rows, True, False, beside=[("a", unnamed), *rows]).text
+    assert "Of single lines the memory of copy_in and copy_out moves more often: from 4.700" in told
 
 
 def test_that_a_lock_is_found_taken_more_often_is_part_of_the_answer() -> None:
@@ -385,10 +385,10 @@ def test_that_a_lock_is_found_taken_more_often_is_part_of_the_answer() -> None:
         ("a", cell("a", **waits | {"metric": "retries", "verdict": "same"})),  # type: ignore[arg-type]
     ]
     told = of_cells(found[:1], exact=True, unfinished=False, beside=found).text
-    assert told.endswith("in a: +47.40 %. Locks are found taken more often: 0.07031 -> 0.5273 an operation.")
+    assert told.endswith("in a: +47.40 %. Locks are found taken more often: from 0.07031 to 0.5273 an operation.")
     other = ("a", replace(found[2][1], verdict="improved", baseline=0.4, patched=0.1))
     told = of_cells(found[:1], exact=True, unfinished=False, beside=[other]).text
-    assert told.endswith("Reads under sequence counters are in vain less often: 0.4000 -> 0.1000 an operation.")
+    assert told.endswith("Reads under sequence counters are in vain less often: from 0.4000 to 0.1000 an operation.")
 
 
 def test_what_is_undecided_is_asked_as_the_estimate_goes() -> None:
