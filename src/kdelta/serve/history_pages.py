@@ -59,7 +59,8 @@ class HistoryPages:
         """One case and metric over all experiments, as a chart and as a table."""
         cases = self._store.case_names()
         case = lists.picked(cases, request.query_params.get("case", "")) or (cases[0] if cases else "")
-        rows = self._store.history(case) if case else []
+        # a workload's name finds all of its cases, and each has a history of its own
+        rows = [row for row in self._store.history(case) if row.case == case] if case else []
         tags = sorted({name for row in rows for name in row.tags})
         tag = request.query_params.get("tag", "")
         rows = [row for row in rows if not tag or tag in row.tags]
@@ -79,6 +80,11 @@ class HistoryPages:
             rows=rows[: -HISTORY_SHOWN - 1 : -1],
             left_out=max(0, len(rows) - HISTORY_SHOWN),
             better=rows[-1].better if rows else "lower",
+            instead={
+                word: (name, shown)
+                for word, shown in (("case", case), ("metric", metric))
+                if shown and (name := request.query_params.get(word, "")) and not lists.picked([shown], name)
+            },
         )
 
     def _steps(self, case: str, metric: str) -> dict[str, str]:

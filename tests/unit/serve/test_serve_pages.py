@@ -318,17 +318,6 @@ def test_odd_numbers_in_a_query_count_as_not_given(client: TestClient, query: st
     assert client.get("/experiments/first/functions", params={"case": "²"}).status_code == 200
 
 
-def test_history_joins_experiments_in_a_chart_and_a_table(client: TestClient) -> None:
-    page = tree(client, "/history?case=pidfd_open")
-    rows = page.findall(".//table/tbody/tr")
-    dated = [row for row in rows if "2026-05-0" in row.text_content()]
-    assert [row.find("td/a").text for row in dated] == ["7.0", "6.1", "7.0", "6.12"]
-    assert len(page.xpath("//*[contains(@class, 'chart')]//*[starts-with(@class, 'dot')]")) == len(rows)
-    assert "no verdict" in page.text_content() or "not a verdict" in page.text_content()
-    assert "6.12" in client.get("/history?case=pidfd_open&tag=nightly").text
-    assert "6.1<" not in client.get("/history?case=pidfd_open&tag=nightly").text.split("<tbody>")[1]
-
-
 def test_any_two_kernels_are_compared_without_a_verdict(client: TestClient) -> None:
     text = tree(client, "/compare?a=6.12&b=7.0&bx=second").text_content()
     assert "-10.00 %" in text and "not interleaved" in text and "improved" not in text
