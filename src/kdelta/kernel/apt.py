@@ -40,6 +40,7 @@ _EXPIRED = re.compile(r"Release file for \S+/dists/(\S+)/(?:InRelease|Release) i
 _ONE_LINE = re.compile(r"^deb\s+(?:\[([^]]*)\]\s+)?(\S+)\s+(\S+)\s+(.+)$")
 EXPIRED = "expired on this mirror, their kernels are left out"
 _EXPIRED_REMEDY = "; is the clock right? Else: another mirror, or Acquire::Check-Valid-Until in apt's configuration"
+_UNREACHED_REMEDY = "; what needs no archive: the path of an image, deb:FILE, and kdelta run"
 _UPDATE_LIMIT_S = 900
 _DOWNLOAD_LIMIT_S = 3600
 # Index files of all suites, as they arrive and as they are kept. apt 2.6 does not return when they do not fit.
@@ -309,7 +310,7 @@ class Apt:
             without |= missing | set(expired)
             if missing and lacks_suites_alone(errors) and self._configure(without) and self._arrived():
                 return tuple(sorted(stale))  # no second update, of half a minute
-        raise HostError(f"apt could not update its index: {first_error(errors)}")
+        raise HostError(f"apt could not update its index: {first_error(errors)}{_UNREACHED_REMEDY}")
 
     def _arrived(self) -> bool:
         """Whether the lists of all configured suites are here: apt 2.6 keeps them where others were not found."""

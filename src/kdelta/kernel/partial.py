@@ -22,7 +22,7 @@ def name_of(spec: KernelSpec) -> str:
     if spec.label:
         return spec.label
     if spec.is_range:
-        name = f"{spec.target}..{spec.last}"
+        name = spec.text.partition(",")[0].partition(":")[2]  # as it was named: its end may be open
     elif spec.kind in ("debian", "src-debian"):
         name = debver.upstream_of(spec.target) + (f"-{spec.flavour}" if spec.flavour else "")
     else:

@@ -91,6 +91,8 @@ def test_a_range_whose_index_cannot_be_had_is_one_absent_kernel(archive: Archive
     archive.offline = True
     (missing,) = resolved("debian:6.1..6.12")
     assert isinstance(missing, Gap) and (missing.label, missing.by_host) == ("6.1..6.12", True)
+    (still_open,) = resolved("debian:6.1..,cmdline=quiet")
+    assert still_open.label == "6.1..", "it was told as 6.1..9999.0"
 
 
 @pytest.mark.parametrize(
