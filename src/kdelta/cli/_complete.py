@@ -179,6 +179,11 @@ def _cases_of(ctx: click.Context) -> Iterable[Offer]:
         return [(case.name, "") for case in store.experiment(ctx.params.get("experiment") or "last").cases]
 
 
+def _explained(ctx: click.Context) -> Iterable[Offer]:
+    """Experiments, and the cases of the last one: ``kdelta why pipe`` is of that."""
+    return [*_experiments(), *_cases_of(ctx)]
+
+
 class _Offered(click.types.StringParamType):
     """A text of which some values are known."""
 
@@ -206,7 +211,10 @@ def _about(word: str, about: str) -> str | None:
     return None if ":" in word else " ".join(harmless(about).split())[:_ABOUT_LENGTH] or None
 
 
-_BY_CONTEXT: dict[tuple[str, str], Callable[[click.Context], Iterable[Offer]]] = {("why", "case"): _cases_of}
+_BY_CONTEXT: dict[tuple[str, str], Callable[[click.Context], Iterable[Offer]]] = {
+    ("why", "experiment"): _explained,
+    ("why", "case"): _cases_of,
+}
 
 
 def fit(command: click.Command, path: str) -> None:

@@ -13,16 +13,21 @@ if TYPE_CHECKING:
     from kdelta.store.store import Store
 
 
+_OTHER_KINDS = {"trace": "a trace", "leaks": "a check for leaks"}  # than those with figures and verdicts
+
+
 def _refuse_idle(found: Experiment, args: _output.OutputArgs) -> None:
     """Refuse options that the report of a trace or a leak check does not know.
 
     Raises:
         UserError: one was given.
     """
-    if found.kind in ("trace", "leaks"):
-        _given.refuse(("all_metrics", "causes", "view"), f"would do nothing: experiment {found.id} is a {found.kind}")
+    if what := _OTHER_KINDS.get(found.kind):
+        _given.refuse(("all_metrics", "causes", "view"), f"would do nothing: experiment {found.id} is {what}")
         if args.bare not in ("terminal", "json"):
-            raise UserError(f"--format {args.bare}: experiment {found.id} is a {found.kind}, which is text or --json")
+            raise UserError(
+                f"--format {args.bare}: experiment {found.id} is {what}, which is text, or JSON with --json"
+            )
 
 
 def show(store: Store, found: Experiment, args: _output.OutputArgs) -> None:

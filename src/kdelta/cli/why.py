@@ -84,7 +84,9 @@ def command(
         found = store.experiment(experiment)
         if found.mode != "exact":
             if not (counted := plans.counted_by(found.plan)):
-                raise UserError(f"experiment {found.id} measured time: functions come from exact mode")
+                raise UserError(
+                    f"experiment {found.id} measured time, and functions come from counts: measure it with --exact"
+                )
             found = store.experiment(counted)  # the pass that explains it
         case = _named(found, case) if case else None
         result, detail = answer.result(store, found.id, only=case)

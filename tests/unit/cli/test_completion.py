@@ -75,6 +75,7 @@ def test_bash_completes_releases_cases_and_experiments(env: dict[str, str], tmp_
         "kdelta history pid": "pidfd_open",
         "kdelta history ta": "tag",
         "kdelta why first pid": "pidfd_open",
+        "kdelta why pid": "pidfd_open",  # of the last experiment
         "kdelta why first path_l": "",  # this experiment has no such case
         "kdelta report la": "last",
         "kdelta report firs": "first",

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.cli.main import run
-from kdelta.model import Case
+from kdelta.model import Case, plans
 from kdelta.results import answer
 from kdelta.store.store import Store
 from unit.serve import serve_store
@@ -58,6 +58,19 @@ def test_a_case_alone_is_of_the_last_experiment_or_it_is_said_which_has_it(
         store.create(serve_store.experiment("two", ("6.12", "7.0"), created_at="2027-01-01T10:00:00+00:00"))
     assert run(["why", "nanosleep"]) == 1
     assert "kdelta why one nanosleep" in capsys.readouterr().err
+
+
+def test_what_has_no_functions_or_no_table_is_refused_with_what_has(
+    state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was said that functions come from exact mode, and that an experiment is a leaks."""
+    with Store() as store:
+        store.create(serve_store.experiment("timed", ("6.12", "7.0"), mode="timed"))
+        store.create(serve_store.experiment("lost", ("6.12",), mode="timed", plan=plans.Leaks()))
+    assert run(["why", "timed"]) == 1
+    assert "functions come from counts: measure it with --exact" in capsys.readouterr().err
+    assert run(["report", "lost", "--format", "mail"]) == 1
+    assert "is a check for leaks, which is text, or JSON with --json" in capsys.readouterr().err
 
 
 def test_boots_that_were_left_out_are_not_told_as_made(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
