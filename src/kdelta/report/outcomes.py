@@ -99,7 +99,7 @@ def _of_cell(row: Row, cell: Cell, names: Mapping[str, str]) -> Outcome:
     return Outcome(
         name=row.metric + (f" on {kernel}" if kernel else ""),
         word=ended or cell.verdict,
-        figures=f"baseline {row.baseline}, effect {cell.figure}",
+        figures=f"baseline {row.baseline}" + (f", effect {cell.figure}" if cell.figure != cell.verdict else ""),
         effect=cell.figure,
         mark=cell.mark,
         message=cell.sentence,
