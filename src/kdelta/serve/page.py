@@ -20,7 +20,7 @@ from kdelta import __version__
 from kdelta.errors import UserError
 from kdelta.report.figures import absolute, count
 from kdelta.report.scrub import clean
-from kdelta.units import percent
+from kdelta.units import counted, percent
 
 REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; "
@@ -75,7 +75,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"clean": clean, "when": _when, "absolute": absolute, "count": count, "percent": percent}
+    found.filters |= {"clean": clean, "when": _when}
+    found.filters |= {"absolute": absolute, "count": count, "counted": counted, "percent": percent}
     found.globals |= {
         "ident": id,
         "query": query,

@@ -146,6 +146,7 @@ def test_the_page_of_findings_works_no_sweep_out_twice(client: TestClient, monke
     assert "sweep" in made
     made.clear()
     assert client.get("/findings").text == first and not made
+    assert re.search(r"kernels in (1 stored sweep|[2-9] stored sweeps), largest first", first)
 
 
 def test_the_page_of_findings_takes_the_sweeps_of_results_that_are_known(
