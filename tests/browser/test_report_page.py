@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from browser.reading import seen
+from kdelta.model import ExperimentResult
 from kdelta.report import html, view
 from kdelta.results import answer
+from unit.report.report_samples import cell, experiment
 from unit.serve.serve_store import filled
 
 
@@ -41,3 +43,23 @@ def test_a_frame_is_enlarged_by_a_click_and_the_uppermost_shows_all(browser: Any
     seen(browser, f"{scheme}-report-enlarged", "compare:")
     browser.find_element("link text", "[kernel]").click()
     assert width(browser, "memset") == before
+
+
+def test_on_a_phone_the_verdicts_of_lines_with_long_names_are_in_sight(browser: Any, tmp_path: Path) -> None:
+    """A field is one word: the table was 488 pixels wide in 358, and every verdict behind its edge."""
+    named = ("transfers of task_struct.scx.tasks_node", "transfers of memory: _copy_from_iter, _copy_to_iter")
+    rows = tuple(
+        cell("thread_spawn:tasks=4", metric, effect_percent=42.2, interval_percent=(35.2, 47.2), verdict="regressed")
+        for metric in named
+    )
+    page = tmp_path / "report.html"
+    made = ExperimentResult(experiment=experiment("6.12.118", "7.0.13"), results=rows)
+    page.write_text(html.render(view.build(made, options=view.Options(all_metrics=True))), encoding="utf-8")
+    phone = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    browser.get(page.as_uri())
+    sizes = (
+        "const one = document.querySelector('table.results'); return [one.scrollWidth, one.parentElement.clientWidth]"
+    )
+    wide, room = browser.execute_script(sizes)
+    assert wide <= room
