@@ -117,7 +117,7 @@ def _narrowed(known: Sequence[Step], found: Sequence[Step], line: Sequence[str])
 def _steps(experiment: Experiment, sweeps: Iterable[Sweep], now: str) -> list[Step]:
     """Every step of a sweep as it would be announced ``now``. It is told by its case, metric and the two images."""
     from kdelta.model.diary import Step
-    from kdelta.report import behind
+    from kdelta.report import behind, prose
     from kdelta.report.view import cell_title
     from kdelta.results import compilers as results
     from kdelta.store.diary import step_key
@@ -128,6 +128,7 @@ def _steps(experiment: Experiment, sweeps: Iterable[Sweep], now: str) -> list[St
     for sweep in sweeps:
         title, explained = cell_title(sweep.cell), results.explained(sweep, compilers)
         for step in sweep.steps:
+            because = behind.text(sweep.cell.metric, step.because, step.because_line)
             found.append(
                 Step(
                     key=step_key(title, sweep.cell.metric, images[step.last], images[step.first]),
@@ -138,7 +139,7 @@ def _steps(experiment: Experiment, sweeps: Iterable[Sweep], now: str) -> list[St
                     effect_percent=step.effect_percent,
                     interval_percent=step.interval_percent,
                     verdict=step.verdict or "",
-                    because=behind.text(sweep.cell.metric, step.because, step.because_line),
+                    because="; ".join(filter(None, (because, prose.moved(step, sweep)))) if because else "",
                     compiler=results.changed(compilers, step),
                     explained=explained.get(step.first, ""),
                     experiment=experiment.id,

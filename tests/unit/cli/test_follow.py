@@ -15,7 +15,7 @@ from kdelta.cli import _follow
 from kdelta.cli.main import run
 from kdelta.experiment import runner
 from kdelta.kernel.sources import parse_kernel
-from kdelta.model import Annotations, BootResult, Experiment, PlannedBoot, RunResult
+from kdelta.model import Annotations, Because, BootResult, Experiment, PlannedBoot, RunResult
 from kdelta.model.diary import Step
 from kdelta.report import steps as layout
 from kdelta.results import answer
@@ -254,3 +254,24 @@ def test_other_cases_or_kernels_are_followed_on_their_own() -> None:
         return _follow.tag_of(names, ())
 
     assert tag("debian:6.12..") != tag("debian:6.11..") and tag("a", "b") != tag("ab")
+
+
+def test_a_step_is_announced_with_what_string_instructions_moved() -> None:
+    """A report said that 392 bytes of REP came back with a step; what was announced of it each night did not."""
+    made = experiment("6.1", "6.12", mode="exact")
+    points = tuple(SweepPoint(kernel=label, value=9.0, rep_bytes=rep) for label, rep in (("6.1", 0.0), ("6.12", 392.0)))
+    because = Because(changed=(("kfree", 12),))
+    step = SweepStep(
+        last="6.1",
+        first="6.12",
+        baseline=9.0,
+        patched=9.3,
+        effect_percent=3.3,
+        verdict="regressed",
+        because_line=because,
+    )
+    cell = CellName(case="a", metric="instructions")
+    of = Sweep(cell=cell, unit="instructions", better="lower", points=points, steps=(step,))
+    alone = replace(of, steps=(replace(step, because_line=None),))
+    told = [one.because for one in _follow._steps(made, (of, alone), "2026-11-26T19:00:00+00:00")]
+    assert told == ["kfree +12; REP bytes 0 B before, 392.0 B from here on", ""]
