@@ -19,6 +19,7 @@ from kdelta.results.agreement.types import Fact
 from kdelta.results.explain import Seeds
 from kdelta.spec.program import PACK
 from kdelta.store.rows import BootRow, Number
+from kdelta.units import counted
 
 _LISTED = 4  # names in an error's one line
 
@@ -132,7 +133,8 @@ def _facts(measured: Measured) -> dict[str, str]:
         return ", ".join(sorted({boot.machine[key] for boot in measured.boots if key in boot.machine}))
 
     with_rep = ", with REP features" if e.machine.rep_features else ""
-    guest = f"{e.machine.smp} CPU, {e.machine.memory_mib} MiB{with_rep}{', booted cold' if e.machine.cold else ''}"
+    cold = ", booted cold" if e.machine.cold else ""
+    guest = f"{counted(e.machine.smp, 'CPU')}, {e.machine.memory_mib} MiB{with_rep}{cold}"
     return {
         "QEMU": of_boots("qemu"),
         "accelerator": of_boots("accel"),

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
-from kdelta.model import Case
+from kdelta.model import Case, MachineOptions
 from kdelta.results.agreement.common import Measured, differences, shared
 from kdelta.results.agreement.types import Fact
 from unit.store.store_builders import experiment, kernel
@@ -62,3 +62,10 @@ def test_only_what_differs_is_told() -> None:
         Fact(what="seed", here=str(HERE.seed), there="9"),
     )
     assert differences(here, here) == ()
+
+
+def test_guests_of_several_cpus_are_told_in_the_plural() -> None:
+    alone, four = (
+        Measured(experiment=replace(HERE, machine=MachineOptions(smp=smp)), boots=(), numbers=()) for smp in (1, 4)
+    )
+    assert differences(alone, four) == (Fact(what="guest", here="1 CPU, 1024 MiB", there="4 CPUs, 1024 MiB"),)
