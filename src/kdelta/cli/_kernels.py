@@ -25,7 +25,7 @@ def named(texts: Sequence[str]) -> list[KernelSpec]:
     from kdelta.kernel.sources import parse_kernel
 
     specs = [parse_kernel(text) for text in texts]
-    for text, spec in zip(texts, specs, strict=True):
+    for text, spec in dict(zip(texts, specs, strict=True)).items():  # each once
         if spec.text != text:
             tag = f" (a tag of a git tree is src:TREE@{text})" if spec.kind in ("debian", "range") else ""
             say(f"{text}: taken as {spec.text}{tag}", err=True)
