@@ -244,7 +244,9 @@ def _print_history(rows: list[HistoryRow]) -> None:
     from kdelta.results import labels
 
     width = _terminal.columns()
-    ordered = sorted(labels.apart(rows), key=lambda row: (row.case, row.metric))  # stable: oldest first within
+    # metrics as they were measured, what a case is about first; stable: oldest first within
+    place = {metric: number for number, metric in enumerate(dict.fromkeys(row.metric for row in rows))}
+    ordered = sorted(labels.apart(rows), key=lambda row: (row.case, place[row.metric]))
     for (case, metric), group in groupby(ordered, key=lambda row: (row.case, row.metric)):
         lines = list(group)
         say(plain(f"{case}, {metric} ({lines[0].unit or 'no unit'}, {lines[0].better} is better)", width))

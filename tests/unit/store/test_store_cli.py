@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.cli.main import run
-from kdelta.model import plans
+from kdelta.model import RunResult, Series, plans
 from kdelta.store.store import Store
 from unit.store.store_builders import boot, experiment, kernel
 
@@ -126,6 +126,17 @@ def test_an_experiment_goes_out_and_comes_in(
     with Store() as theirs:
         assert theirs.experiments() == []
     assert filled.done("first") == {(0, 0), (0, 1)}
+
+
+def test_a_history_begins_with_what_the_case_is_about(filled: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    """By their letters, code lines stood before instructions, and 26 experiments of them."""
+    names = ("instructions", "code_lines")
+    series = tuple(Series(metric=name, unit=f"{name}/op", better="lower", values=(1.0,)) for name in names)
+    filled.create(experiment("second", created_at="2027", mode="exact"))
+    filled.save_boot("second", boot(runs=(RunResult(case=0, state="ok", series=series),)))
+    assert run(["history", "pidfd_open"]) == 0
+    heads = [line.split()[1] for line in capsys.readouterr().out.splitlines() if "is better)" in line]
+    assert heads[-2:] == list(names)
 
 
 def test_hostile_names_reach_no_terminal(filled: Store, capsys: pytest.CaptureFixture[str]) -> None:
