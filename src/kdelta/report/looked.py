@@ -78,9 +78,10 @@ def _differ(looked: Looked) -> str:
 def _by(looked: Looked) -> str:
     """The cases that were chosen, and how many more there were to choose from."""
     taken = f"{len(looked.cases)} of {looked.candidates} cases"
-    if looked.executing > len(looked.cases):
-        return f"{taken}, of the {looked.executing} that execute any of it"
-    return f"{taken}, the most specific first" + (", all that execute any of it" if looked.executing else "")
+    if not looked.executing:
+        return f"{taken}, the most specific first"
+    more = looked.executing > len(looked.cases)
+    return f"{taken}, {f'of the {looked.executing}' if more else 'all'} that execute any of it"
 
 
 def sentences(looked: Looked | None) -> tuple[str, ...]:
