@@ -126,14 +126,17 @@ def set_by(image: Image, functions: Iterable[str]) -> Mapping[str, Mapping[str, 
     if image.arch != "x86_64":
         return {}
     named = {function: _named_in(image, function) for function in functions}
-    users: dict[str, set[str]] = {}
-    for function, one in _reading(image, [one for many in named.values() for one in many]):
-        users.setdefault(one.name, set()).add(function)
-    few = {name: frozenset(found) for name, found in users.items() if len(found) <= _FEW_USERS}
-    return {
-        function: {one.name: few[one.name] for one in sorted(many, key=lambda one: one.name) if one.name in few}
-        for function, many in named.items()
-    }
+    users: dict[DataObject, set[str]] = {}
+    for function, one in _reading(image, {one for many in named.values() for one in many}):
+        users.setdefault(one, set()).add(function)
+    found: dict[str, dict[str, frozenset[str]]] = {}
+    for function, many in named.items():
+        own = found[function] = {}
+        for one in sorted(many, key=lambda one: (one.name, one.address)):
+            who = users.get(one, set())
+            if function in who and len(who) <= _FEW_USERS:  # else it is a namesake's, or everybody's
+                own[one.name] = own.get(one.name, frozenset()) | who
+    return found
 
 
 def _named_in(image: Image, function: str) -> set[DataObject]:

@@ -214,7 +214,15 @@ int users_of_all = 1;
 __attribute__((noinline)) void *makes(long size) { return (void *)size; }
 __attribute__((noinline)) void *takes(void) { return objects; }
 __attribute__((noinline)) long size_of(int a) { return sizes[a & 1]; }
-__attribute__((section(".init.text"), noinline)) int starts(void) { objects = makes(128); users_of_all = 2; return 0; }
+__attribute__((section(".init.text"), noinline)) int starts(void)
+{
+    static volatile int twice[8];
+    objects = makes(128);
+    users_of_all = 2;
+    twice[4] = 3;
+    return 0;
+}
+__attribute__((noinline)) int counts(void) { static volatile int twice[8]; return ++twice[4]; }
 #define USE(n) __attribute__((noinline)) int use##n(int a) { return users_of_all * (a + n); }
 USE(1) USE(2) USE(3) USE(4) USE(5) USE(6) USE(7) USE(8) USE(9) USE(10) USE(11) USE(12) USE(13) USE(14) USE(15) USE(16)
 """
