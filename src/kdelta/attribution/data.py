@@ -204,14 +204,11 @@ def other_entries_alone(before: Image, after: Image, name: str) -> bool:
 def other_namesakes(before: Image, after: Image, names: Iterable[str]) -> Mapping[str, frozenset[str]]:
     """Of several variables of one name the functions that read another value, or more of them, than they did.
 
-    Names of one variable alone are left out, and those of which one leads elsewhere or is held by another variable.
+    Names of one variable alone are left out, and those of which one is held by another variable.
     """
     several = [name for name in names if max(len(image.objects.get(name, ())) for image in (before, after)) > 1]
     held = [holders(image, several) for image in (before, after)] if several else []
     plain = {name for name in several if not any(one.get(name) for one in held)}
-    plain = {
-        name for name in plain if not any(map(_leads, (*before.objects.get(name, ()), *after.objects.get(name, ()))))
-    }
     was, now = (_values_read(image, plain) for image in (before, after))
     found: dict[str, set[str]] = {name: set() for name in plain}
     for name, function, _ in (was - now) + (now - was):
@@ -222,12 +219,21 @@ def other_namesakes(before: Image, after: Image, names: Iterable[str]) -> Mappin
 def _values_read(image: Image, names: Iterable[str]) -> Counter[tuple[str, str, bytes]]:
     """How many variables of a name and a value each function reads: (name, function, value)."""
     objects = [one for name in names for one in image.objects.get(name, ())]
-    return Counter((one.name, function, one.content) for function, one in set(_reading(image, objects)))
+    return Counter((one.name, function, _value(image, one)) for function, one in set(_reading(image, objects)))
 
 
-def _leads(one: DataObject) -> bool:
-    """Whether some word of it may be an address."""
-    return bool(shifted.like_addresses(np.frombuffer(one.content[: len(one.content) & ~7], "<u8")).any())
+def _value(image: Image, one: DataObject) -> bytes:
+    """The content of a variable, with what its addresses lead to in place of them."""
+    content, led = bytearray(shifted.padded(one)), []
+    words = np.frombuffer(bytes(content), "<u8")
+    for at in np.flatnonzero(shifted.like_addresses(words)).tolist():
+        address = int(words[at])
+        if (to := texts.at(image, address)) is None:
+            to = image.name_of(address).encode()
+        if to:
+            led.append(b"%d %s" % (at, to))
+            content[8 * at : 8 * at + 8] = bytes(8)
+    return b"\0".join([bytes(content), *led])
 
 
 def passed_on(image: Image, name: str, functions: Iterable[str]) -> bool:

@@ -316,6 +316,19 @@ def test_of_namesakes_a_new_one_counts_through_its_own_function_alone(make: Make
     assert one.hosts == ("host", "weigh")
 
 
+@pytest.mark.parametrize("other", ['{ "third", "4th" }', '{ "third", "fourth", "fifth", "sixth" }'])
+def test_of_namesakes_that_lead_elsewhere_the_one_that_differs_counts_alone(make: Maker, other: str) -> None:
+    """Of the 58 tables of a switch one was gone: bpf(2) and mkdir(2) were measured for a patch of flock(2)."""
+    text = SOURCE + "".join(
+        f"__attribute__((noinline)) int says{number}(int a)\n"
+        f'{{ static const char *const words[] = {{ "{one}", "{two}" }}; return words[a & 1][0]; }}\n'
+        for number, (one, two) in enumerate((("first", "second"), ("third", "fourth")))
+    )
+    before, after = Image(make(text)), Image(make(text.replace('{ "third", "fourth" }', other)))
+    (one,) = changes.find(before, after, code.compare(before, after), lambda _: ()).changes
+    assert (one.name, one.kind, one.hosts) == ("words", "data", ("says1",))
+
+
 def test_a_variable_that_a_new_function_alone_reads_counts_through_who_calls_that(make: Maker) -> None:
     fresh = "static int mine[2] = { 3, 4 };\n__attribute__((noinline)) int fresh(int a) { return mine[a & 1]++; }\n"
     after = SOURCE.replace("int main_loop(int a) { return", f"{fresh}int main_loop(int a) {{ return fresh(a) +")
