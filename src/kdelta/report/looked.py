@@ -20,6 +20,10 @@ UNTOUCHED = "none of its changed instructions ran"
 SETS = (
     "what is set at boot may change other paths: name cases, as in kdelta compare BASELINE PATCHED --case path_lookup"
 )
+PATCHED = (
+    "Instructions that are patched in at boot differ too: which of them run hangs on the features of the CPU "
+    "(kdelta compare --rep-features leaves ERMS and FSRM on)"
+)
 USED = "What runs at boot alone is looked at through the functions that use what it may set"
 UNCALLED = "not called in the cases measured"
 UNTOLD = "Which of the changed instructions ran is not counted on several CPUs"
@@ -92,6 +96,8 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.whole:
         through = f": {_names(looked.through)}" if looked.through else ""
         lines.append(f"Whole image: so many functions differ that a header or an option is the cause{through}.")
+    if looked.boot_patched and looked.differ and not looked.whole:
+        lines.append(f"{PATCHED}.")
     if looked.off:
         on = shlex.join(["--config", " ".join(f"{name}=y" for name in looked.off[:_SHOWN_MISSING])])
         lines.append(f"NOT LOOKED AT, off in this config: {_names(looked.off)}; measured with kdelta review {on}.")

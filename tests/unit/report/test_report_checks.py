@@ -206,6 +206,13 @@ def test_several_cpus_do_not_tell_which_of_the_changed_instructions_ran() -> Non
     assert not any(looked_at.UNTOLD in line for line in looked_at.above(notes, 1))
 
 
+def test_that_instructions_patched_in_at_boot_differ_is_told_beside_functions() -> None:
+    """ALTERNATIVE with another "rep movsb" changed its function's padding, and no word was said of the rest."""
+    for differ, patched, told in ((1, True, True), (1, False, False), (0, True, False)):
+        looked = Looked(functions=9, differ=differ, candidates=5, boot_patched=patched)
+        assert (f"{looked_at.PATCHED}." in looked_at.sentences(looked)) == told
+
+
 def test_that_nothing_differs_is_told_once() -> None:
     """It was "Nothing was measured: machine code and data are identical: there is nothing to measure"."""
     said = looked_at.nothing(Looked(functions=9, differ=0, candidates=5))
