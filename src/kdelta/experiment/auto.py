@@ -85,6 +85,7 @@ def choose(
         sizes_only=found.sizes_only,
         off=left_out.options,
         not_built=left_out.parts,
+        defaults=_defaults(kernels[-1], specs),
         parameters=_parameters(specs) if found.changes else (),
     )
     if not found.changes:
@@ -185,6 +186,12 @@ def _left_out(kernel: Kernel, specs: Sequence[KernelSpec]) -> LeftOut:
         options=tuple(dict.fromkeys([*off, *(name for one in parts for name in one.options)])),
         parts=tuple(dict.fromkeys(part for one in parts for part in one.parts)),
     )
+
+
+def _defaults(kernel: Kernel, specs: Sequence[KernelSpec]) -> tuple[str, ...]:
+    """Defaults that the patches bring, and that ``kernel`` does not follow: its config was there before."""
+    patched = (spec for spec in specs if spec.kind in BUILT_KINDS and spec.patches)
+    return tuple(dict.fromkeys(name for spec in patched for name in source.other_defaults(spec, kernel)))
 
 
 def _parameters(specs: Sequence[KernelSpec]) -> tuple[str, ...]:

@@ -177,6 +177,16 @@ def options_off(spec: KernelSpec, kernel: Kernel) -> tuple[str, ...]:
     return guards.off(_applied(spec), kconfig.parse(text)) if text else ()
 
 
+def other_defaults(spec: KernelSpec, kernel: Kernel) -> tuple[str, ...]:
+    """Defaults that the patches of ``spec`` bring and that the config of ``kernel`` does not follow, as ``FOO=y``.
+
+    Raises:
+        UserError: a patch that cannot be read.
+    """
+    text = _config(kernel)
+    return guards.defaults(_applied(spec), kconfig.parse(text)) if text else ()
+
+
 def parameters(spec: KernelSpec) -> tuple[str, ...]:
     """Boot parameters that the patches of ``spec`` bring and that its command line does not have.
 

@@ -89,6 +89,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     sizes_only: bool = False  # functions that kept their size were not compared
     atlas: str = ""  # by which no case executes it, the kernel itself was not mapped (attribution/atlas.py)
     off: tuple[str, ...] = ()  # options that the patches declare, ask for or stand under, and the kernel has not set
+    defaults: tuple[str, ...] = ()  # "FOO=y": what the patches make the default, and the kernel's config has otherwise
     parameters: tuple[str, ...] = ()  # of the kernel's command line: the patches bring them, and it was not given them
     not_built: tuple[str, ...] = ()  # files that the patches change, or parts of them, that the kernel is not made of
     no_time: tuple[str, ...] = ()  # candidates that were not mapped, because the time budget ended

@@ -63,6 +63,11 @@ def _left_out(looked: Looked) -> list[str]:
     return [*looked.not_built, *(f"what stands under CONFIG_{name}" for name in looked.off)]
 
 
+def _kept(looked: Looked) -> str:
+    """That a config has its own values where the patch has other defaults."""
+    return f"this config has a value of its own, where the patch makes {_names(looked.defaults)} the default"
+
+
 def _differ(looked: Looked) -> str:
     if looked.differ:
         kinds = "function" if looked.sizes_only else "function or variable"
@@ -76,6 +81,8 @@ def _differ(looked: Looked) -> str:
         return "no function differs in size; instructions were not compared"
     if left_out := _left_out(looked):
         return f"machine code and data are identical, as this config does not build {_names(left_out, _SHOWN_MISSING)}"
+    if looked.defaults:
+        return f"machine code and data are identical, as {_kept(looked)}"
     return f"machine code and data are identical{_NOTHING}"
 
 
@@ -101,6 +108,12 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.off:
         on = shlex.join(["--config", " ".join(f"{name}=y" for name in looked.off[:_SHOWN_MISSING])])
         lines.append(f"NOT LOOKED AT, off in this config: {_names(looked.off)}; measured with kdelta review {on}.")
+    if looked.defaults:
+        given = json.dumps(" ".join(looked.defaults[:_SHOWN_MISSING]))
+        how = f"measured with ,config={given} behind the patched kernel of kdelta compare"
+        lines.append(
+            f"NOT LOOKED AT, another default, which this config does not take: {_names(looked.defaults)}; {how}."
+        )
     if looked.parameters:
         told = " ".join(f"{name}VALUE" if name.endswith("=") else name for name in looked.parameters)
         how = f"measured with ,cmdline={json.dumps(told)} behind both kernels of kdelta compare"
@@ -189,6 +202,7 @@ def unseen(looked: Looked | None) -> str:
         _missed(looked),
         f"Most of what differs in {_names(hardly, _SHOWN_MISSING)} did not run" if hardly else "",
         f"This config does not build {_names(_left_out(looked), _SHOWN_MISSING)}" if _left_out(looked) else "",
+        f"{_kept(looked)[0].upper()}{_kept(looked)[1:]}" if looked.defaults and looked.differ else "",
     )
     return ". ".join(filter(None, parts))
 
@@ -255,6 +269,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "atlas": looked.atlas,
         "off": list(looked.off),
         "not_built": list(looked.not_built),
+        "defaults": list(looked.defaults),
         "parameters": list(looked.parameters),
         "no_time": list(looked.no_time),
         "taken_over": looked.taken_over,

@@ -213,6 +213,15 @@ def test_that_instructions_patched_in_at_boot_differ_is_told_beside_functions() 
         assert (f"{looked_at.PATCHED}." in looked_at.sentences(looked)) == told
 
 
+def test_a_default_that_the_config_does_not_take_is_told_with_how_to_measure_it() -> None:
+    looked = Looked(functions=9, differ=0, candidates=5, defaults=("INIT=y",))
+    assert looked_at.nothing(looked).endswith(
+        "as this config has a value of its own, where the patch makes INIT=y the default"
+    )
+    assert any('with ,config="INIT=y" behind the patched kernel' in line for line in looked_at.sentences(looked))
+    assert "makes INIT=y the default" in looked_at.unseen(replace(looked, differ=1))
+
+
 def test_that_nothing_differs_is_told_once() -> None:
     """It was "Nothing was measured: machine code and data are identical: there is nothing to measure"."""
     said = looked_at.nothing(Looked(functions=9, differ=0, candidates=5))
