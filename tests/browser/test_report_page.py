@@ -45,6 +45,22 @@ def test_a_frame_is_enlarged_by_a_click_and_the_uppermost_shows_all(browser: Any
     assert width(browser, "memset") == before
 
 
+def test_a_figure_without_room_beside_its_name_is_left_out_not_cut(browser: Any, tmp_path: Path) -> None:
+    """-157 behind dput read -1 where the frame ended."""
+    with filled(tmp_path) as store:
+        row = next(row for row in store.profiles("first", 0) if row.kernel)
+        stacks = "0 0 0 [kernel]\n1 90 1 dput\n1 800 1 link_path_walk"
+        store.keep_stacks("first", (row.block, row.slot), 0, stacks)
+        page = tmp_path / "report.html"
+        page.write_text(html.render(view.build(*answer.result(store, "first"))), encoding="utf-8")
+    browser.get(page.as_uri())
+    widths = range(30, 120, 3)
+    fits = """const one = [...document.querySelectorAll(".stacks a")].find(a => a.textContent == "dput");
+        one.style.right = "auto"; one.style.left = "0"; one.style.width = arguments[0] + "px";
+        return one.scrollHeight > one.clientHeight || one.scrollWidth <= one.clientWidth"""
+    assert all(browser.execute_script(fits, wide) for wide in widths)
+
+
 def test_on_a_phone_the_verdicts_of_lines_with_long_names_are_in_sight(browser: Any, tmp_path: Path) -> None:
     """A field is one word: the table was 488 pixels wide in 358, and every verdict behind its edge."""
     named = ("transfers of task_struct.scx.tasks_node", "transfers of memory: _copy_from_iter, _copy_to_iter")
