@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A differential flame graph, callers above: one colour for what costs more, one for what costs less.
 
-A frame is as wide as what its stacks cost on the dearer kernel, so that what vanished is seen as well. Its colour is
-that of its own change with all that it called, the stronger the larger the part that changed. As SVG it zooms by links;
-flame_page.py has the form that needs no server.
+Each call stack is as wide as on the kernel where it is dearer, so that what vanished is seen as well; a frame is as
+wide as all its stacks, which may be more than it costs on either. Its colour is that of its own change with all that
+it called, the stronger the larger the part that changed. As SVG it zooms by links; flame_page.py has the form that
+needs no server.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from kdelta.attribution.stacks import ROOT
 from kdelta.report.scrub import clean
 from kdelta.report.svg import add
 from kdelta.report.text import fit
+from kdelta.units import counted
 
 WIDTH, ROW, _LETTER, _LEAST = 1140, 19, 6.6, 0.7
 BY_KEYS = 0.02  # of the width: narrower frames are no stops of the tabulator key, their callers enlarge them
@@ -35,18 +37,19 @@ class Place(Struct, frozen=True):
     path: tuple[str, ...]  # the names of its callers and its own, the root left out
 
 
-def places(top: Frame, least: float, row: int = 0, path: Sequence[str] = ()) -> Iterator[Place]:
-    """``top`` with all below it, a caller before those it called; nothing below what is narrower than ``least``."""
+def places(top: Frame, row: int = 0, path: Sequence[str] = ()) -> Iterator[Place]:
+    """``top`` with all below it, a caller before those it called, those from the left, as the tabulator key goes."""
     scale = 1 / (top.width or 1)
     waiting = [Place(top, 0.0, top.width * scale, row, tuple(path))]
     while waiting:
         place = waiting.pop()
         yield place
-        left, below = place.left, place.frame.children.values()
-        for child in sorted(below, key=lambda one: one.name) if place.wide >= least else ():
+        left, below = place.left, []
+        for child in sorted(place.frame.children.values(), key=lambda one: one.name):
             wide = child.width * scale
-            waiting.append(Place(child, left, wide, place.row + 1, (*place.path, child.name)))
+            below.append(Place(child, left, wide, place.row + 1, (*place.path, child.name)))
             left += wide
+        waiting += reversed(below)
 
 
 def way(frame: Frame) -> str:
@@ -79,6 +82,11 @@ def change(frame: Frame) -> str:
     return f"{after - before:+.0f}" if abs(after - before) >= 0.5 else ""
 
 
+def left_out(narrow: int) -> str:
+    """How many frames are not drawn; "" where all are."""
+    return f"{counted(narrow, 'frame')} {'is' if narrow == 1 else 'are'} too narrow to be drawn." if narrow else ""
+
+
 def lost(root: Frame, labels: Sequence[str]) -> str:
     """How many calls the plugin could not follow, which is what the root's ``calls`` are, on each kernel."""
     told = [f"{count:.3g} on {label}" for count, label in zip(root.calls, labels, strict=True) if count]
@@ -88,6 +96,40 @@ def lost(root: Frame, labels: Sequence[str]) -> str:
         f"Calls per operation that could not be followed: {', '.join(told)}; what they cost is in the nearest caller "
         "that was."
     )
+
+
+def _named(frame: Frame, search: str) -> bool:
+    """Whether ``search`` is in its name, or in the one that it had on the baseline."""
+    return any(search.lower() in name.lower() for name in (frame.name, frame.was))
+
+
+def searched(top: Frame, search: str) -> str:
+    """How many frames a search finds, and what they cost together; "" where nothing is searched for."""
+    if not search:
+        return ""
+    hits = [place for place in places(top) if _named(place.frame, search)]
+    if not hits:
+        return f"No frame here has {clean(search)} in its name."
+    narrow = sum(place.wide < _LEAST / WIDTH for place in hits)
+    before, after = _together(top, search)
+    return (
+        f"{counted(len(hits), 'frame')} with {clean(search)} in the name"
+        + (f", {narrow} of them too narrow to be drawn" if narrow else "")
+        + f": with all that was called there {before:.5g} to {after:.5g} instructions per operation"
+        + f", {after - before:+.5g}."
+    )
+
+
+def _together(top: Frame, search: str) -> tuple[float, float]:
+    """What the frames that a search finds cost on both kernels, one within another counted once."""
+    waiting, before, after = [top], 0.0, 0.0
+    while waiting:
+        frame = waiting.pop()
+        if _named(frame, search):
+            before, after = before + frame.whole[0], after + frame.whole[1]
+        else:
+            waiting += frame.children.values()
+    return before, after
 
 
 def _draw(into: ET.Element, frame: Frame, x: float, y: int, wide: float, found: bool, link: str) -> None:
@@ -114,12 +156,12 @@ def markup(above: Sequence[Frame], link: Link | None, search: str = "") -> tuple
     names = [frame.name for frame in above[1:]]
     for row, frame in enumerate(above[:-1]):
         _draw(image, frame, 0, row * ROW, WIDTH, False, link(names[:row]) if link else "")
-    for place in places(above[-1], _LEAST / WIDTH, len(above) - 1, names):
+    for place in places(above[-1], len(above) - 1, names):
         if place.wide < _LEAST / WIDTH:
             narrow += 1
             continue
         depth = max(depth, place.row + 1)
-        hit = bool(search) and search.lower() in place.frame.name.lower()
+        hit = bool(search) and _named(place.frame, search)
         x, y = place.left * WIDTH, place.row * ROW
         _draw(image, place.frame, x, y, place.wide * WIDTH, hit, link(place.path) if link else "")
     image.set("viewBox", f"0 0 {WIDTH} {depth * ROW}")

@@ -25,7 +25,7 @@ _ROWS = 30
 
 def _shown(root: stack_diff.Frame, most: int) -> tuple[list[flame.Place], int]:
     """(the widest frames row by row, each with all its callers, how many were left out)."""
-    found = list(flame.places(root, _LEAST))
+    found = list(flame.places(root))
     ranked = sorted((place for place in found if place.wide >= _LEAST), key=lambda place: (-place.wide, place.row))
     shown = sorted(ranked[:most], key=lambda place: (place.row, place.left))
     return shown, len(found) - len(shown)
@@ -75,9 +75,9 @@ def figure(item: StackDiff, number: int, most: int = MOST_FRAMES) -> Figure | No
     caption = (
         f"Kernel instructions per operation by call stack, callers above. Red: costs more on {item.patched_label}; "
         "blue: costs less; grey: the same. The stronger the colour, the larger the part of it that changed; behind a "
-        "name stands by how many instructions. Each frame is as wide as on the dearer kernel, and a link that enlarges "
-        "it; the uppermost shows all again. "
-        + (f"{narrow} frames are too narrow to be drawn. " if narrow else "")
+        "name stands by how many instructions. Each call stack is as wide as on the kernel where it is dearer, a "
+        "caller as wide as all of its stacks. A frame is a link that enlarges it; the uppermost shows all again. "
+        + (f"{flame.left_out(narrow)} " if narrow else "")
         + flame.lost(root, (item.baseline_label, item.patched_label))
     )
     return Figure(

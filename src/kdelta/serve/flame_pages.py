@@ -41,7 +41,8 @@ class FlamePages:
             name = experiment.cases[case].name
             raise page.Missing(f"no call stacks are stored: kdelta why {experiment.id} {name} --stacks counts them")
         asked = request.query_params.get("at", "")
-        above = stack_diff.at(stack_diff.compared(*both), asked.split(_BETWEEN)[:_DEEPEST] if asked else ())
+        path = asked.split(_BETWEEN)[:_DEEPEST] if asked else []
+        above = stack_diff.at(stack_diff.compared(*both), path)
         address, search = f"/experiments/{experiment.id}/flame", request.query_params.get("q", "")[:100]
         chosen["mitigations"] = mitigations
 
@@ -60,13 +61,15 @@ class FlamePages:
             before=experiment.kernels[before].label,
             after=experiment.kernels[after].label,
             above=above,
-            at=asked,
+            at=_BETWEEN.join(frame.name for frame in above[1:]),
+            strayed=len(above) - 1 < len(path),
             home=link(()),
             chosen=chosen,
             search=search,
+            hits=flame.searched(above[-1], search),
             tells=flame.tells(above[-1]),
             graph=graph,
-            narrow=narrow,
+            left_out=flame.left_out(narrow),
             lost=flame.lost(above[0], [experiment.kernels[kernel].label for kernel in (before, after)]),
             function=function,
             callers=_ranked(callers),

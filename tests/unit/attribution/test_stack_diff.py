@@ -92,3 +92,25 @@ def test_a_frame_is_coloured_by_its_change_and_found_by_its_name() -> None:
     enlarged = ET.fromstring(flame.markup(stack_diff.at(root, ["access", "lookup", "nowhere"]), None)[0])
     assert [float(box.get("width", 0)) for box in enlarged.iter("rect")] == [flame.WIDTH] * 3
     assert not list(enlarged.iter("a"))
+
+
+def test_a_search_says_what_it_found_also_by_the_former_name_and_what_that_costs() -> None:
+    root = stack_diff.compared(OLD, NEW)
+    assert "frame down found" in flame.markup([root], None, "getname")[0]
+    assert flame.searched(root, "getname") == (
+        "1 frame with getname in the name: with all that was called there 58 to 8 instructions per operation, -50."
+    )
+    assert flame.searched(root, "e").startswith(
+        "4 frames with e in the name: with all that was called there 102 to 50 "
+    )
+    assert flame.searched(root, "nosuch") == "No frame here has nosuch in its name."
+    assert flame.searched(root, "") == ""
+
+
+def test_frames_are_drawn_from_the_left_and_all_that_are_too_narrow_are_counted() -> None:
+    wide = _profile("1 0 1 a", "2 9000 1 b", "1 0 1 c", "2 9000 1 d", "1 1 1 e", "2 1 1 f", "3 1 1 g")
+    root = stack_diff.compared(wide, wide)
+    text, narrow = flame.markup([root], lambda path: ";".join(path) or "all")
+    assert [link.get("href") for link in ET.fromstring(text).iter("a")] == ["all", "a", "a;b", "c", "c;d"]
+    assert narrow == 3
+    assert flame.searched(root, "f").startswith("1 frame with f in the name, 1 of them too narrow to be drawn: ")

@@ -50,6 +50,14 @@ def test_a_frame_says_by_how_much_it_changed_and_the_uppermost_is_no_function(cl
     assert re.findall(r'data-change="([^"]*)"', report) == ["+2", "+2", "+2"]
 
 
+def test_a_search_without_a_hit_and_a_link_that_leads_nowhere_are_told(client: TestClient) -> None:
+    assert "No frame here has nosuch in its name." in client.get(PAGE + "&q=nosuch").text
+    stray = client.get(PAGE + "&at=%3Cb%3E%3Bnowhere").text
+    assert "No such call stack" in stray and 'name="at" value="&lt;b&gt;"' in stray
+    whole = client.get(PAGE + "&at=%3Cb%3E").text
+    assert "No such call stack" not in whole and "in its name" not in whole
+
+
 def test_frames_too_narrow_for_a_word_are_no_stops_of_the_tabulator_key() -> None:
     side = replace(counts.profile({"wide": 990, "thin": 10}), stacks="0 0 0 [kernel]\n1 990 1 wide\n1 10 1 thin")
     markup, _ = flame.markup([stack_diff.compared(side, side)], lambda path: f"?{path}")
