@@ -12,7 +12,14 @@ import re
 from collections.abc import Callable, Iterable
 
 import click
-from click.shell_completion import BashComplete, CompletionItem, add_completion_class
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+)
 
 from kdelta.cli import _stores
 from kdelta.errors import KdeltaError
@@ -43,6 +50,64 @@ _BASH = """\
 complete -o nosort -F %(complete_func)s %(prog_name)s
 """
 
+# As click's, but no blank follows what goes on: debian: and directories.
+_ZSH = """\
+#compdef %(prog_name)s
+
+%(complete_func)s() {
+    local type key about
+    local -a response plain open described
+    (( ! $+commands[%(prog_name)s] )) && return 1
+    response=("${(@f)$(env COMP_WORDS="${words[*]}" COMP_CWORD=$((CURRENT-1)) %(complete_var)s=zsh_complete %(prog_name)s)}")
+    for type key about in ${response}; do
+        case $type in
+        dir) _path_files -/ ;;
+        file) compset -P '-*='; _path_files -f ;;
+        plain)
+            if [[ $about != _ ]]; then
+                described+=("$key:$about")
+            elif [[ $key == *[:/] ]]; then
+                open+=("$key")
+            else
+                plain+=("$key")
+            fi
+            ;;
+        esac
+    done
+    (( $#described )) && _describe -V unsorted described -U
+    (( $#open )) && compadd -U -S '' -V open -a open
+    (( $#plain )) && compadd -U -V unsorted -a plain
+    return 0
+}
+
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    %(complete_func)s "$@"
+else
+    compdef %(complete_func)s %(prog_name)s
+fi
+"""
+
+# As click's, but a comma in what is said of a word does not end it.
+_FISH = """\
+function %(complete_func)s
+    set -l response (env %(complete_var)s=fish_complete COMP_WORDS=(commandline -cp) COMP_CWORD=(commandline -t) %(prog_name)s)
+    for answer in $response
+        set -l parts (string split -m1 "," $answer)
+        switch $parts[1]
+            case dir
+                __fish_complete_directories $parts[2]
+            case file
+                set -l option (string match -r -- '^-[^=]*=' $parts[2])
+                __fish_complete_path (string replace -- "$option" '' $parts[2]) | string replace -r -- '^' "$option"
+            case plain
+                echo $parts[2]
+        end
+    end
+end
+
+complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
+"""
+
 
 class Bash(BashComplete):
     """Completion for bash, whatever its COMP_WORDBREAKS."""
@@ -67,6 +132,29 @@ class Bash(BashComplete):
 
     def format_completion(self, item: CompletionItem[str]) -> str:
         return f"{item.type},{item.value[self._cut :] if item.type == 'plain' else item.value}"
+
+
+class _WholeWords(ShellComplete):
+    """For shells that put what is answered in place of the whole word: ``--format=h`` is one, click answers ``html``."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
+        option, equals, _ = incomplete.partition("=")
+        found = super().get_completions(args, incomplete)
+        if not (equals and option.startswith("-")):
+            return found
+        return [CompletionItem(f"{option}={one.value}", one.type, one.help) for one in found]
+
+
+class Zsh(_WholeWords, ZshComplete):
+    """Completion for zsh."""
+
+    source_template = _ZSH
+
+
+class Fish(_WholeWords, FishComplete):
+    """Completion for fish."""
+
+    source_template = _FISH
 
 
 def _experiments() -> Iterable[Offer]:
@@ -137,10 +225,9 @@ def _kernels(incomplete: str) -> Iterable[Offer]:
     if prefix == "src" and body.startswith("debian:"):
         return [(f"src:debian:{release}", "") for release in _releases() if "/" not in release]
     if colon and prefix in ("deb", "rpm", "src"):
-        suffix = "" if prefix == "src" else f".{prefix}"
         here = sorted(glob.glob(glob.escape(body) + "*"))
-        found = [path + "/" for path in here if os.path.isdir(path)] + [path for path in here if path.endswith(suffix)]
-        return [(f"{prefix}:{path}", "") for path in dict.fromkeys(found)]
+        packages = [path for path in here if path.endswith(f".{prefix}") and not os.path.isdir(path)]
+        return [(f"{prefix}:{path}", "") for path in (*(path + "/" for path in here if os.path.isdir(path)), *packages)]
     words = [(one.prefix + ("" if one.word else ":"), "") for one in all_sources() if one.prefix]
     return [*words, *((f"debian:{release}", "") for release in _releases())] if colon or not prefix else words
 
@@ -169,6 +256,7 @@ _BY_COMMAND: dict[tuple[str, str], Callable[[str], Iterable[Offer]]] = {
     ("calibrate", "resume"): _fixed(_experiments),
     ("cases show", "name"): _fixed(_cases),
 }
+_FILES = frozenset({("review", "series"), ("watch", "source")})  # texts, as they may name other things too
 
 
 def _cases_of(ctx: click.Context) -> Iterable[Offer]:
@@ -223,6 +311,8 @@ def fit(command: click.Command, path: str) -> None:
         for name, one in command.commands.items():
             fit(one, f"{path} {name}")
     for param in command.params:
+        if (path, param.name) in _FILES:
+            param.type = click.Path()
         known = _BY_COMMAND.get((path, param.name or "")) or _BY_NAME.get(param.name or "")
         if known is not None and isinstance(param.type, click.types.StringParamType):
             param.type = _Offered(known, _BY_CONTEXT.get((path, param.name or "")))
@@ -230,4 +320,5 @@ def fit(command: click.Command, path: str) -> None:
 
 def register() -> None:
     """Have click use what is here."""
-    add_completion_class(Bash)
+    for shell in (Bash, Zsh, Fish):
+        add_completion_class(shell)

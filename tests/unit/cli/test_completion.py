@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Completion in real shells: what bash and fish answer for a line that is half typed."""
+"""Completion in real shells: what bash, fish and zsh answer for a line that is half typed."""
 
 from __future__ import annotations
 
@@ -26,6 +26,20 @@ for typed in "$@"; do
     COMP_LINE=$typed COMP_POINT=${#typed} COMPREPLY=()
     _kdelta_completion kdelta
     echo "$typed = ${COMPREPLY[*]}"
+done
+"""
+
+ZSH = """
+compdef() { :; }
+told() { local name=${${argv:#-*}[(r)described|plain|open]}; print -r -- "$* = ${(P)name}"; }
+compadd() { told "$@"; }
+compset() { told "$@"; }
+_describe() { told "$@"; }
+_path_files() { told "$@"; }
+source <(kdelta completion zsh)
+for typed in "$@"; do
+    words=(kdelta ${(z)typed}) CURRENT=${#words}
+    _kdelta_completion
 done
 """
 
@@ -81,6 +95,7 @@ def test_bash_completes_releases_cases_and_experiments(env: dict[str, str], tmp_
         "kdelta report firs": "first",
         "kdelta report last --format ht": "html",
         "kdelta run --suite sy": "syscalls",
+        f"kdelta compare src:{tmp_path}/": f"{tmp_path}/bin/ {tmp_path}/cache/ {tmp_path}/state/",  # no tree is a file
         'kdelta compare "nothing': "",
     }
     done = subprocess.run(["bash", "-c", BASH, "bash", *said], env=env, capture_output=True, text=True, check=True)
@@ -95,13 +110,44 @@ def test_fish_completes_with_what_each_word_is(env: dict[str, str]) -> None:
         complete -C 'kdelta compare debian:7'
         complete -C 'kdelta history pip'
         complete -C 'kdelta report '
+        complete -C 'kdelta report --ou'
+        complete -C 'kdelta report last --format=ht'
+        complete -C 'kdelta review /usr/bin/en'
+        complete -C 'kdelta report last --output=/usr/bin/en'
     """
     done = subprocess.run(["fish", "-N", "-c", asked], env=env, capture_output=True, text=True, check=True)
-    release, case, first, last, second = done.stdout.splitlines()
+    release, case, first, last, second, output, html, *files = done.stdout.splitlines()
     assert (release, case) == ("debian:7.0", "pipe\tWriters and readers on one pipe")
     assert last == "last\tthe newest experiment" and first == "first\tcompare: 6.12 7.0"
     assert second.startswith("second\tcompare: <script>") and second.isprintable() is False  # one line, one tab
     assert second.replace("\t", "").isprintable()
+    assert output.startswith("--output\t") and ", as in result.html" in output  # what stood behind a comma was lost
+    assert html == "--format=html\tone self-contained page with charts"
+    assert {"/usr/bin/env", "--output=/usr/bin/env"} <= {file.partition("\t")[0] for file in files}
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh here: apt-get install zsh")
+def test_zsh_keeps_the_option_before_a_value_and_adds_no_blank_to_what_goes_on(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    typed = [
+        "report last --format=ht",
+        "compare debian:7",
+        "compare rp",
+        f"compare deb:{tmp_path}/b",
+        "history ta",
+        "review /x",
+    ]
+    done = subprocess.run(["zsh", "-f", "-c", ZSH, "zsh", *typed], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "-V unsorted described -U = --format=html:one self-contained page with charts",
+        "-U -V unsorted -a plain = debian:7.0",
+        "-U -S  -V open -a open = rpm:",
+        f"-U -S  -V open -a open = deb:{tmp_path}/bin/",
+        "-V unsorted described -U = tag:Tag an EXPERIMENT.",
+        "-P -*= = ",
+        "-f = ",
+    ]
 
 
 def test_a_damaged_store_offers_nothing_and_says_nothing(
