@@ -250,14 +250,15 @@ def test_a_second_ctrl_c_is_no_traceback_of_a_library(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (130, "kdelta: interrupted\n")
 
 
+@pytest.mark.parametrize("read", ["enum", "click"])  # the module signal reads enum
 @pytest.mark.parametrize("ignored", [False, True])
-def test_ctrl_c_while_the_program_is_still_read(ignored: bool, tmp_path: Path) -> None:
+def test_ctrl_c_while_the_program_is_still_read(ignored: bool, read: str, tmp_path: Path) -> None:
     """Python's traceback stood there; a job in the background, which ignores SIGINT, goes on."""
     program = (
-        "import os, signal, sys\n"
+        "import os, sys\n"
         "class Slow:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'click': os.kill(os.getpid(), signal.SIGINT)\n"
+        f"        if name == {read!r}: os.kill(os.getpid(), {signal.SIGINT.value})\n"
         "sys.meta_path.insert(0, Slow())\n"
         "sys.argv = ['kdelta', 'history']\n"
         "from kdelta.cli._start import main\n"
