@@ -313,7 +313,7 @@ def function_diff(before: Image, after: Image, name: str, context: int = 4) -> s
     old, new = before.sources.get(source, ()), after.sources.get(source, ())
     if not old and not new:
         near = difflib.get_close_matches(source, {*before.sources, *after.sources}, 3)
-        raise UserError(f"function {name!r}: in neither kernel; nearest: {', '.join(near) or 'none'}")
+        raise UserError(f"function {name!r}: in neither kernel" + (f"; nearest: {', '.join(near)}" if near else ""))
     lines = [f"--- {source} ({size_of(old) or 0} bytes)", f"+++ {source} ({size_of(new) or 0} bytes)"]
     hunks = _unified(_listing(before, old), _listing(after, new), context)
     return "".join(f"{line}\n" for line in [*lines, *hunks]) if hunks else ""

@@ -341,7 +341,10 @@ class Image:
             nonlocal target
             value = (int(match[2], 16) if match[2] else int(match[3])) * (-1 if match[1] else 1)
             if match[4]:
-                place = self.name_of(function.address + end + value & _MASK, strings)
+                address = function.address + end + value & _MASK
+                place = self.name_of(address, strings)
+                if not place and operands[: match.start()].endswith("%gs:"):
+                    place = self._in_per_cpu(address)
                 return f"{place}(%rip)" if place else match[0]
             address = value & _MASK
             offset = address - function.address
@@ -362,8 +365,12 @@ class Image:
 
     def _per_cpu(self, place: int) -> str:
         """The variable at a place in the memory of each CPU, where that is linked from 0 (x86 before 6.15), else ""."""
-        section = self._file.section(".data..percpu") if place >= PER_CPU else None
-        return self.name_of(place) if section is not None and not section.address and place < section.size else ""
+        return self.name_of(place) if place >= PER_CPU and self._in_per_cpu(place) else ""
+
+    def _in_per_cpu(self, place: int) -> str:
+        """That section, where it is linked from 0 and has this place, else ""."""
+        section = self._file.section(".data..percpu")
+        return f"[{section.name}]" if section is not None and not section.address and place < section.size else ""
 
     def _paged(self, mnemonic: str, operands: str, text: str, pages: dict[str, int], strings: bool) -> str:
         """arm64 builds addresses from a page (adrp) and an offset: name the sum, not the parts."""

@@ -35,13 +35,14 @@ class NamedImage(Image):
         for label, start, end in zip(self._table.all_names, starts, ends, strict=True):
             if label.startswith(_PREFIX):
                 continue
+            section = next((s for s in self._loaded if s.address <= start < s.address + s.size and s.kind != 8), None)
+            end = min(end, section.address + section.size if section else start)  # behind the last one is data
             self._addresses.append(start)
             self._symbols.append((label, max(0, end - start)))
-            section = next((s for s in self._loaded if s.address <= start < s.address + s.size and s.kind != 8), None)
             if section is None or end <= start:
                 continue
             at = section.offset + start - section.address
-            code = _unpadded(self._file.data[at : at + min(end, section.address + section.size) - start])
+            code = _unpadded(self._file.data[at : at + end - start])
             if not code:  # the linker script's label at the end of a section: 1.7 MB of Debian's 6.1 are behind one
                 continue
             key, count = label, 1

@@ -23,7 +23,8 @@ Examples:
   kdelta code debian:6.18 debian:7.0 link_path_walk
 
 Without FUNCTION: the functions that differ, in the style of the kernel's bloat-o-meter. A distribution's kernels have no
-symbol table, so their functions reach from one kallsyms name to the next, and only sizes are compared.
+symbol table, so their functions reach from one kallsyms name to the next, their variables go by the section that they
+are in, and only sizes are compared.
 """
 
 

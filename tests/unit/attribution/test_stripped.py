@@ -27,9 +27,18 @@ AFTER = BEFORE.replace(
 )
 
 
-def built(folder: Path, name: str, text: str) -> bytes:
+def built(folder: Path, name: str, text: str, *more: str) -> bytes:
     (folder / f"{name}.c").write_text(text)
-    flags = ["-O1", "-ffreestanding", "-fno-pie", "-no-pie", "-nostdlib", "-static", "-Wl,-Ttext=0xffffffff81000000"]
+    flags = [
+        *more,
+        "-O1",
+        "-ffreestanding",
+        "-fno-pie",
+        "-no-pie",
+        "-nostdlib",
+        "-static",
+        "-Wl,-Ttext=0xffffffff81000000",
+    ]
     target = folder / name
     subprocess.run(
         ["gcc", *flags, "-mcmodel=kernel", str(folder / f"{name}.c"), "-o", str(target)],
@@ -91,6 +100,32 @@ def test_one_function_can_be_read_with_the_names_of_what_it_calls(pair: Pair) ->
     text = code.function_diff(pair[0], pair[1], "walk")
     assert "step" in text
     assert code.function_diff(pair[0], pair[1], "step") == ""
+
+
+def test_data_behind_the_last_function_of_a_section_is_no_part_of_it(tmp_path: Path) -> None:
+    """Debian's kernels named gfp_allowed_mask srso_alias_return_thunk+0xf64465: the next name is behind all data."""
+    text = 'int mask = 7; __attribute__((section(".init.text"))) void late(void) {}\n'
+    text += (
+        "__attribute__((noinline)) int masked(int a) { return a & mask; }\nvoid _start(void) { masked(4); for (;;); }"
+    )
+    data = built(tmp_path, "x", text, "-Wl,--section-start=.init.text=0xffffffff82000000")
+    image = stripped.NamedImage(stripped_of(data, tmp_path), table_of(data, tmp_path))
+    assert "\tandl [.data](%rip), %eax" in image.listing(image.functions["masked"])
+    assert [image.name_of(one.address) for one in image.functions.values()] == list(image.functions)
+    with pytest.raises(UserError, match=r"'nosuch': in neither kernel$"):
+        code.function_diff(image, image, "nosuch")
+
+
+def test_a_variable_of_each_cpu_goes_by_its_section_also_where_that_is_linked_from_0(tmp_path: Path) -> None:
+    """One address stood there, another in each build: before 6.15 the kernel's code and these are 2 GB apart."""
+    text = 'asm(".section percpu,\\"aw\\"\\n.fill 64\\ncount: .quad 5\\n.text");\n'
+    text += 'void _start(void) { asm("incl %gs:count(%rip)"); for (;;); }'
+    table = table_of(built(tmp_path, "x", text, "-Wl,--section-start=percpu=0"), tmp_path)
+    command = ["objcopy", "--rename-section", "percpu=.data..percpu", str(tmp_path / "x")]  # ld takes it for .data
+    subprocess.run(command, check=True)
+    data = (tmp_path / "x").read_bytes()
+    image = stripped.NamedImage(stripped_of(data, tmp_path), table)
+    assert "\tincl %gs:[.data..percpu](%rip)" in image.listing(image.functions["_start"])
 
 
 def test_a_label_before_padding_alone_is_no_function(tmp_path: Path) -> None:
