@@ -18,6 +18,7 @@ _NAME_WIDTH = 44
 _WORTH_A_WORD = 0.2  # of a line's transfers
 _WORTH_A_WORD_PART = 0.05  # of all that lines move more and less
 _TIMES = 3.0  # a larger ratio is told as such
+_SEEN = 0.005  # less is printed as 0.00
 
 
 def told(metric: str, deltas: Sequence[FunctionDelta], limit: int = 4) -> str:
@@ -90,7 +91,10 @@ class Sides:
     def columns(self, figures: Sequence[float]) -> tuple[str, ...]:
         """A row's figures, with the difference where there are two."""
         texts = tuple(f"{value:.2f}" for value in figures)
-        return (*texts, f"{figures[1] - figures[0]:+.2f}") if len(figures) > 1 else texts
+        if len(figures) == 1:
+            return texts
+        delta = f"{figures[1] - figures[0]:+.2f}"
+        return (*texts, delta if float(delta) else f"{0:.2f}")  # +0.00 and -0.00 would be no change with a direction
 
 
 def _ranked(figures: Mapping[Key, Sequence[float]], limit: int | None) -> list[Key]:
@@ -146,7 +150,7 @@ def serial_text(one: serial.Serial, label: str = "") -> str:
 
 
 def _waits(sides: Sides, limit: int | None, width: int | None) -> list[str]:
-    """The rows of a table of locks found taken; [] where none was."""
+    """The rows of a table of locks found taken, with a ``limit`` those with a figure; [] where there is none."""
     found = [{(w.lock or "?", w.caller or "?", w.function): w for w in side.waits} for side in sides.profiles]
     known = {key for waits in found for key in waits}
     if not known:
@@ -157,7 +161,9 @@ def _waits(sides: Sides, limit: int | None, width: int | None) -> list[str]:
         return [((w.taken if taken else w.times) / ops if w else 0.0) for w, ops in pairs]
 
     figures = {key: per_op(key) for key in known}
-    shown = _ranked(figures, limit)
+    shown = [key for key in _ranked(figures, limit) if limit is None or max(figures[key]) >= _SEEN]
+    if not shown:
+        return []
     rows = [Row("lock", sides.heads, "who waits, of how often it takes the lock or reads")]
     for key in shown:
         lock, caller, function = key

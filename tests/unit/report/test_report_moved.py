@@ -69,6 +69,17 @@ def test_locks_found_taken_stand_below_with_who_waits_and_of_how_many_times() ->
     assert alone[-2].split()[:2] == ["?", "0.10"]
 
 
+def test_waits_too_few_for_a_figure_are_left_out_and_no_change_has_no_sign() -> None:
+    """A table of 0.00, 0.00 and -0.00 said nothing, under a heading that promised waits."""
+    rare = Waited(function="read_seqcount_retry", caller="step_into", lock="dentry.d_seq", times=1, taken=2)
+    before, after = (replace(side, ops=1000, waits=(rare,)) for side in (BEFORE, AFTER))
+    assert not any(row.startswith("locks found taken") for row in moved_lines(before, after, 12))
+    rows = moved_lines(before, after, None)
+    assert next(row for row in rows if "step_into" in row).split()[1:4] == ["0.00", "0.00", "0.00"]
+    less = replace(after, waits=(replace(rare, times=0),))
+    assert next(row for row in moved_lines(before, less, None) if "step_into" in row).split()[3] == "0.00"
+
+
 def test_what_else_lies_in_a_line_stands_beside_its_name() -> None:
     shared = MovedLine(name="nr_threads", reads=0, writes=9, also=("task_struct_cachep",), by={"copy_process": (0, 9)})
     rows = moved_lines(replace(BEFORE, moved=(shared,)), None, None)
