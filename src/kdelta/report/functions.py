@@ -54,10 +54,10 @@ def render(
     lines += moved
     lines += _judged(row, detail, min(width or WIDTH, PROSE))
     if everything:
-        lines += ["", f"cost vectors per operation: {', '.join(EXACT_COUNTERS)}"]
+        lines += ["", *said(f"cost vectors per operation: {', '.join(EXACT_COUNTERS)}", width)]
         for name in sorted(set(before.functions) | set(after.functions)):
             pair = [_vector(profile, name) for profile in (before, after)]
-            lines.append(f"{name}: {pair[0]} -> {pair[1]}")
+            lines += said(f"{name}: {pair[0]} -> {pair[1]}", width)
     return "\n".join(lines) + "\n" + system_calls.below(row, detail, everything, min(width or WIDTH, PROSE))
 
 

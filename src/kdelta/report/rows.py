@@ -23,7 +23,8 @@ class Row(Struct, frozen=True):
 
 
 def laid_out(rows: Sequence[Row], names: int, width: int | None, least: Sequence[int] = ()) -> list[str]:
-    """The lines of a table. Without the ``width`` of a terminal each row is one, of ``names`` columns for the name.
+    """The lines of a table. Without the ``width`` of a terminal each row is one, of ``names`` columns for the name, or
+    more where it is longer.
 
     On a terminal, a name that is longer than its column, and a remark that is too long, have lines of their own.
     ``least``: columns of the figures, where that is not FIGURE each.
@@ -35,7 +36,7 @@ def laid_out(rows: Sequence[Row], names: int, width: int | None, least: Sequence
         return "".join(pad(text, size, right=True) for text, size in zip(row.figures, sizes, strict=True))
 
     if width is None:
-        return [f"{row.name[: names - 1]:{names}}{figures(row)}  {row.remark}".rstrip() for row in rows]
+        return [f"{row.name:{names - 1}} {figures(row)}  {row.remark}".rstrip() for row in rows]
     longest = 1 + max(cell_len(row.name) for row in rows)
     column = max(1, min(longest, width - sum(sizes) - _REMARK))
     return [line for row in rows for line in _lines(row, figures(row), column, width)]

@@ -29,6 +29,14 @@ def test_figures_stay_apart_however_large_they_are(width: int | None) -> None:
     assert width is None or max(map(len, lines)) <= width
 
 
+def test_in_a_file_no_name_is_cut() -> None:
+    """sched_balance_update_blocked_aver is no function."""
+    name = "sched_balance_update_blocked_averages"
+    lines = laid_out((*ROWS, Row(name, ("4.7", "0.5", "-4.2"), "gone")), 34, None)
+    assert lines[-1].split() == [name, "4.7", "0.5", "-4.2", "gone"]
+    assert lines[1].index("1657740.0") == lines[0].index("after") - 4
+
+
 def _profile(cost: int, moves: int) -> Profile:
     named: dict[str, tuple[int, ...]] = {
         f"a_function_with_a_name_that_is_long_{i}": (cost + i, 3, 2, i, 1, 0, 0) for i in range(3)
@@ -48,7 +56,8 @@ def _profile(cost: int, moves: int) -> Profile:
 def test_the_lower_tables_of_why_follow_the_terminal_too(width: int, alone: bool) -> None:
     row = cell("thread_spawn", "instructions", patched_label="" if alone else "7.0")
     text = functions.render(row, _profile(1000, 4), _profile(1200, 9), Detail(), False, width)
-    assert max(map(len, text.splitlines())) <= width
+    everything = functions.render(row, _profile(1000, 4), _profile(1200, 9), Detail(), True, width)
+    assert max(map(len, (text + everything).splitlines())) <= width
     assert "tasks_node" in text and "tasklist_lock" in text and ("data lines" in text) is not alone
 
 
