@@ -12,6 +12,7 @@ from kdelta.attribution.disassembly import Function, Image
 from kdelta.errors import UserError
 from kdelta.kernel.symbols import SymbolTable
 
+IDENTICAL = "the machine code is identical"
 _PADDING = b"\xcc\x90"  # int3 and nop, of x86
 _PREFIX = "__pfx_"  # padding before a function: bounds the one before it
 
@@ -83,7 +84,7 @@ def size_diff(before: Image, after: Image) -> CodeDiff:
 def sentence(diff: CodeDiff, limit: int = 4) -> str:
     """One line on a difference: how many functions, by how much, and string instructions that came in."""
     if diff.identical:
-        return "the machine code is identical"
+        return IDENTICAL
     total = diff.total_after - diff.total_before
     shown = ", ".join(f"{one.name} {one.delta:+d}" for one in diff.functions[:limit])
     more = f" and {len(diff.functions) - limit} more" if len(diff.functions) > limit else ""

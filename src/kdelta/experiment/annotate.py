@@ -20,6 +20,7 @@ from kdelta.model.experiment import is_new
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
 
+_LED = "instructions are identical, texts or data that they lead to differ"
 _OPTIONS = 5  # of a config, in a line
 _BUILD_NOTES = 12  # of all kernels; the logs have the rest
 
@@ -49,16 +50,18 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
     """Keep a line on the machine code of each built kernel with ``experiment``: against the baseline, or its step."""
     if not selftests.built(experiment.kernels):
         return experiment
-    lines = []
+    lines, looked, alone = [], experiment.annotations.looked, len(experiment.kernels) == 2
     one_image = len({kernel.image_sha256 for kernel in experiment.kernels}) == 1
     try:
         for index, kernel in enumerate(experiment.kernels[1:], 1):
             if one_image:
-                lines.append(f"{kernel.label}: the machine code is identical")
+                lines.append(f"{kernel.label}: {stripped.IDENTICAL}")
                 continue
             progress.step(f"comparing the machine code of {kernel.label}")
             before = experiment.kernels[index - 1 if experiment.in_steps else 0]
-            lines.append(f"{kernel.label}: {stripped.sentence(differing.code_between(before, kernel))}")
+            told = stripped.sentence(differing.code_between(before, kernel))
+            led = alone and looked is not None and looked.differ and told == stripped.IDENTICAL
+            lines.append(f"{kernel.label}: {_LED if led else told}")
             lines += _configs(before, kernel)
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
         lines.append(f"machine code was not compared: {error}")

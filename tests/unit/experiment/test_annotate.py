@@ -117,6 +117,17 @@ def test_one_image_needs_no_reading(store: Store, monkeypatch: pytest.MonkeyPatc
     assert [note.text for note in found.notes] == ["b: the machine code is identical"]
 
 
+def test_machine_code_that_leads_to_another_text_is_not_called_identical(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = built(store, monkeypatch, in_steps=False)
+    monkeypatch.setattr(stripped, "sentence", lambda _: stripped.IDENTICAL)
+    looked = Looked(functions=9, differ=1, candidates=2)
+    two = replace(made, kernels=made.kernels[:2], annotations=replace(made.annotations, looked=looked))
+    found = annotate.note_code(store, two, Quiet())
+    assert found.annotations.notes[0].text == "b: instructions are identical, texts or data that they lead to differ"
+
+
 def test_what_the_builds_said_is_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """That a hunk fitted elsewhere went by on the terminal alone: no report told it."""
     both, one = "CONFIG_FOO: requested y, got n", "patch x.patch: fs/pipe.c hunk 1 applied with an offset of +3 lines"
