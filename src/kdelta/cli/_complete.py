@@ -26,31 +26,31 @@ from kdelta.errors import KdeltaError
 
 ASKED = "_KDELTA_COMPLETE"
 _NEWEST = 50  # experiments offered
-_PLAIN = re.compile(r"[\w.@%+:/,~-]+")  # other words would have to be quoted, and stores may come from strangers
+_PLAIN = re.compile(r"[\w.@%+:/,=~-]+")  # other words would have to be quoted, and stores may come from strangers
 _ABOUT_LENGTH = 60
 Offer = tuple[str, str]  # a word, and what it is
 
-# Bash cuts words at colons before a program sees them, and a kernel is debian:6.12: so the line itself is taken apart,
-# and of each word only what follows the last colon that was typed is answered.
+# Bash cuts words at colons and equals signs before a program sees them, and a kernel is debian:6.12, a case
+# pipe:writers=2: so the line itself is taken apart, and of each word only what follows the last cut is answered.
 _BASH = """\
 %(complete_func)s() {
-    local type value cuts=0
-    [[ $COMP_WORDBREAKS == *:* ]] && cuts=1
+    local type value cuts
+    cuts=${COMP_WORDBREAKS//[!:=]/}
     while IFS=, read -r type value; do
         case $type in
         dir) compopt -o dirnames ;;
         file) compopt -o default ;;
         plain)
-            [[ $value == *: || $value == */ ]] && compopt -o nospace
+            [[ $value == *[:/=] ]] && compopt -o nospace
             COMPREPLY+=("$value")
             ;;
         esac
-    done < <(COMP_TYPED="${COMP_LINE:0:COMP_POINT}" COMP_CUTS=$cuts %(complete_var)s=bash_complete "$1" 2>/dev/null)
+    done < <(COMP_TYPED="${COMP_LINE:0:COMP_POINT}" COMP_CUTS="$cuts" %(complete_var)s=bash_complete "$1" 2>/dev/null)
 }
 complete -o nosort -F %(complete_func)s %(prog_name)s
 """
 
-# As click's, but no blank follows what goes on: debian: and directories.
+# As click's, but no blank follows what goes on: debian:, pipe:writers= and directories.
 _ZSH = """\
 #compdef %(prog_name)s
 
@@ -66,7 +66,7 @@ _ZSH = """\
         plain)
             if [[ $about != _ ]]; then
                 described+=("$key:$about")
-            elif [[ $key == *[:/] ]]; then
+            elif [[ $key == *[:/=] ]]; then
                 open+=("$key")
             else
                 plain+=("$key")
@@ -126,8 +126,8 @@ class Bash(BashComplete):
         except ValueError:  # a quotation that is still open
             words = typed.split()
         incomplete = words.pop() if words and not typed[-1:].isspace() else ""
-        cut = incomplete.rfind(":") + 1 if os.environ.get("COMP_CUTS") == "1" else 0
-        self._cut = cut
+        value = incomplete.partition("=")[2] if incomplete.startswith("-") else incomplete
+        self._cut = max((value.rfind(cut) + 1 for cut in os.environ.get("COMP_CUTS", "")), default=0)
         return words[1:], incomplete
 
     def format_completion(self, item: CompletionItem[str]) -> str:
@@ -177,10 +177,22 @@ def _steps() -> Iterable[Offer]:
         return [(step.key[:10], f"{step.case}, {step.state}") for step in reversed(store.steps())]
 
 
-def _cases() -> Iterable[Offer]:
+def _cases(incomplete: str) -> Iterable[Offer]:
+    """Cases; behind ``pipe:`` its knobs, those left, and behind ``pipe:mode=`` what that one takes."""
     from kdelta.spec import workloads
 
-    return [(name, one.title) for name, one in workloads.catalogue().items()]
+    known = workloads.catalogue()
+    name, colon, typed = incomplete.partition(":")
+    if not colon:
+        return [(name, one.title) for name, one in known.items()]
+    params = known[name].params if name in known else {}
+    *before, last = typed.split(",")
+    there = "".join([f"{name}:", *(f"{one}," for one in before)])
+    knob, equals, _ = last.partition("=")
+    if equals:
+        return [(f"{there}{knob}={value}", "") for value in (params[knob].words if knob in params else ())]
+    given = {one.partition("=")[0] for one in before}
+    return [(f"{there}{knob}=", "") for knob in params if knob not in given]
 
 
 def _suites() -> Iterable[Offer]:
@@ -239,7 +251,7 @@ def _fixed(offers: Callable[[], Iterable[Offer]]) -> Callable[[str], Iterable[Of
 _BY_NAME: dict[str, Callable[[str], Iterable[Offer]]] = {
     **dict.fromkeys(("kernels", "kernel", "baseline", "good", "bad"), _kernels),
     **dict.fromkeys(("experiment", "like", "against"), _fixed(_experiments)),
-    **dict.fromkeys(("cases", "case"), _fixed(_cases)),
+    **dict.fromkeys(("cases", "case"), _cases),
     "suites": _fixed(_suites),
     "fmt": _fixed(_formats),
     "recipe": _fixed(_recipes),
@@ -254,7 +266,7 @@ _BY_COMMAND: dict[tuple[str, str], Callable[[str], Iterable[Offer]]] = {
     ("resume", "kernels"): _fixed(lambda: ()),
     ("bisect", "resume"): _fixed(_experiments),
     ("calibrate", "resume"): _fixed(_experiments),
-    ("cases show", "name"): _fixed(_cases),
+    ("cases show", "name"): _cases,
 }
 _FILES = frozenset({("review", "series"), ("watch", "source")})  # texts, as they may name other things too
 

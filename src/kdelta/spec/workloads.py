@@ -90,6 +90,11 @@ class Param(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return value
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """All that it takes, canonical; empty where that is a range of numbers."""
+        return self.choices or (("0", "1") if self.type == "bool" else ())
+
+    @property
     def default_text(self) -> str:
         """The default, canonical."""
         text = str(int(self.default)) if isinstance(self.default, bool) else str(self.default)

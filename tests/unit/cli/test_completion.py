@@ -88,6 +88,12 @@ def test_bash_completes_releases_cases_and_experiments(env: dict[str, str], tmp_
         f"kdelta compare deb:{tmp_path}/x": f"{tmp_path}/x.deb",
         "kdelta history pid": "pidfd_open",
         "kdelta history ta": "tag",
+        "kdelta run --case pipe:wr": "writers=",
+        "kdelta run --case pipe:writers=2,p": "2,pipe_bytes= 2,pattern=",
+        "kdelta run --case pipe:pattern=mix,mo": "mix,mode=",
+        "kdelta run --case=pipe:mode=t": "threads",
+        "kdelta run --case pipe:mode=threads,mo": "",  # given already
+        "kdelta run --case nothing:": "",
         "kdelta why first pid": "pidfd_open",
         "kdelta why pid": "pidfd_open",  # of the last experiment
         "kdelta why first path_l": "",  # this experiment has no such case
@@ -112,17 +118,19 @@ def test_fish_completes_with_what_each_word_is(env: dict[str, str]) -> None:
         complete -C 'kdelta report '
         complete -C 'kdelta report --ou'
         complete -C 'kdelta report last --format=ht'
+        complete -C 'kdelta run --case pipe:mode=thr'
         complete -C 'kdelta review /usr/bin/en'
         complete -C 'kdelta report last --output=/usr/bin/en'
     """
     done = subprocess.run(["fish", "-N", "-c", asked], env=env, capture_output=True, text=True, check=True)
-    release, case, first, last, second, output, html, *files = done.stdout.splitlines()
+    release, case, first, last, second, output, html, mode, *files = done.stdout.splitlines()
     assert (release, case) == ("debian:7.0", "pipe\tWriters and readers on one pipe")
     assert last == "last\tthe newest experiment" and first == "first\tcompare: 6.12 7.0"
     assert second.startswith("second\tcompare: <script>") and second.isprintable() is False  # one line, one tab
     assert second.replace("\t", "").isprintable()
     assert output.startswith("--output\t") and ", as in result.html" in output  # what stood behind a comma was lost
     assert html == "--format=html\tone self-contained page with charts"
+    assert mode == "pipe:mode=threads"
     assert {"/usr/bin/env", "--output=/usr/bin/env"} <= {file.partition("\t")[0] for file in files}
 
 
@@ -136,6 +144,7 @@ def test_zsh_keeps_the_option_before_a_value_and_adds_no_blank_to_what_goes_on(
         "compare rp",
         f"compare deb:{tmp_path}/b",
         "history ta",
+        "run --case=pipe:wr",
         "review /x",
     ]
     done = subprocess.run(["zsh", "-f", "-c", ZSH, "zsh", *typed], env=env, capture_output=True, text=True, check=True)
@@ -145,6 +154,7 @@ def test_zsh_keeps_the_option_before_a_value_and_adds_no_blank_to_what_goes_on(
         "-U -S  -V open -a open = rpm:",
         f"-U -S  -V open -a open = deb:{tmp_path}/bin/",
         "-V unsorted described -U = tag:Tag an EXPERIMENT.",
+        "-U -S  -V open -a open = --case=pipe:writers=",
         "-P -*= = ",
         "-f = ",
     ]
