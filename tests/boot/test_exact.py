@@ -83,9 +83,9 @@ def test_call_stacks_hold_what_was_counted(answer, kdelta) -> None:  # type: ign
     answer("compare", "debian:6.1/cloud", "debian:7.0/cloud", *(word for case in cases for word in ("--case", case)))
     for case in cases:
         for side in ("baseline", "patched"):
-            said = kdelta("why", "last", case, "--stacks", "--export", "collapsed", "--side", side)
-            assert "counted otherwise" not in said.stderr
-            stacks = dict(line.rsplit(" ", 1) for line in said.stdout.splitlines())
+            done = kdelta("why", "last", case, "--stacks", "--export", "collapsed", "--side", side)
+            assert "counted otherwise" not in done.stderr
+            stacks = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
             flat: dict[str, int] = {}
             for stack, count in stacks.items():
                 flat[stack.rsplit(";", 1)[1]] = flat.get(stack.rsplit(";", 1)[1], 0) + int(count)
@@ -95,6 +95,13 @@ def test_call_stacks_hold_what_was_counted(answer, kdelta) -> None:  # type: ign
             entry = {name for name, count in flat.items() if counted["functions"].get(name, [0])[0] != count}
             assert all("entry_SYS" in name or "syscall_return" in name or "return" in name for name in entry), entry
             assert any(stack.count(";") > 6 for stack in stacks)
+        table = (
+            kdelta("why", "last", case, "--all").stdout.partition("where the calls part")[2].partition("\n\nlocked")[0]
+        )
+        parts = [float(line.split()[3]) for line in table.splitlines()[3:] if line]
+        kernel = [one["total"][0] - one["functions"].get("[user]", [0])[0] for one in vectors.values()]
+        before, after = (count / one["ops"] for count, one in zip(kernel, vectors.values(), strict=True))
+        assert sum(parts) == pytest.approx(after - before, abs=0.06 * len(parts))  # each is rounded to a tenth
 
 
 @pytest.mark.full

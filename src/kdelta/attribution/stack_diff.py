@@ -10,6 +10,8 @@ from msgspec import Struct, field
 from kdelta.attribution import stacks
 from kdelta.model import Profile
 
+_AS_OFTEN = 0.02  # of the calls of two functions that may be one under two names
+
 
 class Frame(Struct, kw_only=True):
     """A function under its callers: instructions per operation of its own and with all that it called; the baseline's
@@ -44,7 +46,7 @@ def _merge(frame: Frame, nodes: tuple[stacks.Node, stacks.Node], ops: tuple[int,
     one, other = below
     while _lift(one, other) or _lift(other, one) or _unnest(one, other, ops) or _unnest(other, one, (ops[1], ops[0])):
         pass
-    was = _renamed(*below)
+    was = _renamed(below[0], below[1], ops)
     frame.whole, frame.width = list(frame.own), max(frame.own)
     for name in sorted({*below[0], *below[1]}):
         child = frame.children[name] = Frame(name=name, was=was.get(name, ""))
@@ -105,18 +107,36 @@ def _both(one: stacks.Node, other: stacks.Node) -> stacks.Node:
     )
 
 
-def _renamed(before: dict[str, stacks.Node], after: dict[str, stacks.Node]) -> dict[str, str]:
+def _renamed(before: dict[str, stacks.Node], after: dict[str, stacks.Node], ops: tuple[int, int]) -> dict[str, str]:
     """New name -> old one, of functions that mostly call the same; ``before`` has them by their new names."""
     found = {}
     for old in sorted(before.keys() - after.keys()):
-        mine = before[old].children.keys()
         for new in sorted(after.keys() - before.keys()):
-            theirs = after[new].children.keys()
-            if mine and 2 * len(mine & theirs) >= max(len(mine), len(theirs)):
+            if _calls_the_same(before[old], after[new]) or _costs_by_the_same(before[old], after[new], ops):
                 before[new] = before.pop(old)
                 found[new] = old
                 break
     return found
+
+
+def _calls_the_same(one: stacks.Node, other: stacks.Node) -> bool:
+    mine, theirs = one.children.keys(), other.children.keys()
+    return bool(mine) and 2 * len(mine & theirs) >= max(len(mine), len(theirs))
+
+
+def _costs_by_the_same(before: stacks.Node, after: stacks.Node, ops: tuple[int, int]) -> bool:
+    """Whether they are called as often, and both cost what they do by functions that both call."""
+    often = (before.calls / ops[0], after.calls / ops[1])
+    shared = before.children.keys() & after.children.keys()
+    return (
+        bool(shared)
+        and abs(often[0] - often[1]) <= _AS_OFTEN * max(often)
+        and all(2 * sum(_whole(node.children[name]) for name in shared) >= _whole(node) for node in (before, after))
+    )
+
+
+def _whole(node: stacks.Node) -> int:
+    return sum(below.instructions for _, below in stacks.walk(node))
 
 
 def at(root: Frame, path: Sequence[str]) -> list[Frame]:

@@ -22,6 +22,7 @@ Examples:
   kdelta why last path_lookup
   kdelta why path_lookup                 the same, of the last experiment
   kdelta why                             why each case of the last experiment differs
+  kdelta why last path_lookup --stacks   and for whom: who is called otherwise, who costs otherwise
   kdelta why last pidfd_open --all
   kdelta why last path_lookup --export speedscope -o path_lookup.json
   kdelta why last path_lookup --stacks --export collapsed --side baseline | flamegraph.pl
@@ -45,7 +46,8 @@ _ONE_KERNEL = ("collapsed", "pprof", "perf-script")
 @click.option(
     "--stacks",
     is_flag=True,
-    help="Follow calls: boots each kernel once more, where its call stacks are not stored yet.",
+    help="Follow calls, and say where they part: boots each kernel once more, where its call stacks are not stored "
+    "yet.",
 )
 @click.option("--export", "export_format", type=click.Choice(EXPORTS), help="Write a profile for another tool.")
 @click.option(
@@ -106,6 +108,9 @@ def command(
     else:
         seen = None if output else _terminal.seen()
         text = functions.render(row, before, after, detail, everything, seen)
+        if row.verdict in ("improved", "regressed") and not (before.stacks or before.moved):
+            more = f"kdelta why {found.id} {row.case} --stacks"
+            text += f"\nFor whom each function costs more or less, and who is called otherwise: {more}\n"
     _output.write(text, output)
     return 0
 

@@ -8,11 +8,10 @@ all of it. Browsers without ``:has()`` (before 2024) show the graph as it is at 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 from kdelta.attribution import stack_diff
-from kdelta.report import flame
+from kdelta.report import flame, parted
 from kdelta.report.charts import Figure, full_name
 from kdelta.report.figures import drawable
 from kdelta.report.scrub import clean
@@ -20,7 +19,6 @@ from kdelta.results.types import StackDiff
 
 MOST_FRAMES = 4000  # of all graphs of a page: some 1.6 MB
 _LEAST = 0.0002  # of the width; twice as wide as that is seen where a fiftieth of the graph is enlarged
-_ROWS = 30
 
 
 def _shown(root: stack_diff.Frame, most: int) -> tuple[list[flame.Place], int]:
@@ -42,17 +40,6 @@ def _frame(into: ET.Element, place: flame.Place, mark: str) -> None:
     if place.wide < flame.BY_KEYS:
         link.set("tabindex", "-1")
     link.text = clean(frame.name)
-
-
-def _rows(shown: Sequence[flame.Place]) -> tuple[tuple[str, ...], ...]:
-    """The call stacks that changed most, by what their last function itself costs."""
-    changed = [place for place in shown if place.path and place.frame.own[0] != place.frame.own[1]]
-    changed.sort(key=lambda place: (-abs(place.frame.own[1] - place.frame.own[0]), place.path))
-    return tuple(
-        (" > ".join(map(clean, place.path)), f"{old:.5g}", f"{new:.5g}", f"{new - old:+.5g}")
-        for place in changed[:_ROWS]
-        for old, new in [place.frame.own]
-    )
 
 
 def figure(item: StackDiff, number: int, most: int = MOST_FRAMES) -> Figure | None:
@@ -77,6 +64,7 @@ def figure(item: StackDiff, number: int, most: int = MOST_FRAMES) -> Figure | No
         "blue: costs less; grey: the same. The stronger the colour, the larger the part of it that changed; behind a "
         "name stands by how many instructions. Each call stack is as wide as on the kernel where it is dearer, a "
         "caller as wide as all of its stacks. A frame is a link that enlarges it; the uppermost shows all again. "
+        f"The table: {parted.CAPTION[0].lower()}{parted.CAPTION[1:]}. "
         + (f"{flame.left_out(narrow)} " if narrow else "")
         + flame.lost(root, (item.baseline_label, item.patched_label))
     )
@@ -85,8 +73,8 @@ def figure(item: StackDiff, number: int, most: int = MOST_FRAMES) -> Figure | No
         title=title,
         caption=caption,
         markup=ET.tostring(graph, encoding="unicode", method="html"),
-        header=("Call stack", item.baseline_label, item.patched_label, "Change of its last function itself"),
-        rows=_rows(shown),
+        header=("Where the calls part", item.baseline_label, item.patched_label, "Change", "Calls", "Where"),
+        rows=parted.rows(root, item.before, item.after),
         style="\n".join(rules[1:]),
         wide=True,
     )

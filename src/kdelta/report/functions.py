@@ -11,6 +11,7 @@ from kdelta.model import EXACT_COUNTERS, CellResult, FunctionDelta, Profile
 from kdelta.report import behind, system_calls
 from kdelta.report.figures import change, interval
 from kdelta.report.moved import moved_lines
+from kdelta.report.parted import parted_lines
 from kdelta.report.rows import FIGURE, Row, laid_out, said
 from kdelta.report.text import PROSE, WIDTH, wrap
 from kdelta.report.touched import touched_lines
@@ -50,6 +51,7 @@ def render(
     title = f"{row.case}: {row.baseline_label} -> {row.patched_label}: {told}"
     lines = [*said(title, width), ""]
     lines += _table(shown, width)
+    lines += parted_lines(before, after, everything, width)
     lines += touched_lines(before, after, None if everything else _TOUCHED_SHOWN, width)
     lines += moved
     lines += _judged(row, detail, min(width or WIDTH, PROSE))

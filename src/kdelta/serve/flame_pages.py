@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kdelta.attribution import stack_diff
-from kdelta.report import flame
+from kdelta.report import flame, parted
 from kdelta.serve import functions, page
 from kdelta.store.store import Store
 
@@ -72,6 +72,8 @@ class FlamePages:
             left_out=flame.left_out(narrow),
             lost=flame.lost(above[0], [experiment.kernels[kernel].label for kernel in (before, after)]),
             function=function,
+            parted=parted.rows(above[-1], *both),
+            parted_caption=parted.CAPTION,
             callers=_ranked(callers),
             callees=_ranked(callees) if len(above) > 1 else [],
         )

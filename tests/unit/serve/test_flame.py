@@ -50,6 +50,17 @@ def test_a_frame_says_by_how_much_it_changed_and_the_uppermost_is_no_function(cl
     assert re.findall(r'data-change="([^"]*)"', report) == ["+2", "+2", "+2"]
 
 
+def test_the_page_says_where_the_calls_part_below_the_frame_that_is_shown(client: TestClient) -> None:
+    for address, title in ((PAGE, "Where the calls part"), (PAGE + "&at=%3Cb%3E", "Where the calls part, below <b>")):
+        table = html.fromstring(client.get(address).text).xpath(
+            "//h2[@id='parted']/following-sibling::div[1]//tbody/tr"
+        )
+        assert html.fromstring(client.get(address).text).xpath("//h2[@id='parted']")[0].text_content() == title
+        assert [[cell.text_content() for cell in row] for row in table] == [
+            ["memset", "0.25", "2.5", "+2.25", "0.06", "itself, in <b>"]
+        ]
+
+
 def test_a_search_without_a_hit_and_a_link_that_leads_nowhere_are_told(client: TestClient) -> None:
     assert "No frame here has nosuch in its name." in client.get(PAGE + "&q=nosuch").text
     stray = client.get(PAGE + "&at=%3Cb%3E%3Bnowhere").text
@@ -83,7 +94,7 @@ def test_the_report_has_the_graph_too_and_zooms_by_style_alone(client: TestClien
     text = answer.text
     assert "Call stacks: pidfd_open, instructions, 6.12 to 7.0" in text and "<script" not in text
     assert "could not be followed: 0.5 on 6.12;" in text
-    assert "&lt;b&gt; &gt; memset" in text and ">&lt;b&gt;</a>" in text and "<b>" not in text
+    assert "itself, in &lt;b&gt;" in text and ">&lt;b&gt;</a>" in text and "<b>" not in text
     marks = re.findall(r'<i id="(flame0-[0-9]+)" hidden', text)
     assert len(marks) == 3 and all(f'href="#{mark}"' in text for mark in marks)
     assert all(f"#flame0-graph:has(#{mark}:target){{--x:" in text for mark in marks[1:])

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where the calls of two kernels part, as a table: who is called otherwise, and who costs otherwise, and for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kdelta.attribution import stack_diff
+from kdelta.attribution.because import differences, homes
+from kdelta.attribution.partings import Parting, partings
+from kdelta.attribution.stack_diff import Frame
+from kdelta.attribution.stacks import ROOT
+from kdelta.model import FunctionDelta, Profile
+from kdelta.report.rows import Row, laid_out, said
+from kdelta.report.scrub import clean
+from kdelta.units import counted
+
+TITLE = "where the calls part"
+CAPTION = (
+    "Instructions per operation of a function itself where it is called as often, and with all that it calls where it "
+    "is called otherwise: the places add up to the whole difference"
+)
+_SHOWN = 15
+_ROWS = 30  # of a page
+_NAME_WIDTH = 34
+_CALLERS = 3  # the nearest
+_LEAST = (9, 9, 9, 7)
+
+
+def parted_lines(before: Profile, after: Profile, everything: bool, width: int | None = None) -> list[str]:
+    """The table, [] where calls were not followed. ``width``: of a terminal; without one each row is a line."""
+    if not (before.stacks and after.stacks):
+        return []
+    places = partings(stack_diff.compared(before, after), homes(before, after))
+    shown = places if everything else places[:_SHOWN]
+    notes = notes_of(differences(before, after))
+    table = [Row("function", ("before", "after", "delta", "calls"), "where")]
+    for one in shown:
+        old, new = one.cost
+        figures = (f"{old:.1f}", f"{new:.1f}", f"{one.delta:+.1f}", calls(one))
+        table.append(Row(clean(one.name), figures, where(one, notes)))
+    lines = [
+        "",
+        *said(f"{TITLE}: {CAPTION[0].lower()}{CAPTION[1:]}", width),
+        "",
+        *laid_out(table, _NAME_WIDTH, width, _LEAST),
+    ]
+    if rest := places[len(shown) :]:
+        lines += said(f"{counted(len(rest), 'other place')}: {sum(one.delta for one in rest):+.1f} (--all)", width)
+    return lines
+
+
+def calls(one: Parting) -> str:
+    """How often it is called per operation, on both kernels."""
+    old, new = (f"{round(number, 2):.7g}" for number in one.calls)
+    return old if old == new else f"{old}->{new}"
+
+
+def where(one: Parting, notes: Mapping[str, str]) -> str:
+    """How it is called, and by whom: the nearest callers, the outermost first."""
+    old, new = one.calls
+    how = "itself, in"
+    if one.whole:
+        how = "now called by" if not one.cost[0] else "no longer called by" if not one.cost[1] else ""
+        how = how or f"called {'more' if new > old else 'less'} often by"
+    callers = [clean(name) for name in one.path[:-1] if name != ROOT][-_CALLERS:]
+    told = f"{how} {' > '.join(callers)}" if callers else how.removesuffix(" by").removesuffix(", in")
+    if one.places > 1:
+        told += f", and at {counted(one.places - 1, 'other place')}"
+    with_it = f"with {', '.join(map(clean, one.joined))}" if one.joined else ""
+    parts = [told, with_it, f"{clean(one.was)} before" if one.was else "", notes.get(one.name, "") if one.whole else ""]
+    return "; ".join(filter(None, parts))
+
+
+def notes_of(deltas: Iterable[FunctionDelta]) -> dict[str, str]:
+    """By function, where its code went to, or is from."""
+    split = ((delta.function, delta.note.partition(", ")[2]) for delta in deltas)
+    return {name: note for name, note in split if note}
+
+
+def rows(root: Frame, before: Profile, after: Profile) -> tuple[tuple[str, ...], ...]:
+    """The places below ``root``, the largest difference first: function, both costs, their change, calls, where."""
+    notes = notes_of(differences(before, after))
+    return tuple(
+        (
+            clean(one.name),
+            f"{one.cost[0]:.5g}",
+            f"{one.cost[1]:.5g}",
+            f"{one.delta:+.5g}",
+            calls(one),
+            where(one, notes),
+        )
+        for one in partings(root, homes(before, after))[:_ROWS]
+    )
