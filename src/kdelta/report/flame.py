@@ -17,6 +17,7 @@ from rich.cells import cell_len
 
 from kdelta.attribution.stack_diff import Frame
 from kdelta.attribution.stacks import ROOT
+from kdelta.report.figures import count
 from kdelta.report.scrub import clean
 from kdelta.report.svg import add
 from kdelta.report.text import fit
@@ -67,13 +68,13 @@ def strength(frame: Frame) -> float:
 def tells(frame: Frame) -> str:
     """A frame in words."""
     (before, after), own, calls = frame.whole, frame.own, frame.calls
-    delta = f"{after - before:+.5g}" + (f" ({(after / before - 1) * 100:+.1f} %)" if before and after else "")
+    delta = count(after - before, signed=True) + (f" ({(after / before - 1) * 100:+.1f} %)" if before and after else "")
     was = f" (before: {clean(frame.was)})" if frame.was else ""
     state = was or (" (new)" if not before and after else " (gone)" if before and not after else "")
-    text = f"{clean(frame.name)}{state}: {before:.5g} to {after:.5g} instructions per operation, {delta}"
+    text = f"{clean(frame.name)}{state}: {count(before)} to {count(after)} instructions per operation, {delta}"
     if frame.name == ROOT:  # which is no function
         return text
-    return f"{text}; itself {own[0]:.5g} to {own[1]:.5g}; entered {calls[0]:.4g} to {calls[1]:.4g} times"
+    return f"{text}; itself {count(own[0])} to {count(own[1])}; entered {calls[0]:.4g} to {calls[1]:.4g} times"
 
 
 def change(frame: Frame) -> str:
@@ -115,8 +116,8 @@ def searched(top: Frame, search: str) -> str:
     return (
         f"{counted(len(hits), 'frame')} with {clean(search)} in the name"
         + (f", {narrow} of them too narrow to be drawn" if narrow else "")
-        + f": with all that was called there {before:.5g} to {after:.5g} instructions per operation"
-        + f", {after - before:+.5g}."
+        + f": with all that was called there {count(before)} to {count(after)} instructions per operation"
+        + f", {count(after - before, signed=True)}."
     )
 
 

@@ -11,6 +11,7 @@ from kdelta.attribution.partings import Parting, partings
 from kdelta.attribution.stack_diff import Frame
 from kdelta.attribution.stacks import ROOT
 from kdelta.model import FunctionDelta, Profile
+from kdelta.report.figures import count
 from kdelta.report.rows import Row, laid_out, said
 from kdelta.report.scrub import clean
 from kdelta.units import counted
@@ -82,13 +83,6 @@ def rows(root: Frame, before: Profile, after: Profile) -> tuple[tuple[str, ...],
     """The places below ``root``, the largest difference first: function, both costs, their change, calls, where."""
     notes = notes_of(differences(before, after))
     return tuple(
-        (
-            clean(one.name),
-            f"{one.cost[0]:.5g}",
-            f"{one.cost[1]:.5g}",
-            f"{one.delta:+.5g}",
-            calls(one),
-            where(one, notes),
-        )
+        (clean(one.name), *map(count, one.cost), count(one.delta, signed=True), calls(one), where(one, notes))
         for one in partings(root, homes(before, after))[:_ROWS]
     )

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from kdelta.attribution import stack_diff
 from kdelta.report import flame, parted
+from kdelta.report.figures import count
 from kdelta.serve import functions, page
 from kdelta.store.store import Store
 
@@ -79,5 +80,7 @@ class FlamePages:
         )
 
 
-def _ranked(found: dict[str, list[float]]) -> list[tuple[str, list[float]]]:
-    return sorted(found.items(), key=lambda item: (-abs(item[1][1] - item[1][0]), -max(item[1]), item[0]))
+def _ranked(found: dict[str, list[float]]) -> list[tuple[str, ...]]:
+    """Function, both costs and their change, as text; the largest change first."""
+    ranked = sorted(found.items(), key=lambda item: (-abs(item[1][1] - item[1][0]), -max(item[1]), item[0]))
+    return [(name, count(old), count(new), count(new - old, signed=True)) for name, (old, new) in ranked]
