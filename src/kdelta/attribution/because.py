@@ -114,11 +114,11 @@ def placed(deltas: Sequence[FunctionDelta], baseline: Profile, patched: Profile)
     return tuple(map(told, deltas))
 
 
-def homes(baseline: Profile, patched: Profile) -> dict[str, str]:
+def homes(baseline: Profile, patched: Profile) -> dict[str, Host]:
     """Functions that run on one of two kernels alone, with that of both which surely holds their code on the other."""
     sides = _side(baseline), _side(patched)
     both = {**hosts(*sides), **hosts(*reversed(sides))}
-    return {name: host.name for name, host in both.items() if host.sure}
+    return {name: host for name, host in both.items() if host.sure}
 
 
 def line_differences(baseline: Profile, patched: Profile) -> tuple[FunctionDelta, ...]:

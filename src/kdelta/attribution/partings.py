@@ -8,7 +8,7 @@ one place, so the places add up to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +32,7 @@ class Parting(Struct, frozen=True, kw_only=True):
     cost: tuple[float, float]
     calls: tuple[float, float]
     places: int = 1
-    joined: tuple[str, ...] = ()  # of one kernel alone, whose code the function holds on the other: counted with it
+    joined: tuple[str, ...] = ()  # of one kernel alone, whose code is counted with it
 
     @property
     def name(self) -> str:
@@ -45,38 +45,33 @@ class Parting(Struct, frozen=True, kw_only=True):
         return self.cost[1] - self.cost[0]
 
 
-def partings(root: Frame, homes: Mapping[str, str]) -> tuple[Parting, ...]:
-    """All places that differ, the largest difference first; they add up to the root's.
-
-    ``homes`` (``because.homes``): which functions of one kernel alone are no calls, but code that went elsewhere.
-    """
+def partings(root: Frame) -> tuple[Parting, ...]:
+    """All places that differ, the largest difference first; they add up to the root's."""
     found: dict[tuple[str, str, bool, bool], Parting] = {}
-    for one in sorted(_places(root, homes), key=lambda place: (-abs(place.delta), place.path)):
+    for one in sorted(_places(root), key=lambda place: (-abs(place.delta), place.path)):
         # what is called no more at one place and more at another is no one thing
         kind = (one.name, one.was, one.whole, one.whole and one.delta > 0)
         found[kind] = _both(found[kind], one) if kind in found else one
     return tuple(sorted(found.values(), key=lambda place: (-abs(place.delta), place.path)))
 
 
-def _places(root: Frame, homes: Mapping[str, str]) -> Iterator[Parting]:
+def _places(root: Frame) -> Iterator[Parting]:
     waiting: list[tuple[tuple[str, ...], Frame]] = [((root.name,), root)]
     while waiting:
         path, frame = waiting.pop()
         otherwise = frame is not root and _otherwise(frame)
-        (old, new), joined, below = frame.own, [], list(frame.children.values())
-        for child in () if otherwise else below:  # it grows as it is read
-            if not all(child.whole) and homes.get(child.name) == frame.name:
-                joined.append(child.name)
-                old, new = old + child.own[0], new + child.own[1]
-                below += child.children.values()
-        if otherwise:
-            old, new = frame.whole
-        else:
-            waiting += [((*path, child.name), child) for child in below if child.name not in joined]
-        if old != new:
-            calls = (frame.calls[0], frame.calls[1])
-            names = tuple(sorted(joined))
-            yield Parting(path=path, was=frame.was, whole=otherwise, cost=(old, new), calls=calls, joined=names)
+        cost, calls = frame.whole if otherwise else frame.own, frame.calls
+        if cost[0] != cost[1]:
+            yield Parting(
+                path=path,
+                was=frame.was,
+                whole=otherwise,
+                cost=(cost[0], cost[1]),
+                calls=(calls[0], calls[1]),
+                joined=tuple(sorted(frame.joined)),
+            )
+        if not otherwise:
+            waiting += [((*path, name), child) for name, child in frame.children.items()]
 
 
 def _otherwise(frame: Frame) -> bool:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kdelta.attribution import stacks
+from kdelta.attribution.inlining import Host
 from kdelta.model import Profile
 
 _AS_OFTEN = 0.02  # of the calls of two functions that may be one under two names
@@ -25,34 +27,66 @@ class Frame(Struct, kw_only=True):
     calls: list[float] = field(default_factory=lambda: [0.0, 0.0])
     children: dict[str, Frame] = field(default_factory=dict)
     width: float = 0.0  # that holds both kernels' stacks
+    joined: list[str] = field(default_factory=list)  # functions of one kernel alone whose code is counted with its own
 
 
-def compared(before: Profile, after: Profile) -> Frame:
+def compared(before: Profile, after: Profile, homes: Mapping[str, Host] | None = None) -> Frame:
     """The tree of both profiles' stacks; both have some.
 
     Where only one kernel has a function between two that both have, it was inlined, or no longer is: what it called
     then stands beside it, so that it is compared. So does what a function calls on one kernel and jumps to at its end
-    on the other, see ``_unnest``. A function is compared with its namesake in all but name: see ``_renamed``.
+    on the other, see ``_unnest``. A function is compared with its namesake in all but name: see ``_renamed``. With
+    ``homes`` (``because.homes``) what merely moved into another function or out of it is counted with that.
     """
     root = Frame(name=stacks.ROOT)
-    _merge(root, (stacks.parse(before.stacks), stacks.parse(after.stacks)), (before.ops, after.ops))
+    _merge(root, (stacks.parse(before.stacks), stacks.parse(after.stacks)), (before.ops, after.ops), homes or {})
     return root
 
 
-def _merge(frame: Frame, nodes: tuple[stacks.Node, stacks.Node], ops: tuple[int, int]) -> None:
+def _merge(
+    frame: Frame, nodes: tuple[stacks.Node, stacks.Node], ops: tuple[int, int], homes: Mapping[str, Host]
+) -> None:
     for side, node in enumerate(nodes):
         frame.own[side], frame.calls[side] = node.instructions / ops[side], node.calls / ops[side]
     below = [dict(node.children) for node in nodes]
+    joined = _settle(frame, below, ops, homes)
     one, other = below
     while _lift(one, other) or _lift(other, one) or _unnest(one, other, ops) or _unnest(other, one, (ops[1], ops[0])):
         pass
     was = _renamed(below[0], below[1], ops)
     frame.whole, frame.width = list(frame.own), max(frame.own)
     for name in sorted({*below[0], *below[1]}):
-        child = frame.children[name] = Frame(name=name, was=was.get(name, ""))
-        _merge(child, (below[0].get(name, stacks.Node()), below[1].get(name, stacks.Node())), ops)
+        child = frame.children[name] = Frame(name=name, was=was.get(name, ""), joined=joined.get(name, []))
+        _merge(child, (below[0].get(name, stacks.Node()), below[1].get(name, stacks.Node())), ops, homes)
         frame.whole = [total + part for total, part in zip(frame.whole, child.whole, strict=True)]
         frame.width += child.width
+
+
+def _settle(
+    frame: Frame, below: list[dict[str, stacks.Node]], ops: tuple[int, int], homes: Mapping[str, Host]
+) -> dict[str, list[str]]:
+    """Count what is ``below`` on one side alone with its home: that is ``frame``, or beside it on both sides, where a
+    function is called by a jump at the end of another. Whom each home has got, by its name.
+    """
+    joined = {frame.name: frame.joined}
+    for side in (0, 1):
+        here, there = below[side], below[1 - side]
+        for name in (waiting := sorted(here.keys() - there.keys())):  # it grows as it is read
+            host = homes.get(name)
+            if host is None or name in there or name not in here:
+                continue
+            home = host.name
+            if home == frame.name:
+                node = here.pop(name)
+                frame.own[side] += node.instructions / ops[side]
+                waiting += sorted(node.children)
+                here.update(_both(stacks.Node(children=here), node).children)
+            elif home in here and home in there and not host.others:
+                here[home] = replace(_both(here[home], here.pop(name)), calls=here[home].calls)
+            else:
+                continue
+            joined.setdefault(home, []).append(name)
+    return joined
 
 
 def _lift(here: dict[str, stacks.Node], there: dict[str, stacks.Node]) -> bool:

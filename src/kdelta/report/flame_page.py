@@ -74,7 +74,7 @@ def figure(item: StackDiff, number: int, most: int = MOST_FRAMES) -> Figure | No
         caption=caption,
         markup=ET.tostring(graph, encoding="unicode", method="html"),
         header=("Where the calls part", item.baseline_label, item.patched_label, "Change", "Calls", "Where"),
-        rows=parted.rows(root, item.before, item.after),
+        rows=parted.rows(item.before, item.after),
         style="\n".join(rules[1:]),
         wide=True,
     )

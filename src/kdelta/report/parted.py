@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from kdelta.attribution import stack_diff
 from kdelta.attribution.because import differences, homes
 from kdelta.attribution.partings import Parting, partings
-from kdelta.attribution.stack_diff import Frame
 from kdelta.attribution.stacks import ROOT
 from kdelta.model import FunctionDelta, Profile
 from kdelta.report.figures import count
@@ -32,7 +31,7 @@ def parted_lines(before: Profile, after: Profile, everything: bool, width: int |
     """The table, [] where calls were not followed. ``width``: of a terminal; without one each row is a line."""
     if not (before.stacks and after.stacks):
         return []
-    places = partings(stack_diff.compared(before, after), homes(before, after))
+    places = partings(_tree(before, after))
     shown = places if everything else places[:_SHOWN]
     notes = notes_of(differences(before, after))
     table = [Row("function", ("before", "after", "delta", "calls"), "where")]
@@ -79,10 +78,17 @@ def notes_of(deltas: Iterable[FunctionDelta]) -> dict[str, str]:
     return {name: note for name, note in split if note}
 
 
-def rows(root: Frame, before: Profile, after: Profile) -> tuple[tuple[str, ...], ...]:
-    """The places below ``root``, the largest difference first: function, both costs, their change, calls, where."""
+def rows(before: Profile, after: Profile, path: Sequence[str] = ()) -> tuple[tuple[str, ...], ...]:
+    """The places below the call stack ``path``, as far as it leads: function, both costs, their change, calls, where;
+    the largest difference first.
+    """
     notes = notes_of(differences(before, after))
+    root = stack_diff.at(_tree(before, after), path)[-1]
     return tuple(
         (clean(one.name), *map(count, one.cost), count(one.delta, signed=True), calls(one), where(one, notes))
-        for one in partings(root, homes(before, after))[:_ROWS]
+        for one in partings(root)[:_ROWS]
     )
+
+
+def _tree(before: Profile, after: Profile) -> stack_diff.Frame:
+    return stack_diff.compared(before, after, homes(before, after))

@@ -73,7 +73,7 @@ class FlamePages:
             left_out=flame.left_out(narrow),
             lost=flame.lost(above[0], [experiment.kernels[kernel].label for kernel in (before, after)]),
             function=function,
-            parted=parted.rows(above[-1], *both),
+            parted=parted.rows(*both, path),
             parted_caption=parted.CAPTION,
             callers=_ranked(callers),
             callees=_ranked(callees) if len(above) > 1 else [],

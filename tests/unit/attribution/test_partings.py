@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kdelta.attribution import stack_diff
+from kdelta.attribution.inlining import Host
 from kdelta.attribution.partings import Parting, partings
 from kdelta.model import Profile
 from kdelta.report import parted
@@ -19,8 +20,12 @@ def _profile(*lines: str, ops: int = 1) -> Profile:
     return replace(counts.profile({"read": 1}, ops=ops), stacks="\n".join(["0 0 0 [kernel]", *lines]))
 
 
-def _found(before: Profile, after: Profile, homes: dict[str, str] | None = None) -> tuple[Parting, ...]:
-    return partings(stack_diff.compared(before, after), homes or {})
+def _host(name: str, others: bool = False) -> Host:
+    return Host(name=name, sure=True, others=others)
+
+
+def _found(before: Profile, after: Profile, homes: dict[str, Host] | None = None) -> tuple[Parting, ...]:
+    return partings(stack_diff.compared(before, after, homes))
 
 
 def _told(found: tuple[Parting, ...]) -> dict[str, tuple[float, str, str]]:
@@ -59,10 +64,21 @@ def test_what_parts_at_several_places_is_one_line_with_their_sum() -> None:
 def test_code_that_moved_into_another_function_is_counted_with_it() -> None:
     before = _profile("1 9 1 fork", "2 900 1 copy_process", "3 4 1 lock")
     after = _profile("1 9 1 fork", "2 20 1 copy_process", "3 850 1 dup_mmap", "4 4 1 lock")
-    (one,) = _found(before, after, {"dup_mmap": "copy_process"})
+    (one,) = _found(before, after, {"dup_mmap": _host("copy_process")})
     assert (one.name, one.delta, one.joined) == ("copy_process", -30.0, ("dup_mmap",))
     assert parted.where(one, {}) == "itself, in fork; with dup_mmap"
     assert {one.name for one in _found(before, after)} == {"copy_process", "dup_mmap"}
+
+
+def test_code_that_a_function_jumps_to_at_its_end_is_counted_with_it_too() -> None:
+    before = _profile("1 9 1 do_mmap", "2 211 1 mmap_region", "3 166 1 mmap_file")
+    after = _profile("1 9 1 do_mmap", "2 21 1 mmap_region", "2 180 1 __mmap_region", "3 160 1 mmap_file")
+    assert _told(_found(before, after, {"__mmap_region": _host("mmap_region")})) == {
+        "mmap_region": (-10.0, "1", "itself, in do_mmap; with __mmap_region"),
+        "mmap_file": (-6.0, "1", "itself, in do_mmap > mmap_region"),
+    }
+    others = {"__mmap_region": _host("mmap_region", others=True)}  # who else holds it may be who calls it here
+    assert {one.name for one in _found(before, after, others)} == {"mmap_region", "__mmap_region", "mmap_file"}
 
 
 def test_a_function_under_another_name_is_compared_by_what_it_costs() -> None:
@@ -107,10 +123,12 @@ def _drawn(nodes: list[tuple[int, int, int, str]], ops: int) -> Profile:
     before=NODES,
     after=NODES,
     ops=st.tuples(st.integers(1, 3), st.integers(1, 3)),
-    homes=st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("abcdef"), max_size=3),
+    homes=st.dictionaries(
+        st.sampled_from("abcdef"), st.builds(_host, st.sampled_from("abcdef"), st.booleans()), max_size=3
+    ),
 )
 def test_the_places_add_up_to_the_whole_difference(before, after, ops, homes) -> None:  # type: ignore[no-untyped-def]
-    root = stack_diff.compared(_drawn(before, ops[0]), _drawn(after, ops[1]))
-    found = partings(root, homes)
+    root = stack_diff.compared(_drawn(before, ops[0]), _drawn(after, ops[1]), homes)
+    found = partings(root)
     assert sum(one.delta for one in found) == pytest.approx(root.whole[1] - root.whole[0], abs=1e-6)
     assert all(one.delta or one.places > 1 for one in found)
