@@ -12,7 +12,8 @@ from kdelta.attribution import stacks
 from kdelta.attribution.inlining import Host
 from kdelta.model import Profile
 
-_AS_OFTEN = 0.02  # of the calls of two functions that may be one under two names
+# Of two functions that may be one under two names: how much their calls may differ, and what part has to be the same.
+_AS_OFTEN, _SAME = 0.02, 0.5
 
 
 class Frame(Struct, kw_only=True):
@@ -142,31 +143,52 @@ def _both(one: stacks.Node, other: stacks.Node) -> stacks.Node:
 
 
 def _renamed(before: dict[str, stacks.Node], after: dict[str, stacks.Node], ops: tuple[int, int]) -> dict[str, str]:
-    """New name -> old one, of functions that mostly call the same; ``before`` has them by their new names."""
+    """New name -> old one, of functions that are one under two names, or one instead of the other: they mostly call the
+    same, cost by the same, or have most of a name in common. ``before`` has them by their new names.
+    """
     found = {}
-    for old in sorted(before.keys() - after.keys()):
-        for new in sorted(after.keys() - before.keys()):
-            if _calls_the_same(before[old], after[new]) or _costs_by_the_same(before[old], after[new], ops):
+    for alike in (_calls_the_same, _costs_by_the_same, _named_alike):
+        for old in sorted(before.keys() - after.keys()):
+            ranked = {new: alike((old, before[old]), (new, after[new]), ops) for new in after.keys() - before.keys()}
+            new = max(sorted(ranked), key=ranked.__getitem__, default="")
+            if ranked.get(new, 0.0) >= _SAME:
                 before[new] = before.pop(old)
                 found[new] = old
-                break
     return found
 
 
-def _calls_the_same(one: stacks.Node, other: stacks.Node) -> bool:
-    mine, theirs = one.children.keys(), other.children.keys()
-    return bool(mine) and 2 * len(mine & theirs) >= max(len(mine), len(theirs))
+_Named = tuple[str, stacks.Node]
 
 
-def _costs_by_the_same(before: stacks.Node, after: stacks.Node, ops: tuple[int, int]) -> bool:
-    """Whether they are called as often, and both cost what they do by functions that both call."""
+def _calls_the_same(before: _Named, after: _Named, _: tuple[int, int]) -> float:
+    """Which part of those whom either calls both do."""
+    mine, theirs = before[1].children.keys(), after[1].children.keys()
+    return len(mine & theirs) / max(len(mine), len(theirs), 1)
+
+
+def _costs_by_the_same(before: _Named, after: _Named, ops: tuple[int, int]) -> float:
+    """Which part of what they cost, of the side where it is less, is by functions that both call; 0 if not as often."""
+    one, other = before[1], after[1]
+    shared = one.children.keys() & other.children.keys()
+    if not shared or not _as_often(one, other, ops):
+        return 0.0
+    return min(sum(_whole(node.children[name]) for name in shared) / max(_whole(node), 1) for node in (one, other))
+
+
+def _named_alike(before: _Named, after: _Named, ops: tuple[int, int]) -> float:
+    """Which part of the words of their names is in both, as of do_set_pte and set_pte_range; 0 if not as often called.
+
+    One stands for the other then, whatever it is: their costs are told as one change.
+    """
+    if not _as_often(before[1], after[1], ops):
+        return 0.0
+    mine, theirs = ({word for word in name.split("_") if word} for name in (before[0], after[0]))
+    return len(mine & theirs) / max(len(mine), len(theirs), 1)
+
+
+def _as_often(before: stacks.Node, after: stacks.Node, ops: tuple[int, int]) -> bool:
     often = (before.calls / ops[0], after.calls / ops[1])
-    shared = before.children.keys() & after.children.keys()
-    return (
-        bool(shared)
-        and abs(often[0] - often[1]) <= _AS_OFTEN * max(often)
-        and all(2 * sum(_whole(node.children[name]) for name in shared) >= _whole(node) for node in (before, after))
-    )
+    return abs(often[0] - often[1]) <= _AS_OFTEN * max(often)
 
 
 def _whole(node: stacks.Node) -> int:

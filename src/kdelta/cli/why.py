@@ -13,7 +13,8 @@ from kdelta.errors import UserError
 from kdelta.model import plans
 
 if TYPE_CHECKING:
-    from kdelta.model import CellResult, Experiment, Profile
+    from kdelta.model import CellResult, Experiment, ExperimentResult, Profile
+    from kdelta.results.types import Detail
     from kdelta.store.rows import ProfileRow
     from kdelta.store.store import Store
 
@@ -22,6 +23,7 @@ Examples:
   kdelta why last path_lookup
   kdelta why path_lookup                 the same, of the last experiment
   kdelta why                             why each case of the last experiment differs
+  kdelta why last --stacks               and where the calls of each part: boots what differs once more
   kdelta why last path_lookup --stacks   and for whom: who is called otherwise, who costs otherwise
   kdelta why last pidfd_open --all
   kdelta why last path_lookup --export speedscope -o path_lookup.json
@@ -93,8 +95,10 @@ def command(
         case = _named(found, case) if case else None
         result, detail = answer.result(store, found.id, only=case)
         if case is None:
-            rest = [name for name in _given.given() if name != "output"]
+            rest = [name for name in _given.given() if name not in ("output", "stacks")]
             _given.refuse(rest, "goes with a case, as in kdelta why last path_lookup")
+            if stacks:
+                result, detail = _all_followed(store, found, result)
             _output.write(functions.causes(view.build(result, detail), _terminal.of(output)), output)
             return 0
         row = _row(found, result.results, case, patched, mitigations)
@@ -150,6 +154,16 @@ def _followed(
         found = followed.follow(store, experiment, case, stored, progress)
     before, after = stored
     return found[before.block, before.slot], found[after.block, after.slot]
+
+
+def _all_followed(store: Store, experiment: Experiment, result: ExperimentResult) -> tuple[ExperimentResult, Detail]:
+    """The result with the call stacks of every case that differs."""
+    from kdelta.results import answer, explain
+
+    for row in result.results:
+        if row.metric == "instructions" and row.verdict in ("improved", "regressed"):
+            _followed(store, experiment, row, explain.rows_of(experiment, store, row))
+    return answer.result(store, experiment.id)
 
 
 def _named(experiment: Experiment, word: str) -> str:

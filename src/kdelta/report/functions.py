@@ -11,12 +11,12 @@ from kdelta.model import EXACT_COUNTERS, CellResult, FunctionDelta, Profile
 from kdelta.report import behind, system_calls
 from kdelta.report.figures import change, interval
 from kdelta.report.moved import moved_lines
-from kdelta.report.parted import parted_lines
+from kdelta.report.parted import parted_lines, told
 from kdelta.report.rows import FIGURE, Row, laid_out, said
 from kdelta.report.text import PROSE, WIDTH, wrap
 from kdelta.report.touched import touched_lines
 from kdelta.report.view import View, cell_title
-from kdelta.results.types import Detail, MovedRow
+from kdelta.results.types import CellName, Detail, MovedRow
 
 _LINES_SHOWN = 12
 _TOUCHED_SHOWN = 4  # of each column
@@ -45,10 +45,10 @@ def render(
     shares = (None,) * len(deltas) if row.verdict == "same" else cumulative_shares(deltas)  # of no effect nothing
     shown = list(zip(deltas, shares, strict=True))
     shown = shown if everything else [pair for pair in shown if pair[0].delta][:30]
-    told = behind.text(row.metric, row.because, row.because_line, row.effect_percent) or _unexplained(row, bool(shown))
+    cause = behind.text(row.metric, row.because, row.because_line, row.effect_percent) or _unexplained(row, bool(shown))
     moved = moved_lines(before, after, most, width)
-    told = f"instructions: {told}" if moved else told  # of what moves speak the lines below
-    title = f"{row.case}: {row.baseline_label} -> {row.patched_label}: {told}"
+    cause = f"instructions: {cause}" if moved else cause  # of what moves speak the lines below
+    title = f"{row.case}: {row.baseline_label} -> {row.patched_label}: {cause}"
     lines = [*said(title, width), ""]
     lines += _table(shown, width)
     lines += parted_lines(before, after, everything, width)
@@ -106,8 +106,13 @@ def _judged(row: CellResult, detail: Detail, width: int) -> list[str]:
 
 
 def causes(view: View, width: int = WIDTH) -> str:
-    """What is behind each row of the tables and each step of a sweep, in a sentence, or why nothing was decided."""
+    """What is behind each row of the tables and each step of a sweep, in a sentence, or why nothing was decided.
+
+    Where calls were followed, also where they part.
+    """
     width = min(width, PROSE)
+    found = view.detail.stacks
+    stacks = {_place(one.cell, one.patched_label): one for one in found}
     lines = [*wrap(view.title, width), ""]
     for sweep in view.sweeps:
         case = f"{cell_title(sweep.source.cell)}, {sweep.source.cell.metric}"
@@ -121,7 +126,15 @@ def causes(view: View, width: int = WIDTH) -> str:
         kernel = f", {cell.kernel}" if cell.kernel and len(view.result.experiment.kernels) > 2 else ""
         lines += wrap(f"{group.title}, {row.metric}{kernel}: {cell.figure} {cell.mark}".rstrip(), width, then="  ")
         lines += wrap(cell.sentence or cell.verdict, width, first="  ")
+        if (
+            followed := stacks.get(_place(cell.source, cell.kernel))
+        ) is not None and cell.source.metric == "instructions":
+            lines += wrap(f"by calls: {told(followed.before, followed.after)}", width, first="  ", then="    ")
     return "\n".join(lines) + "\n"
+
+
+def _place(cell: CellResult | CellName, patched_label: str) -> tuple[str, str, str, str]:
+    return (cell.case, cell.cgroup, cell.mitigations, patched_label)
 
 
 def _vector(profile: Profile, name: str) -> str:

@@ -22,6 +22,7 @@ CAPTION = (
 )
 _SHOWN = 15
 _ROWS = 30  # of a page
+_TOLD = 3  # in a line
 _NAME_WIDTH = 34
 _CALLERS = 3  # the nearest
 _LEAST = (9, 9, 9, 7)
@@ -50,6 +51,15 @@ def parted_lines(before: Profile, after: Profile, everything: bool, width: int |
     return lines
 
 
+def told(before: Profile, after: Profile) -> str:
+    """The largest places in a line: ``"alloc -940586 (called less often by vm_area_dup), 258 others +541177"``."""
+    places = partings(_tree(before, after))
+    said = [f"{clean(one.name)} {count(one.delta, signed=True)} ({_how(one, 1)})" for one in places[:_TOLD]]
+    if rest := places[_TOLD:]:
+        said.append(f"{counted(len(rest), 'other')} {count(sum(one.delta for one in rest), signed=True)}")
+    return ", ".join(said)
+
+
 def calls(one: Parting) -> str:
     """How often it is called per operation, on both kernels."""
     old, new = (f"{round(number, 2):.7g}" for number in one.calls)
@@ -58,18 +68,22 @@ def calls(one: Parting) -> str:
 
 def where(one: Parting, notes: Mapping[str, str]) -> str:
     """How it is called, and by whom: the nearest callers, the outermost first."""
-    old, new = one.calls
-    how = "itself, in"
-    if one.whole:
-        how = "now called by" if not one.cost[0] else "no longer called by" if not one.cost[1] else ""
-        how = how or f"called {'more' if new > old else 'less'} often by"
-    callers = [clean(name) for name in one.path[:-1] if name != ROOT][-_CALLERS:]
-    told = f"{how} {' > '.join(callers)}" if callers else how.removesuffix(" by").removesuffix(", in")
-    if one.places > 1:
-        told += f", and at {counted(one.places - 1, 'other place')}"
     with_it = f"with {', '.join(map(clean, one.joined))}" if one.joined else ""
-    parts = [told, with_it, f"{clean(one.was)} before" if one.was else "", notes.get(one.name, "") if one.whole else ""]
-    return "; ".join(filter(None, parts))
+    was = f"{clean(one.was)} before" if one.was else ""
+    return "; ".join(filter(None, [_how(one, _CALLERS), with_it, was, notes.get(one.name, "") if one.whole else ""]))
+
+
+def _how(one: Parting, most: int) -> str:
+    """``"called less often by fork > copy"``, ``"itself in fork"``; of its callers the nearest, ``most`` at most."""
+    old, new = one.calls
+    how, by = "itself", "in"
+    if one.whole:
+        more = "more" if new > old else "less"
+        how = "now called" if not one.cost[0] else "no longer called" if not one.cost[1] else f"called {more} often"
+        by = "by"
+    callers = [clean(name) for name in one.path[:-1] if name != ROOT][-most:]
+    elsewhere = f" and at {counted(one.places - 1, 'other place')}" if one.places > 1 else ""
+    return (f"{how} {by} {' > '.join(callers)}" if callers else how) + elsewhere
 
 
 def notes_of(deltas: Iterable[FunctionDelta]) -> dict[str, str]:

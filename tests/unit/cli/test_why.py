@@ -102,3 +102,19 @@ def test_an_unknown_case_is_answered_with_close_ones_only(state: Path, capsys: p
     assert run(["why", "one", "nanosleap"]) == 1
     told = capsys.readouterr().err
     assert "did you mean nanosleep?" in told and "getpid" not in told
+
+
+def test_each_case_whose_calls_were_followed_says_where_they_part(
+    state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Store() as store:
+        for block, slot in product(range(5), range(2)):
+            store.keep_stacks("one", (block, slot), 1, f"0 0 0 [kernel]\n1 20 1 read\n2 {7 + 9 * slot} 1 copy")
+    assert run(["why", "one", "--stacks", "--patched", "7.0"]) == 1
+    assert "--patched goes with a case" in capsys.readouterr().err
+    assert run(["why", "one"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("by calls: copy +") == 1 and "(itself in read)" in said
+    assert run(["why", "one", "getpid"]) == 0
+    table = capsys.readouterr().out.partition("where the calls part")[2]
+    assert table.splitlines()[3].split()[0] == "copy"

@@ -31,7 +31,7 @@ def test_frames_stand_within_their_callers_and_those_that_changed_are_listed() -
     assert root == (0.0, 100.0)
     assert a == pytest.approx((0.0, 75.0), abs=0.01)  # 60 of its own and b's 30, of 120 at most
     assert b[0] >= a[0] and b[0] + b[1] <= a[0] + a[1] + 0.01 <= c[0] + 0.02
-    assert figure.rows == (("b", "30", "10", "-20", "1", "itself, in a"), ("c", "0", "20", "+20", "0->1", "now called"))
+    assert figure.rows == (("b", "30", "10", "-20", "1", "itself in a"), ("c", "0", "20", "+20", "0->1", "now called"))
     assert "Every call was followed" in figure.caption
     assert sorted(re.findall(r'data-change="([^"]*)"', figure.markup)) == ["+20", "-20", "-20"]  # the whole is the same
 
