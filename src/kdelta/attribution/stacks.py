@@ -7,6 +7,7 @@ The format of both is in ARCHITECTURE.md, "Contract: plugin output"; plugin/stac
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -28,6 +29,7 @@ _ENTRY = re.compile(
     r"|general_protection|stack_segment|segment_not_present|alignment_check|(?:simd_)?coprocessor_error"
     r"|(?:apic_timer|reschedule|irq_work|call_function(?:_single)?|error|spurious|threshold|thermal|reboot)_interrupt)$"
 )
+_SPLIT = ".part."  # as gcc names what it splits off so that the rest can be inlined
 _VECTORS = ("irq_entries_start", "spurious_entries_start")
 
 
@@ -68,17 +70,19 @@ def tree(records: NDArray[np.int64], symbols: Symbols | None) -> Node:
         raise GuestError("counts: the tree of calls is damaged: a caller does not come before its callee")
     raw = ["", *raw_names(records[1:, 1].astype(np.uint64), symbols)]
     root = Node(instructions=int(records[0, 2]), calls=int(records[0, 3]))
-    nodes = [root]
+    nodes, entered = [root], defaultdict[tuple[int, str], list[int]](lambda: [0, 0])
     for place in range(1, len(records)):
         parent, instructions, calls = parents[place], int(records[place, 2]), int(records[place, 3])
         name, above = raw[place], raw[parent]
         if name != above and fold(name) == fold(above):  # a part of its caller, and no recursion
-            node, calls = nodes[parent], 0
+            node = nodes[parent]
         else:
             node = nodes[parent].children.setdefault(fold(name), Node())
+            entered[parent, fold(name)][_SPLIT in name] += calls
         node.instructions += instructions
-        node.calls += calls
         nodes.append(node)
+    for (parent, name), calls_of in entered.items():
+        nodes[parent].children[name].calls += max(calls_of)  # the head of a function jumps to what was split off
     return root
 
 

@@ -59,6 +59,21 @@ def test_what_the_compiler_split_off_is_its_function_and_recursion_is_not() -> N
     assert stacks.by_function(tree) == {"[kernel]": 0, "foo": 20}
 
 
+def test_a_function_in_two_parts_is_called_once_where_its_head_jumps_to_the_other() -> None:
+    names = ("read", "get", "get.part.0", "get.isra.0")
+
+    class Split(_Symbols):
+        def names(self, addresses: NDArray[np.uint64], /) -> list[str | None]:
+            return _table(names).names(addresses)
+
+    tree = stacks.tree(_records((0, 0, 10, 1), (1, 1, 5, 2), (1, 2, 30, 2), (1, 3, 4, 1)), Split())
+    assert {name: (node.instructions, node.calls) for name, node in tree.children["read"].children.items()} == {
+        "get": (39, 3)
+    }
+    inlined = stacks.tree(_records((0, 0, 10, 1), (1, 2, 30, 2)), Split())  # of a caller that has the head inlined
+    assert inlined.children["read"].children["get"].calls == 2
+
+
 def test_a_stored_tree_is_read_back_as_it_was() -> None:
     tree = stacks.tree(_records((0, 0, 10, 1), (1, 3, 5, 7), (1, 6, 1, 1), (2, 2, 4, 7), (0, 6, 3, 1)), _Symbols())
     again = stacks.parse(stacks.text(tree))
