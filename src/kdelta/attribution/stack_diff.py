@@ -178,8 +178,10 @@ def _costs_by_the_same(before: _Named, after: _Named, ops: tuple[int, int]) -> f
 def _named_alike(before: _Named, after: _Named, ops: tuple[int, int]) -> float:
     """Which part of the words of their names is in both, as of do_set_pte and set_pte_range; 0 if not as often called.
 
-    One stands for the other then, whatever it is: their costs are told as one change.
+    One stands for the other then, whatever it is: their costs are told as one change. ``__foo`` is foo, however often.
     """
+    if before[0].strip("_") == after[0].strip("_"):
+        return 1.0
     if not _as_often(before[1], after[1], ops):
         return 0.0
     mine, theirs = ({word for word in name.split("_") if word} for name in (before[0], after[0]))
