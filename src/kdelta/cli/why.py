@@ -160,6 +160,11 @@ def _all_followed(store: Store, experiment: Experiment, result: ExperimentResult
     """The result with the call stacks of every case that differs."""
     from kdelta.results import answer, explain
 
+    if isinstance(experiment.plan, plans.Sweep):
+        raise UserError(
+            f"{experiment.id} is a sweep: --stacks takes a case, and with --patched one of its kernels, which is "
+            "compared with the first"
+        )
     for row in result.results:
         if row.metric == "instructions" and row.verdict in ("improved", "regressed"):
             _followed(store, experiment, row, explain.rows_of(experiment, store, row))

@@ -29,13 +29,15 @@ def follow(
     """The profiles of ``rows`` with their call stacks, by block and slot; those that had none are booted and stored.
 
     Raises:
-        UserError: the kernel's functions or its entries are not known, or its image is gone.
+        UserError: several CPUs; the kernel's functions or its entries are not known, or its image is gone.
         GuestError: the boot gave no counts. HostError: the store can only be read.
     """
     found = {(row.block, row.slot): row.profile for row in rows}
     missing = [row for row in rows if not row.profile.stacks]
     if not missing:
         return found
+    if (cpus := experiment.machine.smp) > 1:
+        raise UserError(f"calls are followed in guests with one CPU, and those of {experiment.id} had {cpus}")
     connect.require_writable(store.address)
     job = prepare.prepare(experiment, store, progress)
     for row in missing:

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.cli.main import run
-from kdelta.model import Case, plans
+from kdelta.model import Case, MachineOptions, plans
 from kdelta.results import answer
 from kdelta.store.store import Store
 from unit.serve import serve_store
@@ -118,3 +118,18 @@ def test_each_case_whose_calls_were_followed_says_where_they_part(
     assert run(["why", "one", "getpid"]) == 0
     table = capsys.readouterr().out.partition("where the calls part")[2]
     assert table.splitlines()[3].split()[0] == "copy"
+
+
+def test_calls_that_cannot_be_followed_are_refused_with_the_reason(
+    state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernels, later = ("6.12", "7.0"), {"created_at": "2027-01-01T10:00:00+00:00"}
+    with Store() as store:
+        store.create(serve_store.experiment("eight", kernels, machine=MachineOptions(smp=8), **later))
+        store.create(serve_store.experiment("swept", kernels, plan=plans.Sweep(), **later))
+        for name, block, slot in product(("eight", "swept"), range(5), range(2)):
+            store.save_boot(name, serve_store.boot(block, slot))
+    assert run(["why", "eight", "pidfd_open", "--stacks"]) == 1
+    assert "in guests with one CPU, and those of eight had 8" in capsys.readouterr().err
+    assert run(["why", "swept", "--stacks"]) == 1
+    assert "swept is a sweep: --stacks takes a case" in capsys.readouterr().err
