@@ -40,32 +40,39 @@ def compared(before: Profile, after: Profile, homes: Mapping[str, Host] | None =
     ``homes`` (``because.homes``) what merely moved into another function or out of it is counted with that.
     """
     root = Frame(name=stacks.ROOT)
-    _merge(root, (stacks.parse(before.stacks), stacks.parse(after.stacks)), (before.ops, after.ops), homes or {})
+    trees = stacks.parse(before.stacks), stacks.parse(after.stacks)
+    mine, theirs = (set(stacks.by_function(tree)) for tree in trees)
+    _merge(root, trees, _Both(ops=(before.ops, after.ops), homes=homes or {}, shared=frozenset(mine & theirs)))
     return root
 
 
-def _merge(
-    frame: Frame, nodes: tuple[stacks.Node, stacks.Node], ops: tuple[int, int], homes: Mapping[str, Host]
-) -> None:
+class _Both(Struct, frozen=True, kw_only=True):
+    """What is known of both trees: their operations, where code moved, the functions that run in both."""
+
+    ops: tuple[int, int]
+    homes: Mapping[str, Host]
+    shared: frozenset[str]
+
+
+def _merge(frame: Frame, nodes: tuple[stacks.Node, stacks.Node], both: _Both) -> None:
+    ops = both.ops
     for side, node in enumerate(nodes):
         frame.own[side], frame.calls[side] = node.instructions / ops[side], node.calls / ops[side]
     below = [dict(node.children) for node in nodes]
-    joined = _settle(frame, below, ops, homes)
+    joined = _settle(frame, below, both)
     one, other = below
     while _lift(one, other) or _lift(other, one) or _unnest(one, other, ops) or _unnest(other, one, (ops[1], ops[0])):
         pass
-    was = _renamed(below[0], below[1], ops)
+    was = _renamed(below[0], below[1], both)
     frame.whole, frame.width = list(frame.own), max(frame.own)
     for name in sorted({*below[0], *below[1]}):
         child = frame.children[name] = Frame(name=name, was=was.get(name, ""), joined=joined.get(name, []))
-        _merge(child, (below[0].get(name, stacks.Node()), below[1].get(name, stacks.Node())), ops, homes)
+        _merge(child, (below[0].get(name, stacks.Node()), below[1].get(name, stacks.Node())), both)
         frame.whole = [total + part for total, part in zip(frame.whole, child.whole, strict=True)]
         frame.width += child.width
 
 
-def _settle(
-    frame: Frame, below: list[dict[str, stacks.Node]], ops: tuple[int, int], homes: Mapping[str, Host]
-) -> dict[str, list[str]]:
+def _settle(frame: Frame, below: list[dict[str, stacks.Node]], both: _Both) -> dict[str, list[str]]:
     """Count what is ``below`` on one side alone with its home: that is ``frame``, or beside it on both sides, where a
     function is called by a jump at the end of another. Whom each home has got, by its name.
     """
@@ -73,13 +80,13 @@ def _settle(
     for side in (0, 1):
         here, there = below[side], below[1 - side]
         for name in (waiting := sorted(here.keys() - there.keys())):  # it grows as it is read
-            host = homes.get(name)
+            host = both.homes.get(name)
             if host is None or name in there or name not in here:
                 continue
             home = host.name
             if home == frame.name:
                 node = here.pop(name)
-                frame.own[side] += node.instructions / ops[side]
+                frame.own[side] += node.instructions / both.ops[side]
                 waiting += sorted(node.children)
                 here.update(_both(stacks.Node(children=here), node).children)
             elif home in here and home in there and not host.others:
@@ -142,14 +149,14 @@ def _both(one: stacks.Node, other: stacks.Node) -> stacks.Node:
     )
 
 
-def _renamed(before: dict[str, stacks.Node], after: dict[str, stacks.Node], ops: tuple[int, int]) -> dict[str, str]:
+def _renamed(before: dict[str, stacks.Node], after: dict[str, stacks.Node], both: _Both) -> dict[str, str]:
     """New name -> old one, of functions that are one under two names, or one instead of the other: they mostly call the
     same, cost by the same, or have most of a name in common. ``before`` has them by their new names.
     """
     found = {}
     for alike in (_calls_the_same, _costs_by_the_same, _named_alike):
         for old in sorted(before.keys() - after.keys()):
-            ranked = {new: alike((old, before[old]), (new, after[new]), ops) for new in after.keys() - before.keys()}
+            ranked = {new: alike((old, before[old]), (new, after[new]), both) for new in after.keys() - before.keys()}
             new = max(sorted(ranked), key=ranked.__getitem__, default="")
             if ranked.get(new, 0.0) >= _SAME:
                 before[new] = before.pop(old)
@@ -160,29 +167,32 @@ def _renamed(before: dict[str, stacks.Node], after: dict[str, stacks.Node], ops:
 _Named = tuple[str, stacks.Node]
 
 
-def _calls_the_same(before: _Named, after: _Named, _: tuple[int, int]) -> float:
+def _calls_the_same(before: _Named, after: _Named, _: _Both) -> float:
     """Which part of those whom either calls both do."""
     mine, theirs = before[1].children.keys(), after[1].children.keys()
     return len(mine & theirs) / max(len(mine), len(theirs), 1)
 
 
-def _costs_by_the_same(before: _Named, after: _Named, ops: tuple[int, int]) -> float:
+def _costs_by_the_same(before: _Named, after: _Named, both: _Both) -> float:
     """Which part of what they cost, of the side where it is less, is by functions that both call; 0 if not as often."""
     one, other = before[1], after[1]
     shared = one.children.keys() & other.children.keys()
-    if not shared or not _as_often(one, other, ops):
+    if not shared or not _as_often(one, other, both.ops):
         return 0.0
     return min(sum(_whole(node.children[name]) for name in shared) / max(_whole(node), 1) for node in (one, other))
 
 
-def _named_alike(before: _Named, after: _Named, ops: tuple[int, int]) -> float:
+def _named_alike(before: _Named, after: _Named, both: _Both) -> float:
     """Which part of the words of their names is in both, as of do_set_pte and set_pte_range; 0 if not as often called.
 
     One stands for the other then, whatever it is: their costs are told as one change. ``__foo`` is foo, however often.
+    Who runs on the other kernel too, elsewhere, is somebody else.
     """
+    if not both.shared.isdisjoint((before[0], after[0])):
+        return 0.0
     if before[0].strip("_") == after[0].strip("_"):
         return 1.0
-    if not _as_often(before[1], after[1], ops):
+    if not _as_often(before[1], after[1], both.ops):
         return 0.0
     mine, theirs = ({word for word in name.split("_") if word} for name in (before[0], after[0]))
     return len(mine & theirs) / max(len(mine), len(theirs), 1)

@@ -103,6 +103,8 @@ def test_a_function_that_stands_for_one_of_nearly_its_name_is_compared_with_that
         "nr_to_section": ("", 50.0),
         "set_pte_range": ("do_set_pte", -20.0),
     }
+    elsewhere = _profile("1 9 1 map_pages", "2 80 48 set_pte_range", "1 50 48 do_set_pte")
+    assert {one.was for one in _found(before, elsewhere)} == {""}
     before, after = _profile("1 9 1 unmap", "2 90 9 __mod"), _profile("1 9 1 unmap", "2 75 5 mod")
     (one,) = _found(before, after)
     assert (one.was, one.delta, parted.where(one, {})) == ("__mod", -15.0, "called less often by unmap; __mod before")
