@@ -112,7 +112,8 @@ def command(
     else:
         seen = None if output else _terminal.seen()
         text = functions.render(row, before, after, detail, everything, seen)
-        if row.verdict in ("improved", "regressed") and not (before.stacks or before.moved):
+        followable = found.kernels[0].arch == "x86_64" and found.machine.smp == 1
+        if row.verdict in ("improved", "regressed") and followable and not before.stacks:
             more = f"kdelta why {found.id} {row.case} --stacks"
             text += f"\nFor whom each function costs more or less, and who is called otherwise: {more}\n"
     _output.write(text, output)
