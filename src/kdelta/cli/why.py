@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,7 +115,7 @@ def command(
         text = functions.render(row, before, after, detail, everything, seen)
         followable = found.kernels[0].arch == "x86_64" and found.machine.smp == 1
         if row.verdict in ("improved", "regressed") and followable and not before.stacks:
-            more = f"kdelta why {found.id} {row.case} --stacks"
+            more = f"kdelta why {found.id} {shlex.quote(row.case)} --stacks"
             text += f"\nFor whom each function costs more or less, and who is called otherwise: {more}\n"
     _output.write(text, output)
     return 0
