@@ -21,7 +21,6 @@ from kdelta.kernel.locations import changed_lines
 _ASKED = re.compile(r"\bCONFIG_([A-Z0-9_]+)\b")
 _DECLARED = re.compile(r"^\s*(?:menu)?config\s+([A-Z0-9_]+)\s*$")
 _KCONFIG = re.compile(r"(^|/)Kconfig[^/]*$")
-_DEFAULT = re.compile(r"^\+\s*(?:default|def_bool|def_tristate)\s+\"?([A-Za-z0-9_]+)\"?\s*(?:if\b.*)?$")
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
 _NAME = re.compile(r"\s*CONFIG_([A-Z0-9_]+)\b")
 _COMMENT = re.compile(r"/\*.*?(?:\*/|$)|//.*")
@@ -56,26 +55,6 @@ def off(changes: Iterable[Change], options: Mapping[str, str]) -> tuple[str, ...
     declared, asked = _named(changes)
     unset = [name for name in asked if options.get(name) == "n"]
     return tuple(dict.fromkeys([*(name for name in declared if options.get(name, "n") == "n"), *unset]))
-
-
-def defaults(changes: Iterable[Change], options: Mapping[str, str]) -> tuple[str, ...]:
-    """``NAME=VALUE`` of the options for which the changes bring another default than ``options`` has.
-
-    A .config that was made before keeps its value; an option that the changes declare is none of these.
-    """
-    found = dict[str, None]()
-    for change in (one for one in changes if _KCONFIG.search(one.path)):
-        for hunk in change.hunks:
-            declared = _DECLARED.match(hunk.section)
-            name, own = (declared[1] if declared else ""), False
-            for line in hunk.lines:
-                if match := _DECLARED.match(line[1:]):
-                    name, own = match[1], line[:1] == "+"
-                elif (match := _DEFAULT.match(line)) and name and not own:
-                    has = options.get(name, match[1]).strip('"')
-                    if has != match[1]:
-                        found[f"{name}={match[1]}"] = None
-    return tuple(found)
 
 
 def parameters(changes: Iterable[Change]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.errors import HostError, KdeltaError
-from kdelta.kernel import cache, config_fragment, diff, guards, kconfig, layouts, products, toolchain
+from kdelta.kernel import cache, config_fragment, defaults, diff, guards, kconfig, layouts, products, toolchain
 from kdelta.kernel.one_build import Wanted, build_in
 from kdelta.kernel.origin import Origin
 from kdelta.kernel.products import Built
@@ -184,7 +184,7 @@ def other_defaults(spec: KernelSpec, kernel: Kernel) -> tuple[str, ...]:
         UserError: a patch that cannot be read.
     """
     text = _config(kernel)
-    return guards.defaults(_applied(spec), kconfig.parse(text)) if text else ()
+    return defaults.not_followed(_applied(spec), kconfig.parse(text)) if text else ()
 
 
 def parameters(spec: KernelSpec) -> tuple[str, ...]:

@@ -50,39 +50,6 @@ def test_options_that_changed_lines_declare_or_ask_for_are_told_where_they_are_o
     assert guards.off(diff.parse(one), options) == off
 
 
-DEFAULTS = """\
-Subject: [PATCH] other defaults
-
----
-diff --git a/mm/Kconfig b/mm/Kconfig
---- a/mm/Kconfig
-+++ b/mm/Kconfig
-@@ -10,3 +10,4 @@ config ZEROED
- \tbool "zeroed"
-+\tdefault y
- \tdepends on !KMSAN
- \thelp
-@@ -20,5 +21,8 @@ menu "other"
- config SIZE
- \tint "size"
--\tdefault 3
-+\tdefault 5 if SLUB
-+config FRESH
-+\tbool
-+\tdefault y
- config SAME
--\tdef_bool n
-+\tdef_bool y
-"""
-
-
-def test_a_default_that_a_patch_changes_is_told_where_the_config_has_another_value() -> None:
-    """ "default y" of init_on_alloc was "machine code and data are identical", and no word on why."""
-    [one] = mail.steps(DEFAULTS.encode(), "x.patch")
-    options = {"ZEROED": "n", "SIZE": "3", "SAME": "y", "FRESH": "n"}
-    assert guards.defaults(diff.parse(one), options) == ("ZEROED=y", "SIZE=5")
-
-
 STANDING = """\
 int a;
 #if defined(CONFIG_NUMA) && IS_ENABLED(CONFIG_KEYS)	/* both */
