@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -17,6 +20,8 @@ from kdelta.spec.workloads import catalogue
 from kdelta.units import Better
 
 _ROUNDED = 0.25  # of a change: by how much a percentage may differ from the figures that it is of
+_HUNK = re.compile(rb"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@", re.MULTILINE)
+_READ_BYTES = 1 << 20  # of a file that may be a patch
 Factor = Annotated[float, Meta(ge=1.0, le=2.0)]
 
 
@@ -124,6 +129,11 @@ def load(name: str) -> Recipe:
         UserError: there is none, or it is damaged.
     """
     path = paths.expanded(name)
+    if _is_patch(path):
+        raise UserError(
+            f"recipe {name}: it is a patch, and a recipe is a TOML file (docs/reference/recipes.md); "
+            f"what the patch does, with the figures that it claims: kdelta review {shlex.quote(name)} --tree TREE"
+        )
     if path.suffix != ".toml" and "/" not in name:
         names = shipped()
         if name not in names:
@@ -134,6 +144,14 @@ def load(name: str) -> Recipe:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"recipe {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     return parse(text, str(path))
+
+
+def _is_patch(path: Path) -> bool:
+    """Whether a file that is no TOML file holds a diff."""
+    try:
+        return path.suffix != ".toml" and path.is_file() and bool(_HUNK.search(path.read_bytes()[:_READ_BYTES]))
+    except (OSError, ValueError):
+        return False
 
 
 def _kernels_complaint(kernels: Kernels) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -297,6 +298,18 @@ def test_a_damaged_recipe_names_its_file_and_what_is_wrong(claim: str, why: str)
 def test_text_that_is_no_recipe_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(UserError, match=r"recipe x\.toml"):
         recipes.parse(text, "x.toml")
+
+
+@pytest.mark.parametrize("name", ["slow.patch", "v2 series.mbox"])
+def test_a_patch_given_as_a_recipe_is_sent_to_the_review(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It was "Expected '=' after a key", or "not one of fork-names, path-walk, ..."."""
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(b"From: A <a@b>\nSubject: \xff faster\n\n---\n--- a/x.c\n+++ b/x.c\n@@ -1 +1 @@\n-a\n+b\n")
+    for given_as in (name, str(tmp_path / name)):
+        with pytest.raises(UserError, match=r"it is a patch, .*: kdelta review .*--tree TREE"):
+            recipes.load(given_as)
 
 
 def test_claims_share_what_the_claim_table_says() -> None:
