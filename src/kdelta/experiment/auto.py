@@ -16,9 +16,8 @@ from kdelta.attribution.changes import Change, Changes
 from kdelta.attribution.reach import Reach, Row
 from kdelta.experiment import differing, knobs, silent
 from kdelta.experiment import reach as mapping
-from kdelta.kernel import source
+from kdelta.kernel import changed, source, unseen
 from kdelta.kernel.calls import CallGraph
-from kdelta.kernel.guards import LeftOut
 from kdelta.model import Case, Kernel, Looked, MachineOptions, Progress, Unreached
 from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
 from kdelta.spec.sameness import digest
@@ -73,7 +72,7 @@ def choose(
         UserError: machine code that cannot be read, or a kernel that cannot be booted.
         HostError: no QEMU, a full disk.
     """
-    found, left_out = _differences(kernels, progress), _left_out(kernels[-1], specs)
+    found, missed = _differences(kernels, progress), unseen.of(kernels[-1], specs)
     bare = Looked(
         functions=found.functions,
         differ=len(found.changes),
@@ -83,10 +82,10 @@ def choose(
         through=_through(kernels, specs) if found.whole else (),
         boot_patched=found.boot_patched,
         sizes_only=found.sizes_only,
-        off=left_out.options,
-        not_built=left_out.parts,
-        defaults=_defaults(kernels[-1], specs),
-        parameters=_parameters(specs) if found.changes else (),
+        off=missed.options,
+        not_built=missed.parts,
+        defaults=missed.defaults,
+        parameters=missed.parameters if found.changes else (),
     )
     if not found.changes:
         return ((), bare) if found.nothing else ((*asked.given, *asked.usual), bare)
@@ -173,31 +172,10 @@ def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
 def _through(kernels: Sequence[Kernel], specs: Sequence[KernelSpec]) -> tuple[str, ...]:
     """What of the patches can change functions that they do not touch: headers, build files, options."""
     files = {path for spec in specs if spec.kind in BUILT_KINDS for path in source.touched(spec)}
+    commits = changed.of_commits(specs[0], specs[-1])
+    files |= {*commits.files} if commits is not None else set()
     options = {line for kernel in kernels[1:] for line in source.config_differences(kernels[0], kernel)}
     return (*sorted(path for path in files if _EVERYWHERE.search(path)), *sorted(options))
-
-
-def _left_out(kernel: Kernel, specs: Sequence[KernelSpec]) -> LeftOut:
-    """Options that guard something of the patches and that ``kernel`` has not set, and what else it is not made of."""
-    built = [spec for spec in specs if spec.kind in BUILT_KINDS and spec.patches]
-    parts = [known.left_out for spec in built if (known := source.remembered(spec)) is not None]
-    off = (name for spec in built for name in source.options_off(spec, kernel))
-    return LeftOut(
-        options=tuple(dict.fromkeys([*off, *(name for one in parts for name in one.options)])),
-        parts=tuple(dict.fromkeys(part for one in parts for part in one.parts)),
-    )
-
-
-def _defaults(kernel: Kernel, specs: Sequence[KernelSpec]) -> tuple[str, ...]:
-    """Defaults that the patches bring, and that ``kernel`` does not follow: its config was there before."""
-    patched = (spec for spec in specs if spec.kind in BUILT_KINDS and spec.patches)
-    return tuple(dict.fromkeys(name for spec in patched for name in source.other_defaults(spec, kernel)))
-
-
-def _parameters(specs: Sequence[KernelSpec]) -> tuple[str, ...]:
-    """Boot parameters that the patches bring, and that nothing of what is booted is given."""
-    patched = (spec for spec in specs if spec.kind in BUILT_KINDS and spec.patches)
-    return tuple(dict.fromkeys(name for spec in patched for name in source.parameters(spec)))
 
 
 def _looked(bare: Looked, found: Changes, chosen: selection.Selection, reach: Reach, graph: CallGraph | None) -> Looked:

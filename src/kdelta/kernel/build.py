@@ -293,20 +293,23 @@ class Builder:
 
         One that is older than its source is left of another commit, whose Makefile named it.
         """
-        sources = (
-            path for path in paths if path.endswith((".c", ".S")) and not path.startswith(("tools/", "samples/"))
-        )
-        there = (path for path in sources if (self.src / path).exists())  # not those that a patch takes away
-        return [path for path in there if not self._made_of(path) and not self._included(path)]
+        there = (path for path in paths if (self.src / path).exists())  # not those that a patch takes away
+        return not_built(self.obj, self.src.name, there, lambda made, path: _newer(made, self.src / path))
 
-    def _made_of(self, path: str) -> bool:
-        return _newer((self.obj / path).with_suffix(".o"), self.src / path)
 
-    def _included(self, path: str) -> bool:
-        """Whether an object is made of another file that includes ``path``, as kernel/sched/build_policy.c does."""
-        made_of = (self.obj / path.partition("/")[0]).rglob(".*.o.cmd")
-        named = re.compile(rf"/{re.escape(f'{self.src.name}/{path}')}\s")
-        return any(named.search(sandbox.read(one)) and _newer(_object_of(one), self.src / path) for one in made_of)
+def not_built(obj: Path, src_name: str, paths: Iterable[str], current: Callable[[Path, str], bool]) -> list[str]:
+    """Of the source files ``paths``, those of which no object in ``obj`` is made that is ``current``, nor includes one.
+
+    ``src_name`` is the name of the directory of the source, as the compiler was told it.
+    """
+
+    def included(path: str) -> bool:  # as kernel/sched/build_policy.c does
+        made_of = (obj / path.partition("/")[0]).rglob(".*.o.cmd")
+        named = re.compile(rf"/{re.escape(f'{src_name}/{path}')}\s")
+        return any(named.search(sandbox.read(one)) and current(_object_of(one), path) for one in made_of)
+
+    sources = (path for path in paths if path.endswith((".c", ".S")) and not path.startswith(("tools/", "samples/")))
+    return [path for path in sources if not current((obj / path).with_suffix(".o"), path) and not included(path)]
 
 
 def _object_of(told: Path) -> Path:

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from kdelta.errors import HostError
 from kdelta.kernel import history, locations, origin, source
 from kdelta.model import Location
 from kdelta.spec.kernels import KernelSpec
 
+_PLAIN = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames")
 _MOST_FILES = 500  # more are a release, not a change that somebody reviews line by line
 
 
@@ -19,28 +22,50 @@ def between(before: KernelSpec, after: KernelSpec) -> tuple[Location, ...]:
     """
     if after.patches:
         return source.built_facts(after).locations
-    commits = before.kind == after.kind == "src" and before.target == after.target and not before.patches
-    return _of_commits(after.target, before.ref, after.ref) if commits and before.ref and after.ref else ()
+    found = of_commits(before, after)
+    return locations.of(found.diff(0), found.read) if found is not None else ()
 
 
-def _of_commits(tree: str, before: str, after: str) -> tuple[Location, ...]:
-    first, last = (history.commit(tree, ref).hash for ref in (before, after))
+class Commits(Struct, frozen=True, kw_only=True):
+    """Two commits of one git tree, by their hashes, and the files that differ."""
 
-    def git(*words: str) -> str:
-        return origin.run([*history.git_argv(tree), *words], f"src:{tree}", history.git_env()).decode(
-            "utf-8", "replace"
-        )
+    tree: str
+    first: str
+    last: str
+    files: tuple[str, ...]
 
-    plain = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames")
-    if len(git(*plain, "--name-only", first, last, "--").splitlines()) > _MOST_FILES:
-        return ()
+    def _git(self, *words: str) -> str:
+        argv = [*history.git_argv(self.tree), *words]
+        return origin.run(argv, f"src:{self.tree}", history.git_env()).decode("utf-8", "replace")
 
-    def read(path: str) -> str | None:
+    def diff(self, context: int) -> list[str]:
+        """The lines of a unified diff with so many lines of context.
+
+        Raises:
+            HostError: git fails.
+        """
+        how = (*_PLAIN, f"--unified={context}", "--src-prefix=a/", "--dst-prefix=b/")
+        return self._git(*how, self.first, self.last, "--").split("\n")
+
+    def read(self, path: str) -> str | None:
+        """A file as the last commit has it; None where it has none of that name."""
         try:
-            return git("cat-file", "blob", f"{last}:{path}")
+            return self._git("cat-file", "blob", f"{self.last}:{path}")
         except HostError:
-            return None  # a file that is gone
+            return None
 
-    return locations.of(
-        git(*plain, "--unified=0", "--src-prefix=a/", "--dst-prefix=b/", first, last, "--").split("\n"), read
-    )
+
+def of_commits(before: KernelSpec, after: KernelSpec) -> Commits | None:
+    """The commits that two kernels of one git tree are, without patches; None of others, and of a whole release.
+
+    Raises:
+        UserError: a tree that cannot be read. HostError: git fails.
+    """
+    alike = before.kind == after.kind == "src" and before.target == after.target
+    if not alike or before.patches or after.patches or not before.ref or not after.ref:
+        return None
+    first, last = (history.commit(after.target, ref).hash for ref in (before.ref, after.ref))
+    argv = [*history.git_argv(after.target), *_PLAIN, "--name-only", "-z", first, last, "--"]
+    told = origin.run(argv, f"src:{after.target}", history.git_env()).decode("utf-8", "replace")
+    files = tuple(filter(None, told.split("\0")))
+    return Commits(tree=after.target, first=first, last=last, files=files) if len(files) <= _MOST_FILES else None

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -193,9 +193,18 @@ def parameters(spec: KernelSpec) -> tuple[str, ...]:
     Raises:
         UserError: a patch that cannot be read.
     """
+    return not_given(guards.parameters(_applied(spec)), spec)
+
+
+def not_given(brought: Iterable[str], spec: KernelSpec) -> tuple[str, ...]:
+    """Of boot parameters those that the command line of ``spec`` does not have."""
     given = {word.partition("=")[0].replace("-", "_") for word in spec.cmdline.split()}
-    brought = guards.parameters(_applied(spec))
     return tuple(name for name in brought if name.removesuffix("=").replace("-", "_") not in given)
+
+
+def options(kernel: Kernel) -> dict[str, str]:
+    """The options of a stored kernel (``kconfig.parse``), {} without a config."""
+    return kconfig.parse(_config(kernel))
 
 
 def _applied(spec: KernelSpec) -> list[diff.Change]:

@@ -177,6 +177,7 @@ def test_equal_code_and_data_need_no_map_and_no_boot(bench: Bench) -> None:
 def test_an_option_that_is_off_is_told_with_how_to_measure_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = parse_kernel("src:debian:6.12+/a.patch")
     monkeypatch.setattr(source, "options_off", lambda one, _: ("PIPE_SKIP",) if one.patches else ())
+    monkeypatch.setattr(source, "parameters", lambda _: ())
     monkeypatch.setattr(source, "remembered", lambda _: None)
     told = " ".join(sentences.sentences(bench.choose(SOURCE, SOURCE, specs=(parse_kernel("src:debian:6.12"), spec))[1]))
     assert "identical" in told and "NOT LOOKED AT, off in this config: PIPE_SKIP; measured with" in told
@@ -187,6 +188,7 @@ def test_what_the_config_does_not_build_is_told(bench: Bench, monkeypatch: pytes
     """A patch of arch/arm64 was "identical: there is nothing to measure", as if that had been looked at."""
     parts = LeftOut(options=("WATCH_QUEUE",), parts=("arch/arm64/kernel/syscall.c",))
     monkeypatch.setattr(source, "options_off", lambda *_: ())
+    monkeypatch.setattr(source, "parameters", lambda _: ())
     monkeypatch.setattr(source, "remembered", lambda _: Built(image_sha256="0" * 64, origin="", left_out=parts))
     specs = tuple(map(parse_kernel, ("src:debian:6.12", "src:debian:6.12+/a.patch")))
     _, looked = bench.choose(SOURCE, SOURCE, specs=specs)
