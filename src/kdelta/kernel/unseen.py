@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.kernel import build, changed, defaults, diff, guards, mail, source
@@ -40,9 +42,37 @@ def of(kernel: Kernel, specs: Sequence[KernelSpec]) -> Unseen:
     """
     patched = [spec for spec in specs if spec.kind in BUILT_KINDS and spec.patches]
     if patched:
-        return _of_patches(kernel, patched)
-    commits = changed.of_commits(specs[0], specs[-1]) if len(specs) > 1 else None
-    return _of_commits(kernel, specs[-1], commits) if commits is not None else Unseen()
+        found = _of_patches(kernel, patched)
+    else:
+        commits = changed.of_commits(specs[0], specs[-1]) if len(specs) > 1 else None
+        found = _of_commits(kernel, specs[-1], commits) if commits is not None else Unseen()
+    if not found.parameters:
+        return found
+    return replace(found, parameters=source.not_given(_as_in(kernel, found.parameters), specs[-1]))
+
+
+def _as_in(kernel: Kernel, parameters: Sequence[str]) -> tuple[str, ...]:
+    """``parameters`` of modules by the names that the kernel knows: kernel/rcu/tree.c has ``rcutree.``.
+
+    The prefix is that of the module (several files may make one) or what the file defines, and the source of a file
+    does not tell it; the whole name is a string of the image (include/linux/moduleparam.h).
+    """
+    if not any("." in name for name in parameters):
+        return tuple(parameters)
+    try:
+        image = Path(kernel.vmlinux_path or kernel.image_path).read_bytes()
+    except OSError:
+        return tuple(parameters)
+    return tuple(_known_as(name, image) for name in parameters)
+
+
+def _known_as(parameter: str, image: bytes) -> str:
+    prefix, dot, name = parameter.removesuffix("=").rpartition(".")
+    if not dot:
+        return parameter
+    whole = re.compile(rb"(?<![\w.])((?:\w+\.)+" + re.escape(name.encode()) + rb")\0")
+    known = {match[1].decode() for match in whole.finditer(image)}
+    return f"{known.pop()}=" if len(known) == 1 and f"{prefix}.{name}" not in known else parameter
 
 
 def _of_patches(kernel: Kernel, specs: Sequence[KernelSpec]) -> Unseen:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kdelta.kernel import source, toolchain, unseen
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.unseen import Unseen
+from kdelta.model import Kernel
 from unit.kernel.tiny_tree import PIPE, git, planted
 
 pytestmark = pytest.mark.skipif(
@@ -69,6 +70,39 @@ def test_boot_parameters_that_commits_bring_are_told_where_none_is_given(
     specs = [parse_kernel(f"src:{tree}@{ref}") for ref in ("main~1", "main")]
     kernel = source.resolve_source(specs[1])
     assert unseen.of(kernel, [replace(spec, cmdline="calm") for spec in specs]).parameters == ()
+
+
+@pytest.mark.parametrize(
+    ("strings", "told"),
+    [
+        (b"\0rcutree.limit\0", "rcutree.limit="),
+        (b"\1rcutree.limit\0x.limits\0no_limit\0", "rcutree.limit="),
+        (b"\0rcutree.limit\0tree.limit\0", "tree.limit="),
+        (b"\0rcutree.limit\0other.limit\0", "tree.limit="),  # which of them is not known
+        (b"\0limit\0", "tree.limit="),
+    ],
+)
+def test_a_parameter_is_told_by_the_name_that_the_kernel_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strings: bytes, told: str
+) -> None:
+    """That of kernel/rcu/tree.c was told as "tree.limit=", which no kernel takes: both sides measured the same."""
+    mine = tmp_path / "x.patch"
+    mine.write_text(
+        "--- a/kernel/rcu/tree.c\n+++ b/kernel/rcu/tree.c\n@@ -1 +1,2 @@\n int a;\n+module_param(limit, int, 0444);\n"
+    )
+    (tmp_path / "vmlinux").write_bytes(strings)
+    monkeypatch.setattr(source, "remembered", lambda _: None)
+    kernel = Kernel(
+        release="7.3",
+        label="k",
+        spec="src:x",
+        image_path="x",
+        image_sha256="0" * 64,
+        vmlinux_path=str(tmp_path / "vmlinux"),
+    )
+    spec = parse_kernel(f"src:debian:6.12+{mine}")
+    assert unseen.of(kernel, [spec]).parameters == (told,)
+    assert unseen.of(kernel, [replace(spec, cmdline=f"{told}3")]).parameters == ()
 
 
 def test_of_kernels_of_two_trees_and_of_one_nothing_is_told(tree: Path) -> None:
