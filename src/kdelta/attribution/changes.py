@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.attribution import data, texts
+from kdelta.attribution import alternatives, data, texts
 from kdelta.attribution.code import CodeDiff
 from kdelta.attribution.disassembly import Image
 
@@ -24,9 +24,10 @@ _WHOLE_COUNT = 200  # and these are few enough to be told one by one
 _DEEPEST = 3  # tables in tables
 _TOLD = 2  # functions in a title
 LATER = "it may run later, outside of what is counted"
+_KINDS = {"patched": "patched at boot"}
 _BOOT = (".init.", ".exit.")  # include/linux/init.h
 
-Kind = Literal["code", "new", "gone", "data", "text"]
+Kind = Literal["code", "new", "gone", "data", "text", "patched"]  # the last: other instructions, at boot
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -60,7 +61,7 @@ class Change(Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """Its name, with what it is where that is no function of both kernels."""
-        words: list[str] = [self.kind] if self.kind != "code" else []
+        words: list[str] = [_KINDS.get(self.kind, self.kind)] if self.kind != "code" else []
         alone = self.by_pointer or (self.handed_on and not self.hosts)
         by_pointer = "used by pointer" + (" alone" if alone else "")
         words += [by_pointer] if alone or self.handed_on else ["boot only"] if self.boot_only else []
@@ -103,10 +104,12 @@ def find(
         taken = data.taken_in(after, alone)
         found = [replace(one, taken_in=taken.get(one.name, ())) for one in found]
         found = [replace(one, handed_on=not one.hosts and one.name in led) for one in found] + variables
-        found += _texts(before, after, {one.name for one in diff.functions})
+        found += _patched(before, after, diff)
+        found += _texts(before, after, {one.name for one in found})
     found = [replace(one, boot_only=_boot_only(one, before, after)) for one in found]
     total = len(before.sources) - len(before.aliases)
-    whole = len(diff.functions) > max(_WHOLE_COUNT, _WHOLE_SHARE * total)
+    differing = sum(one.kind not in ("data", "text") for one in found)
+    whole = differing > max(_WHOLE_COUNT, _WHOLE_SHARE * total)
     return Changes(
         changes=tuple(found if sizes_only or whole else _with_users(found, before, after)),
         functions=total,
@@ -125,7 +128,7 @@ def _boot_only(one: Change, before: Image, after: Image) -> bool:
 
 def _with_users(found: Sequence[Change], before: Image, after: Image) -> list[Change]:
     """What runs at boot alone counts through the functions that use what it may set: a slab cache, a default."""
-    names = {one.name for one in found if one.boot_only and one.kind not in ("data", "text")}
+    names = {one.name for one in found if one.boot_only and one.kind not in ("data", "text", "patched")}
     sets = [data.set_by(image, sorted(names & image.sources.keys())) for image in (before, after)] if names else []
     out = []
     for one in found:
@@ -148,6 +151,13 @@ def _function(name: str, before: Image, after: Image, callers: Callable[[str], I
     if name in before.sources:
         return Change(name=name, kind="code" if name in after.sources else "gone", hosts=(_own(before, name),))
     return Change(name=name, kind="new", hosts=_hosts(name, before, callers))
+
+
+def _patched(before: Image, after: Image, diff: CodeDiff) -> list[Change]:
+    """The functions into which another thing is patched at boot, and that are compiled alike."""
+    names = (alternatives.differing(before, after) or frozenset()) if diff.alternatives_differ else frozenset()
+    names -= {one.name for one in diff.functions}
+    return [Change(name=name, kind="patched", hosts=(_own(before, name),)) for name in sorted(names)]
 
 
 def _texts(before: Image, after: Image, differing: Collection[str]) -> list[Change]:

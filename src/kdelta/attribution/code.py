@@ -16,14 +16,13 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from kdelta.attribution import shifted
+from kdelta.attribution import alternatives, shifted
 from kdelta.attribution.disassembly import Function, Image, Instruction
 from kdelta.errors import UserError
 from kdelta.kernel.spelling import fold
 
 _CODE = tuple(f"[{name}" for name in shifted.CODE)
 _MASK = 0xFFFFFFFFFFFFFFFF
-_REPLACEMENTS = ".altinstr_replacement"
 _NUMBER = re.compile(r"\.\d+|#\d+")
 _LABEL = re.compile(r"\bL\d+\b")
 _REP = re.compile(r"^rep\w* (?:stos|movs)[bwlq]")
@@ -235,15 +234,6 @@ def _note(one: FunctionCode, others: list[FunctionCode]) -> str:
     return ""
 
 
-def _alternatives_differ(before: Image, after: Image) -> bool:
-    """Whether other instructions are patched in at boot. Their targets count from the place that is patched."""
-    codes = [image.section_bytes(_REPLACEMENTS) for image in (before, after)]
-    if codes[0] == codes[1]:
-        return False
-    wholes = [Function(name=_REPLACEMENTS, address=0, code=code, section=_REPLACEMENTS) for code in codes]
-    return before.mnemonics(wholes[0]) != after.mnemonics(wholes[1])
-
-
 def compare(before: Image, after: Image) -> CodeDiff:
     """Functions whose instructions differ between two images.
 
@@ -261,7 +251,7 @@ def compare(before: Image, after: Image) -> CodeDiff:
         functions=tuple(sorted(noted, key=lambda one: (-abs(one.delta), one.name))),
         total_before=sum(function.size for function in before.functions.values()),
         total_after=sum(function.size for function in after.functions.values()),
-        alternatives_differ=_alternatives_differ(before, after),
+        alternatives_differ=alternatives.differ(before, after),
     )
 
 

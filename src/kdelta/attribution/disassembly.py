@@ -37,7 +37,7 @@ _STRING_BYTES = 48
 _MOST_OVERLAP = 8  # of symbols; aliases of system calls make it less than 2
 _MASK = 0xFFFFFFFFFFFFFFFF  # of addresses
 _WEAK = 2  # elf(5): STB_WEAK
-_BRANCHES = {
+BRANCHES = {
     "x86_64": re.compile(r"^(?:j\w+|loop\w*|call\w*)$"),
     "arm64": re.compile(r"^(?:b(?:\.\w+)?|bl|cbn?z|tbn?z)$"),
 }
@@ -113,7 +113,7 @@ class Image:
             raise UserError(f"{name}: {error}; machine code needs a vmlinux with symbols") from None
         self.aliases: dict[str, str] = {}  # further names in the source of a function -> the one that it goes by
         self.arch = self._file.machine
-        if self.arch not in _BRANCHES:
+        if self.arch not in BRANCHES:
             raise UserError(f"{name}: machine code of {self.arch} is not supported; x86_64 and arm64 are")
         self._read_symbols(name)
 
@@ -279,7 +279,7 @@ class Image:
             engine = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_ARM)
         return engine
 
-    def _raw(self, function: Function) -> Iterator[tuple[int, int, str, str]]:
+    def raw(self, function: Function) -> Iterator[tuple[int, int, str, str]]:
         """(offset, length, mnemonic, operands); what is no instruction comes as bytes."""
         at = 0
         while at < function.size:
@@ -293,21 +293,17 @@ class Image:
                 yield at, step, ".byte", function.code[at : at + step].hex()
                 at += step
 
-    def mnemonics(self, function: Function) -> list[str]:
-        """The first word of each instruction."""
-        return [mnemonic.partition(" ")[0] for _, _, mnemonic, _ in self._raw(function)]
-
     def instructions(self, function: Function, strings: bool = False) -> list[Instruction]:
         """The instructions of ``function``; jumps inside it go to labels that are numbered in order.
 
         ``strings`` shows texts that have no symbol; without, they are their section: data, not code.
         """
-        raw = list(self._raw(function))
+        raw = list(self.raw(function))
         inside = self._landings(function, raw)
         pages: dict[str, int] = {}
         out = []
         for offset, length, mnemonic, operands in raw:
-            branch = bool(_BRANCHES[self.arch].match(mnemonic))
+            branch = bool(BRANCHES[self.arch].match(mnemonic))
             text, target = self._named(function, offset + length, operands, branch, inside, strings)
             if self.arch == "arm64":
                 text = self._paged(mnemonic, operands, text, pages, strings)
@@ -325,7 +321,7 @@ class Image:
     def _landings(self, function: Function, raw: list[tuple[int, int, str, str]]) -> dict[int, str]:
         targets = set()
         for _, _, mnemonic, operands in raw:
-            if _BRANCHES[self.arch].match(mnemonic) and (match := re.search(r"0x([0-9a-f]+)$", operands)):
+            if BRANCHES[self.arch].match(mnemonic) and (match := re.search(r"0x([0-9a-f]+)$", operands)):
                 offset = int(match[1], 16) - function.address
                 if 0 < offset < function.size:
                     targets.add(offset)

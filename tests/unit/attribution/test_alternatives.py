@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.attribution import alternatives
+from kdelta.attribution import alternatives, changes, code
 from kdelta.attribution.disassembly import Image
 from unit.attribution.test_code import Maker
 
@@ -45,6 +45,28 @@ def test_the_function_is_named_into_which_another_thing_is_patched(tmp_path: Pat
     assert found(tmp_path, plain, source(patched("lfence", cpu=10), patched("mfence"))) == frozenset({"first"})
     twice = source(patched("lfence"), patched("mfence") + patched("mfence"))
     assert found(tmp_path, plain, twice) == frozenset({"second"})
+
+
+def test_a_number_in_what_is_patched_in_is_a_difference_and_an_address_none(tmp_path: Path) -> None:
+    """FILL_RETURN_BUFFER of __switch_to_asm with half the loops, or for other CPUs: "nothing to measure"."""
+    make = Maker(tmp_path, "x86_64")
+    place = ".pushsection .data\\nplace: .quad 0\\n.popsection\\n"
+
+    def image(one: str, cpu: int = 9, before: str = "") -> Image:
+        bytes_ = patched(one, cpu).replace("nop; nop; nop", "; ".join(["nop"] * 9))
+        return Image(make(source(bytes_, patched("mfence"), f'asm("{place}");{before}')))
+
+    def told(one: Image, other: Image) -> tuple[bool, list[str]]:
+        whole = changes.find(one, other, code.compare(one, other), lambda _: ())
+        return whole.nothing, [change.title for change in whole.changes]
+
+    loops = image("mov $16, %r12d")
+    assert told(loops, image("mov $8, %r12d")) == (False, ["first (patched at boot)"])
+    assert told(loops, image("mov $16, %r12d", cpu=10)) == (False, ["first (patched at boot)"])
+    more = "int more(int a) { return a * 17; } int value = 3;"
+    for same in ("mov $16, %r12d", "mov place(%rip), %rax", "jmp main_loop", "call second"):
+        titles = told(image(same), image(same, before=more))[1]
+        assert titles and not any("patched" in title for title in titles)
 
 
 def test_what_is_written_in_another_way_is_not_guessed(tmp_path: Path) -> None:
