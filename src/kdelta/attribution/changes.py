@@ -24,10 +24,12 @@ _WHOLE_COUNT = 200  # and these are few enough to be told one by one
 _DEEPEST = 3  # tables in tables
 _TOLD = 2  # functions in a title
 LATER = "it may run later, outside of what is counted"
-_KINDS = {"patched": "patched at boot"}
+_KINDS = {"patched": "patched at boot", "boot data": "data"}
+_NO_CODE = ("data", "text", "boot data")
 _BOOT = (".init.", ".exit.")  # include/linux/init.h
 
-Kind = Literal["code", "new", "gone", "data", "text", "patched"]  # the last: other instructions, at boot
+Kind = Literal["code", "new", "gone", "data", "text", "patched", "boot data"]
+# patched: other instructions, at boot; boot data: thrown away once the kernel has started
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -106,9 +108,10 @@ def find(
         found = [replace(one, handed_on=not one.hosts and one.name in led) for one in found] + variables
         found += _patched(before, after, diff)
         found += _texts(before, after, {one.name for one in found})
+        found += [_at_boot(name, who, before) for name, who in data.changed_at_boot(before, after).items()]
     found = [replace(one, boot_only=_boot_only(one, before, after)) for one in found]
     total = len(before.sources) - len(before.aliases)
-    differing = sum(one.kind not in ("data", "text") for one in found)
+    differing = sum(one.kind not in _NO_CODE for one in found)
     whole = differing > max(_WHOLE_COUNT, _WHOLE_SHARE * total)
     return Changes(
         changes=tuple(found if sizes_only or whole else _with_users(found, before, after)),
@@ -121,6 +124,8 @@ def find(
 
 def _boot_only(one: Change, before: Image, after: Image) -> bool:
     """Whether the kernel's start alone executes it; a new function that nobody calls may be an initcall."""
+    if one.kind == "boot data":
+        return True
     if one.kind == "new" and not one.hosts:
         return _boots(after, one.name)
     return bool(one.hosts) and all(_boots(before, host) for host in one.hosts)
@@ -128,18 +133,32 @@ def _boot_only(one: Change, before: Image, after: Image) -> bool:
 
 def _with_users(found: Sequence[Change], before: Image, after: Image) -> list[Change]:
     """What runs at boot alone counts through the functions that use what it may set: a slab cache, a default."""
-    names = {one.name for one in found if one.boot_only and one.kind not in ("data", "text", "patched")}
+    code = {one.name: _code_of(one) for one in found}
+    names = {name for many in code.values() for name in many}
     sets = [data.set_by(image, sorted(names & image.sources.keys())) for image in (before, after)] if names else []
     out = []
     for one in found:
         used: dict[str, set[str]] = {}
-        for name, users in (pair for side in sets for pair in side.get(one.name, {}).items()):
+        for name, users in (pair for side in sets for of in code[one.name] for pair in side.get(of, {}).items()):
             running = {_own(before, user) for user in users if user in before.sources and not _boots(before, user)}
             if running:
                 used.setdefault(name, set()).update(running)
         hosts = {*one.hosts, *(user for users in used.values() for user in users)}
         out.append(replace(one, sets=tuple(sorted(used)), hosts=tuple(sorted(hosts))) if used else one)
     return out
+
+
+def _code_of(one: Change) -> tuple[str, ...]:
+    """The functions of the kernel's start that do otherwise than they did by a change."""
+    if not one.boot_only or one.kind in ("data", "text", "patched"):
+        return ()
+    return one.hosts if one.kind == "boot data" else (one.name,)
+
+
+def _at_boot(name: str, readers: Iterable[str], before: Image) -> Change:
+    return Change(
+        name=name, kind="boot data", hosts=tuple(sorted({_own(before, one) for one in readers} & before.sources.keys()))
+    )
 
 
 def _boots(image: Image, function: str) -> bool:

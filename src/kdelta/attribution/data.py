@@ -26,18 +26,34 @@ _NOT_READ = ("kallsyms_", "linux_banner", "linux_proc_banner", "__func__", "__FU
 _TAILS = (0, 1, 2, 4)  # bytes of an immediate behind the address of an x86 operand
 _PIECE = 1 << 22
 _FEW_USERS = 16  # functions: of 6.12, 3 to 8 name a slab cache, 23 init_pid_ns, 38 init_task, 48 init_mm, 271 jiffies
+Objects = tuple[DataObject, ...]
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
 def changed(before: Image, after: Image) -> tuple[str, ...]:
     """Names of the variables whose initial value differs, or that only one kernel has; sorted."""
-    names = before.objects.keys() | after.objects.keys()
-    found = {name for name in names if not name.startswith(_NOT_READ)}
-    other = {name for name in found if len(before.objects.get(name, ())) != len(after.objects.get(name, ()))}
-    of = [name for name in sorted(found - other) for _ in before.objects[name]]
-    pairs = [
-        pair for name in sorted(found - other) for pair in zip(before.objects[name], after.objects[name], strict=True)
-    ]
+    return _changed(before, after, before.objects, after.objects)
+
+
+def changed_at_boot(before: Image, after: Image) -> Mapping[str, frozenset[str]]:
+    """Such variables that are thrown away once the kernel has started, each with the functions that read it.
+
+    Of those that only one kernel has the code that reads them tells more.
+    """
+    names = set(_changed(before, after, before.boot_objects, after.boot_objects))
+    names &= before.boot_objects.keys() & after.boot_objects.keys()
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for image in (before, after) if names and before.arch == "x86_64" else ():
+        for function, one in _reading(image, [one for name in names for one in image.boot_objects[name]]):
+            found[one.name].add(function)
+    return {name: frozenset(functions) for name, functions in sorted(found.items())}
+
+
+def _changed(before: Image, after: Image, was: Mapping[str, Objects], now: Mapping[str, Objects]) -> tuple[str, ...]:
+    found = {name for name in was.keys() | now.keys() if not name.startswith(_NOT_READ)}
+    other = {name for name in found if len(was.get(name, ())) != len(now.get(name, ()))}
+    of = [name for name in sorted(found - other) for _ in was[name]]
+    pairs = [pair for name in sorted(found - other) for pair in zip(was[name], now[name], strict=True)]
     quick = shifted.same_data(pairs, shifted.things(before, after))
     left = (index for index in range(len(pairs)) if index not in quick)
     differing = {index for index in left if not _same_object(before, after, *pairs[index])}

@@ -31,7 +31,8 @@ _BOUND = re.compile(r"^(__start_|__stop_|_[se](?=[a-z]))|_(start|end|stop|begin)
 _NUMBER = re.compile(r"(?<![\w.])(-?)(?:0x([0-9a-f]+)|(\d{12,}))(\(%rip\))?")
 _ADD = re.compile(r"^(\w+), (\w+), #(0x[0-9a-f]+|\d)$")
 _OFFSET = re.compile(r"\[(\w+)(?:, #(0x[0-9a-f]+|\d))?\]")
-_DISCARDED = (".init", ".exit", "__ksymtab", "__bug", "___k")  # data that no function reads after boot
+_DISCARDED = (".exit", "__ksymtab", "__bug", "___k")  # data that no function reads
+_BOOT_DATA = (".init.data", ".init.rodata")  # what is initialised and thrown away once the kernel has started
 PER_CPU = 1 << 16  # x86-64 before 6.15 links per-CPU variables from 0: no smaller constant is the address of one
 _STRING_BYTES = 48
 _MOST_OVERLAP = 8  # of symbols; aliases of system calls make it less than 2
@@ -76,9 +77,11 @@ class Instruction(Struct, frozen=True, kw_only=True):
 
 
 def _kind(section: elf.Section) -> str:
-    """What the symbols of a section are of interest as: ``text``, ``data`` or ""."""
+    """What the symbols of a section are of interest as: ``text``, ``data``, ``boot`` or ""."""
     if "text" in section.name:
         return "text"
+    if section.name.startswith(".init"):
+        return "boot" if section.kind == 1 and section.name in _BOOT_DATA else ""
     return "data" if section.kind == 1 and not section.name.startswith(_DISCARDED) else ""
 
 
@@ -134,7 +137,7 @@ class Image:
         self._addresses: list[int] = []
         self._symbols: list[tuple[str, int]] = []
         self.functions: dict[str, Function] = {}
-        objects: dict[str, list[DataObject]] = {}
+        objects: dict[str, dict[str, list[DataObject]]] = {"data": {}, "boot": {}}
         seen: dict[str, int] = {}
         weak: set[str] = set()
         for text, info, shndx, value, size in zip(
@@ -153,10 +156,12 @@ class Image:
                 weak |= {key} if info >> 4 == _WEAK else set()
                 code, section = self._content(file.sections[shndx], value, size), file.sections[shndx].name
                 self.functions[key] = Function(name=key, address=value, code=code, section=section)
-            elif kind == "data" and info & 15 == 1:
+            elif kind in objects and info & 15 == 1:
                 made = DataObject(name=name, address=value, content=self._content(file.sections[shndx], value, size))
-                objects.setdefault(name, []).append(made)
-        self.objects = {name: tuple(found) for name, found in objects.items()}
+                objects[kind].setdefault(name, []).append(made)
+        self.objects, self.boot_objects = (
+            {name: tuple(found) for name, found in objects[kind].items()} for kind in ("data", "boot")
+        )
         self._merge_aliases(weak)
 
     def _merge_aliases(self, weak: Collection[str]) -> None:

@@ -245,6 +245,33 @@ def test_what_runs_at_boot_alone_and_sets_nothing_that_others_use_is_in_no_case(
     assert (one.hosts, one.sets, one.in_no_case, one.title) == (("starts",), (), True, "starts (boot only)")
 
 
+AT_BOOT = """
+static volatile __attribute__((section(".init.data"))) int entries = 64;
+static const __attribute__((section(".init.rodata"))) char *const words[2] = { "off", "auto" };
+int mask;
+__attribute__((section(".init.text"), noinline)) void sizes(void) { mask = entries - 1 + words[entries & 1][0]; }
+__attribute__((noinline)) int hashes(int a) { return a & mask; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"), [("entries = 64", "entries = 256", "entries"), ('"auto"', '"nosmt"', "words")]
+)
+def test_data_that_the_kernels_start_alone_reads_is_no_identical_data(
+    make: Maker, old: str, new: str, name: str
+) -> None:
+    """Of dhash_entries, and of a row of cpu_vuln_blacklist: "machine code and data are identical"."""
+    text = f"{SOURCE}{AT_BOOT}"
+    more = "int more(int a) { return a * 17; }"
+    before, moved, after = (Image(make(one)) for one in (text, f"{more}{text}", f"{more}{text}".replace(old, new)))
+    assert [one.name for one in changes.find(before, moved, code.compare(before, moved), lambda _: ()).changes] == [
+        "more"
+    ]
+    (one,) = changes.find(moved, after, code.compare(moved, after), lambda _: ()).changes
+    assert (one.name, one.hosts, one.sets) == (name, ("hashes", "sizes"), ("mask",))
+    assert one.title == f"{name} (data, boot only, may set mask)" and not one.in_no_case and not one.by_pointer
+
+
 BRANCHES = """
 extern char __start___jump_table[], __stop___jump_table[];
 char *bounds[] = { __start___jump_table, __stop___jump_table };
