@@ -85,6 +85,8 @@ def sentence(diff: CodeDiff, limit: int = 4) -> str:
     """One line on a difference: how many functions, by how much, and string instructions that came in."""
     if diff.identical:
         return IDENTICAL
+    if not diff.functions:
+        return f"{IDENTICAL} but for instructions that are patched in at boot"
     total = diff.total_after - diff.total_before
     shown = ", ".join(f"{one.name} {one.delta:+d}" for one in diff.functions[:limit])
     more = f" and {len(diff.functions) - limit} more" if len(diff.functions) > limit else ""

@@ -21,7 +21,7 @@ SETS = (
     "what is set at boot may change other paths: name cases, as in kdelta compare BASELINE PATCHED --case path_lookup"
 )
 PATCHED = (
-    "Instructions that are patched in at boot differ too: which of them run hangs on the features of the CPU "
+    "Instructions that are patched in at boot differ: which of them run hangs on the features of the CPU "
     "(kdelta compare --rep-features leaves ERMS and FSRM on)"
 )
 USED = "What runs at boot alone is looked at through the functions that use what it may set"

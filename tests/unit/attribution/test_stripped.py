@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from kdelta.attribution import code, stripped
 from kdelta.attribution.disassembly import Image
@@ -162,3 +163,5 @@ def test_a_sentence_names_the_string_instructions_that_came_in() -> None:
     )
     same = code.CodeDiff(functions=(), total_before=1, total_after=1)
     assert stripped.sentence(same) == "the machine code is identical"
+    at_boot = replace(same, alternatives_differ=True)  # it was "machine code of 0 functions differs, +0 bytes"
+    assert stripped.sentence(at_boot) == f"{stripped.IDENTICAL} but for instructions that are patched in at boot"
