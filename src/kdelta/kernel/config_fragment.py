@@ -29,6 +29,20 @@ _STARTS = ("BLK_DEV_INITRD", "BINFMT_ELF")  # the guest's program is an ELF file
 _STARTS_ON: dict[Arch, tuple[str, ...]] = {"x86_64": ("PVH",), "arm64": ()}  # QEMU starts the ELF image
 
 
+# Of each choice that our fragments decide its options: of two that are set Kconfig takes the one that stands last.
+_CHOICES = tuple(
+    frozenset(names.split())
+    for names in (
+        "HZ_100 HZ_250 HZ_300 HZ_1000",
+        "PREEMPT_NONE PREEMPT_VOLUNTARY PREEMPT PREEMPT_LAZY",
+        "DEBUG_INFO_NONE DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT DEBUG_INFO_DWARF4 DEBUG_INFO_DWARF5",
+        "CC_OPTIMIZE_FOR_PERFORMANCE CC_OPTIMIZE_FOR_SIZE",
+        "UNWINDER_ORC UNWINDER_FRAME_POINTER UNWINDER_GUESS",
+        "KERNEL_GZIP KERNEL_BZIP2 KERNEL_LZMA KERNEL_XZ KERNEL_LZO KERNEL_LZ4 KERNEL_ZSTD KERNEL_UNCOMPRESSED",
+    )
+)
+
+
 class Request(Struct, frozen=True, kw_only=True):
     """Options by name (without CONFIG_) with their values as Kconfig writes them; ``base`` is a whole .config or "".
 
@@ -151,6 +165,9 @@ def request(config: str, version: tuple[int, int], arch: Arch) -> Request:
     options = parse((folder / "guest.config").read_text(), "guest.config")
     options |= parse((folder / f"guest-{arch}.config").read_text(), f"guest-{arch}.config")
     options = adjusted(options | user, (folder / "versions.toml").read_text(), version, arch, force=frozenset(user))
+    chosen = {name for name, value in user.items() if value == "y"}
+    for choice in (one for one in _CHOICES if one & chosen):
+        options = {name: value for name, value in options.items() if name not in choice or name in user}
     return Request(options=options, title=f"guest + {Path(config).name}" if config else "guest")
 
 

@@ -50,6 +50,20 @@ def test_the_environment_of_the_caller_does_not_leak_into_a_build(monkeypatch: p
     assert environment["KBUILD_BUILD_TIMESTAMP"] == "@0"
 
 
+@pytest.mark.parametrize(
+    ("asked", "ours"),
+    [("HZ_1000=y", "HZ_250"), ("PREEMPT=y", "PREEMPT_LAZY"), ("DEBUG_INFO_DWARF5=y", "DEBUG_INFO_NONE")],
+)
+def test_an_option_of_a_choice_that_a_user_asks_for_replaces_ours(asked: str, ours: str) -> None:
+    """Of HZ_1000=y and our HZ_250=y Kconfig took the last: the kernel had 250 Hz, a note said "requested y, got n"."""
+    name = asked.removesuffix("=y")
+    assert config_fragment.request("", (7, 3), "x86_64").options[ours].endswith("y")
+    options = config_fragment.request(asked, (7, 3), "x86_64").options
+    assert options[name] == "y" and ours not in options
+    assert config_fragment.request(f"{name}=n", (7, 3), "x86_64").options[ours].endswith("y")
+    assert config_fragment.request(f"{asked} {ours}=n", (7, 3), "x86_64").options[ours] == "n"
+
+
 @pytest.mark.parametrize("arch", ["x86_64", "arm64"])
 @pytest.mark.parametrize("version", [(6, 1), (6, 12), (7, 3)])
 def test_the_shipped_fragments_ask_for_what_guests_need(version: tuple[int, int], arch: str) -> None:
