@@ -24,6 +24,8 @@ from kdelta.kernel.spelling import fold
 _CODE = tuple(f"[{name}" for name in shifted.CODE)
 _MASK = 0xFFFFFFFFFFFFFFFF
 _NUMBER = re.compile(r"\.\d+|#\d+")
+_ROUNDING = (0xFFF, 0x1FFFFF)  # PFN_ALIGN(&symbol) and the like: what stands there may be in no section
+_FAR = 0x10000  # no structure is so large, and no function
 _LABEL = re.compile(r"\bL\d+\b")
 _REP = re.compile(r"^rep\w* (?:stos|movs)[bwlq]")
 
@@ -71,6 +73,12 @@ def alike(before: Image, after: Image, old: int, new: int) -> bool:
     return any(name and not name.startswith(_CODE) for name in shared)
 
 
+def _one_symbol(before: Image, after: Image, old: int, new: int) -> bool:
+    """Whether two addresses are the same place of one symbol: of a section alone many numbers would be."""
+    named = before.has_symbol(old & _MASK) and after.has_symbol(new & _MASK)
+    return named and alike(before, after, old, new)
+
+
 def _explained(before: Image, after: Image, old: Function, new: Function, at: int) -> int:
     """Length from ``at`` on of an x86 operand that differs only because things moved; 0 if it is a real change.
 
@@ -85,6 +93,11 @@ def _explained(before: Image, after: Image, old: Function, new: Function, at: in
             if alike(before, after, old.address + end + old_value, new.address + end + new_value):
                 return start + 4 - at
         if old_value < 0 and new_value < 0 and alike(before, after, old_value, new_value):
+            return start + 4 - at
+        rounded = [(old_value - by, new_value - by) for by in _ROUNDING if max(old_value, new_value) < 0]
+        own = (old.address + old_value, new.address + new_value)  # rva() of arch/x86/platform/pvh/head.S
+        far = [own] if min(abs(old_value), abs(new_value)) > _FAR else []
+        if any(_one_symbol(before, after, *pair) for pair in (*rounded, *far)):
             return start + 4 - at
         # physical addresses, such as that of _edata - 1
         if min(old_value, new_value) > shifted.PHYSICAL and any(

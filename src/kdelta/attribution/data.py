@@ -26,6 +26,7 @@ _NOT_READ = ("kallsyms_", "linux_banner", "linux_proc_banner", "__func__", "__FU
 _TAILS = (0, 1, 2, 4)  # bytes of an immediate behind the address of an x86 operand
 _PIECE = 1 << 22
 _FEW_USERS = 16  # functions: of 6.12, 3 to 8 name a slab cache, 23 init_pid_ns, 38 init_task, 48 init_mm, 271 jiffies
+_LEAST_ADDRESS = 0xFFFFFFFF80000000  # of the kernel's image: Documentation/arch/x86/x86_64/mm.rst
 Objects = tuple[DataObject, ...]
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 
@@ -63,7 +64,38 @@ def _changed(before: Image, after: Image, was: Mapping[str, Objects], now: Mappi
 def _same_object(before: Image, after: Image, old: DataObject, new: DataObject) -> bool:
     if len(old.content) != len(new.content):
         return False
-    return all(_same_word(before, after, old, new, at) for at in _words(old.content, new.content))
+    was, now = old.content, new.content
+    other = [at for at in _words(was, now) if not _same_word(before, after, old, new, at)]
+    if any(was[at : at + 8] == now[at : at + 8] for at in other):
+        return False  # one address, of two things
+    return not other or _same_packed(before, after, was, now)
+
+
+def _same_packed(before: Image, after: Image, old: bytes, new: bytes) -> bool:
+    """Whether all bytes that differ are of addresses that lead to the same thing or text, wherever these begin.
+
+    Those of packed structures do at any byte: the tables of drivers/acpi/acpica/exdump.c.
+    """
+    at = 0
+    while at < len(old):
+        if old[at] == new[at]:
+            at += 1
+            continue
+        starts = range(max(0, at - 7), min(at, len(old) - 8) + 1)
+        start = next(
+            (one for one in starts if _same_address(before, after, *(c[one : one + 8] for c in (old, new)))), None
+        )
+        if start is None:
+            return False
+        at = start + 8
+    return True
+
+
+def _same_address(before: Image, after: Image, old: bytes, new: bytes) -> bool:
+    was, now = (int.from_bytes(one, "little") for one in (old, new))
+    if min(was, now) < _LEAST_ADDRESS or not alike(before, after, was, now):
+        return False
+    return texts.at(before, was) == texts.at(after, now)
 
 
 def _words(old: bytes, new: bytes) -> Iterator[int]:
@@ -83,15 +115,16 @@ def _same_word(before: Image, after: Image, old: DataObject, new: DataObject, at
     if value == other:
         return not before.name_of(value)  # a number that looks like an address
     for half in (at, at + 4):
-        was, now = old.content[half : half + 4], new.content[half : half + 4]
-        if was != now and not alike(
-            before,
-            after,
-            old.address + half + int.from_bytes(was, "little", signed=True),
-            new.address + half + int.from_bytes(now, "little", signed=True),
-        ):
+        was, now = (int.from_bytes(one.content[half : half + 4], "little", signed=True) for one in (old, new))
+        places = old.address + half + was, new.address + half + now
+        if was != now and not (alike(before, after, *places) and _far_or_named(before, was, places[0])):
             return False
     return True
+
+
+def _far_or_named(image: Image, distance: int, place: int) -> bool:
+    """Whether a number may be a distance: a small one, to where no symbol is, is the hole behind the variable."""
+    return abs(distance) > shifted.LEAST_DISTANCE or image.has_symbol(place)
 
 
 def readers(image: Image, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
@@ -110,13 +143,14 @@ def _reading(image: Image, objects: Iterable[DataObject]) -> Iterator[tuple[str,
     spans = sorted(
         ((_signed(one.address), _signed(one.address) + len(one.content), one) for one in objects), key=lambda s: s[:2]
     )
-    texts: dict[str, str] = {}  # of a large variable much reads like its address: no function is disassembled twice
+    texts: dict[str, frozenset[str]] = {}  # of a large variable much reads like its address: each is disassembled once
     for place, one in _references(image, spans):
         function = image.function_at(place)
         if function is None:
             continue
         if function.name not in texts:
-            texts[function.name] = "\n".join(one.text for one in image.instructions(function))
+            told = (one.text for one in image.instructions(function))
+            texts[function.name] = frozenset(word for text in told for word in _WORD.findall(text))
         if one.name in texts[function.name]:  # else the bytes only read like it
             yield fold(function.name.partition("#")[0]), one
     for place, one in _branches(image, spans):

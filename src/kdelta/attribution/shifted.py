@@ -20,6 +20,7 @@ CODE = (".text", ".init.text", ".exit.text")  # sections whose padding between f
 IMMEDIATES = (0, 1, 4, 2)  # bytes of an x86 instruction behind the four that lead somewhere
 KERNEL_MAP = 0xFFFFFFFF80000000  # where x86-64 maps physical address 0 for the kernel's image
 PHYSICAL = 1 << 20  # no smaller constant is an address in the image
+LEAST_DISTANCE = 1 << 12  # in data: to where no symbol is, a smaller one is a number, and there is a hole
 _OPERAND = 4  # bytes
 _WORD = 8
 _ADDRESSES, _LAST = np.uint64(0xFFFF800000000000), np.uint64(0xFFFFFFFFFFFF0000)  # of the kernel
@@ -131,7 +132,8 @@ def same_data(pairs: Sequence[tuple[DataObject, DataObject]], both: tuple[Things
     for half in (0, 4):
         old, new = (_half(one[words], half) for one in (was, now))
         ways = [at + np.uint64(half) + value.view(np.uint64) for at, value in zip(place, (old, new), strict=True)]
-        near &= (old == new) | _together(both, *ways)
+        far = np.abs(old.view(np.int64)) > LEAST_DISTANCE  # a smaller one is looked at by itself
+        near &= (old == new) | (far & _together(both, *ways))
     return {even[row] for row in set(range(len(even))) - set(owners[~(same | near)].tolist())}
 
 

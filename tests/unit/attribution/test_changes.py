@@ -245,6 +245,42 @@ def test_what_runs_at_boot_alone_and_sets_nothing_that_others_use_is_in_no_case(
     assert (one.hosts, one.sets, one.in_no_case, one.title) == (("starts",), (), True, "starts (boot only)")
 
 
+MOVING = r"""
+struct __attribute__((packed)) row { unsigned char kind; const char *name; };
+struct row rows[3] = { { 1, "length" }, { 2, "pointer" }, { 3, "node" } };
+int _rs = 5;
+asm(".pushsection __bug_table,\"aw\"\n1: .byte 65, AREA, 65, 0\n.popsection\n.set AREA, 66\n"
+    ".pushsection .text\nwarns: lea 1b(%rip), %rdi\nret\n.size warns, . - warns\n"
+    ".type warns, @function\nrounds: movq $_edata+0xfff, %rax\nret\n.size rounds, . - rounds\n"
+    ".type rounds, @function\n.popsection");
+__attribute__((noinline)) const char *names(int a) { return rows[a & 1].name; }
+__attribute__((noinline)) int limited(void) { static volatile int a_rs; return a_rs + *(volatile int *)&_rs; }
+__attribute__((noinline)) int other_rs_reader(void) { static volatile int other_rs; return ++other_rs; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("int _rs", 'const char *added = "a text that moves others"; int _rs', ["added (data, used by pointer alone)"]),
+        ('"node"', '"length"', ["rows (data)"]),
+        ("{ 2, ", "{ 4, ", ["rows (data)"]),
+        ("AREA, 66", "AREA, 67", []),  # an entry of __bug_table, as each WARN() leads to: no text
+        ("_rs = 5", "_rs = 6", ["_rs (data)"]),
+    ],
+)
+def test_what_only_moves_is_no_change_in_packed_tables_nor_in_those_of_distances(
+    make: Maker, old: str, new: str, told: list[str]
+) -> None:
+    """A patch that added a string to 7.3 changed 81 functions and variables: 57 tables of ACPI, some 15 "(text)"."""
+    text = f"{SOURCE}{MOVING}"
+    before, after = Image(make(text)), Image(make(text.replace(old, new)))
+    found = changes.find(before, after, code.compare(before, after), lambda _: ()).changes
+    assert [one.title for one in found] == told
+    if told == ["_rs (data)"]:
+        assert found[0].hosts == ("limited",)  # not whose code has another name that ends so
+
+
 AT_BOOT = """
 static volatile __attribute__((section(".init.data"))) int entries = 64;
 static const __attribute__((section(".init.rodata"))) char *const words[2] = { "off", "auto" };
