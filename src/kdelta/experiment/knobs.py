@@ -18,7 +18,7 @@ from kdelta.attribution.changes import Change
 from kdelta.errors import KdeltaError
 from kdelta.experiment import reach, runner
 from kdelta.experiment.boot_once import boot_each
-from kdelta.experiment.known import parts
+from kdelta.experiment.known import watch
 from kdelta.experiment.reach import Setup
 from kdelta.experiment.reach_rows import Counted, intervals
 from kdelta.kernel.spelling import fold
@@ -126,7 +126,7 @@ def _count(
     watched: Collection[str], asked: Setup, progress: Progress, kernel: Kernel, cases: Sequence[Case]
 ) -> dict[str, frozenset[Place] | None]:
     rows, site, table = reach.prepared(kernel, cases, asked, progress)
-    watch = tuple(parts(table, watched))
+    places = watch(kernel, table, watched)
     workers = os.cpu_count() or 1
     size = max(1, min(_TOGETHER, -(-len(rows) // workers)))
     batches = [rows[at : at + size] for at in range(0, len(rows), size)]
@@ -135,7 +135,7 @@ def _count(
         booted = [pool.submit(boot_each, site, [one.work for one in batch]) for batch in batches]
         for batch, future in zip(batches, booted, strict=True):
             progress.step(f"trying knobs on {kernel.label}: {batch[0].case.name}", len(found), len(rows))
-            found |= {one.case.name: _ran(one, raw, watch) for one, raw in zip(batch, future.result(), strict=True)}
+            found |= {one.case.name: _ran(one, raw, places) for one, raw in zip(batch, future.result(), strict=True)}
     return found
 
 

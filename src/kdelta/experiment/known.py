@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 
-from kdelta.attribution import callers, entries
+from kdelta.attribution import callers, entries, images
 from kdelta.attribution.exact import Names
+from kdelta.errors import UserError
 from kdelta.kernel import calls, naming, types, variables
 from kdelta.kernel.spelling import fold
 from kdelta.kernel.symbols import NoSymbols, SymbolTable
@@ -34,11 +35,26 @@ def _names(kernel: Kernel, several_cpus: bool, watched: Collection[str]) -> Name
         slabs = types.slab_layout(data, described, kernel.release)
         facts = callers.facts(table, slabs.words() if slabs is not None else ())
         return Names(functions=code, variables=data, types=described, facts=facts)
-    return Names(functions=code, entries=entries.find(table), watched=tuple(parts(table, watched)))
+    return Names(functions=code, entries=entries.find(table), watched=watch(kernel, table, watched))
+
+
+def watch(kernel: Kernel, table: SymbolTable, watched: Collection[str]) -> tuple[tuple[str, int, int], ...]:
+    """(symbol, start, end) of every part of the functions ``watched``, as far as its image says that it reaches.
+
+    For kallsyms a function ends at the next label: entry_SYSCALL_64 before most of it, at entry_SYSCALL_64_safe_stack.
+    """
+    try:
+        image = images.image_of(kernel) if watched else None
+    except (UserError, OSError):
+        image = None
+    if image is None:
+        return tuple(parts(table, watched))
+    found = ((one.name.partition("#")[0], one) for name in sorted(watched) for one in image.sources.get(name, ()))
+    return tuple((name, one.address, one.address + one.size) for name, one in found)
 
 
 def parts(table: SymbolTable, watched: Collection[str]) -> Iterator[tuple[str, int, int]]:
-    """(symbol, start, end) of every part of the functions ``watched``."""
+    """(symbol, start, end) of every part of the functions ``watched``, each up to the next symbol."""
     starts = table.addresses.tolist()
     for name, start, end in zip(table.all_names, starts, [*starts[1:], starts[-1] + 1], strict=True) if watched else ():
         if fold(name) in watched:
