@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kdelta.attribution.inlining import Host, Side, hosts
 from kdelta.attribution.once import once
 from kdelta.attribution.profiles import USER, calls_of
+from kdelta.attribution.taken import taken
 from kdelta.model import Because, FunctionDelta, Profile
 
 GONE = "gone"
@@ -250,3 +251,8 @@ def beside(told: Because | None, deltas: Sequence[FunctionDelta]) -> Because | N
     named = {*told.gone, *told.new, *(name for name, _ in told.changed)}
     others = sum(d.delta != 0 for d in _renamed(deltas) if d.function not in named)
     return replace(told, others=others, others_delta=math.fsum(d.delta for d in deltas) - told_delta(told))
+
+
+def held(told: Because | None, baseline: Profile, patched: Profile) -> Because | None:
+    """``told`` of two profiles, with what of its changes is code that moved between callers and called."""
+    return None if told is None else taken(told, _side(baseline), _side(patched))

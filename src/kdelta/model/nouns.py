@@ -334,18 +334,18 @@ class Remark(Warn, frozen=True, rename={"about": "code"}):
 
 
 class Because(Struct, frozen=True, kw_only=True):
-    """The functions behind an effect, as one line tells them: what is gone, what is new, what changed, by how much.
-
-    ``others``: how many functions have another count besides, and what all of them come to.
-    """
+    """The functions behind an effect, as one line tells them: what is gone, what is new, what changed, by how much."""
 
     gone: tuple[str, ...] = ()
     gone_delta: float = 0.0
     new: tuple[str, ...] = ()
     new_delta: float = 0.0
     changed: tuple[tuple[str, float], ...] = ()
-    others: int = 0
-    others_delta: float = 0.0
+    others: int = 0  # functions that have another count besides
+    others_delta: float = 0.0  # what all of them come to
+    taken: tuple[tuple[str, float], ...] = ()  # of changed: what else came or went below it, the other way
+    gone_kept: float = 0.0  # of gone_delta, without its sign: what lives on elsewhere, or in something new
+    new_kept: float = 0.0  # of new_delta: what was elsewhere before
 
 
 class FunctionDelta(Struct, frozen=True, kw_only=True):

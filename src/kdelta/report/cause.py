@@ -10,6 +10,7 @@ from kdelta.model import Because
 
 _NAMES_TOLD = 2  # functions
 _AGAINST = 0.25  # of what is new; where more than this of it is gone, or the other way, one alone says too much
+_MOVED = 0.5  # of a change; where more of it is code that moved, it is the cause of nothing
 _BEYOND = 1.5  # of the effect: what changed by more was nearly made up for elsewhere, and explains nothing alone
 _MOST = 0.8  # of the effect: what explains less is told beside the whole
 _LITTLE = 1 / 3  # of the effect: where one function explains less, the next ones are named with it
@@ -31,13 +32,21 @@ def cause(told: Because | None, percent: float, whole: float = math.inf, lines: 
         first, second = (gone, new) if gone[0] * percent > 0 else (new, gone)
         causes = [(gone[0] + new[0], f"{first[1]} ({_signed(first[0])}), {second[1]} ({_signed(second[0])})")]
     else:
-        alone = [one for one, names in ((gone, told.gone), (new, told.new)) if names]
+        groups = ((gone, told.gone, told.gone_kept), (new, told.new, told.new_kept))
+        alone = [one for one, names, kept in groups if names and _stands(one[0], kept)]
         causes = [(delta, f"{what} ({_share(delta, whole)})") for delta, what in alone]
-    causes += [(delta, f"of {name} ({_share(delta, whole)})") for name, delta in told.changed]
-    causes += _together([(name, delta) for name, delta in told.changed if delta * percent > 0], whole)
+    taken = dict(told.taken)
+    changed = [(name, delta) for name, delta in told.changed if _stands(delta, taken.get(name, 0.0))]
+    causes += [(delta, f"of {name} ({_share(delta, whole)})") for name, delta in changed]
+    causes += _together([(name, delta) for name, delta in changed if delta * percent > 0], whole)
     ways = [(abs(delta), text) for delta, text in causes if delta * percent > 0]
     weight, text = max(ways, key=lambda one: one[0], default=(0.0, ""))
     return text if len(text) <= _CAUSE_CHARS and weight <= _BEYOND * whole else ""
+
+
+def _stands(delta: float, against: float) -> bool:
+    """Whether what changed is more than code that moved between a function and what that calls."""
+    return abs(against) <= _MOVED * abs(delta)
 
 
 def _together(changed: Sequence[tuple[str, float]], whole: float) -> list[tuple[float, str]]:

@@ -94,7 +94,7 @@ def _functions_between(
     medians = profiles.median_profile(before), profiles.median_profile(after)
     changes = because.changes(*medians)
     kept = because.significant(changes, before, after)
-    told, shown = because.beside(because.line(kept), changes), kept[:BECAUSE_KEPT]
+    told, shown = because.held(because.beside(because.line(kept), changes), *medians), kept[:BECAUSE_KEPT]
     return because.placed(shown, *medians) if placed or told is None else shown, told
 
 
