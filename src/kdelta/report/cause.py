@@ -13,6 +13,7 @@ _AGAINST = 0.25  # of what is new; where more than this of it is gone, or the ot
 _MOVED = 0.5  # of a change; where more of it is code that moved, it is the cause of nothing
 _BEYOND = 1.5  # of the effect: what changed by more was nearly made up for elsewhere, and explains nothing alone
 _MOST = 0.8  # of the effect: what explains less is told beside the whole
+_SLIGHT = 0.15  # of the effect: what explains less is no answer
 _LITTLE = 1 / 3  # of the effect: where one function explains less, the next ones are named with it
 _TOGETHER = 3  # at most
 _CAUSE_CHARS = 90  # a longer one is no answer: the causes have it whole
@@ -41,7 +42,8 @@ def cause(told: Because | None, percent: float, whole: float = math.inf, lines: 
     causes += _together([(name, delta) for name, delta in changed if delta * percent > 0], whole)
     ways = [(abs(delta), text) for delta, text in causes if delta * percent > 0]
     weight, text = max(ways, key=lambda one: one[0], default=(0.0, ""))
-    return text if len(text) <= _CAUSE_CHARS and weight <= _BEYOND * whole else ""
+    much = whole == math.inf or _SLIGHT * whole <= weight <= _BEYOND * whole
+    return text if len(text) <= _CAUSE_CHARS and much else ""
 
 
 def _stands(delta: float, against: float) -> bool:

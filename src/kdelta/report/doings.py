@@ -83,6 +83,14 @@ def deferred(w: of_verdicts.Deferred) -> str:
     )
 
 
+def meanwhile(w: of_verdicts.Meanwhile) -> str:
+    """What a change is beside what the kernel does of itself."""
+    return (
+        "most of the change is in kernel threads and interrupts, also of what the kernel does without the program: "
+        f"without them it is {percent(w.left_percent)}"
+    )
+
+
 def idles(w: of_results.Idles) -> str:
     """That operations wait otherwise than on the baseline."""
     if w.anew:

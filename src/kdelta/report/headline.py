@@ -26,7 +26,7 @@ from kdelta.results.types import Sweep
 from kdelta.results.warnings import Carried, FewerCpus, Idles
 from kdelta.units import counted, finite, size
 from kdelta.verdict import ENDED, ended_alone
-from kdelta.verdict.warnings import OtherCalls, Strings
+from kdelta.verdict.warnings import Meanwhile, OtherCalls, Strings
 
 _KERNELS_TOLD = 3  # more patched kernels than these are told together
 _WORDS = ("so far: ", "it is undecided ", "there is no ", "nothing could ")  # that begin a sentence, unlike a label
@@ -44,7 +44,8 @@ class Largest(Struct, frozen=True, kw_only=True):
     """The largest difference that has a verdict, and because of what, "" where that is not known.
 
     ``same_calls``: what it is at the baseline's number of system calls, where that is far from it; ``strings``: with
-    one instruction for each 8 bytes that REP moves.
+    one instruction for each 8 bytes that REP moves; ``beside``: without kernel threads and interrupts, where most is
+    theirs.
     """
 
     where: str
@@ -54,6 +55,7 @@ class Largest(Struct, frozen=True, kw_only=True):
     cause: str = ""
     same_calls: float | None = None
     strings: float | None = None
+    beside: float | None = None
 
     @property
     def text(self) -> str:
@@ -63,6 +65,8 @@ class Largest(Struct, frozen=True, kw_only=True):
             told += f" ({effect(self.strings)} with string instructions by what they move)"
         if self.same_calls is not None:
             return f"{told}, at as many system calls {effect(self.same_calls)}"
+        if self.beside is not None:
+            return f"{told}, without kernel threads and interrupts {effect(self.beside)}"
         return told + (f", because {self.cause}" if self.cause else "")
 
 
@@ -196,6 +200,7 @@ def _largest(found: Iterable[_Changed]) -> Largest | None:
         cause=told,
         same_calls=_same_calls(one.warnings),
         strings=next((w.per_word_percent for w in one.warnings if isinstance(w, Strings)), None),
+        beside=next((w.left_percent for w in one.warnings if isinstance(w, Meanwhile)), None),
     )
 
 

@@ -210,6 +210,13 @@ class Deferred(Warn, frozen=True):
     left_percent: float
 
 
+class Meanwhile(Warn, frozen=True):
+    """Most of a program's change, which has a verdict, is of kernel threads and interrupts; what it is without them."""
+
+    code: ClassVar[str] = "meanwhile"
+    left_percent: float
+
+
 class Noisy(Warn, frozen=True):
     """Counts vary across seeds, by how much (None: from 0), and in which functions.
 

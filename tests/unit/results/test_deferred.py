@@ -24,10 +24,11 @@ from kdelta.model import (
     Series,
     plans,
 )
+from kdelta.report.headline import of_cells
 from kdelta.report.sentences import sentence
 from kdelta.results import answer, deferred, sweep
 from kdelta.store.store import Store
-from kdelta.verdict.warnings import UNDECIDABLE, Deferred
+from kdelta.verdict.warnings import UNDECIDABLE, Deferred, Meanwhile
 from unit.attribution import counts
 from unit.report.report_samples import cell
 from unit.store.store_builders import boot, experiment, kernel
@@ -76,8 +77,21 @@ def test_a_program_that_waits_is_judged_by_that() -> None:
         for one in (profile(1000), profile(550))
     ]
     alone = replace(PROGRAM, params={"pack": "0" * 32})
-    assert deferred.held(ROW, alone, 1, waits[:1], waits[1:]).verdict == "improved"
+    told = deferred.held(ROW, alone, 1, waits[:1], waits[1:])
+    assert told.verdict == "improved"
+    assert [w.left_percent for w in told.warnings if isinstance(w, Meanwhile)] == [pytest.approx(-0.25)]
     assert deferred.held(ROW, PROGRAM, 1, waits[:1], waits[1:]).verdict == "inconclusive"
+
+
+def test_what_is_no_chance_and_yet_mostly_of_kernel_threads_is_told_so() -> None:
+    """``sleep 1`` was "+20.92 %, because of chacha_permute": the program itself had 1 % more."""
+    told = deferred.held(ROW, PROGRAM, 1, [profile(1000, ops=2000)], [profile(550, ops=2000)])
+    (warning,) = (one for one in told.warnings if isinstance(one, Meanwhile))
+    assert sentence(warning).endswith("without them it is -0.25 %")
+    answered = of_cells([("null", told)], True, unfinished=False).text
+    assert answered.endswith("in null: -2.50 %, without kernel threads and interrupts -0.25 %."), answered
+    own = deferred.held(ROW, PROGRAM, 1, [profile(1000, ops=2000)], [profile(1000, own=18_500, ops=2000)])
+    assert own.warnings == ROW.warnings
 
 
 def test_steps_of_a_sweep_know_it_too() -> None:
