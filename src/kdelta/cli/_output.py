@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdelta.model import ExperimentResult
 
 
-_WRITES = re.compile(r"ead-only file|\bwrite?able\b|\bmay write in\b")  # by errno, or in a program's own words
+_WRITES = re.compile(r"(?i)\bread[- ]?only\b|\bwrite?able\b|\bmay write in\b")  # by errno, or in a program's own words
 _EXIT = re.compile(r" ended with exit status (\d+)")
 FOLDING = ("terminal", "mail", "markdown", "html")  # formats that leave causes to those who ask
 

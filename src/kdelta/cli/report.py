@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,8 @@ def _found(store: Any, name: str) -> Any:
     except UserError:
         if name not in store.case_names():
             raise
-    raise UserError(f"{name} is a case: kdelta why last {name} has its functions, kdelta history {name} its figures")
+    word = shlex.quote(name)
+    raise UserError(f"{name} is a case: kdelta why last {word} has its functions, kdelta history {word} its figures")
 
 
 def _ktap(store: Any, name: str, label: str) -> bytes:

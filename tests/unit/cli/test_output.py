@@ -43,6 +43,7 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it() -> None:
     ("why", "told"),
     [
         ("x ended with exit status 2, not 0: cannot create folder/file: Read-only file s", "with --writable"),
+        ("sqlite3 ended with exit status 8, not 0: attempt to write a readonly database (8)", "with --writable"),
         ("x ended with exit status 2, not 0: Read-only file system; it may write in $TMPDIR, /t", ""),
         ("x ended with exit status 1, not 0: temp-path must be readable and writeable", "with --writable"),
         ("x ended with exit status 2, not 0: oops", "--follow"),
