@@ -26,6 +26,7 @@ MOST_BYTES = 32 << 20  # unpacked under emulation in about 1 s, once for each co
 MOST_FILES = 10_000  # in about 3 s
 _SUBMODULES_MOST = 5
 _PATH_BYTES = 4096
+_UNLINKED = ", without the files elsewhere that its links lead to"
 MOUNTED = ("/proc", "/sys", "/dev")  # in the guest, which has its own
 
 
@@ -45,6 +46,7 @@ class _Walked(Struct):
     size: int = 0
     over: bool = False
     barred: int = 0  # files that may not be read
+    linked: bool = True  # also the files outside that links lead to
 
 
 def work_tree(cwd: Path) -> Path:
@@ -131,16 +133,23 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
 def _link(walked: _Walked, link: Path, top: Path) -> None:
     """As a link; with the file that it leads to where that lies outside. To a directory outside it leads nowhere."""
     walked.nodes.append((str(link), Node(stat.S_IFLNK | 0o777, os.fsencode(os.readlink(link)))))
+    if not walked.linked:
+        return
     if not Path(os.path.realpath(link)).is_relative_to(top) and link.is_file() and os.access(link, os.R_OK):
         walked.size += link.stat().st_size
         walked.outside.append(link)
 
 
 def _walked(tops: Sequence[Path], but: set[str]) -> _Walked:
-    walked, own = _Walked([], []), _own()
-    for top in tops:
-        _walk(walked, top, top, but, own)
-    walked.over = _is_over(walked)
+    """All below ``tops`` but these directories; where it is too much by what links lead to (/etc), without that."""
+    own = _own()
+    for linked in (True, False):
+        walked = _Walked([], [], linked=linked)
+        for top in tops:
+            _walk(walked, top, top, but, own)
+        walked.over = _is_over(walked)
+        if not walked.over or not walked.outside:
+            break
     return walked
 
 
@@ -187,8 +196,8 @@ def find(cwd: Path) -> Here:
         return Here(root=top)
     size = f"{walked.size / (1 << 20):.1f} MiB"
     said = f"{top}: {len(walked.nodes):,} files and directories, {size}{', without what git ignores' if note else ''}"
-    if walked.barred:
-        note = "; ".join(filter(None, (note, f"{walked.barred} files below {top} may not be read and are left out")))
+    said += _UNLINKED if not walked.linked else ""
+    note = "; ".join(filter(None, (note, *_lacks(walked, top))))
     folder = tops[1] if (top / ".git").is_file() and folders else top / ".git"
     nodes = git_index.refreshed(top, folder, walked.nodes)
     return Here(root=top, nodes=nodes, outside=(*folders, *tops[1:], *walked.outside), said=said, note=note)
@@ -227,9 +236,16 @@ def _folder(folder: Path) -> Here:
         note = f"{folder} is not packed, it is more than {_bound()}: the program finds there only what it runs with; "
         return Here(root=folder, said=said, note=f"{note}--tree {folder} packs all of it, --follow what it opens")
     size = f"{walked.size / (1 << 20):.1f} MiB"
-    said = f"{folder}: {len(walked.nodes):,} files and directories, {size}"
-    note = f"{walked.barred} files below {folder} may not be read and are left out" if walked.barred else ""
+    said = f"{folder}: {len(walked.nodes):,} files and directories, {size}{'' if walked.linked else _UNLINKED}"
+    note = "; ".join(_lacks(walked, folder))
     return Here(root=folder, nodes=tuple(walked.nodes), outside=tuple(walked.outside), said=said, note=note)
+
+
+def _lacks(walked: _Walked, top: Path) -> Iterator[str]:
+    if walked.barred:
+        yield f"{walked.barred} files below {top} may not be read and are left out"
+    if not walked.linked:
+        yield f"files that links of {top} lead to are not packed: with them, it is more than {_bound()}"
 
 
 def _bound() -> str:

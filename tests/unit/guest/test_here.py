@@ -102,6 +102,26 @@ def test_a_link_to_a_file_elsewhere_brings_the_file(tmp_path: Path) -> None:
     assert packed is not None and f"{tmp_path}/elsewhere".encode() in packed.read_bytes()
 
 
+def test_what_links_lead_to_does_not_make_a_directory_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``find /etc`` had nothing to find: /etc has 3 MB, and what /etc/alternatives leads to more than 32."""
+    (folder := tmp_path / "etc").mkdir()
+    (tmp_path / "compiler").write_bytes(bytes(9000))
+    (folder / "a.conf").write_text("x")
+    (folder / "cc").symlink_to(tmp_path / "compiler")
+    monkeypatch.setattr(here, "MOST_BYTES", 5000)
+    (named,) = here.named([str(folder)], tmp_path / "cache", None)
+    for found in (named, here.find(folder)):
+        assert names(found) == {"a.conf", "cc"} and found.outside == ()
+        assert "links" in found.note and "are not packed" in found.note
+        assert found.said.endswith(
+            "2 files and directories, 0.0 MiB, without the files elsewhere that its links lead to"
+        )
+    (folder / "large").write_bytes(bytes(6000))
+    assert not here.find(folder).nodes
+
+
 def test_neither_the_home_nor_the_root_is_packed_unasked(tmp_path: Path) -> None:
     (home := tmp_path / "home").mkdir()
     assert here.find(home) == here.Here(root=home), "an empty one has nothing to tell"
