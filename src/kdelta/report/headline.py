@@ -108,7 +108,7 @@ class Headline(Struct, frozen=True, kw_only=True):
     fewer_cpus: str = ""  # which kernels did not bring up all CPUs of their guests
     crossing: str = ""  # what else crosses between CPUs more often, or less
     sometimes: str = ""  # what a patched kernel did not come to its end in, if not always, where the baseline did
-    console: str = ""  # what a patched kernel that failed said there
+    console: str = ""  # what a patched kernel that failed said there, where several: with whose it was
     waits: str = ""  # where operations wait as on the baseline they do not
     unseen: str = ""  # what of a patch no case executed
     evened: Largest | None = None  # of what is the same in all, what changed most at as many system calls
@@ -140,7 +140,7 @@ class Headline(Struct, frozen=True, kw_only=True):
             "" if self.hidden is None else self.hidden.text(single),
             self.waits,
             self.sometimes,
-            f"On its console: {self.console.rstrip('.!')}" if self.console else "",
+            self.console.rstrip(".!"),
             self.unseen,
         )
 
@@ -248,6 +248,13 @@ def _waits(cells: Sequence[CellResult]) -> str:
     return f"Operations wait {told}: for how long, counts do not tell"
 
 
+def _console(tallies: Sequence[Tally], consoles: Mapping[str, str]) -> str:
+    """What the first kernel said that failed and said something; of several, which one that was."""
+    several = len({tally.patched for tally in tallies}) > 1
+    said = ((tally.patched, text) for tally in tallies if tally.ended and (text := consoles.get(tally.patched)))
+    return next((f"On {f'the console of {label}' if several else 'its console'}: {text}" for label, text in said), "")
+
+
 def _sometimes(rows: Sequence[tuple[str, CellResult]]) -> str:
     """``7.0 hung in some boots of pipe, 6.12 in none``, the gravest first; "" where none did."""
     found = [(title, cell, state) for title, cell in rows if cell.state == "ok" and (state := ended_alone(cell))]
@@ -350,7 +357,7 @@ def of_cells(
         unseen=unseen,
         waits=_waits([cell for _, cell in compared]),
         sometimes=_sometimes(compared),
-        console=next((text for t in tallies if t.ended and (text := (consoles or {}).get(t.patched))), ""),
+        console=_console(tallies, consoles or {}),
         unfinished=unfinished,
     )
 
