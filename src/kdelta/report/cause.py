@@ -6,7 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from kdelta.model import Because
+from kdelta.model import Because, Warn
+from kdelta.report.figures import effect
+from kdelta.verdict.warnings import OtherCalls
 
 _NAMES_TOLD = 2  # functions
 _AGAINST = 0.25  # of what is new; where more than this of it is gone, or the other way, one alone says too much
@@ -78,3 +80,12 @@ def _became(names: Sequence[str], word: str, moves: str) -> str:
     if moves:
         return f"{told} {moves} {'move' if len(names) > 1 else 'moves'}"
     return f"{told} {'are' if len(names) > 1 else 'is'} {word}"
+
+
+def at_same_calls(warnings: Sequence[Warn]) -> str:
+    """``+1.34 %``, of prices that are far apart ``+4.76 % to +9.79 %``; "" where that is not far from the whole."""
+    one = next((w for w in warnings if isinstance(w, OtherCalls)), None)
+    if one is None:
+        return ""
+    found = [one.same_calls_percent] if one.then_percent is None else sorted((one.same_calls_percent, one.then_percent))
+    return " to ".join(map(effect, found))

@@ -25,6 +25,8 @@ def other_calls(w: of_verdicts.OtherCalls | of_verdicts.CallsBeside) -> str:
     decides = ", so the count gives no verdict" if isinstance(w, of_verdicts.MixedCalls) else ""
     whole, same = f"{percent(w.effect_percent)}", f"{percent(w.same_calls_percent)}"
     cost = ", each at the average cost," if w.averaged else ""
+    if w.then_percent is not None:  # which kind of futex(2) was left out, a wait or a wake, is not known
+        same += f" at what each costs now, {percent(w.then_percent)} at what it cost there"
     return f"{made}: with as many as on the baseline{cost} {whole} would be {same}; {_CALLS_WHY[w.why]}{decides}"
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kdelta.attribution.exact import RETRIES, TRANSFERS, WAITS
 from kdelta.attribution.line_table import NAMELESS
 from kdelta.model import Because, CellResult, Warn
-from kdelta.report.cause import cause
+from kdelta.report.cause import at_same_calls, cause
 from kdelta.report.figures import absolute, change, effect
 from kdelta.report.tallies import Tally, in_cases, in_results, kind_of, of_case, tallied, told_once
 from kdelta.results.line_verdicts import line_of
@@ -53,7 +53,7 @@ class Largest(Struct, frozen=True, kw_only=True):
     now: float | None = None  # what it is then
     figures: str = ""  # before and after, where a percentage says little
     cause: str = ""
-    same_calls: float | None = None
+    same_calls: str = ""
     strings: float | None = None
     beside: float | None = None
 
@@ -63,8 +63,8 @@ class Largest(Struct, frozen=True, kw_only=True):
         told = change(self.percent, 0.0, self.now) + (f" ({self.figures})" if self.figures else "")
         if self.strings is not None:
             told += f" ({effect(self.strings)} with string instructions by what they move)"
-        if self.same_calls is not None:
-            return f"{told}, at as many system calls {effect(self.same_calls)}"
+        if self.same_calls:
+            return f"{told}, at as many system calls {self.same_calls}"
         if self.beside is not None:
             return f"{told}, without kernel threads and interrupts {effect(self.beside)}"
         return told + (f", because {self.cause}" if self.cause else "")
@@ -198,7 +198,7 @@ def _largest(found: Iterable[_Changed]) -> Largest | None:
         now=one.patched,
         figures=one.figures,
         cause=told,
-        same_calls=_same_calls(one.warnings),
+        same_calls=at_same_calls(one.warnings),
         strings=next((w.per_word_percent for w in one.warnings if isinstance(w, Strings)), None),
         beside=next((w.left_percent for w in one.warnings if isinstance(w, Meanwhile)), None),
     )

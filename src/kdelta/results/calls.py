@@ -30,12 +30,14 @@ from kdelta.verdict.work import INSTRUCTIONS
 
 _LEFT = 0.5  # of a change, as logarithms: with less at the same calls these are most of it
 _TOLD = 0.75  # the share below which, or above whose inverse, the second account is worth a word
+_APART = 0.25  # of what is due to the calls: more between their prices on the two sides is told
 _NAMED = 4
 _CHANGED = ("improved", "regressed")
 
 
 class _Call(Struct, frozen=True, kw_only=True):
-    """A system call of both sides, per operation; ``extra``: instructions that are due to its number.
+    """A system call of both sides, per operation; ``extra``: instructions that are due to its number, at the price of
+    the patched kernel, ``then`` at that of the baseline: far from it where calls of a cheap kind are left out.
 
     ``varies``: with the seed. ``cut``: an interval of a loop can hold as many on either side.
     """
@@ -44,6 +46,7 @@ class _Call(Struct, frozen=True, kw_only=True):
     before: float
     after: float
     extra: float
+    then: float
     varies: bool
     cut: bool
 
@@ -120,7 +123,11 @@ def second(
     if _TOLD <= left <= 1 / _TOLD:
         return Account(same_calls_percent=same)
     kind = MixedCalls if left < _LEFT and _why(differing) != "kernel" else OtherCalls
-    return Account(same_calls_percent=same, told=_said(kind, whole_percent, same, differing, bool(after[0].called)))
+    told = _said(kind, whole_percent, same, differing, bool(after[0].called))
+    then = whole_percent - 100.0 * math.fsum(call.then for call in differing) / baseline
+    if abs(then - same) > _APART * abs(whole_percent - same) and not told.averaged:
+        told = replace(told, then_percent=then)
+    return Account(same_calls_percent=same, told=told)
 
 
 def _said(kind: type[OtherCalls], whole: float, same: float, differing: Sequence[_Call], averaged: bool) -> OtherCalls:
@@ -189,6 +196,7 @@ def _differing(before: Sequence[Profile], after: Sequence[Profile], *, endless: 
                 before=calls,
                 after=calls_after,
                 extra=cost_after - calls * price,
+                then=(calls_after - calls) * (cost / calls if calls else price),
                 varies=any(_varies(side, name) for side in (before, after)),
                 cut=endless and abs(calls - calls_after) < edges,
             )

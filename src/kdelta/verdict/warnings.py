@@ -163,6 +163,7 @@ class OtherCalls(Warn, frozen=True):
     many others. ``why``: their numbers are the same under all seeds, hence the kernel's doing; vary with the ``seed``;
     or are what an ``interval`` of a loop without end holds of what it does now and then, one more or fewer.
     ``averaged``: each call is taken to cost what all do on average, because on several CPUs that is not counted.
+    ``then_percent``: what it were at what the calls cost on the baseline, None where that says about the same.
     """
 
     code: ClassVar[str] = "other-calls"
@@ -172,6 +173,7 @@ class OtherCalls(Warn, frozen=True):
     more: int
     why: Why
     averaged: bool = False
+    then_percent: float | None = None
 
 
 class MixedCalls(OtherCalls, frozen=True):

@@ -6,7 +6,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kdelta.model import Because
-from kdelta.report.cause import cause
+from kdelta.report.cause import at_same_calls, cause
+from kdelta.verdict.warnings import OtherCalls
 
 # 5000 operations of io_uring, 6.12 to 7.0: do_syscall_64() holds the exit of system calls, and costs less with it.
 INLINED = Because(
@@ -40,3 +41,9 @@ def test_a_tenth_is_no_answer() -> None:
     """A second of sleep: "+20.92 %, because of chacha_permute (+11538 of +119457)"."""
     assert cause(Because(changed=(("chacha_permute", 11538.0),)), 20.9, 119457.0) == ""
     assert cause(Because(changed=(("chacha_permute", 21538.0),)), 20.9, 119457.0) != ""
+
+
+def test_what_a_change_is_at_as_many_calls_is_a_range_where_their_prices_are_far_apart() -> None:
+    other = OtherCalls(28.72, 1.34, (("read", 1722.0, 2189.0),), 0, "kernel")
+    assert (at_same_calls(()), at_same_calls((other,))) == ("", "+1.34 %")
+    assert at_same_calls((replace(other, then_percent=0.5),)) == "+0.50 % to +1.34 %"

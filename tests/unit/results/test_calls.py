@@ -151,6 +151,20 @@ def test_a_change_that_keeps_its_verdict_says_what_it_is_at_the_same_calls_where
     assert "varies with the seed" in sentence(warning) and "no verdict" not in sentence(warning)
 
 
+def test_where_other_kinds_of_a_call_were_left_out_it_is_told_what_both_prices_say() -> None:
+    """Threads of Python, 6.12 to 7.0: 302 calls of futex(2) for 448,319, then 83 for 301,202, of which more wait."""
+    before = {"read": (1, 8_865_879), "futex": (302, 448_319)}
+    after = {"read": (1, 9_131_286), "futex": (83, 301_202)}
+    told = calls.held(row(9_314_198, 9_432_488), side(*[before] * 5), side(*[after] * 5))
+    (warning,) = told.warnings
+    assert isinstance(warning, OtherCalls) and told.verdict == "regressed"
+    assert [warning.same_calls_percent, warning.then_percent] == pytest.approx([9.8, 4.76], abs=0.01)
+    assert "would be +9.80 % at what each costs now, +4.76 % at what it cost there;" in sentence(warning)
+    alike = {"read": (1, 9_131_286), "futex": (83, 123_214)}
+    (warning,) = calls.held(row(9_314_198, 9_254_500), side(*[before] * 5), side(*[alike] * 5)).warnings
+    assert isinstance(warning, OtherCalls) and warning.then_percent is None
+
+
 @pytest.mark.parametrize(("cost", "told"), [(1100, True), (1005, False)])
 def test_the_same_of_fewer_and_dearer_calls_says_so(cost: int, told: bool) -> None:
     """stress-ng udp: -0.1 % from 6.16 to 7.0, and +1.4 % at the same number of sendto(2)."""
