@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 
-from kdelta.model import CallCount, Experiment, Profile
+from kdelta.model import CallCount, Experiment, Profile, plans
 from kdelta.results.types import CallFigures, CallRow, CellName, SystemCalls
 
 
@@ -30,15 +31,14 @@ def rows(before: Profile, after: Profile | None) -> tuple[CallRow, ...]:
 def of_profiles(
     experiment: Experiment, chosen: Mapping[tuple[int, str], Mapping[int, Profile]]
 ) -> tuple[SystemCalls, ...]:
-    """A table for each case and patched kernel, or for each case where there is one kernel.
+    """A table for each case and patched kernel, or for each case where there is one kernel; in a sweep for each step.
 
     ``chosen[case, mitigations][kernel]`` is the profile of a kernel; those that know no system calls are left out.
     """
     found = []
     for (case, mitigations), by_kernel in sorted(chosen.items()):
         named = {kernel: profile for kernel, profile in by_kernel.items() if profile.system_calls}
-        others = [kernel for kernel in sorted(named) if kernel] if len(experiment.kernels) > 1 else [None]
-        for kernel in others if 0 in named else ():
+        for first, kernel in _pairs(experiment, sorted(named)):
             found.append(
                 SystemCalls(
                     cell=CellName(
@@ -48,9 +48,18 @@ def of_profiles(
                         mitigations=mitigations,  # type: ignore[arg-type]
                     ),
                     workload=experiment.cases[case].workload,
-                    baseline_label=experiment.kernels[0].label,
+                    baseline_label=experiment.kernels[first].label,
                     patched_label="" if kernel is None else experiment.kernels[kernel].label,
-                    rows=rows(named[0], None if kernel is None else named[kernel]),
+                    rows=rows(named[first], None if kernel is None else named[kernel]),
                 )
             )
     return tuple(found)
+
+
+def _pairs(experiment: Experiment, known: Sequence[int]) -> list[tuple[int, int | None]]:
+    """Which kernels are set against which: the first, and in a sweep the one before, as its steps are."""
+    if len(experiment.kernels) == 1:
+        return [(kernel, None) for kernel in known]
+    if isinstance(experiment.plan, plans.Sweep):
+        return list(itertools.pairwise(known))
+    return [(0, kernel) for kernel in known if kernel] if 0 in known else []

@@ -8,7 +8,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from kdelta.model import CallCount, Case, ExperimentResult, Profile
+from kdelta.model import CallCount, Case, ExperimentResult, Profile, plans
 from kdelta.report import registry
 from kdelta.report.view import build
 from kdelta.results import system_calls
@@ -39,6 +39,16 @@ def rendered(name: str, found: tuple[SystemCalls, ...]) -> str:
     text = registry.formats()[name].render(build(result, Detail(system_calls=found)))
     assert isinstance(text, str)
     return text
+
+
+def test_in_a_sweep_a_version_stands_beside_the_one_before_as_its_step_does() -> None:
+    """A step of +1.25 % from 7.0 to 7.3 had a table from 6.12 to 7.3, of -1.3 %."""
+    asked = experiment("6.12", "7.0", "lost", "7.3", mode="exact", plan=plans.Sweep())
+    asked = replace(asked, cases=(Case(workload="program", label="git status"),))
+    cell_profiles = {(0, "default"): {0: BEFORE, 1: AFTER, 3: BEFORE}}
+    found = system_calls.of_profiles(asked, cell_profiles)
+    assert [(one.baseline_label, one.patched_label) for one in found] == [("6.12", "7.0"), ("7.0", "7.3")]
+    assert [row.delta for row in found[1].rows] == [row.delta for row in tables(AFTER, BEFORE)[0].rows]
 
 
 def test_the_largest_difference_comes_first_and_each_side_may_lack_a_call() -> None:
