@@ -9,6 +9,7 @@ Sources: gitrepository-layout(5) for ``.git`` files, ``commondir`` and alternate
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -26,6 +27,7 @@ MOST_BYTES = 32 << 20  # unpacked under emulation in about 1 s, once for each co
 MOST_FILES = 10_000  # in about 3 s
 _SUBMODULES_MOST = 5
 _PATH_BYTES = 4096
+_LITTLE = " only what it runs with"
 _UNLINKED = ", without the files elsewhere that its links lead to"
 MOUNTED = ("/proc", "/sys", "/dev")  # in the guest, which has its own
 
@@ -232,7 +234,7 @@ def _named(folder: Path, name: Path) -> Here:
 def _folder(folder: Path) -> Here:
     walked = _walked([folder], set())
     if walked.over:
-        said = f"of {folder} only what it runs with: it is more than {_bound()}"
+        said = f"of {folder}{_LITTLE}: it is more than {_bound()}"
         note = f"{folder} is not packed, it is more than {_bound()}: the program finds there only what it runs with; "
         return Here(root=folder, said=said, note=f"{note}--tree {folder} packs all of it, --follow what it opens")
     size = f"{walked.size / (1 << 20):.1f} MiB"
@@ -254,3 +256,8 @@ def _bound() -> str:
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def lacking(said: str) -> tuple[str, ...]:
+    """The directories that a program's words name and its guests do not have, by what the report has of it."""
+    return tuple(re.findall(rf"\bof (/[^;]*?){_LITTLE}: ", said))

@@ -59,6 +59,14 @@ def same_kernel(w: of_results.SameKernel) -> str:
     )
 
 
+def folder_lacking(w: of_results.FolderLacking) -> str:
+    """That a program did not find what it was to work on."""
+    return (
+        f"{w.case} found of {w.folder} only what it runs with, because that is too large to be packed unasked: its "
+        f"figures are not of {w.folder} as it is here (--tree {w.folder} packs all of it, --follow what it opens)"
+    )
+
+
 def fewer_cpus(w: of_results.FewerCpus) -> str:
     """That guests had not all CPUs, and what may be the reason."""
     often = "" if w.boots == w.made else f" in {w.boots} of {w.made} boots"

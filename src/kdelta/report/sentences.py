@@ -225,6 +225,7 @@ for said in (doings.accounts, doings.strings, doings.other_calls, doings.varies,
     sentence.register(said)
 for told in (doings.same_kernel, doings.fewer_cpus, doings.waited, doings.deferred, doings.meanwhile):
     sentence.register(told)
+sentence.register(doings.folder_lacking)
 
 
 def _spread(value: float) -> str:

@@ -11,6 +11,7 @@ from statistics import median
 from msgspec.structs import replace
 
 from kdelta.attribution.exact import GROWS, LINES_LEAST, TOUCHED, TRANSFERS
+from kdelta.guest import here
 from kdelta.model import CellResult, Experiment, Kernel, Warn, plans
 from kdelta.results import definitions, versions
 from kdelta.results.explain import places
@@ -18,6 +19,7 @@ from kdelta.results.warnings import (
     Carried,
     ExactLabel,
     FewerCpus,
+    FolderLacking,
     Follows,
     Grows,
     KernelComplained,
@@ -170,7 +172,13 @@ def on_counters(experiment: Experiment, store: Store) -> tuple[Warn, ...]:
 def on_experiment(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:
     """What holds for all rows."""
     told = (*_unknown(experiment, boots), *_fewer_cpus(experiment, boots), *_complained(experiment, boots))
+    told = (*_lacking(experiment), *told)
     return (*_told(experiment), *_taken_over(boots), *_same(experiment), *told, *versions.remarks(experiment))
+
+
+def _lacking(experiment: Experiment) -> tuple[Warn, ...]:
+    """``find /usr`` in guests whose /usr has what find runs with is no answer about that directory."""
+    return tuple(FolderLacking(case.name, folder) for case in experiment.cases for folder in here.lacking(case.found))
 
 
 def _told(experiment: Experiment) -> tuple[Warn, ...]:

@@ -188,6 +188,14 @@ class SameKernel(Warn, frozen=True):
     other: str
 
 
+class FolderLacking(Warn, frozen=True):
+    """A program's words name a directory that its guests do not have, because it is too large."""
+
+    code: ClassVar[str] = "not-packed"
+    case: str
+    folder: str
+
+
 class KernelComplained(Warn, frozen=True):
     """What a kernel reported on its console while it went on: a WARN, a sanitizer's report, a lock's."""
 

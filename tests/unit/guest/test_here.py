@@ -165,6 +165,8 @@ def test_a_directory_that_a_word_names_is_found(tmp_path: Path, repository: Path
 
 
 def test_a_directory_that_is_too_large_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "/a: 3 files; of /b c only what it runs with: it; of /d only what it runs with: it"
+    assert here.lacking(words) == ("/b c", "/d")
     (away := tmp_path / "away").mkdir()
     (away / "file").write_text("12345")
     monkeypatch.setattr(here, "MOST_BYTES", 3)

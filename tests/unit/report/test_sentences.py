@@ -19,6 +19,7 @@ from kdelta.report.sentences import sentence
 from kdelta.report.view import build
 from kdelta.results.warnings import (
     FewerCpus,
+    FolderLacking,
     KernelComplained,
     LeftOut,
     NoNames,
@@ -113,6 +114,10 @@ TOLD = [
     (TraceDropped("waits", 7, 10, 128, "sched_switch", "locks"), "waits: 7 of 10 events did not fit into the 128"),
     (TraceShortened(300, 1000), "300 of 1000 operations: more do not fit into half of the time limit when traced"),
     (HoldUnclear("pipe_write", 2), "pipe_write: 2 holds began before the last one had ended, and are not counted"),
+    (
+        FolderLacking("ls /usr", "/usr"),
+        "ls /usr found of /usr only what it runs with, because that is too large to be ",
+    ),
     (SameKernel("b", "a"), "b is a again, the same image and command line: under the same seeds its counts are "),
     (UnknownParameters("7.0", "x=1"), "7.0: Unknown kernel parameters: x=1 (misspelled,"),
     (FewerCpus("7.0", 1, 4, 8, 8), "7.0 came up with 1 of 4 CPUs: by its command line (maxcpus="),

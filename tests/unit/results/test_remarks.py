@@ -17,6 +17,7 @@ from kdelta.results.warnings import (
     Carried,
     ExactLabel,
     FewerCpus,
+    FolderLacking,
     Follows,
     Grows,
     KernelComplained,
@@ -202,3 +203,12 @@ def test_a_count_that_grows_with_each_repetition_says_so(store: Store) -> None:
 )
 def test_repetitions_grow_where_each_costs_more_than_the_one_before(costs: tuple[float, ...], percent: float) -> None:
     assert exact.growth_percent(costs) == (None if percent is None else pytest.approx(percent))
+
+
+def test_a_directory_that_the_guests_lack_is_told_with_the_result() -> None:
+    """``find /usr/share`` has a verdict, and it is not of /usr/share."""
+    found = "/work: 3 files and directories, 0.0 MiB; of /usr/share only what it runs with: it is more than 32 MiB or"
+    case = Case(workload="program", label="find /usr/share", found=found)
+    whole = replace(case, found="/work: 3 files and directories, 0.0 MiB")
+    told, untold = (remarks.on_experiment(replace(made(), cases=(one,)), []) for one in (case, whole))
+    assert told == (FolderLacking(case.name, "/usr/share"),) and untold == ()
