@@ -14,13 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.attribution.exact import RETRIES, TRANSFERS, WAITS
-from kdelta.attribution.line_table import NAMELESS
+from kdelta.attribution.exact import TRANSFERS
 from kdelta.model import Because, CellResult, Warn
 from kdelta.report.cause import at_same_calls, cause
+from kdelta.report.crossed import crossed
 from kdelta.report.figures import absolute, change, effect
 from kdelta.report.tallies import Tally, in_cases, in_results, kind_of, of_case, tallied, told_once
-from kdelta.results.line_verdicts import line_of
 from kdelta.results.sweep import strings_of
 from kdelta.results.types import Sweep
 from kdelta.results.warnings import Carried, FewerCpus, Idles
@@ -32,11 +31,6 @@ _KERNELS_TOLD = 3  # more patched kernels than these are told together
 _WORDS = ("so far: ", "it is undecided ", "there is no ", "nothing could ")  # that begin a sentence, unlike a label
 _MANY_PERCENT = 1000.0
 _LEAST = 0.05  # an operation: what appears or vanishes is as large as it is times that
-_CROSSES = {
-    TRANSFERS: "Of single lines {} moves",
-    WAITS: "Locks are found taken",
-    RETRIES: "Reads under sequence counters are in vain",
-}
 _HIDDEN = {"locked": "locked operations", "data_lines": "data lines"}  # lines of code move with every build
 
 
@@ -265,41 +259,9 @@ def _sometimes(rows: Sequence[tuple[str, CellResult]]) -> str:
     return f"{cell.patched_label} {state} in some boots of {title}{others}, {cell.baseline_label} in none"
 
 
-def _crossing(beside: Sequence[tuple[str, CellResult]], rows: Sequence[CellResult], only: str) -> str:
-    """Of what crosses between CPUs, all transfers apart, what changed by most: of each kind a sentence.
-
-    Single cache lines are told where nothing was called of all. ``only``: the only case, which is not named.
-    """
-    called = {_place(cell): cell.verdict for cell in rows if cell.metric == TRANSFERS}
-    several = len({cell.patched_label for cell in rows}) > 1
-    found: dict[str, list[tuple[str, CellResult]]] = {word: [] for word in _CROSSES}
-    for title, cell in beside:
-        kind = TRANSFERS if line_of(cell.metric) else cell.metric
-        silent = kind != TRANSFERS or called.get(_place(cell)) in ("same", "inconclusive")
-        if kind in found and silent and cell.state == "ok" and cell.verdict in ("improved", "regressed"):
-            found[kind].append((title, cell))
-    return ". ".join(_most(kind, cells, only, several) for kind, cells in found.items() if cells)
-
-
-def _most(kind: str, cells: Sequence[tuple[str, CellResult]], only: str, several: bool) -> str:
-    title, cell = max(cells, key=lambda one: abs((one[1].patched or 0.0) - (one[1].baseline or 0.0)))
-    before, after = (absolute(side, "") for side in (cell.baseline, cell.patched))
-    line = line_of(cell.metric)
-    if line.startswith(NAMELESS):
-        line = "the memory of " + line.removeprefix(NAMELESS).replace(", ", " and ")
-    told = f"{_CROSSES[kind].format(line)} {'less' if cell.verdict == 'improved' else 'more'} often"
-    told += ("" if title == only else f" in {title}") + (f" on {cell.patched_label}" if several else "")
-    told += f": from {before} to {after} an operation"  # a page would end a line within an arrow
-    return told + (f"; {len(cells) - 1} more changed" if len(cells) > 1 else "")
-
-
 def _quoted(case: str) -> str:
     """A command in quotes, so that the dot of ``tar c .`` and a full stop behind it are told apart."""
     return f'"{case}"' if " " in case.partition(" (")[0] or case.endswith(".") else case
-
-
-def _place(cell: CellResult) -> tuple[str, str, str, str]:
-    return cell.case, cell.cgroup, cell.mitigations, cell.patched_label
 
 
 def fewer_cpus(warnings: Iterable[Warn]) -> str:
@@ -338,7 +300,7 @@ def of_cells(
     return Headline(
         tallies=tallies,
         case=_quoted(case),
-        crossing=_crossing(beside, [cell for _, cell in compared], case),
+        crossing=crossed(beside, [cell for _, cell in compared], case),
         largest=_largest(
             _Changed(
                 where=where(title, cell),

@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kdelta.attribution.line_table import NAMELESS
+from kdelta.model import CellResult
 from kdelta.report.headline import of_cells
 from unit.report.report_samples import cell
 
@@ -18,3 +20,26 @@ def test_of_several_kernels_it_says_whose_console_it_was() -> None:
     rows = [("a", cell("a", **EXACT)), ("a", failed)]
     told = of_cells(rows, True, False, {"early": "Kernel panic - not syncing: VFS", "7.0": "WARNING"}).text
     assert told.endswith("On the console of early: Kernel panic - not syncing: VFS."), told
+
+
+def test_a_line_that_moves_now_for_one_that_no_longer_does_is_told_with_it() -> None:
+    """16 threads of a mutex: futexes of a process are in a page of its own, which "moved more often: from 0"."""
+    rows = [("threads", cell("threads", metric="transfers", unit="transfers/run", verdict="inconclusive"))]
+
+    def line(name: str, before: float, after: float) -> tuple[str, CellResult]:
+        verdict = "regressed" if after > before else "improved"
+        row = cell("threads", metric=f"transfers of {name}", unit="transfers/op", verdict=verdict)
+        return "threads", replace(row, baseline=before, patched=after)
+
+    lines = [
+        line("kmalloc-cg-2k", 0.0, 12706.0),
+        line(f"{NAMELESS}futex_wake", 10040.0, 0.0),
+        line("rq", 1781.0, 660.0),
+    ]
+    told = of_cells(rows, True, False, beside=lines).text
+    assert told.endswith(
+        "Of single lines kmalloc-cg-2k moves more often: from 0 to 12706 an operation, and the memory of futex_wake "
+        "less often: from 10040 to 0; 1 more changed."
+    ), told
+    little = of_cells(rows, True, False, beside=[lines[0], line("rq", 900.0, 0.0)]).text
+    assert little.endswith("kmalloc-cg-2k moves more often: from 0 to 12706 an operation; 1 more changed."), little
