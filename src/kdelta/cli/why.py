@@ -116,7 +116,7 @@ def command(
         followable = found.kernels[0].arch == "x86_64" and found.machine.smp == 1
         if row.verdict not in ("same", "inconclusive") and row.patched_label and followable and not before.stacks:
             more = f"kdelta why {found.id} {shlex.quote(row.case)} --stacks"
-            text += f"\nFor whom each function costs more or less, and who is called otherwise: {more}\n"
+            text += f"\nFor whom each function costs more or less, and who is called otherwise:\n  {more}\n"
     _output.write(text, output)
     return 0
 
