@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdelta.cli._say import say
+from kdelta.units import counted
 
 if TYPE_CHECKING:
     from kdelta.experiment.bisect import Answer
@@ -60,7 +61,9 @@ def _figure(value: float | None) -> str:
 
 def _verdict(answer: Answer) -> str:
     sure = "" if answer.probability == 1.0 else f", probability {100 * answer.probability:.0f} %"
-    kernels = f"{len(answer.tested)} of {answer.commits} commits tested in {answer.boots} boots{sure}"
+    of = f"to tell {answer.commits} commits apart" if answer.commits > 1 else "for 1 commit"
+    told = f"{counted(len(answer.tested), 'kernel')} tested {of}"  # GOOD is one of them, and none of the commits
+    kernels = f"{told}, in {answer.boots} boots{sure}"
     if len(answer.suspects) == 1:
         return f"is the first commit with the change in {answer.case}, {answer.metric} ({kernels}; {answer.experiment})"
     hidden = [name[:12] for name, _ in answer.skipped if name in {commit.hash for commit in answer.suspects}]

@@ -33,3 +33,11 @@ def test_of_several_commits_the_one_that_hides_the_culprit_is_named() -> None:
     assert "because the boots are used up (" in _bisection._verdict(replace(FOUND, skipped=()))
     assert _bisection._sides(FOUND) == "cccccccccccc against aaaaaaaaaaaa, which lies before them"
     assert _bisection._sides(replace(FOUND, suspects=COMMITS[:1])) == "Against its parent aaaaaaaaaaaa"
+
+
+def test_the_good_end_is_a_kernel_that_was_tested_and_none_of_the_commits() -> None:
+    """It was "4 of 3 commits tested in 32 boots"."""
+    tested = tuple((letter * 40, 205.0) for letter in "abc")
+    told = _bisection._verdict(replace(FOUND, suspects=COMMITS[:1], tested=tested, boots=24))
+    assert "(3 kernels tested to tell 2 commits apart, in 24 boots; 1)" in told
+    assert "to tell 1 commit apart" not in _bisection._verdict(replace(FOUND, suspects=COMMITS[:1], commits=1))
