@@ -30,6 +30,10 @@ def show(store: Store, answer: Answer, as_json: bool) -> None:
         say(json.dumps(document, indent=2))
         return
     change = f"{answer.good_value:g} -> {answer.bad_value:g} {answer.unit}"
+    if answer.same_open:
+        say(f"Whether GOOD and BAD differ in {answer.case}, {answer.metric} ({change}) is open: {answer.same_why}.")
+        say(f"Nothing was searched; counts are not noisy (--exact); experiment {answer.experiment}.")
+        return
     if answer.same_why:
         say(f"GOOD and BAD do not differ in {answer.case}, {answer.metric} ({change}): {answer.same_why}.")
         say(f"There is nothing to bisect; experiment {answer.experiment}.")

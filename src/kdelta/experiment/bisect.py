@@ -39,6 +39,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     confirmation: str = ""
     refuted: tuple[str, ...] = ()  # whole hashes found on the way, which do not differ from their parents
     same_why: str = ""  # the ends do not differ: nothing was searched
+    same_open: bool = False  # whether they may differ all the same: too few boots to tell
 
 
 def _confirm(lab: Laboratory, found: Found, now: Callable[[], datetime], blocks: int, looks: tuple[int, ...]) -> str:
@@ -88,7 +89,7 @@ def bisect(
             end = "GOOD" if error.commit == 0 else "BAD"
             raise UserError(f"{end} ({lab.line[error.commit][:12]}) cannot be measured: {error.why}") from None
         if isinstance(step, Same):
-            return replace(_answer(lab), same_why=step.why)
+            return replace(_answer(lab), same_why=step.why, same_open=step.open)
         confirmation = _confirm(lab, step, now, blocks, looks)
         spent = len(lab.readings()) >= lab.plan.max_boots
         only = len(lab.line) - 1 - len(lab.skipped()) - len(lab.refuted) <= 1  # nobody else is left: not confirmed

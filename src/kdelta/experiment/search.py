@@ -36,11 +36,12 @@ class Measure(Struct, frozen=True):
 
 
 class Same(Struct, frozen=True):
-    """The ends do not differ beyond the noise: there is nothing to bisect."""
+    """The ends do not differ beyond the noise: there is nothing to bisect, or, where ``open``, none was seen by now."""
 
     good: float
     bad: float
     why: str
+    open: bool = False
 
 
 class Found(Struct, frozen=True):
@@ -189,7 +190,7 @@ def decide_timed(
     look = paired.look(ends[1] - ends[0], ALPHA, ALPHA, math.log1p(delta_percent / 100.0))
     if int(look.call) not in (paired.LOWER, paired.HIGHER) or np.median(good) == np.median(bad):
         why = f"in {END_PAIRS} pairs of boots the difference is [{_percent(look.low)}, {_percent(look.high)}]"
-        return Same(float(np.median(good)), float(np.median(bad)), why)
+        return Same(float(np.median(good)), float(np.median(bad)), why, open=int(look.call) == paired.UNDECIDED)
     place = {commit: index for index, commit in enumerate(kept)}
     used = [reading for reading in readings if reading.commit in place]
     now = bisect.posterior(

@@ -3,11 +3,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from msgspec.structs import replace
 
 from kdelta.cli import _bisection
+from kdelta.experiment import search
 from kdelta.experiment.bisect import Answer
+from kdelta.experiment.search import END_PAIRS, Reading, Same
 from kdelta.kernel.history import Commit
+from kdelta.store.store import Store
 
 COMMITS = tuple(
     Commit(hash=letter * 40, parents=(parent * 40,), author="A", date="2026-11-26", subject=f"x: {letter}")
@@ -41,3 +47,21 @@ def test_the_good_end_is_a_kernel_that_was_tested_and_none_of_the_commits() -> N
     told = _bisection._verdict(replace(FOUND, suspects=COMMITS[:1], tested=tested, boots=24))
     assert "(3 kernels tested to tell 2 commits apart, in 24 boots; 1)" in told
     assert "to tell 1 commit apart" not in _bisection._verdict(replace(FOUND, suspects=COMMITS[:1], commits=1))
+
+
+def test_ends_that_the_boots_do_not_tell_apart_are_not_said_to_be_alike(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """[-21.78 %, +82.46 %] was "GOOD and BAD do not differ. There is nothing to bisect"."""
+    values = 100.0, 70.0, 160.0, 90.0, 120.0
+    readings = [Reading(commit, values[(2 * n + commit) % 5]) for n in range(END_PAIRS) for commit in (0, 3)]
+    step = search.decide_timed(4, readings, {}, 100)
+    assert isinstance(step, Same) and step.open
+    alike = [Reading(commit, 100.0 + 0.01 * n) for n in range(END_PAIRS) for commit in (0, 3)]
+    step = search.decide_timed(4, alike, {}, 100)
+    assert isinstance(step, Same) and not step.open
+    answer = replace(FOUND, suspects=(), same_why="in 10 pairs ...")
+    with Store(f"sqlite:///{tmp_path / 's.sqlite'}") as store:
+        for same_open, told in ((True, "is open: in 10 pairs ....\nNothing was searched"), (False, "do not differ in")):
+            _bisection.show(store, replace(answer, same_open=same_open), False)
+            assert told in capsys.readouterr().out
