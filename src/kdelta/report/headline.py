@@ -28,7 +28,13 @@ from kdelta.verdict import ENDED, ended_alone
 from kdelta.verdict.warnings import Meanwhile, OtherCalls, Strings
 
 _KERNELS_TOLD = 3  # more patched kernels than these are told together
-_WORDS = ("so far: ", "it is undecided ", "there is no ", "nothing could ")  # that begin a sentence, unlike a label
+_WORDS = (
+    "so far: ",
+    "figures of ",
+    "it is undecided ",
+    "there is no ",
+    "nothing could ",
+)  # that begin a sentence, unlike a label
 _MANY_PERCENT = 1000.0
 _LEAST = 0.05  # an operation: what appears or vanishes is as large as it is times that
 _HIDDEN = {"locked": "locked operations", "data_lines": "data lines"}  # lines of code move with every build
@@ -139,7 +145,7 @@ class Headline(Struct, frozen=True, kw_only=True):
         )
 
     def _alone(self) -> str:
-        return f"Figures of {self.alone} alone: there is nothing to compare them with" if self.alone else ""
+        return f"figures of {self.alone} alone: there is nothing to compare them with" if self.alone else ""
 
     def _compared(self) -> str:
         if len({tally.patched for tally in self.tallies}) > _KERNELS_TOLD:
@@ -286,7 +292,14 @@ def of_cells(
     rows = [row for row in rows if row[1].primary] or rows
     compared = [(title, cell) for title, cell in rows if cell.patched_label]
     if not compared:
-        return Headline(alone=rows[0][1].baseline_label if rows else "", unfinished=unfinished and bool(rows))
+        label = rows[0][1].baseline_label if rows else ""
+        if (
+            rows
+            and not unfinished
+            and all(cell.baseline is None and cell.state in (*ENDED, "lost") for _, cell in rows)
+        ):
+            return Headline(nothing=f"nothing could be measured on {label}")
+        return Headline(alone=label, unfinished=unfinished and bool(rows))
     tallies = tallied([cell for _, cell in compared], exact)
     several = len({cell.patched_label for _, cell in compared}) > 1
     kinds = len({tally.kind for tally in tallies}) > 1

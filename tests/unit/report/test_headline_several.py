@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The answer where several kernels are compared with one."""
+"""The answer where several kernels are compared with one, and where one stands alone."""
 
 from __future__ import annotations
 
@@ -43,3 +43,12 @@ def test_a_line_that_moves_now_for_one_that_no_longer_does_is_told_with_it() -> 
     ), told
     little = of_cells(rows, True, False, beside=[lines[0], line("rq", 900.0, 0.0)]).text
     assert little.endswith("kmalloc-cg-2k moves more often: from 0 to 12706 an operation; 1 more changed."), little
+
+
+def test_of_a_kernel_alone_on_which_all_failed_there_are_no_figures() -> None:
+    """kdelta run -- PROGRAM, which ends by a signal: "Figures of 6.18 alone"."""
+    failed = replace(cell("a", patched_label="", verdict=None, state="failed"), baseline=None)
+    assert of_cells([("a", failed)], False, False).text == "Nothing could be measured on 6.12."
+    some = [("a", failed), ("b", cell("b", patched_label="", verdict=None))]
+    assert of_cells(some, False, False).text.startswith("Figures of 6.12 alone")
+    assert of_cells([("a", failed)], False, True).text.startswith("So far: figures of")
