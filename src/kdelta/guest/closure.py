@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -233,11 +234,21 @@ def on_path(name: str, cwd: Path = Path()) -> Path:
     if "/" in name:
         path = Path(os.path.abspath(cwd / name))
         if path.is_dir() or not path.exists():
-            raise UserError(f"program {name}: {'a directory' if path.is_dir() else 'there is no such file'}")
+            why = "a directory" if path.is_dir() else f"there is no such file{_meant(name)}"
+            raise UserError(f"program {name}: {why}")
         if not os.access(path, os.X_OK):
             raise UserError(f"program {name}: it may not be executed; chmod +x {name}, or name its interpreter first")
         return shims.meant(path)
     found = shutil.which(name)
     if found is None:
-        raise UserError(f"program {name}: it is not on this machine's PATH; give its path, or install it")
+        remedy = _meant(name) or "; give its path, or install it"
+        raise UserError(f"program {name}: it is not on this machine's PATH{remedy}")
     return shims.meant(Path(os.path.abspath(found)))
+
+
+def _meant(name: str) -> str:
+    """What was meant where ``name`` is no program but what a shell takes: ``A=1 ls``, ``'ls | wc'``; else ""."""
+    first, *others = name.split() or [""]
+    if "=" in first and first.partition("=")[0].isidentifier():
+        return f"; a variable is set by --env {first}"
+    return f"; a shell's line is run by -- sh -c {shlex.quote(name)}" if others and shutil.which(first) else ""

@@ -100,6 +100,8 @@ def test_a_run_that_never_ends_is_hung_and_children_left_behind_are_waited_for(
         (("compare", "debian:6.12", "debian:7.0", "ls", "-lQ"), "put -- before it, as in -- ls"),
         (("compare", "debian:6.12", "debian:7.0", "--"), "there is no program behind --"),
         (("compare", "debian:6.12", "debian:7.0", "--", "no-such-program"), "it is not on this machine's PATH"),
+        (("compare", "debian:6.12", "debian:7.0", "--", "A=1", "ls"), "a variable is set by --env A=1"),
+        (("compare", "debian:6.12", "debian:7.0", "--", "ls /etc | wc"), "run by -- sh -c 'ls /etc | wc'"),
         (("run", "--cold"), "--cold goes with a program"),
         (("sweep", "debian:6.1..7.3", "ls"), "put -- before it, as in -- ls"),
     ],
