@@ -43,7 +43,7 @@ def held(row: CellResult, case: Case, cpus: int, before: Sequence[Profile], afte
     """The ``row`` of ``case``, without its verdict where most of a change is of what the kernel puts off.
 
     Where that is too large to be chance, or what it does of itself while the program waits, the verdict stays, and a
-    warning tells what is left: ``sleep 1`` was +20.9 % from 6.12 to 7.0, and +1.0 % without.
+    warning tells what is left: ``sleep 1`` was +20.9 % from 6.12 to 7.0, and +1.87 % without.
     """
     if not doubtful(row, case, cpus) or not all(side and all(p.system_calls for p in side) for side in (before, after)):
         return row
