@@ -162,7 +162,7 @@ def _own_index(git_dir: Path) -> Iterator[dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="kdelta-") as folder:
         index = Path(folder) / "index"
         if (git_dir / "index").exists():
-            shutil.copyfile(git_dir / "index", index)
+            shutil.copy2(git_dir / "index", index)  # as old as it is: git reads what is no older
         yield git_environment(GIT_INDEX_FILE=str(index))
 
 

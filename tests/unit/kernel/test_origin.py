@@ -88,3 +88,18 @@ def test_what_is_not_committed_is_seen_and_left_alone(tmp_path: Path) -> None:
     assert (tree / ".git/index").read_bytes() == index
     git(tmp_path, "clone", "-q", "--bare", str(tree), str(tmp_path / "bare"))
     assert uncommitted(tmp_path / "bare") == uncommitted(tmp_path) == 0
+
+
+def test_a_change_in_the_second_of_the_commit_is_seen(tmp_path: Path) -> None:
+    """git reads a file that looks as before only where it is no older than the index: a copy has to be as old."""
+    tree = kernel_history(tmp_path / "linux")
+    git(tree, "config", "core.trustctime", "false")
+    git(tree, "config", "core.checkStat", "minimal")
+    file, index = tree / "fs/read_write.c", tree / ".git/index"
+    os.utime(file, ns=(10**18, 10**18))
+    git(tree, "update-index", "--refresh")
+    os.utime(index, ns=(10**18, 10**18))
+    text = file.read_bytes()
+    file.write_bytes(bytes([text[0] ^ 1]) + text[1:])  # as long as before
+    os.utime(file, ns=(10**18, 10**18))
+    assert uncommitted(tree) == 1
