@@ -81,7 +81,7 @@ def command(
         _given.refuse(["everything"], "is for the table; an export has every function anyway")
     if as_json and export_format not in (None, "json"):
         raise UserError(f"--json and --export {export_format} exclude each other: give one of them")
-    from kdelta.report import functions, view
+    from kdelta.report import functions, rows, view
     from kdelta.results import answer, explain
 
     with _stores.reading() as store:
@@ -115,8 +115,9 @@ def command(
         text = functions.render(row, before, after, detail, everything, seen)
         followable = found.kernels[0].arch == "x86_64" and found.machine.smp == 1
         if row.verdict not in ("same", "inconclusive") and row.patched_label and followable and not before.stacks:
-            more = f"kdelta why {found.id} {shlex.quote(row.case)} --stacks"
-            text += f"\nFor whom each function costs more or less, and who is called otherwise:\n  {more}\n"
+            told = "For whom each function costs more or less, and who is called otherwise:"
+            offered = f"kdelta why {found.id} {shlex.quote(row.case)} --stacks"
+            text += "\n".join(["", *rows.said(told, seen), *rows.said(offered, seen), ""])
     _output.write(text, output)
     return 0
 
