@@ -88,12 +88,10 @@ def test_bash_completes_releases_cases_and_experiments(env: dict[str, str], tmp_
         f"kdelta compare deb:{tmp_path}/x": f"{tmp_path}/x.deb",
         "kdelta history pid": "pidfd_open",
         "kdelta history ta": "tag",
-        "kdelta run --case pipe:wr": "writers=",
         "kdelta run --case pipe:writers=2,p": "2,pipe_bytes= 2,pattern=",
         "kdelta run --case pipe:pattern=mix,mo": "mix,mode=",
         "kdelta run --case=pipe:mode=t": "threads",
         "kdelta run --case pipe:mode=threads,mo": "",  # given already
-        "kdelta run --case nothing:": "",
         "kdelta why first pid": "pidfd_open",
         "kdelta why pid": "pidfd_open",  # of the last experiment
         "kdelta why first path_l": "",  # this experiment has no such case
