@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kdelta.attribution.stack_diff import Frame
 
 _AS_OFTEN = 0.02  # of the calls: slabs are refilled and ticks come now and then
-_ALIKE = 0.5  # of a difference is from how often, where that is told of it
+_EXPLAINED = 0.5  # of a difference by how often a function is called, where that is told of it
 
 
 class Parting(Struct, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ def _otherwise(frame: Frame) -> bool:
     if not (before and after) or abs(after - before) <= _AS_OFTEN * max(before, after):
         return False
     by_calls, delta = (after - before) * frame.whole[0] / before, frame.whole[1] - frame.whole[0]
-    return by_calls * delta > 0 and abs(by_calls) >= _ALIKE * abs(delta)
+    return by_calls * delta > 0 and abs(by_calls) >= _EXPLAINED * abs(delta)
 
 
 def _both(largest: Parting, other: Parting) -> Parting:

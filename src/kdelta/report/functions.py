@@ -126,10 +126,9 @@ def causes(view: View, width: int = WIDTH) -> str:
         kernel = f", {cell.kernel}" if cell.kernel and len(view.result.experiment.kernels) > 2 else ""
         lines += wrap(f"{group.title}, {row.metric}{kernel}: {cell.figure} {cell.mark}".rstrip(), width, then="  ")
         lines += wrap(cell.sentence or cell.verdict, width, first="  ")
-        if (
-            followed := stacks.get(_place(cell.source, cell.kernel))
-        ) is not None and cell.source.metric == "instructions":
-            lines += wrap(f"by calls: {told(followed.before, followed.after)}", width, first="  ", then="    ")
+        followed = stacks.get(_place(cell.source, cell.kernel)) if cell.source.metric == "instructions" else None
+        if followed is not None and (parts := told(followed.before, followed.after)):
+            lines += wrap(f"by calls: {parts}", width, first="  ", then="    ")
     return "\n".join(lines) + "\n"
 
 

@@ -29,10 +29,15 @@ _LEAST = (9, 9, 9, 7)
 
 
 def parted_lines(before: Profile, after: Profile, everything: bool, width: int | None = None) -> list[str]:
-    """The table, [] where calls were not followed. ``width``: of a terminal; without one each row is a line."""
+    """The table, [] where calls were not followed or part nowhere.
+
+    ``width``: of a terminal; without one each row is a line.
+    """
     if not (before.stacks and after.stacks):
         return []
     places = partings(_tree(before, after))
+    if not places:
+        return []
     shown = places if everything else places[:_SHOWN]
     notes = notes_of(differences(before, after))
     table = [Row("function", ("before", "after", "delta", "calls"), "where")]
@@ -52,12 +57,15 @@ def parted_lines(before: Profile, after: Profile, everything: bool, width: int |
 
 
 def told(before: Profile, after: Profile) -> str:
-    """The largest places in a line: ``"alloc -940586 (called less often by vm_area_dup), 258 others +541177"``."""
+    """The largest places in a line: ``"alloc -940586 (called less often by vm_area_dup), 258 others +541177"``.
+
+    Empty where the calls part nowhere.
+    """
     places = partings(_tree(before, after))
-    said = [f"{clean(one.name)} {count(one.delta, signed=True)} ({_how(one, 1)})" for one in places[:_TOLD]]
+    parts = [f"{clean(one.name)} {count(one.delta, signed=True)} ({_how(one, 1)})" for one in places[:_TOLD]]
     if rest := places[_TOLD:]:
-        said.append(f"{counted(len(rest), 'other')} {count(sum(one.delta for one in rest), signed=True)}")
-    return ", ".join(said)
+        parts.append(f"{counted(len(rest), 'other')} {count(sum(one.delta for one in rest), signed=True)}")
+    return ", ".join(parts)
 
 
 def calls(one: Parting) -> str:

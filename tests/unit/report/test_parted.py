@@ -39,3 +39,7 @@ def test_without_call_stacks_there_is_no_table() -> None:
 def test_in_a_line_the_three_largest_are_told_and_the_rest_is_summed() -> None:
     said = "mem\\x1bset -670 (itself in read), f00 -20 (no longer called by read), f01 -20 (no longer called by read)"
     assert told(BEFORE, AFTER) == f"{said}, 19 others -355.5"
+
+
+def test_a_kernel_against_itself_parts_nowhere() -> None:
+    assert parted_lines(BEFORE, BEFORE, everything=True) == [] and told(BEFORE, BEFORE) == ""
