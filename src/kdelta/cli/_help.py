@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The help on a narrow terminal: what an option does stands below its name, not in a column of one word."""
+"""The help: commands by what one wants to know; on a narrow terminal, what an option does stands below its name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,24 @@ import click
 
 _NARROW = 60  # columns
 _LEAST = 30
+# The commands as they are told, by what one wants to know; a command that is in no group stands at the end.
+GROUPS = {
+    "Which kernel is faster, and by how much": ("compare", "run", "sweep", "bisect", "scale"),
+    "Why": ("why", "code", "trace", "leaks"),
+    "A patch, a series, a published claim": ("review", "check", "reach", "watch"),
+    "What was measured": ("report", "history", "resume", "export", "import", "findings"),
+    "For others": ("serve", "publish", "post", "triage", "fleet", "worker"),
+    "This machine": ("doctor", "kernels", "cases", "calibrate", "completion", "bisect-step"),
+}
+
+
+def grouped(commands: Iterable[str]) -> dict[str, list[str]]:
+    """The commands by group, in the order in which they are told."""
+    left = sorted(commands)
+    found = {title: [name for name in names if name in left] for title, names in GROUPS.items()}
+    told = {name for names in found.values() for name in names}
+    found["Other commands"] = [name for name in left if name not in told]
+    return {title: names for title, names in found.items() if names}
 
 
 class Formatter(click.HelpFormatter):
@@ -23,4 +41,6 @@ class Formatter(click.HelpFormatter):
         super().__init__(indent_increment, width, max_width)
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        super().write_dl(rows, 2 if self._narrow else col_max, col_spacing)
+        if self._narrow:
+            rows, col_max = [(name.rstrip(), about) for name, about in rows], 2
+        super().write_dl(rows, col_max, col_spacing)

@@ -100,6 +100,8 @@ def command(args: list[str], commands: list[str]) -> str:
     import shlex
 
     word = args[0]
+    if _EXPERIMENT.fullmatch(word):
+        return f"; did you mean: kdelta report {shlex.join(args)}?"
     if ":" in word or "/" in word or word == "running" or word.lstrip("v")[:1].isdigit():
         verb = "compare" if len(args) > 1 and not args[1].startswith("-") else "run --kernel"
         return f"; did you mean: kdelta {verb} {shlex.join(args)}"

@@ -51,6 +51,13 @@ def _modules() -> dict[str, str]:
     return {command: name for command, name in found.items() if name not in _NOT_COMMANDS}
 
 
+def _about(module: str) -> str:
+    """What a subcommand is for: the first line of its file."""
+    with open(os.path.join(FOLDER, f"{module}.py"), encoding="utf-8") as file:
+        match = _ABOUT.search(file.read(400))
+    return match.group(1).rstrip(".") if match else ""
+
+
 class _Commands(click.Group):
     """Subcommands loaded when they are asked for; their list is made from the first lines of their files."""
 
@@ -67,13 +74,12 @@ class _Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = []
-        for command, name in sorted(_modules().items()):
-            with open(os.path.join(FOLDER, f"{name}.py"), encoding="utf-8") as file:
-                match = _ABOUT.search(file.read(400))
-            rows.append((command, match.group(1).rstrip(".") if match else ""))
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        modules = _modules()
+        about = {command: _about(name) for command, name in modules.items()}
+        column = max(map(len, about))  # the same for all groups
+        for title, commands in _help.grouped(modules).items():
+            with formatter.section(title):
+                formatter.write_dl([(command.ljust(column), about[command]) for command in commands])
 
     def invoke(self, ctx: click.Context) -> object:
         try:

@@ -96,7 +96,10 @@ def version(text: str, wanted: str) -> str:
     """
     plain = re.sub(r"^v(?=\d)", "", wanted)
     if not _VERSION.match(plain):
-        raise UserError(f"kernel {text!r}: {wanted!r} is not a version such as 6.12 or 6.12.43")
+        raise UserError(
+            f"kernel {text!r}: {wanted!r} is not a version such as 6.12 or 6.12.43; "
+            "kdelta kernels list --available has those that there are"
+        )
     return plain
 
 

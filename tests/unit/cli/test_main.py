@@ -4,13 +4,14 @@
 import gc
 import logging
 import re
+import shlex
 import signal
 import sys
 
 import click
 import pytest
 
-from kdelta.cli import report
+from kdelta.cli import _help, report
 from kdelta.cli._ending import Terminated
 from kdelta.cli.main import _modules, main, program, run
 from kdelta.report import registry
@@ -32,9 +33,34 @@ def test_every_subcommand_has_examples(name: str, capsys: pytest.CaptureFixture[
     assert f"kdelta {name}" in capsys.readouterr().out
 
 
+def test_every_command_stands_in_one_group_of_the_help() -> None:
+    assert sorted(name for names in _help.GROUPS.values() for name in names) == sorted(_modules())
+    assert _help.grouped(["compare", "new", "why"]) == {
+        "Which kernel is faster, and by how much": ["compare"],
+        "Why": ["why"],
+        "Other commands": ["new"],
+    }
+
+
+def test_the_help_of_a_narrow_terminal_ends_no_line_in_blanks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "44")
+    assert run(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "  compare" in lines
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
 def test_a_typo_is_answered_with_the_close_match(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["comapre"]) == 1
     assert "did you mean 'compare'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["last", "last~2", "20261126-232203-8a64"])
+def test_an_experiment_alone_is_meant_to_be_reported(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([name, "--causes"]) == 1
+    assert f"did you mean: kdelta report {shlex.quote(name)} --causes?" in capsys.readouterr().err
 
 
 def test_the_help_names_every_report_format() -> None:
