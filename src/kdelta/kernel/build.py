@@ -190,7 +190,7 @@ class Builder:
             what could not be had, a sentence each.
         """
         config, mark = self.obj / ".config", self.obj / "kdelta-config"
-        stamp = hashlib.sha256("\0".join([basis, request.base, request.text]).encode()).hexdigest()
+        stamp = hashlib.sha256("\0".join([basis, request.base, request.text, *request.new]).encode()).hexdigest()
         there = sandbox.read(config) if config.exists() else ""
         if basis and there and mark.exists() and sandbox.read(mark) == stamp and self.tools.suits(there):
             return config_fragment.unmet(request, there)
@@ -200,10 +200,10 @@ class Builder:
         fresh.unlink(missing_ok=True)
         words = [f"KCONFIG_CONFIG={fresh}"]
         if request.base:
-            sandbox.write(fresh, request.base)
+            sandbox.write(fresh, f"{request.base}\n{request.text}")
         else:
             self.make([*words, "tinyconfig"], log, _ignore)
-        sandbox.write(fresh, f"{sandbox.read(fresh)}\n{request.text}")
+            sandbox.write(fresh, config_fragment.over_tiny(sandbox.read(fresh), request))
         self.make([*words, "olddefconfig"], log, _ignore)
         text = sandbox.read(fresh)
         if there != text:

@@ -46,12 +46,14 @@ _CHOICES = tuple(
 class Request(Struct, frozen=True, kw_only=True):
     """Options by name (without CONFIG_) with their values as Kconfig writes them; ``base`` is a whole .config or "".
 
-    A value that begins with "?" is asked for, but not missed.
+    A value that begins with "?" is asked for, but not missed. ``new`` are options that the source's patches bring: they
+    get the defaults that their users get, where tinyconfig would turn them off.
     """
 
     options: dict[str, str]
     base: str = ""
     title: str = "guest"
+    new: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -60,6 +62,12 @@ class Request(Struct, frozen=True, kw_only=True):
             f"# CONFIG_{name} is not set\n" if value == "n" else f"CONFIG_{name}={value.removeprefix('?')}\n"
             for name, value in sorted(self.options.items())
         )
+
+
+def over_tiny(tiny: str, request: Request) -> str:
+    """What olddefconfig is to complete, from what tinyconfig made: ``request``, and nothing of what is new."""
+    off = {f"# CONFIG_{name} is not set" for name in request.new}
+    return "".join(f"{line}\n" for line in tiny.splitlines() if line not in off) + request.text
 
 
 def parse(text: str, name: str) -> dict[str, str]:

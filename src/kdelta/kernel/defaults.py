@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which defaults of Kconfig a patch changes, and a .config that was made before does not follow. Pure.
+"""Options of Kconfig that a patch brings, and defaults that a .config which was made before does not follow. Pure.
 
 A default counts where what it stands under holds: ``default y if ARM64`` is none for x86-64. A ``choice`` has one of
 its options as its default. What a hunk does not show, an earlier default or a ``depends on``, is not known.
@@ -49,6 +49,20 @@ def not_followed(changes: Iterable[Change], options: Mapping[str, str]) -> tuple
     hunks = (hunk for change in changes if _KCONFIG.search(change.path) for hunk in change.hunks)
     entries = (entry for hunk in hunks for entry in _entries(hunk) if not entry.own)
     return tuple(dict.fromkeys(told for entry in entries if (told := _told(entry, options))))
+
+
+def brought(changes: Iterable[Change]) -> tuple[str, ...]:
+    """Names of the options that the changes declare, without those that they only move."""
+    lines = [
+        (line[0], match[1])
+        for change in changes
+        if _KCONFIG.search(change.path)
+        for hunk in change.hunks
+        for line in hunk.lines
+        if line[:1] in ("+", "-") and (match := _ENTRY.match(line[1:])) and match[1]
+    ]
+    gone = {name for sign, name in lines if sign == "-"}
+    return tuple(dict.fromkeys(name for sign, name in lines if sign == "+" and name not in gone))
 
 
 def _entries(hunk: Hunk) -> Iterator[_Entry]:

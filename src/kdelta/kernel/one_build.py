@@ -55,6 +55,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
         steps, config = [step.id for step in self.steps], config_digest(self.request)
         facts = [FORMAT, self.origin.id, steps, config, self.tools.id, self.tools.arch]
         facts += [f"layout {self.layout}"] if self.layout else []
+        facts += [f"new {' '.join(self.request.new)}"] if self.request.new else []
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
 
     def objects(self, home: Path) -> Path:

@@ -23,6 +23,9 @@ from kdelta.spec.kernels import KernelSpec
 def _wanted(spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], layout: int = 0) -> Wanted:
     tools = toolchain.probe(spec.arch)
     request = config_fragment.request(spec.config, origin.version, spec.arch)
+    if not request.base:  # one who has a whole .config gets defaults in any case
+        swaying = (step for step in steps if any("Kconfig" in line for line in step.mail.lines))
+        request = msgspec.structs.replace(request, new=defaults.brought(_brought_by(swaying)))
     return Wanted(origin=origin, steps=steps, tools=tools, request=request, layout=layout)
 
 
@@ -208,8 +211,11 @@ def options(kernel: Kernel) -> dict[str, str]:
 
 
 def _applied(spec: KernelSpec) -> list[diff.Change]:
-    steps = (step for step in load_patches(spec.patches) if not step.take_out)
-    return [one for step in steps for one in diff.parse(step.mail)]
+    return _brought_by(load_patches(spec.patches))
+
+
+def _brought_by(steps: Iterable[Step]) -> list[diff.Change]:
+    return [one for step in steps if not step.take_out for one in diff.parse(step.mail)]
 
 
 def config_differences(baseline: Kernel, patched: Kernel) -> tuple[str, ...]:

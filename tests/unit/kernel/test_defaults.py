@@ -115,3 +115,11 @@ def test_a_default_counts_where_its_condition_holds(lines: str, has: str, told: 
 
 def test_of_an_option_that_this_config_cannot_have_nothing_is_told() -> None:
     assert _told(_one("+\tdefault y"), X86) == ()
+
+
+def test_an_option_is_brought_where_it_is_declared_and_not_where_it_moves() -> None:
+    [one] = mail.steps(DEFAULTS.encode(), "x.patch")
+    assert defaults.brought(diff.parse(one)) == ("FRESH",)
+    moved = ONE.format(lines="-config TWO\n-\tbool\n+config TWO\n+\tbool\n+config THREE", old=4, new=5)
+    [one] = mail.steps(moved.encode(), "x.patch")
+    assert defaults.brought(diff.parse(one)) == ("THREE",)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A tiny kernel tree whose Makefile really compiles a little."""
+"""A tiny kernel tree whose Makefile really compiles a little; any option in its Kconfig is ``default y``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ SUBLEVEL = 1
 KCONFIG_CONFIG ?= $(O)/.config
 tinyconfig:
 	@echo 'CONFIG_TINY=y' > $(KCONFIG_CONFIG)
+	@sed -n 's/^config \\(.*\\)/# CONFIG_\\1 is not set/p' Kconfig >> $(KCONFIG_CONFIG)
 olddefconfig:
+	@for name in $$(sed -n 's/^config //p' Kconfig); do \\
+		grep -q "CONFIG_$$name\\b" $(KCONFIG_CONFIG) || echo "CONFIG_$$name=y" >> $(KCONFIG_CONFIG); done
 	@grep -v -e NOSUCH -e '^#' $(KCONFIG_CONFIG) > $(KCONFIG_CONFIG).x; mv $(KCONFIG_CONFIG).x $(KCONFIG_CONFIG)
 	@echo 'configured' >> $(O)/configured
 $(O)/fs/%.o: fs/%.c include/a.h
