@@ -77,6 +77,15 @@ def test_kernels_of_two_architectures_are_refused(kdelta) -> None:  # type: igno
     assert "architecture" in done.stderr
 
 
+def test_calls_are_followed_in_the_command_that_compares(kdelta, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    page = tmp_path / "page.html"
+    words = ("debian:6.1/cloud", "debian:7.0/cloud", "--case", "path_lookup", "--why", "stacks")
+    kdelta("compare", *words, "--format", "html", "-o", str(page))
+    text = page.read_text()
+    assert 'id="flame0-graph"' in text and "by calls " in text
+    assert "; by calls " in " ".join(kdelta("report", "last", "--causes").stdout.split())
+
+
 @pytest.mark.full
 def test_call_stacks_hold_what_was_counted(answer, kdelta) -> None:  # type: ignore[no-untyped-def]
     cases = ("thread_spawn", "syscalls/context_switch-8", "fork_vmas")

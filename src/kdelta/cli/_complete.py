@@ -213,6 +213,13 @@ def _collectors() -> Iterable[Offer]:
     return [(name, one.title) for name, one in collectors.catalogue().items()]
 
 
+def _then() -> Iterable[Offer]:
+    from kdelta.cli import _calls
+    from kdelta.spec.collectors import HOLD
+
+    return [*_collectors(), (HOLD, "instructions in each mutex"), (_calls.STACKS, "the calls of what differs")]
+
+
 def _formats() -> Iterable[Offer]:
     from kdelta.report import registry
 
@@ -258,6 +265,7 @@ _BY_NAME: dict[str, Callable[[str], Iterable[Offer]]] = {
     "step": _fixed(_steps),
     "tag": _fixed(_tags),
     "what": _fixed(_collectors),
+    "why": _fixed(_then),
 }
 _BY_COMMAND: dict[tuple[str, str], Callable[[str], Iterable[Offer]]] = {
     ("run", "named"): _kernels,

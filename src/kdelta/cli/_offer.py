@@ -24,3 +24,14 @@ def to_decide(result: ExperimentResult) -> None:
         if left := prose.missing(result):
             how = f"{left} boots of the plan are left: kdelta resume {experiment.id}"
         say(f"{len(open_cells)} undecided; {how}", err=True)
+
+
+def to_draw(result: ExperimentResult, drawn: bool) -> None:
+    """After a page, on standard error: how it gets flame graphs, where calls could be followed and were not."""
+    from kdelta.model import plans
+
+    experiment = result.experiment
+    followable = experiment.mode == "exact" and experiment.machine.smp == 1 and experiment.kernels[0].arch == "x86_64"
+    differs = any(row.metric == "instructions" and row.verdict in ("improved", "regressed") for row in result.results)
+    if followable and differs and not drawn and isinstance(experiment.plan, plans.Compare):
+        say(f"no flame graphs: calls were not followed; kdelta why {experiment.id} --stacks, then report it", err=True)

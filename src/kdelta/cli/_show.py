@@ -86,4 +86,6 @@ def show(store: Store, experiment_id: str, args: OutputArgs) -> ExperimentResult
     write(text, args.output)
     if not args.quiet:
         _offer.to_decide(result)
+        if chosen.name == "html":
+            _offer.to_draw(result, bool(view.detail.stacks))
     return result

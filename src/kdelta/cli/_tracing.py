@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from kdelta.model import Experiment, Kernel, Progress
 
 
-def split(what: str) -> list[tuple[str, ...]]:
+def split(what: str, others: Sequence[str] = ()) -> list[tuple[str, ...]]:
     """``locks,hold`` -> one group of collector sets for each experiment; an empty group stands for exact holds.
+
+    ``others``: words that could stand there too.
 
     Raises:
         UserError: one of them is not known.
@@ -32,7 +34,9 @@ def split(what: str) -> list[tuple[str, ...]]:
     rest = [name for name in names if name != HOLD]
     if names.count(HOLD) > 1:
         raise UserError(f"{HOLD!r} is given twice")
-    groups = [tuple(one.name for one in collectors.choose(",".join(rest), collectors.catalogue()))] if rest else []
+    groups = (
+        [tuple(one.name for one in collectors.choose(",".join(rest), collectors.catalogue(), others))] if rest else []
+    )
     return [*groups, ()] if HOLD in names else groups
 
 

@@ -11,6 +11,7 @@ import click
 
 from kdelta.cli import (
     _auto,
+    _calls,
     _fleet,
     _gate,
     _given,
@@ -44,6 +45,7 @@ Examples:
   kdelta compare debian:6.12 'debian:6.12,cmdline="init_on_alloc=0"' --memcg
   kdelta compare src:debian:6.12 src:debian:6.12+my.patch --fail-on regressed:2% --selftests pidfd,clone3
   kdelta compare src:./linux@v6.12 src:./linux@v6.12+series.mbox --each
+  kdelta compare debian:6.12 debian:7.0 --why stacks --format html -o page.html
   kdelta compare debian:6.12 debian:7.0 --fleet
   kdelta compare debian:6.12 debian:7.0 --on lab.toml:bench1
 
@@ -132,7 +134,10 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
 @_program.tree_option
 @_program.options
 @click.option(
-    "--why", metavar="SET[,SET...]", help="Then trace: locks, sizes, allocs, syscalls, wakeups, hold (kdelta trace)."
+    "--why",
+    metavar="SET[,SET...]",
+    help="Then trace: locks, sizes, allocs, syscalls, wakeups, hold (kdelta trace); or stacks: follow the calls of "
+    "what differs, for where they part (--causes) and for flame graphs (HTML, serve).",
 )
 @_fleet.options
 @_lab.options
@@ -154,8 +159,9 @@ def run(
     ``budget``: the one of ``args``, of who does more within it.
     """
     gate = _gate.parsed(args.fail_on)
-    if args.why:
-        _tracing.split(args.why)  # refused before anything is measured
+    calls, traces = _calls.split(args.why)
+    if traces:
+        _tracing.split(traces, (_calls.STACKS,))  # refused before anything is measured
     _program.refuse_bare(kernels)
     specs = _patching.named(kernels, args.selftests, args.each)
     _layouts.refuse(args.layouts, specs, each=args.each, fleet=args.fleet, lab=bool(args.lab))
@@ -177,6 +183,8 @@ def run(
             if not _wanted(args):
                 progress.step("looking at this machine: QEMU, and whether KVM runs a guest")
             template, counts = _templates(resolved, args, *chosen)
+            if calls:
+                _calls.refuse(counts or template)
             if template.cases:
                 _kernels.note_equal(resolved, template.mode, progress)
                 note_few(template, progress)
@@ -186,7 +194,9 @@ def run(
             left_s = budget.left_s() if auto else budget_s
             if not _passes.run(session, experiment, args, progress, left_s, counts_asked=args.exact):
                 return _fleet.detached(experiment)
-            traced = _tracing.beside(session, experiment, args.why, progress) if args.why else None
+            traced = _tracing.beside(session, experiment, traces, progress) if traces else None
+            if calls:
+                _calls.follow(session.store, experiment, progress)
         result = session.show(experiment, args)
         if traced is not None:
             _traces.show_below(session.store, traced, args)

@@ -154,24 +154,23 @@ def _followed(
 
     case = next(index for index, one in enumerate(experiment.cases) if one.name == row.case)
     with Reporter(quiet=False) as progress:
-        found = followed.follow(store, experiment, case, stored, progress)
-    before, after = stored
-    return found[before.block, before.slot], found[after.block, after.slot]
+        found = followed.follow(store, experiment, [(case, one) for one in stored], progress)
+    before, after = (found[case, one.block, one.slot] for one in stored)
+    return before, after
 
 
 def _all_followed(store: Store, experiment: Experiment, result: ExperimentResult) -> tuple[ExperimentResult, Detail]:
     """The result with the call stacks of every case that differs."""
-    from kdelta.results import answer, explain
+    from kdelta.cli import _calls
+    from kdelta.cli.progress import Reporter
 
     if isinstance(experiment.plan, plans.Sweep):
         raise UserError(
             f"{experiment.id} is a sweep: --stacks takes a case, and with --patched one of its kernels, which is "
             "compared with the first"
         )
-    for row in result.results:
-        if row.metric == "instructions" and row.verdict in ("improved", "regressed"):
-            _followed(store, experiment, row, explain.rows_of(experiment, store, row))
-    return answer.result(store, experiment.id)
+    with Reporter(quiet=False) as progress:
+        return _calls.followed_in(store, experiment, result, progress)
 
 
 def _named(experiment: Experiment, word: str) -> str:

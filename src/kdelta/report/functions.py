@@ -11,12 +11,12 @@ from kdelta.model import EXACT_COUNTERS, CellResult, FunctionDelta, Profile
 from kdelta.report import behind, system_calls
 from kdelta.report.figures import change, interval
 from kdelta.report.moved import moved_lines
-from kdelta.report.parted import parted_lines, told
+from kdelta.report.parted import parted_lines
 from kdelta.report.rows import FIGURE, Row, laid_out, said
 from kdelta.report.text import PROSE, WIDTH, wrap
 from kdelta.report.touched import touched_lines
 from kdelta.report.view import View, cell_title
-from kdelta.results.types import CellName, Detail, MovedRow
+from kdelta.results.types import Detail, MovedRow
 
 _LINES_SHOWN = 12
 _TOUCHED_SHOWN = 4  # of each column
@@ -111,8 +111,6 @@ def causes(view: View, width: int = WIDTH) -> str:
     Where calls were followed, also where they part.
     """
     width = min(width, PROSE)
-    found = view.detail.stacks
-    stacks = {_place(one.cell, one.patched_label): one for one in found}
     lines = [*wrap(view.title, width), ""]
     for sweep in view.sweeps:
         case = f"{cell_title(sweep.source.cell)}, {sweep.source.cell.metric}"
@@ -126,14 +124,7 @@ def causes(view: View, width: int = WIDTH) -> str:
         kernel = f", {cell.kernel}" if cell.kernel and len(view.result.experiment.kernels) > 2 else ""
         lines += wrap(f"{group.title}, {row.metric}{kernel}: {cell.figure} {cell.mark}".rstrip(), width, then="  ")
         lines += wrap(cell.sentence or cell.verdict, width, first="  ")
-        followed = stacks.get(_place(cell.source, cell.kernel)) if cell.source.metric == "instructions" else None
-        if followed is not None and (parts := told(followed.before, followed.after)):
-            lines += wrap(f"by calls: {parts}", width, first="  ", then="    ")
     return "\n".join(lines) + "\n"
-
-
-def _place(cell: CellResult | CellName, patched_label: str) -> tuple[str, str, str, str]:
-    return (cell.case, cell.cgroup, cell.mitigations, patched_label)
 
 
 def _vector(profile: Profile, name: str) -> str:

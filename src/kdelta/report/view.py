@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.model import UNBOOTED, CellResult, ExperimentResult, State, Warn, Word
-from kdelta.report import behind, ended, headline, looked, prose, system_calls
+from kdelta.report import behind, called, ended, headline, looked, prose, system_calls
 from kdelta.report.figures import absolute, change, effect, interval
 from kdelta.report.headline import Headline
 from kdelta.report.legend import legend
@@ -363,7 +363,7 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
     exact = result.experiment.mode == "exact"
     notes = _Notes()
     shown = _shown(result, detail, options)
-    tables = _tables(shown, result.counts, exact, result.experiment.machine.smp, notes)
+    tables = called.below(_tables(shown, result.counts, exact, result.experiment.machine.smp, notes), detail.stacks)
     general = notes.refer(result.warnings)
     labels = frozenset(kernel.label for kernel in result.experiment.kernels)
     sweeps = tuple(_sweep(sweep, labels) for sweep in detail.sweeps)

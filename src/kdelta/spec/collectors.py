@@ -63,8 +63,8 @@ def catalogue(extra: Sequence[Path] = ()) -> dict[str, Collector]:
     return found
 
 
-def choose(text: str, known: Mapping[str, Collector]) -> tuple[Collector, ...]:
-    """``locks,sizes`` -> the sets.
+def choose(text: str, known: Mapping[str, Collector], others: Sequence[str] = ()) -> tuple[Collector, ...]:
+    """``locks,sizes`` -> the sets; ``others`` are words that could stand there beside them and ``HOLD``.
 
     Raises:
         UserError: one of them is not known, or named twice.
@@ -72,9 +72,10 @@ def choose(text: str, known: Mapping[str, Collector]) -> tuple[Collector, ...]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in known:
-            close = get_close_matches(name, [*known, HOLD], 1)
+            there = [*known, HOLD, *others]
+            close = get_close_matches(name, there, 1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise UserError(f"cannot trace {name!r}; one of {', '.join([*known, HOLD])}{hint}")
+            raise UserError(f"cannot trace {name!r}; one of {', '.join(there)}{hint}")
         if names.count(name) > 1:
             raise UserError(f"{name!r} is given twice")
     return tuple(known[name] for name in names)

@@ -114,7 +114,11 @@ def test_each_case_whose_calls_were_followed_says_where_they_part(
     assert "--patched goes with a case" in capsys.readouterr().err
     assert run(["why", "one"]) == 0
     said = capsys.readouterr().out
-    assert said.count("by calls: copy +") == 1 and "(itself in read)" in said
+    assert said.count("by calls copy +") == 1 and "(itself in read)" in said.replace("\n  ", " ")
+    for causes in (["--causes"], ["--format", "markdown"], ["--format", "html"]):
+        assert run(["report", "one", *causes]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert said.count("by calls copy +") == 1, causes
     assert run(["why", "one", "getpid"]) == 0
     table = capsys.readouterr().out.partition("where the calls part")[2]
     assert table.splitlines()[3].split()[0] == "copy"
@@ -130,6 +134,6 @@ def test_calls_that_cannot_be_followed_are_refused_with_the_reason(
         for name, block, slot in product(("eight", "swept"), range(5), range(2)):
             store.save_boot(name, serve_store.boot(block, slot))
     assert run(["why", "eight", "pidfd_open", "--stacks"]) == 1
-    assert "in guests with one CPU, and those of eight had 8" in capsys.readouterr().err
+    assert "in guests with one CPU, and eight have 8" in capsys.readouterr().err
     assert run(["why", "swept", "--stacks"]) == 1
     assert "swept is a sweep: --stacks takes a case" in capsys.readouterr().err

@@ -27,13 +27,14 @@ def test_stacks_at_hand_are_not_counted_again(stored: Store) -> None:
     stored.keep_stacks("first", (0, 0), 0, "0 0 0 [kernel]")
     rows = stored.profiles("first", 0)
     with Reporter(quiet=True) as progress:
-        found = followed.follow(stored, stored.experiment("first"), 0, rows, progress)
-    assert found == {(0, 0): rows[0].profile}
+        found = followed.follow(stored, stored.experiment("first"), [(0, rows[0])], progress)
+    assert found == {(0, 0, 0): rows[0].profile}
 
 
 def test_a_kernel_that_is_gone_is_named(stored: Store) -> None:
     with Reporter(quiet=True) as progress, pytest.raises((UserError, HostError), match=r"\S"):
-        followed.follow(stored, stored.experiment("first"), 0, stored.profiles("first", 0), progress)
+        rows = [(0, row) for row in stored.profiles("first", 0)]
+        followed.follow(stored, stored.experiment("first"), rows, progress)
     assert not stored.profiles("first", 0)[0].profile.stacks
 
 
