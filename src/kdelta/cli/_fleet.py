@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import _kernels, common
+from kdelta.cli import _kernels, _usual, common
 from kdelta.cli._say import say
 from kdelta.errors import HostError, KdeltaError, UserError
 
@@ -186,7 +186,7 @@ def _expect(session: Session, experiment: Experiment, progress: Progress, at_onc
     from kdelta.cli.progress import Reporter
 
     if at_once and isinstance(progress, Reporter):
-        progress.expect(session.usual_boot_s(experiment, at_once))
+        progress.expect(_usual.boot_s(session.store, experiment, at_once))
 
 
 def hands(session: Session, args: FleetArgs, experiment: Experiment, progress: Progress) -> Hands | None:

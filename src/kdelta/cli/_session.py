@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from kdelta.cli import _usual
 from kdelta.cli._ending import OUT_OF_MEMORY, out_of_memory
 from kdelta.errors import HostError, KdeltaError
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from kdelta.cli._output import OutputArgs
     from kdelta.model import Experiment, ExperimentResult, Progress
     from kdelta.store.store import Store
-
-_FIRST_CASE_S = 0.5  # one of the five cases, counted, on a small machine: what is expected until one was measured here
 
 
 def now() -> datetime:
@@ -78,7 +77,8 @@ class Session:
         if not experiment.cases and experiment.annotations.looked is not None:
             return  # nothing that differs can be executed here: the report says so
         if isinstance(progress, Reporter):
-            progress.expect(self.usual_boot_s(experiment, os.cpu_count() or 1 if experiment.mode == "exact" else 1))
+            at_once = os.cpu_count() or 1 if experiment.mode == "exact" else 1
+            progress.expect(_usual.boot_s(self.store, experiment, at_once))
         try:
             with alone.measuring(self.store, experiment.id):
                 job = prepare.prepare(experiment, self.store, progress, time_budget_s=budget_s)
@@ -109,28 +109,6 @@ class Session:
             return "the store cannot be read now; kdelta history lists what it holds"
         boots = f"{kept} finished boot{'s are' if kept != 1 else ' is'} kept" if kept else "no boot was finished"
         return f"{boots}; continue with: kdelta resume {(resumed_as or experiment).id}"
-
-    def usual_boot_s(self, experiment: Experiment, at_once: int) -> float | None:
-        """Seconds from one boot of such an experiment to the next, as it was last time, for its number of cases.
-
-        ``at_once``: how many boots are made at a time.
-
-        The first time a guess where instructions of one CPU are counted, else None.
-        """
-        from statistics import median
-
-        for row in self.store.experiments(kind=experiment.kind, limit=20):
-            if row.mode != experiment.mode or row.status != "complete":
-                continue
-            made = self.store.experiment(row.id)
-            if made.machine.smp != experiment.machine.smp:
-                continue  # a boot of four CPUs takes many times as long as one of one
-            each = len(made.cases)
-            taken_s = [b.elapsed_s / (len(b.cases) or each) for b in self.store.boots(row.id) if b.elapsed_s and each]
-            if taken_s:
-                return median(taken_s) * len(experiment.cases) / at_once
-        guessed = experiment.mode == "exact" and experiment.machine.smp == 1
-        return _FIRST_CASE_S * len(experiment.cases) / at_once if guessed else None
 
     def show(self, experiment: Experiment, args: OutputArgs) -> ExperimentResult:
         """Print or write its report."""

@@ -7,15 +7,10 @@ import io
 import re
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
-from kdelta.cli._session import Session
 from kdelta.cli.progress import Reporter
-from kdelta.store.store import Store
-from unit.serve.serve_store import boot, experiment
 
 
 class Terminal(io.StringIO):
@@ -36,20 +31,6 @@ def test_how_much_is_done_and_the_time_left_never_give_way(columns: int, monkeyp
     lines = {line.strip() for line in re.split(r"[\r\n]+", shown) if "boots" in line}
     assert lines and all("0/120" in line and line.endswith("about 60 min left") for line in lines), lines
     assert all(len(line) <= columns for line in lines)
-
-
-def test_a_boot_is_expected_to_take_what_the_like_took_here(tmp_path: Path) -> None:
-    with Store(f"sqlite:///{tmp_path}/kdelta.sqlite") as store:
-        session, asked = Session(store, quiet=True), experiment("20260102-000000-0000", ("6.12", "7.0"))
-        guessed_s = session.usual_boot_s(asked, 1)
-        assert guessed_s is not None and 0 < guessed_s < 5
-        store.create(experiment("20260101-000000-0000", ("6.12", "7.0")))
-        for block, slot in ((0, 0), (0, 1), (1, 0), (1, 1)):
-            store.save_boot("20260101-000000-0000", boot(block, slot, elapsed_s=400.0))
-        expected_s = session.usual_boot_s(asked, 1)
-        assert expected_s is not None and expected_s > 2 * guessed_s, "boots of all cases name none"
-        several = replace(asked, machine=replace(asked.machine, smp=4))
-        assert session.usual_boot_s(several, 1) is None, "ten boots of two CPUs were about 1 s, by one of a system call"
 
 
 def test_elsewhere_a_step_tells_the_time_left_too(monkeypatch: pytest.MonkeyPatch) -> None:
