@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from kdelta.spec.kernels import KernelSpec
 
 _LONGEST = 72  # characters of a value
+_ORIGIN = 60  # characters
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME, _RELEASE = 30, 30  # columns, where none needs more
 
 EPILOG = """\b
@@ -92,8 +95,18 @@ def list_(available: bool, arch: Arch, flavour: str | None, everything: bool, as
 
 def _beside(stored: Stored) -> str:
     entry = stored.entry
-    size, origin = _prune.mib(stored.size_bytes), entry.origin.partition(" ")[0]
-    return f"{entry.arch:6} {size:>10} {entry.sha256:.12} {origin}"
+    size = _prune.mib(stored.size_bytes)
+    return f"{entry.arch:6} {size:>10} {entry.sha256:.12} {_whence(entry.origin)}"
+
+
+def _whence(origin: str) -> str:
+    """An origin in a word or two: whose package, or the tree by its last name, and up to which patches of which files."""
+    source, *patches = origin.partition("; ")[0].split(" +")
+    word = source.rpartition(" (")[0] if source.startswith("/") else source.partition(" ")[0]
+    tree, at, ref = word.rpartition("/")[2].partition("@")
+    tree += " source" if " linux-source " in source else ""
+    last = {one.partition(" [")[0]: one for one in patches}
+    return " +".join([f"{tree}{at}{ref[:12] if _COMMIT.fullmatch(ref) else ref}", *last.values()])[:_ORIGIN]
 
 
 def _list_available(arch: Arch, flavour: str | None, everything: bool, as_json: bool, quiet: bool) -> None:
