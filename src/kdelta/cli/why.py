@@ -142,7 +142,8 @@ def _meant(store: Store, experiment: str, case: str | None) -> tuple[str, str | 
 
 
 def _has(store: Store, experiment: str, word: str) -> bool:
-    return any(word in (one.name, one.name.rpartition("/")[2]) for one in store.experiment(experiment).cases)
+    names = (one.name for one in store.experiment(experiment).cases)
+    return any(word in (name, name.rpartition("/")[2], name.partition(" ")[0]) for name in names)
 
 
 def _followed(
@@ -174,15 +175,17 @@ def _all_followed(store: Store, experiment: Experiment, result: ExperimentResult
 
 
 def _named(experiment: Experiment, word: str) -> str:
-    """The name of the case of which ``word`` is the name, or its end as in ``nanosleep`` for ``syscalls/nanosleep``."""
+    """The name of the case of which ``word`` is the name, its end as in ``nanosleep`` for ``syscalls/nanosleep``, or
+    its first word as in ``git`` for ``git status``.
+    """
     from kdelta.spec.cases import close_to
 
     names = {case.name for case in experiment.cases}
     if word in names:
         return word
-    ends = [name for name in names if name.endswith(f"/{word}")]
-    if len(ends) == 1:
-        return ends[0]
+    for found in ([n for n in names if n.endswith(f"/{word}")], [n for n in names if n.startswith(f"{word} ")]):
+        if len(found) == 1:
+            return found[0]
     known = {name.removeprefix(f"{name.partition('/')[0]}/"): name for name in names} if "/" not in word else names
     raise UserError(f"experiment {experiment.id} has no case {word!r}: {close_to(word, known)}")
 

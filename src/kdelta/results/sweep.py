@@ -151,9 +151,7 @@ def _whole(
 
 def strings_of(step: SweepStep) -> tuple[Strings, ...]:
     """That string instructions carry most of a step, where they do."""
-    other = step.effect_rep8_percent
-    told = other is not None and math.isfinite(step.effect_percent) and work.far(step.effect_percent, other)
-    return (Strings(other or 0.0),) if told else ()
+    return (Strings(step.effect_rep8_percent),) if step.strings and step.effect_rep8_percent is not None else ()
 
 
 def strings(found: Sequence[Sweep]) -> tuple[Warn, ...]:
@@ -266,6 +264,7 @@ def _exact_steps(cells: Sequence[CellResult], labels: Sequence[str], floor: floa
                 interval_percent=cell.interval_percent,
                 verdict=cell.verdict,
                 effect_rep8_percent=cell.extra.get("effect_rep8_percent"),
+                strings=any(isinstance(warning, Strings) for warning in cell.warnings),
                 effect_same_calls_percent=cell.extra.get("effect_same_calls_percent"),
             )
         )

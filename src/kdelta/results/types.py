@@ -173,7 +173,8 @@ class SweepPoint(Struct, frozen=True, kw_only=True):
 class SweepStep(Struct, frozen=True, kw_only=True):
     """A change between two versions: ``last`` still has the old figure, ``first`` has the new one.
 
-    Of counted instructions, ``effect_rep8_percent``: with one for each 8 bytes that REP moves (verdict/work.py);
+    Of counted instructions, ``effect_rep8_percent``: with one for each 8 bytes that REP moves (verdict/work.py), and
+    ``strings``: whether that is so much otherwise that it is told;
     ``effect_same_calls_percent``: with the system calls of the version before, where they differ (results/calls.py).
     """
 
@@ -188,6 +189,7 @@ class SweepStep(Struct, frozen=True, kw_only=True):
     because: tuple[FunctionDelta, ...] = ()
     because_line: Because | None = None
     effect_rep8_percent: float | None = None
+    strings: bool = False
     effect_same_calls_percent: float | None = None
 
 

@@ -49,6 +49,20 @@ def test_the_end_of_a_name_is_enough(state: Path, word: str, capsys: pytest.Capt
     assert capsys.readouterr().out.startswith("syscalls/nanosleep: 6.12 -> 7.0")
 
 
+def test_a_program_is_named_by_its_first_word(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = tuple(Case(workload="pidfd_open", label=name) for name in ("git status", "python3 -c 'print(1)...", "git"))
+    with Store() as store:
+        later = {"created_at": "2027-01-01T10:00:00+00:00"}
+        store.create(serve_store.experiment("two", ("6.12", "7.0"), cases=cases, **later))
+        for block, slot in product(range(5), range(2)):
+            store.save_boot("two", serve_store.boot(block, slot, cases=len(cases)))
+    for words in (["why", "two", "python3"], ["why", "python3"]):
+        assert run(words) == 0
+        assert capsys.readouterr().out.startswith("python3 -c 'print(1)...: 6.12 -> 7.0")
+    assert run(["why", "two", "git"]) == 0
+    assert capsys.readouterr().out.startswith("git: 6.12 -> 7.0")
+
+
 def test_a_case_alone_is_of_the_last_experiment_or_it_is_said_which_has_it(
     state: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
