@@ -41,7 +41,9 @@ _STRUCTS = {
     "UDP": "udp_sock",
     "RAW": "raw_sock",
 }
-_BY_CPU_FEATURES = ("task_struct",)  # arch_task_struct_size: its end is as large as the CPU's registers
+# arch_task_struct_size: as large as the CPU's registers. Up to v6.15 task_struct ends with its member thread.fpu; from
+# v6.16 on that lies behind what its type says of it (arch/x86/include/asm/processor.h, x86_task_fpu).
+_BY_CPU_FEATURES = {"task_struct": "thread.fpu"}
 _SLACK_BYTES = 64  # of alignment, behind an object
 _COUNTER = "seqcount"  # struct seqcount, of which all others are made (include/linux/seqlock_types.h, v5.9 on)
 
@@ -50,6 +52,7 @@ class Types(Protocol):
     """What is asked of a kernel's types (kernel.btf.Types)."""
 
     def struct(self, name: str, /) -> int | None: ...
+    def variable(self, name: str, /) -> int | None: ...
     def size(self, ident: int, /) -> int: ...
     def path(self, ident: int, offset: int, /) -> str: ...
     def begins(self, ident: int, offset: int, name: str, /) -> bool: ...
@@ -105,7 +108,7 @@ class Places:
         return self._variable(address) or self._object(address) or self._page(address) or Place("", "")
 
     def _variable(self, address: int) -> Place | None:
-        """With the offset of its line within it."""
+        """With the offset of its line within it; of a CPU's own struct the field, as releases lay it out otherwise."""
         found = self._variables.name(address, self._bases) if self._variables is not None else None
         if found is None or self._variables is None:
             return None
@@ -113,7 +116,12 @@ class Places:
         low, high = self._variables.per_cpu
         per_cpu = any(low <= (address - base) & (2**64 - 1) < high for base in self._bases)
         line = offset // LINE_BYTES * LINE_BYTES
-        return Place(f"{'per-CPU ' if per_cpu else ''}{name}{f'+{line:#x}' if line else ''}", "")
+        told = f"{'per-CPU ' if per_cpu else ''}{name}{f'+{line:#x}' if line else ''}"
+        ident = self._types.variable(name) if per_cpu and self._types else None
+        if self._types is None or ident is None or self._types.size(ident) <= LINE_BYTES:
+            return Place(told, "")
+        field = self._types.path(ident, offset)
+        return Place(f"per-CPU {name}.{field}" if field else told, told)
 
     def is_counter(self, address: int) -> bool | None:
         """Whether a sequence counter lies at ``address``, None where the type of what is there is not known."""
@@ -136,6 +144,8 @@ class Places:
         group = f"{self._caches[owner].name}+{inside // LINE_BYTES * LINE_BYTES:#x}"
         struct = self._structs.get(owner)
         field = self._types.path(struct[1], inside) if struct and self._types else ""
+        if struct and self._types and inside >= self._types.size(struct[1]):
+            field = _BY_CPU_FEATURES.get(struct[0], "")
         return Place(f"{struct[0]}.{field}" if struct and field else group, group)
 
     def _page(self, address: int) -> Place | None:

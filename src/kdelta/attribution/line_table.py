@@ -21,6 +21,7 @@ OTHERS = "[others]"
 NAMELESS = "memory: "  # before the functions to which it moves most
 _FUNCTIONS_OF_A_NAME = 2  # of what has no other name
 _ALSO = 2  # variables that are named beside the one that moved a line most
+_OTHER_NAMES = 8  # of what lies in a line, that moved it
 _FUNCTIONS_OF_A_LINE = 6
 _WAITS_KEPT = 48
 _LOCKREF_TAKES = "_raw_spin_lock"  # lib/lockref.c
@@ -82,6 +83,7 @@ class _Line:
             unshared=self.unshared,
             beside=tuple(sorted(set(self.names) - self.needed)),
             also=() if self.groups else tuple(_most(self.names, 1 + _ALSO)[1:]),
+            others={one: self.names[one] for one in _most(self.names, _OTHER_NAMES) if one != name},
             by=by,
         )
 

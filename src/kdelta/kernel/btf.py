@@ -71,6 +71,15 @@ class Types(Struct, frozen=True, dict=True):
         """The id of a struct of that name."""
         return self._structs.get(name)
 
+    @cached_property
+    def _variables(self) -> dict[str, int]:
+        every = (self._at(ident) for ident in range(1, len(self.offsets) + 1))
+        return {self._name(name): its_type for name, kind, _, its_type in every if kind == _VAR and name}
+
+    def variable(self, name: str) -> int | None:
+        """The id of the type of a variable; kernels describe those alone of which each CPU has a copy."""
+        return self._variables.get(name)
+
     def size(self, ident: int, depth: int = _DEEPEST) -> int:
         """Bytes of a type, 0 where they are not known."""
         _, kind, _, size = self._at(ident)

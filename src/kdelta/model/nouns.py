@@ -206,9 +206,8 @@ class MovedLine(Struct, frozen=True, kw_only=True):
     ``name`` is a variable of the kernel, "per-CPU NAME", a field ("dentry.d_lockref"), a slab cache and the offset in
     its objects ("kmalloc-64+0x0"), "struct page", or "memory: FUNCTIONS" for other memory: those to which it moved
     most. ``by`` has reads and writes by function; of one that acts for its caller (a lock) as "CALLER (FUNCTION)".
-    ``unshared`` counts the transfers that carried nothing (false sharing): the byte that was asked for is none that
-    one CPU wrote and another used. ``beside``: variables or fields that moved for no other reason. ``also``: other
-    variables in the line, those first that moved it most.
+    ``unshared`` counts the transfers that carried nothing (false sharing): no byte that one CPU wrote and another used.
+    ``beside``: what moved for no other reason. ``also``: other variables, most first. ``others``: transfers by others.
     """
 
     name: str
@@ -219,6 +218,7 @@ class MovedLine(Struct, frozen=True, kw_only=True):
     unshared: int = 0
     beside: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    others: dict[str, int] = field(default_factory=dict)
     by: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property

@@ -233,8 +233,15 @@ def _hidden(rows: Sequence[tuple[str, CellResult]]) -> Hidden | None:
                         hides.add((name, percent > 0))
     if not hides:
         return None
-    mine = found[max(sorted(hides), key=lambda one: (len(found[one]), one[0] == "locked"))]
-    return replace(max(mine, key=lambda one: (abs(one.percent), one.now)), cases=len(mine))
+
+    def largest(one: tuple[str, bool]) -> Hidden:
+        return max(found[one], key=lambda each: (abs(each.percent), each.now))
+
+    def weight(one: tuple[str, bool]) -> tuple[int, bool, float]:
+        return len(found[one]), one[0] == "locked", abs(largest(one).percent)
+
+    most = max(sorted(hides), key=weight)
+    return replace(largest(most), cases=len(found[most]))
 
 
 def _waits(cells: Sequence[CellResult]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from kdelta.attribution import serial
+from kdelta.attribution import line_labels, serial
 from kdelta.attribution.exact import TRANSFERS
 from kdelta.attribution.line_table import OTHERS
 from kdelta.model import FunctionDelta, MovedLine, Profile
@@ -109,8 +109,10 @@ def moved_lines(before: Profile, after: Profile | None, limit: int | None, width
     Below them stands what was added up of the lines that moved less. Without ``after`` it is about one kernel.
     ``width``: of a terminal; without one each row is a line.
     """
+    if after is not None:
+        (before,), (after,) = line_labels.alike([before], [after])
     sides = Sides(before, after)
-    known = {line.name: line for side in sides.profiles for line in side.moved}
+    known = {line.name: line for side in sides.profiles for line in reversed(side.moved)}  # of several the hottest
     if not known:
         return []
     figures = {name: [_per_op(side, name) for side in sides.profiles] for name in known}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from kdelta.attribution import because
+from kdelta.attribution import because, line_labels
 from kdelta.attribution.exact import TRANSFERS
 from kdelta.attribution.line_table import OTHERS
 from kdelta.guest.metrics import histogram
@@ -124,6 +124,7 @@ def stacks(experiment: Experiment, chosen: Mapping[tuple[int, str], Mapping[int,
 
 def moved_rows(before: Profile, after: Profile) -> tuple[MovedRow, ...]:
     """Hottest first by the larger side, the sum of further lines last; names that stand twice are added up."""
+    (before,), (after,) = line_labels.alike([before], [after])
     sides = [because.movers_per_op(side) for side in (before, after)]
     useless = {line.name: line.unshared / line.transfers for line in after.moved if line.transfers}
     rows = []

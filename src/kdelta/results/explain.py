@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from kdelta.attribution import because, exact, moved, profiles
+from kdelta.attribution import because, exact, line_labels, moved, profiles
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
 from kdelta.results import calls, deferred, definitions, idling, layout, placed, waiting
@@ -102,6 +102,7 @@ def _lines_between(
     before: Sequence[Profile], after: Sequence[Profile]
 ) -> tuple[tuple[FunctionDelta, ...], Because | None]:
     """Which lines move more often, or less."""
+    before, after = line_labels.alike(before, after)
     deltas = because.line_differences(profiles.median_profile(before), profiles.median_profile(after))
     kept = because.significant_lines(deltas, before, after)
     return kept[:BECAUSE_KEPT], because.line(kept)

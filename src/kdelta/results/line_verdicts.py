@@ -8,16 +8,16 @@ are judged one by one over the same seeds, by the engine that judges all transfe
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from msgspec.structs import replace
 
 from kdelta import verdict
-from kdelta.attribution import because
+from kdelta.attribution import because, line_labels
 from kdelta.attribution.exact import MOVED_LEAST, TRANSFERS
 from kdelta.attribution.line_table import NAMELESS
-from kdelta.model import CellResult, Experiment, Metric
+from kdelta.model import CellResult, Experiment, Metric, Profile
 from kdelta.results import placed
 from kdelta.results.definitions import line_floor_percent
 from kdelta.results.types import CellName, MovedDiff
@@ -64,20 +64,47 @@ def renamed(before: Figures, after: Figures) -> dict[str, str]:
     return found
 
 
-def _alone(side: Figures, other: Figures) -> dict[str, float]:
+def _strange(side: Figures, other: Figures) -> dict[str, float]:
     """The levels of memory that goes by names which the other side has in no seed."""
     elsewhere = {name for seed in other.values() for name in seed}
-    return {
-        name: level
-        for name, level in _levels(side).items()
-        if level and name.startswith(NAMELESS) and name not in elsewhere
-    }
+    return {name: level for name, level in _levels(side).items() if name.startswith(NAMELESS) and name not in elsewhere}
+
+
+def _alone(side: Figures, other: Figures) -> dict[str, float]:
+    """Those of them that move in most seeds."""
+    return {name: level for name, level in _strange(side, other).items() if level}
 
 
 def _as_before(before: Figures, after: Figures) -> dict[int, dict[str, float]]:
     """``after`` with what was ``renamed`` by its name in ``before``."""
     old = renamed(before, after)
     return {block: {old.get(name, name): value for name, value in seed.items()} for block, seed in after.items()}
+
+
+def alike(before: Figures, after: Figures) -> tuple[Figures, Figures]:
+    """Both sides by names that can be compared: what was ``renamed``, then what else each side alone has, as one.
+
+    A copy that another release inlines splits one memory in two, or joins two: 1,035 transfers of
+    "copy_user_generic_string" were 770 of "_copy_to_iter" and 339 of that and "_copy_from_iter". Who is who cannot be
+    told, but that they move as often together. It goes by the name that moves most.
+    """
+    after = _as_before(before, after)
+    left = [_strange(before, after), _strange(after, before)]
+    if not all(any(side.values()) for side in left):
+        return before, after
+    level = left[0] | left[1]
+    name = min(level, key=lambda one: (-level[one], one))
+    return _joined(before, left[0], name), _joined(after, left[1], name)
+
+
+def _joined(figures: Figures, names: Iterable[str], name: str) -> dict[int, dict[str, float]]:
+    """With the sum of ``names`` as ``name``."""
+    gone = frozenset(names)
+    return {
+        block: {line: value for line, value in seed.items() if line not in gone}
+        | {name: sum(value for line, value in seed.items() if line in gone)}
+        for block, seed in figures.items()
+    }
 
 
 def hottest(before: Figures, after: Figures, floor_percent: float) -> dict[str, float]:
@@ -91,6 +118,16 @@ def hottest(before: Figures, after: Figures, floor_percent: float) -> dict[str, 
     named = [name for name in level if level[name] > least and not name.startswith("[")]
     ranked = sorted(named, key=lambda name: (-level[name], name))[:JUDGED]
     return {name: max(floor_percent, 100.0 * least / level[name]) for name in ranked}
+
+
+def _figures(before: Mapping[int, Profile], after: Mapping[int, Profile]) -> tuple[Figures, Figures]:
+    """By names of lines that both kernels have; each side by seed."""
+    named = line_labels.alike(list(before.values()), list(after.values()))
+    old, new = (
+        dict(zip(side, map(because.moved_per_op, found), strict=True))
+        for side, found in zip((before, after), named, strict=True)
+    )
+    return old, new
 
 
 def _observed(figures: Figures, line: str) -> tuple[verdict.Observation, ...]:
@@ -109,18 +146,18 @@ def judged(experiment: Experiment, profiles: Mapping[int, Sequence[ProfileRow]])
         if placed.places(case, cpus, [row.profile for row in profiles.get(index, ())]):
             continue
         for off in experiment.mitigations:
-            sides: defaultdict[int, dict[int, dict[str, float]]] = defaultdict(dict)
+            sides: defaultdict[int, dict[int, Profile]] = defaultdict(dict)
             for row in profiles.get(index, ()):
                 if row.mitigations == off:
-                    sides[row.kernel][row.block] = because.moved_per_op(row.profile)
+                    sides[row.kernel][row.block] = row.profile
             for kernel in sorted(sides.keys() - {0}):
-                sides[kernel] = _as_before(sides.get(0, {}), sides[kernel])
-                for line, floor in hottest(sides.get(0, {}), sides[kernel], floor_percent).items():
+                pair = alike(*_figures(sides.get(0, {}), sides[kernel]))
+                for line, floor in hottest(*pair, floor_percent).items():
                     floors[f"{case.name}/{name_of(line)}"] = floor
                     metric = Metric(name=name_of(line), unit=f"{TRANSFERS}/op", better="lower", least=MOVED_LEAST)
                     metrics[case.workload] += [metric] if metric not in metrics[case.workload] else []
-                    for side in (0, kernel):
-                        seen = _observed(sides.get(side, {}), line)
+                    for side, figures in zip((0, kernel), pair, strict=True):
+                        seen = _observed(figures, line)
                         data.append(
                             verdict.CellData(case=index, mitigations=off, metric=metric.name, kernel=side, boots=seen)
                         )

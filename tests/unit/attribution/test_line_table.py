@@ -15,7 +15,7 @@ BASE = 0xFFFF888000000000
 LINE = 0xFFFFFFFF82000040
 PAGES = 0xFFFFEA0000000000
 HEAP = 0xFFFF888100000000
-DENTRIES, ANONYMOUS = 0xFFFF888100042000, 0xFFFF888100042100
+DENTRIES, ANONYMOUS, TASKS = 0xFFFF888100042000, 0xFFFF888100042100, 0xFFFF888100042200
 TAKE, DROP, NOWHERE = 0xFFFFFFFF81000010, 0xFFFFFFFF81001010, 0xFFFFFFFF99000000
 LOCK, SLOW, EXIT, REFERENCE = 0xFFFFFFFF81002010, 0xFFFFFFFF81003010, 0xFFFFFFFF81004010, 0xFFFFFFFF81005010
 NAMES = ("take", "drop.isra.0", "_raw_spin_lock", "native_queued_spin_lock_slowpath", "do_exit", "lockref_get")
@@ -45,13 +45,16 @@ class Variables:
 
 
 class Types:
-    """struct dentry of 192 bytes and struct page of 64, a field for each 8 bytes."""
+    """Of dentry 192 bytes, of page 64, of task_struct 128 and of runqueues 512, a field for each 8 bytes."""
 
     def struct(self, name: str, /) -> int | None:
-        return {"dentry": 1, "page": 2}.get(name)
+        return {"dentry": 1, "page": 2, "task_struct": 3}.get(name)
+
+    def variable(self, name: str, /) -> int | None:
+        return 4 if name == "runqueues" else None
 
     def size(self, ident: int, /) -> int:
-        return {1: 192, 2: 64}[ident]
+        return {1: 192, 2: 64, 3: 128, 4: 512}[ident]
 
     def path(self, ident: int, offset: int, /) -> str:
         return f"f{offset // 8}"
@@ -72,6 +75,7 @@ def _moves(
 ) -> lines.Moves:
     told = [(line, 3, 0xFF, bits, *(slabs or {}).get(line, (0, 0))) for line, bits in shared.items()]
     caches = {DENTRIES: lines.Cache("dentry", 192), ANONYMOUS: lines.Cache("kmalloc-64", 64)}
+    caches[TASKS] = lines.Cache("task_struct", 2048)
     return lines.Moves(
         id=7,
         bases=np.array([BASE, BASE + 4096], "<u8"),
@@ -114,6 +118,16 @@ def test_objects_are_named_by_type_and_field_and_added_up_over_all_of_them() -> 
     dentry, page = line_table.table(moves, Functions(), Variables(), Types())
     assert (dentry.name, dentry.lines, dentry.transfers) == ("dentry.f19", 2, 13)
     assert (page.name, page.reads) == ("struct page", 2)
+
+
+def test_fields_of_a_cpus_own_struct_are_named_and_the_registers_behind_a_task() -> None:
+    """On 7.0 runqueues+0xa80 moved no longer and +0xdc0 did now; thread.fpu lies behind its struct since 6.16."""
+    rows = [_row(BASE + 4096 + 136, TAKE, 0, 9), _row(BASE + 128, DROP, 0, 1), _row(HEAP + 128, TAKE, 5, 0)]
+    moves = _moves(rows, {row[0] & -64: 1 << row[0] % 64 for row in rows}, {HEAP + 128: (TASKS, 128)})
+    queue, registers = line_table.table(moves, Functions(), Variables(), Types())
+    assert (queue.name, queue.lines, queue.transfers) == ("per-CPU runqueues.f17", 2, 10), "of each CPU, by place"
+    assert queue.others == {"per-CPU runqueues.f16": 1}
+    assert registers.name == "task_struct.thread.fpu"
 
 
 def test_without_types_it_is_the_cache_and_the_offset_and_caches_that_are_none_are_not_believed() -> None:

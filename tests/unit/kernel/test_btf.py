@@ -9,7 +9,7 @@ import pytest
 
 from kdelta.kernel import btf, types
 
-INT, ARRAY, STRUCT, UNION, TYPEDEF = 1, 3, 4, 5, 8
+INT, ARRAY, STRUCT, UNION, TYPEDEF, VAR = 1, 3, 4, 5, 8, 14
 
 
 class Made:
@@ -65,6 +65,16 @@ def test_fields_are_found_by_name_and_by_offset_through_what_has_no_name() -> No
     assert known.path(holder, 24 + 80) == "vfs_inode.i_lockref"
     assert known.path(holder, 112) == "ref", "a lock is one thing"
     assert known.path(holder, 127) == ""
+
+
+def test_a_variable_leads_to_its_type() -> None:
+    made = Made()
+    number = made.add(INT, "int", 4, bytes(4))
+    queue = made.struct("rq", 8, ("nr_running", number, 0), ("clock", number, 4))
+    made.add(VAR, "runqueues", queue, bytes(4))
+    types = btf.parse(made.bytes())
+    assert types.variable("runqueues") == queue and types.path(queue, 4) == "clock"
+    assert types.variable("rq") is None
 
 
 def test_a_struct_is_found_where_it_begins_however_deep() -> None:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kdelta.report import terminal
-from kdelta.report.headline import of_sweeps
+from kdelta.report.headline import of_cells, of_sweeps
 from kdelta.report.view import build
-from kdelta.results.warnings import FewerCpus
-from unit.report.report_samples import exact
+from kdelta.results.warnings import Carried, FewerCpus
+from unit.report.report_samples import cell, exact
 from unit.report.sweep_samples import sweep
 
 
@@ -27,3 +27,16 @@ def test_that_a_guest_had_fewer_cpus_is_part_of_the_answer() -> None:
     assert ". a had 1 of 4 CPUs; b had 3 of 4 CPUs" in view.headline.text
     text = " ".join(terminal.render(view).split())
     assert "a came up with 1 of 4 CPUs: by its command line" in text
+
+
+def test_of_as_many_cases_the_larger_hidden_change_is_told() -> None:
+    """Of fork_vmas, with twelve times the locked operations, nothing was told beside -30 % of those of pipe."""
+    rows = [
+        cell(
+            name, metric="instructions", unit="instructions/op", verdict=word, effect_percent=instructions,
+            warnings=(Carried(instructions, (("locked", locked),), "f"),),
+        )
+        for name, word, instructions, locked in (("a", "same", 0.1, -30.0), ("b", "improved", -42.8, 1139.5))
+    ]  # fmt: skip
+    text = of_cells([(row.case, row) for row in rows], exact=True, unfinished=False).text
+    assert "More locked operations: +1139.50 % in b" in text

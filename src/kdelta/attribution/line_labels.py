@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lines of two kernels by names that can be compared. Pure.
+
+A line goes by what moves it most, and another release puts other fields beside that, or more work on them: then
+``task_struct.cg_list`` "moves no longer" where it moves with ``task_struct.robust_list``, by which its line goes now.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from msgspec.structs import replace
+
+from kdelta.attribution import because
+from kdelta.model import Profile
+
+_HARDLY = 0.5  # of how often it moves on the other side: a name that may have gone into another
+_STILL = 0.1  # of that: it moves there, by another line's name
+
+
+class _Side:
+    """One kernel's lines over its seeds: transfers per operation; ``within``: [what moved][line], the mean."""
+
+    def __init__(self, profiles: Sequence[Profile]) -> None:
+        seeds = [because.moved_per_op(profile) for profile in profiles]
+        names = {name for seed in seeds for name in seed}
+        self.levels = {name: median(seed.get(name, 0.0) for seed in seeds) for name in names}
+        self.within: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+        for profile in profiles:
+            for line in profile.moved:
+                for name, transfers in line.others.items():
+                    self.within[name][line.name] += transfers / profile.ops / len(profiles)
+
+
+def _joins(side: _Side, other: _Side) -> list[tuple[str, str]]:
+    """Lines of ``side`` that move less often on the other, with that in which they do."""
+    found = []
+    for name, level in side.levels.items():
+        within = {line: often for line, often in other.within.get(name, {}).items() if often > _STILL * level}
+        if level and within and other.levels.get(name, 0.0) < _HARDLY * level:
+            found.append((name, max(within, key=lambda line: (within[line], line))))
+    return found
+
+
+def mapping(before: Sequence[Profile], after: Sequence[Profile]) -> dict[str, str]:
+    """Of lines that are to be taken together: name -> the name for all, that of the one which moves most."""
+    sides = _Side(before), _Side(after)
+    level = {
+        name: max(side.levels.get(name, 0.0) for side in sides)
+        for name in sides[0].levels.keys() | sides[1].levels.keys()
+    }
+    one: dict[str, str] = {}
+    for name, line in sorted(_joins(*sides) + _joins(sides[1], sides[0])):
+        hottest = max((one.get(name, name), one.get(line, line)), key=lambda each: (level.get(each, 0.0), each))
+        gone = {one.get(name, name), one.get(line, line)}
+        one |= dict.fromkeys((name, line, *(each for each, group in one.items() if group in gone)), hottest)
+    return {name: told for name, told in one.items() if name != told}
+
+
+def _named(profile: Profile, names: Mapping[str, str]) -> Profile:
+    moved = tuple(replace(line, name=names.get(line.name, line.name)) for line in profile.moved)
+    return replace(profile, moved=moved)
+
+
+def alike(before: Sequence[Profile], after: Sequence[Profile]) -> tuple[list[Profile], list[Profile]]:
+    """The profiles of all seeds of two kernels, with one name for lines into which a field went and that it left."""
+    names = mapping(before, after)
+    if not names:
+        return list(before), list(after)
+    return [_named(profile, names) for profile in before], [_named(profile, names) for profile in after]

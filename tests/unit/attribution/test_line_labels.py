@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A field whose line goes by another name on the other kernel moves there all the same."""
+
+from __future__ import annotations
+
+from kdelta.attribution import line_labels
+from kdelta.attribution.because import moved_per_op
+from kdelta.model import MovedLine, Profile
+
+
+def _profile(lines: dict[str, tuple[int, dict[str, int]]]) -> Profile:
+    moved = tuple(MovedLine(name=name, reads=0, writes=n, others=others) for name, (n, others) in lines.items())
+    return Profile(ops=1, functions={}, total=(0,) * 7, moved=moved)
+
+
+def test_a_line_that_goes_by_another_of_its_fields_is_the_same_line() -> None:
+    """Of the four threads of a program cg_list moved 34 times on 6.12, and robust_list, beside it, 22 times on 7.0."""
+    before = _profile({"cg_list": (34, {"robust_list": 8}), "mmap_lock": (21, {}), "clock": (5, {})})
+    after = _profile({"robust_list": (22, {"cg_list": 9}), "mmap_lock": (3, {"count": 1}), "scx": (7, {"clock": 0})})
+    old, new = (moved_per_op(side[0]) for side in line_labels.alike([before] * 5, [after] * 5))
+    assert old == {"cg_list": 34, "mmap_lock": 21, "clock": 5}
+    assert new == {"cg_list": 22, "mmap_lock": 3, "scx": 7}, "a lock that moves less is that; clock is gone"
+
+
+def test_lines_that_became_one_are_held_against_that_together() -> None:
+    before = _profile({"a": (10, {}), "b": (6, {}), "c": (4, {})})
+    after = _profile({"a": (19, {"b": 5, "c": 4})})
+    old, new = (moved_per_op(side[0]) for side in line_labels.alike([before], [after]))
+    assert (old, new) == ({"a": 20}, {"a": 19})
+    assert line_labels.mapping([after], [before]) == {"b": "a", "c": "a"}, "and where one became several"
+
+
+def test_a_name_that_stays_is_left_alone() -> None:
+    before = _profile({"a": (10, {"b": 3}), "b": (6, {})})
+    assert line_labels.mapping([before], [before]) == {}
+    assert line_labels.mapping([before], [_profile({"a": (10, {"b": 3}), "b": (4, {})})]) == {}
