@@ -16,6 +16,10 @@ from msgspec.structs import replace
 from kdelta.attribution import because
 from kdelta.model import Profile
 
+_RENAMED = (  # fields, with the commit
+    ("file.f_count", "file.f_ref"),  # v6.13, 90ee6ed776c0
+    ("dentry.d_subdirs", "dentry.d_children"),  # v6.8, da549bdd15c2
+)
 _HARDLY = 0.5  # of how often it moves on the other side: a name that may have gone into another
 _STILL = 0.1  # of that: it moves there, by another line's name
 
@@ -44,6 +48,17 @@ def _joins(side: _Side, other: _Side) -> list[tuple[str, str]]:
     return found
 
 
+def _renamed(side: _Side, other: _Side) -> list[tuple[str, str]]:
+    """Fields that go by one name on the one side, and by another on the other."""
+    return [
+        pair
+        for pair in _RENAMED
+        for here, there in (pair, pair[::-1])
+        if here in side.levels and there in other.levels
+        if there not in side.levels and here not in other.levels
+    ]
+
+
 def mapping(before: Sequence[Profile], after: Sequence[Profile]) -> dict[str, str]:
     """Of lines that are to be taken together: name -> the name for all, that of the one which moves most."""
     sides = _Side(before), _Side(after)
@@ -52,7 +67,7 @@ def mapping(before: Sequence[Profile], after: Sequence[Profile]) -> dict[str, st
         for name in sides[0].levels.keys() | sides[1].levels.keys()
     }
     one: dict[str, str] = {}
-    for name, line in sorted(_joins(*sides) + _joins(sides[1], sides[0])):
+    for name, line in sorted(_joins(*sides) + _joins(sides[1], sides[0]) + _renamed(*sides)):
         hottest = max((one.get(name, name), one.get(line, line)), key=lambda each: (level.get(each, 0.0), each))
         gone = {one.get(name, name), one.get(line, line)}
         one |= dict.fromkeys((name, line, *(each for each, group in one.items() if group in gone)), hottest)

@@ -30,6 +30,14 @@ def test_lines_that_became_one_are_held_against_that_together() -> None:
     assert line_labels.mapping([after], [before]) == {"b": "a", "c": "a"}, "and where one became several"
 
 
+def test_a_field_that_another_release_renamed_is_the_same() -> None:
+    """dup by four threads: file.f_count -100 % of 8,710, and file.f_ref, as it is called since 6.13, now 6,237."""
+    before, after = _profile({"file.f_count": (8710, {})}), _profile({"file.f_ref": (6237, {})})
+    assert line_labels.mapping([before], [after]) == {"file.f_ref": "file.f_count"}
+    assert line_labels.mapping([after], [before]) == {"file.f_ref": "file.f_count"}
+    assert line_labels.mapping([after], [after]) == {}
+
+
 def test_a_name_that_stays_is_left_alone() -> None:
     before = _profile({"a": (10, {"b": 3}), "b": (6, {})})
     assert line_labels.mapping([before], [before]) == {}
