@@ -3,10 +3,12 @@
 
 A line goes by what moves it most, and another release puts other fields beside that, or more work on them: then
 ``task_struct.cg_list`` "moves no longer" where it moves with ``task_struct.robust_list``, by which its line goes now.
+Where only the offset is known, the same field goes by another one: ``kmalloc-512+0x100`` and ``kmalloc-512+0xc0``.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -20,6 +22,8 @@ _RENAMED = (  # fields, with the commit
     ("file.f_count", "file.f_ref"),  # v6.13, 90ee6ed776c0
     ("dentry.d_subdirs", "dentry.d_children"),  # v6.8, da549bdd15c2
 )
+_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
+_GONE = 0.05  # of how often it moves on the other side
 _HARDLY = 0.5  # of how often it moves on the other side: a name that may have gone into another
 _STILL = 0.1  # of that: it moves there, by another line's name
 
@@ -59,6 +63,19 @@ def _renamed(side: _Side, other: _Side) -> list[tuple[str, str]]:
     ]
 
 
+def _shifted(side: _Side, other: _Side) -> list[tuple[str, str]]:
+    """Lines of one variable or slab cache that came, with those that went: its type is laid out otherwise.
+
+    Which field of it a line has is not known there, so they are held against each other together.
+    """
+    found: defaultdict[str, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
+    for index, (one, against) in enumerate(((side, other), (other, side))):
+        for name, level in one.levels.items():
+            if level and against.levels.get(name, 0.0) < _GONE * level:
+                found[_OFFSET.sub("", name)][index].append(name)
+    return [(went[0], name) for went, came in found.values() if went and came for name in (*went[1:], *came)]
+
+
 def mapping(before: Sequence[Profile], after: Sequence[Profile]) -> dict[str, str]:
     """Of lines that are to be taken together: name -> the name for all, that of the one which moves most."""
     sides = _Side(before), _Side(after)
@@ -67,7 +84,7 @@ def mapping(before: Sequence[Profile], after: Sequence[Profile]) -> dict[str, st
         for name in sides[0].levels.keys() | sides[1].levels.keys()
     }
     one: dict[str, str] = {}
-    for name, line in sorted(_joins(*sides) + _joins(sides[1], sides[0]) + _renamed(*sides)):
+    for name, line in sorted(_joins(*sides) + _joins(sides[1], sides[0]) + _renamed(*sides) + _shifted(*sides)):
         hottest = max((one.get(name, name), one.get(line, line)), key=lambda each: (level.get(each, 0.0), each))
         gone = {one.get(name, name), one.get(line, line)}
         one |= dict.fromkeys((name, line, *(each for each, group in one.items() if group in gone)), hottest)

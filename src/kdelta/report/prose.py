@@ -226,7 +226,10 @@ def _method(experiment: Experiment) -> list[str]:
             "KASLR is off and seeds are fixed: this measures path length, not wall time.",
         ]
         if experiment.machine.smp > 1:
-            lines.append("Transfers are those of a model of coherence alone: no capacity, no latencies.")
+            lines.append(
+                "Transfers are those of the kernel's memory, by a model of coherence alone: no capacity, no latencies. "
+                "What programs share among themselves, as threads a counter, is not in them."
+            )
         if experiment.machine.rep_features:
             lines.append("The guest CPU offers ERMS/FSRM.")
         return lines

@@ -38,6 +38,17 @@ def test_a_field_that_another_release_renamed_is_the_same() -> None:
     assert line_labels.mapping([after], [after]) == {}
 
 
+def test_lines_at_other_places_of_the_same_cache_or_variable_are_held_against_each_other() -> None:
+    """open by four threads: AppArmor's count was kmalloc-512+0x100, 3,402 times gone, and +0xc0, 3,549 times new."""
+    before = _profile({"kmalloc-512+0x100": (3402, {}), "kmalloc-512+0x0": (50, {}), "init_user_ns": (9, {})})
+    after = _profile({"kmalloc-512+0xc0": (3549, {}), "kmalloc-512+0x0": (40, {}), "init_user_ns+0x40": (8, {})})
+    old, new = (moved_per_op(side[0]) for side in line_labels.alike([before], [after]))
+    assert old == {"kmalloc-512+0xc0": 3402, "kmalloc-512+0x0": 50, "init_user_ns": 9}
+    assert new == {"kmalloc-512+0xc0": 3549, "kmalloc-512+0x0": 40, "init_user_ns": 8}
+    grown = _profile({"kmalloc-1k+0x100": (3402, {}), "kmalloc-512+0x0": (50, {}), "init_user_ns": (9, {})})
+    assert line_labels.mapping([before], [grown]) == {}, "of another cache it may be anything"
+
+
 def test_a_name_that_stays_is_left_alone() -> None:
     before = _profile({"a": (10, {"b": 3}), "b": (6, {})})
     assert line_labels.mapping([before], [before]) == {}

@@ -330,6 +330,13 @@ def test_a_floor_that_is_the_least_difference_is_no_percentage(floors: tuple[flo
     assert f"Noise floor: {told}." in measured
 
 
+def test_that_transfers_are_not_those_of_a_programs_own_memory_is_told() -> None:
+    """Two counters in one line and two apart counted alike, and nothing said why."""
+    asked = replace(experiment("6.12", "7.0"), mode="exact", machine=MachineOptions(smp=4))
+    told = build(ExperimentResult(experiment=asked, results=())).measured
+    assert any("What programs share among themselves, as threads a counter, is not in them." in text for text in told)
+
+
 def test_why_of_a_sweep_has_each_step_with_its_cause() -> None:
     told = functions.causes(build(*sweep())).splitlines()
     steps = [step for one in sweep()[1].sweeps for step in one.steps]
