@@ -45,6 +45,7 @@ _MANUAL = {
 }
 # Rows of no entry: plugin/calls.c.
 UNNAMED, TRAP, TASK = "[unnamed system call]", "[other trap]", "[kernel threads and new tasks]"
+UNIMPLEMENTED = _MANUAL["ni_syscall"]
 _EXTRA = {0xFFFFFFFD: UNNAMED, 0xFFFFFFFE: TRAP, 0xFFFFFFFF: TASK}
 REST = "[not assigned]"
 

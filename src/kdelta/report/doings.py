@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from kdelta.report.causes import more
+from kdelta.report.causes import listed, more
 from kdelta.results import warnings as of_results
 from kdelta.units import percent
 from kdelta.verdict import warnings as of_verdicts
@@ -27,6 +27,8 @@ def other_calls(w: of_verdicts.OtherCalls | of_verdicts.CallsBeside) -> str:
     cost = ", each at the average cost," if w.averaged else ""
     if w.then_percent is not None:  # which kind of futex(2) was left out, a wait or a wake, is not known
         same += f" at what each costs now, {percent(w.then_percent)} at what it cost there"
+    if w.refused:
+        made += f"; the {w.by} kernel does not have {listed(w.refused)}, so the program asked in vain and went on"
     return f"{made}: with as many as on the baseline{cost} {whole} would be {same}; {_CALLS_WHY[w.why]}{decides}"
 
 

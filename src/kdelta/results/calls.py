@@ -21,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.attribution import profiles
+from kdelta.attribution.entries import UNIMPLEMENTED, UNNAMED
 from kdelta.attribution.once import once
 from kdelta.model import CallCount, CellResult, Metric, Profile
 from kdelta.stats import counts, paired
@@ -31,6 +32,7 @@ from kdelta.verdict.work import INSTRUCTIONS
 _LEFT = 0.5  # of a change, as logarithms: with less at the same calls these are most of it
 _TOLD = 0.75  # the share below which, or above whose inverse, the second account is worth a word
 _APART = 0.25  # of what is due to the calls: more between their prices on the two sides is told
+_REFUSED = 2.0  # times what calls of no function come to on the other side
 _NAMED = 4
 _CHANGED = ("improved", "regressed")
 
@@ -123,7 +125,7 @@ def second(
     if _TOLD <= left <= 1 / _TOLD:
         return Account(same_calls_percent=same)
     kind = MixedCalls if left < _LEFT and _why(differing) != "kernel" else OtherCalls
-    told = _said(kind, whole_percent, same, differing, bool(after[0].called))
+    told = _with_refused(_said(kind, whole_percent, same, differing, bool(after[0].called)), before, after)
     then = whole_percent - 100.0 * math.fsum(call.then for call in differing) / baseline
     if abs(then - same) > _APART * abs(whole_percent - same) and not told.averaged:
         told = replace(told, then_percent=then)
@@ -133,6 +135,19 @@ def second(
 def _said(kind: type[OtherCalls], whole: float, same: float, differing: Sequence[_Call], averaged: bool) -> OtherCalls:
     named = tuple((call.name, call.before, call.after) for call in differing[:_NAMED])
     return kind(whole, same, named, max(0, len(differing) - _NAMED), _why(differing), averaged)
+
+
+def _with_refused(told: OtherCalls, before: Sequence[Profile], after: Sequence[Profile]) -> OtherCalls:
+    """With what one side does not have: the program called it there as well, and got ENOSYS.
+
+    A number that the kernel's table lacks enters no function of a system call, one that is configured out that for all.
+    """
+    costs = [sum(_per_op(side, name)[1] for name in (UNNAMED, UNIMPLEMENTED)) for side in (before, after)]
+    by = costs.index(max(costs))
+    if costs[by] <= _REFUSED * costs[1 - by]:
+        return told
+    names = tuple(name for name, *made in told.calls if not made[by] and made[1 - by])
+    return replace(told, refused=names, by="patched" if by else "baseline") if names else told
 
 
 def _why(differing: Sequence[_Call]) -> Why:
@@ -162,7 +177,8 @@ def _evened_out(
     if not plain or abs(look.effect or 0.0) <= delta or abs(account.same_calls_percent) <= delta:
         return ()
     whole, differing = row.effect_percent or 0.0, _differing(before, after)
-    return (_said(OtherCalls, whole, account.same_calls_percent, differing, bool(after[0].called)),)
+    told = _said(OtherCalls, whole, account.same_calls_percent, differing, bool(after[0].called))
+    return (_with_refused(told, before, after),)
 
 
 @once

@@ -164,6 +164,7 @@ class OtherCalls(Warn, frozen=True):
     or are what an ``interval`` of a loop without end holds of what it does now and then, one more or fewer.
     ``averaged``: each call is taken to cost what all do on average, because on several CPUs that is not counted.
     ``then_percent``: what it were at what the calls cost on the baseline, None where that says about the same.
+    ``refused``: those which the one kernel does not have, and the program asked for in vain; ``by``: which one.
     """
 
     code: ClassVar[str] = "other-calls"
@@ -174,6 +175,8 @@ class OtherCalls(Warn, frozen=True):
     why: Why
     averaged: bool = False
     then_percent: float | None = None
+    refused: tuple[str, ...] = ()
+    by: Literal["baseline", "patched"] = "baseline"
 
 
 class MixedCalls(OtherCalls, frozen=True):

@@ -221,3 +221,18 @@ def test_on_several_cpus_calls_have_the_average_price() -> None:
     assert warning.same_calls_percent == pytest.approx(0, abs=0.3)
     assert "as many as on the baseline, each at the average cost, +26.84 %" in sentence(warning)
     assert calls.held(row(3000 * 488, 3000 * 619), [replace(one, called={}) for one in before], after).warnings == ()
+
+
+@pytest.mark.parametrize(("row_of_none", "calls_of_none"), [("[unnamed system call]", 0), ("[not implemented]", 100)])
+def test_a_call_that_one_kernel_does_not_have_is_told_as_that(row_of_none: str, calls_of_none: int) -> None:
+    """setxattrat(2) came with 6.13: "the program made other calls" of one that made the same on both kernels."""
+    lacks = {"openat": (100, 43000), row_of_none: (calls_of_none, 19000)}
+    has = {"openat": (100, 33000), "setxattrat": (100, 51000)}
+    (warning,) = calls.held(row(62000, 84000), side(lacks, lacks), side(has, has)).warnings
+    assert isinstance(warning, OtherCalls) and (warning.refused, warning.by) == (("setxattrat",), "baseline")
+    assert "; the baseline kernel does not have setxattrat, so the program asked in vain" in sentence(warning)
+    (warning,) = calls.held(row(84000, 62000), side(has, has), side(lacks, lacks)).warnings
+    assert isinstance(warning, OtherCalls) and warning.by == "patched"
+    both = {"openat": (100, 43000), "write": (1, 19000)}
+    (warning,) = calls.held(row(62000, 84000), side(both, both), side(has, has)).warnings
+    assert isinstance(warning, OtherCalls) and warning.refused == (), "as far as is known the program chose"
