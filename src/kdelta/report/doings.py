@@ -45,6 +45,14 @@ def varies(w: of_results.ProgramVaries) -> str:
     )
 
 
+def printed(w: of_results.PrintedOtherwise) -> str:
+    """That a program says other things on one kernel: it may do other work there."""
+    return (
+        f'{w.case} printed on {w.kernel} and not on {w.other}: "{w.line}"; so it may have done other work there, of '
+        "which the count is (--printed shows all of it)"
+    )
+
+
 def placed(w: of_verdicts.Placed) -> str:
     """Why a count of a program on several CPUs decides nothing."""
     return (

@@ -223,7 +223,7 @@ def _(w: of_verdicts.Withdrawn) -> str:
 
 for said in (doings.accounts, doings.strings, doings.other_calls, doings.varies, doings.placed, doings.idles):
     sentence.register(said)
-for told in (doings.same_kernel, doings.fewer_cpus, doings.waited, doings.deferred, doings.meanwhile):
+for told in (doings.same_kernel, doings.fewer_cpus, doings.waited, doings.deferred, doings.meanwhile, doings.printed):
     sentence.register(told)
 sentence.register(doings.folder_lacking)
 

@@ -21,6 +21,7 @@ from kdelta.results import (
     explain,
     line_verdicts,
     placed,
+    printed,
     remarks,
     sweep,
     system_calls,
@@ -168,7 +169,11 @@ def _assembled(
         boots_faulty=_faulty(experiment, boots, numbers),
         gate=experiment.annotations.gate,
         counts=counts,
-        warnings=(*remarks.on_experiment(experiment, boots), *remarks.on_counters(experiment, store)),
+        warnings=(
+            *remarks.on_experiment(experiment, boots),
+            *printed.otherwise(experiment, store, boots),
+            *remarks.on_counters(experiment, store),
+        ),
     )
 
 

@@ -226,6 +226,16 @@ class NoCounters(Warn, frozen=True):
     error: int
 
 
+class PrintedOtherwise(Warn, frozen=True):
+    """What a program printed on ``kernel`` alone of two, under each seed: the first such ``line``."""
+
+    code: ClassVar[str] = "printed"
+    case: str
+    kernel: str
+    other: str
+    line: str
+
+
 class LeftOut(Warn, frozen=True):
     """Versions of a sweep that are no kernels, for one reason."""
 

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A program that ends well on both kernels and says on one of them that it could not do its work."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from kdelta.model import Case
+from kdelta.report.sentences import sentence
+from kdelta.results import answer, printed
+from kdelta.results.warnings import PrintedOtherwise
+from kdelta.store.store import Store
+from unit.store.store_builders import boot, experiment, run
+
+REFUSED = "100 failed: Function not implemented"
+
+
+def _stream(lines: tuple[str, ...]) -> bytes:
+    found = b""
+    for number, line in enumerate(lines):
+        body = json.dumps({"t": "out", "j": 0, "text": line})
+        found += f"kd1 {number} {zlib.crc32(f'{number} {body}'.encode()):08x} {body}\n".encode()
+    return found
+
+
+def _store(folder: Path, said: Mapping[tuple[int, int], tuple[str, ...]], workload: str = "program") -> Store:
+    store = Store(f"sqlite:///{folder / 'store.sqlite'}")
+    made = experiment("e1", mode="exact", cases=(Case(workload=workload, label="sysc"),))
+    store.create(made)
+    for (block, slot), lines in said.items():
+        store.save_boot("e1", boot(block, slot, stream=_stream(lines), runs=(run(0),)))
+    return store
+
+
+@pytest.mark.parametrize("refuses", [0, 1])
+def test_what_a_program_prints_on_one_kernel_alone_is_told(tmp_path: Path, refuses: int) -> None:
+    """listmount(2), which came with 6.8, was +54.9 % from 6.1 to 7.0: there it worked, and on 6.1 it had said so."""
+    said = {(block, slot): ("start", REFUSED) if slot == refuses else ("start",) for block in (0, 1) for slot in (0, 1)}
+    with _store(tmp_path, said) as store:
+        (warning,) = (w for w in answer.result(store, "e1")[0].warnings if isinstance(w, PrintedOtherwise))
+    labels = ("6.12", "7.0")
+    assert (warning.kernel, warning.other, warning.line) == (labels[refuses], labels[1 - refuses], REFUSED)
+    assert f'sysc printed on {labels[refuses]} and not on {labels[1 - refuses]}: "{REFUSED}"' in sentence(warning)
+
+
+@pytest.mark.parametrize(
+    ("said", "workload"),
+    [
+        ({(0, 0): ("1.2 s",), (1, 0): ("1.3 s",), (0, 1): ("1.1 s",), (1, 1): ("1.1 s",)}, "program"),
+        ({(0, 0): ("a",), (1, 0): ("a",), (0, 1): ("a",), (1, 1): ("a",)}, "program"),
+        ({(0, 0): ("a",), (1, 0): ("a",)}, "program"),
+        ({(0, 0): ("a",), (1, 0): ("a",), (0, 1): ("b",), (1, 1): ("b",)}, "pipe"),
+    ],
+    ids=["varies", "alike", "one-kernel-yet", "no-program"],
+)
+def test_what_varies_or_is_alike_is_not(
+    tmp_path: Path, said: dict[tuple[int, int], tuple[str, ...]], workload: str
+) -> None:
+    with _store(tmp_path, said, workload) as store:
+        made = store.experiment("e1")
+        assert printed.otherwise(made, store, store.boots("e1")) == ()
