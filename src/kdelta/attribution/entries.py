@@ -101,11 +101,16 @@ def counted(entries: Entries, table: NDArray[np.int64], kernel_instructions: int
     Args:
         table: rows of the plugin's section: row, calls, instructions, REP bytes; shape (n, 4).
         kernel_instructions: of the whole interval; what no row has is ``REST``, so that the rows add up to it.
+
+    Returns:
+        {} where no entry was recognised, as on arm64, of which stacks alone are followed.
     """
     found: dict[str, CallCount] = {}
     for row, calls, instructions, rep_bytes in table.tolist():
         name = _EXTRA.get(row) or (entries.rows[row] if 0 <= row < len(entries.rows) else REST)
         found[name] = CallCount(calls=calls, instructions=instructions, rep_bytes=rep_bytes)
+    if found.keys() <= {TRAP, TASK, UNNAMED, REST}:
+        return {}
     rest = kernel_instructions - sum(count.instructions for count in found.values())
     return found | ({REST: CallCount(calls=0, instructions=rest, rep_bytes=0)} if rest else {})
 

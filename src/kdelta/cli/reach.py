@@ -61,6 +61,7 @@ def command(kernel: str, functions: tuple[str, ...], **options: Any) -> int:
     """Show the cases that execute each FUNCTION of KERNEL, else how much of the kernel the cases execute."""
     from kdelta.attribution import reach
     from kdelta.cli.progress import Reporter
+    from kdelta.experiment import programs
     from kdelta.experiment import reach as mapping
     from kdelta.kernel import calls, directories, naming
     from kdelta.kernel.calls import CallGraph
@@ -80,6 +81,8 @@ def command(kernel: str, functions: tuple[str, ...], **options: Any) -> int:
     cases = mapping.can_be_counted(candidates(args), workloads)
     with going_on(THE_SAME), Reporter(args.quiet) as reporter:
         resolved = resolve_all([spec], reporter)[0]
+        if not (args.cases or args.suites):
+            cases = programs.runnable(resolved, cases, reporter)
         table = naming.load(resolved)
         if isinstance(table, NoSymbols):
             raise UserError(f"{kernel}: {table.why}")

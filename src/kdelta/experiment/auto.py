@@ -14,7 +14,7 @@ from kdelta.attribution import images, selection
 from kdelta.attribution.atlas import Atlas
 from kdelta.attribution.changes import Change, Changes
 from kdelta.attribution.reach import Reach, Row
-from kdelta.experiment import differing, knobs, silent
+from kdelta.experiment import differing, knobs, programs, silent
 from kdelta.experiment import reach as mapping
 from kdelta.kernel import changed, source, unseen
 from kdelta.kernel.calls import CallGraph
@@ -73,6 +73,7 @@ def choose(
         HostError: no QEMU, a full disk.
     """
     found, missed = _differences(kernels, progress), unseen.of(kernels[-1], specs)
+    asked = replace(asked, cases=tuple(programs.runnable(kernels[0], asked.cases, progress)))
     bare = Looked(
         functions=found.functions,
         differ=len(found.changes),

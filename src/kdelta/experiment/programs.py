@@ -11,9 +11,10 @@ from kdelta import paths
 from kdelta.errors import UserError
 from kdelta.experiment import ahead
 from kdelta.guest import binary, packing, pressure
-from kdelta.model import Arch, Case, Experiment, Kernel
+from kdelta.model import Arch, Case, Experiment, Kernel, Progress
 from kdelta.spec import program
 from kdelta.spec.workloads import catalogue
+from kdelta.units import counted
 
 
 def programs_for(kernels: Sequence[Kernel], own: Sequence[Path]) -> dict[Arch, Path]:
@@ -38,18 +39,34 @@ def _data(own: Sequence[Path]) -> list[Path]:
     return [path for workload in catalogue(own).values() for path in workload.data_files.values()] if own else []
 
 
+def runnable(kernel: Kernel, cases: Sequence[Case], progress: Progress) -> list[Case]:
+    """Those of ``cases`` that guests of ``kernel`` can run: no programs of this machine where that is another."""
+    here = pressure.MACHINES.get(platform.machine())
+    found = [case for case in cases if kernel.arch == here or not _is_program(case)]
+    if left := len(cases) - len(found):
+        progress.note(
+            f"{counted(left, 'case')} left out: programs of this {here} machine, and {kernel.label} is {kernel.arch}"
+        )
+    return found
+
+
+def _is_program(case: Case) -> bool:
+    return case.workload == program.WORKLOAD or program.PACK in case.params
+
+
 def packed(experiment: Experiment, jobs: Mapping[int, Case]) -> tuple[dict[str, Path], tuple[Path, ...]]:
     """What the programs among ``jobs`` need: data files and archives.
 
     Raises:
         UserError: their files are gone, or the kernels cannot run them.
     """
-    cases = [case for case in jobs.values() if case.workload == program.WORKLOAD or program.PACK in case.params]
+    cases = [case for case in jobs.values() if _is_program(case)]
     if not cases:
         return {}, ()
     here = pressure.MACHINES.get(platform.machine())
     if foreign := [kernel for kernel in experiment.kernels if kernel.arch != here]:
         raise UserError(
-            f"{foreign[0].label} is of {foreign[0].arch}: it cannot run the programs of this {here} machine"
+            f"{foreign[0].label} is of {foreign[0].arch}: it cannot run the programs of this {here} machine; the "
+            "suites of kdelta's own cases run there (--suite patches, syscalls)"
         )
     return packing.of_cases(cases)

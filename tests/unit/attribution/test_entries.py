@@ -77,3 +77,11 @@ def test_a_system_call_was_made_as_often_as_its_function_began() -> None:
     names = ("__do_sys_newstat", "__x64_sys_newstat", "__x64_sys_newstat", "__x64_sys_read", "vfs_read", "[user]")
     assert entries.called(names, (3, 5, 4, 7, 70, 9)) == {"read": 7, "stat": 5}
     assert entries.called((), ()) == {}
+
+
+def test_where_no_entry_is_recognised_there_is_no_table() -> None:
+    """All of pipe on arm64 was "[other trap]", called 0 times, once its call stacks had been followed."""
+    known = entries.find(Table(NAMES))
+    assert known is not None
+    traps = np.array([[0xFFFFFFFE, 0, 64757, 0], [0xFFFFFFFF, 0, 12, 0]], dtype=np.int64)
+    assert entries.counted(known, traps, 64800) == {}
