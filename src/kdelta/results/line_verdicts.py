@@ -7,6 +7,7 @@ are judged one by one over the same seeds, by the engine that judges all transfe
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
@@ -113,7 +114,7 @@ def hottest(before: Figures, after: Figures, floor_percent: float) -> dict[str, 
     They are chosen by how often they move, never by what changed: that would find differences by chance.
     """
     sides = [_levels(side) for side in (before, after)]
-    least = PART * max(sum(side.values()) for side in sides)
+    least = PART * max(math.fsum(side.values()) for side in sides)  # whatever their order: the same bytes again
     level = {name: max(side.get(name, 0.0) for side in sides) for name in sides[0].keys() | sides[1].keys()}
     named = [name for name in level if level[name] > least and not name.startswith("[")]
     ranked = sorted(named, key=lambda name: (-level[name], name))[:JUDGED]

@@ -123,6 +123,12 @@ def test_the_lines_that_are_judged_are_the_hottest_whatever_changed() -> None:
     )
 
 
+def test_floors_of_lines_are_the_same_bytes_whatever_the_order_of_lines() -> None:
+    """One report had a floor of 10.106433677521839 or ...842 %, as a set of names came to be in this order or that."""
+    found = line_verdicts.hottest({0: {f"l{n}": 0.1 for n in range(10)}}, {}, 1.0)
+    assert set(found.values()) == {100.0 * (line_verdicts.PART * 1.0) / 0.1}, "not of 0.9999999999999999 transfers"
+
+
 def test_memory_whose_functions_were_renamed_is_neither_gone_nor_new(tmp_path: Path) -> None:
     """From 6.12 to 7.0 pipe_read became anon_pipe_read: of one line there was an improvement and a regression."""
     names = ("memory: pipe_read, pipe_write", "memory: anon_pipe_read, anon_pipe_write")
