@@ -41,6 +41,15 @@ _STRUCTS = {
     "UDP": "udp_sock",
     "RAW": "raw_sock",
 }
+# Kernels describe the types of per-CPU variables alone (pahole), so those of others stand here: v6.1 to v7.3.
+_VARIABLES = {
+    "init_task": "task_struct",
+    "init_mm": "mm_struct",
+    "init_net": "net",
+    "init_pid_ns": "pid_namespace",
+    "init_user_ns": "user_namespace",
+    "init_css_set": "css_set",
+}
 # arch_task_struct_size: as large as the CPU's registers. Up to v6.15 task_struct ends with its member thread.fpu; from
 # v6.16 on that lies behind what its type says of it (arch/x86/include/asm/processor.h, x86_task_fpu).
 _BY_CPU_FEATURES = {"task_struct": "thread.fpu"}
@@ -108,7 +117,7 @@ class Places:
         return self._variable(address) or self._object(address) or self._page(address) or Place("", "")
 
     def _variable(self, address: int) -> Place | None:
-        """With the offset of its line within it; of a CPU's own struct the field, as releases lay it out otherwise."""
+        """With the offset of its line within it; of a struct whose type is known the field: layouts differ."""
         found = self._variables.name(address, self._bases) if self._variables is not None else None
         if found is None or self._variables is None:
             return None
@@ -117,11 +126,16 @@ class Places:
         per_cpu = any(low <= (address - base) & (2**64 - 1) < high for base in self._bases)
         line = offset // LINE_BYTES * LINE_BYTES
         told = f"{'per-CPU ' if per_cpu else ''}{name}{f'+{line:#x}' if line else ''}"
-        ident = self._types.variable(name) if per_cpu and self._types else None
+        ident = self._type_of(name, per_cpu)
         if self._types is None or ident is None or self._types.size(ident) <= LINE_BYTES:
             return Place(told, "")
         field = self._types.path(ident, offset)
-        return Place(f"per-CPU {name}.{field}" if field else told, told)
+        return Place(f"{'per-CPU ' if per_cpu else ''}{name}.{field}" if field else told, told)
+
+    def _type_of(self, variable: str, per_cpu: bool) -> int | None:
+        if self._types is None:
+            return None
+        return self._types.variable(variable) if per_cpu else self._types.struct(_VARIABLES.get(variable, ""))
 
     def is_counter(self, address: int) -> bool | None:
         """Whether a sequence counter lies at ``address``, None where the type of what is there is not known."""

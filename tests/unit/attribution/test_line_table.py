@@ -246,3 +246,17 @@ def test_what_gives_a_lock_back_does_not_take_it() -> None:
     given = ("_raw_spin_unlock_irqrestore", "mutex_unlock", "up_read", "percpu_up_write", "up")
     taken = ("_raw_spin_lock", "down_read", "mutex_lock", "rwsem_down_read_slowpath", "down")
     assert all(map(callers.releases, given)) and not any(map(callers.releases, taken))
+
+
+def test_a_variable_whose_struct_is_known_has_its_fields() -> None:
+    """init_net+0x80 was -100 % of 759 transfers of a TCP server on 7.0, whose struct net is laid out otherwise."""
+
+    class Initial(Variables):
+        def name(self, address: int, bases: Sequence[int], /) -> tuple[str, int] | None:
+            return "init_task", address - LINE
+
+    moves = _moves([_row(LINE + 72, TAKE, 0, 9)], {LINE + 64: 0xFF00})
+    (line,) = line_table.table(moves, Functions(), Initial(), Types())
+    assert line.name == "init_task.f9"
+    (line,) = line_table.table(moves, Functions(), Initial())
+    assert line.name == "init_task+0x40"
