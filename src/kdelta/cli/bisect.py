@@ -55,7 +55,7 @@ class Args(common.MeasureArgs, _program.ProgramArgs, _fleet.FleetArgs):
 @click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted bisection.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
-@common.case_options
+@common.case_options_by("")
 @_program.tree_option
 @_program.options
 @_fleet.options

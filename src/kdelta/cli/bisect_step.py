@@ -47,7 +47,7 @@ class Args(common.MeasureArgs):
 @click.option("--metric", metavar="METRIC", help="Use this metric of the case instead of its primary one.")
 @click.option("--boots", type=click.IntRange(2, 1000), default=8, show_default=True, help="Timed: boots; exact takes 5 seeds.")  # fmt: skip
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
-@common.case_options
+@common.case_options_by("")
 @common.machine_options
 def command(kernel: str, **options: Any) -> int:
     """Measure KERNEL (the work tree) and exit 0 for good, 1 for bad, 125 for skip."""

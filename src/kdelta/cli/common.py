@@ -209,30 +209,38 @@ workloads_option = click.option(
     type=click.Path(path_type=Path),
     help="A directory of your own C files: CASEs, workloads with a TOML file, or will-it-scale testcases (as wis/NAME). All of them run unless --case or --suite says which.",
 )
-case_options = decorate(
-    click.option(
-        "--case",
-        "-c",
-        "cases",
-        multiple=True,
-        metavar="CASE",
-        help="A case such as pipe:writers=1|2,message=64K, a pattern such as 'syscalls/poll-*', or a C file of yours; repeatable.",
-    ),
-    click.option(
-        "--suite",
-        "suites",
-        multiple=True,
-        metavar="SUITE",
-        help="All cases of a suite (kdelta cases list has them); repeatable.  [default: patches]",
-    ),
-    workloads_option,
-    click.option("--memcg", is_flag=True, help="Run every case in the root cgroup and in a child memcg."),
-    click.option(
-        "--limit",
-        metavar="TIME",
-        help="Time limit of one run of a case, by the clock on the wall.  [default: 60s; exact: of the guest's clock]",
-    ),
-)
+
+
+def case_options_by(default: str) -> Callable[[F], F]:
+    """The options that choose cases; ``default`` is what runs without any, "" where one must be given."""
+    shown = f"  [default: {default}]" if default else ""
+    return decorate(
+        click.option(
+            "--case",
+            "-c",
+            "cases",
+            multiple=True,
+            metavar="CASE",
+            help="A case such as pipe:writers=1|2,message=64K, a pattern such as 'syscalls/poll-*', or a C file of yours; repeatable.",
+        ),
+        click.option(
+            "--suite",
+            "suites",
+            multiple=True,
+            metavar="SUITE",
+            help="All cases of a suite (kdelta cases list has them); repeatable." + shown,
+        ),
+        workloads_option,
+        click.option("--memcg", is_flag=True, help="Run every case in the root cgroup and in a child memcg."),
+        click.option(
+            "--limit",
+            metavar="TIME",
+            help="Time limit of one run of a case, by the clock on the wall.  [default: 60s; exact: of the guest's clock]",
+        ),
+    )
+
+
+case_options = case_options_by("patches")
 pressure_option = click.option(
     "--pressure",
     metavar="NxP%",

@@ -48,7 +48,7 @@ class Args(common.MeasureArgs, _program.ProgramArgs):
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON (schema kdelta-leaks/1).")
 @_output.output_option("Write the table to a file.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
-@common.case_options
+@common.case_options_by("a choice for leaks")
 @_program.tree_option
 @_program.options
 @common.machine_options

@@ -49,7 +49,7 @@ class Args(common.CaseArgs):
 @click.command(epilog=EPILOG)
 @click.argument("kernel")
 @click.argument("functions", nargs=-1, metavar="[FUNCTION]...")
-@common.case_options
+@common.case_options_by("all suites")
 @common.memory_option
 @click.option("--qemu", default="", metavar="PATH", help="The QEMU to use instead of the one on PATH.")
 @click.option("--list", "limit_rows", type=click.IntRange(1, 100_000), default=20, show_default=True, help="Cases to list for a function.")  # fmt: skip

@@ -337,3 +337,16 @@ def test_no_color_is_honoured(setting: dict[str, str], coloured: bool, monkeypat
     for name, value in setting.items():
         monkeypatch.setenv(name, value)
     assert _show._coloured() == coloured
+
+
+@pytest.mark.parametrize(
+    ("command", "default"),
+    [("compare", "[default: patches]"), ("reach", "[default: all suites]"), ("leaks", "for leaks]"), ("bisect", "")],
+)
+def test_help_says_which_cases_run_without_a_suite(
+    command: str, default: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That of reach named the suite of patches, and mapped all of them; bisect takes none at all."""
+    assert run([command, "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split()).partition("--suite SUITE")[2].partition("--workloads")[0].strip()
+    assert told.endswith(default or "repeatable.")
