@@ -12,14 +12,17 @@ import re
 from collections.abc import Iterator, Sequence
 
 _FIGURE = re.compile(
-    r"\d\s?(?:%|percent\b|per\s?cent\b|pct\b)|\d[ -]percentage"
-    r"|\b\d+(?:\.\d+)?\s?(?:x|times)\s+(?:as\s+)?(?:fast|slow|few|less|more|high|low|better|cheap|speed|improve|throughput)"
+    r"\d[\s-]?(?:%|percent\b|per\s?cent\b|pct\b)|\d[ -]percentage"
+    r"|\b\d+(?:\.\d+)?\s?(?:x|times)\s+(?:as\s+)?(?:fast|quick|slow|few|less|more|high|low|better|cheap|speed|improve|throughput)"
     r"|\b\d+\.\d+x\b|\b\d+(?:\.\d+)?-?fold\b|\b(?:two|three|four|five|ten|hundred)-?fold\b"
     r"|\b(?:by|about|around|roughly|nearly|almost|over|than|to|of)\s+~?\d+x\b|~\d+x\b"
-    r"|\b(?:two|three|four|five|ten)\s+times\s+(?:as|fast|slow|few|less|more|high|low|better|cheap)"
+    r"|\b(?:two|three|four|five|ten)\s+times\s+(?:as|fast|quick|slow|few|less|more|high|low|better|cheap)"
     r"|\btwice\s+(?:as\s+(?:fast|slow|many|much|long|high)|the\s+(?:speed|throughput|time|cost|latency))\b"
     r"|\bhalf\s+(?:as\s+(?:fast|many|much|long|high)|the\s+(?:speed|throughput|time|cost|latency))\b"
-    r"|\bfactor of \d"
+    r"|\b(?:halv|doubl|tripl)\w+\s+the\s+(?:\w+\s+)?(?:speed|throughput|bandwidth|time|cost|latency|number|overhead)\b"
+    r"|\b(?:cut|reduc|drop|improv|increas)\w*\s+(?:[\w()]+\s+){0,4}by\s+(?:half|a\s+(?:half|third|quarter))\b"
+    r"|\bfactor of \d|\border\w* of magnitude"
+    r"|\b(?:sav|shrink|grow|reduc|small|larg)\w*\s+(?:[\w()]+\s+){0,6}~?\d[\d,.]*\s?(?:[kKM]i?)?(?:B|bytes)\b"
     r"|\b\d[\d,.]*\s?[kKMG]?\s?(?:[nuµm]s(?:ecs?)?|cycles|instructions|insns|(?:trans|ops|req|io)\w*/s\w*"
     r"|[KMG]i?[Bb](?:it|yte)?s?(?:/s\w*|ps)|[tqrp]ps|iops|ops)\b"
     r"|\b\d+\.\d+\s?s(?:ec(?:ond)?s?)?\b|\b\d+(?:,\d{3})+\s+[a-z]"
@@ -34,6 +37,7 @@ _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?![\w.])")
 _GAP = re.compile(r"[^\s.!?:](?:  +|\t+)\S")
 _BULLET = re.compile(r"(?:[-*+o]|\d+[.)]|\[\d+\])\s")
 _TRAILER = re.compile(r"[A-Z][A-Za-z-]+(?:-by|-id)?: ")
+_OF_GIT = re.compile(r"(?:[A-Z][A-Za-z]*(?:-[A-Za-z]+)*-[Bb]y|Fixes|Link|Closes|Cc|Message-I[Dd]|Change-Id): ")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z])")
 _LINE_CHARS = 200
 _SENTENCE_CHARS = 400
@@ -52,16 +56,17 @@ def told(text: str) -> Iterator[str]:
     while at < len(lines):
         said, taken, found = " ".join(lines[at].split()), 1, list[str]()
         if not said:
-            side, columns, of_two = "" if below else side, "", False
+            goes_on = lines[at + 1 : at + 2] and lines[at + 1][:1].isspace()
+            side, columns, of_two = side if goes_on or not below else "", "", False
         elif _SIDE.match(said):
             side, below = said, False
-        elif _foreign(said):
+        elif _foreign(said) or _OF_GIT.match(said):
             pass
         elif not _is_row(lines[at]):
             taken = _paragraph(lines[at : at + _MOST_LINES])
             whole = " ".join(" ".join(lines[at : at + taken]).split())
-            found = [one for one in _SENTENCE.split(whole) if len(one) <= _SENTENCE_CHARS and _has_figure(one)]
-        elif _has_figure(said) or (of_two and len(_NUMBER.findall(said)) > 1):
+            found = [one for one in _SENTENCE.split(whole) if len(one) <= _SENTENCE_CHARS and _has_figure(one, side)]
+        elif _has_figure(said, side) or (of_two and len(_NUMBER.findall(said)) > 1):
             found, columns = [*([columns] if columns else []), said], ""
         elif _COLUMNS.search(said):
             columns, of_two = said, True
@@ -89,6 +94,8 @@ def _paragraph(lines: Sequence[str]) -> int:
     return len(lines)
 
 
-def _has_figure(line: str) -> bool:
+def _has_figure(line: str, side: str) -> bool:
+    """``side``: of which kernel the lines here are. One index without a unit is a figure then (``Time: 12.412``)."""
     indexes = _INDEX.findall(line)
-    return bool(_FIGURE.search(line)) or (len(indexes) > 1 and any("." in index for index in indexes))
+    enough = len(indexes) > (0 if side else 1)
+    return bool(_FIGURE.search(line)) or (enough and any("." in index for index in indexes))

@@ -32,6 +32,11 @@ from kdelta.kernel import figures
         "tgkill(2) is twice as fast, and close(2) takes half the time",
         "it is two times faster",
         "a drop of 15 percentage points",
+        "a 23-percent win",
+        "cuts the time by half",
+        "halves the number of atomics",
+        "about ten times quicker",
+        "vmlinux shrinks by 12 kB",
     ],
 )
 def test_figures_are_known_by_many_units(line: str) -> None:
@@ -49,6 +54,8 @@ def test_figures_are_known_by_many_units(line: str) -> None:
         "Link: https://lore.kernel.org/r/20261102100000.1-1-a@example.org",
         "> it was 50% faster",
         "a matrix of 64x64 on a machine with 8x NVMe",
+        'Fixes: 123456789abc ("pipe: make writes 5% faster")',
+        "It doubles the pointer, and is used by 4 bytes.",
         "It moves half the file, and checks twice the same name.",
     ],
 )
@@ -90,9 +97,23 @@ def test_rows_of_a_table_are_told_below_its_columns() -> None:
     ]
 
 
-def test_a_side_holds_until_the_first_gap_below_its_figures() -> None:
-    said = "Before:\n\n  real 12.3s\n\nAfter the patch:\n  real 10.1s\n\n  sys 2.1s\n"
-    assert list(figures.told(said)) == ["Before: real 12.3s", "After the patch: real 10.1s", "sys 2.1s"]
+def test_a_side_holds_until_text_goes_on_below_its_figures() -> None:
+    said = "Before:\n\n  real 12.3s\n\nAfter the patch:\n  real 10.1s\n\n  sys 2.1s\n\nIt is 9 % less.\n"
+    assert list(figures.told(said)) == [
+        "Before: real 12.3s",
+        "After the patch: real 10.1s",
+        "After the patch: sys 2.1s",
+        "It is 9 % less.",
+    ]
+
+
+def test_one_index_without_a_unit_is_a_figure_of_a_side() -> None:
+    """What hackbench prints, with the patch and without it, was not quoted at all."""
+    said = (
+        "Before:\n  # hackbench -pipe 20 process 1000\n  Time: 12.412\nAfter:\n  Time: 10.933\n\n"
+        "Section: 4.5 says so.\n"
+    )
+    assert list(figures.told(said)) == ["Before: Time: 12.412", "After: Time: 10.933"]
 
 
 @pytest.mark.parametrize("piece", ["1,", "1 % of x, ", "a" * 60 + "\n", "a  1  2\n", "x: 1.5 "])
