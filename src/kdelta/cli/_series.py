@@ -68,9 +68,9 @@ def _source(tree: str) -> str:
 
 def _of_mails(series: str, tree: str, suffix: str) -> Series:
     """The mails are kept under a name that a kernel's name can hold."""
-    from kdelta.kernel import cover, mail, thread, touches
+    from kdelta.kernel import cover, mail, mail_file, thread, touches
 
-    data = thread.newest(_bytes(series))
+    data = thread.newest(mail_file.plain(_bytes(series), series))
     patches = mail.steps(data, series)  # no patch: refused by the name that the user knows
     about = cover.read(data)
     touched = touches.of(line for patch in patches for line in patch.lines)

@@ -11,14 +11,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
+from kdelta.kernel.diff_paths import Sides, path
 from kdelta.kernel.hunk import Hunk
 from kdelta.kernel.mail import PatchMail
 from kdelta.units import counted
 
 _HUNK = re.compile(r"^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)$")
-_GIT = re.compile(r'^diff --git ("?a/.+"?) ("?b/.+"?)$')
+_GIT = re.compile(r'^diff --git (?:("?[abciow12]/.+"?) ("?[abciow12]/.+"?)|(\S+) (\S+))$')
 _MODE = re.compile(r"^(?:new file mode|new mode|deleted file mode) (\d{6})$")
-_ESCAPE = re.compile(r'\\([0-7]{3}|[\\"tn])')
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -35,43 +35,12 @@ class Change(Struct, frozen=True, kw_only=True):
         return self.new or self.old or ""
 
 
-def _unescaped(quoted: str) -> str:
-    """A name as git quotes it: ``"a/\\303\\244"``."""
-    table = {"\\": b"\\", '"': b'"', "t": b"\t", "n": b"\n"}
-    raw = bytearray()
-    position = 0
-    body = quoted[1:-1]
-    for match in _ESCAPE.finditer(body):
-        raw += body[position : match.start()].encode("utf-8", "surrogateescape")
-        code = match.group(1)
-        raw += table[code] if code in table else bytes([int(code, 8) & 255])
-        position = match.end()
-    raw += body[position:].encode("utf-8", "surrogateescape")
-    return raw.decode("utf-8", "surrogateescape")
-
-
-def _path(field: str, name: str) -> str | None:
-    """A path of a header line without its ``a/`` or ``b/``.
-
-    Raises:
-        UserError: it would leave the tree, or touch git's own directory.
-    """
-    text = _unescaped(field) if field.startswith('"') and field.endswith('"') else field
-    if text == "/dev/null":
-        return None
-    stripped = text[2:] if text[:2] in ("a/", "b/") else text
-    parts = stripped.split("/")
-    unsafe = any(part in ("", ".", "..") or part.lower() == ".git" for part in parts)
-    if unsafe or "\\" in stripped or any(ord(char) < 32 for char in stripped):
-        raise UserError(f"patch {name}: refused, path {text[:200]!r} is outside the kernel tree")
-    return stripped
-
-
 class _Parser:
     """Collects changes while lines go by."""
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.sides = Sides(name)
         self.changes: list[Change] = []
         self._reset(None, None)
 
@@ -82,7 +51,7 @@ class _Parser:
         self.body: list[str] = []
         self.match: re.Match[str] | None = None
         self.old_left = self.new_left = 0  # lines that the open hunk still lacks by its counts
-        self.copied = False
+        self.copied = self.moved = False  # moved: git says from where to where
 
     def _close_hunk(self) -> None:
         if self.match is None:
@@ -130,10 +99,11 @@ class _Parser:
             raise UserError(f"patch {self.name}: {self.new or self.old} is a binary change; only text can be applied")
         for kind in ("rename", "copy"):
             if line.startswith(f"{kind} from "):
-                self.old = _path("a/" + line.split(" ", 2)[2].strip('"'), self.name)
+                self.old = path("a/" + line.split(" ", 2)[2].strip('"'), self.name)
                 self.copied = kind == "copy"
             elif line.startswith(f"{kind} to "):
-                self.new = _path("b/" + line.split(" ", 2)[2].strip('"'), self.name)
+                self.new = path("b/" + line.split(" ", 2)[2].strip('"'), self.name)
+                self.moved = True
 
     def _begins_file(self, line: str, following: str, after: str) -> bool:
         """Whether ``line`` and the next are a file's header, not a removed "-- x" above "++ y", nor figures."""
@@ -153,9 +123,9 @@ class _Parser:
         git = _GIT.match(line)
         if git:
             self.close()
-            self._reset(_path(git.group(1), self.name), _path(git.group(2), self.name))
+            self._reset(*(path(field, self.name) for field in git.groups() if field))
         elif self._begins_file(line, following, after):
-            old, new = (_path((text[4:].split() or [""])[0], self.name) for text in (line, following))
+            old, new = (self.old, self.new) if self.moved and self.match is None else self.sides.of(line, following)
             if self.match is not None or not (self.old or self.new):
                 self.close()
                 self._reset(old, new)

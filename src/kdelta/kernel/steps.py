@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta.errors import UserError
-from kdelta.kernel import mail
+from kdelta.kernel import mail, mail_file
 from kdelta.kernel.worktree import encode
 from kdelta.paths import expanded
 from kdelta.spec.kernels import PatchRef
@@ -44,11 +44,12 @@ def _read(name: str) -> bytes:
             raise UserError(f"patch {name}: it is not a regular file; save the patch to one")
         if path.stat().st_size > mail.MAX_BYTES:
             raise UserError(mail.too_large(name, path.stat().st_size))
-        return path.read_bytes()
+        data = path.read_bytes()
     except (OSError, ValueError) as error:
         if "://" in name:
             raise UserError(f"patch {name}: nothing is downloaded from an address: save it, as b4 am does") from None
         raise UserError(f"patch {name}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    return mail_file.plain(data, name)
 
 
 def whole(refs: tuple[PatchRef, ...]) -> tuple[PatchRef, ...]:
