@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _RANGE = re.compile(r"^([^.\s][^\s]*?)\.\.([^.\s][^\s]*)$")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 _LABEL_CHARS = 20  # a column of a table shows 6.12.117+ and so many whole
+_SERIES = 100  # commits of a range that is one series, and no release
 _RECENT = 300  # commits of a branch among which a patch that stands on it already is looked for
 
 
@@ -48,8 +49,7 @@ def read(series: str, tree: str, suffix: str) -> Series:
 
 
 def _of_range(base: str, tip: str, tree: str, suffix: str) -> Series:
-    from kdelta.kernel import history, origin, touches
-    from kdelta.kernel.cover import Cover
+    from kdelta.kernel import cover, history, origin, touches
 
     source = _source(tree)
     if "@" in source or source.startswith("src:debian:"):
@@ -59,7 +59,8 @@ def _of_range(base: str, tip: str, tree: str, suffix: str) -> Series:
     argv = [*history.git_argv(path), "diff", "--no-ext-diff", "--no-textconv", first, last, "--"]
     diff = origin.run(argv, source, history.git_env()).decode("utf-8", "replace")
     names = (f"{source}@{base}{suffix}", f"{source}@{tip}{suffix}")
-    return Series(kernels=names, cover=Cover(), touched=touches.of(diff.split("\n")))
+    about = cover.Cover(claims=cover.claims(history.messages(path, first, last, _SERIES)))
+    return Series(kernels=names, cover=about, touched=touches.of(diff.split("\n")))
 
 
 def _source(tree: str) -> str:

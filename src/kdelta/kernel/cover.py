@@ -10,6 +10,7 @@ from __future__ import annotations
 import email.message
 import email.policy
 import re
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -38,15 +39,19 @@ def read(data: bytes) -> Cover:
     texts = [message.text for message in found]
     bases = [match[1] for text in texts for match in _BASE.finditer(text)]
     needed = dict.fromkeys(match[1] for text in texts for match in _PREREQUISITE.finditer(text))
-    claims = dict.fromkeys(line for text in texts for line in figures.told(_before_diff(text)))
     ordered = sorted(found, key=lambda m: not _FIRST.search(m.subject))
     return Cover(
         base=bases[-1] if bases else "",
-        claims=tuple(claims)[:_MOST],
+        claims=claims(_before_diff(text) for text in texts),
         prerequisites=tuple(needed),
         subject=next((m.subject for m in ordered if m.subject), ""),
         answer_to=next((m for m in ordered if m.id and m.sender), None),
     )
+
+
+def claims(texts: Iterable[str]) -> tuple[str, ...]:
+    """The figures in what a series says of itself, each once and at most 20."""
+    return tuple(dict.fromkeys(line for text in texts for line in figures.told(text)))[:_MOST]
 
 
 def reply(to: mail.Message, body: str) -> bytes:

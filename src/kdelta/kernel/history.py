@@ -78,6 +78,13 @@ def commit(tree: str, ref: str) -> Commit:
     return Commit(hash=name, parents=tuple(parents.split()), author=author, date=date, subject=subject)
 
 
+def messages(tree: str, first: str, last: str, most: int) -> tuple[str, ...]:
+    """What the commits of ``first..last`` say, oldest first; () where they are more than ``most``."""
+    text = _git(tree, "log", "-z", "--reverse", f"--max-count={most + 1}", "--format=%B", f"{first}..{last}", "--")
+    found = tuple(text.rstrip("\0").split("\0")) if text else ()
+    return found if len(found) <= most else ()
+
+
 def line(tree: str, good: str, bad: str) -> tuple[str, ...]:
     """Whole hashes from ``good`` to ``bad`` along first parents, both included: each is the first parent of the next.
 

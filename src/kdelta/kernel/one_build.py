@@ -20,7 +20,7 @@ from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.origin import Origin
 from kdelta.kernel.patched import Patched, patched
 from kdelta.kernel.remade import remade
-from kdelta.kernel.steps import Step, mixed
+from kdelta.kernel.steps import Step, incomplete, mixed
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.kernel.worktree import Worktree, encode
 from kdelta.model import Location, Progress
@@ -81,7 +81,7 @@ def _explained(error: BuildError, applied: Patched, builder: Builder, origin: Or
 
 def _notes(wanted: Wanted, applied: Patched, unmet: tuple[str, ...], not_built: list[str]) -> tuple[str, ...]:
     unseen = map(guards.unbuilt, not_built)
-    return (*wanted.origin.notes, *mixed(wanted.steps), *applied.notes, *unseen, *unmet)
+    return (*wanted.origin.notes, *mixed(wanted.steps), *incomplete(wanted.steps), *applied.notes, *unseen, *unmet)
 
 
 def _text(applied: Patched, path: str) -> str | None:

@@ -16,6 +16,7 @@ from kdelta.paths import expanded
 from kdelta.spec.kernels import PatchRef
 
 _LONGEST = 4096  # characters of a path
+_SHOWN = 4  # of the patches that are not given
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -95,6 +96,22 @@ def load_patches(refs: tuple[PatchRef, ...]) -> tuple[Step, ...]:
         steps = [Step(mail=one, take_out=ref.reverse) for one in mail.steps(_read(ref.path), ref.path)]
         found += reversed(steps) if ref.reverse else steps
     return tuple(found)
+
+
+def incomplete(steps: Iterable[Step]) -> tuple[str, ...]:
+    """Of a series of which single patches are given, each in a file of its own, which are not: one file is whole."""
+    series: dict[int, list[mail.PatchMail]] = {}
+    for step in steps:
+        if step.mail.total > 1 and " [" not in step.mail.name:
+            series.setdefault(step.mail.total, []).append(step.mail)
+    told = []
+    for total, found in series.items():
+        given = {one.number for one in found}
+        if missing := [f"{number}/{total}" for number in range(1, total + 1) if number not in given]:
+            shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if missing[_SHOWN:] else "")
+            names = " and ".join(f"{Path(one.name).name} is {one.number}/{total} of a series" for one in found)
+            told.append(f"patch {names}; not given: {shown}")
+    return tuple(told)
 
 
 def mixed(steps: Iterable[Step]) -> tuple[str, ...]:

@@ -204,6 +204,8 @@ def test_a_range_is_two_commits_of_its_repository(
     commit(tree, "pipe.c", "int a(void) { return kfree(b); }\n", "pipe: a")
     assert run(["review", f"{base}..HEAD", "--tree", str(tree)]) == 0
     assert asked[0][0] == (f"src:{tree}@{base}", f"src:{tree}@HEAD")
+    commit(tree, "pipe.c", "int a(void) { return 0; }\n", "pipe: b\n\nWrites are 7 % faster.")
+    assert _series.read(f"{base}..HEAD", str(tree), "").cover.claims == ("Writes are 7 % faster.",), "as of mails"
     assert run(["review", "v6.11..mine", "--tree", "debian:6.12"]) == 1
     assert "a range needs the repository" in capsys.readouterr().err
     assert run(["review", "v6.11..mine", "--tree", str(tree)]) == 1

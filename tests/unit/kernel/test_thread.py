@@ -87,6 +87,22 @@ def test_of_which_version_each_patch_is_is_told_where_they_differ() -> None:
     assert subjects(*V1, *longer) == ["[PATCH v2 1/3] pipe: 1", "[PATCH v2 2/3] pipe: 2"]
 
 
+def test_what_is_not_given_of_a_series_is_told() -> None:
+    """[PATCH v3 2/5] alone was measured without a word of the other four."""
+
+    def told(*numbers: int) -> tuple[str, ...]:
+        mails = [mail.steps(a_mail(f"[PATCH v3 {i}/5] pipe: {i}").encode(), f"m/{i}.eml")[0] for i in numbers]
+        return steps.incomplete([steps.Step(mail=one) for one in mails])
+
+    assert told(2) == ("patch 2.eml is 2/5 of a series; not given: 1/5, 3/5, 4/5, 5/5",)
+    assert told(1, 2, 3, 4) == (
+        "patch 1.eml is 1/5 of a series and 2.eml is 2/5 of a series and 3.eml is 3/5 of a series and 4.eml is 4/5 "
+        "of a series; not given: 5/5",
+    )
+    assert told(1, 2, 3, 4, 5) == ()
+    assert steps.incomplete([steps.Step(mail=one) for one in mail.steps("".join(V1).encode(), "x")]) == ()
+
+
 def test_what_was_sent_again_counts_once_and_one_mail_stays_as_it_is() -> None:
     assert subjects(*V1, a_mail("[PATCH RESEND 1/2] pipe: a"))[1] == "[PATCH RESEND 1/2] pipe: a"
     assert subjects(a_mail("[PATCH] a"), a_mail("[PATCH v2] a, better")) == ["[PATCH v2] a, better"]
