@@ -28,6 +28,7 @@ _PIECE = 1 << 22
 _FEW_USERS = 16  # functions: of 6.12, 3 to 8 name a slab cache, 23 init_pid_ns, 38 init_task, 48 init_mm, 271 jiffies
 _LEAST_ADDRESS = 0xFFFFFFFF80000000  # of the kernel's image: Documentation/arch/x86/x86_64/mm.rst
 Objects = tuple[DataObject, ...]
+_UNIQUE = re.compile(rb"(__UNIQUE_ID_\w*?)_*\d+\b")  # a macro's variable in a text, as in print_fmt_dma_map_sg
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
@@ -62,13 +63,19 @@ def _changed(before: Image, after: Image, was: Mapping[str, Objects], now: Mappi
 
 
 def _same_object(before: Image, after: Image, old: DataObject, new: DataObject) -> bool:
-    if len(old.content) != len(new.content):
-        return False
     was, now = old.content, new.content
+    if b"__UNIQUE_ID_" in was and _uncounted(was) == _uncounted(now):
+        return True
+    if len(was) != len(now):
+        return False
     other = [at for at in _words(was, now) if not _same_word(before, after, old, new, at)]
     if any(was[at : at + 8] == now[at : at + 8] for at in other):
         return False  # one address, of two things
     return not other or _same_packed(before, after, was, now)
+
+
+def _uncounted(text: bytes) -> bytes:
+    return _UNIQUE.sub(rb"\1", text)
 
 
 def _same_packed(before: Image, after: Image, old: bytes, new: bytes) -> bool:

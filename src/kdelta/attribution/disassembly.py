@@ -25,6 +25,7 @@ _SYMBOL = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )
 _NUMBERED = re.compile(r"\.\d+$")  # CSWTCH.12, __already_done.5: counted by the compiler, anew in each build
+_UNIQUE = re.compile(r"^(__UNIQUE_ID_\w*?)_*\d+$")  # by __COUNTER__, which other uses of it in a file move
 _DIGITS = re.compile(r"\.\d+")
 _BOUND = re.compile(r"^(__start_|__stop_|_[se](?=[a-z]))|_(start|end|stop|begin)$")
 # capstone writes large immediates of x86 in decimal
@@ -146,7 +147,7 @@ class Image:
             label = elf.name_at(pool, text)
             if not label or label.startswith((".L", "$", "__pfx_")):  # __pfx_: padding before functions
                 continue
-            name = _NUMBERED.sub("", label) if "." in label else label
+            name = _NUMBERED.sub("", label) if "." in label else _UNIQUE.sub(r"\1", label)
             self._addresses.append(value)
             self._symbols.append((name, size))
             kind = kinds[shndx] if size else ""
