@@ -78,5 +78,5 @@ class Sides:
 
 
 def _below(one: str) -> str:
-    """``one`` without its first directory; "" of a name in quotes, which git alone writes."""
-    return "" if one.startswith('"') else one.partition("/")[2]
+    """``one`` without its first directory; "" of /dev/null, and of a name in quotes: git alone has these."""
+    return "" if one.startswith(('"', "/")) else one.partition("/")[2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from kdelta.errors import UserError
 from kdelta.kernel.diff import parse
 from kdelta.kernel.mail import steps
 
@@ -48,6 +49,13 @@ def test_a_file_that_moves_between_directories_is_no_prefix() -> None:
     moved = "similarity index 90%\nrename from fs/x.c\nrename to lib/x.c\n--- fs/x.c\n+++ lib/x.c\n" + HUNK
     other = "diff --git fs/y.c fs/y.c\n--- fs/y.c\n+++ fs/y.c\n" + HUNK
     assert changes(f"diff --git fs/x.c lib/x.c\n{moved}{other}") == [("fs/x.c", "lib/x.c"), ("fs/y.c", "fs/y.c")]
+
+
+def test_what_is_no_path_of_the_tree_is_no_prefix() -> None:
+    new = "--- /dev/null\n+++ b/dev/null\n@@ -0,0 +1 @@\n+n\n"
+    assert changes(new + new.replace("dev/null\n@@", "fs/n.c\n@@")) == [(None, "dev/null"), (None, "fs/n.c")]
+    with pytest.raises(UserError, match="outside the kernel tree"):
+        changes("--- x/../../etc/passwd\n+++ y/../../etc/passwd\n" + HUNK)
 
 
 def test_files_that_diff_n_finds_on_one_side_are_new_or_gone() -> None:
