@@ -25,7 +25,8 @@ _FIGURE = re.compile(
     r"|\b(?:sav|shrink|grow|reduc|small|larg)\w*\s+(?:[\w()]+\s+){0,6}~?\d[\d,.]*\s?(?:[kKM]i?)?(?:B|bytes)\b"
     r"|\b\d[\d,.]*\s?[kKMG]?\s?(?:[nuµm]s(?:ecs?)?|cycles|instructions|insns|(?:trans|ops|req|io)\w*/s\w*"
     r"|[KMG]i?[Bb](?:it|yte)?s?(?:/s\w*|ps)|[tqrp]ps|iops|ops)\b"
-    r"|\b\d+\.\d+\s?s(?:ec(?:ond)?s?)?\b|\b\d+(?:,\d{3})+\s+[a-z]"
+    r"|\b(?:improv|reduc|drop|increas|decreas|ris|fall|fell|go|grow|shrink|went|down|up)\w*\s+from\s+~?\d[\d,.]*\s+to\s+~?\d"
+    r"|\b\d+m\s?\d+(?:\.\d+)?s\b|\b\d+\.\d+\s?s(?:ec(?:ond)?s?)?\b|\b\d+(?:,\d{3})+\s+[a-z]"
     r"|\d\w*\s+(?:->|=>|\u2192)\s+\d",
     re.IGNORECASE,
 )

@@ -33,6 +33,9 @@ from kdelta.kernel import figures
         "it is two times faster",
         "a drop of 15 percentage points",
         "a 23-percent win",
+        "real 0m12.345s",
+        "a build goes from 5m12s to 5m02s",
+        "IPC improves from 0.82 to 0.91",
         "cuts the time by half",
         "halves the number of atomics",
         "about ten times quicker",
@@ -46,6 +49,7 @@ def test_figures_are_known_by_many_units(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        "It was moved from 6.12 to 7.0.",
         "There are 3 patches, for 6.12 and later.",
         "Changes in v3: rebased on v6.12-rc1",
         "Fixes 2 of 3 hangs that were reported on 2026-11-02.",
