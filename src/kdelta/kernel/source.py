@@ -10,6 +10,7 @@ import msgspec
 
 from kdelta.errors import HostError, KdeltaError
 from kdelta.kernel import cache, config_fragment, defaults, diff, guards, kconfig, layouts, products, toolchain
+from kdelta.kernel.build import fault_of_source
 from kdelta.kernel.one_build import Wanted, build_in
 from kdelta.kernel.origin import Origin
 from kdelta.kernel.products import Built
@@ -125,7 +126,14 @@ def resolve_each(spec: KernelSpec, progress: Progress | None = None) -> list[Ker
     origin, steps = source_of(spec, said)
     kernels = []
     for count in range(len(steps) + 1):
-        kernel, _ = _resolve(spec, origin, steps[:count], said)
+        try:
+            kernel, _ = _resolve(spec, origin, steps[:count], said)
+        except HostError as error:
+            if 0 < count < len(steps) and fault_of_source(error):
+                raise HostError(
+                    f"{error}; what follows in the series may mend that: without --each it is measured as a whole"
+                ) from None
+            raise
         subject = steps[count - 1].mail.subject if count else "before the series"
         label = f"{count}/{len(steps)} {subject}".strip()
         kernels.append(msgspec.structs.replace(kernel, label=label, spec=f"{spec.text}#{count}"))
