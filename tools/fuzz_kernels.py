@@ -57,6 +57,7 @@ def _btf(data: bytes) -> None:
             types.path(ident, field.offset)
             types.begins(ident, field.offset, "lockref")
     types.struct("page")
+    types.variable("runqueues")
 
 
 def _machine_code(data: bytes) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kdelta.inbox import mails, series
-from kdelta.kernel import cover, diff, mail, patch, thread
+from kdelta.kernel import cover, diff, mail, mail_file, patch, thread
 
 ROOT = Path(__file__).resolve().parents[1]
 Target = Callable[[bytes], object]
 
 
 def _patches(data: bytes) -> None:
-    for step in mail.steps(data, "fuzz.mbox"):
+    for step in mail.steps(mail_file.plain(data, "fuzz.mbox"), "fuzz.mbox"):
         diff.parse(step)
 
 

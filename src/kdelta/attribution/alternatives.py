@@ -76,7 +76,7 @@ def _shape(arch: str, mnemonic: str, operands: str) -> str:
 
 def _without_place(match: re.Match[str]) -> str:
     """A number as it is, where it is no address."""
-    return match[0] if match[1] and int(match[1], 0) < _LEAST_ADDRESS else "ADDRESS"
+    return match[0] if match[1] and int(match[1], 16 if match[1][:2] == "0x" else 10) < _LEAST_ADDRESS else "ADDRESS"
 
 
 def _entries(image: Image) -> Iterator[tuple[int, int, int, bytes] | None]:
