@@ -38,6 +38,7 @@ _CHUNK = 256 * _PAGE
 _ZEROS = bytes(_CHUNK)
 _IGNORE_SHARED = {"capabilities": [{"capability": "x-ignore-shared", "state": True}]}
 _FILES = (9, 1)
+_BY_SIGNAL = "terminating on signal "
 _DEATH_S = 1.0  # a process that was killed closes its end of the monitor before it is gone
 _REMOVED = "somebody removed the snapshot in {} that a guest was started from"
 # A guest that came by migration announces itself to its network 50, 200, ... ms later, of the host's time, network or
@@ -236,7 +237,10 @@ def _ended(
         first_record_s=None,
         first_sample_s=None,
     )
-    return replace(boot.collect(guest, argv, ended), killed=killed or (ended.status or 0) < 0)
+    raw = boot.collect(guest, argv, ended)
+    # a signal may come before its monitor is asked; it says so then, and ends with 0 (system/runstate.c, v10.0)
+    killed = killed or (ended.status or 0) < 0 or _BY_SIGNAL in raw.qemu_log
+    return replace(raw, killed=killed)
 
 
 def _passed(monitor: Monitor, path: Path, flags: int) -> str:

@@ -3,15 +3,27 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from kdelta.machine import boot, process
+from kdelta.machine import boot, process, snapshot
 from kdelta.machine.options import GuestSpec
 from kdelta.model import Kernel, MachineOptions
+
+
+def _guest(folder: Path) -> GuestSpec:
+    return GuestSpec(
+        kernel=Kernel(label="a", spec="a", release="6.12", image_path="a", image_sha256="0"), mode="exact",
+        accel="tcg", options=MachineOptions(), qemu=Path(sys.executable), qemu_version=(7, 2), mitigations="default",
+        folder=folder,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("timed_out", [False, True])
@@ -19,14 +31,25 @@ def test_a_guest_that_never_said_who_it_is_ended_while_it_booted(tmp_path: Path,
     """It was told as a panic in the first case; one that is restored has said who it is before."""
     (tmp_path / "console").write_bytes(b"" if timed_out else b"x\n[    1.0] Kernel panic - not syncing: no\n")
     (tmp_path / "stream").write_bytes(b"")
-    guest = GuestSpec(
-        kernel=Kernel(label="a", spec="a", release="6.12", image_path="a", image_sha256="0"), mode="exact",
-        accel="tcg", options=MachineOptions(), qemu=Path(sys.executable), qemu_version=(7, 2), mitigations="default",
-        folder=tmp_path,
-    )  # fmt: skip
+    guest = _guest(tmp_path)
     ended = process.Ended(
         status=0, timed_out=timed_out, flooded=False, elapsed_s=1.0, first_record_s=None, first_sample_s=None
     )
     said = boot.collect(guest, (), ended)
     assert said.state == ("hung" if timed_out else "panicked") and said.why.startswith("while it booted: ")
     assert "while it booted" not in boot.collect(replace(guest, restored=True), (), ended).why
+
+
+@pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None, reason="needs qemu-system-x86_64")
+def test_a_qemu_that_is_told_to_end_before_its_monitor_is_asked_was_killed(tmp_path: Path) -> None:
+    """It ends with 0 then: its guest was said to be one that cannot be paused, and several CPUs were not counted."""
+    guest, socket = _guest(tmp_path), tmp_path / "qmp.sock"
+    argv = ("qemu-system-x86_64", "-M", "none", "-display", "none", "-qmp", "unix:qmp.sock,server=on,wait=off")
+    deadline = time.monotonic() + 60
+    with process.started(argv, guest.path("qemu.log"), folder=tmp_path) as running:
+        while not socket.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.2)  # it takes signals as it begins to serve, and dies of them before
+        os.kill(running.pid, signal.SIGTERM)
+        running.wait(60)
+        assert snapshot._ended(guest, argv, running, deadline, 60).killed
