@@ -53,16 +53,20 @@ def not_followed(changes: Iterable[Change], options: Mapping[str, str]) -> tuple
 
 def brought(changes: Iterable[Change]) -> tuple[str, ...]:
     """Names of the options that the changes declare, without those that they only move."""
-    lines = [
-        (line[0], match[1])
-        for change in changes
-        if _KCONFIG.search(change.path)
-        for hunk in change.hunks
-        for line in hunk.lines
-        if line[:1] in ("+", "-") and (match := _ENTRY.match(line[1:])) and match[1]
-    ]
-    gone = {name for sign, name in lines if sign == "-"}
-    return tuple(dict.fromkeys(name for sign, name in lines if sign == "+" and name not in gone))
+    lines = [line for change in changes if _KCONFIG.search(change.path) for hunk in change.hunks for line in hunk.lines]
+    gone = set(declared(line[1:] for line in lines if line[:1] == "-"))
+    found = declared(line[1:] for line in lines if line[:1] == "+")
+    return tuple(dict.fromkeys(name for name in found if name not in gone))
+
+
+def declared(lines: Iterable[str]) -> Iterator[str]:
+    """The options that lines of Kconfig files declare, one for each declaration."""
+    return (match[1] for line in lines if (match := _ENTRY.match(line)) and match[1])
+
+
+def is_kconfig(path: str) -> bool:
+    """Whether the file at ``path`` declares options."""
+    return _KCONFIG.search(path) is not None
 
 
 def _entries(hunk: Hunk) -> Iterator[_Entry]:

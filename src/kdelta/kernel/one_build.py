@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from kdelta.errors import HostError
-from kdelta.kernel import cache, guards, kconfig, layouts, locations, products, sandbox
+from kdelta.kernel import cache, defaults, guards, kconfig, layouts, locations, products, sandbox
 from kdelta.kernel.build import Builder, BuildError, default_jobs
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.origin import Origin
@@ -99,6 +102,17 @@ def _left_out(applied: Patched, config: str, not_built: Sequence[str]) -> guards
     return guards.LeftOut(options=found.options, parts=(*not_built, *parts))
 
 
+def _new_alone(request: Request, src: Path, diff: str) -> Request:
+    """``request`` with those options as new that ``src`` declares no further time: a second declaration adds to one."""
+    if not request.new:
+        return request
+    left = Counter(defaults.declared(line[1:] for line in diff.split("\n") if line[:1] == "+"))
+    for path in (Path(folder, name) for folder, _, names in os.walk(src) for name in names):
+        if defaults.is_kconfig(path.name) and not path.is_symlink():
+            left.subtract(defaults.declared(sandbox.read(path).split("\n")))
+    return msgspec.structs.replace(request, new=tuple(name for name in request.new if left[name] >= 0))
+
+
 def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> None:
     """Build what is ``wanted``, the kernel called ``name``, in the locked ``tree`` and remember the product.
 
@@ -124,8 +138,9 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
     if expected:
         progress.note(f"{title}: {again.told}")
     basis = applied.config_basis(origin, tree)
+    request = _new_alone(wanted.request, tree.src, applied.diff)
     try:
-        made = builder.build(wanted.request, title, home / "build.log", progress, basis, expected)
+        made = builder.build(request, title, home / "build.log", progress, basis, expected)
     except BuildError as error:
         raise _explained(error, applied, builder, origin, title) from None
     if not applied.touched and not wanted.layout:

@@ -33,3 +33,13 @@ def test_an_option_that_a_patch_brings_has_its_default_and_no_build_of_its_own(t
     assert len(list((tmp_path / "cache").glob("build/*/obj-*/vmlinux"))) == 1
     off = source.resolve_source(parse_kernel(f'src:{tree}+{mine},config="FRESH=n"'))
     assert source.options(off).get("FRESH", "n") == "n"
+
+
+def test_an_option_that_a_patch_declares_once_more_is_as_it_was(tree: Path, tmp_path: Path) -> None:
+    (tree / "Kconfig").write_text("config OLD\n")
+    (tree / "fs/Kconfig").write_text("# none\n")
+    mine = patch(tmp_path, "my.patch", "config OLD\nconfig FRESH\n", "# none\n", "fs/Kconfig")
+    known = patch(tmp_path, "known.patch", "config OLD\nconfig FRESH\n", "config OLD\n", "Kconfig")
+    base = source.resolve_source(parse_kernel(f"src:{tree}"))
+    patched = source.resolve_source(parse_kernel(f"src:{tree}+{known}+{mine}"))
+    assert source.config_differences(base, patched) == ("CONFIG_FRESH: n -> y",)
