@@ -6,9 +6,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import click
 
@@ -107,6 +107,10 @@ class OutputArgs:
         if self.causes and name not in FOLDING:
             raise UserError(f"--causes would do nothing: {name} has the causes always")
         return name
+
+    def explained(self) -> Self:
+        """The same, with the causes where the format leaves them to those who ask."""
+        return replace(self, causes=self.causes or self.format in FOLDING)
 
     @property
     def bare(self) -> str:

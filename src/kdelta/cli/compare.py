@@ -137,7 +137,7 @@ class Args(common.MeasureArgs, _output.OutputArgs, _program.ProgramArgs, _fleet.
     "--why",
     metavar="SET[,SET...]",
     help="Then trace: locks, sizes, allocs, syscalls, wakeups, hold (kdelta trace); or stacks: follow the calls of "
-    "what differs, for where they part (--causes) and for flame graphs (HTML, serve).",
+    "what differs, for where they part and for flame graphs (HTML, serve).",
 )
 @_fleet.options
 @_lab.options
@@ -197,7 +197,7 @@ def run(
             traced = _tracing.beside(session, experiment, traces, progress) if traces else None
             if calls:
                 _calls.follow(session.store, experiment, progress)
-        result = session.show(experiment, args)
+        result = session.show(experiment, args.explained() if calls else args)
         if traced is not None:
             _traces.show_below(session.store, traced, args)
     _gate.refuse(result, gate, args.fail_on)

@@ -23,6 +23,18 @@ def test_stacks_stand_beside_what_is_traced() -> None:
     assert _calls.split(None) == (False, "")
 
 
+def test_what_was_asked_beside_is_read_off_the_command() -> None:
+    for command, why in (
+        ("kdelta compare 6.12 7.0 --why stacks,locks --case pipe", "stacks,locks"),
+        ("kdelta compare 6.12 7.0 --why=hold", "hold"),
+        ("kdelta compare 6.12 7.0", None),
+        ("kdelta compare 6.12 7.0 -- prog --why stacks", None),
+        ("kdelta compare 6.12 7.0 --why", ""),
+        ("kdelta compare 'not closed --why stacks", None),
+    ):
+        assert _calls.asked(command) == why, command
+
+
 def _arm(kernel: Kernel) -> Kernel:
     return replace(kernel, arch="arm64")
 
