@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from kdelta.attribution import callers, entries, images
 from kdelta.attribution.exact import Names
@@ -24,14 +24,14 @@ def watched(experiment: Experiment) -> frozenset[str]:
     return frozenset(name for name in (*looked.measured, *looked.untouched) if " (" not in name)
 
 
-def _names(kernel: Kernel, several_cpus: bool, watched: Collection[str]) -> Names:
+def _names(kernel: Kernel, several_cpus: bool, watched: Collection[str], named: bool) -> Names:
     table = naming.load(kernel)
     if isinstance(table, NoSymbols):
         return Names()
     graph = calls.load(kernel, table)
     code = calls.Code(table, None if isinstance(graph, NoSymbols) else graph)
     if several_cpus:
-        data, described = variables.load(kernel, table), types.load(kernel)
+        data, described = variables.load(kernel, table), types.load(kernel) if named else None
         slabs = types.slab_layout(data, described, kernel.release)
         facts = callers.facts(table, slabs.words() if slabs is not None else ())
         return Names(functions=code, variables=data, types=described, facts=facts)
@@ -61,17 +61,23 @@ def parts(table: SymbolTable, watched: Collection[str]) -> Iterator[tuple[str, i
             yield name, start, end
 
 
-def known(several_cpus: bool = False, watched: Collection[str] = ()) -> NamesOf:
+def typed(kernels: Iterable[Kernel]) -> bool:
+    """Whether the fields of all ``kernels`` have names: the field of one would be no line of the other."""
+    return all(types.described(kernel) for kernel in kernels)
+
+
+def known(several_cpus: bool = False, watched: Collection[str] = (), kernels: Sequence[Kernel] = ()) -> NamesOf:
     """What is known of a kernel, looked up once for each image: its functions and the entries of its system calls.
 
     For guests of several CPUs its data in place of the entries: which call moves a line is not told. Of the functions
-    ``watched`` it is kept which instructions ran.
+    ``watched`` it is kept which instructions ran. ``kernels`` are all that are held against each other.
     """
     found: dict[str, Names] = {}
+    named = several_cpus and typed(kernels)
 
     def of(kernel: Kernel) -> Names:
         if kernel.image_sha256 not in found:
-            found[kernel.image_sha256] = _names(kernel, several_cpus, watched)
+            found[kernel.image_sha256] = _names(kernel, several_cpus, watched, named)
         return found[kernel.image_sha256]
 
     return of

@@ -67,7 +67,7 @@ def prepare(experiment: Experiment, store: Store, progress: Progress, *, time_bu
             experiment = functions.learn(store, experiment, here.site, progress)
     if not exact and experiment.annotations.floors_percent is None:
         experiment = place.with_floors(store, experiment, here)
-    names = known.known(experiment.machine.smp > 1, known.watched(experiment))
+    names = known.known(experiment.machine.smp > 1, known.watched(experiment), experiment.kernels)
     kind = kinds.kind_of(experiment, workloads, names)
     identity: Callable[[PlannedBoot], str] | None = None
     boots: kinds.Kind | Remembering = kind

@@ -19,7 +19,8 @@ from kdelta.model import Case, Experiment, Kernel, Progress
 from kdelta.spec.counted import START
 from kdelta.spec.program import PACK
 
-_OPTIONAL = ("vmlinux", "config", cache.SYSTEM_MAP)
+_BESIDE = (cache.SYSTEM_MAP, cache.TYPES)
+_OPTIONAL = ("vmlinux", "config", *_BESIDE)
 Parcel = dict[str, str]  # file of a cache entry -> sha256
 
 
@@ -67,7 +68,8 @@ def _fetched(kernel: Kernel, parcel: Mapping[str, str], blobs: Blobs, progress: 
     if entry.sha256 != kernel.image_sha256 or parcel.get("image") != entry.sha256:
         raise HostError(f"kernel {kernel.label}: another image was sent (sha256 {entry.sha256[:12]})")
     config = files.get("config", b"").decode("utf-8", "replace")
-    return cache.put(entry, files["image"], files.get("vmlinux"), config, files.get(cache.SYSTEM_MAP, b""))
+    beside = {name: files[name] for name in _BESIDE if name in files}
+    return cache.put(entry, files["image"], files.get("vmlinux"), config, beside)
 
 
 def entry_of(data: bytes, label: str) -> cache.Entry:

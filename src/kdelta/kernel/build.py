@@ -19,7 +19,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta.errors import HostError, UserError
-from kdelta.kernel import config_fragment, sandbox
+from kdelta.kernel import config_fragment, described, sandbox
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.overseen import Overseer
 from kdelta.kernel.toolchain import Toolchain
@@ -64,6 +64,7 @@ class Products(Struct, frozen=True, kw_only=True):
     unmet: tuple[str, ...]
     steps: int
     elapsed_s: float
+    types: bytes = b""  # see described.py; b"" where this compiler does not say
 
 
 def environment(cache: Path) -> dict[str, str]:
@@ -141,8 +142,10 @@ class Builder:
             BuildError: it failed, hung, or was about to fill the disk.
             HostError: there is no sandbox here.
         """
+        self._run(self.argv(*words), log, on_line)
+
+    def _run(self, argv: list[str], log: Path, on_line: Callable[[str], None]) -> None:
         recent: deque[str] = deque(maxlen=4000)
-        argv = self.argv(*words)
         with open(log, "a", buffering=1, encoding="utf-8", errors="replace") as out:
             out.write(" ".join(argv) + "\n")
             make = subprocess.Popen(
@@ -274,7 +277,22 @@ class Builder:
             unmet=unmet,
             steps=steps,
             elapsed_s=elapsed_s,
+            types=self.types(log),
         )
+
+    def types(self, log: Path) -> bytes:
+        """What the compiler says of the types of the kernel that was just built, as BTF; b"" where it cannot."""
+        recorded = next((sandbox.read(path) for name in described.LIKE if (path := self.obj / name).is_file()), "")
+        argv, made = described.argv(recorded, self.src, self.obj), self.obj / described.MADE
+        for text in described.attempts() if argv else ():
+            sandbox.write(self.obj / described.SOURCE, text)
+            made.unlink(missing_ok=True)
+            try:
+                self._run(argv, log, _ignore)
+                return described.read(sandbox.plain(made).read_bytes())
+            except BuildError:
+                continue  # a compiler without BTF, or headers that want to be included otherwise: names are missing
+        return b""
 
     def forget_sourceless(self) -> None:
         """Remove objects whose source is gone, by a patch or in another commit: make would link them all the same.

@@ -2,8 +2,8 @@
 """The store of kernels in the user's cache: one directory an image, named by its sha256.
 
 ``image`` is what QEMU boots, ``vmlinux`` the uncompressed kernel where there is one, ``config`` its .config,
-``System.map`` its symbols where they came with it, ``meta.json`` an Entry. A directory appears whole (rename) or not at
-all; everything in it can be fetched again.
+``System.map`` its symbols where they came with it, ``types`` its types (BTF) where its build said them, ``meta.json``
+an Entry. A directory appears whole (rename) or not at all; everything in it can be fetched again.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 from msgspec import Struct
@@ -26,7 +27,8 @@ from kdelta.errors import HostError
 from kdelta.model import Arch
 from kdelta.paths import cache_dir
 
-SYSTEM_MAP = "System.map"
+SYSTEM_MAP, TYPES = "System.map", "types"
+_NOTHING: Mapping[str, bytes] = MappingProxyType({})
 _REMEDY = "free space, 'kdelta kernels prune', or set KDELTA_CACHE"
 _ELSEWHERE = "set KDELTA_CACHE to a directory that you can write to"
 _FIRST_BYTES = 1 << 30  # the first comparison of two of Debian's kernels left 395 MiB, and its index alone needs 256
@@ -246,8 +248,12 @@ def touch(stored: Stored, now_s: float) -> None:
         os.utime(stored.folder / "meta.json", (now_s, now_s))
 
 
-def put(entry: Entry, image: bytes, vmlinux: bytes | None, config: str, system_map: bytes = b"") -> Stored:
+def put(
+    entry: Entry, image: bytes, vmlinux: bytes | None, config: str, beside: Mapping[str, bytes] = _NOTHING
+) -> Stored:
     """Store an image under ``entry.sha256``; an intact entry of that name is kept, its facts renewed.
+
+    ``beside``: files that may lie there, by ``SYSTEM_MAP`` and ``TYPES``.
 
     Raises:
         HostError: disk full or not writable.
@@ -256,22 +262,23 @@ def put(entry: Entry, image: bytes, vmlinux: bytes | None, config: str, system_m
     with locked(root()):
         known = get(entry.sha256)
         if known is None:
-            _create(folder, entry, image, vmlinux, config, system_map)
+            _create(folder, entry, image, vmlinux, config, beside)
         else:
-            _renew(known, entry, config, system_map)
+            _renew(known, entry, config, beside)
     stored = _read(folder)
     if stored is None:
         raise HostError(f"{folder}: disappeared while it was being stored; is another program cleaning {root()}?")
     return stored
 
 
-def _renew(known: Stored, entry: Entry, config: str, system_map: bytes) -> None:
+def _renew(known: Stored, entry: Entry, config: str, beside: Mapping[str, bytes]) -> None:
     """Keep the better knowledge: a config from a package beats one that was guessed, a package's name beats none.
 
     What was built here has the config of its last build: programs that it names may be others than the first time.
     """
-    if system_map and not (known.folder / SYSTEM_MAP).is_file():
-        write_atomically(known.folder / SYSTEM_MAP, system_map)
+    for name, data in beside.items():
+        if data and not (known.folder / name).is_file():
+            write_atomically(known.folder / name, data)
     if config and (known.config_text is None or not (known.entry.package or entry.package)):
         write_atomically(known.folder / "config", config.encode())
     keep = (
@@ -282,8 +289,10 @@ def _renew(known: Stored, entry: Entry, config: str, system_map: bytes) -> None:
     write_atomically(known.folder / "meta.json", msgspec.json.encode(keep))
 
 
-def _create(folder: Path, entry: Entry, image: bytes, vmlinux: bytes | None, config: str, system_map: bytes) -> None:
-    parts = {"image": image, "vmlinux": vmlinux, "config": config.encode(), SYSTEM_MAP: system_map}
+def _create(
+    folder: Path, entry: Entry, image: bytes, vmlinux: bytes | None, config: str, beside: Mapping[str, bytes]
+) -> None:
+    parts = {"image": image, "vmlinux": vmlinux, "config": config.encode(), **beside}
     parts["meta.json"] = msgspec.json.encode(entry)
     temporary = None
     try:

@@ -26,9 +26,9 @@ def _config(unpacked: image.Unpacked, text: str) -> tuple[str, dict[str, str], s
 
 def store(
     name: str, data: bytes, config: str | bytes = "", *, origin: str, package: str = "", version: str = "",
-    system_map: bytes = b"",
+    system_map: bytes = b"", types: bytes = b"",
 ) -> cache.Stored:  # fmt: skip
-    """Store the kernel image ``data``; ``name`` is for messages, ``config`` and ``system_map`` where they are known.
+    """Store the kernel image ``data``; ``name`` is for messages, what follows where it is known.
 
     Raises:
         UserError: not a kernel that can be booted.
@@ -60,4 +60,4 @@ def store(
         config_source=source,
         added_s=time.time(),
     )
-    return cache.put(entry, unpacked.boot, plain, text, system_map)
+    return cache.put(entry, unpacked.boot, plain, text, {cache.SYSTEM_MAP: system_map, cache.TYPES: types})

@@ -90,7 +90,7 @@ def keep(
 ) -> Built:
     """Put the image of the kernel called ``name`` where all are; what belongs to the build stays in its directory."""
     home = folder(key)
-    stored = ingest.store(name, made.image.read_bytes(), made.config, origin=about)
+    stored = ingest.store(name, made.image.read_bytes(), made.config, origin=about, types=made.types)
     vmlinux, vmlinux_sha256 = "", ""
     if made.image != made.vmlinux:
         vmlinux, content = str(home / "vmlinux"), made.vmlinux.read_bytes()

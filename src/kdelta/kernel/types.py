@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
 
-from kdelta.kernel import btf, naming
+from kdelta.kernel import btf, cache, naming
 from kdelta.model import Kernel
 
 
@@ -45,15 +46,30 @@ _SERIES = re.compile(r"^(\d+)\.(\d+)")
 
 
 def load(kernel: Kernel) -> btf.Types | None:
-    """The types of ``kernel``, None where its image does not describe them (CONFIG_DEBUG_INFO_BTF)."""
-    path = naming.image_path(kernel)
-    if path is None:
-        return None
+    """The types of ``kernel``: as its image describes them (CONFIG_DEBUG_INFO_BTF), else as its build did; or None."""
     try:
-        found = btf.section_of(path.read_bytes())
+        found = _section(kernel)
         return btf.parse(found) if found is not None else None
     except btf.BtfError:
         return None
+
+
+def described(kernel: Kernel) -> bool:
+    """Whether there are types of ``kernel`` to load."""
+    try:
+        return _section(kernel) is not None
+    except btf.BtfError:
+        return False
+
+
+def _section(kernel: Kernel) -> bytes | None:
+    path = naming.image_path(kernel)
+    return (btf.section_of(path.read_bytes()) or _built(kernel)) if path is not None else None
+
+
+def _built(kernel: Kernel) -> bytes | None:
+    beside = Path(kernel.image_path).with_name(cache.TYPES)
+    return beside.read_bytes() if beside.is_file() and beside.is_relative_to(cache.root()) else None
 
 
 def _described(types: btf.Types) -> tuple[int, int, int, int, int, int] | None:

@@ -82,7 +82,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "here"))
     sha256 = hashlib.sha256(IMAGE).hexdigest()
     entry = cache.Entry(sha256=sha256, release="6.12", arch="x86_64", form="bzImage")
-    stored = cache.put(entry, IMAGE, None, "CONFIG_X=y\n", b"0 T start\n")
+    stored = cache.put(entry, IMAGE, None, "CONFIG_X=y\n", {cache.SYSTEM_MAP: b"0 T start\n", cache.TYPES: b"types"})
     return Kernel(label="a", spec="a", release="6.12", image_path=str(stored.image), image_sha256=sha256)
 
 
