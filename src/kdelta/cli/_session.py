@@ -78,7 +78,8 @@ class Session:
             return  # nothing that differs can be executed here: the report says so
         if isinstance(progress, Reporter):
             at_once = os.cpu_count() or 1 if experiment.mode == "exact" else 1
-            progress.expect(_usual.boot_s(self.store, experiment, at_once))
+            shared = experiment.mode == "exact" and experiment.machine.smp == 1  # several CPUs boot for each seed
+            progress.expect(_usual.boot_s(self.store, experiment, at_once), shared=shared)
         try:
             with alone.measuring(self.store, experiment.id):
                 job = prepare.prepare(experiment, self.store, progress, time_budget_s=budget_s)

@@ -78,9 +78,12 @@ class Reporter:
         self._over = Event()
         self._beside: Thread | None = None
 
-    def expect(self, boot_s: float | None) -> None:
-        """Say how long a boot usually takes, in seconds of the clock on the wall: time left is told from the start."""
-        self._boots = self._pace = Pace(time.monotonic, boot_s)
+    def expect(self, boot_s: float | None, *, shared: bool = False) -> None:
+        """Say how long a boot usually takes, in seconds of the clock on the wall: time left is told from the start.
+
+        ``shared``: the first boots make what the others begin with.
+        """
+        self._boots = self._pace = Pace(time.monotonic, boot_s, shared)
 
     def __enter__(self) -> Reporter:
         if self._tty:

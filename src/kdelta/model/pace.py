@@ -18,11 +18,14 @@ def words(left_s: float | None) -> str:
 class Pace:
     """Told of each ``done`` of ``total``, it knows the time left; ``clock`` is in seconds."""
 
-    def __init__(self, clock: Callable[[], float], usual_s: float | None = None) -> None:
-        """``usual_s``: how long one of them usually takes, used until the first is done (of many: one in fifty)."""
-        self._clock, self._usual_s = clock, usual_s
+    def __init__(self, clock: Callable[[], float], usual_s: float | None = None, shared: bool = False) -> None:
+        """``usual_s``: how long one of them usually takes, used until the first is done (of many: one in fifty).
+
+        ``shared``: the first takes longer, by what is made for all of them: the pace is that of those after it.
+        """
+        self._clock, self._usual_s, self._shared = clock, usual_s, shared
         self._first = self._last = (0, clock())
-        self._total = 0
+        self._total, self._cold = 0, shared
 
     def at(self, done: int, total: int, *, grows: bool = False) -> None:
         """``done`` of ``total`` are done now.
@@ -33,8 +36,11 @@ class Pace:
         now = self._clock()
         if done < self._last[0] or not self._total or (total != self._total and not grows):
             self._first = self._last = (done, now)
+            self._cold = self._shared
         elif done > self._last[0]:
             self._last = (done, now)
+            if self._cold:
+                self._first, self._cold = self._last, False
         self._total = total
 
     def left_s(self) -> float | None:

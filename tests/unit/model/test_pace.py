@@ -34,6 +34,21 @@ def test_it_follows_the_pace_that_is_seen() -> None:
     assert words(pace.left_s()) == "about 5 min left"
 
 
+def test_what_the_first_makes_for_all_is_no_pace() -> None:
+    """A program's guest was restored and rehearsed in 20 s: "about 3 min left" of nine boots that took 8 s."""
+    clock = Clock()
+    pace = Pace(clock, usual_s=0.5, shared=True)
+    pace.at(0, 10)
+    clock.now = 20.0
+    pace.at(1, 10)
+    assert words(pace.left_s()) == "about 4 s left"
+    clock.now = 21.0
+    pace.at(2, 10)
+    assert words(pace.left_s()) == "about 8 s left"
+    pace.at(10, 10)
+    assert pace.left_s() is None
+
+
 def test_a_new_wait_begins_anew() -> None:
     clock = Clock()
     pace = Pace(clock)
