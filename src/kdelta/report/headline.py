@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -37,6 +38,7 @@ _WORDS = (
 )  # that begin a sentence, unlike a label
 _MANY_PERCENT = 1000.0
 _LEAST = 0.05  # an operation: what appears or vanishes is as large as it is times that
+_LONG, _BRIEF = 40, 32  # characters of a command in a sentence: more than the first are told by so many
 _HIDDEN = {"locked": "locked operations", "data_lines": "data lines"}  # lines of code move with every build
 
 
@@ -277,6 +279,19 @@ def _quoted(case: str) -> str:
     return f'"{case}"' if " " in case.partition(" (")[0] or case.endswith(".") else case
 
 
+def _brief(titles: Iterable[str]) -> dict[str, str]:
+    """Long commands by their first words without a quote: the table has all of them. Those alike stay long."""
+    found = {}
+    for title in set(titles):
+        command, _, rest = title.partition(" (")
+        words = list(takewhile(lambda word: not set(word) & set("'\""), command.split(" ")))
+        while words and len(" ".join(words)) > _BRIEF:
+            words.pop()
+        if words and len(command) > _LONG:
+            found[title] = " ".join([*words, "..."]) + (f" ({rest}" if rest else "")
+    return {title: brief for title, brief in found.items() if list(found.values()).count(brief) == 1}
+
+
 def fewer_cpus(warnings: Iterable[Warn]) -> str:
     """Which kernels did not bring up all CPUs of their guests: nothing else of them compares then."""
     found = [f"{w.kernel} had {w.cpus} of {w.asked} CPUs" for w in warnings if isinstance(w, FewerCpus)]
@@ -296,6 +311,8 @@ def of_cells(
     ``consoles``: what kernels complained of, by label. ``unseen``: what of a patch the cases do not speak of.
     ``beside``: further verdicts on what crosses between CPUs, of single cache lines too.
     """
+    brief = _brief(title for title, _ in (*rows, *beside))
+    rows, beside = ([(brief.get(title, title), cell) for title, cell in each] for each in (rows, beside))
     rows = [row for row in rows if row[1].primary] or rows
     compared = [(title, cell) for title, cell in rows if cell.patched_label]
     if not compared:
@@ -346,6 +363,8 @@ def of_cells(
 
 def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact: bool, unfinished: bool) -> Headline:
     """The answer of a sweep: ``sweeps`` with the titles of their cases, ``kernels`` oldest first."""
+    brief = _brief(title for title, _ in sweeps)
+    sweeps = [(brief.get(title, title), sweep) for title, sweep in sweeps]
     steps = [(title, sweep, step) for title, sweep in sweeps for step in sweep.steps]
     over = f"over {len(kernels)} kernels, {kernels[0]} to {kernels[-1]}" if len(kernels) > 1 else f"on {kernels[0]}"
     cases, metrics = len({title for title, _ in sweeps}), {sweep.cell.metric for _, sweep in sweeps}
