@@ -79,7 +79,8 @@ def _number(one: Mail) -> int:
 
 
 def _same_set(one: Mail, other: Mail, *, anyone: bool = False) -> bool:
-    alike = (one.tag.version, one.tag.release, one.tag.total) == (other.tag.version, other.tag.release, other.tag.total)
+    tag, that = one.tag, other.tag
+    alike = (tag.version, tag.releases, tag.total) == (that.version, that.releases, that.total)
     return alike and one.tag.number != other.tag.number and (anyone or one.sender == other.sender)
 
 
@@ -129,7 +130,8 @@ def _follows(newer: _Group, older: _Group) -> bool:
     one, other = newer.first, older.first
     if newer is older or one.sender != other.sender or newer.version < older.version:
         return False
-    if one.tag.release and other.tag.release and one.tag.release != other.tag.release:  # the same, for another branch
+    named = (one.tag.releases, other.tag.releases)
+    if all(named) and named[0] != named[1]:  # the same, for another branch
         return False
     same_title = one.tag.title.casefold() == other.tag.title.casefold()
     if newer.version == older.version:

@@ -36,7 +36,7 @@ _ID = re.compile(r"<[^<>\s]+@[^<>\s]+>")
 _TAG = re.compile(r"(?<![\"'\u201c])\[([^\]]*)\]")  # not the subject of another mail: FAILED: patch "[PATCH] x"
 _COUNTER = re.compile(r"(?<![\d.])(\d{1,4})/(\d{1,4})(?!\.?\d)")  # not [PATCH 5.10/5.15]
 _VERSION = re.compile(r"(?:\b|PATCH|RFC)v(\d{1,3})\b", re.IGNORECASE)  # [PATCH v2], [PATCHv2]
-_RELEASE = re.compile(r"(?<![\d.v])(\d{1,2}\.\d{1,3})(?!\d)")
+_RELEASE = re.compile(r"(?<![\d.v])(\d{1,2}\.\d{1,3})(?!\d|/\d+(?![\d.]))")  # not [PATCH 1.5/3], which comes later
 _STGIT_VERSION = re.compile(r"\s*\[ver #(\d{1,3})\]\s*$")  # StGit's, behind the title
 _PULL = re.compile(r"\bPULL\b", re.IGNORECASE)
 _RE = r"(?:re(?:\[\d+\])?|aw|fwd?)\s*[:\uff1a]"
@@ -72,6 +72,7 @@ class PatchMail(Struct, frozen=True, kw_only=True):
     reply: bool = False
     quoted: bool = False
     answers: str = ""
+    releases: tuple[str, ...] = ()  # that its subject says it is for, as 6.12
     lines: tuple[str, ...] = ()
 
 
@@ -93,7 +94,7 @@ class Tag(Struct, frozen=True, kw_only=True):
     total: int = 1
     version: int = 1
     reply: bool = False
-    release: str = ""  # that it is for: [PATCH 6.12.y], [PATCH AUTOSEL 6.6 1/4]
+    releases: tuple[str, ...] = ()  # that it is for: [PATCH 6.12.y], [PATCH AUTOSEL 6.6 1/4], [PATCH 5.10/5.15]
 
 
 def tag_of(subject: str) -> Tag:
@@ -103,7 +104,6 @@ def tag_of(subject: str) -> Tag:
     likely = next((tag for tag in tags if "RFC" in tag.upper() or _VERSION.search(tag)), "")
     counter, behind = _COUNTER.search(tag), _STGIT_VERSION.search(subject)
     version = behind or _VERSION.search(tag or likely)
-    release = _RELEASE.search(tag or likely)
     return Tag(
         title=_STGIT_VERSION.sub("", _PREFIXES.sub("", subject)),
         patch=bool(tag),
@@ -112,7 +112,7 @@ def tag_of(subject: str) -> Tag:
         total=int(counter[2]) if counter else 1,
         version=int(version[1]) if version else 1,
         reply=bool(_REPLY.match(subject)),
-        release=release[1] if release else "",
+        releases=tuple(_RELEASE.findall(tag or likely)),
     )
 
 
@@ -299,6 +299,7 @@ def _mail(piece: bytes, name: str) -> PatchMail | None:
         reply=tag.reply,
         quoted=not any(map(_PLAIN_DIFF.search, diffs)) and any(map(_HUNK.search, diffs)),
         answers=answers[0] if answers else "",
+        releases=tag.releases,
         lines=tuple(lines),
     )
 
@@ -384,6 +385,7 @@ def steps(data: bytes, name: str) -> tuple[PatchMail, ...]:
             reply=mail.reply,
             quoted=mail.quoted,
             answers=mail.answers,
+            releases=mail.releases,
             lines=mail.lines,
         )
         for number, mail in enumerate(mails, 1)

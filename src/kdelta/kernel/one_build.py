@@ -16,14 +16,14 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from kdelta.errors import HostError
+from kdelta.errors import HostError, UserError
 from kdelta.kernel import cache, defaults, guards, kconfig, layouts, locations, products, sandbox
 from kdelta.kernel.build import Builder, BuildError, default_jobs
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.origin import Origin
 from kdelta.kernel.patched import Patched, patched
 from kdelta.kernel.remade import remade
-from kdelta.kernel.steps import Step, incomplete, mixed
+from kdelta.kernel.steps import Step, for_others, incomplete, mixed
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.kernel.worktree import Worktree, encode
 from kdelta.model import Location, Progress
@@ -84,7 +84,8 @@ def _explained(error: BuildError, applied: Patched, builder: Builder, origin: Or
 
 def _notes(wanted: Wanted, applied: Patched, unmet: tuple[str, ...], not_built: list[str]) -> tuple[str, ...]:
     unseen = map(guards.unbuilt, not_built)
-    return (*wanted.origin.notes, *mixed(wanted.steps), *incomplete(wanted.steps), *applied.notes, *unseen, *unmet)
+    given = (*for_others(wanted.steps, wanted.origin.version), *mixed(wanted.steps), *incomplete(wanted.steps))
+    return (*wanted.origin.notes, *given, *applied.notes, *unseen, *unmet)
 
 
 def _text(applied: Patched, path: str) -> str | None:
@@ -120,7 +121,10 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
         UserError: a patch that does not fit. HostError: the build fails. OSError: the disk is full.
     """
     origin, steps = wanted.origin, wanted.steps
-    applied = patched(tree, origin, steps, progress)
+    try:
+        applied = patched(tree, origin, steps, progress)
+    except UserError as error:  # of a patch for another release no wonder
+        raise UserError("; ".join([str(error), *for_others(steps, origin.version)])) from None
     for note in applied.notes:
         progress.step(note)
     home = products.folder(wanted.key)

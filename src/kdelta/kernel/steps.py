@@ -114,6 +114,17 @@ def incomplete(steps: Iterable[Step]) -> tuple[str, ...]:
     return tuple(told)
 
 
+def for_others(steps: Iterable[Step], version: tuple[int, int]) -> tuple[str, ...]:
+    """Of each file that says which releases it is for ([PATCH 6.12.y]), which, where the source's is none of them."""
+    here = f"{version[0]}.{version[1]}"
+    files = {one.mail.name.partition(" [")[0]: one.mail.releases for one in steps if not one.take_out}
+    return tuple(
+        f"patch {Path(name).name}: its subject says that it is for {' and '.join(named)}; the source is {here}"
+        for name, named in files.items()
+        if named and here not in named
+    )
+
+
 def mixed(steps: Iterable[Step]) -> tuple[str, ...]:
     """Of each file whose patches are of several versions (a partial reroll), which one each of them is of."""
     files: dict[str, list[mail.PatchMail]] = {}

@@ -103,6 +103,23 @@ def test_what_is_not_given_of_a_series_is_told() -> None:
     assert steps.incomplete([steps.Step(mail=one) for one in mail.steps("".join(V1).encode(), "x")]) == ()
 
 
+def test_a_patch_for_another_release_is_told() -> None:
+    """[PATCH 6.12.y] was measured on 7.3 without a word."""
+
+    def told(tag: str, version: tuple[int, int], *, take_out: bool = False) -> tuple[str, ...]:
+        mails = mail.steps(a_mail(f"[{tag}] pipe: a").encode(), "a/x.mbox")
+        return steps.for_others([steps.Step(mail=one, take_out=take_out) for one in mails], version)
+
+    for tag in ("PATCH 6.12.y", "PATCH AUTOSEL 6.12 1/1", "PATCH 6.12", "PATCH 6.12.y v2"):
+        assert told(tag, (7, 3)) == ("patch x.mbox: its subject says that it is for 6.12; the source is 7.3",)
+        assert told(tag, (6, 12)) == () == told(tag, (7, 3), take_out=True)
+    (several,) = told("PATCH 5.10/5.15", (7, 3))
+    assert "for 5.10 and 5.15;" in several
+    assert told("PATCH 5.10/5.15", (5, 15)) == ()
+    for tag in ("PATCH", "PATCH v2.1", "PATCH net-next", "PATCH 1.5/3", "PATCH 2/3"):
+        assert told(tag, (7, 3)) == ()
+
+
 def test_what_was_sent_again_counts_once_and_one_mail_stays_as_it_is() -> None:
     assert subjects(*V1, a_mail("[PATCH RESEND 1/2] pipe: a"))[1] == "[PATCH RESEND 1/2] pipe: a"
     assert subjects(a_mail("[PATCH] a"), a_mail("[PATCH v2] a, better")) == ["[PATCH v2] a, better"]
