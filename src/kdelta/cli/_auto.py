@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kdelta.cli._budget import Budget
     from kdelta.cli.compare import Args
     from kdelta.model import Case, Kernel, Looked, Progress
+    from kdelta.results.versions import Version
 
 AUTO = "auto"
 _BUDGET_S = 600.0
@@ -52,7 +53,7 @@ def wanted(args: Args, specs: Sequence[KernelSpec]) -> bool:
     return asked or default
 
 
-def fetched(specs: Sequence[KernelSpec], each: bool, progress: Progress) -> tuple[Kernel, ...]:
+def fetched(specs: Sequence[KernelSpec], each: bool, progress: Progress) -> tuple[Version, ...]:
     """The kernels; what is read of the first one alone is read while the others are built.
 
     Where all are built already what differs between them may be known too, and nothing has to be read.

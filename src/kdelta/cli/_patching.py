@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kdelta.cli import _kernels
-from kdelta.errors import UserError
+from kdelta.errors import HostError, UserError
 from kdelta.spec.kernels import BUILT_KINDS
 
 if TYPE_CHECKING:
-    from kdelta.model import Experiment, Kernel, Progress
+    from kdelta.model import Experiment, Gap, Kernel, Progress
+    from kdelta.results.versions import Version
     from kdelta.spec.kernels import KernelSpec
     from kdelta.store.store import Store
 
@@ -64,10 +65,10 @@ def _same_tree(one: KernelSpec, other: KernelSpec) -> bool:
 
 def fetched(
     specs: Sequence[KernelSpec], each: bool, progress: Progress, had: Callable[[Kernel], object] = lambda _: None
-) -> tuple[Kernel, ...]:
+) -> tuple[Version, ...]:
     """The kernels of ``specs``; with ``each`` those along the series of the last: without it, then one more patch each.
 
-    ``had`` gets each kernel as soon as it is there; with ``each`` none.
+    A patch of it that does not build without those behind it is a gap. ``had`` gets each kernel as soon as it is there; with ``each`` none.
 
     Raises:
         UserError: the running kernel is among them, which has no image.
@@ -81,6 +82,24 @@ def fetched(
 
     _kernels.look(specs)
     return series.along(specs[-1], progress)
+
+
+def parted(versions: Sequence[Version]) -> tuple[tuple[Kernel, ...], tuple[Gap, ...]]:
+    """The kernels of ``versions``, and the gaps with their places."""
+    from kdelta.model import Gap
+    from kdelta.results.versions import gaps_in
+
+    return tuple(one for one in versions if not isinstance(one, Gap)), gaps_in(versions)
+
+
+def refuse_unbuilt(kernels: Sequence[Kernel], gaps: Sequence[Gap]) -> None:
+    """Exit code 2 where a series as a whole does not build, after what comes before its end was measured.
+
+    Raises:
+        HostError: so it is.
+    """
+    if gaps and gaps[-1].place == len(kernels) + len(gaps) - 1:
+        raise HostError(f"the series as a whole {gaps[-1].why}; measured is what comes before it")
 
 
 def suites(selftests: str | None) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from kdelta.cli._ending import THE_SAME, going_on
 
 if TYPE_CHECKING:
     from kdelta.experiment.templates import Asked, Stopping
-    from kdelta.model import Case, Experiment, Kernel, Looked, Progress
+    from kdelta.model import Case, Experiment, Gap, Kernel, Looked, Progress
 
 EPILOG = """\b
 Examples:
@@ -174,15 +174,15 @@ def run(
     with _session.opened(args.quiet) as session:
         with session.progress() as progress:
             host = args.met(progress)
-            _fleet.built(args, specs, progress, each=args.each)
-            resolved = (_auto if auto else _patching).fetched(specs, args.each, progress)
+            _fleet.built(args, specs, progress, each=args.each, first=not args.each)
+            resolved, gaps = _patching.parted((_auto if auto else _patching).fetched(specs, args.each, progress))
             resolved = _layouts.linked(resolved, specs, args.layouts, args.seed, progress)
             budget.begin()
             with going_on(THE_SAME):
                 chosen = _auto.choose(args, specs, resolved, budget, progress) if auto else (None, None)
             if not _wanted(args):
                 progress.step("looking at this machine: QEMU, and whether KVM runs a guest")
-            template, counts = _templates(resolved, args, *chosen)
+            template, counts = _templates(resolved, gaps, args, *chosen)
             if calls:
                 _calls.refuse(counts or template)
             if template.cases:
@@ -202,6 +202,7 @@ def run(
             _traces.show_below(session.store, traced, args)
     _gate.refuse(result, gate, args.fail_on)
     _output.refuse_lost(result)
+    _patching.refuse_unbuilt(resolved, gaps)
     return 0
 
 
@@ -251,7 +252,11 @@ def _refuse_idle(args: Args, mode: _mode.Passes) -> None:
 
 
 def _templates(
-    kernels: tuple[Kernel, ...], args: Args, chosen: Sequence[Case] | None = None, looked: Looked | None = None
+    kernels: tuple[Kernel, ...],
+    gaps: tuple[Gap, ...],
+    args: Args,
+    chosen: Sequence[Case] | None = None,
+    looked: Looked | None = None,
 ) -> tuple[Experiment, Experiment | None]:
     """What is reported, and where it is of times the counts that explain it."""
     from kdelta.experiment import templates
@@ -265,5 +270,7 @@ def _templates(
     _refuse_idle(args, mode)
     counts = templates.compare(asked, kernels, "exact", stop, looked=looked) if mode == "both" else None
     reported = "timed" if mode == "both" else mode
-    made = templates.compare(asked, kernels, reported, stop, selftests=tests, series=args.each, looked=looked)
+    made = templates.compare(
+        asked, kernels, reported, stop, selftests=tests, series=args.each, gaps=gaps, looked=looked
+    )
     return made, counts

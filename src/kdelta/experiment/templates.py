@@ -191,9 +191,12 @@ def compare(
     *,
     selftests: Sequence[str] = (),
     series: bool = False,
+    gaps: tuple[Gap, ...] = (),
     looked: Looked | None = None,
 ) -> Experiment:
     """Kernels against the first one; with ``series`` each against the one before it; ``looked``: how cases were chosen.
+
+    ``gaps``: what of a series does not build.
 
     An interrupted gate is no open one: until its ``selftests`` are done, the experiment says that they are not.
     """
@@ -204,7 +207,7 @@ def compare(
         asked.template(mode, kernels, blocks if asked.cases else 0, plan),
         looks=seed_looks(asked.effort.seeds) if exact else stop.looks,
         precision_percent=stop.precision_percent,
-        annotations=Annotations(gate=unfinished(selftests), looked=looked),
+        annotations=Annotations(gate=unfinished(selftests), gaps=gaps, looked=looked),
     )
 
 

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
-from kdelta.kernel.resolve import check, unique
+from kdelta.kernel.partial import labelled
+from kdelta.kernel.resolve import check
 from kdelta.kernel.source import resolve_each
-from kdelta.model import Kernel, Progress
+from kdelta.model import Gap, Kernel, Progress
 from kdelta.spec.kernels import KernelSpec
 
 
-def along(spec: KernelSpec, progress: Progress) -> tuple[Kernel, ...]:
-    """``spec`` without its patches, then with one more each, with labels of their own.
+def along(spec: KernelSpec, progress: Progress) -> tuple[Kernel | Gap, ...]:
+    """``spec`` without its patches, then with one more each, with labels of their own; a Gap where that does not build.
 
     Raises:
         UserError, HostError: see ``kernel.resolve.resolve``.
     """
     check([spec])
-    return unique(resolve_each(spec, progress))
+    return labelled(resolve_each(spec, progress), frozenset())

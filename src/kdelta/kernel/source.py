@@ -17,7 +17,7 @@ from kdelta.kernel.products import Built
 from kdelta.kernel.steps import Step, load_patches
 from kdelta.kernel.wanted import origin_of, source_of
 from kdelta.kernel.worktree import Worktree
-from kdelta.model import Kernel, Progress, Quiet
+from kdelta.model import Gap, Kernel, Progress, Quiet
 from kdelta.spec.kernels import KernelSpec
 
 
@@ -116,28 +116,34 @@ def resolve_layouts(spec: KernelSpec, kernel: Kernel, numbers: Sequence[int], pr
     return msgspec.structs.replace(kernel, layouts=found)
 
 
-def resolve_each(spec: KernelSpec, progress: Progress | None = None) -> list[Kernel]:
+def resolve_each(spec: KernelSpec, progress: Progress | None = None) -> list[Kernel | Gap]:
     """The kernels along a series: without the patches, then with one more each; labels count from 0.
 
+    With a patch that does not build without those behind it there is a Gap: these are built all the same.
+
     Raises:
-        UserError, HostError: as ``resolve_source``.
+        UserError, HostError: as ``resolve_source``; also where the source builds with none of the patches.
     """
     said = progress or Quiet()
     origin, steps = source_of(spec, said)
-    kernels = []
+    found: list[Kernel | Gap] = []
+    faults: list[HostError] = []
     for count in range(len(steps) + 1):
+        subject = steps[count - 1].mail.subject if count else "before the series"
+        label, name = f"{count}/{len(steps)} {subject}".strip(), f"{spec.text}#{count}"
         try:
             kernel, _ = _resolve(spec, origin, steps[:count], said)
+            found.append(msgspec.structs.replace(kernel, label=label, spec=name))
         except HostError as error:
-            if 0 < count < len(steps) and fault_of_source(error):
-                raise HostError(
-                    f"{error}; what follows in the series may mend that: without --each it is measured as a whole"
-                ) from None
-            raise
-        subject = steps[count - 1].mail.subject if count else "before the series"
-        label = f"{count}/{len(steps)} {subject}".strip()
-        kernels.append(msgspec.structs.replace(kernel, label=label, spec=f"{spec.text}#{count}"))
-    return kernels
+            line = fault_of_source(error)
+            if not count or not line:
+                raise
+            faults.append(error)
+            found.append(Gap(label=label, spec=name, why=f"does not build: {line}", by_host=False))
+            said.note(f"{label} does not build: {line}" + ("; going on with the next" if count < len(steps) else ""))
+    if steps and len(faults) == len(steps):
+        raise faults[0]
+    return found
 
 
 def built_facts(spec: KernelSpec, progress: Progress | None = None) -> Built:

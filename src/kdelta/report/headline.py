@@ -361,6 +361,15 @@ def of_cells(
     )
 
 
+def _absent(why: Mapping[str, str]) -> str:
+    """Versions that are no kernels, and the worst of ``why``, by version."""
+    names = list(why)
+    told = ", ".join(names[:_KERNELS_TOLD]) + (f" and {len(names) - _KERNELS_TOLD} more" * (len(names) > _KERNELS_TOLD))
+    unbuilt, many = all(one.startswith("does not build") for one in why.values()), len(names) > 1
+    verb = ("do" if many else "does") + " not build" if unbuilt else ("are" if many else "is") + " left out"
+    return f"; {told} {verb}" if names else ""
+
+
 def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact: bool, unfinished: bool) -> Headline:
     """The answer of a sweep: ``sweeps`` with the titles of their cases, ``kernels`` oldest first."""
     brief = _brief(title for title, _ in sweeps)
@@ -379,6 +388,7 @@ def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact
         counts += [told_of[0] + noun, *told_of[1:]] if told_of else []
     undecided = sum(point.undecided for _, sweep in sweeps for point in sweep.points[1:])
     told = ": ".join(filter(None, [told, ", ".join(counts)])) + (f"; {undecided} undecided" if undecided else "")
+    told += _absent({p.kernel: p.why for _, sweep in sweeps for p in sweep.points if p.kernel not in kernels})
     found = _largest(
         _Changed(
             where=title + (f", {sweep.cell.metric}" if len(metrics) > 1 else "") + f" on {step.first}",

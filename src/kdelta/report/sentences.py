@@ -353,7 +353,7 @@ def _(w: of_results.NoCounters) -> str:
 
 @sentence.register
 def _(w: of_results.LeftOut) -> str:
-    return f"{', '.join(w.versions)} left out: {w.why}"
+    return f"{', '.join(w.versions)} left out: {w.why}" + (f"; its change counts with {w.behind}" if w.behind else "")
 
 
 @sentence.register

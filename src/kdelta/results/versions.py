@@ -6,6 +6,7 @@ An absent version is no kernel, so it stands in ``Annotations.gaps`` with its pl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from kdelta.model import Experiment, Gap, Kernel, Warn
 from kdelta.results.warnings import CompilerChange, LeftOut
 
 Version = Kernel | Gap
+_ALONG = re.compile(r"#\d+$")  # ends the spec of a kernel along a series (kernel.source.resolve_each)
 
 
 def gaps_in(versions: Sequence[Version]) -> tuple[Gap, ...]:
@@ -50,12 +52,19 @@ def remarks(experiment: Experiment) -> tuple[Warn, ...]:
 
 
 def _gaps(experiment: Experiment) -> tuple[Warn, ...]:
-    """Absent versions with their reasons; neighbours that share one stand together."""
-    reasons: dict[str, list[str]] = {}
-    for one in versions_of(experiment):
+    """Absent versions with their reasons; neighbours that share one stand together.
+
+    Along a series a patch is in all kernels behind it: the next one that builds is named.
+    """
+    reasons: dict[tuple[str, str], list[str]] = {}
+    behind = ""
+    for one in reversed(versions_of(experiment)):
         if isinstance(one, Gap):
-            reasons.setdefault(one.why, []).append(one.label)
-    return tuple(LeftOut(tuple(labels), why) for why, labels in reasons.items())
+            along = behind if _ALONG.search(one.spec) else ""
+            reasons.setdefault((one.why, along), []).insert(0, one.label)
+        else:
+            behind = one.label
+    return tuple(LeftOut(tuple(labels), *why) for why, labels in reversed(reasons.items()))
 
 
 def _compiler_changes(experiment: Experiment) -> tuple[Warn, ...]:

@@ -237,11 +237,12 @@ class PrintedOtherwise(Warn, frozen=True):
 
 
 class LeftOut(Warn, frozen=True):
-    """Versions of a sweep that are no kernels, for one reason."""
+    """Versions of a sweep that are no kernels, for one reason; ``behind`` is the kernel that has their patches too."""
 
     code: ClassVar[str] = "gap"
     versions: tuple[str, ...]
     why: str
+    behind: str = ""
 
 
 class StepStrings(Warn, frozen=True):

@@ -128,6 +128,46 @@ def test_what_keeps_a_kernel_from_being_built_is_told_where_it_is_built(
     assert source.to_build(kernels, Quiet()) == []
 
 
+def series(tree: Path, tmp_path: Path, *texts: str) -> str:
+    """The tree at its first release with a series whose patches make fs/pipe.c each of ``texts`` in turn."""
+    git(tree, "checkout", "-q", TAGS[0])
+    for number, text in enumerate(texts, 1):
+        (tree / "fs/pipe.c").write_text(text)
+        git(tree, "commit", "-qam", f"step {number}")
+    argv = ["git", "-C", str(tree), "format-patch", "--stdout", f"{TAGS[0]}..HEAD"]
+    (tmp_path / "s.mbox").write_bytes(subprocess.run(argv, check=True, capture_output=True).stdout)
+    return f"src:{tree}@{TAGS[0]}+{tmp_path / 's.mbox'}"
+
+
+def test_a_patch_that_does_not_build_alone_is_told_and_the_rest_of_the_series_measured(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ended there, and of patch 2, 3 and 4 nothing was heard."""
+    texts = [PIPE.replace("LIMIT", str(number)) for number in (11, 12, 13)]
+    words = ["compare", series(tree, tmp_path, texts[0], texts[1] + "#error later\n", texts[2]), "--each"]
+    assert run([*words, "--case", "pipe", "--seeds", "5", "--json"]) == 0
+    told = capsys.readouterr()
+    document = json.loads(told.out)
+    names = ["0/3 before the series", "1/3 step 1", "2/3 step 2", "3/3 step 3"]
+    assert figures(document) == dict(zip(names, (3000.0, 3100.0, None, 3200.0), strict=True))
+    (gap,) = (warning["text"] for warning in document["warnings"] if warning["code"] == "gap")
+    assert gap.startswith("2/3 step 2 left out: does not build: fs/pipe.c:")
+    assert gap.endswith("; its change counts with 3/3 step 3")
+    assert "\n2/3 step 2 does not build: fs/pipe.c:" in f"\n{told.err}" and "; going on with the next" in told.err
+
+
+def test_where_a_series_as_a_whole_does_not_build_what_comes_before_is_measured(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = PIPE.replace("LIMIT", "11")
+    words = ["compare", series(tree, tmp_path, text, text + "#error later\n"), "--each"]
+    assert run([*words, "--case", "pipe", "--seeds", "5", "--json"]) == 2
+    told = capsys.readouterr()
+    figure = figures(json.loads(told.out))
+    assert figure == {"0/2 before the series": 3000.0, "1/2 step 1": 3100.0, "2/2 step 2": None}
+    assert "the series as a whole does not build: fs/pipe.c:" in told.err.splitlines()[-1]
+
+
 def test_adding_to_a_sweep_tries_its_gaps_again_in_their_place(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     swept(capsys, "--refs", "v6.8..v6.10", "--tree", str(tree))
     assert list(figures(swept(capsys, "--add", "last", f"v6.11=src:{tree}@v6.11"))) == list(TAGS)

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from kdelta.errors import HostError
-from kdelta.kernel import source
+from kdelta.errors import HostError, UserError
+from kdelta.kernel import series, source
 from kdelta.kernel.sources import parse_kernel
+from kdelta.model import Gap, Kernel
+from kdelta.model.progress import Quiet
+from kdelta.spec.kernels import KernelSpec
 from unit.kernel.test_source import pytestmark as needs
 from unit.kernel.test_source import tree as tree
 from unit.kernel.tiny_tree import PIPE, patch
@@ -17,21 +21,49 @@ from unit.kernel.tiny_tree import PIPE, patch
 pytestmark = needs
 
 
-def test_a_patch_that_does_not_build_without_the_next_is_told_with_what_measures_the_series(
-    tree: Path, tmp_path: Path
-) -> None:
-    """Of a series whose first patch uses what the second brings nothing was measured, and nothing was advised."""
-    two = PIPE.replace("LIMIT", "MORE")
-    bodies = [
-        patch(tmp_path, "x", two).read_text(),
-        patch(tmp_path, "x", two.replace("#include", "#define MORE 9\n#include", 1), two).read_text(),
-    ]
+TWO = PIPE.replace("LIMIT", "MORE")
+THREE = TWO.replace("#include", "#define MORE 9\n#include", 1)
+FOUR = THREE.replace("MORE 9", "MORE 8")
+
+
+def test_a_patch_for_another_release_is_told_where_it_fits_and_where_not(tree: Path, tmp_path: Path) -> None:
+    mail = "From 1 Mon Sep 17 00:00:00 2001\nFrom: a@b\nSubject: [PATCH 5.15.y] a step\n\n"
+    told = "patch x.patch: its subject says that it is for 5.15; the source is 6.12"
+    fits = patch(tmp_path, "y", PIPE.replace("LIMIT", "9")).read_text()
+    spec, saved = parse_kernel(f"src:{tree}+{tmp_path / 'x.patch'}"), tmp_path / "x.patch"
+    saved.write_text(mail + fits)
+    assert told in source.built_facts(spec).notes
+    saved.write_text(mail + fits.replace("LIMIT", "BOUND"))
+    with pytest.raises(UserError, match=f"; {told}$"):
+        source.resolve_source(spec)
+
+
+def _series(tree: Path, tmp_path: Path, *texts: str) -> KernelSpec:
+    """A series whose patches make the file of each of ``texts`` of the one before it, the first that of the tree."""
+    total = len(texts)
     mails = (
-        f"From 1 Mon Sep 17 00:00:00 2001\nFrom: a@b\nSubject: [PATCH {number}/2] step {number}\n\n{body}\n"
-        for number, body in enumerate(bodies, 1)
+        f"From 1 Mon Sep 17 00:00:00 2001\nFrom: a@b\nSubject: [PATCH {number}/{total}] step {number}\n\n"
+        f"{patch(tmp_path, 'x', new, old).read_text()}\n"
+        for number, (old, new) in enumerate(pairwise([PIPE, *texts]), 1)
     )
     (tmp_path / "series.mbox").write_text("".join(mails))
-    whole = parse_kernel(f"src:{tree}+{tmp_path / 'series.mbox'}")
-    with pytest.raises(HostError, match=r"\[1/2\]: the patch does not compile: .*; .* without --each it is measured"):
-        source.resolve_each(whole)
-    assert source.resolve_source(whole).image_sha256
+    return parse_kernel(f"src:{tree}+{tmp_path / 'series.mbox'}")
+
+
+def test_a_patch_that_does_not_build_without_the_next_is_a_gap_and_the_others_are_built(
+    tree: Path, tmp_path: Path
+) -> None:
+    """A series whose first patch uses what the second brings ended there, and nothing of it was measured."""
+    whole = _series(tree, tmp_path, TWO, THREE, FOUR)
+    before, gap, two, three = series.along(whole, Quiet())
+    assert isinstance(gap, Gap)
+    assert (gap.label, gap.by_host) == ("1/3 step 1", False)
+    assert gap.why.startswith("does not build: fs/pipe.c:") and "MORE" in gap.why
+    kernels = [one for one in (before, two, three) if isinstance(one, Kernel)]
+    assert [one.label for one in kernels] == ["0/3 before the series", "2/3 step 2", "3/3 step 3"]
+    assert kernels[-1].image_sha256 == source.resolve_source(whole).image_sha256
+
+
+def test_a_series_that_does_not_build_anywhere_is_refused(tree: Path, tmp_path: Path) -> None:
+    with pytest.raises(HostError, match=r"\[1/2\]: the patch does not compile: "):
+        series.along(_series(tree, tmp_path, TWO, TWO.replace("MORE", "EVEN_MORE")), Quiet())

@@ -18,6 +18,7 @@ from kdelta.kernel.origin import Git, from_path, tarball
 from kdelta.kernel.patch import File
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.worktree import Worktree
+from kdelta.model import Kernel
 from kdelta.model.progress import Quiet
 from unit.kernel.tiny_tree import PIPE, TREE, git, patch, planted
 
@@ -251,14 +252,13 @@ def test_a_series_is_built_step_by_step(tree: Path, tmp_path: Path) -> None:
             f"From 1 Mon Sep 17 00:00:00 2001\nFrom: a@b\nSubject: [PATCH {number}/2] step {number}\n\n{body}\n"
         )
     (tmp_path / "series.mbox").write_text("".join(reversed(parts)))
-    kernels = source.resolve_each(parse_kernel(f"src:{tree}+{tmp_path / 'series.mbox'}"))
+    each = source.resolve_each(parse_kernel(f"src:{tree}+{tmp_path / 'series.mbox'}"))
+    kernels = [one for one in each if isinstance(one, Kernel)]
     assert [kernel.label for kernel in kernels] == ["0/2 before the series", "1/2 step 1", "2/2 step 2"]
     assert len({kernel.image_sha256 for kernel in kernels}) == 3
     assert "+series.mbox [1/2] +series.mbox [2/2];" in kernels[2].origin
-    assert (
-        kernels[2].image_sha256
-        == source.resolve_source(parse_kernel(f"src:{tree}+{tmp_path / 'series.mbox'}")).image_sha256
-    )
+    whole = source.resolve_source(parse_kernel(f"src:{tree}+{tmp_path / 'series.mbox'}"))
+    assert kernels[2].image_sha256 == whole.image_sha256
 
 
 def test_a_lost_image_is_built_again(tree: Path) -> None:

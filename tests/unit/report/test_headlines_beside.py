@@ -16,8 +16,10 @@ from unit.report.sweep_samples import sweep
 def test_steps_of_transfers_are_more_and_fewer_transfers() -> None:
     _, detail = sweep()
     steps = replace(detail.sweeps[0], cell=replace(detail.sweeps[0].cell, metric="transfers"), unit="transfers/op")
-    text = of_sweeps([("a", steps)], ["6.1", "7.3"], exact=True, unfinished=False).text
-    assert text.startswith("2 steps over 2 kernels, 6.1 to 7.3, in 1 case: 1 to fewer transfers, 1 to more. ")
+    kernels = [point.kernel for point in steps.points]
+    text = of_sweeps([("a", steps)], kernels, exact=True, unfinished=False).text
+    assert text.startswith(f"2 steps over {len(kernels)} kernels, {kernels[0]} to {kernels[-1]}, in 1 case: ")
+    assert " case: 1 to fewer transfers, 1 to more. " in text
 
 
 def test_that_a_guest_had_fewer_cpus_is_part_of_the_answer() -> None:

@@ -111,6 +111,7 @@ TOLD = [
     (NoNames((("7.0", "stripped"),)), "7.0: no function names: stripped; totals only"),
     (Pressure((Reclaim("7.0", 9, 8, 0),)), "reclaim during a run: 7.0: 9 pages scanned, 8 reclaimed, 0 stalls"),
     (LeftOut(("6.6", "6.9"), "not built"), "6.6, 6.9 left out: not built"),
+    (LeftOut(("2/3 x",), "not built", "3/3 y"), "2/3 x left out: not built; its change counts with 3/3 y"),
     (TraceDropped("waits", 7, 10, 128, "sched_switch", "locks"), "waits: 7 of 10 events did not fit into the 128"),
     (TraceShortened(300, 1000), "300 of 1000 operations: more do not fit into half of the time limit when traced"),
     (HoldUnclear("pipe_write", 2), "pipe_write: 2 holds began before the last one had ended, and are not counted"),

@@ -59,6 +59,14 @@ def test_absent_versions_are_told_once_per_reason() -> None:
     )
 
 
+def test_of_a_patch_that_does_not_build_alone_it_is_told_with_which_it_counts() -> None:
+    gaps = [replace(absent(f"{i}/4 x"), spec=f"src:./linux+a.mbox#{i}") for i in (1, 2, 4)]
+    assert versions.remarks(experiment([kernel("0/4"), *gaps[:2], kernel("3/4 y"), gaps[2]])) == (
+        LeftOut(("1/4 x", "2/4 x"), "does not build: x.c:1: error", "3/4 y"),
+        LeftOut(("4/4 x",), "does not build: x.c:1: error"),
+    )
+
+
 def test_a_change_of_compiler_between_neighbours_is_said() -> None:
     line: list[Version] = [kernel(f"6.{i}") for i in range(4)]
     one = replace(experiment(line), annotations=Annotations(compilers=("gcc 14.2.0", "", "gcc 14.2.0", "gcc 16.2.0")))
