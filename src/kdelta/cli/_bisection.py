@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from kdelta.cli._say import say
@@ -49,7 +50,7 @@ def show(store: Store, answer: Answer, as_json: bool) -> None:
             say(f"  because {told}")
         if row.verdict not in ("improved", "regressed"):
             say("  NOT CONFIRMED: these two do not differ beyond the noise")
-        say(f"  kdelta report {answer.confirmation}; kdelta why {answer.confirmation}")
+        say(f"  {_further(answer)}")
     for name in answer.refuted:
         say(f"Refuted {name[:12]}: was found first, but does not differ from its parent")
     for name, why in answer.skipped:
@@ -57,6 +58,11 @@ def show(store: Store, answer: Answer, as_json: bool) -> None:
     if len(answer.suspects) == 1 and len(answer.suspects[0].parents) > 1:
         merge = answer.suspects[0]
         say(f"It is a merge: to look into its branch, bisect from a commit that {merge.parents[1][:12]} descends from.")
+
+
+def _further(answer: Answer) -> str:
+    """Where the rest is told: without its case, why says no more than the line of causes above it."""
+    return f"kdelta report {answer.confirmation}; kdelta why {answer.confirmation} {shlex.quote(answer.case)}"
 
 
 def _figure(value: float | None) -> str:

@@ -49,6 +49,12 @@ def test_the_good_end_is_a_kernel_that_was_tested_and_none_of_the_commits() -> N
     assert "to tell 1 commit apart" not in _bisection._verdict(replace(FOUND, suspects=COMMITS[:1], commits=1))
 
 
+def test_where_all_functions_are_told_the_case_is_named() -> None:
+    """\"118 others -160; kdelta why ID\": that said \"118 others -160\" again."""
+    told = _bisection._further(replace(FOUND, confirmation="2", case="pipe:writers=1|2"))
+    assert told == "kdelta report 2; kdelta why 2 'pipe:writers=1|2'"
+
+
 def test_ends_that_the_boots_do_not_tell_apart_are_not_said_to_be_alike(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
