@@ -139,6 +139,7 @@ def choose(
             left_s=lambda: _BUDGET_S if (left_s := budget.left_s()) is None else left_s,
             over=budget.map_is_over,
             controls=args.all_cases,
+            memcg=args.memcg,
         ),
         progress,
     )

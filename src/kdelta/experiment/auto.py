@@ -14,7 +14,7 @@ from kdelta.attribution import images, selection
 from kdelta.attribution.atlas import Atlas
 from kdelta.attribution.changes import Change, Changes
 from kdelta.attribution.reach import Reach, Row
-from kdelta.experiment import differing, knobs, programs, silent
+from kdelta.experiment import differing, knobs, memcgs, programs, silent
 from kdelta.experiment import reach as mapping
 from kdelta.kernel import changed, source, unseen
 from kdelta.kernel.calls import CallGraph
@@ -32,7 +32,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 
     ``given``: cases that are measured in any case, a user's program. ``usual``: the cases where something differs, but
     what it is cannot be told, or it runs at boot alone. ``left_s``: the time left for them when
-    the map is there, ``over`` whether the map has had its part of it.
+    the map is there, ``over`` whether the map has had its part of it. ``memcg``: cases in a memory cgroup are wanted.
     """
 
     cases: Sequence[Case]
@@ -45,6 +45,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     left_s: Callable[[], float]
     over: Callable[[], bool] = lambda: False
     controls: bool = False
+    memcg: bool = False
 
     @property
     def setup(self) -> mapping.Setup:
@@ -101,14 +102,42 @@ def choose(
     if known is not None:
         failed = sorted({case.name for case in asked.cases} & known.failed.keys())
         looked = replace(looked, atlas=known.title, not_mapped=(*looked.not_mapped, *failed))
-    if not names and not chosen.controls and any(change.boot_only for change in found.changes) and asked.left_s() > 0:
+    grouped = _grouped(kernels, chosen.unreached, reach, asked, progress) if known is None and reach.rows else ()
+    looked = _with(looked, grouped)
+    none = not (names or grouped or chosen.controls)
+    if none and any(change.boot_only for change in found.changes) and asked.left_s() > 0:
         # it may not start any more, and what is set there may change any path
         return tuple(asked.usual), replace(looked, controls=tuple(case.name for case in asked.usual))
     wanted = [by_name[name] for name in names]
     turned = () if found.whole or found.sizes_only else _turned(kernels, found, wanted, asked, progress)
     looked = replace(looked, by_knob={one.case.name: one.functions for one in turned})
-    every = [*wanted, *(one.case for one in turned), *(by_name[name] for name in chosen.controls)]
+    extra = [one.case for one in (*turned, *grouped)]
+    every = [*wanted, *extra, *(by_name[name] for name in chosen.controls)]
     return tuple({case.name: case for case in every}.values()), looked
+
+
+def _grouped(
+    kernels: Sequence[Kernel], unreached: Sequence[Change], reach: Reach, asked: Asked, progress: Progress
+) -> tuple[knobs.Turned, ...]:
+    """Cases in a memory cgroup of their own, for what is executed only there."""
+    usual = [case.name for case in asked.usual]
+    graph = differing.graph_of(kernels[-1])
+    if graph is None or asked.left_s() <= 0:
+        return ()
+    names = memcgs.likely(unreached, reach, graph.callers, usual, asked=asked.memcg)
+    return memcgs.search(kernels, unreached, names, {one.name: one for one in asked.cases}, asked.setup, progress)
+
+
+def _with(looked: Looked, grouped: Sequence[knobs.Turned]) -> Looked:
+    """``looked`` with what is looked at in a memory cgroup, which is not unreached then."""
+    names = {name for one in grouped for name in one.functions}
+    titles = [one.name for one in looked.unreached if one.name.partition(" (")[0] in names]
+    return replace(
+        looked,
+        in_memcg={one.case.name: one.functions for one in grouped},
+        measured=(*looked.measured, *titles),
+        unreached=tuple(one for one in looked.unreached if one.name not in titles),
+    )
 
 
 def _turned(

@@ -60,10 +60,10 @@ def search(
     if not any(turned.values()) or over():
         return ()
     try:
-        missing = _differing(kernels, changes)
-        count = partial(_count, frozenset(missing.values()), asked, progress)
+        missing = differing(kernels, changes)
+        counting = partial(count, frozenset(missing.values()), asked, progress)
         with_knobs = [case for case in cases if turned[case.name]]
-        return chosen(kernels, missing, with_knobs, turned, count, over) if missing else ()
+        return chosen(kernels, missing, with_knobs, turned, counting, over) if missing else ()
     except (KdeltaError, OSError) as error:
         progress.note(f"knobs were not tried: {error}")
         return ()
@@ -97,10 +97,10 @@ def chosen(
     before = count(kernels[0], failed) if failed else {}
     found = [Turned(case=case, functions=()) for case in failed if before[case.name] is not None][:_MOST]
     whole = {name: places for name, places in runs.items() if places}
-    return (*found, *_covering(left, whole, tried, _MOST - len(found)))
+    return (*found, *covering(left, whole, tried, _MOST - len(found)))
 
 
-def _covering(
+def covering(
     left: Mapping[Place, str], runs: Mapping[str, frozenset[Place]], tried: Mapping[str, Case], most: int
 ) -> list[Turned]:
     """Few cases for most of what is left, the one that runs most of it first."""
@@ -115,16 +115,26 @@ def _covering(
     return found
 
 
-def _differing(kernels: Sequence[Kernel], changes: Sequence[Change]) -> dict[Place, str]:
+def differing(kernels: Sequence[Kernel], changes: Sequence[Change]) -> dict[Place, str]:
     """The instructions that the last kernel has otherwise than the first, each with its function."""
     names = [one.name for one in changes if one.kind in ("code", "new") and not one.boot_only]
     before, after = (images.image_of(kernel) for kernel in (kernels[0], kernels[-1]))
     return {place: name for name in names for place in code.changed_places(before, after, name)}
 
 
-def _count(
-    watched: Collection[str], asked: Setup, progress: Progress, kernel: Kernel, cases: Sequence[Case]
+def count(
+    watched: Collection[str],
+    asked: Setup,
+    progress: Progress,
+    kernel: Kernel,
+    cases: Sequence[Case],
+    what: str = "knobs",
 ) -> dict[str, frozenset[Place] | None]:
+    """The places of the functions ``watched`` that each of ``cases`` runs on ``kernel``; None of one that ends badly.
+
+    Raises:
+        UserError, HostError: as ``reach.prepared``.
+    """
     rows, site, table = reach.prepared(kernel, cases, asked, progress)
     places = watch(kernel, table, watched)
     workers = os.cpu_count() or 1
@@ -134,7 +144,7 @@ def _count(
     with runner.workers(workers) as pool:
         booted = [pool.submit(boot_each, site, [one.work for one in batch]) for batch in batches]
         for batch, future in zip(batches, booted, strict=True):
-            progress.step(f"trying knobs on {kernel.label}: {batch[0].case.name}", len(found), len(rows))
+            progress.step(f"trying {what} on {kernel.label}: {batch[0].case.name}", len(found), len(rows))
             found |= {one.case.name: _ran(one, raw, places) for one, raw in zip(batch, future.result(), strict=True)}
     return found
 

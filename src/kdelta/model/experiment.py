@@ -96,6 +96,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     taken_over: int = 0  # candidates whose row is another kernel's, from which this one differs in ``beyond``
     beyond: tuple[str, ...] = ()
     by_knob: dict[str, tuple[str, ...]] = {}  # cases with a knob otherwise, and what each runs more of
+    in_memcg: dict[str, tuple[str, ...]] = {}  # cases in a memory cgroup, and what only there is executed
 
 
 def is_new(title: str) -> bool:

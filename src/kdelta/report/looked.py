@@ -89,6 +89,8 @@ def _differ(looked: Looked) -> str:
 def _by(looked: Looked) -> str:
     """The cases that were chosen, and how many more there were to choose from."""
     taken = f"{len(looked.cases)} of {looked.candidates} cases"
+    if looked.in_memcg and not looked.cases:
+        return f"{counted(len(looked.in_memcg), 'case')} in a memory cgroup"
     if not looked.executing:
         return f"{taken}, the most specific first"
     more = looked.executing > len(looked.cases)
@@ -160,6 +162,9 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         what = "Chosen for a knob, with which"
         lines += [f"{what} the patched kernel did not come to the case's end: {_names(failed)}."] if failed else []
         lines += [f"{what} changed instructions run that otherwise do not: {_names(turned)}."] if turned else []
+    if looked.in_memcg:
+        there = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in looked.in_memcg.items()]
+        lines.append(f"Chosen in a memory cgroup (memcg), as no case executes it in the root cgroup: {_names(there)}.")
     if looked.interrupting:
         lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
     if looked.controls:
@@ -275,4 +280,5 @@ def document(looked: Looked) -> dict[str, Any]:
         "taken_over": looked.taken_over,
         "beyond": list(looked.beyond),
         "by_knob": {case: list(names) for case, names in looked.by_knob.items()},
+        "in_memcg": {case: list(names) for case, names in looked.in_memcg.items()},
     }

@@ -96,7 +96,7 @@ def test_a_kernel_that_cannot_be_looked_at_adds_nothing(monkeypatch: pytest.Monk
     def refuse(*_: object) -> None:
         raise UserError("no machine code")
 
-    monkeypatch.setattr(knobs, "_differing", refuse)
+    monkeypatch.setattr(knobs, "differing", refuse)
     (pipe,) = [KNOWN["pipe"].case({})]
     assert knobs.search(KERNELS, (), [pipe], Setup(workloads=KNOWN), Noting(), lambda: False) == ()
     assert notes == ["knobs were not tried: no machine code"]
