@@ -35,8 +35,10 @@ class Series:
     kept: str = ""  # where the mails are kept: the user knows them by another name
 
 
-def read(series: str, tree: str, suffix: str) -> Series:
+def read(series: str, tree: str, suffix: str, *, each: bool = False) -> Series:
     """What ``series`` (an mbox, a range, or - for standard input) makes of ``tree``; ``suffix`` ends each kernel's name.
+
+    ``each``: its patches are to be told apart; those of a range are kept as mails then.
 
     Raises:
         UserError: no such file or range, no patch in it, or a base that is not in the tree.
@@ -44,12 +46,12 @@ def read(series: str, tree: str, suffix: str) -> Series:
     """
     match = _RANGE.match(series)
     if match and not Path(series).exists():
-        return _of_range(match[1], match[2], tree, suffix)
+        return _of_range(match[1], match[2], tree, suffix, each)
     return _of_mails(series, tree, suffix)
 
 
-def _of_range(base: str, tip: str, tree: str, suffix: str) -> Series:
-    from kdelta.kernel import cover, history, origin, touches
+def _of_range(base: str, tip: str, tree: str, suffix: str, each: bool) -> Series:
+    from kdelta.kernel import cover, history, origin, patch_ids, touches
 
     source = _source(tree)
     if "@" in source or source.startswith("src:debian:"):
@@ -60,7 +62,12 @@ def _of_range(base: str, tip: str, tree: str, suffix: str) -> Series:
     diff = origin.run(argv, source, history.git_env()).decode("utf-8", "replace")
     names = (f"{source}@{base}{suffix}", f"{source}@{tip}{suffix}")
     about = cover.Cover(claims=cover.claims(history.messages(path, first, last, _SERIES)))
-    return Series(kernels=names, cover=about, touched=touches.of(diff.split("\n")))
+    touched = touches.of(diff.split("\n"))
+    if each:
+        commits = history.apart(path, first, last, _SERIES)
+        kept = _kept(patch_ids.as_mails(path, commits), tip)
+        names = (names[0], f"{source}@{base}+{kept}{suffix}")
+    return Series(kernels=names, cover=about, touched=touched)
 
 
 def _source(tree: str) -> str:

@@ -103,7 +103,7 @@ def command(
 
     if send and reply is None:
         raise UserError("--send sends what --reply FILE writes: give both")
-    found = _series.read(series, tree, f',config="{config}"' if config else "")
+    found = _series.read(series, tree, f',config="{config}"' if config else "", each=options["each"])
     if reply is not None and found.cover.answer_to is None:
         raise UserError(f"--reply {reply}: {series} has no mail with a Message-ID and a sender to answer")
     begun: list[Experiment] = []

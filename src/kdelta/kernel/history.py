@@ -85,6 +85,24 @@ def messages(tree: str, first: str, last: str, most: int) -> tuple[str, ...]:
     return found if len(found) <= most else ()
 
 
+def apart(tree: str, first: str, last: str, most: int) -> tuple[str, ...]:
+    """Whole hashes of the commits ``first..last``, oldest first, that are to be told apart as patches of a series.
+
+    Raises:
+        UserError: there is none, more than ``most``, or a merge, which is no patch.
+    """
+    words = (f"{first}..{last}", "--")
+    found = _git(tree, "rev-list", "--reverse", "--topo-order", *words).split()
+    if merges := _git(tree, "rev-list", "--merges", *words).split():
+        raise UserError(
+            f"src:{tree}: of {len(found)} commits {len(merges)} are merges, as {merges[-1][:12]}, which cannot be told "
+            "apart as patches; kdelta bisect finds the one that changed a case"
+        )
+    if not 0 < len(found) <= most:
+        raise UserError(f"src:{tree}: {len(found)} commits; 1 to {most} can be told apart as a series")
+    return tuple(found)
+
+
 def line(tree: str, good: str, bad: str) -> tuple[str, ...]:
     """Whole hashes from ``good`` to ``bad`` along first parents, both included: each is the first parent of the next.
 

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from kdelta.cli import _again, _beside, _reply, _series, _session, compare
+from kdelta.cli import _again, _beside, _patching, _reply, _series, _session, compare
 from kdelta.cli._budget import Budget
 from kdelta.cli.main import run
 from kdelta.errors import HostError, RegressionFound, UserError
 from kdelta.experiment import templates
+from kdelta.kernel import steps
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.touches import Touched
 from kdelta.model import Annotations, Beside, Case, Experiment, PlannedBoot
@@ -210,6 +211,24 @@ def test_a_range_is_two_commits_of_its_repository(
     assert "a range needs the repository" in capsys.readouterr().err
     assert run(["review", "v6.11..mine", "--tree", str(tree)]) == 1
     assert "no commit 'v6.11'" in capsys.readouterr().err
+
+
+def test_the_commits_of_a_range_are_told_apart_as_patches(
+    asked: Asked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was refused: "src:linux@mine is not a source with a series"."""
+    tree = tmp_path / "linux"
+    base = repository(tree)
+    for number in (1, 2):
+        commit(tree, "pipe.c", f"int a(void) {{ return {number}; }}\n", f"pipe: {number}")
+    assert run(["review", f"{base}..HEAD", "--tree", str(tree), "--each"]) == 0
+    (before, after), args = asked[0]
+    assert before == f"src:{tree}@{base}" and after.startswith(f"{before}+") and args.each
+    mails = steps.load_patches(parse_kernel(after).patches)
+    assert [one.mail.subject for one in mails] == ["pipe: 1", "pipe: 2"]
+    assert _patching.named((before, after), None, True)
+    assert run(["review", "HEAD..HEAD", "--tree", str(tree), "--each"]) == 1
+    assert "0 commits; 1 to 100 can be told apart" in capsys.readouterr().err
 
 
 def test_what_is_no_series_is_refused(
