@@ -8,6 +8,7 @@ chance what interrupts it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -23,6 +24,7 @@ from kdelta.model import State
 
 _KERNEL_HALF = np.uint64(1 << 63)
 _NO_FUNCTIONS = ("__pfx_", "__cfi_")  # padding and type hashes before functions
+_OF_MEMCGS = re.compile(r"memcg|mem_cgroup|objcg|obj_cgroup|page_counter|_stock\b|_stock_")
 _MOST = 0.8  # of the cases that an interrupt came into
 _FARTHEST = 4  # calls between a function that nothing executes and those that are named as near it
 
@@ -129,6 +131,11 @@ class Reach(Struct, frozen=True, kw_only=True, dict=True):
                     Near(function=name, path=paths[name], cases=len(self._by_function[name])) for name in hits[:limit]
                 )
         return ()
+
+
+def of_memcgs(functions: Iterable[str]) -> bool:
+    """Whether the name of one says that it is of memory cgroups: the map's cases are in the root one, never charged."""
+    return any(map(_OF_MEMCGS.search, functions))
 
 
 class Part(Struct, frozen=True, kw_only=True):

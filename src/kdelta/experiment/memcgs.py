@@ -7,20 +7,18 @@ executed by no case.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from kdelta.attribution.changes import Change
-from kdelta.attribution.reach import Reach
+from kdelta.attribution.reach import Reach, of_memcgs
 from kdelta.errors import KdeltaError
 from kdelta.experiment import knobs
 from kdelta.experiment.knobs import Turned
 from kdelta.experiment.reach import Setup
 from kdelta.model import Case, Kernel, Progress
 
-_MEMCG = re.compile(r"memcg|mem_cgroup|objcg|obj_cgroup|page_counter|_stock\b|_stock_")
 _TRIED = 4  # cases
 _MOST = 2  # that are added
 _EACH = 2  # tried for a function
@@ -46,7 +44,7 @@ def likely(
         if change.boot_only:
             continue
         near = reach.near(change.name, callers, 1)
-        if not asked and not any(map(_MEMCG.search, near[0].path if near else (change.name,))):
+        if not asked and not of_memcgs(near[0].path if near else (change.name,)):
             continue
         rows = reach.executing(near[0].function) if near else ()
         found.update(dict.fromkeys([row.case for row in rows[:_EACH]] or usual[:_EACH]))

@@ -7,11 +7,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kdelta.attribution.reach import Near, Part, Reach, Row
+from kdelta.attribution.reach import Near, Part, Reach, Row, of_memcgs
 from kdelta.report.scrub import clean
 from kdelta.report.text import wrap
 
 _BEYOND = 12  # names that are shown
+_GROUPED = "mapped in the root cgroup, where nothing is charged: kdelta compare --memcg counts in a memory cgroup"
 _NEVER = "no case executes it in its operations"
 
 
@@ -49,7 +50,8 @@ def functions_text(reach: Reach, asked: Mapping[str, Sequence[Near]], limit: int
             lines += _rows(function, rows, limit)
         else:
             none = ["nearest: no direct call leads to it from what cases execute (called through a pointer, or unused)"]
-            lines += [f"  {line}" for text in [*map(_near, near)] or none for line in wrap(text, 96)]
+            grouped = [_GROUPED] if of_memcgs([function, *(name for one in near for name in one.path)]) else []
+            lines += [f"  {line}" for text in [*([*map(_near, near)] or none), *grouped] for line in wrap(text, 96)]
         lines.append("")
     return "\n".join([*lines, *_elsewhere(reach), *_not_mapped(reach)]).rstrip() + "\n"
 
