@@ -215,7 +215,7 @@ def _judge_ratio(claim: Claim, factor: float, measured: Measured, before: float,
     if measured.verdict == "same" or abs(found) <= _TINY:
         return _no_difference(claim, measured)
     if (found > 0) != (claimed > 0):
-        return "opposite", f"published as {_word(claimed)}, measured as {_word(found)}"
+        return "opposite", f"published as {_word(claim, claimed)}, measured as {_word(claim, found)}"
     return _by_size(found / claimed, factor, _compatible(claim, measured))
 
 
@@ -250,8 +250,11 @@ def _by_size(times: float, factor: float, compatible: bool = True) -> tuple[Call
     return "reproduced", f"{text} (allowed: a factor of {factor:g})"
 
 
-def _word(cost: float) -> str:
-    return "slower" if cost > 0 else "faster"
+def _word(claim: Claim, cost: float) -> str:
+    """What a cost is called; a count is no time."""
+    if in_time(claim):
+        return "slower" if cost > 0 else "faster"
+    return "more" if (cost > 0) == (claim.better == "lower") else "less"
 
 
 def summary(answers: tuple[Answer, ...]) -> str:

@@ -67,6 +67,15 @@ def test_the_other_sign_is_opposite() -> None:
     assert judged(SLOWER, before=100.0, after=90.0, verdict="improved").call == "opposite"
 
 
+def test_a_count_is_called_no_time_where_it_is_opposite() -> None:
+    """It was "published as slower, measured as faster", of instructions."""
+    count = "case = 'pidfd_open'\npercent = 2\nunit = 'instructions'\n"
+    answer = judged(count, before=100.0, after=90.0, verdict="improved")
+    assert (answer.call, answer.why) == ("opposite", "published as more, measured as less")
+    answer = judged(SLOWER, before=100.0, after=90.0, verdict="improved")
+    assert answer.why == "published as slower, measured as faster"
+
+
 def test_no_difference_beyond_the_floor_is_not_reproduced() -> None:
     answer = judged(SLOWER, before=100.0, after=100.2, verdict="same", interval_percent=(-0.4, 0.8))
     assert answer.call == "not reproduced"
