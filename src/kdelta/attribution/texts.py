@@ -15,11 +15,10 @@ from kdelta.attribution import shifted
 from kdelta.attribution.disassembly import DataObject, Function, Image
 
 # mov $text to a register or to memory, lea text(%rip): the four bytes behind lead to it. A push is one byte, which any
-# operand may hold.
+# operand may hold. Two may overlap: the distance of a call that reads like the begin of one hides none behind it.
 _LOADS = re.compile(
-    rb"[\x48-\x4f]\xc7(?:[\xc0-\xc7\x00-\x03\x06\x07]|[\x40-\x43\x45-\x47].|\x04.|\x44..|\x05.{4}"
-    rb"|[\x80-\x83\x85-\x87].{4}|\x84.{5})(?=.{4})"
-    rb"|[\x48-\x4f]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](?=(?P<relative>.{4}))",
+    rb"[\x48-\x4f](?=(?P<load>\xc7(?:[\xc0-\xc7\x00-\x03\x06\x07]|[\x40-\x43\x45-\x47].|\x04.|\x44..|\x05.{4}"
+    rb"|[\x80-\x83\x85-\x87].{4}|\x84.{5})|(?P<relative>\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d])).{4})",
     re.DOTALL,
 )
 # Elsewhere are tables of distances, of which every few read like a text: since 6.19 each WARN() of x86 has the address
@@ -54,8 +53,9 @@ def other_in_code(before: Image, after: Image, names: Collection[str]) -> frozen
 def _led_to(image: Image, function: Function) -> Iterator[bytes]:
     code = function.code
     for match in _LOADS.finditer(code):
-        end = match.end() + _OPERAND
-        value = int.from_bytes(code[match.end() : end], "little", signed=True)
+        begin = match.end("load")
+        end = begin + _OPERAND
+        value = int.from_bytes(code[begin:end], "little", signed=True)
         if match["relative"]:
             value += function.address + end
         elif value >= 0:
