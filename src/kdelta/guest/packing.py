@@ -122,7 +122,7 @@ def _given(tree: Tree, program: Program, cwd: Path) -> None:
             raise UserError(f"--tree {text}: there is no such directory")
         tree.add_all(Path(os.path.abspath(cwd / text)))
     for text in (text for word in program.argv[1:] for text in here.parts(word)):
-        if (cwd / text).is_file():
+        if os.path.isfile(cwd / text):  # not Path's own: a word may be too long for a name
             tree.add(cwd / text)
             for path in closure.needed(cwd / text) if os.access(cwd / text, os.X_OK) else ():
                 tree.add(path)

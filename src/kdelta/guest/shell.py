@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ def _text(argv: Sequence[str], cwd: Path) -> str:
     if options:
         return argv[options[0] + 1] if options[0] + 1 < len(argv) else ""
     script = next((cwd / word for word in argv[1:] if not word.startswith("-")), None)
-    return _script(script) if script is not None and script.is_file() else ""
+    return _script(script) if script is not None and os.path.isfile(script) else ""
 
 
 def _script(path: Path) -> str:

@@ -130,6 +130,12 @@ def test_what_a_shell_names_is_packed_with_it(tmp_path: Path) -> None:
     assert tool("tac") in _packed(tmp_path, "cat", setup="sh -c 'tac /etc/passwd'")[0]
 
 
+def test_a_word_may_be_longer_than_a_name_of_a_file(tmp_path: Path) -> None:
+    code = "import os\n" * 40
+    assert _packed(tmp_path, "python3", "-c", code)[1]["arg"][1:] == ["-c", code]
+    assert _packed(tmp_path, "sh", code)[1]["arg"][1:] == [code]
+
+
 def test_a_damaged_program_that_a_shell_may_name_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "odd").write_bytes(b"\x7fELF damaged")
     (tmp_path / "odd").chmod(0o755)
