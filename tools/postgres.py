@@ -85,11 +85,11 @@ def postgres_server(binaries: Path) -> Iterator[str]:
         server.remove()
 
 
-def database(server: str, name: str) -> str:
-    """The URL of a new, empty database of the server at ``server``."""
+def database(server: str, name: str, options: str = "") -> str:
+    """The URL of a new, empty database of the server at ``server``; ``options`` as in CREATE DATABASE."""
     engine = create_engine(server.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
+        connection.execute(text(f"CREATE DATABASE {name} {options}"))
     engine.dispose()
     return server.replace("/postgres?", f"/{name}?")
 

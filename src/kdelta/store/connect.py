@@ -122,7 +122,7 @@ def _postgresql(url: URL) -> Engine:
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")
     try:
-        return create_engine(url, pool_pre_ping=True)
+        return create_engine(url, pool_pre_ping=True, connect_args={"client_encoding": "utf8"})
     except ModuleNotFoundError as error:
         raise UserError(
             f"store on PostgreSQL: the driver {error.name} is missing; {distributions.extra('fleet')}"
@@ -194,6 +194,7 @@ def prepare(engine: Engine) -> None:
             found = revision(connection)
             if found == HEAD:
                 return
+            _require_utf8(connection)
             _refuse(engine.url, found, inspect(connection).get_table_names())
         path = _file(engine.url)
         if found is not None and path is not None and not still.is_writable(path):
@@ -220,6 +221,16 @@ def _refuse(url: URL, found: str | None, present: list[str]) -> None:
     foreign = set(present) if url.get_backend_name() == "sqlite" else set(present) & set(metadata.tables)
     if found is None and foreign - {REVISION_TABLE}:
         raise UserError(f"{where}: belongs to another program (table {min(foreign)!r}); set KDELTA_STORE to another")
+
+
+def _require_utf8(connection: Connection) -> None:
+    """Another encoding lacks characters of our texts; SQL_ASCII, which the locale C brings, gives out bytes."""
+    url = connection.engine.url
+    if url.get_backend_name() == "postgresql" and (has := connection.scalar(text("SHOW server_encoding"))) != "UTF8":
+        raise UserError(
+            f"{_where(url)}: its encoding is {has}, and kdelta needs UTF8: "
+            "createdb -E UTF8 -T template0 --locale C.UTF-8 NAME"
+        )
 
 
 def _use_wal(engine: Engine) -> None:

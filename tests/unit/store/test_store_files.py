@@ -15,6 +15,7 @@ from sqlalchemy import event
 
 from kdelta.errors import HostError, KdeltaError, UserError
 from kdelta.store.store import Store
+from postgres import database
 from unit.store.store_builders import boot, experiment
 
 HERE = Path(__file__).parent
@@ -121,6 +122,13 @@ def test_a_store_of_a_newer_kdelta_is_refused_with_the_remedy(tmp_path: Path) ->
     raw.close()
     with pytest.raises(UserError, match=r"newer kdelta .revision 0999.*upgrade kdelta"):
         Store(sqlite_url(path))
+
+
+def test_a_database_of_another_encoding_is_refused_with_the_remedy(postgres: str) -> None:
+    for encoding in ("SQL_ASCII", "LATIN1"):
+        options = f"ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+        with pytest.raises(UserError, match=f"its encoding is {encoding}, and kdelta needs UTF8: createdb -E UTF8"):
+            Store(database(postgres, f"in_{encoding.lower()}", options))
 
 
 def test_a_folder_that_cannot_be_made_is_a_host_error(tmp_path: Path) -> None:
