@@ -152,9 +152,9 @@ def _judged(shown: CellResult, used: Used, look: counts.CountLook, metric: Metri
         called = "same"
         warnings.append(BelowLeast(metric.least))
     elif called in ("improved", "regressed") and _in_floor(look, shown.floor_percent):
-        bounded = max(-(look.low or 0.0), look.high or 0.0) <= delta
-        called = "same" if bounded else "inconclusive"
-        warnings.append(WithinFloor(shown.floor_percent or 0.0, reaches=not bounded))
+        floor, farthest = shown.floor_percent or 0.0, max(-(look.low or 0.0), look.high or 0.0)
+        called = "same" if farthest <= delta else "inconclusive"
+        warnings.append(WithinFloor(floor, reaches=farthest > floor))
     if called in ("improved", "regressed") and below(look.effect, delta):
         warnings.append(below_delta(delta))
     effect, interval = of_baseline(look, used)

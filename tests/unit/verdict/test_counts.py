@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kdelta.model import CellResult, State
 from kdelta.verdict import CellData, Observation, judge, open_cells
-from kdelta.verdict.warnings import SeedsMissing
+from kdelta.verdict.warnings import SeedsMissing, WithinFloor
 from unit.verdict.verdict_cells import (
     COUNT,
     TIME,
@@ -84,6 +84,16 @@ def test_an_interval_that_reaches_into_the_floor_is_no_change_and_says_how_many_
     inside = exact_one(a, [94.0, 86.0, 95.0, 91.0, 96.0, 85.0, 98.5, 90.0], floor=10.0)
     assert inside.effect_percent is not None and abs(inside.effect_percent) < 10.0
     assert inside.verdict == "inconclusive" and (inside.boots_needed or 0) > 20  # 8 would tell that it differs
+
+
+def test_an_interval_within_delta_that_leaves_the_floor_is_not_said_to_be_within_it() -> None:
+    """-0.46 % [-0.91, -0.06] was "within the noise floor of this case (0.1 %)"."""
+    a, off = [3050.0 + n for n in range(8)], [2, 4, 8, 14, 14, 20, 25, 27]
+    same = exact_one(a, [value - part for value, part in zip(a, off, strict=True)], floor=0.1)
+    assert same.verdict == "same" and same.effect_percent is not None and same.effect_percent < -0.3
+    assert [w.reaches for w in same.warnings if isinstance(w, WithinFloor)] == [True]
+    tiny = exact_one(a, [value - 1 - n % 2 for n, value in enumerate(a)], floor=0.1)
+    assert [w.reaches for w in tiny.warnings if isinstance(w, WithinFloor)] == [False]
 
 
 def test_counts_so_small_that_one_is_more_than_delta_can_only_be_told_apart() -> None:
