@@ -46,7 +46,8 @@ def render(view: View) -> str:
         number += 1
         body += [*(f"# {_plain(text)}" for text in missed), f"ok {number} {NOT_LOOKED_AT} # SKIP {_plain(missed[0])}"]
     notes = [f"# note {index}: {_plain(text)}" for index, text in enumerate(view.footnotes, 1)]
-    head = ["KTAP version 1", f"1..{number}", f"# {_plain(view.title)}", f"# {_plain(view.summary)}"]
+    plan = f"1..{number}" if number else "1..0 # SKIP nothing was measured"
+    head = ["KTAP version 1", plan, f"# {_plain(view.title)}", f"# {_plain(view.summary)}"]
     return "\n".join([*head, *body, *notes]) + "\n"
 
 

@@ -8,6 +8,7 @@ says that all that was asked for was measured, and nothing is worse.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -53,8 +54,20 @@ def _finding(title: str, outcome: Outcome) -> Finding:
 
 
 def _skipped_by_nature(outcome: Outcome) -> bool:
-    """A kernel without what the case needs, or figures that never get a verdict, are no doubt about the change."""
-    return outcome.word in ("unsupported", "descriptive", "left out") and outcome.result != "error"
+    """A kernel without what the case needs is no doubt about the change."""
+    return outcome.word in ("unsupported", "left out") and outcome.result != "error"
+
+
+def _nothing(tests: Sequence[Outcome], view: View) -> str:
+    """Why nothing at all has a verdict, "" where something has one; what only explains never speaks for a case."""
+    cases = [one for one in tests if not one.explains]
+    if not cases:
+        notes = view.result.experiment.annotations
+        told = view.gate or notes.looked is not None or notes.beside
+        return "" if told else "nothing was measured"
+    if all(_skipped_by_nature(one) or one.word == "descriptive" for one in cases):
+        return f"nothing was compared: {cases[0].reason}"
+    return ""
 
 
 def not_looked_at(view: View) -> list[str]:
@@ -66,10 +79,10 @@ def standing(view: View) -> Standing:
     """The report's word, its line, and what stands behind them."""
     tests = [(case.title, one) for case in outcomes(view) for one in case.outcomes]
     found = [Finding(word="fail", rule="gate", title="gate", text=view.gate)] if view.gate else []
-    found += [_finding(title, one) for title, one in tests if one.result != "pass" and not _skipped_by_nature(one)]
-    if tests and all(_skipped_by_nature(one) for _, one in tests):
-        why = f"nothing was compared: {tests[0][1].reason}"
+    if why := _nothing([one for _, one in tests], view):
         found.append(Finding(word="warning", rule="undecided", title="no verdict", text=why))
+    else:
+        found += [_finding(title, one) for title, one in tests if one.result != "pass" and not _skipped_by_nature(one)]
     looked = view.result.experiment.annotations.looked
     unseen = not_spoken_of(looked)
     beside = view.result.experiment.annotations.beside

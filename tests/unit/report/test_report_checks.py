@@ -23,6 +23,7 @@ from kdelta.report.outcomes import outcomes, stable_names
 from kdelta.report.registry import find
 from kdelta.report.standing import standing
 from kdelta.report.view import Options, View, build
+from kdelta.results import beside
 from kdelta.results.types import Detail, SweepPoint
 from kdelta.verdict.warnings import Dropped, Fault
 from unit.report.hostile import inputs
@@ -114,6 +115,30 @@ def test_what_has_no_verdict_at_all_is_no_success() -> None:
     cells = (cell("pipe", state="unsupported", verdict=None, why="no", baseline_label="6.12", patched_label="7.0"),)
     view = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=cells))
     assert standing(view).word == "warning" and "nothing was compared" in text("b4", view)
+
+
+def test_an_experiment_that_was_not_begun_is_no_success() -> None:
+    view = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=()))
+    assert json.loads(text("patchwork", view))["state"] == "warning" and "nothing was measured" in text("b4", view)
+
+
+def test_a_case_without_a_verdict_is_no_success_beside_one_that_has_one() -> None:
+    """After --time-budget one case had its verdict and one too few seeds."""
+    none: dict[str, Any] = {"verdict": None, "interval_percent": None, "p_value": None}
+    cells = (cell("pipe", **none), cell("thread_spawn", verdict="same"))
+    view = build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=cells))
+    assert standing(view).word == "warning" and text("b4", view).startswith("pipe: latency_p50")
+
+
+def test_what_explains_a_case_without_a_verdict_makes_no_success() -> None:
+    """Of several CPUs single lines had verdicts, and transfers and instructions too few seeds."""
+    none: dict[str, Any] = {"verdict": None, "interval_percent": None, "p_value": None}
+    timed = ExperimentResult(experiment=experiment("6.12", "7.0"), results=(cell("pipe", "latency_p50", **none),))
+    exact_rows = (cell("pipe", "instructions", unit="instructions/op", verdict="same"),)
+    counted = ExperimentResult(experiment=experiment("6.12", "7.0", mode="exact"), results=exact_rows)
+    view = build(beside.explained(timed, counted))
+    assert [one.explains for case in outcomes(view) for one in case.outcomes] == [False, True]
+    assert standing(view).word == "warning"
 
 
 @pytest.mark.parametrize("state", ["panicked", "hung", "failed"])
