@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.attribution.exact import TRANSFERS
 from kdelta.model import Because, CellResult, Warn
+from kdelta.report.brief import brief_of, quoted
 from kdelta.report.cause import at_same_calls, cause
 from kdelta.report.crossed import crossed
 from kdelta.report.figures import absolute, change, effect
@@ -38,7 +38,6 @@ _WORDS = (
 )  # that begin a sentence, unlike a label
 _MANY_PERCENT = 1000.0
 _LEAST = 0.05  # an operation: what appears or vanishes is as large as it is times that
-_LONG, _BRIEF = 40, 32  # characters of a command in a sentence: more than the first are told by so many
 _HIDDEN = {"locked": "locked operations", "data_lines": "data lines"}  # lines of code move with every build
 
 
@@ -274,24 +273,6 @@ def _sometimes(rows: Sequence[tuple[str, CellResult]]) -> str:
     return f"{cell.patched_label} {state} in some boots of {title}{others}, {cell.baseline_label} in none"
 
 
-def _quoted(case: str) -> str:
-    """A command in quotes, so that the dot of ``tar c .`` and a full stop behind it are told apart."""
-    return f'"{case}"' if " " in case.partition(" (")[0] or case.endswith(".") else case
-
-
-def _brief(titles: Iterable[str]) -> dict[str, str]:
-    """Long commands by their first words without a quote: the table has all of them. Those alike stay long."""
-    found = {}
-    for title in set(titles):
-        command, _, rest = title.partition(" (")
-        words = list(takewhile(lambda word: not set(word) & set("'\""), command.split(" ")))
-        while words and len(" ".join(words)) > _BRIEF:
-            words.pop()
-        if words and len(command) > _LONG:
-            found[title] = " ".join([*words, "..."]) + (f" ({rest}" if rest else "")
-    return {title: brief for title, brief in found.items() if list(found.values()).count(brief) == 1}
-
-
 def fewer_cpus(warnings: Iterable[Warn]) -> str:
     """Which kernels did not bring up all CPUs of their guests: nothing else of them compares then."""
     found = [f"{w.kernel} had {w.cpus} of {w.asked} CPUs" for w in warnings if isinstance(w, FewerCpus)]
@@ -311,7 +292,7 @@ def of_cells(
     ``consoles``: what kernels complained of, by label. ``unseen``: what of a patch the cases do not speak of.
     ``beside``: further verdicts on what crosses between CPUs, of single cache lines too.
     """
-    brief = _brief(title for title, _ in (*rows, *beside))
+    brief = brief_of(title for title, _ in (*rows, *beside))
     rows, beside = ([(brief.get(title, title), cell) for title, cell in each] for each in (rows, beside))
     rows = [row for row in rows if row[1].primary] or rows
     compared = [(title, cell) for title, cell in rows if cell.patched_label]
@@ -336,7 +317,7 @@ def of_cells(
     case = titles.pop() if len(titles) == 1 else ""
     return Headline(
         tallies=tallies,
-        case=_quoted(case),
+        case=quoted(case),
         crossing=crossed(beside, [cell for _, cell in compared], case),
         largest=_largest(
             _Changed(
@@ -372,7 +353,7 @@ def _absent(why: Mapping[str, str]) -> str:
 
 def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact: bool, unfinished: bool) -> Headline:
     """The answer of a sweep: ``sweeps`` with the titles of their cases, ``kernels`` oldest first."""
-    brief = _brief(title for title, _ in sweeps)
+    brief = brief_of(title for title, _ in sweeps)
     sweeps = [(brief.get(title, title), sweep) for title, sweep in sweeps]
     steps = [(title, sweep, step) for title, sweep in sweeps for step in sweep.steps]
     over = f"over {len(kernels)} kernels, {kernels[0]} to {kernels[-1]}" if len(kernels) > 1 else f"on {kernels[0]}"
