@@ -108,6 +108,12 @@ def _sources(told: Sequence[rewritten.Told]) -> list[str]:
     return lines
 
 
+def guests(one: Finding) -> str:
+    """What tells its guests from the usual ones, to stand behind a name; "" of those."""
+    arch = one.kernels[1].arch
+    return ("" if arch == "x86_64" else f", {arch}") + (f", {one.cpus} CPUs" if one.cpus > 1 else "")
+
+
 def markdown(findings: Sequence[Finding], read: Sequence[Swept]) -> str:
     """The page; ``read`` are the sweeps that the findings are from."""
     lines = [_HEAD]
@@ -124,8 +130,7 @@ def markdown(findings: Sequence[Finding], read: Sequence[Swept]) -> str:
             lines.append(f"The compiler changed too, and may explain it: {escape(clean(finding.compiler))}  ")
         if finding.alike:
             lines.append(f"Also: {escape(alike(finding))}  ")
-        cpus = f", {finding.cpus} CPUs" if finding.cpus > 1 else ""
-        lines += [f"Experiment {escape(finding.experiment)}{cpus}", "", *_sources(told)]
+        lines += [f"Experiment {escape(finding.experiment)}{guests(finding)}", "", *_sources(told)]
     if not findings:
         lines += ["No sweep in the store has a step. `kdelta sweep debian:6.1..7.0` makes one.", ""]
     lines += ["## Read for this page", ""]

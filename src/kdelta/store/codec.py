@@ -259,16 +259,26 @@ class Guests(Struct):
     cold: bool = False
 
 
-class _OfMachine(Struct):
+class Started(Struct):
+    """How a kernel is started that its image does not tell."""
+
+    arch: str = ""
+    cmdline: str = ""
+
+
+class Booted(Struct):
+    """What of an experiment tells its boots from others of the same images."""
+
     machine: Guests = msgspec.field(default_factory=Guests)
+    kernels: tuple[Started, ...] = ()
 
 
-def guests_of(document: bytes) -> Guests:
-    """The guests of an experiment; the usual ones of a document that cannot be read."""
+def booted(document: bytes) -> Booted:
+    """The boots of an experiment; the usual ones of a document that cannot be read."""
     try:
-        return msgspec.json.decode(inflate(document), type=_OfMachine).machine
+        return msgspec.json.decode(inflate(document), type=Booted)
     except (Damaged, msgspec.DecodeError, UnicodeDecodeError):
-        return Guests()
+        return Booted()
 
 
 def boot_document(boot: BootResult) -> bytes:

@@ -254,14 +254,20 @@ def history(connection: Connection, name: str, metric: str | None) -> list[Histo
     tags = _tags(connection)
     rows = connection.execute(query).all()
     documents = select(e.no, e.document).where(e.no.in_({row.no for row in rows}))
-    guests = {no: codec.guests_of(document) for no, document in connection.execute(documents)}
+    booted = {no: codec.booted(document) for no, document in connection.execute(documents)}
     cells = groupby(rows, key=lambda row: (row.no, row.idx, row.mitigations, row.kernel))
     return [
-        replace(line, cpus=made.smp, cold=made.cold)
+        _as_booted(line, booted.get(found[0].no, codec.Booted()), found[0].kernel)
         for _, of_cell in cells
-        if (found := list(of_cell)) and (made := guests.get(found[0].no, codec.Guests()))
+        if (found := list(of_cell))
         for line in _history_cell(found, metric, tags)
     ]
+
+
+def _as_booted(line: HistoryRow, made: codec.Booted, kernel: int) -> HistoryRow:
+    started = made.kernels[kernel] if kernel < len(made.kernels) else codec.Started()
+    guests = made.machine
+    return replace(line, cpus=guests.smp, cold=guests.cold, arch=started.arch, cmdline=started.cmdline)
 
 
 def _tags(connection: Connection) -> dict[int, tuple[str, ...]]:

@@ -155,8 +155,11 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     values: tuple[float, ...]
     cpus: int = 1  # of the guests
     cold: bool = False  # they boot for each case and seed
+    arch: str = ""  # of the kernel, "" where it is not known
+    cmdline: str = ""  # what the user added
 
     @property
     def guests(self) -> str:
         """What tells its guests from the usual ones, to stand behind a name; "" of those."""
-        return (f", {self.cpus} CPUs" if self.cpus > 1 else "") + (", cold" if self.cold else "")
+        arch = "" if self.arch in ("", "x86_64") else f", {self.arch}"
+        return arch + (f", {self.cpus} CPUs" if self.cpus > 1 else "") + (", cold" if self.cold else "")

@@ -235,3 +235,12 @@ def test_the_page_names_kernels_figures_and_functions_and_escapes_what_is_foreig
     assert "\\_\\_x64\\_sys\\_read" in text
     assert "- a: 2 cases, 1 step; " in text
     assert "No sweep in the store has a step" in report.markdown([], [])
+
+
+def test_guests_of_another_kind_are_told() -> None:
+    one = _swept("a", read=(_step(0, 50.0, "x"),))
+    assert "Experiment a\n" in report.markdown(largest([one], 20), [one])
+    e = one.experiment
+    arm = tuple(replace(kernel, arch="arm64") for kernel in e.kernels)
+    other = replace(one, experiment=replace(e, kernels=arm, machine=replace(e.machine, smp=4)))
+    assert "Experiment a, arm64, 4 CPUs\n" in report.markdown(largest([other], 20), [other])

@@ -155,3 +155,15 @@ def test_hostile_names_reach_no_terminal(filled: Store, capsys: pytest.CaptureFi
 def test_help_is_there(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*args, "--help"]) == 0
     assert capsys.readouterr().out.startswith("Usage: kdelta ")
+
+
+def test_history_says_how_a_kernel_was_started(store: Store) -> None:
+    store.create(experiment("a", kernels=(kernel("6.12", arch="arm64"), kernel("7.0", cmdline="init_on_alloc=0"))))
+    store.save_boot("a", boot(0, 0))
+    store.save_boot("a", boot(0, 1))
+    rows = store.history("pidfd_open", "ns_per_op")
+    assert {(r.kernel, r.arch, r.cmdline) for r in rows} == {
+        ("6.12", "arm64", ""),
+        ("7.0", "x86_64", "init_on_alloc=0"),
+    }
+    assert {r.guests for r in rows} == {", arm64", ""}
