@@ -56,12 +56,20 @@ def words(command: str, option: str) -> list[str]:
         raise UserError(f"{option} {command!r}: {error}") from None
 
 
+def _is_text(word: str) -> bool:
+    """Whether a word of a command line was UTF-8 (PEP 383)."""
+    return not any("\udc80" <= c <= "\udcff" for c in word)
+
+
 def refused(program: Program) -> str:
     """Why ``program`` cannot be, or ""."""
     if not program.argv or not program.argv[0]:
         return "there is no program behind --"
     if any("\0" in word for word in (*program.argv, *program.env)):
         return "a word holds a NUL"
+    if strange := next((word for word in (*program.argv, *program.env) if not _is_text(word)), None):
+        told = strange.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        return f"{told} is not UTF-8, and results are text: put it into a script, and name that"
     for text in program.env:
         if not text.partition("=")[0] or "=" not in text:
             return f"--env {text!r} is not NAME=VALUE"

@@ -161,6 +161,7 @@ def test_the_case_is_called_as_the_command_and_differs_by_its_files(tmp_path: Pa
         ({"trees": ("missing",)}, "--tree missing: there is no such directory"),
         ({"stdin": "missing"}, "--stdin missing: there is no such file"),
         ({"env": ("NOVALUE",)}, "--env 'NOVALUE' is not NAME=VALUE"),
+        ({"env": ("A=\udcffb",)}, r"A=\\xffb is not UTF-8"),
         ({"setup": "echo 'x"}, "--setup .*: No closing quotation"),
         ({"between": "no-such-program"}, "no-such-program: it is not on this machine's PATH"),
     ],
