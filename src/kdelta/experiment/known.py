@@ -31,10 +31,10 @@ def _names(kernel: Kernel, several_cpus: bool, watched: Collection[str], named: 
     graph = calls.load(kernel, table)
     code = calls.Code(table, None if isinstance(graph, NoSymbols) else graph)
     if several_cpus:
-        data, described = variables.load(kernel, table), types.load(kernel) if named else None
+        data, described = variables.load(kernel, table), types.load(kernel)
         slabs = types.slab_layout(data, described, kernel.release)
         facts = callers.facts(table, slabs.words() if slabs is not None else ())
-        return Names(functions=code, variables=data, types=described, facts=facts)
+        return Names(functions=code, variables=data, types=described if named else None, facts=facts)
     return Names(functions=code, entries=entries.find(table), watched=watch(kernel, table, watched))
 
 

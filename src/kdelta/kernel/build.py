@@ -289,7 +289,7 @@ class Builder:
             made.unlink(missing_ok=True)
             try:
                 self._run(argv, log, _ignore)
-                return described.read(sandbox.plain(made).read_bytes())
+                return described.read(sandbox.plain(made).read_bytes()) if made.is_file() else b""
             except BuildError:
                 continue  # a compiler without BTF, or headers that want to be included otherwise: names are missing
         return b""

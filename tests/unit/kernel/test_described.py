@@ -61,6 +61,8 @@ def test_what_does_not_compile_leaves_its_names_out_and_no_build_fails(builder: 
     assert "nothing" in (tmp_path / "log").read_text()
     (builder.src / "include/linux/sched.h").write_text("#error not here\n")
     assert builder.types(tmp_path / "log") == b""
+    (builder.obj / described.LIKE[0]).write_text("cmd_fs/namei.o := true -c -o fs/namei.o\n")  # a tree's own Makefile
+    assert builder.types(tmp_path / "log") == b""
     (builder.obj / described.LIKE[0]).unlink()
     assert builder.types(tmp_path / "log") == b""
 
