@@ -6,15 +6,18 @@ What a mail did to its lines is undone by ``align``; of the places where it then
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.kernel.align import HOWS, Ambiguous, Effort, How, Line, align, beginnings, lines_of, own_lines
+from kdelta.kernel.align import HOWS, Ambiguous, Effort, How, Line, align, beginnings, lines_of, own_lines, squeeze
 
-MAX_OFFSET = 200  # lines
+MAX_OFFSET = 200  # lines; further off, the hunk must be whole and its function be there
+_HEADING = re.compile(r"[A-Za-z_$]")  # what `git diff` and `diff -p` show behind the second @@ begins so
+_LABEL = re.compile(r"\w+:\s*(?:$|/[/*])")  # git passes these over in C, `diff -p` does not
 
 
 class Hunk(Struct, frozen=True, kw_only=True):
@@ -79,6 +82,18 @@ def _nearby(expected: int, lowest: int, highest: int) -> range:
     return range(max(lowest, expected - MAX_OFFSET), min(highest, expected + MAX_OFFSET) + 1)
 
 
+def _stands_under(section: str, real: Sequence[str], at: int) -> bool:
+    """Whether a diff made at ``at`` would say ``section`` behind its second @@; what has none says nothing."""
+    wanted = squeeze(section)
+    for line in reversed(real[:at]) if wanted else ():
+        if _HEADING.match(line):
+            if squeeze(line).startswith(wanted):  # it is cut off at 80 characters
+                return True
+            if not _LABEL.match(line):
+                return False
+    return not wanted
+
+
 def _why(hunk: Hunk, lines: Sequence[Line], real: Sequence[str], squeezed: Sequence[str], at: int) -> str:
     """The first line that differs at the place that the hunk names."""
     position = at
@@ -133,9 +148,18 @@ class _Search:
         # With lines of the file filled in, a hunk could fit in many places: it must stand where it says.
         if self.hunk.old_count <= sum(trim) or how == "gaps":
             return [found] if found else []
-        return [one for one in (found, *self._around(expected, trim, how)) if one]
+        near = _nearby(expected, self.lowest, len(self.real) - (self.hunk.old_count - sum(trim)))
+        return [one for one in (found, *self._around(near, expected, trim, how)) if one]
 
-    def _around(self, expected: int, trim: tuple[int, int], how: How) -> Iterator[Placed | None]:
+    def anywhere(self, expected: int) -> list[Placed]:
+        """Where it fits as it is, further off too, as ``git apply`` takes it: under the heading that it names."""
+        if not self.hunk.old_count:
+            return []
+        all_lines = range(self.lowest, len(self.real) - self.hunk.old_count + 1)
+        found = self._around(all_lines, expected, (0, 0), HOWS[0])
+        return [one for one in found if one and _stands_under(self.hunk.section, self.real, one.at)]
+
+    def _around(self, near: range, expected: int, trim: tuple[int, int], how: How) -> Iterator[Placed | None]:
         """At most of the places nothing begins: of those, only the effort is counted."""
         own = self.lines[: self.own]  # elsewhere an empty line behind the mail must not pass for one of the hunk
         head, tail = trim
@@ -145,7 +169,6 @@ class _Search:
         if new < 0:
             return
         begin = beginnings(own[head:], (old, new), how)
-        near = _nearby(expected, self.lowest, len(self.real) - old)
         begun: Iterable[int] = near
         if begin is not None:
             begun = compress(near, map(begin.__contains__, self.squeezed[near.start : near.stop]))
@@ -155,12 +178,14 @@ class _Search:
         self.effort.step(max(len(near) - (expected in near) - len(tried), 0))
 
 
-def place(hunk: Hunk, real: Sequence[str], squeezed: Sequence[str], shift: int, lowest: int) -> Placed:
+def place(
+    hunk: Hunk, real: Sequence[str], squeezed: Sequence[str], shift: int, lowest: int, *, far: bool = False
+) -> Placed:
     """Find the one place of ``hunk`` in a file.
 
     ``real`` are the file's lines, ``squeezed`` the same without white space; ``shift`` is how far the hunk before this
     one was off, ``lowest`` the first line (from 0) that it may touch. Offsets up to MAX_OFFSET and one line of fuzz are
-    accepted where the place is the only one.
+    accepted where the place is the only one; with ``far`` the only one further off, without fuzz or repair.
 
     Raises:
         Misfit: no place, or more than one, or more than one way to read the hunk.
@@ -174,11 +199,26 @@ def place(hunk: Hunk, real: Sequence[str], squeezed: Sequence[str], shift: int, 
                     places = search.places(stated + shift + trim[0], trim, how)
                 except Ambiguous as error:
                     raise Misfit(str(error), ambiguous=True) from None
-                fits = sorted((replace(p, offset=p.at - trim[0] - stated) for p in places), key=lambda p: p.at)
-                if len(fits) > 1:
-                    shown = ", ".join(str(p.at + 1) for p in fits[:4])
-                    raise Misfit(f"applies at more than one place (lines {shown}): ambiguous", True, fits)
-                if fits:
-                    return fits[0]
+                if places:
+                    return _only(replace(p, offset=p.at - trim[0] - stated) for p in places)
+    try:
+        places = search.anywhere(stated + shift) if far else []
+    except Ambiguous:
+        places = []
+    if places:
+        return _only(replace(p, offset=p.at - stated) for p in places)
     why = _why(hunk, search.lines, real, squeezed, stated + shift)
-    raise Misfit(f"does not apply within an offset of {MAX_OFFSET} lines and fuzz 1: {why}")
+    raise Misfit(f"does not apply, with an offset or fuzz 1 either: {why}")
+
+
+def _only(places: Iterable[Placed]) -> Placed:
+    """The one of ``places``.
+
+    Raises:
+        Misfit: there are more.
+    """
+    fits = sorted(places, key=lambda p: p.at)
+    if len(fits) > 1:
+        shown = ", ".join(str(p.at + 1) for p in fits[:4])
+        raise Misfit(f"applies at more than one place (lines {shown}): ambiguous", True, fits)
+    return fits[0]

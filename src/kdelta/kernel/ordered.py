@@ -23,18 +23,18 @@ class Unplaced(Exception):
         self.hunk, self.why = hunk, why
 
 
-def place_all(hunks: Sequence[Hunk], real: Sequence[str]) -> list[Placed]:
-    """Where all ``hunks`` of a file with the lines ``real`` fit.
+def place_all(hunks: Sequence[Hunk], real: Sequence[str], *, far: bool = False) -> list[Placed]:
+    """Where all ``hunks`` of a file with the lines ``real`` fit; ``far`` is that of ``hunk.place``.
 
     Raises:
         Unplaced: one does not fit, or at more than one place.
     """
-    return _File(real).behind(hunks, 0, 0)
+    return _File(real, far).behind(hunks, 0, 0)
 
 
 class _File:
-    def __init__(self, real: Sequence[str]) -> None:
-        self.real, self.squeezed = real, [squeeze(line) for line in real]
+    def __init__(self, real: Sequence[str], far: bool) -> None:
+        self.real, self.squeezed, self.far = real, [squeeze(line) for line in real], far
         self.trials = _TRIALS
 
     def behind(self, hunks: Sequence[Hunk], shift: int, lowest: int) -> list[Placed]:
@@ -42,7 +42,7 @@ class _File:
         placed: list[Placed] = []
         for number, hunk in enumerate(hunks, 1):
             try:
-                found = place(hunk, self.real, self.squeezed, shift, lowest)
+                found = place(hunk, self.real, self.squeezed, shift, lowest, far=self.far)
             except Misfit as why:
                 only = self._only(why.places, hunks[number:])
                 if not only:

@@ -7,9 +7,8 @@ A patch fits as a whole or is refused with the file and hunk named.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,13 +18,11 @@ from kdelta.kernel import ordered
 from kdelta.kernel.diff import Change, as_quoted, cut_off, parse, reverse, surely_cut
 from kdelta.kernel.hunk import Hunk, Misfit, Placed
 from kdelta.kernel.mail import PatchMail
+from kdelta.kernel.merged import names_there
 from kdelta.kernel.retab import rebuilt
 from kdelta.units import counted
 
 Read = Callable[[str], str | None]  # text of a file of the tree, None where there is none
-
-_AS_OFTEN = 2  # as a patch adds a name: what stands in a file more often was not brought by it
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{4,}")
 
 
 class File(Struct, frozen=True):
@@ -78,10 +75,12 @@ def _misfit(
     return UserError(f"patch {name}: {change.path} hunk {hunk.number} ({hunk.header}) {why}")
 
 
-def _place_all(change: Change, text: str, earlier: tuple[Change, ...], last: bool, name: str) -> list[Placed]:
+def _place_all(
+    change: Change, text: str, earlier: tuple[Change, ...], last: bool, name: str, far: bool
+) -> list[Placed]:
     real = _lines(text)[0]
     try:
-        return ordered.place_all(change.hunks, real)
+        return ordered.place_all(change.hunks, real, far=far)
     except ordered.Unplaced as error:
         if last:
             raise _misfit(change, error.hunk, error.why, real, earlier, name) from None
@@ -208,62 +207,37 @@ class _Overlay:
         return self.files[path].text if path in self.files else self._read(path)
 
 
-def _placed(changes: tuple[Change, ...], read: Read, name: str, mail_end: Change | None) -> list[list[Placed]]:
+def _placed(
+    changes: tuple[Change, ...], read: Read, name: str, mail_end: Change | None, far: bool
+) -> list[list[Placed]]:
     """The hunks of each change at their places, their added lines as the whole patch shows that they were."""
     tree, found = _Overlay(read), list[list[Placed]]()
     for number, change in enumerate(changes):
         before = _before(change, tree, name)
-        found.append(_place_all(change, before, changes[:number], change is mail_end, name))
+        found.append(_place_all(change, before, changes[:number], change is mail_end, name, far))
         _lay(tree.files, _made(change, before, found[-1], name))
     whole = iter(rebuilt([one for placed in found for one in placed]))
     return [[next(whole) for _ in placed] for placed in found]
 
 
-def _apply(changes: tuple[Change, ...], read: Read, name: str, mail_end: Change | None = None) -> Applied:
-    """``mail_end`` is the change whose last hunk ends the mail."""
+def _apply(
+    changes: tuple[Change, ...], read: Read, name: str, mail_end: Change | None = None, *, far: bool = False
+) -> Applied:
+    """``mail_end`` is the change whose last hunk ends the mail; ``far`` is that of ``hunk.place``."""
     tree, diff, notes = _Overlay(read), list[str](), list[str]()
-    for change, placed in zip(changes, _placed(changes, read, name, mail_end), strict=True):
+    for change, placed in zip(changes, _placed(changes, read, name, mail_end, far), strict=True):
         _lay(tree.files, _made(change, _before(change, tree, name), placed, name))
         diff += _diff(change, placed)
         notes += _notes(change, placed, name)
     return Applied(files=tree.files, diff="\n".join([*diff, ""]), notes=tuple(notes))
 
 
-def added_identifiers(changes: Iterable[Change]) -> frozenset[str]:
-    """Names that a patch brings: in its added lines, in none of its other lines."""
-    added: set[str] = set()
-    other: set[str] = set()
-    for change in changes:
-        for hunk in change.hunks:
-            for line in hunk.lines:
-                (added if line.startswith("+") else other).update(_WORD.findall(line))
-    return frozenset(added - other)
-
-
 def _fits(changes: tuple[Change, ...], read: Read, name: str) -> bool:
     try:
-        _apply(changes, read, name)
+        _apply(changes, read, name, far=True)
     except UserError:
         return False
     return True
-
-
-def _already_there(changes: tuple[Change, ...], read: Read, name: str) -> str:
-    """Why the patch seems to be in the tree already, or ""."""
-    if _fits(reverse(changes), read, name):
-        return "it reverts cleanly"
-    names = added_identifiers(c for c in changes if c.new)
-    text = "\n".join(read(c.new) or "" for c in changes if c.new)
-    words = Counter(_WORD.findall(text))
-    present = sorted(names & words.keys())
-    there = {"".join(line.split()) for line in text.split("\n")}
-    added = [line for c in changes for hunk in c.hunks for line in hunk.lines if line.startswith("+")]
-    brought = Counter(word for line in added for word in _WORD.findall(line))
-    own = {name for name in present if words[name] <= _AS_OFTEN * brought[name]}  # not mutex_unlock() of any file
-    kept = any(own.intersection(_WORD.findall(line)) and "".join(line[1:].split()) in there for line in added)
-    if names and len(present) == len(names) and kept:  # likely() and such are in any file
-        return f"the names it adds exist ({', '.join(present[:4])}{', ...' if len(present) > 4 else ''})"
-    return ""
 
 
 def apply(mail: PatchMail, read: Read, *, take_out: bool = False) -> Applied:
@@ -284,21 +258,24 @@ def apply(mail: PatchMail, read: Read, *, take_out: bool = False) -> Applied:
 
 
 def _applied(changes: tuple[Change, ...], mail: PatchMail, read: Read, *, take_out: bool) -> Applied:
-    wanted = reverse(changes) if take_out else changes
+    wanted, name = reverse(changes) if take_out else changes, mail.name
+    end = wanted[0 if take_out else -1]
     try:
-        return _apply(wanted, read, mail.name, wanted[0 if take_out else -1])
+        return _apply(wanted, read, name, end)
     except UserError as error:
+        there = "" if take_out or not _fits(reverse(changes), read, name) else "it reverts cleanly"
+        with suppress(UserError):
+            if not there:  # else it would be made twice, where the code stands twice
+                return _apply(wanted, read, name, end, far=True)
         if take_out:
-            if _fits(changes, read, mail.name):
-                raise UserError(
-                    f"patch {mail.name}: cannot be reverted, it is not in this tree (it would apply)"
-                ) from None
+            if _fits(changes, read, name):
+                raise UserError(f"patch {name}: cannot be reverted, it is not in this tree (it would apply)") from None
             raise UserError(f"{error}; so it cannot be reverted") from None
-        if why := _already_there(changes, read, mail.name):
+        if there := there or names_there(changes, read):
             if mail.subject.startswith('Revert "'):
-                raise UserError(f"patch {mail.name}: what it reverts is not in this tree, or no more: {why}") from None
-            hint = f"measure it the other way round, with -{mail.name} as the baseline"
-            raise UserError(f"patch {mail.name}: already merged in this tree: {why}; {hint}") from None
+                raise UserError(f"patch {name}: what it reverts is not in this tree, or no more: {there}") from None
+            hint = f"measure it the other way round, with -{name} as the baseline"
+            raise UserError(f"patch {name}: already merged in this tree: {there}; {hint}") from None
         raise
 
 

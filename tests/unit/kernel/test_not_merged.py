@@ -25,5 +25,37 @@ PATCH = """\
 
 def test_what_a_file_calls_all_over_is_no_sign_that_a_patch_is_in_it() -> None:
     """A patch for another version was "already merged: the names it adds exist (mutex_unlock)"."""
-    with pytest.raises(UserError, match=r"hunk 1 .* does not apply within"):
+    with pytest.raises(UserError, match=r"hunk 1 .* does not apply, with"):
         apply(steps(PATCH.encode(), "p")[0], {"fs/a.c": TREE}.get)
+
+
+QUIRKS = """\
+--- a/drivers/quirks.c
++++ b/drivers/quirks.c
+@@ -20,4 +20,9 @@ static const struct dmi_system_id orientation_data[] = {
+ \t\t},
+ \t\t.driver_data = (void *)&lcd800x1280_rightside_up,
++\t}, {\t/* AYANEO 3 */
++\t\t.matches = {
++\t\t  DMI_MATCH(DMI_PRODUCT_NAME, "AYANEO 3"),
++\t\t},
++\t\t.driver_data = (void *)&lcd1080x1920_rightside_up,
+ \t}, {\t/* AYANEO AIR */
+ \t\t.matches = {
+"""
+
+
+def test_a_table_that_has_another_entry_with_the_same_names_has_not_this_one() -> None:
+    """Of five lines three stand in any entry: a quirk for a machine that 7.3 does not know was told as merged."""
+    entry = '\t}, {\n\t\t.matches = {\n\t\t  DMI_MATCH(DMI_PRODUCT_NAME, "OTHER"),\n\t\t},\n'
+    table = f"{entry}\t\t.driver_data = (void *)&lcd1080x1920_rightside_up,\n\t}}\n"
+    with pytest.raises(UserError, match=r"hunk 1 .* does not apply, with"):
+        apply(steps(QUIRKS.encode(), "p")[0], {"drivers/quirks.c": table}.get)
+
+
+def test_digits_of_another_number_are_no_name() -> None:
+    """0x3625 of another maker's device was x3625, a name that "exists"."""
+    patch = PATCH.replace("mutex_unlock(&thing->mutex);", "{ USB_DEVICE(0x13d3, 0x3625) },")
+    tree = "\t{ USB_DEVICE(0x13d3, 0x3624) },\n\t{ USB_DEVICE(0x3625, 0x010b) },\n"
+    with pytest.raises(UserError, match=r"hunk 1 .* does not apply, with"):
+        apply(steps(patch.encode(), "p")[0], {"fs/a.c": tree}.get)

@@ -142,13 +142,6 @@ def test_what_is_so_of_several_hunks_is_said_once() -> None:
     assert made.notes == ("patch my.patch: fs/a.c hunks 1-3 applied with an offset of +1 line",)
 
 
-def test_a_place_that_is_too_far_is_refused_with_file_and_hunk() -> None:
-    with pytest.raises(
-        UserError, match=r"my.patch: fs/a.c hunk 1 \(@@ -\d+,\d+ \+\d+,\d+ @@\) does not apply within an offset of 200"
-    ):
-        applied(diff(OLD, NEW), {"fs/a.c": "/* line */\n" * 300 + OLD})
-
-
 def test_two_places_that_fit_are_ambiguous() -> None:
     block = "".join(f"\tline{i};\n" for i in range(8))
     change = diff("head\n" * 20 + block, "head\n" * 20 + block.replace("line4;", "line4; added;"))
@@ -224,7 +217,7 @@ def test_a_merged_patch_is_told_by_the_names_it_adds_when_the_tree_has_moved_on(
 def test_a_patch_whose_words_stand_elsewhere_in_the_file_is_not_called_merged() -> None:
     new = OLD.replace("\treturn total;\n", "\tif (unlikely(total))\n\t\tthing->total++;\n\treturn total;\n")
     moved_on = OLD.replace("mutex_unlock", "mutex_release").replace("value < 0", "unlikely(value < 0)")
-    with pytest.raises(UserError, match=r"hunk 1 .* does not apply within"):
+    with pytest.raises(UserError, match=r"hunk 1 .* does not apply, with"):
         applied(diff(OLD, new), {"fs/a.c": moved_on.replace("return total;", "return total + 1;")})
 
 
@@ -234,7 +227,7 @@ def test_a_hunk_that_ends_with_a_blank_line_and_does_not_fit_is_not_called_cut_o
     assert change.endswith("\n \n \tfor (i = 0; i < count; i++)\n")
     change = change.removesuffix(" \tfor (i = 0; i < count; i++)\n").replace(",7 ", ",6 ")
     for text in (change + ending, change.replace("\n \n", "\n\n") + ending):
-        with pytest.raises(UserError, match=r"hunk 1 .* does not apply within"):
+        with pytest.raises(UserError, match=r"hunk 1 .* does not apply, with"):
             applied(text, {"fs/a.c": OLD})
 
 
