@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kdelta.errors import UserError
 
@@ -310,15 +311,19 @@ def _each_once(diffs: list[str]) -> list[str]:
     return [text for text in diffs if any(text is kept for kept in by_diff.values())]
 
 
+def _versions(mails: list[PatchMail]) -> str:
+    """``v1, v2`` of patches of several versions, "" of one."""
+    versions = sorted({mail.version for mail in mails})
+    return ", ".join(f"v{version}" for version in versions) if len(versions) > 1 else ""
+
+
 def _complete(mails: list[PatchMail], name: str) -> list[PatchMail]:
     """The series in order. A patch of a later version may stand among those of an earlier one, as a partial reroll.
 
     Raises:
         UserError: mixed versions, a number twice, or a patch missing.
     """
-    versions = sorted({mail.version for mail in mails})
-    if len(versions) > 1 and len({mail.number for mail in mails}) < len(mails):
-        found = ", ".join(f"v{version}" for version in versions)
+    if (found := _versions(mails)) and len({mail.number for mail in mails}) < len(mails):
         raise UserError(f"patch {name}: holds versions {found} of a series; keep one of them in the file")
     total = max(mail.total for mail in mails)
     numbers = [mail.number for mail in mails]
@@ -331,6 +336,14 @@ def _complete(mails: list[PatchMail], name: str) -> list[PatchMail]:
         lacking = ", ".join(f"[{number}/{total}]" for number in missing)
         raise UserError(f"patch {name}: {lacking} of the series is missing; save the whole thread as one mbox")
     return sorted(mails, key=lambda mail: mail.number)
+
+
+def _each_alone(mails: list[PatchMail], name: str) -> list[PatchMail]:
+    """Patches without numbers, as they stand in the file; refused where one of them is there in several versions."""
+    for subject in sorted({mail.subject for mail in mails} - {""}):
+        if found := _versions([mail for mail in mails if mail.subject == subject]):
+            raise UserError(f"patch {name}: holds versions {found} of {subject[:60]!r}; keep one of them in the file")
+    return mails
 
 
 def _is_diff(text: str) -> bool:
@@ -372,21 +385,9 @@ def steps(data: bytes, name: str) -> tuple[PatchMail, ...]:
     covered = any(tag.number == 0 and not tag.reply for tag in tags)  # the others should be there
     if len(mails) == 1 and not covered:  # also one of a series, saved as `git format-patch` does: the user orders those
         return (mails[0],)
-    if any(mail.total > 1 for mail in mails):
-        mails = _complete(mails, name)
+    mails = _complete(mails, name) if any(mail.total > 1 for mail in mails) else _each_alone(mails, name)
     total = len(mails)
     return tuple(
-        PatchMail(
-            name=f"{name} [{number}/{total}]",
-            subject=mail.subject,
-            number=number,
-            total=total,
-            version=mail.version,
-            reply=mail.reply,
-            quoted=mail.quoted,
-            answers=mail.answers,
-            releases=mail.releases,
-            lines=mail.lines,
-        )
+        replace(mail, name=f"{name} [{number}/{total}]", number=number, total=total)
         for number, mail in enumerate(mails, 1)
     )

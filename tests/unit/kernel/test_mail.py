@@ -94,6 +94,13 @@ def test_two_versions_of_a_series_in_one_file_are_refused() -> None:
         steps(data, "series.mbox")
 
 
+def test_two_versions_of_a_patch_in_one_file_are_refused_and_two_patches_are_not() -> None:
+    first = message("[PATCH] a", DIFF)
+    with pytest.raises(UserError, match="holds versions v1, v2 of 'a'; keep one"):
+        steps(first + message("[PATCH v2] a", DIFF), "thread.mbox")
+    assert len(steps(first + message("[PATCH v2] b", DIFF), "two.mbox")) == 2
+
+
 def test_a_patch_that_is_there_twice_is_refused() -> None:
     data = message("[PATCH 1/2] a", DIFF) * 2 + message("[PATCH 2/2] b", DIFF)
     with pytest.raises(UserError, match=r"\[1/2\] is in it 2 times"):
