@@ -88,6 +88,7 @@ def choose(
         not_built=missed.parts,
         defaults=missed.defaults,
         parameters=missed.parameters if found.changes else (),
+        cpus=asked.machine.smp if {kernel.arch for kernel in kernels} == {"x86_64"} else 0,
     )
     if not found.changes:
         return ((), bare) if found.nothing else ((*asked.given, *asked.usual), bare)
@@ -105,8 +106,9 @@ def choose(
     grouped = _grouped(kernels, chosen.unreached, reach, asked, progress) if known is None and reach.rows else ()
     looked = _with(looked, grouped)
     none = not (names or grouped or chosen.controls)
-    if none and any(change.boot_only for change in found.changes) and asked.left_s() > 0:
-        # it may not start any more, and what is set there may change any path
+    several = asked.machine.smp > 1 and not all(change.in_no_case for change in found.changes)
+    if none and (several or any(change.boot_only for change in found.changes)) and asked.left_s() > 0:
+        # it may not start any more, and what is set there may change any path; and several CPUs run more than one does
         return tuple(asked.usual), replace(looked, controls=tuple(case.name for case in asked.usual))
     wanted = [by_name[name] for name in names]
     turned = () if found.whole or found.sizes_only else _turned(kernels, found, wanted, asked, progress)

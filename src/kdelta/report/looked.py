@@ -28,6 +28,7 @@ USED = "What runs at boot alone is looked at through the functions that use what
 UNCALLED = "not called in the cases measured"
 UNTOLD = "Which of the changed instructions ran is not counted on several CPUs"
 UNBOOTED = "Whether the patched kernel boots was not tried"
+_MORE_CPUS = 4
 _SHOWN_MISSING = 3  # of cases that do not run, which are the same for every patch
 
 
@@ -42,11 +43,12 @@ def _unreached(one: Unreached) -> str:
 
 def _executes(looked: Looked) -> str:
     """What no case does: of what is used by pointer the baseline's map cannot tell."""
-    return (
-        "is known to execute"
-        if any(words in one.name for one in looked.unreached for words in _BY_POINTER)
-        else "executes"
-    )
+    pointers = any(words in one.name for one in looked.unreached for words in _BY_POINTER)
+    return "is known to execute" if pointers else "executes"
+
+
+def _alone(looked: Looked) -> str:
+    return " on one CPU" if looked.cpus > 1 else ""
 
 
 def at_boot(name: str) -> bool:
@@ -91,10 +93,18 @@ def _by(looked: Looked) -> str:
     taken = f"{len(looked.cases)} of {looked.candidates} cases"
     if looked.in_memcg and not looked.cases:
         return f"{counted(len(looked.in_memcg), 'case')} in a memory cgroup"
+    if looked.controls and looked.cpus > 1 and not looked.cases:
+        return f"what was measured on {looked.cpus} CPUs"
     if not looked.executing:
         return f"{taken}, the most specific first"
     more = looked.executing > len(looked.cases)
     return f"{taken}, {f'of the {looked.executing}' if more else 'all'} that execute any of it"
+
+
+def _controls(looked: Looked) -> str:
+    if looked.cpus > 1:
+        return f"Measured all the same, as on {looked.cpus} CPUs other code runs"
+    return "Controls, which execute nothing that differs"
 
 
 def sentences(looked: Looked | None) -> tuple[str, ...]:
@@ -124,7 +134,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         lines.append(f"NOT LOOKED AT, not built with this config: {_names(looked.not_built)}.")
     if looked.unreached:
         said = _names([_unreached(one) for one in looked.unreached])
-        who = f"no {'mapped ' if looked.no_time else ''}case {_executes(looked)} it in its operations"
+        who = f"no {'mapped ' if looked.no_time else ''}case {_executes(looked)} it{_alone(looked)} in its operations"
         lines.append(f"NOT LOOKED AT, {who} ({len(looked.unreached)} of {looked.differ}): {said}{_sets(looked)}.")
     if looked.untouched:
         new = [name for name in looked.untouched if is_new(name)]
@@ -149,13 +159,15 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     elif looked.differ and not looked.untouched:
         by = f" (by the atlas of {looked.atlas}; kdelta reach KERNEL maps this very kernel)" if looked.atlas else ""
         mapped = f"{looked.candidates - len(looked.no_time)}{' mapped' if looked.no_time else ''}"
-        who = f"None of {mapped} cases {_executes(looked)} anything that differs"
+        who = f"None of {mapped} cases {_executes(looked)}{_alone(looked)} anything that differs"
         if looked.given:
             lines.append(f"{who}{by}; what you named is measured all the same: {_names(looked.given)}.")
         elif looked.controls:
             lines.append(f"{who}{by}.")
         else:
-            lines.append(f"{who}{by}: nothing was measured. A program of yours may: the same command with -- PROGRAM.")
+            several = f", or {_MORE_CPUS} CPUs: with --smp {_MORE_CPUS}" if looked.cpus == 1 else ""
+            may = f"A program of yours may: the same command with -- PROGRAM{several}."
+            lines.append(f"{who}{by}: nothing was measured. {may}")
     if looked.by_knob:
         turned = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in looked.by_knob.items() if names]
         failed = [case for case, names in looked.by_knob.items() if not names]
@@ -168,7 +180,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.interrupting:
         lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
     if looked.controls:
-        lines.append(f"Controls, which execute nothing that differs: {_names(looked.controls)}.")
+        lines.append(f"{_controls(looked)}: {_names(looked.controls)}.")
     if looked.not_mapped:
         names = _names(looked.not_mapped, _SHOWN_MISSING)
         lines.append(f"{len(looked.not_mapped)} of {looked.candidates} cases do not run here (kdelta reach): {names}.")
@@ -280,5 +292,6 @@ def document(looked: Looked) -> dict[str, Any]:
         "taken_over": looked.taken_over,
         "beyond": list(looked.beyond),
         "by_knob": {case: list(names) for case, names in looked.by_knob.items()},
+        "cpus": looked.cpus,
         "in_memcg": {case: list(names) for case, names in looked.in_memcg.items()},
     }

@@ -61,12 +61,12 @@ class Bench:
         )  # fmt: skip
 
     def choose(
-        self, *sources: str, specs: tuple[KernelSpec, ...] = (), given: tuple[Case, ...] = ()
+        self, *sources: str, specs: tuple[KernelSpec, ...] = (), given: tuple[Case, ...] = (), cpus: int = 1
     ) -> tuple[list[str], Looked]:
         cases = [Case(workload="getppid", label=name) for name in "abc"]
         asked = auto.Asked(
-            cases=cases, given=given, usual=cases[2:], workloads=catalogue(()), folders=(), machine=MachineOptions(),
-            cost_s=lambda _: 1.0, left_s=lambda: 60.0,
+            cases=cases, given=given, usual=cases[2:], workloads=catalogue(()), folders=(),
+            machine=MachineOptions(smp=cpus), cost_s=lambda _: 1.0, left_s=lambda: 60.0,
         )  # fmt: skip
         chosen, looked = auto.choose([self.kernel(source) for source in sources], specs, asked, Quiet())
         return [case.name for case in chosen], looked
@@ -104,6 +104,24 @@ def test_a_knob_that_takes_another_path_through_what_differs_is_measured_too(ben
         "Chosen for a knob, with which the patched kernel did not come to the case's end: a:big=2."
         in sentences.sentences(looked)
     )
+
+
+def test_what_no_case_executes_on_one_cpu_may_run_on_several(bench: Bench) -> None:
+    """sched_balance_rq() was "executed by no case" with --smp 4 too, by a map made on one CPU."""
+    other = SOURCE.replace("weights[a & 7]", "weights[a & 3]")
+    cases, looked = bench.choose(SOURCE, other)
+    assert not cases
+    assert "A program of yours may: the same command with -- PROGRAM, or 4 CPUs: with --smp 4." in " ".join(
+        sentences.sentences(looked)
+    )
+    cases, looked = bench.choose(SOURCE, other, cpus=4)
+    told = " ".join(sentences.sentences(looked))
+    assert cases == ["c"] and looked.cpus == 4
+    assert "NOT LOOKED AT, no case executes it on one CPU in its operations (1 of 1): weigh." in told
+    assert "None of 3 cases executes on one CPU anything that differs." in told
+    assert "Measured all the same, as on 4 CPUs other code runs: c." in told
+    later = replace(looked, measured=("weigh",), unreached=())
+    assert "Looked at: weigh; by what was measured on 4 CPUs." in sentences.sentences(later)
 
 
 def test_of_what_is_used_by_pointer_it_is_not_said_that_no_case_executes_it(bench: Bench) -> None:
