@@ -11,7 +11,8 @@ import msgspec
 from kdelta.errors import HostError, KdeltaError
 from kdelta.kernel import debver
 from kdelta.kernel.build import fault_of_source
-from kdelta.kernel.resolve import check, expand, labels_differ, resolve, unique
+from kdelta.kernel.labels import unique
+from kdelta.kernel.resolve import check, expand, labels_differ, resolve
 from kdelta.kernel.sources import written
 from kdelta.model import Gap, Kernel, Progress
 from kdelta.spec.kernels import KernelSpec

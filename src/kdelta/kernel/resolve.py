@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-
-import msgspec
 
 from kdelta.errors import UserError
+from kdelta.kernel.labels import unique
 from kdelta.kernel.sources import source_of
 from kdelta.model import Kernel
 from kdelta.model.progress import Progress, Quiet
@@ -81,56 +79,6 @@ def expand(spec: KernelSpec, progress: Progress) -> list[KernelSpec]:
     """
     check([spec])
     return source_of(spec).expand(spec, progress)
-
-
-def _differing(kernel: Kernel, others: Sequence[Kernel]) -> str:
-    """The words of a command line that not all kernels of the same label have."""
-    words = [set(other.cmdline.split()) for other in others]
-    return " ".join(word for word in kernel.cmdline.split() if not all(word in each for each in words))
-
-
-def _place(kernel: Kernel, alike: Sequence[Kernel]) -> str:
-    """The label of an image given as a file whose name others have too: with the folder that tells them apart.
-
-    ``new/bzImage``, or ``linux/…/bzImage`` where that folder lies higher; "" where no folder does.
-    """
-    own = _parts(kernel)
-    others = [parts for one in alike if (parts := _parts(one)) != own]
-    for size in range(2, len(own) + 1) if others else ():
-        if all(parts[-size:] != own[-size:] for parts in others):
-            return f"{own[-size]}/{'…/' if size > 2 else ''}{own[-1]}"
-    return ""
-
-
-def _parts(kernel: Kernel) -> tuple[str, ...]:
-    """The path of an image given as a file, in parts; () of any other."""
-    return Path(kernel.origin.removeprefix("file ")).parts if kernel.origin.startswith("file ") else ()
-
-
-def unique(kernels: Sequence[Kernel], chosen: frozenset[int] = frozenset()) -> tuple[Kernel, ...]:
-    """Kernels with labels made unique: by the folder of a file, by the words of the command line that differ, by
-    architecture, else by ``#2``.
-
-    The labels of the kernels at the indexes ``chosen`` were given by the user and stay. Pure.
-    """
-    taken = {kernels[index].label for index in chosen}
-    result: list[Kernel] = []
-    for index, kernel in enumerate(kernels):
-        label = kernel.label
-        if index not in chosen:
-            alike = [other for other in kernels if other.label == label]
-            label = _place(kernel, alike) or label
-            if len({other.arch for other in alike}) > 1:
-                label += f"-{kernel.arch}"
-            if words := _differing(kernel, alike):
-                label += f" {words}"
-            base, number = label, 1
-            while label in taken:
-                number += 1
-                label = f"{base}#{number}"
-            taken.add(label)
-        result.append(msgspec.structs.replace(kernel, label=label))
-    return tuple(result)
 
 
 def resolve_all(

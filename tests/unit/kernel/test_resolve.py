@@ -10,6 +10,7 @@ import pytest
 
 from kdelta.errors import UserError
 from kdelta.kernel import debian, debver, kconfig, resolve
+from kdelta.kernel.labels import unique
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.sources._source import short
 from kdelta.kernel.sources.running import resolve_running
@@ -46,20 +47,20 @@ def test_labels_are_short(release: str, label: str) -> None:
 
 def test_the_same_image_with_two_command_lines_is_told_apart_by_the_words_that_differ() -> None:
     kernels = [_kernel("6.12", "quiet"), _kernel("6.12", "quiet init_on_alloc=1")]
-    assert [k.label for k in resolve.unique(kernels)] == ["6.12", "6.12 init_on_alloc=1"]
+    assert [k.label for k in unique(kernels)] == ["6.12", "6.12 init_on_alloc=1"]
 
 
 def test_labels_become_unique_by_architecture_or_number() -> None:
-    assert [k.label for k in resolve.unique([_kernel("6.12"), _kernel("6.12"), _kernel("6.12")])] == [
+    assert [k.label for k in unique([_kernel("6.12"), _kernel("6.12"), _kernel("6.12")])] == [
         "6.12",
         "6.12#2",
         "6.12#3",
     ]
-    assert [k.label for k in resolve.unique([_kernel("6.12"), _kernel("6.12", arch="arm64")])] == [
+    assert [k.label for k in unique([_kernel("6.12"), _kernel("6.12", arch="arm64")])] == [
         "6.12-x86_64",
         "6.12-arm64",
     ]
-    assert [k.label for k in resolve.unique([_kernel("a"), _kernel("a#2"), _kernel("a")])] == ["a", "a#2", "a#3"]
+    assert [k.label for k in unique([_kernel("a"), _kernel("a#2"), _kernel("a")])] == ["a", "a#2", "a#3"]
 
 
 @pytest.mark.parametrize(
@@ -73,11 +74,35 @@ def test_labels_become_unique_by_architecture_or_number() -> None:
 )
 def test_files_of_one_name_are_told_apart_by_their_folders(paths: list[str], labels: list[str]) -> None:
     kernels = [msgspec.structs.replace(_kernel(path.rpartition("/")[2]), origin=f"file {path}") for path in paths]
-    assert [k.label for k in resolve.unique(kernels)] == labels
+    assert [k.label for k in unique(kernels)] == labels
+
+
+@pytest.mark.parametrize(
+    ("specs", "labels"),
+    [
+        (["debian:7.3", "src:debian:7.3"], ["7.3.4", "7.3.4-src"]),
+        (["src:debian:7.3", "7.3"], ["7.3.4-src", "7.3.4"]),
+        (["src:debian:7.3", "src:debian:7.3,config=FOO=y"], ["7.3.4", "7.3.4 FOO=y"]),
+        (["src:debian:7.3,config=a/one", "src:debian:7.3,config=a/two"], ["7.3.4 one", "7.3.4 two"]),
+        (['src:debian:7.3,config="A=y B=n"', "src:debian:7.3,config=A=n"], ["7.3.4 A=y …", "7.3.4 A=n"]),
+        (["src:debian:7.3", "src:debian:7.3"], ["7.3.4", "7.3.4#2"]),
+        (["src:debian:7.3#1", "src:debian:7.3"], ["7.3.4", "7.3.4#2"]),
+    ],
+)
+def test_what_was_built_is_told_from_what_was_not_and_configs_apart(specs: list[str], labels: list[str]) -> None:
+    kernels = [msgspec.structs.replace(_kernel("7.3.4"), spec=spec) for spec in specs]
+    assert [k.label for k in unique(kernels)] == labels
+
+
+def test_patches_of_one_name_are_told_apart_by_their_folders() -> None:
+    specs = ["src:debian:7.3+v1/my.patch", "src:debian:7.3+v2/my.patch", "src:debian:7.3+v2/my.patch+v1/my.patch"]
+    labels = ["7.3.4+my", "7.3.4+my", "7.3.4+my+my"]
+    kernels = [msgspec.structs.replace(_kernel(a), spec=b) for a, b in zip(labels, specs, strict=True)]
+    assert [k.label for k in unique(kernels)] == ["7.3.4+v1/my", "7.3.4+v2/my", "7.3.4+my+my"]
 
 
 def test_a_users_label_stays() -> None:
-    found = resolve.unique([_kernel("6.12"), _kernel("6.12")], frozenset({1}))
+    found = unique([_kernel("6.12"), _kernel("6.12")], frozenset({1}))
     assert [k.label for k in found] == ["6.12#2", "6.12"]
 
 
