@@ -26,6 +26,7 @@ Examples:
   kdelta kernels prune --older-than 30d     what was not used for 30 days
   kdelta kernels prune --size 2G            least recently used, until 2 GiB
   kdelta kernels prune --all --keep 6.12    everything but 6.12
+  kdelta kernels prune --only 6.12.118      that release, and nothing else
   kdelta kernels prune --all --dry-run
 """
 _AGE = re.compile(r"^(\d+)\s*([dhw])$")
@@ -128,6 +129,16 @@ def _doomed(
     )
 
 
+def _only(found: Sequence[Stored], wanted: tuple[str, ...]) -> _Doomed:
+    """The kernels of these releases or sums; their maps stay for the same image, built anew."""
+    gone = [one for one in found if one.entry.release.startswith(wanted) or one.entry.sha256.startswith(wanted)]
+    if not gone:
+        raise UserError(
+            f"kernels prune: no kernel in the cache is {' or '.join(wanted)}; kdelta kernels list shows them"
+        )
+    return _Doomed(kernels=gone, maps=(), trees=(), snapshots=(), sources=())
+
+
 def _remove(doomed: _Doomed) -> _Doomed:
     """Remove it; what was removed: a build tree in use stays."""
     from kdelta.kernel import cache, excerpts, maps, trees
@@ -154,10 +165,22 @@ def _remove(doomed: _Doomed) -> _Doomed:
 @click.option(
     "--keep", multiple=True, metavar="RELEASE", help="Keep releases or SHA-256 sums with this prefix; repeatable."
 )
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="RELEASE",
+    help="Remove releases or SHA-256 sums with this prefix alone; repeatable.",
+)
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @json_option
 def command(
-    older_than: str | None, size: str | None, everything: bool, keep: tuple[str, ...], dry_run: bool, as_json: bool
+    older_than: str | None,
+    size: str | None,
+    everything: bool,
+    keep: tuple[str, ...],
+    only: tuple[str, ...],
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Remove kernels, their maps, build trees, snapshots and functions of sources from the cache; all can be made again.
 
@@ -166,10 +189,17 @@ def command(
     from kdelta.kernel import cache
 
     age_s, limit_bytes = _age_s(older_than), _size_bytes(size)
-    if age_s is None and limit_bytes is None and not everything:
-        raise UserError("kernels prune: say what to remove: --older-than, --size or --all")
+    by_rule = age_s is not None or limit_bytes is not None or everything
+    if not by_rule and not only:
+        raise UserError("kernels prune: say what to remove: --older-than, --size, --all or --only")
+    if only and (by_rule or keep):
+        raise UserError(
+            "kernels prune: --only names all that is removed; leave --older-than, --size, --all, --keep out"
+        )
+    if not all((*only, *keep)):
+        raise UserError("kernels prune: a release or a sum is missing")
     found = cache.entries()
-    gone = _doomed(found, keep, age_s, limit_bytes, everything)
+    gone = _only(found, only) if only else _doomed(found, keep, age_s, limit_bytes, everything)
     if not dry_run:
         gone = _remove(gone)
     if as_json:

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from kdelta.attribution import callers, entries, images
 from kdelta.attribution.exact import Names
 from kdelta.errors import UserError
-from kdelta.kernel import calls, naming, types, variables
+from kdelta.kernel import calls, described, naming, products, types, variables
 from kdelta.kernel.spelling import fold
 from kdelta.kernel.symbols import NoSymbols, SymbolTable
-from kdelta.model import Experiment, Kernel
+from kdelta.model import Experiment, Kernel, Progress, Remark
+from kdelta.store.store import Store
 
 NamesOf = Callable[[Kernel], Names]
+_LABELS = 3  # of kernels, in a line
 
 
 def watched(experiment: Experiment) -> frozenset[str]:
@@ -64,6 +68,37 @@ def parts(table: SymbolTable, watched: Collection[str]) -> Iterator[tuple[str, i
 def typed(kernels: Iterable[Kernel]) -> bool:
     """Whether the fields of all ``kernels`` have names: the field of one would be no line of the other."""
     return all(types.described(kernel) for kernel in kernels)
+
+
+def _never_asked(kernel: Kernel) -> bool:
+    """Whether ``kernel`` was built here, by a kdelta that did not ask the compiler for its types."""
+    said = list(products.logs(kernel.image_sha256))
+    return bool(said) and not any(described.SOURCE in log for log in said)
+
+
+def untyped(kernels: Sequence[Kernel]) -> str:
+    """Why the fields of ``kernels`` that move between CPUs have no names, with the remedy; "" where they have."""
+    silent = [kernel for kernel in kernels if not types.described(kernel)]
+    if not silent:
+        return ""
+    labels, more = ", ".join(kernel.label for kernel in silent[:_LABELS]), len(silent) - _LABELS
+    which = f"{labels}{f' and {more} more' if more > 0 else ''}"
+    why = f"fields of what moves between CPUs have no names, as {which} {'do' if len(silent) > 1 else 'does'}"
+    old = [kernel for kernel in silent if _never_asked(kernel)]
+    sums = " ".join(f"--only {kernel.image_sha256:.12}" for kernel in old[:_LABELS])
+    them = "it" if len(old) == 1 else "them"
+    again = f" (an older kdelta built {them}: kdelta kernels prune {sums}, then the same again)"
+    return f"{why} not say what types {'they have' if len(silent) > 1 else 'it has'}{again if old else ''}"
+
+
+def note_untyped(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
+    """Say, and keep with an ``experiment`` on several CPUs, why what moves between them has no names of fields."""
+    told = untyped(experiment.kernels) if experiment.machine.smp > 1 else ""
+    said = Remark("untyped", told)
+    if not told or said in experiment.annotations.notes:
+        return experiment
+    progress.note(told)
+    return store.annotate(experiment.id, lambda known: replace(known, notes=(*known.notes, said)))
 
 
 def known(several_cpus: bool = False, watched: Collection[str] = (), kernels: Sequence[Kernel] = ()) -> NamesOf:

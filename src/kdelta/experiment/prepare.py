@@ -65,6 +65,7 @@ def prepare(experiment: Experiment, store: Store, progress: Progress, *, time_bu
         here = place.of(experiment, progress)
         if exact and here.guests:
             experiment = functions.learn(store, experiment, here.site, progress)
+            experiment = known.note_untyped(store, experiment, progress)
     if not exact and experiment.annotations.floors_percent is None:
         experiment = place.with_floors(store, experiment, here)
     names = known.known(experiment.machine.smp > 1, known.watched(experiment), experiment.kernels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -59,6 +60,17 @@ def recall(key: str, tools: Toolchain | None = None) -> tuple[Built, cache.Store
     if stored is None or not _vmlinux_intact(built):
         return None
     return (built, stored) if tools is None or _suits(built, stored, tools) else None
+
+
+def logs(image_sha256: str) -> Iterator[str]:
+    """What the builds here that made this image printed, as far as their logs are there."""
+    for remembered in (root() / "products").glob("*/built.json"):
+        try:
+            built = msgspec.json.decode(remembered.read_bytes(), type=Built)
+            if built.image_sha256 == image_sha256:
+                yield Path(built.log).read_text("utf-8", "replace")
+        except (OSError, msgspec.MsgspecError):
+            continue
 
 
 def _suits(built: Built, stored: cache.Stored, tools: Toolchain) -> bool:

@@ -70,6 +70,13 @@ def test_prune_removes_what_it_says_and_keeps_what_is_kept() -> None:
     assert json.loads(_run("prune", "--older-than", "1d", "--json"))["removed"] == []
 
 
+def test_prune_removes_only_what_is_named() -> None:
+    sum_ = next(stored.entry.sha256 for stored in cache.entries() if stored.entry.release.startswith("6.1.0"))
+    assert "would remove 6.1.0-56-amd64" in _run("prune", "--only", "6.1.0", "--dry-run")
+    assert "1 of 2 kernels, 0 build trees, 0 maps" in _run("prune", "--only", sum_[:12])
+    assert [stored.entry.release for stored in cache.entries()] == ["6.12.117+deb13-amd64"]
+
+
 def test_prune_removes_the_maps_of_what_goes_and_old_ones() -> None:
     for stored in cache.entries():
         folder = maps.folder_of(stored.entry.sha256)
@@ -110,7 +117,15 @@ def test_prune_removes_functions_of_sources_that_were_not_read_lately() -> None:
 
 @pytest.mark.parametrize(
     ("args", "why"),
-    [((), "say what"), (("--older-than", "soon"), "not an age"), (("--size", "big"), "not a size")],
+    [
+        ((), "say what"),
+        (("--only", "5.10"), "no kernel in the cache is 5.10"),
+        (("--only", "6.1", "--all"), "leave --older-than"),
+        (("--only", ""), "is missing"),
+        (("--all", "--keep", ""), "is missing"),
+        (("--older-than", "soon"), "not an age"),
+        (("--size", "big"), "not a size"),
+    ],
 )
 def test_prune_refuses_what_it_does_not_understand(args: tuple[str, ...], why: str) -> None:
     with pytest.raises(UserError, match=why):

@@ -7,13 +7,14 @@ import shutil
 import struct
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from kdelta.attribution import images
 from kdelta.attribution.exact import Names
 from kdelta.experiment import known
-from kdelta.kernel import naming
+from kdelta.kernel import described, naming, products, types
 from kdelta.kernel.symbols import NoSymbols, SymbolTable
 from kdelta.model import Annotations, Kernel, Looked
 from unit.attribution.test_code import Maker
@@ -52,6 +53,29 @@ def test_a_function_of_assembly_is_watched_beyond_the_labels_in_it(tmp_path: Pat
     assert known.watch(one, table, {"entry"}) == (("entry", start, start + 4),)
     assert known.watch(one, table, ()) == ()
     assert known.watch(kernel(tmp_path / "none", "b"), table, {"entry"}) == (("entry", start, start + 2),)
+
+
+def test_that_fields_have_no_names_is_said_with_what_mends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that an older kdelta built took the names of fields from a whole experiment, without a word."""
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(types, "described", lambda kernel: kernel.label == "new")
+    home = products.folder("one")
+    home.mkdir(parents=True)
+    (home / "build.log").write_text("CC init/main.o\n")
+    built = products.Built(image_sha256="old" * 5, origin="src:x", log=str(home / "build.log"))
+    (home / "built.json").write_bytes(msgspec.json.encode(built))
+    new, old, package = (kernel(tmp_path, name) for name in ("new", "old", "deb"))
+    old = replace(old, image_sha256="old" * 5)
+    assert known.untyped([new]) == ""
+    assert known.untyped([new, old]) == (
+        "fields of what moves between CPUs have no names, as old does not say what types it has "
+        "(an older kdelta built it: kdelta kernels prune --only oldoldoldold, then the same again)"
+    )
+    assert known.untyped([package, old]).startswith(
+        "fields of what moves between CPUs have no names, as deb, old do not"
+    )
+    (home / "build.log").write_text(f"gcc -gbtf {described.SOURCE}: error: not known\n")  # a compiler that cannot
+    assert known.untyped([new, old]).endswith("as old does not say what types it has")
 
 
 def test_an_image_is_read_once_whatever_its_kernels_are_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
